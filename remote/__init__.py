@@ -1,0 +1,1 @@
+"""What crosses the wire: sites, connections, the scheduler's commands, code and logs."""

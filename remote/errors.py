@@ -1,0 +1,60 @@
+"""The one family of errors a person is shown, with the exit code of each."""
+
+
+class LumiError(Exception):
+    """What happened, and what to try: two sentences for a person.
+
+    `exit_code` is what the command line ends with; the children differ by it.
+    """
+
+    exit_code = 1
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        """Keep `message` (what happened) and `hint` (what to try)."""
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        """Both sentences."""
+        return f"{self.message} {self.hint}".strip()
+
+
+class InputError(LumiError):
+    """A job file, a profile or a command line that cannot be used."""
+
+    exit_code = 2
+
+
+class LinkError(LumiError):
+    """No connection to the site, or it was lost; nothing is known to have been changed."""
+
+    exit_code = 3
+
+
+class LinkLost(LinkError):
+    """The link was cut after a request had left: whether it was carried out is not known."""
+
+
+class RefusedError(LumiError):
+    """The cluster answered no."""
+
+    exit_code = 4
+
+
+class RunFailed(LumiError):
+    """The job itself failed (`submit --wait`, `logs -f`)."""
+
+    exit_code = 5
+
+
+class OutcomeUnknown(LumiError):
+    """A job may or may not have been created; it is settled later, never guessed."""
+
+    exit_code = 6
+
+
+class WaitTimedOut(LumiError):
+    """The time a person gave for waiting passed; the job goes on."""
+
+    exit_code = 124

@@ -1,0 +1,36 @@
+"""Wall-clock limits in Slurm's forms.
+
+sbatch accepts `minutes`, `minutes:seconds`, `hours:minutes:seconds`, `days-hours`,
+`days-hours:minutes` and `days-hours:minutes:seconds` (sbatch(1), `--time`).
+"""
+
+import re
+
+_FORM = re.compile(r"^(?:(?P<days>\d{1,4})-)?(?P<rest>\d{1,7}(?::\d{1,7}){0,2})$", re.ASCII)
+
+
+def seconds_of(text: str) -> int:
+    """Return the seconds that `text` stands for.
+
+    Raises:
+        ValueError: not one of Slurm's forms; the message is a sentence for a person.
+    """
+    match = _FORM.match(text.strip())
+    if not match:
+        raise ValueError(f"{text!r} is not a time; write hours:minutes:seconds, like 01:00:00")
+    parts = [int(part) for part in match["rest"].split(":")]
+    if match["days"] is not None:
+        hours, minutes, seconds = (*parts, 0, 0)[:3]
+        return ((int(match["days"]) * 24 + hours) * 60 + minutes) * 60 + seconds
+    if len(parts) == 1:
+        return parts[0] * 60
+    if len(parts) == 2:
+        return parts[0] * 60 + parts[1]
+    return (parts[0] * 60 + parts[1]) * 60 + parts[2]
+
+
+def text_of(seconds: int) -> str:
+    """Return `seconds` as `D-HH:MM:SS`, or `HH:MM:SS` below a day."""
+    days, rest = divmod(int(seconds), 86400)
+    clock = f"{rest // 3600:02d}:{rest % 3600 // 60:02d}:{rest % 60:02d}"
+    return f"{days}-{clock}" if days else clock
