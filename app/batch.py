@@ -1,0 +1,108 @@
+"""DeepSpeed's batch fields: `train = micro * accumulation * world size`, kept true.
+
+Source: microsoft/DeepSpeed, deepspeed/runtime/config.py, `_set_batch_related_parameters`.
+"""
+
+import json
+from dataclasses import dataclass
+
+import hjson
+
+from lumitui.remote.errors import InputError
+
+TRAIN = "train_batch_size"
+MICRO = "train_micro_batch_size_per_gpu"
+ACCUMULATION = "gradient_accumulation_steps"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The three fields DeepSpeed checks against each other."""
+
+    train: int
+    """Samples a step over all ranks."""
+    micro: int
+    """Samples a rank and micro step."""
+    accumulation: int
+    """Micro steps a step."""
+
+
+def read_config(text: str, name: str) -> dict[str, object]:
+    """Return a DeepSpeed configuration; HJSON, as DeepSpeed itself reads it.
+
+    Raises:
+        InputError: not such a file.
+    """
+    try:
+        data = hjson.loads(text)
+    except hjson.HjsonDecodeError as error:
+        raise InputError(f"{name} is not a DeepSpeed configuration: {error}.", "Mend it.") from error
+    if not isinstance(data, dict):
+        raise InputError(f"{name} is not a DeepSpeed configuration.", "It must be { … }.")
+    return json.loads(json.dumps(data))  # type: ignore[no-any-return]  # plain dicts, checked above
+
+
+def fitting_worlds(total: int, ranks_per_node: int, nodes: int) -> list[int]:
+    """Return the node counts nearest to `nodes`, below and above, that divide `total`."""
+    good = [n for n in range(1, total // ranks_per_node + 1) if total % (n * ranks_per_node) == 0]
+    below = [n for n in good if n < nodes][-1:]
+    above = [n for n in good if n > nodes][:1]
+    return below + above
+
+
+def indivisible(what: str, total: int, ranks_per_node: int, nodes: int) -> InputError:
+    """Return the error for a batch that cannot be split over the ranks."""
+    nearest = fitting_worlds(total, ranks_per_node, nodes)
+    counts = " or ".join(f"{n} node{'s' if n > 1 else ''}" for n in nearest)
+    return InputError(
+        f"{what} {total} cannot be split evenly over {nodes * ranks_per_node} ranks "
+        f"({nodes} nodes x {ranks_per_node}).",
+        (f"Use {counts}" if nearest else "Make the batch a multiple of the ranks")
+        + ", or change the batch (`scale: {batch: {keep: per_gpu}}` lets it grow with the ranks).",
+    )
+
+
+def batch_of(config: dict[str, object], ranks_per_node: int, nodes: int) -> Batch:
+    """Return the three batch fields that `config` means for this many ranks.
+
+    Raises:
+        InputError: no field is given, a field is not a positive number, or they do not fit.
+    """
+    world = ranks_per_node * nodes
+    values: dict[str, int | None] = {}
+    for key in (TRAIN, MICRO, ACCUMULATION):
+        value = config.get(key)
+        if value == "auto":
+            value = None
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+            raise InputError(f"DeepSpeed's `{key}` is {value!r}, not a whole number.", "Mend it.")
+        if value is not None and value < 1:
+            raise InputError(f"DeepSpeed's `{key}` is {value}.", "It must be at least 1.")
+        values[key] = value
+    train, micro, accumulation = values[TRAIN], values[MICRO], values[ACCUMULATION]
+    if train is None and micro is None:
+        raise InputError(
+            f"The DeepSpeed configuration has neither `{TRAIN}` nor `{MICRO}`.", "Give one of them."
+        )
+    if train is None:
+        accumulation = accumulation or 1
+        return Batch((micro or 1) * accumulation * world, micro or 1, accumulation)
+    if micro is not None and accumulation is not None:
+        if micro * accumulation * world == train:
+            return Batch(train, micro, accumulation)
+        micro = None  # written for another number of ranks: the global batch is what counts
+    if micro is not None:
+        if train % (micro * world):
+            raise indivisible(f"The global batch `{TRAIN}`", train, ranks_per_node, nodes)
+        return Batch(train, micro, train // (micro * world))
+    accumulation = accumulation or 1
+    if train % (accumulation * world):
+        if train % world:
+            raise indivisible(f"The global batch `{TRAIN}`", train, ranks_per_node, nodes)
+        accumulation = 1
+    return Batch(train, train // (accumulation * world), accumulation)
+
+
+def with_batch(config: dict[str, object], batch: Batch) -> dict[str, object]:
+    """Return `config` with the three batch fields set."""
+    return config | {TRAIN: batch.train, MICRO: batch.micro, ACCUMULATION: batch.accumulation}

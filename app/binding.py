@@ -1,0 +1,96 @@
+"""Which cores each rank gets: masks derived from a site's core lists, and their picture."""
+
+from dataclasses import dataclass
+
+from lumitui.remote.cores import format_cores, mask
+from lumitui.remote.errors import InputError
+from lumitui.remote.site import NodeShape, Site
+
+
+@dataclass(frozen=True)
+class RankBinding:
+    """One rank of a node: its GPU, NUMA domain and cores."""
+
+    local_rank: int
+    numa: int | None
+    cores: str
+    """As ranges."""
+    mask: str
+    """As srun's `--cpu-bind=mask_cpu` takes it."""
+    bus: str = ""
+
+
+def rank_bindings(node: NodeShape, ranks: int) -> tuple[RankBinding, ...]:
+    """Return the binding of local ranks 0 to `ranks`-1: rank i gets the cores nearest to GPU i.
+
+    Raises:
+        InputError: more ranks than GPUs, or the profile does not know the GPUs' cores.
+    """
+    if not 1 <= ranks <= node.gpus:
+        raise InputError(
+            f"{ranks} ranks do not fit a node with {node.gpus} GPUs.",
+            f"Ask for 1 to {node.gpus}: one rank a GPU.",
+        )
+    if not node.gpu_cores:
+        raise InputError(
+            "The profile does not say which cores are nearest to each GPU.",
+            "Fill in `node.gpu_cores` (a probe job with `lstopo` tells), or use `binding: none`.",
+        )
+    return tuple(
+        RankBinding(
+            local_rank=rank,
+            numa=node.gpu_numa[rank] if node.gpu_numa else None,
+            cores=format_cores(cores),
+            mask=mask(cores, node.cores),
+            bus=node.gpu_bus[rank] if node.gpu_bus else "",
+        )
+        for rank, cores in enumerate(node.cores_of_gpu[:ranks])
+    )
+
+
+def numa_cores(node: NodeShape, ranks: int) -> tuple[str, ...]:
+    """Return, for each local rank, the cores of its GPU's NUMA domain as far as GPUs own them.
+
+    torchrun's `--numa-binding=exclusive` splits a domain among its GPUs, so that a rank's cores
+    lie in this list (docs.pytorch.org, elastic/numa).
+    """
+    if not node.gpu_numa or not node.gpu_cores:
+        return ()
+    whole = {
+        domain: frozenset().union(
+            *(c for c, d in zip(node.cores_of_gpu, node.gpu_numa, strict=True) if d == domain)
+        )
+        for domain in set(node.gpu_numa)
+    }
+    return tuple(format_cores(whole[domain]) for domain in node.gpu_numa[:ranks])
+
+
+def draw(site: Site, ranks: int) -> str:
+    """Return the picture of a node: reserved cores, then a line a rank with cores and mask."""
+    node = site.node
+    bindings = rank_bindings(node, ranks)
+    reserved = format_cores(frozenset(range(node.cores)) - node.usable_cores) or "none"
+    owner = {core: rank for rank, cores in enumerate(node.cores_of_gpu[:ranks]) for core in cores}
+    width = 8 if node.cores % 8 == 0 else 10
+    lines = [
+        f"{site.title}: {node.cores} cores, {node.gpus} x {node.gpu} a node",
+        f"reserved cores: {reserved}",
+        "",
+        "cores      . free, x reserved, 0-9 the local rank that has it",
+    ]
+    for first in range(0, node.cores, width):
+        cells = [
+            "x" if core not in node.usable_cores else str(owner.get(core, "."))
+            for core in range(first, min(first + width, node.cores))
+        ]
+        lines.append(f"{first:3d}-{min(first + width, node.cores) - 1:<3d}    {' '.join(cells)}")
+    lines += ["", "rank  GPU  bus  NUMA  cores        mask"]
+    for item in bindings:
+        numa = "?" if item.numa is None else str(item.numa)
+        lines.append(
+            f"{item.local_rank:4d}  {item.local_rank:3d}  {item.bus or '?':>3}  {numa:>4}"
+            f"  {item.cores:<11}  {item.mask}"
+        )
+    masks = ",".join(item.mask for item in bindings)
+    lines += ["", f"srun --cpu-bind=v,mask_cpu={masks}"]
+    return "\n".join(lines)

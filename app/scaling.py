@@ -1,0 +1,256 @@
+"""More nodes, or fewer: everything that follows from their number recomputed. Pure."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from lumitui.app import batch as batches
+from lumitui.app.compose import argument_value, compose, layout_of, partition_of
+from lumitui.app.job import JobSpec, Launch, Scale, changed
+from lumitui.app.strategies import STRATEGIES, TRAINERS
+from lumitui.remote.errors import InputError
+from lumitui.remote.site import Site
+
+
+@dataclass(frozen=True)
+class Change:
+    """One line of the before/after table."""
+
+    what: str
+    before: str
+    after: str
+
+    @property
+    def differs(self) -> bool:
+        """Whether anything changed."""
+        return self.before != self.after
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A resubmission made ready, with what it changes."""
+
+    launch: Launch
+    changes: tuple[Change, ...]
+    deepspeed_config: str | None
+    notes: tuple[str, ...]
+
+
+def rescale(
+    earlier: Launch,
+    site: Site,
+    *,
+    nodes: int | None = None,
+    settings: Sequence[str] = (),
+    deepspeed_config: str | None = None,
+) -> Scaled:
+    """Return `earlier` on `nodes` nodes, with `key=value` settings, and what changes.
+
+    Time never shrinks by itself. `deepspeed_config` is the configuration the earlier launch
+    sent, where its strategy needs one.
+
+    Raises:
+        InputError: a setting is wrong, or the batch cannot be split over the ranks.
+    """
+    before, old_world = earlier.spec, earlier.layout.world_size
+    spec = apply_settings(before, settings)
+    target = nodes if nodes is not None else spec.nodes
+    if target < 1:
+        raise InputError(f"{target} nodes are no job.", "Give 1 or more.")
+    notes: list[str] = []
+    spec = changed(spec, {"nodes": target}, f"--nodes {target}")
+    spec = _partition(spec, site, notes)
+    layout = layout_of(spec, site)
+    if layout.world_size != old_world:
+        spec, deepspeed_config = _batch_and_rate(
+            spec, before, old_world, layout.ranks_per_node, deepspeed_config, notes
+        )
+    launch = compose(spec, site, deepspeed_config=deepspeed_config)
+    return Scaled(launch, tuple(_table(earlier, launch)), deepspeed_config, tuple(notes))
+
+
+def apply_settings(spec: JobSpec, settings: Sequence[str]) -> JobSpec:
+    """Return `spec` with `key=value` settings: a job file's key (dots go deeper), or an argument.
+
+    `time=02:00:00`, `env.NCCL_DEBUG=INFO` and `--epochs=20` are settings.
+
+    Raises:
+        InputError: no such key, or a value it cannot have.
+    """
+    data: dict[str, Any] = spec.model_dump(mode="json", exclude_defaults=True)
+    for setting in settings:
+        key, sign, text = setting.partition("=")
+        if not sign or not key:
+            raise InputError(
+                f"{setting!r} is not a setting.", "Write key=value, like --set time=02:00:00."
+            )
+        if key.startswith("-"):
+            data["args"] = list(with_argument(tuple(data.get("args", ())), key, text))
+            continue
+        place = data
+        *path, last = key.split(".", 1) if key.startswith("env.") else key.split(".")
+        for part in path:
+            below = place.setdefault(part, {})
+            if not isinstance(below, dict):
+                raise InputError(f"{part} has no keys below it.", f"Set {part}= itself.")
+            place = below
+        place[last] = _value(text)
+    return changed(JobSpec.model_construct(), data, "--set")
+
+
+def with_argument(args: tuple[str, ...], name: str, value: str) -> tuple[str, ...]:
+    """Return `args` with the option `name` set to `value`, added when it was not there."""
+    words = list(args)
+    for index in range(len(words) - 1, -1, -1):
+        if words[index] == name and index + 1 < len(words):
+            words[index + 1] = value
+            return tuple(words)
+        if words[index].startswith(f"{name}="):
+            words[index] = f"{name}={value}"
+            return tuple(words)
+    return (*args, name, value)
+
+
+def _value(text: str) -> object:
+    """Return a setting's value: lists and mappings as YAML, everything else as it stands."""
+    if text[:1] in "[{":
+        try:
+            return yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - text only, no objects
+        except yaml.YAMLError as error:
+            raise InputError(f"{text!r} is not valid YAML.", "Check the brackets.") from error
+    return text
+
+
+def _partition(spec: JobSpec, site: Site, notes: list[str]) -> JobSpec:
+    partition = partition_of(spec, site)
+    while spec.nodes > partition.max_nodes and partition.grows_to:
+        following = partition.grows_to
+        notes.append(
+            f"{spec.partition} ends at {partition.max_nodes} nodes: the job moves to {following}."
+        )
+        spec = changed(spec, {"partition": following}, "partition")
+        partition = site.partitions[following]
+    if spec.nodes > partition.max_nodes:
+        raise InputError(
+            f"{spec.nodes} nodes are more than {spec.partition} has ({partition.max_nodes}).",
+            "Ask for fewer.",
+        )
+    return spec
+
+
+def _batch_and_rate(
+    spec: JobSpec,
+    before: JobSpec,
+    old_world: int,
+    ranks_per_node: int,
+    config_text: str | None,
+    notes: list[str],
+) -> tuple[JobSpec, str | None]:
+    scale = spec.scale or Scale()
+    new_world = spec.nodes * ranks_per_node
+    if spec.scale is None:
+        notes.append("No `scale:` in the job file: global batch and learning rate stay.")
+    if STRATEGIES[spec.strategy].zero_stage is not None and config_text is not None:
+        return _deepspeed(spec, scale, old_world, ranks_per_node, config_text)
+    bundled = TRAINERS.get(spec.trainer or "")
+    name = scale.batch.arg or (bundled.batch_arg if bundled else None)
+    if name is None:
+        notes.append(
+            "Your script's arguments stay as they are: if its batch size is per GPU, the global "
+            f"batch becomes {new_world / old_world:g} times what it was."
+        )
+        return spec, config_text
+    text = argument_value(spec.args, name)
+    own = argument_value(before.args, name) != text
+    if text is None or not text.isdigit() or int(text) < 1:
+        raise InputError(
+            f"The argument {name} with the batch size is not among `args:`.",
+            f"Add it ({name} 32), so that it can be recomputed for {spec.nodes} nodes.",
+        )
+    per_rank, ratio = int(text), new_world / old_world
+    if scale.batch.keep == "global" and not own:
+        total = per_rank * old_world
+        if total % new_world:
+            raise batches.indivisible("The global batch", total, ranks_per_node, spec.nodes)
+        args = with_argument(spec.args, name, str(total // new_world))
+        return changed(spec, {"args": list(args)}, "scale"), config_text
+    rate_name = scale.lr.arg or (bundled.lr_arg if bundled else None)
+    factor = _rate_factor(scale, ratio)
+    if factor == 1 or rate_name is None:
+        return spec, config_text
+    rate = argument_value(spec.args, rate_name)
+    if rate is None or not _is_number(rate):
+        raise InputError(
+            f"The argument {rate_name} with the learning rate is not among `args:`.",
+            f"Add it ({rate_name} 0.001), so that `scale.lr` can change it.",
+        )
+    if argument_value(before.args, rate_name) != rate:
+        return spec, config_text  # set by hand in this very step
+    args = with_argument(spec.args, rate_name, f"{float(rate) * factor:.10g}")
+    return changed(spec, {"args": list(args)}, "scale"), config_text
+
+
+def _deepspeed(
+    spec: JobSpec, scale: Scale, old_world: int, ranks_per_node: int, text: str
+) -> tuple[JobSpec, str]:
+    config = batches.read_config(text, "the DeepSpeed configuration")
+    old = batches.batch_of(config, old_world, 1)
+    ratio = spec.nodes * ranks_per_node / old_world
+    if scale.batch.keep == "per_gpu":
+        config |= {batches.TRAIN: round(old.train * ratio)}
+        config |= {batches.MICRO: old.micro, batches.ACCUMULATION: old.accumulation}
+        factor = _rate_factor(scale, ratio)
+        optimizer = config.get("optimizer")
+        parameters = optimizer.get("params") if isinstance(optimizer, Mapping) else None
+        if factor != 1 and isinstance(parameters, dict) and _is_number(str(parameters.get("lr"))):
+            parameters["lr"] = float(f"{float(parameters['lr']) * factor:.10g}")
+    else:
+        # The global batch is what counts; micro and accumulation follow from it.
+        config.pop(batches.MICRO, None)
+        config.pop(batches.ACCUMULATION, None)
+        config[batches.TRAIN] = old.train
+    return spec, json.dumps(config, indent=2) + "\n"
+
+
+def _rate_factor(scale: Scale, ratio: float) -> float:
+    if scale.lr.rule == "linear":
+        return ratio
+    return math.sqrt(ratio) if scale.lr.rule == "sqrt" else 1.0
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _table(before: Launch, after: Launch) -> list[Change]:
+    def row(what: str, read: Any) -> Change:
+        return Change(what, str(read(before)), str(read(after)))
+
+    rows = [
+        row("nodes", lambda launch: launch.layout.nodes),
+        row("ranks", lambda launch: launch.layout.world_size),
+        row("GPUs", lambda launch: launch.layout.nodes * launch.layout.gpus_per_node),
+        row("tasks a node", lambda launch: launch.layout.tasks_per_node),
+        row("partition", lambda launch: launch.spec.partition),
+        row("time limit", lambda launch: launch.spec.time),
+        row("masks", lambda launch: f"{len(launch.layout.masks)} a node"),
+        row("global batch", lambda launch: launch.global_batch or "unknown"),
+        row("arguments", lambda launch: " ".join(launch.spec.args)),
+        row("billed at most", lambda launch: f"{launch.price.amount:g} {launch.price.unit}"),
+    ]
+    old, new = before.spec.model_dump(mode="json"), after.spec.model_dump(mode="json")
+    shown = {"nodes", "partition", "time", "args", "name"}
+    rows += [
+        Change(key, str(old[key]), str(new[key]))
+        for key in old
+        if key not in shown and old[key] != new[key]
+    ]
+    return rows

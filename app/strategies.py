@@ -1,0 +1,52 @@
+"""What the ranks do, and the trainers that come with the program: two tables.
+
+A strategy is one row here; a bundled trainer is one file in `trainers/` and one row here.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """One way of training on several ranks."""
+
+    summary: str
+    trainer: str
+    """The bundled trainer that does it."""
+    zero_stage: int | None = None
+    """DeepSpeed's `zero_optimization.stage`; None: no DeepSpeed configuration."""
+    single_rank: bool = False
+
+
+STRATEGIES: dict[str, Strategy] = {
+    "ddp": Strategy("every rank has the whole model; gradients are averaged", "ddp"),
+    "single": Strategy("one rank", "ddp", single_rank=True),
+    "zero1": Strategy("DeepSpeed; optimizer states are split", "deepspeed_zero", 1),
+    "zero2": Strategy("DeepSpeed; and gradients", "deepspeed_zero", 2),
+    "zero3": Strategy("DeepSpeed; and parameters", "deepspeed_zero", 3),
+}
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """A trainer that comes with the program: what its command line and signals are."""
+
+    file: str
+    """Its name in `trainers/`; the files beside it travel with it."""
+    strategies: tuple[str, ...]
+    resume: tuple[str, ...] = ("--resume",)
+    """Arguments that make it continue from the run's last checkpoint."""
+    signal: str = "USR1@60"
+    """sbatch's `--signal`: it saves and ends on it, 60 s before the time limit."""
+    batch_arg: str | None = "--batch-size"
+    """Samples a rank and step."""
+    lr_arg: str | None = "--lr"
+    fetch: tuple[str, ...] = ("checkpoints/*",)
+
+
+TRAINERS: dict[str, Trainer] = {
+    "ddp": Trainer("ddp.py", ("ddp", "single")),
+    "deepspeed_zero": Trainer(
+        "deepspeed_zero.py", ("zero1", "zero2", "zero3"), batch_arg=None, lr_arg=None
+    ),
+}
