@@ -1,0 +1,28 @@
+# Names and functions of up and down.
+
+PROFILE=/etc/profile.d/00-cluster$(tr / - <<< "$ROOT").sh
+
+wait_for() { for _ in $(seq 300); do "$@" >/dev/null 2>&1 && return; sleep .1; done; echo "cluster: timed out: $*" >&2; return 1; }
+
+# alive PIDFILE PROGRAM: the process of a pid file, if it still is that program (process ids come again)
+alive() { local pid; [[ -s $1 ]] && pid=$(cat "$1") && [[ $(cat "/proc/$pid/comm" 2>/dev/null) == "$2" ]]; }
+
+node_names() { local i; for ((i = 0; i < NODES; i++)); do printf "$NODE_FORMAT\n" $((NODE_FIRST + i)); done; }
+
+running() {
+  local node
+  [[ -f $ROOT/cluster.env ]] && grep -qx "SHAPE=$SHAPE" "$ROOT/cluster.env" || return 1
+  alive "$ROOT/run/mariadb.pid" mariadbd && alive "$ROOT/run/slurmdbd.pid" slurmdbd && alive "$ROOT/run/slurmctld.pid" slurmctld \
+    && alive "$ROOT/run/sshd.pid" sshd || return 1
+  for node in $(node_names); do alive "$ROOT/run/slurmd.$node.pid" slurmd || return 1; done
+  mountpoint -q "$SCRATCH" || [[ -f $ROOT/made/no-limit ]] || return 1
+  scontrol ping >/dev/null 2>&1
+}
+
+# mount_sized FOLDER MIB OPTIONS: a file system of its own with a size limit; else says that there is none
+mount_sized() {
+  mountpoint -q "$1" && return
+  mkdir -p "$1"
+  if mount -t tmpfs -o "size=$2m,$3" tmpfs "$1" 2>/dev/null; then echo "$1" >> "$ROOT/made/mounts"
+  else echo "cluster: $1 could not be mounted and has no size limit" >&2; touch "$ROOT/made/no-limit"; return 1; fi
+}

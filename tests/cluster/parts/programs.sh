@@ -1,0 +1,32 @@
+# What the login user finds in PATH: every program of /usr/bin but python (LUMI's is 3.6), Slurm's commands
+# counted, the stand-in for singularity. And what an image holds: the same without Slurm.
+built() { [[ $2 -nt $1 ]]; }
+built "$here/affinity.c" "$ROOT/bin/affinity.so" || gcc -O2 -shared -fPIC -o "$ROOT/bin/affinity.so" "$here/affinity.c"
+built "$here/contain.c" "$ROOT/bin/contain" || gcc -O2 -o "$ROOT/bin/contain" "$here/contain.c"
+sed "s|@ROOT@|$ROOT|; s|@PYTHON@|$PYTHON|" "$here/singularity" > "$ROOT/bin/singularity.new"
+chmod 755 "$ROOT/bin/singularity.new"; mv "$ROOT/bin/singularity.new" "$ROOT/bin/singularity"
+
+mapfile -t commands < <(dpkg -L slurm-client | sed -n 's|^/usr/bin/||p')
+if ! built /usr/bin "$ROOT/made/programs" || ! built "$here/parts/programs.sh" "$ROOT/made/programs"; then
+  others=(! -name 'python*' ! -name 'pydoc*' ! -name 'pip*' ! -name '2to3*' ! -name slurm-wlm-configurator.html)
+  for name in "${commands[@]}"; do others+=(! -name "$name"); done
+  find "$ROOT/bin" "$ROOT/imagebin" -type l -delete
+  find /usr/bin -maxdepth 1 "${others[@]}" ! -type d ! -name singularity -exec ln -sft "$ROOT/bin" {} +
+  find /usr/bin -maxdepth 1 "${others[@]}" ! -type d ! -name singularity -exec ln -sft "$ROOT/imagebin" {} +
+  touch "$ROOT/made/programs"
+fi
+
+# One line a call on the login node: seconds, process, command and arguments, tabs between, \ \t \n escaped.
+cat > "$ROOT/bin/.counted" <<CONF
+#!/bin/bash
+name=\${0##*/}
+if [[ \$(</proc/sys/kernel/hostname) == $LOGIN_HOST ]]; then
+  line=\$EPOCHREALTIME\$'\t'\$PPID\$'\t'\$name
+  for word; do word=\${word//\\\\/\\\\\\\\}; word=\${word//\$'\t'/\\\\t}; line+=\$'\t'\${word//\$'\n'/\\\\n}; done
+  printf '%s\n' "\$line" >> $ROOT/log/calls.log
+fi
+exec /usr/bin/\$name "\$@"
+CONF
+chmod 755 "$ROOT/bin/.counted"
+for name in "${commands[@]}"; do [[ -L $ROOT/bin/$name ]] || ln -s .counted "$ROOT/bin/$name"; done
+[[ -f $ROOT/log/calls.log ]] || : > "$ROOT/log/calls.log"; chmod 666 "$ROOT/log/calls.log"

@@ -1,0 +1,27 @@
+# LUMI-G in eight nodes. Sources: LUMI user guide (hardware/lumig, runjobs) and the LUMI training
+# materials of April 2026 (201-Slurm, 202-Binding, 205-Containers).
+DEFAULT_ROOT=/tmp/minilumi DEFAULT_SSH_PORT=2422 DEFAULT_BASE=16800
+CLUSTER=lumi LOGIN_HOST=uan01
+
+NODE_FORMAT='nid%06d' NODE_FIRST=5001 DEFAULT_NODES=8
+SOCKETS=1 CORES_PER_SOCKET=64 THREADS_PER_CORE=2
+TOPOLOGY='pack:1 numa:4 l3:2 core:8'       # NPS4, a CCD is an L3 with eight cores
+RESERVED_CORES='0 8 16 24 32 40 48 56'     # low-noise mode
+MEMORY_MIB=491520
+GPUS=8 GRES=gpu:mi250:8 GRES_TYPE=mi250 GPU_ENV=amd_gpu_env
+
+CLI_FILTER=lumi-g/cli_filter.lua           # --hint=nomultithread unless the job says otherwise
+# 1120 MiB a core: 56 cores without --mem get the 61 GiB that --exclusive alone gives on small-g
+PARTITIONS='
+PartitionName=standard-g Nodes=@NODES@ MaxTime=2-00:00:00 MaxNodes=1024 OverSubscribe=EXCLUSIVE State=UP
+PartitionName=small-g Nodes=@NODES@ MaxTime=3-00:00:00 MaxNodes=4 DefMemPerCPU=1120 State=UP
+PartitionName=dev-g Nodes=@NODES@ MaxTime=03:00:00 MaxNodes=32 DefMemPerCPU=1120 State=UP
+'
+ACCOUNT=project_462000001                  # the login user may use it ...
+FOREIGN_ACCOUNT=project_462000002          # ... and not this one
+QOS_LIST=''
+
+HOME_BASE=/users SCRATCH=/scratch/project_462000001
+TREE_LINK=/appl                            # shapes/lumi-g/appl is seen here
+MODULES=/appl/lumi/modules                 # on every login shell's MODULEPATH
+IMAGE=/appl/local/laifs/containers/lumi-multitorch-latest.sif
