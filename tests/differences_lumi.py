@@ -155,6 +155,21 @@ DIFFERENCES: tuple[Difference, ...] = (
     ),
     Difference("export", "TORCH_HOME", "added", "on scratch", _HOME, _SEED),
     Difference("export", "HF_HOME", "added", "on scratch", _HOME),
+    Difference(
+        "export",
+        "PYTHONUNBUFFERED",
+        "added",
+        "lines reach the log as they are printed",
+        "Python keeps 8 KiB back when its output is a file",
+    ),
+    Difference(
+        "export",
+        "CXX",
+        "added",
+        "in the batch script instead of each task",
+        "it is the same for all tasks: env of the job file",
+        _SEED,
+    ),
     Difference("export", "RUN_DIR", "added", "the run's folder", "the trainers write there"),
     Difference(
         "setup",
@@ -236,14 +251,6 @@ DIFFERENCES: tuple[Difference, ...] = (
     ),
     Difference(
         "inner",
-        "activate",
-        "added",
-        "$WITH_CONDA where no squashed environment is mounted",
-        "the legacy image has no python in PATH before it (T205)",
-        _SEED,
-    ),
-    Difference(
-        "inner",
         "exec",
         "added",
         "exec before the program",
@@ -270,6 +277,13 @@ DIFFERENCES: tuple[Difference, ...] = (
         "replaced",
         "the job's number, expanded in the batch script",
         r"\$ in single quotes is the text $SLURM_JOB_ID (fixed by AI-Guide pull request 115)",
+    ),
+    Difference(
+        "launcher",
+        "--rdzv_id",
+        "added",
+        "for one node too",
+        "one form for every number of nodes",
     ),
     Difference(
         "launcher",

@@ -5,7 +5,7 @@ PROFILE=/etc/profile.d/00-cluster$(tr / - <<< "$ROOT").sh
 wait_for() { for _ in $(seq 300); do "$@" >/dev/null 2>&1 && return; sleep .1; done; echo "cluster: timed out: $*" >&2; return 1; }
 
 # alive PIDFILE PROGRAM: the process of a pid file, if it still is that program (process ids come again)
-alive() { local pid; [[ -s $1 ]] && pid=$(cat "$1") && [[ $(cat "/proc/$pid/comm" 2>/dev/null) == "$2" ]]; }
+alive() { local pid; [[ -s $1 ]] && pid=$(cat "$1" 2>/dev/null) && [[ $(cat "/proc/$pid/comm" 2>/dev/null) == "$2" ]]; }
 
 node_names() { local i; for ((i = 0; i < NODES; i++)); do printf "$NODE_FORMAT\n" $((NODE_FIRST + i)); done; }
 

@@ -28,5 +28,5 @@ fi
 exec /usr/bin/\$name "\$@"
 CONF
 chmod 755 "$ROOT/bin/.counted"
-for name in "${commands[@]}"; do [[ -L $ROOT/bin/$name ]] || ln -s .counted "$ROOT/bin/$name"; done
+for name in "${commands[@]}"; do [[ -L $ROOT/bin/$name ]] || ln -sf .counted "$ROOT/bin/$name"; done
 [[ -f $ROOT/log/calls.log ]] || : > "$ROOT/log/calls.log"; chmod 666 "$ROOT/log/calls.log"

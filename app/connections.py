@@ -1,0 +1,84 @@
+"""One connection a site, opened when first needed and kept."""
+
+import getpass
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from lumitui.remote.login import Ask, Login
+from lumitui.remote.scheduler import Scheduler
+from lumitui.remote.site import Site
+from lumitui.remote.transport import Transport
+
+
+@dataclass(frozen=True)
+class Connection:
+    """How a site is reached, and its scheduler."""
+
+    transport: Transport
+    scheduler: Scheduler
+    user: Callable[[], str]
+    """The name there; asked for only when it is needed."""
+    home: str
+
+    def root(self, site: Site, account: str, project: str) -> str:
+        """Return the folder of a project on the site."""
+        work = site.work_root.format(account=account, user=self.user(), home=self.home)
+        return f"{work.rstrip('/')}/{project}"
+
+
+# As sites publish them, and as the protocol names them (RFC 4253, 5656, 8709).
+_KEY_TYPES = {"ed25519": "ssh-ed25519", "rsa": "ssh-rsa", "ecdsa": "ecdsa-sha2-nistp256"}
+
+Connect = Callable[[Site, Ask], Connection]
+
+
+def connect(site: Site, ask: Ask) -> Connection:
+    """Return a connection to `site`; nothing is opened before the first request."""
+    if site.scheduler == "process":
+        from lumitui.remote.local import Local
+        from lumitui.remote.process import Process
+
+        local = Local()
+        return Connection(local, Process(local), getpass.getuser, str(Path.home()))
+    from lumitui.remote.slurm import Slurm
+    from lumitui.remote.ssh import Ssh
+
+    hosts = site.hosts
+    login = Login(
+        host=hosts.login,
+        port=hosts.port,
+        user=hosts.user,
+        config=Path(hosts.ssh_config).expanduser() if hosts.ssh_config else None,
+        fingerprints={
+            _KEY_TYPES.get(kind, kind): text for kind, text in hosts.fingerprints.items()
+        },
+    )
+    ssh = Ssh(login, ask)
+    return Connection(ssh, Slurm(ssh), lambda: ssh.user, "~")
+
+
+class Connections:
+    """The open connections by site; threads share them."""
+
+    def __init__(self, ask: Ask, connect: Connect = connect) -> None:
+        """Open connections with `connect`; questions go to `ask`."""
+        self._ask = ask
+        self._connect = connect
+        self._open: dict[str, Connection] = {}
+        self._lock = threading.Lock()
+
+    def get(self, site: Site) -> Connection:
+        """Return the connection to `site`, the same one for every caller."""
+        with self._lock:
+            if site.name not in self._open:
+                self._open[site.name] = self._connect(site, self._ask)
+            return self._open[site.name]
+
+    def close(self) -> None:
+        """End all connections."""
+        with self._lock:
+            for connection in self._open.values():
+                connection.transport.close()
+            self._open.clear()

@@ -1,0 +1,217 @@
+"""metrics.jsonl and log patterns as series, and runs compared by their throughput. Pure."""
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from statistics import median
+
+WARM_UP_STEPS = 5
+"""Steps of each attempt that say nothing about speed: kernels are compiled, caches fill."""
+_LINE_BYTES = 65536
+_LOG_LINE = 2000
+
+
+@dataclass(frozen=True)
+class MetricPoint:
+    """One line of metrics.jsonl (trainers/reporting.py writes them)."""
+
+    event: str = "step"
+    """`start`, `step`, `eval`, `checkpoint`, `stop`, `end`; a line without one is a step."""
+    step: int | None = None
+    epoch: int | None = None
+    loss: float | None = None
+    lr: float | None = None
+    samples_per_s: float | None = None
+    seconds: float | None = None
+    """Since this attempt began."""
+    test_accuracy: float | None = None
+    world_size: int | None = None
+    global_batch: int | None = None
+    extra: dict[str, float | str] = field(default_factory=dict)
+    """Whatever else the line says."""
+
+
+_WHOLE = frozenset({"step", "epoch", "world_size", "global_batch"})
+_KNOWN = frozenset(item.name for item in fields(MetricPoint)) - {"event", "extra"}
+
+
+def parse_line(line: bytes) -> MetricPoint | None:
+    """Return the point of one line; None for anything that is not a JSON object. Never raises."""
+    if len(line) > _LINE_BYTES:
+        return None
+    try:
+        data = json.loads(line)
+    # RecursionError: a line of thousands of opening brackets.
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(data, dict) or not data:
+        return None
+    event = data.pop("event", "step")
+    numbers: dict[str, float] = {}
+    extra: dict[str, float | str] = {}
+    for name, value in data.items():
+        number = _number(value)
+        if name in _KNOWN:
+            if number is not None:
+                numbers[name] = number
+        elif number is not None:
+            extra[name] = number
+        elif isinstance(value, str):
+            extra[name] = value[:_LOG_LINE]
+    whole = {name: int(number) for name, number in numbers.items() if name in _WHOLE}
+    return MetricPoint(
+        event=event[:40] if isinstance(event, str) else "step",
+        loss=numbers.get("loss"),
+        lr=numbers.get("lr"),
+        samples_per_s=numbers.get("samples_per_s"),
+        seconds=numbers.get("seconds"),
+        test_accuracy=numbers.get("test_accuracy"),
+        step=whole.get("step"),
+        epoch=whole.get("epoch"),
+        world_size=whole.get("world_size"),
+        global_batch=whole.get("global_batch"),
+        extra=extra,
+    )
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a run's metrics come to."""
+
+    steps: int
+    """The last step."""
+    last_loss: float | None
+    samples_per_s: float | None
+    """The median step after each attempt's warm-up."""
+    test_accuracy: float | None
+    """The last one told."""
+    seconds: float | None
+    """Spent training, over all attempts."""
+    world_size: int | None
+    """Of the last attempt."""
+    global_batch: int | None
+
+
+def summarize(points: Iterable[MetricPoint]) -> Summary:
+    """Return the summary of a run's points in the order they were written.
+
+    A resumed attempt writes a step again that the one before it had already written: the later
+    line counts. Speeds are those of the last world size, so that a run resumed on more nodes is
+    not averaged with its beginning.
+    """
+    losses: dict[int, float] = {}
+    attempts: list[list[float]] = [[]]
+    ends: list[float] = [0.0]
+    accuracy: float | None = None
+    world_size = global_batch = None
+    for point in points:
+        if point.event == "start":
+            if point.world_size is not None and point.world_size != world_size:
+                attempts = []
+            attempts.append([])
+            ends.append(0.0)
+        world_size = point.world_size if point.world_size is not None else world_size
+        global_batch = point.global_batch if point.global_batch is not None else global_batch
+        accuracy = point.test_accuracy if point.test_accuracy is not None else accuracy
+        if point.seconds is not None:
+            ends[-1] = max(ends[-1], point.seconds)
+        if point.event == "step" and point.step is not None:
+            losses.pop(point.step, None)
+            losses[point.step] = math.nan if point.loss is None else point.loss
+            if point.samples_per_s is not None and point.samples_per_s > 0:
+                attempts[-1].append(point.samples_per_s)
+    speeds = [speed for attempt in attempts for speed in attempt[WARM_UP_STEPS:]]
+    # A run too short to warm up: better its own speed than none.
+    speeds = speeds or [speed for attempt in attempts for speed in attempt]
+    last = next(reversed(losses.values()), math.nan)
+    return Summary(
+        steps=next(reversed(losses), 0),
+        last_loss=None if math.isnan(last) else last,
+        samples_per_s=median(speeds) if speeds else None,
+        test_accuracy=accuracy,
+        seconds=sum(ends) or None,
+        world_size=world_size,
+        global_batch=global_batch,
+    )
+
+
+def series_from_log(text: str, patterns: Mapping[str, str]) -> dict[str, list[float]]:
+    """Return the numbers that each pattern's one group finds in `text`, a match a line at most.
+
+    A pattern that is no regular expression gives an empty series (the job file refuses it), and
+    so does text that is not a number.
+    """
+    found: dict[str, list[float]] = {}
+    for name, pattern in patterns.items():
+        series = found[name] = []
+        try:
+            search = re.compile(pattern).search
+        except (re.error, OverflowError, RecursionError):
+            continue
+        for line in text.splitlines():
+            # Bounded: a pattern may go back and forth over a line for a long time.
+            match = search(line[:_LOG_LINE])
+            if match and match.re.groups and (number := _parsed(match[1])) is not None:
+                series.append(number)
+    return found
+
+
+def _parsed(text: str | None) -> float | None:
+    try:
+        number = float((text or "").replace(",", ""))
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A run to compare: on how many nodes it got its summary."""
+
+    run: str
+    nodes: int
+    summary: Summary
+
+
+@dataclass(frozen=True)
+class ScalingRow:
+    """One run beside the first one."""
+
+    run: str
+    nodes: int
+    world_size: int | None
+    samples_per_s: float | None
+    speed_up: float | None
+    """Throughput over the first run's."""
+    efficiency: float | None
+    """Percent: the speed-up over how many times more ranks (nodes, where not known) it has."""
+
+
+def compare(runs: Sequence[Measured]) -> list[ScalingRow]:
+    """Return a row a run, in the given order, compared with the first that has a throughput."""
+    first = next((item for item in runs if item.summary.samples_per_s), None)
+    return [_row(item, first) for item in runs]
+
+
+def _row(item: Measured, first: Measured | None) -> ScalingRow:
+    speed, ranks = item.summary.samples_per_s, item.summary.world_size
+    speed_up = efficiency = None
+    if first is not None and speed and first.summary.samples_per_s:
+        speed_up = speed / first.summary.samples_per_s
+        more = item.nodes / first.nodes if first.nodes else 0.0
+        if ranks and first.summary.world_size:
+            more = ranks / first.summary.world_size
+        efficiency = 100 * speed_up / more if more else None
+    return ScalingRow(item.run, item.nodes, ranks, speed, speed_up, efficiency)

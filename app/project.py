@@ -1,0 +1,89 @@
+"""The files of a job on the laptop: its project, DeepSpeed configuration, bundled trainer."""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from lumitui.app.compose import BUNDLED
+from lumitui.app.job import JobSpec
+from lumitui.app.sending import Code
+from lumitui.app.strategies import STRATEGIES, TRAINERS
+from lumitui.remote.errors import InputError
+from lumitui.remote.manifest import scan
+
+TRAINER_FOLDER = Path(__file__).resolve().parent.parent / "trainers"
+
+
+def project_name(root: Path) -> str:
+    """Return the folder's name as a part of a path on a site."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", root.resolve().name).strip("-.") or "project"
+
+
+def deepspeed_config(spec: JobSpec, root: Path) -> str | None:
+    """Return the text of the DeepSpeed configuration the job needs; None when it needs none.
+
+    Raises:
+        InputError: the file is not there or not text.
+    """
+    if spec.deepspeed is not None:
+        path = root / spec.deepspeed.config
+    elif STRATEGIES[spec.strategy].zero_stage is not None and spec.trainer:
+        path = TRAINER_FOLDER / "ds_config.json"
+    else:
+        return None
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"The DeepSpeed configuration {path} cannot be read.", "Check `deepspeed.config`."
+        ) from error
+
+
+def collect(spec: JobSpec, root: Path) -> Code:
+    """Return what is shipped: the project's files, and the bundled trainer's beside them.
+
+    Raises:
+        InputError: the script or the working folder is not among them, or a file is refused.
+    """
+    if not root.is_dir():
+        raise InputError(f"The project {root} is not a folder.", "Check `project:`.")
+    extra = _bundled(spec)
+    # A job with a bundled trainer and no files of its own needs nothing of the project.
+    manifest = scan(root, extra=extra)
+    paths = {entry.path for entry in manifest.entries}
+    if spec.script and spec.script not in paths:
+        raise InputError(
+            f"The script {spec.script} is not among the files that are sent.",
+            f"It must lie in {root} and not be ignored by .gitignore or .lumituiignore.",
+        )
+    if spec.workdir != "." and not any(path.startswith(f"{spec.workdir}/") for path in paths):
+        raise InputError(
+            f"The working folder {spec.workdir} has no files that are sent.", "Check `workdir:`."
+        )
+    return Code(root, manifest, extra)
+
+
+def secret_values(spec: JobSpec, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the values of the job's secrets from the laptop's environment.
+
+    Raises:
+        InputError: one of them is not set.
+    """
+    missing = [name for name in spec.secrets if not environ.get(name)]
+    if missing:
+        raise InputError(
+            f"The secret {missing[0]} is not set in this shell.", f"export {missing[0]}=… first."
+        )
+    return {name: environ[name] for name in spec.secrets}
+
+
+def _bundled(spec: JobSpec) -> dict[str, Path]:
+    if spec.trainer is None:
+        return {}
+    others = {trainer.file for trainer in TRAINERS.values()} - {TRAINERS[spec.trainer].file}
+    return {
+        f"{BUNDLED}/{path.relative_to(TRAINER_FOLDER).as_posix()}": path
+        for path in sorted(TRAINER_FOLDER.rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts and path.name not in others
+    }

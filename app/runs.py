@@ -1,0 +1,500 @@
+"""Runs: everything a person can do with jobs. The TUI and the CLI call only this."""
+
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from lumitui.app import following, project, sending
+from lumitui.app.advise import Finding, findings
+from lumitui.app.compose import compose
+from lumitui.app.connections import Connect, Connection, Connections, connect
+from lumitui.app.diagnose import Diagnosis, diagnose
+from lumitui.app.history import Changes, History
+from lumitui.app.job import JobSpec, Launch, LaunchFile
+from lumitui.app.proof import Verdict, verdict
+from lumitui.app.provenance import provenance
+from lumitui.app.records import Provenance, Run
+from lumitui.app.scaling import Change, rescale
+from lumitui.app.settings import Settings
+from lumitui.app.strategies import TRAINERS
+from lumitui.remote.errors import InputError, LinkError, LumiError, OutcomeUnknown, RefusedError
+from lumitui.remote.fetch import Fetched, fetch
+from lumitui.remote.login import Ask
+from lumitui.remote.quoting import quote
+from lumitui.remote.scheduler import Poll, State
+from lumitui.remote.site import Site, Sites
+from lumitui.remote.sync import Pruned, prune
+
+Start = Literal["scratch", "checkpoint"]
+
+
+@dataclass(frozen=True)
+class Preview:
+    """A launch as it would be sent, with what the adviser says of it."""
+
+    launch: Launch
+    site: Site
+    command: str
+    """The submit command line, byte for byte."""
+    findings: tuple[Finding, ...]
+    project: Path
+    deepspeed_config: str | None = None
+    job_file: Path | None = None
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings that keep it from being sent."""
+        return tuple(item for item in self.findings if item.severity == "error")
+
+
+@dataclass(frozen=True)
+class Resubmission:
+    """A run made ready to go again, with what changes."""
+
+    parent: Run
+    preview: Preview
+    changes: tuple[Change, ...]
+    notes: tuple[str, ...]
+    code: Literal["same", "current"]
+    start: Start
+
+
+@dataclass(frozen=True)
+class Refreshed:
+    """What a look at the sites brought."""
+
+    changed: tuple[str, ...]
+    """Ids of runs whose state is another now."""
+    warnings: tuple[str, ...]
+    requests: int
+    """Requests that were made, over all sites."""
+
+
+class Runs:
+    """The headless core over history, profiles and connections. Threads may share it."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        ask: Ask = lambda question: None,
+        connect: Connect = connect,
+    ) -> None:
+        """Open the history; no network before something needs it."""
+        self.sites = Sites(settings.profiles)
+        self.history = History(settings.history)
+        self._locks = settings.data / "sending"
+        self._connections = Connections(ask, connect)
+
+    def close(self) -> None:
+        """Close connections and history."""
+        self._connections.close()
+        self.history.close()
+
+    # -- compose
+
+    def preview(
+        self,
+        spec: JobSpec,
+        folder: Path,
+        *,
+        deepspeed_config: str | None = None,
+        job_file: Path | None = None,
+    ) -> Preview:
+        """Return what `spec` would send. `folder` is where the job file lies.
+
+        Raises:
+            InputError: it cannot be composed.
+        """
+        site = self.sites.load(spec.site)
+        root = (folder / spec.project).resolve()
+        text = deepspeed_config or project.deepspeed_config(spec, root)
+        launch = compose(spec, site, deepspeed_config=text)
+        command = self._connection(site).scheduler.command()
+        return Preview(
+            launch, site, command, tuple(findings(launch, site)), root, text, job_file
+        )
+
+    # -- send
+
+    def send(
+        self,
+        preview: Preview,
+        *,
+        report: sending.Report = lambda step, words: None,
+        resubmission: Resubmission | None = None,
+    ) -> Run:
+        """Make a job of `preview` and return the run.
+
+        Raises:
+            InputError: the adviser found errors, or a file to ship is refused.
+            RefusedError, LinkError, OutcomeUnknown: see `sending.send`.
+        """
+        if preview.errors:
+            first = preview.errors[0]
+            raise InputError(first.message, first.do)
+        spec, site = preview.launch.spec, preview.site
+        parent = resubmission.parent if resubmission else None
+        same_code = resubmission is not None and resubmission.code == "same"
+        code = None if same_code else project.collect(spec, preview.project)
+        values = project.secret_values(spec)
+        connection = self._connection(site)
+        run = self._new_run(preview, connection, parent, same_code)
+        checkpoints = None
+        if resubmission and parent and resubmission.start == "checkpoint":
+            checkpoints = parent.folder
+            run = replace(run, resumed_from=parent.id)
+        with sending.sender_lock(self._locks, run.id):
+            return sending.send(
+                run,
+                preview.launch,
+                code or (parent.snapshot if parent and parent.snapshot else ""),
+                history=self.history,
+                transport=connection.transport,
+                scheduler=connection.scheduler,
+                secret_values=values,
+                checkpoints_from=checkpoints,
+                report=report,
+            )
+
+    def plan_resubmission(
+        self,
+        run_id: str,
+        *,
+        nodes: int | None = None,
+        settings: Sequence[str] = (),
+        code: Literal["same", "current"] = "same",
+        start: Start | None = None,
+    ) -> Resubmission:
+        """Return the run made ready again; nothing is sent.
+
+        Without `start`, a failed run continues from its last checkpoint when it can, and any
+        other starts from scratch.
+
+        Raises:
+            InputError: no such run, a wrong setting, a batch that cannot be split.
+        """
+        parent = self.history.get(run_id)
+        site = self.sites.load(parent.site)
+        if code == "same" and parent.snapshot is None:
+            raise InputError(
+                f"{parent.id} never had its code on the site.", "Use `--code current`."
+            )
+        earlier = _launch_of(parent)
+        scaled = rescale(
+            earlier,
+            site,
+            nodes=nodes,
+            settings=settings,
+            deepspeed_config=parent.deepspeed_config,
+        )
+        launch = scaled.launch
+        notes = list(scaled.notes)
+        if start == "checkpoint" and not launch.can_resume:
+            raise InputError(
+                "The job file does not say how the script continues.",
+                "Add `resume: [--resume]` with its arguments, or use `--from scratch`.",
+            )
+        failed = parent.state in (
+            State.FAILED, State.TIMEOUT, State.NODE_FAILED, State.PREEMPTED, State.OUT_OF_MEMORY
+        )  # fmt: skip
+        if start is None:
+            start = "checkpoint" if failed and launch.can_resume and parent.started else "scratch"
+            if start == "checkpoint":
+                notes.append(f"{parent.id} {parent.state}: it continues from its last checkpoint.")
+        command = self._connection(site).scheduler.command()
+        preview = Preview(
+            launch,
+            site,
+            command,
+            tuple(findings(launch, site)),
+            Path(parent.project),
+            scaled.deepspeed_config,
+            Path(parent.job_file) if parent.job_file else None,
+        )
+        return Resubmission(parent, preview, scaled.changes, tuple(notes), code, start)
+
+    def resubmit(
+        self,
+        resubmission: Resubmission,
+        *,
+        report: sending.Report = lambda step, words: None,
+    ) -> Run:
+        """Send a planned resubmission; the new run has the old one as its parent."""
+        return self.send(resubmission.preview, report=report, resubmission=resubmission)
+
+    # -- watch
+
+    def refresh(self, site_name: str | None = None) -> Refreshed:
+        """Ask every site with unfinished runs, one request each, and write what is new.
+
+        Sends that were cut short are settled first. A site that cannot be reached is a warning,
+        not an error: its runs stay as they were.
+        """
+        changed: list[str] = []
+        warnings: list[str] = []
+        requests = 0
+        open_runs = self.history.unfinished(site_name)
+        for name in dict.fromkeys(run.site for run in open_runs):
+            mine = [run for run in open_runs if run.site == name]
+            try:
+                connection = self._connection(self.sites.load(name))
+                for run in mine:
+                    if run.job_id is None:
+                        requests += 1
+                        changed += self._settle(run, connection)
+                watched = [run for run in mine if run.job_id is not None]
+                if watched:
+                    requests += 1
+                    poll = connection.scheduler.poll([following.watch(run) for run in watched])
+                    changed += self._take(watched, poll)
+                    if poll.warning:
+                        warnings.append(f"{name}: {poll.warning}")
+            except LumiError as error:
+                warnings.append(f"{name}: {error}")
+        return Refreshed(tuple(changed), tuple(warnings), requests)
+
+    def cancel(self, run_id: str) -> Run:
+        """Cancel a run's job and return the run as it is then.
+
+        Raises:
+            InputError: it has ended, or has no job.
+            RefusedError, LinkError: the scheduler would not, or cannot be reached.
+        """
+        run = self.history.get(run_id)
+        if run.state.is_final:
+            raise InputError(f"{run.id} has ended: {run.state}.", "There is nothing to cancel.")
+        connection = self._connection(self.sites.load(run.site))
+        if run.job_id is None:
+            self._settle(run, connection)
+            run = self.history.get(run.id)
+        if run.job_id is None:
+            if run.state.is_final:
+                return run
+            raise OutcomeUnknown(
+                f"{run.id} has no known job yet ({run.reason}).", "Try again in two minutes."
+            )
+        connection.scheduler.cancel([run.job_id])
+        self.refresh(run.site)
+        return self.history.get(run.id)
+
+    # -- logs
+
+    def read_log(
+        self, run_id: str, *, attempt: int | None = None, last: int = 65536
+    ) -> tuple[int, bytes]:
+        """Return the last bytes of a log and the offset where they start.
+
+        Raises:
+            InputError: no such run.
+            RefusedError: there is no such log.
+        """
+        run = self.history.get(run_id)
+        connection = self._connection(self.sites.load(run.site))
+        path = quote(f"{run.folder}/attempt-{attempt or run.attempt}.out")
+        result = connection.transport.run(
+            f"[ -f {path} ] || exit 44\nwc -c <{path}\ntail -c {last} {path}"
+        )
+        if result.code == 44:
+            raise RefusedError(f"{run.id} has no log yet.", "It appears when the job starts.")
+        size, _, rest = result.out.partition(b"\n")
+        total = int(size.strip() or b"0")
+        return max(total - len(rest), 0), rest
+
+    def follow(
+        self,
+        run_id: str,
+        *,
+        offset: int = 0,
+        stop: Callable[[], bool] = lambda: False,
+        poll_seconds: float | None = None,
+    ) -> Iterator[bytes]:
+        """Yield a run's log from byte `offset` until the run has ended; b"" now and then.
+
+        A cut link is taken up again at the byte it was cut, with back-off.
+        """
+        run = self.history.get(run_id)
+        site = self.sites.load(run.site)
+        pause = poll_seconds if poll_seconds is not None else site.poll_seconds
+        transport = self._connection(site).transport
+        failures, next_look, ended_at = 0, 0.0, None
+        while not stop():
+            path = quote(f"{run.folder}/attempt-{run.attempt}.out")
+            script = (
+                f"until [ -f {path} ]; do sleep 1; done; exec tail -c +{offset + 1} -f {path}"
+            )
+            try:
+                for chunk in transport.stream(script, stop=stop):
+                    failures = 0
+                    offset += len(chunk)
+                    yield chunk
+                    now = time.monotonic()
+                    if chunk:
+                        ended_at = now if ended_at else None
+                    if now >= next_look and ended_at is None:
+                        next_look = now + pause
+                        self.refresh(run.site)
+                        later = self.history.get(run.id)
+                        if later.attempt != run.attempt:
+                            run, offset = later, 0
+                            break
+                        run = later
+                        if run.state.is_final:
+                            ended_at = now
+                    # What was written last may still be on its way.
+                    if ended_at and now - ended_at > 1.5:
+                        return
+            except LinkError:
+                failures += 1
+                if failures > 8:
+                    raise
+                yield b""
+                _sleep(min(2.0**failures, 60.0), stop)
+
+    def wait(self, run_id: str, *, seconds: float | None, stop: Callable[[], bool]) -> Run:
+        """Return the run when it has ended, or as it is after `seconds`."""
+        run = self.history.get(run_id)
+        pause = self.sites.load(run.site).poll_seconds
+        deadline = None if seconds is None else time.monotonic() + seconds
+        while True:
+            self.refresh(run.site)
+            run = self.history.get(run.id)
+            left = None if deadline is None else deadline - time.monotonic()
+            if run.state.is_final or stop() or (left is not None and left <= 0):
+                return run
+            _sleep(pause if left is None else min(pause, left), stop)
+
+    # -- after
+
+    def proof(self, run: Run) -> Verdict:
+        """Return what the run's probe says of its binding."""
+        return verdict(run.binding, run.layout, ended=run.state.is_final)
+
+    def why(self, run_id: str) -> list[Diagnosis]:
+        """Return why a run failed, the likeliest first, from its state and the log's end."""
+        run = self.history.get(run_id)
+        tail = ""
+        if run.job_id is not None:
+            try:
+                tail = self.read_log(run.id, last=200_000)[1].decode("utf-8", "replace")
+            except RefusedError:
+                tail = ""
+        return diagnose(run.state, run.word, run.reason, run.rc, run.failed_rank, tail)
+
+    def fetch(
+        self, run_id: str, target: Path, patterns: Sequence[str] = ()
+    ) -> list[Fetched]:
+        """Bring results to `target`, verified by hash; already equal files are left alone.
+
+        Without `patterns`: the job file's `fetch:`, else the trainer's, and the run's records.
+        """
+        run = self.history.get(run_id)
+        bundled = TRAINERS.get(run.spec.trainer or "")
+        chosen = tuple(patterns) or (
+            *(run.spec.fetch or (bundled.fetch if bundled else ())),
+            "metrics.jsonl",
+            "binding.json",
+            "attempt-*.out",
+            "job.sh",
+        )
+        connection = self._connection(self.sites.load(run.site))
+        return fetch(connection.transport, run.folder, chosen, target)
+
+    def prune(self, site_name: str) -> dict[str, Pruned]:
+        """Remove snapshots on a site that no unfinished run uses; returns what was freed, by root.
+
+        The newest snapshot of each project stays: the next send builds on it.
+        """
+        site = self.sites.load(site_name)
+        connection = self._connection(site)
+        self.refresh(site_name)
+        freed: dict[str, Pruned] = {}
+        for root, keep in self.history.snapshots_in_use(site_name).items():
+            freed[root] = prune(connection.transport, f"{root}/code", keep)
+        return freed
+
+    # -- inside
+
+    def _connection(self, site: Site) -> Connection:
+        return self._connections.get(site)
+
+    def _new_run(
+        self, preview: Preview, connection: Connection, parent: Run | None, same_code: bool
+    ) -> Run:
+        spec, launch = preview.launch.spec, preview.launch
+        run_id = sending.new_id(spec.name)
+        name = project.project_name(preview.project)
+        root = connection.root(preview.site, spec.account, name)
+        now = time.time()
+        origin: Provenance = (
+            parent.provenance if parent and same_code else provenance(preview.project)
+        )
+        return Run(
+            id=run_id,
+            name=spec.name,
+            site=preview.site.name,
+            created=now,
+            parent=parent.id if parent else None,
+            spec=spec,
+            script=launch.script,
+            command=preview.command,
+            layout=launch.layout,
+            price=launch.price,
+            global_batch=launch.global_batch,
+            deepspeed_config=_sent_config(launch),
+            project=str(preview.project),
+            job_file=str(preview.job_file) if preview.job_file else None,
+            folder=f"{root}/runs/{run_id}",
+            root=parent.root if parent and same_code else root,
+            token=secrets.token_hex(8),
+            provenance=origin,
+            state=State.SENDING,
+        )
+
+    def _settle(self, run: Run, connection: Connection) -> list[str]:
+        """Settle a submission without a job id; a send that is still going on is left alone."""
+        with sending.sender_lock(self._locks, run.id) as free:
+            if not free:
+                return []
+            answer = sending.settle(run, connection.scheduler, time.time())
+            try:
+                sending.record(run, answer, self.history)
+            except (RefusedError, OutcomeUnknown):
+                pass  # recorded: the state tells it, and a refresh is no place to raise it
+        return [run.id] if answer.state is not run.state else []
+
+    def _take(self, watched: Sequence[Run], poll: Poll) -> list[str]:
+        now = time.time()
+        updates: list[tuple[str, Changes]] = []
+        for run in watched:
+            changes = following.judge(run, poll, now)
+            if changes:
+                updates.append((run.id, changes))
+            files = poll.files.get(run.id)
+            if files and files.metrics:
+                span = (run.metrics_offset, run.metrics_offset + len(files.metrics))
+                self.history.add_metrics(run.id, files.metrics.splitlines(), span)
+        self.history.update_many(updates)
+        states = {run.id: run.state for run in watched}
+        return [key for key, changes in updates if changes.get("state", states[key]) != states[key]]
+
+
+def _launch_of(run: Run) -> Launch:
+    """Return the launch a recorded run was, as far as scaling needs it."""
+    files = (
+        (LaunchFile("ds_config.json", run.deepspeed_config),) if run.deepspeed_config else ()
+    )
+    return Launch(run.spec, run.script, run.layout, run.price, files, run.global_batch)
+
+
+def _sent_config(launch: Launch) -> str | None:
+    return next((file.content for file in launch.files if file.name == "ds_config.json"), None)
+
+
+def _sleep(seconds: float, stop: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + seconds
+    while not stop() and (left := deadline - time.monotonic()) > 0:
+        time.sleep(min(left, 0.2))

@@ -1,0 +1,259 @@
+"""From a launch to a job, exactly once: the steps of a send, and what settles a lost reply."""
+
+import contextlib
+import fcntl
+import hashlib
+import io
+import os
+import re
+import secrets
+import tarfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lumitui.app.history import Changes, History
+from lumitui.app.job import Launch
+from lumitui.app.records import Run
+from lumitui.remote.errors import InputError, LinkError, OutcomeUnknown, RefusedError
+from lumitui.remote.manifest import Manifest, source_of
+from lumitui.remote.quoting import quote
+from lumitui.remote.scheduler import Answer, Scheduler, State, Submission
+from lumitui.remote.submission import SHA256
+from lumitui.remote.sync import copy_script, sync
+from lumitui.remote.transport import Transport
+
+STEPS = ("begin", "sync", "prepare", "submit", "record")
+"""The steps of a send, in order. Up to and without `submit` there is certainly no job."""
+
+GRACE_SECONDS = 120.0
+"""How long a submission without any sign of a job stays open before it is voided: longer than
+sbatch's own retries (MessageTimeout is 10 s by default, slurm.conf(5))."""
+
+Report = Callable[[str, str], None]
+"""Called with the name of the step that begins, and a few words for the person."""
+
+
+@dataclass(frozen=True)
+class Code:
+    """What is shipped with a run: the manifest and where its files are on the laptop."""
+
+    root: Path
+    manifest: Manifest
+    extra: Mapping[str, Path]
+
+
+def new_id(name: str) -> str:
+    """Return a run's id: the job's name as a slug, and six random digits; unique for good."""
+    slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:32].strip("-") or "run"
+    return f"{slug}-{secrets.token_hex(3)}"
+
+
+def submission_of(run: Run) -> Submission:
+    """Return what identifies the run's submission on the site."""
+    digest = hashlib.sha256(run.script.encode()).hexdigest()
+    return Submission(run.folder, run.id, run.token, digest)
+
+
+@contextlib.contextmanager
+def sender_lock(folder: Path, run_id: str) -> Iterator[bool]:
+    """Hold the lock that says "this process is sending the run"; yields whether it was free.
+
+    The kernel lets go of it when the process dies, however it dies.
+    """
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path = folder / f"{run_id}.sending"
+    descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True
+        path.unlink(missing_ok=True)
+    finally:
+        os.close(descriptor)
+
+
+def send(
+    run: Run,
+    launch: Launch,
+    code: Code | str,
+    *,
+    history: History,
+    transport: Transport,
+    scheduler: Scheduler,
+    secret_values: Mapping[str, str],
+    checkpoints_from: str | None = None,
+    report: Report = lambda step, words: None,
+) -> Run:
+    """Make `run` a job, and return it as it is then.
+
+    `code` is what to ship, or the id of a snapshot that is already there. The reply of the
+    submit step may be lost; then the evidence is looked at at once, and what it cannot settle
+    stays UNKNOWN in history.
+
+    Raises:
+        RefusedError: the site said no; certainly no job.
+        LinkError: the link was lost before the submit step; certainly no job.
+        OutcomeUnknown: there may be a job; a refresh settles it later.
+    """
+    report("begin", "writing history")
+    history.begin(run)
+    try:
+        report("sync", "sending the code")
+        snapshot = _ship(run, code, history, transport)
+        run = replace(run, snapshot=snapshot)
+        history.update(run.id, snapshot=snapshot)
+        report("prepare", "making the run's folder")
+        _prepare(run, launch, transport, secret_values, checkpoints_from)
+    except LinkError as error:
+        history.update(run.id, state=State.NOT_SENT, reason=error.message)
+        raise
+    except (RefusedError, InputError) as error:
+        history.update(run.id, state=State.REFUSED, reason=error.message)
+        raise
+    report("submit", "submitting")
+    try:
+        answer = scheduler.submit(submission_of(run))
+    except LinkError as error:
+        history.update(run.id, state=State.UNKNOWN, reason="the reply to the submit was lost")
+        answer = _settle_now(run, scheduler, error)
+    report("record", "")
+    return record(run, answer, history)
+
+
+def record(run: Run, answer: Answer, history: History) -> Run:
+    """Write what became of a submission, and raise what a person must be told."""
+    now = time.time()
+    changes: Changes = {"state": answer.state, "reason": answer.message, "updated": now}
+    if answer.job_id is not None:
+        changes |= {"job_id": answer.job_id, "submitted": now, "reason": ""}
+    history.update(run.id, **changes)
+    if answer.state is State.REFUSED:
+        raise RefusedError(f"The scheduler refused the job: {answer.message}", hint_for(answer.message))
+    if answer.state is State.NOT_SENT:
+        raise RefusedError(f"No job was created: {answer.message}.", "Submit it again.")
+    if answer.state is State.UNKNOWN:
+        raise OutcomeUnknown(
+            f"Whether {run.id} became a job is not known yet: {answer.message or 'no reply'}.",
+            "`lumitui status` settles it; do not submit it again before.",
+        )
+    return history.get(run.id)
+
+
+def settle(run: Run, scheduler: Scheduler, now: float) -> Answer:
+    """Look for the job of a submission whose reply was lost.
+
+    Only when GRACE_SECONDS have passed, with no sign of a job in receipt, claim, queue and
+    accounting, is the claim taken, so that a job that still appears ends at once.
+    """
+    old = now - run.created > GRACE_SECONDS
+    return scheduler.settle(submission_of(run), deep=old, void=old)
+
+
+def hint_for(message: str) -> str:
+    """Return what to try after sbatch's words (facts: LUMI error messages; sbatch(1))."""
+    for pattern, hint in _HINTS:
+        if re.search(pattern, message, re.IGNORECASE):
+            return hint
+    return "Mend what it names in the job file, and submit again."
+
+
+_HINTS = (
+    (
+        r"invalid account|account/partition combination",
+        "Check `account:`: the project may be wrong, ended, or without GPU-hours.",
+    ),
+    (
+        r"accounting/QOS policy|AssocMaxSubmit|QOSMaxSubmit",
+        "The account has no hours left, or too many of your jobs wait; look at `lumitui status`.",
+    ),
+    (r"time limit|TimeLimit", "Ask for less time, or another partition."),
+    (r"partition", "Check `partition:`; `lumitui sites` lists them."),
+    (
+        r"node configuration is not available|gres|more processors|CPU count",
+        "Ask for what a node has: `lumitui sites` shows its GPUs, cores and memory.",
+    ),
+)
+
+
+def _settle_now(run: Run, scheduler: Scheduler, lost: LinkError) -> Answer:
+    # Two tries at once; the rest is a refresh's business.
+    for pause in (0.0, 2.0):
+        time.sleep(pause)
+        try:
+            answer = scheduler.settle(submission_of(run), deep=False, void=False)
+        except LinkError:
+            continue
+        if answer.state is not State.UNKNOWN:
+            return answer
+    return Answer(State.UNKNOWN, None, lost.message)
+
+
+def _ship(run: Run, code: Code | str, history: History, transport: Transport) -> str:
+    if isinstance(code, str):
+        return code
+    known_text = history.known_manifest(run.site, run.root)
+    known = Manifest.parse(known_text) if known_text else None
+    where = source_of(code.root, code.extra)
+    synced = sync(transport, f"{run.root}/code", code.manifest, where, known)
+    history.remember_manifest(run.site, run.root, code.manifest.text, code.manifest.id)
+    return synced.id
+
+
+def _prepare(
+    run: Run,
+    launch: Launch,
+    transport: Transport,
+    secret_values: Mapping[str, str],
+    checkpoints_from: str | None,
+) -> None:
+    """Make the run's folder with its own copy of the code and its files, all in one request."""
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w:gz") as tar:
+        _add(tar, "job.sh", launch.script, 0o700)
+        for file in launch.files:
+            _add(tar, file.name, file.content, file.mode)
+        if launch.spec.secrets:
+            lines = [f"{name}={quote(secret_values[name])}\n" for name in launch.spec.secrets]
+            _add(tar, ".secrets", "".join(lines), 0o600)
+    folder = quote(run.folder)
+    lines = [
+        "set -e",
+        "umask 077",
+        SHA256,
+        f"mkdir -p {quote(run.folder.rpartition('/')[0])}",
+        f"mkdir {folder}",
+        f"cd {folder}",
+        "tar -xzf -",
+        copy_script(f"{run.root}/code/{run.snapshot}", f"{run.folder}/code"),
+    ]
+    for name, target in launch.spec.links.items():
+        at = quote(f"code/{name}")
+        lines += [f"mkdir -p {quote(f'code/{name}'.rpartition('/')[0])}", f"ln -s {quote(target)} {at}"]
+    if checkpoints_from:
+        source = quote(f"{checkpoints_from}/checkpoints")
+        lines.append(
+            f"[ -d {source} ] || {{ echo 'no-checkpoints'; exit 3; }}; cp -pR {source} checkpoints"
+        )
+    result = transport.run("\n".join(lines), stdin=archive.getvalue(), timeout=300.0)
+    if result.code == 3 and "no-checkpoints" in result.text:
+        raise RefusedError(
+            f"{checkpoints_from} has no checkpoints.", "Resubmit with `--from scratch`."
+        )
+    if result.code:
+        words = (result.err or result.out).decode("utf-8", "replace").strip()[-400:]
+        raise RefusedError(
+            f"The run's folder could not be made on the site: {words or result.code}.",
+            "Check the disk there: `lumitui doctor` shows space and quota.",
+        )
+
+
+def _add(tar: tarfile.TarFile, name: str, text: str, mode: int) -> None:
+    content = text.encode()
+    info = tarfile.TarInfo(name)
+    info.size, info.mode, info.mtime = len(content), mode, int(time.time())
+    tar.addfile(info, io.BytesIO(content))

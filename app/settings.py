@@ -1,0 +1,32 @@
+"""Where this person's profiles and history are, on this machine."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from lumitui.remote.site import BUILT_IN
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The folders lumitui uses on the laptop."""
+
+    profiles: tuple[Path, ...]
+    """Folders of site profiles, the most important first."""
+    data: Path
+    """History and locks."""
+
+    @property
+    def history(self) -> Path:
+        """The history's file."""
+        return self.data / "history.db"
+
+
+def settings(environ: Mapping[str, str] = os.environ) -> Settings:
+    """Return the platform's folders; LUMITUI_CONFIG_DIR and LUMITUI_DATA_DIR override them."""
+    config = environ.get("LUMITUI_CONFIG_DIR") or platformdirs.user_config_dir("lumitui")
+    data = environ.get("LUMITUI_DATA_DIR") or platformdirs.user_data_dir("lumitui")
+    return Settings((Path(config) / "sites", BUILT_IN), Path(data))

@@ -1,0 +1,236 @@
+"""Many requests over one connection: a channel opened ahead, shared by threads, waited for.
+
+A request costs two turns of the network: the command's start, and script out with answer back.
+sshd gives a new channel no room for input before its command runs, so these two cannot be one;
+a third, opening the channel, is saved by opening the next one while an answer is on its way.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from itertools import chain
+from typing import Protocol
+
+from lumitui.remote.errors import LinkError, LinkLost
+from lumitui.remote.exchange import Channel, Exchange
+from lumitui.remote.fence import Fence, check_stream, pieces
+from lumitui.remote.transport import Result
+
+_PATIENCE = 3.0  # sshd frees a session a moment after its channel is closed
+
+
+class ChannelRefused(Exception):
+    """The server opens no further channel now (MaxSessions)."""
+
+
+class CommandRefused(Exception):
+    """The server opened a channel and then refused to run a command in it."""
+
+
+class Link(Protocol):
+    """An open connection."""
+
+    address: str
+    """`user@host` for a person."""
+    patience: float
+    """Seconds after which a silent server is given up."""
+
+    def alive(self) -> bool:
+        """Whether requests can be sent."""
+        ...
+
+    def open(self, seconds: float) -> Channel:
+        """Open a channel; ChannelRefused, or LinkError when the link is dead."""
+        ...
+
+    def begin(self, channel: Channel, command: str, seconds: float) -> None:
+        """Start `command`; CommandRefused, or LinkError when the link is dead."""
+        ...
+
+    def close(self) -> None:
+        """End the connection and all channels."""
+        ...
+
+
+class Requests:
+    """`Transport.run`, `stream` and `close` over a link that is made when one is needed."""
+
+    def __init__(self, connect: Callable[[Callable[[], bool]], Link]) -> None:
+        """Use `connect` for a link; it is handed a question that tells it to give up."""
+        self._connect = connect
+        self.requests = 0
+        """Requests sent, for the footprint on the screen."""
+        self._link: Link | None = None
+        self._connecting = threading.Lock()
+        self._failure: LinkError | None = None
+        self._failures = self._closings = 0
+        self._pool = threading.Condition()
+        self._spare: Channel | None = None
+        self._spares = True
+        self._busy = 0
+
+    def run(
+        self, script: str, *, stdin: bytes | Iterable[bytes] = b"", timeout: float = 60.0
+    ) -> Result:
+        """Run `script` with `stdin`; see `Transport.run`."""
+        fence = Fence()
+        payload = fence.payload(script)
+        link, channel = self._start(fence.command(), timeout)
+        talk = Exchange(channel, fence)
+        deadline = time.monotonic() + timeout
+
+        def check() -> None:
+            if time.monotonic() > deadline:
+                self._given_up(link, timeout)
+
+        try:
+            talk.write(chain([payload], pieces(stdin)), check)
+            talk.finish()
+            self._open_spare(link)
+            while not talk.ended:
+                check()
+                talk.step()
+            return Result(talk.code(link.address), b"".join(talk.out), b"".join(talk.err))
+        finally:
+            self._release(channel)
+
+    def stream(self, script: str, *, stop: Callable[[], bool]) -> Iterator[bytes]:
+        """Yield the output of `script` as it comes; see `Transport.stream`.
+
+        Raises:
+            RefusedError: the script ended with a status other than 0; carries its last words.
+        """
+        fence = Fence()
+        payload = fence.payload(script)
+        link, channel = self._start(fence.command(watched=True), 60.0)
+        talk = Exchange(channel, fence)
+        try:
+            talk.write([payload], lambda: None)
+            while not stop():
+                talk.step()
+                chunk = b"".join(talk.out)
+                talk.out.clear()
+                if not talk.ended:
+                    yield chunk
+                    continue
+                if chunk:
+                    yield chunk
+                check_stream(talk.code(link.address), b"".join(talk.err))
+                return
+        finally:
+            self._release(channel)
+
+    def close(self) -> None:
+        """End the connection, also one being made; a later request makes a new one."""
+        self._closings += 1
+        link, self._link, self._spare = self._link, None, None
+        if link is not None:
+            link.close()
+
+    def _connected(self) -> Link:
+        """The link. Threads that wait while an attempt fails share its failure: one question."""
+        failures = self._failures
+        with self._connecting:
+            link = self._link
+            if link is not None and link.alive():
+                return link
+            if self._failures != failures and self._failure is not None:
+                raise LinkError(self._failure.message, self._failure.hint)
+            self._spare, self._spares = None, True
+            closings = self._closings
+            try:
+                self._link = link = self._connect(lambda: self._closings != closings)
+            except LinkError as error:
+                self._failure, self._failures = error, self._failures + 1
+                raise
+            return link
+
+    def _start(self, command: str, timeout: float) -> tuple[Link, Channel]:
+        """Start `command` in a channel. Until this returns nothing has run: it may try again."""
+        for attempt in range(3):
+            link = self._connected()
+            channel: Channel | None = None
+            try:
+                channel, spare = self._take(link, timeout)
+                link.begin(channel, command, link.patience)
+                self.requests += 1
+                return link, channel
+            except CommandRefused as error:
+                self._release(channel)
+                if not spare:
+                    raise LinkError(
+                        f"The server refuses to run commands for {link.address}.",
+                        "Ask the site whether this login is for file transfer only.",
+                    ) from error
+            except LinkError:
+                self._release(channel)
+                if attempt or (channel is None and link.alive()):
+                    raise
+                link.close()
+        raise LinkError(
+            f"{link.address} ends every channel before a command starts.",
+            "Try again in a minute; then ask the site whether sessions are limited.",
+        )
+
+    def _take(self, link: Link, timeout: float) -> tuple[Channel, bool]:
+        """A channel of our own, and whether it is the spare. Waits for one when all are in use."""
+        with self._pool:
+            spare, self._spare = self._spare, None
+            self._busy += 1
+            if spare is not None and not spare.closed:
+                return spare, True
+        began = time.monotonic()
+        while True:
+            try:
+                return link.open(link.patience), False
+            except ChannelRefused as error:
+                with self._pool:
+                    self._spares = False
+                    others = self._busy > 1
+                    if time.monotonic() - began < (timeout if others else _PATIENCE):
+                        self._pool.wait(0.2)
+                        continue
+                    self._busy -= 1
+                raise LinkError(
+                    f"{link.address} allows no further session on this connection.",
+                    "Close the log on the screen, which holds one, and try again.",
+                ) from error
+            except LinkError:
+                with self._pool:
+                    self._busy -= 1
+                raise
+
+    def _open_spare(self, link: Link) -> None:
+        with self._pool:
+            if self._spare is not None or not self._spares:
+                return
+        try:
+            spare = link.open(link.patience)
+        except ChannelRefused:
+            self._spares = False
+        except LinkError:
+            return  # the request in flight finds out by itself, and says so
+        else:
+            with self._pool:
+                self._spare, spare = spare, self._spare or spare
+            if spare is not self._spare:
+                spare.close()
+
+    def _release(self, channel: Channel | None) -> None:
+        if channel is None:
+            return
+        with suppress(OSError):
+            channel.close()
+        with self._pool:
+            self._busy -= 1
+            self._pool.notify_all()
+
+    def _given_up(self, link: Link, timeout: float) -> None:
+        """Say so; a link that does not answer a plain question either is given up with it."""
+        with suppress(ChannelRefused, LinkError):  # the first is an answer, the second closed it
+            link.open(min(link.patience, _PATIENCE)).close()
+        raise LinkLost(
+            f"{link.address} gave no answer within {timeout:g} s.",
+            "Whether the request was carried out is not known; it is looked up later.",
+        )

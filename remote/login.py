@@ -1,0 +1,179 @@
+"""Where to log in and as whom, as the person's ssh configuration has it."""
+
+import getpass
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from lumitui.remote.errors import LinkError
+
+Table = Mapping[str, Sequence[str]]
+"""What `ssh -G` prints: lower-case option -> its values in order."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """Something only the person can answer while a connection is made."""
+
+    text: str
+    secret: bool
+    """Whether the answer is hidden while it is typed."""
+    kind: Literal["passphrase", "password", "otp", "host-key"]
+    """`host-key` is answered with yes; anything else declines."""
+
+
+Ask = Callable[[Question], str | None]
+"""Puts a question to the person; None: they declined. Called from any thread."""
+
+
+@dataclass(frozen=True)
+class Login:
+    """Where a site is reached; what is None comes from the person's ssh configuration."""
+
+    host: str
+    """A name, or an alias of the ssh configuration."""
+    port: int | None = None
+    user: str | None = None
+    config: Path | None = None
+    """An ssh_config file in place of the person's (`ssh -F`)."""
+    fingerprints: Mapping[str, str] = field(default_factory=dict)
+    """Key type (`ssh-ed25519`) -> `SHA256:...` as the site publishes it."""
+    identity: Path | None = None
+    """A private key that is tried first."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One host as the ssh configuration resolves it."""
+
+    hostname: str
+    port: int
+    user: str
+    identities: tuple[Path, ...]
+    """Private keys in the order they are tried; some may not exist."""
+    identities_only: bool
+    certificates: tuple[Path, ...]
+    agent: str | None
+    """Socket of the agent; `none`: use no agent; None: the one of the environment."""
+    jumps: tuple[str, ...]
+    """Hosts to go through, first first: `[user@]host[:port]`."""
+    proxy_command: str | None
+    known_hosts: tuple[Path, ...]
+    """The person's files of known keys; a new key is added to the first."""
+    global_known_hosts: tuple[Path, ...]
+    key_name: str
+    """Name under which the host's key is known."""
+    hash_names: bool
+    alive: int
+    """Seconds between signs of life."""
+    connect_timeout: float
+
+    @property
+    def address(self) -> str:
+        """`user@host`, with the port where it is not 22."""
+        return f"{self.user}@{self.hostname}" + (f":{self.port}" if self.port != 22 else "")
+
+
+def has_openssh() -> bool:
+    """Whether `ssh -G` can be asked."""
+    return shutil.which("ssh") is not None
+
+
+def openssh_table(login: Login) -> Table:
+    """What OpenSSH makes of the configuration, with Include and Match (`ssh -G`).
+
+    Raises:
+        LinkError: the configuration has an error; the message is OpenSSH's.
+    """
+    command = ["ssh", "-G"]
+    for flag, value in (("-F", login.config), ("-p", login.port), ("-l", login.user)):
+        command += [flag, str(value)] if value is not None else []
+    try:
+        done = subprocess.run(
+            [*command, "--", login.host],
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=20,
+            check=True,
+        )
+    except subprocess.CalledProcessError as error:
+        words = error.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
+        raise LinkError(
+            f"OpenSSH cannot use the configuration for {login.host}: {words[-1]}.",
+            f"Check it with: ssh -G {shlex.quote(login.host)}",
+        ) from error
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise LinkError(
+            f"OpenSSH did not say how to reach {login.host}.",
+            f"Check it with: ssh -G {shlex.quote(login.host)}",
+        ) from error
+    table: dict[str, list[str]] = {}
+    for line in done.stdout.decode("utf-8", "surrogateescape").splitlines():
+        name, _, value = line.partition(" ")
+        table.setdefault(name.lower(), []).append(value)
+    return table
+
+
+def settings(login: Login, table: Table) -> Settings:
+    """The resolved configuration, with what `login` itself says on top."""
+
+    def one(name: str, default: str = "") -> str:
+        value = (table.get(name) or [default])[0]
+        return default if value.lower() in ("none", "") else value
+
+    hostname = one("hostname", login.host)
+    port = login.port or int(one("port", "22"))
+    user = login.user or one("user") or getpass.getuser()
+    tokens = {"h": hostname, "n": login.host, "p": str(port), "r": user, "%": "%"}
+    tokens |= {"d": str(Path.home()), "u": getpass.getuser()}
+
+    def expand(text: str) -> str:
+        return re.sub(r"%(.)", lambda match: tokens.get(match[1], match[0]), text)
+
+    def paths(words: Sequence[str]) -> tuple[Path, ...]:
+        chosen = [expand(word.strip('"')) for word in words if word.lower() != "none"]
+        return tuple(Path(word).expanduser() for word in chosen)
+
+    def files(name: str) -> tuple[Path, ...]:
+        """Several in one value; `ssh -G` drops the quotes of a name with a space."""
+        whole = paths([one(name)])
+        return whole if whole and whole[0].is_file() else paths(one(name).split())
+
+    alias, proxy, timeout = one("hostkeyalias"), one("proxycommand"), one("connecttimeout", "15")
+    own = (login.identity.expanduser(),) if login.identity else ()
+    agent = (table.get("identityagent") or [""])[0].strip('"')
+    if agent not in ("", "none", "SSH_AUTH_SOCK"):
+        agent = str(Path(os.path.expandvars(expand(agent))).expanduser())
+    return Settings(
+        hostname=hostname,
+        port=port,
+        user=user,
+        identities=own + paths(table.get("identityfile", ())),
+        identities_only=one("identitiesonly") == "yes",
+        certificates=paths(table.get("certificatefile", ())),
+        agent=agent if agent not in ("", "SSH_AUTH_SOCK") else None,
+        jumps=tuple(filter(None, one("proxyjump").split(","))),
+        proxy_command=expand(proxy) if proxy else None,
+        known_hosts=files("userknownhostsfile"),
+        global_known_hosts=files("globalknownhostsfile"),
+        key_name=alias or (hostname if port == 22 else f"[{hostname}]:{port}"),
+        hash_names=one("hashknownhosts") == "yes",
+        alive=int(one("serveraliveinterval", "0")) or 30,
+        connect_timeout=float(timeout) if timeout.isdecimal() else 15.0,
+    )
+
+
+def jump_login(login: Login, jump: str) -> Login:
+    """The login of a jump host written `[ssh://][user@]host[:port]`."""
+    user, _, place = jump.removeprefix("ssh://").rpartition("@")
+    match = re.fullmatch(r"(\[.+\]|[^:]+)(?::(\d+))?", place) or re.fullmatch("(.*)()", place)
+    assert match is not None
+    return Login(
+        match[1].strip("[]"), int(match[2]) if match[2] else None, user or None, login.config
+    )

@@ -1,0 +1,119 @@
+"""Plain processes on this machine, asked like a scheduler: the embedded site.
+
+The submit step and the look at files are the same as Slurm's; only the submit command, the queue
+and cancel are the supervisor's. There is no accounting: a run's record stays in its folder.
+"""
+
+import json
+import secrets
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from lumitui.remote import submission as steps
+from lumitui.remote.errors import RefusedError
+from lumitui.remote.quoting import quote
+from lumitui.remote.scheduler import STATES, Answer, JobStatus, Poll, State, Submission, Watch
+from lumitui.remote.transport import Transport
+from lumitui.remote.watching import blocks, files_script, parse_files
+
+# Isolated and without site-packages: the job's environment must not change the supervisor.
+_CALL = f"{quote(sys.executable)} -I -S {quote(str(Path(__file__).with_name('supervisor.py')))}"
+
+SUBMIT = f'{_CALL} submit --job-name="$NAME" "$RUN"'
+"""Prints the job's id, like `sbatch --parsable`; the limits are in the script's #SBATCH lines."""
+
+# The record in the folder is the queue entry: one folder has one job.
+_FIND = r"""[ ! -f attempt-1.state ] ||
+sed -n 's/^{"job": "\([0-9]*\)".*/\1/p' attempt-1.state || exit 1"""
+
+
+class Process:
+    """Scheduler over one transport, which must lead to this machine."""
+
+    def __init__(self, transport: Transport) -> None:
+        """Ask by `transport`."""
+        self._transport = transport
+
+    def command(self) -> str:
+        """Return the command that starts the supervisor."""
+        return SUBMIT
+
+    def submit(self, submission: Submission) -> Answer:
+        """See Scheduler.submit."""
+        return steps.submit(self._transport, submission, SUBMIT)
+
+    def settle(self, submission: Submission, *, deep: bool, void: bool) -> Answer:
+        """See Scheduler.settle; `deep` has nothing more to ask."""
+        return steps.settle(self._transport, submission, _FIND, void=void)
+
+    def poll(self, watches: Sequence[Watch]) -> Poll:
+        """See Scheduler.poll."""
+        marker = f"lumitui-{secrets.token_hex(8)}"
+        result = self._transport.run(poll_script(marker, watches), timeout=90.0)
+        return parse_poll(result.out, marker, watches)
+
+    def cancel(self, job_ids: Sequence[str]) -> None:
+        """See Scheduler.cancel."""
+        ids = " ".join(quote(job_id) for job_id in job_ids)
+        result = self._transport.run(f"{_CALL} cancel {ids} 2>&1")
+        if result.code:
+            raise RefusedError(
+                f"The jobs {' '.join(job_ids)} could not be cancelled: {result.text.strip()}.",
+                "Press r to see what they are doing.",
+            )
+
+
+def poll_script(marker: str, watches: Sequence[Watch]) -> str:
+    """Return the one request of a tick: the records, liveness checked, and the files."""
+    folders = " ".join(quote(watch.folder) for watch in watches)
+    return f"""
+LC_ALL=C; export LC_ALL
+echo {marker} clock; date +%s; echo {marker} end
+queue=$({_CALL} queue {folders} 2>&1); rc=$?
+echo {marker} queue $rc; printf '%s\\n' "$queue"; echo {marker} end
+{files_script(marker, watches)}
+exit 0
+"""
+
+
+def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
+    """Return the answer of `poll_script`."""
+    jobs: dict[str, JobStatus] = {}
+    warning, clock = "", None
+    for words, content in blocks(output, marker):
+        text = content.decode("utf-8", "replace")
+        match words:
+            case ["clock"]:
+                clock = float(text) if text.strip().isdecimal() else None
+            case ["queue", "0"]:
+                jobs = {job.job_id: job for job in map(parse_record, text.splitlines()) if job}
+            case ["queue", _]:
+                warning = text.strip()[-300:] or "the supervisor's script failed"
+            case _:
+                pass
+    return Poll(jobs, parse_files(output, marker, watches), warning, clock)
+
+
+def parse_record(line: str) -> JobStatus | None:
+    """Return one record of the supervisor's, or None when the line is none."""
+    try:
+        data = json.loads(line)
+        return JobStatus(
+            job_id=str(data["job"]),
+            state=STATES.get(str(data["word"]), State.UNKNOWN),
+            word=str(data["word"]),
+            reason=str(data["reason"]),
+            submitted=float(data["submitted"]),
+            started=_time(data["started"]),
+            ended=_time(data["ended"]),
+            nodes=str(data["nodes"]),
+            exit_code=str(data["exit_code"]),
+            partition=str(data["partition"]),
+        )
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _time(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) else None

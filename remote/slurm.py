@@ -1,0 +1,191 @@
+"""Slurm: its commands as sh, its answers parsed by pure functions.
+
+No JSON: squeue --json differs between versions (22.05 and 24.05 here). Fields are separated by
+`|`, every record starts with a marker of its own, free text comes last; times are epoch seconds
+by SLURM_TIME_FORMAT=%s (squeue(1), sacct(1)).
+"""
+
+import secrets
+from collections.abc import Sequence
+
+from lumitui.remote import submission as steps
+from lumitui.remote.errors import RefusedError
+from lumitui.remote.quoting import quote
+from lumitui.remote.scheduler import (
+    STATES,
+    Answer,
+    JobStatus,
+    Poll,
+    State,
+    Submission,
+    Watch,
+)
+from lumitui.remote.transport import Transport
+from lumitui.remote.watching import blocks, files_script, parse_files
+
+SUBMIT = (
+    'sbatch --parsable --chdir="$RUN" --job-name="$NAME" --comment="lumitui:$TOKEN" '
+    '--output="$RUN/attempt-1.out" "$RUN/job.sh"'
+)
+"""sbatch with all its arguments; what is in the script's #SBATCH lines is not repeated here."""
+
+# A person's SQUEUE_FORMAT and the like would change the answer.
+_CLEAN = (
+    "LC_ALL=C SLURM_TIME_FORMAT=%s; export LC_ALL SLURM_TIME_FORMAT\n"
+    "unset SQUEUE_FORMAT SQUEUE_FORMAT2 SQUEUE_SORT SQUEUE_STATES SQUEUE_PARTITION SQUEUE_NAMES "
+    "SQUEUE_USERS SQUEUE_ACCOUNT SQUEUE_ALL SQUEUE_ARRAY SACCT_FORMAT"
+)
+_QUEUE_FIELDS = "%A|%T|%V|%S|%e|%P|%N|%r"
+_ACCOUNT_FIELDS = "JobIDRaw,State,Submit,Start,End,Partition,ExitCode,NodeList"
+
+
+class Slurm:
+    """Scheduler over one transport."""
+
+    def __init__(self, transport: Transport) -> None:
+        """Ask by `transport`."""
+        self._transport = transport
+
+    def command(self) -> str:
+        """Return the sbatch command line."""
+        return SUBMIT
+
+    def submit(self, submission: Submission) -> Answer:
+        """See Scheduler.submit."""
+        return steps.submit(self._transport, submission, SUBMIT)
+
+    def settle(self, submission: Submission, *, deep: bool, void: bool) -> Answer:
+        """See Scheduler.settle; the unique name finds the job where comments are not kept."""
+        name = quote(submission.name)
+        find = f"{_CLEAN}\nsqueue --me -h -t all --name={name} -o %A 2>&1 || exit 1"
+        if deep:
+            find += (
+                f"\nsacct -n -P -X -D -S now-30days --name={name} -o JobIDRaw 2>/dev/null || exit 1"
+            )
+        return steps.settle(self._transport, submission, find, void=void)
+
+    def poll(self, watches: Sequence[Watch]) -> Poll:
+        """See Scheduler.poll."""
+        marker = f"lumitui-{secrets.token_hex(8)}"
+        result = self._transport.run(poll_script(marker, watches), timeout=90.0)
+        return parse_poll(result.out, marker, watches)
+
+    def cancel(self, job_ids: Sequence[str]) -> None:
+        """See Scheduler.cancel."""
+        ids = " ".join(quote(job_id) for job_id in job_ids)
+        result = self._transport.run(f"LC_ALL=C scancel {ids} 2>&1")
+        # scancel of a job that already ended says so and exits 0 or 1, by version.
+        harmless = ("already completed", "Invalid job id", "already finished", "being completed")
+        if result.code and not any(word in result.text for word in harmless):
+            raise RefusedError(
+                f"scancel failed: {result.text.strip() or result.code}.", "Try again in a minute."
+            )
+
+
+def poll_script(marker: str, watches: Sequence[Watch]) -> str:
+    """Return the one request of a tick: the queue, accounting of vanished jobs, files."""
+    ids = " ".join(dict.fromkeys(quote(watch.job_id) for watch in watches))
+    earliest = int(min((watch.submitted for watch in watches), default=0)) - 3600
+    return f"""
+{_CLEAN}
+echo {marker} clock; date +%s; echo {marker} end
+queue=$(squeue --me -h -t all -o '{marker}-job|{_QUEUE_FIELDS}' 2>&1); rc=$?
+echo {marker} queue $rc; printf '%s\\n' "$queue"; echo {marker} end
+if [ $rc -eq 0 ]; then
+  gone=
+  for id in {ids}; do
+    case $queue in *"{marker}-job|$id|"*) ;; *) gone=$gone,$id ;; esac
+  done
+  if [ -n "$gone" ]; then
+    since=$(date -d @{earliest} +%Y-%m-%dT%H:%M:%S)
+    rows=$(sacct -n -P -D -X -S "$since" -j "${{gone#,}}" -o {_ACCOUNT_FIELDS} 2>&1); rc=$?
+    echo {marker} account $rc; printf '%s\\n' "$rows"; echo {marker} end
+  fi
+fi
+{files_script(marker, watches)}
+exit 0
+"""
+
+
+def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
+    """Return the answer of `poll_script`."""
+    jobs: dict[str, JobStatus] = {}
+    warning, clock = "", None
+    for words, content in blocks(output, marker):
+        text = content.decode("utf-8", "replace")
+        match words:
+            case ["clock"]:
+                clock = _number(text.strip())
+            case ["queue", "0"]:
+                for job in parse_queue(text, marker):
+                    jobs[job.job_id] = job
+            case ["queue", _]:
+                warning = text.strip()[:300] or "squeue failed"
+            case ["account", "0"]:
+                for job in parse_account(text):
+                    jobs.setdefault(job.job_id, job)
+            case ["account", _]:
+                warning = text.strip()[:300] or "sacct failed"
+            case _:
+                pass
+    return Poll(jobs, parse_files(output, marker, watches), warning, clock)
+
+
+def parse_queue(text: str, marker: str) -> list[JobStatus]:
+    """Return the jobs squeue listed; lines without the marker (warnings) are not records."""
+    jobs = []
+    for line in text.splitlines():
+        head, _, rest = line.partition("|")
+        fields = rest.split("|", 7)
+        if head != f"{marker}-job" or len(fields) != 8:
+            continue
+        job_id, word, submitted, started, ended, partition, nodes, reason = fields
+        state = STATES.get(word, State.UNKNOWN)
+        jobs.append(
+            JobStatus(
+                job_id=job_id,
+                state=state,
+                word=word,
+                reason="" if reason in ("None", "") else reason,
+                submitted=_number(submitted),
+                started=_number(started),
+                ended=_number(ended),
+                nodes=nodes,
+                partition=partition,
+            )
+        )
+    return jobs
+
+
+def parse_account(text: str) -> list[JobStatus]:
+    """Return the jobs sacct listed; of a requeued job's records the last one stands.
+
+    State is the judge: ExitCode is 0:0 for TIMEOUT and CANCELLED.
+    """
+    jobs: dict[str, JobStatus] = {}
+    for line in text.splitlines():
+        fields = line.split("|", 7)
+        if len(fields) != 8 or not fields[0].isdigit():
+            continue
+        job_id, words, submitted, started, ended, partition, exit_code, nodes = fields
+        word = words.split()[0] if words.split() else ""
+        state = STATES.get(word, State.UNKNOWN)
+        jobs[job_id] = JobStatus(
+            job_id=job_id,
+            state=state,
+            word=word,
+            # "CANCELLED by 1000"
+            reason=words.partition(" ")[2],
+            submitted=_number(submitted),
+            started=_number(started),
+            ended=_number(ended),
+            nodes="" if nodes == "None assigned" else nodes,
+            restarts=(jobs[job_id].restarts + 1) if job_id in jobs else 0,
+            exit_code=exit_code,
+            partition=partition,
+        )
+    return list(jobs.values())
+
+
+def _number(text: str) -> float | None:
+    return float(text) if text.isdigit() and text != "0" else None

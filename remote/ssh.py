@@ -1,0 +1,258 @@
+"""A connection to a site over SSH. With `auth` the only user of paramiko.
+
+How a request crosses it is in `channels`, `exchange` and `fence`; where to log in is in `login`,
+whom to trust in `hostkeys`, as whom in `auth`.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import cast
+
+import paramiko
+from paramiko.ssh_exception import IncompatiblePeer
+
+from lumitui.remote import hostkeys, wire
+from lumitui.remote.auth import BROKEN, LogIn
+from lumitui.remote.channels import ChannelRefused, CommandRefused, Requests
+from lumitui.remote.errors import LinkError
+from lumitui.remote.exchange import Channel
+from lumitui.remote.login import (
+    Ask,
+    Login,
+    Question,
+    Settings,
+    Table,
+    has_openssh,
+    jump_login,
+    openssh_table,
+    settings,
+)
+
+# Without a handler Python prints a library's warnings over the screen.
+logging.getLogger("paramiko").addHandler(logging.NullHandler())
+
+_ANSWER = 300.0  # seconds for a person's answers; sshd's LoginGraceTime is 120
+_GCM = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com")
+
+
+def decline(_: Question) -> None:
+    """The `ask` of a caller without a person: every question is declined."""
+    return None
+
+
+class Ssh(Requests):
+    """A transport over one SSH connection, opened by the first request. Safe for threads.
+
+    The public counters (`requests`, `connections`, `bytes_up`, `bytes_down`) are the footprint.
+    """
+
+    def __init__(self, login: Login, ask: Ask = decline) -> None:
+        """Nothing is opened before the first request; `ask` may be called from any thread."""
+        super().__init__(self._open_link)
+        self.login = login
+        self.connections = 0
+        self.bytes_up = 0
+        self.bytes_down = 0
+        self.notes: tuple[str, ...] = ()
+        """Sentences about how the configuration was read."""
+        self._ask = ask
+        self._peer: str | None = None
+        self._unlocked: dict[Path, paramiko.PKey] = {}
+
+    @property
+    def user(self) -> str:
+        """The name logged in with, from the configuration alone."""
+        return self._route(self.login)[-1][0].user
+
+    @property
+    def node(self) -> str | None:
+        """Address of the login node that was reached; the next connection goes there first."""
+        return self._peer
+
+    def _open_link(self, stopped: Callable[[], bool]) -> "_Link":
+        """Connect, through jump hosts where the configuration names them."""
+        hops: list[paramiko.Transport] = []
+        try:
+            for host, published in self._route(self.login):
+                if stopped():
+                    raise LinkError("The connection was closed while it was made.")
+                sock = self._through(hops[-1], host) if hops else self._dial(host, stopped)
+                hops.append(paramiko.Transport(cast(paramiko.Channel, sock)))
+                self._handshake(hops[-1], host, published)
+                LogIn(host, self._ask, self._unlocked).authenticate(hops[-1])
+                hops[-1].set_keepalive(host.alive)
+        except BaseException:
+            for transport in reversed(hops):
+                transport.close()
+            raise
+        return _Link(hops, host)
+
+    def _route(self, login: Login, depth: int = 0) -> list[tuple[Settings, dict[str, str]]]:
+        """The hosts to log in to, in order, each with its published fingerprints."""
+        if depth > 4:
+            raise LinkError(f"ProxyJump of {login.host} goes in a circle.", "See `ssh -G`.")
+        host = settings(login, openssh_table(login) if has_openssh() else self._own_table(login))
+        jumps = [jump_login(login, jump) for jump in host.jumps]
+        route = self._route(jumps[0], depth + 1) if jumps else []
+        for jump in jumps[1:]:
+            route.append(self._route(jump, depth + 1)[-1])
+        return [*route, (host, dict(login.fingerprints))]
+
+    def _own_table(self, login: Login) -> Table:
+        self.notes = (
+            "OpenSSH is not installed: Include and Match in the ssh configuration are not read.",
+        )
+        path = login.config or Path("~/.ssh/config").expanduser()
+        try:
+            found = paramiko.SSHConfig.from_path(path) if path.is_file() else paramiko.SSHConfig()
+            table = found.lookup(login.host)
+        except (*BROKEN, ValueError) as error:
+            raise LinkError(
+                f"The ssh configuration {path} cannot be read: {error}.", "Correct it."
+            ) from error
+        home = Path("~/.ssh").expanduser()
+        default = {
+            "identityfile": [str(home / f"id_{kind}") for kind in ("ed25519", "ecdsa", "rsa")],
+            "userknownhostsfile": [str(home / "known_hosts")],
+            "globalknownhostsfile": ["/etc/ssh/ssh_known_hosts"],
+        }
+        given = {key: [item] if isinstance(item, str) else item for key, item in table.items()}
+        return {**default, **given}
+
+    def _dial(self, host: Settings, stopped: Callable[[], bool]) -> wire.Metered:
+        """The first hop's socket: to the login node reached before, else to any of the name's."""
+        self.connections += 1
+        if host.proxy_command:
+            return self._metered(wire.Proxy(host.proxy_command), host.hostname)
+
+        def reach(place: str, seconds: float) -> wire.Metered:
+            sock = wire.dial(place, host.port, timeout=seconds, alive=host.alive, stopped=stopped)
+            self._peer = str(sock.getpeername()[0])
+            return self._metered(sock, self._peer)
+
+        if self._peer is not None:
+            with suppress(LinkError):  # down: any other login node will do
+                return reach(self._peer, min(5.0, host.connect_timeout))
+        return reach(host.hostname, host.connect_timeout)
+
+    def _metered(self, sock: wire.Wire, peer: str) -> wire.Metered:
+        def up(count: int) -> None:
+            self.bytes_up += count
+
+        def down(count: int) -> None:
+            self.bytes_down += count
+
+        return wire.Metered(sock, up, down, peer)
+
+    def _through(self, hop: paramiko.Transport, host: Settings) -> paramiko.Channel:
+        """A channel of a jump host to the next one."""
+        try:
+            return hop.open_channel(
+                "direct-tcpip",
+                (host.hostname, host.port),
+                ("127.0.0.1", 0),
+                timeout=host.connect_timeout,
+            )
+        except BROKEN as error:
+            raise LinkError(
+                f"The jump host does not reach {host.hostname} on port {host.port}: {error}.",
+                "Check HostName, Port and ProxyJump in the ssh configuration.",
+            ) from error
+
+    def _handshake(
+        self, transport: paramiko.Transport, host: Settings, published: Mapping[str, str]
+    ) -> None:
+        """Negotiate and check the host's key, before anything of the person's is sent."""
+        options = transport.get_security_options()
+        # One AES-GCM call does the work of cipher and HMAC, which paramiko runs in Python.
+        options.ciphers = [*_GCM, *(name for name in options.ciphers if name not in _GCM)]
+        first = hostkeys.wanted_types(host, published)
+        first += ["rsa-sha2-512", "rsa-sha2-256"] if "ssh-rsa" in first else []
+        options.key_types = sorted(
+            options.key_types, key=lambda kind: first.index(kind) if kind in first else len(first)
+        )
+        transport.banner_timeout = host.connect_timeout
+        transport.auth_timeout = _ANSWER
+        try:
+            transport.start_client()
+            shown = transport.get_remote_server_key()
+        except BROKEN as error:
+            raise _no_handshake(error, host, transport.sock) from error
+        key = hostkeys.HostKey(shown.get_name(), shown.asbytes())
+        hostkeys.check(host, key, published, self._ask)
+
+
+def _no_handshake(error: Exception, host: Settings, sock: object) -> LinkError:
+    """The sentence for a server that did not come as far as its host key."""
+    place = f"{host.hostname} (port {host.port})"
+    if isinstance(error, IncompatiblePeer):
+        return LinkError(f"{place} and this program share no algorithm: {error}.", "Update both.")
+    proxy = sock.complaint() if isinstance(sock, wire.Metered) else ""
+    if host.proxy_command:
+        return LinkError(
+            f"The ProxyCommand to {host.hostname} failed: {proxy or 'it ended'}.",
+            f"Try it in a terminal: {host.proxy_command}",
+        )
+    if "banner" in str(error):
+        return LinkError(
+            f"{place} answered, but not as an SSH server: {error}.",
+            "Check the port; a busy login node may also be turning new connections away.",
+        )
+    return LinkError(
+        f"{place} ended the connection before the login ({error or type(error).__name__}).",
+        "It may be turning new connections away; try again in a minute.",
+    )
+
+
+class _Link:
+    """The connected hops, the site's the last."""
+
+    def __init__(self, hops: list[paramiko.Transport], host: Settings) -> None:
+        self._hops, self.address, self.patience = hops, host.address, host.connect_timeout
+        self._opening = threading.Lock()
+
+    def alive(self) -> bool:
+        return self._hops[-1].is_active()
+
+    def close(self) -> None:
+        for transport in reversed(self._hops):
+            transport.close()
+
+    def open(self, seconds: float) -> Channel:
+        try:
+            with self._opening:  # paramiko keeps one refusal for all who are opening
+                return self._hops[-1].open_session(timeout=seconds)
+        except paramiko.ChannelException as error:
+            raise ChannelRefused from error
+        except BROKEN as error:
+            self.close()
+            raise self._dead(error) from error
+
+    def begin(self, channel: Channel, command: str, seconds: float) -> None:
+        silent = threading.Event()
+
+        def give_up() -> None:
+            silent.set()
+            channel.close()
+
+        guard = threading.Timer(seconds, give_up)  # exec_command itself waits without a limit
+        guard.daemon = True
+        guard.start()
+        try:
+            cast(paramiko.Channel, channel).exec_command(command)
+        except BROKEN as error:
+            if self.alive() and not silent.is_set():
+                raise CommandRefused from error
+            self.close()
+            raise self._dead(error) from error
+        finally:
+            guard.cancel()
+
+    def _dead(self, error: Exception) -> LinkError:
+        return LinkError(
+            f"The connection to {self.address} no longer answers ({error or 'it ended'}).",
+            "Check your network and try again; nothing was sent.",
+        )

@@ -1,0 +1,137 @@
+"""The submit step and its evidence, in POSIX sh, the same for every scheduler.
+
+`mkdir attempt-1.submit` is the lock: atomic on every file system, where flock is local to a
+node on Lustre. The job's id is written aside and renamed: the receipt. The job's own first act
+is the link `attempt-1.claim` with its id. Whoever holds neither lock nor claim does not run.
+"""
+
+import re
+
+from lumitui.remote.errors import LinkLost
+from lumitui.remote.quoting import quote
+from lumitui.remote.scheduler import Answer, State, Submission
+from lumitui.remote.transport import Result, Transport
+
+SHA256 = "sha() { if command -v sha256sum >/dev/null; then sha256sum; else shasum -a 256; fi; }"
+
+_SUBMIT = r"""
+{sha}
+LC_ALL=C; export LC_ALL
+trap '' HUP PIPE
+RUN={folder} NAME={name} TOKEN={token}
+cd "$RUN" || {{ echo 'evidence no-folder'; exit 0; }}
+[ "$(sha <job.sh | cut -c1-64)" = {sum} ] || {{ echo 'evidence changed'; exit 0; }}
+if ! why=$(mkdir attempt-1.submit 2>&1); then
+  [ -d attempt-1.submit ] || {{ echo 'evidence no-lock'; echo "$why"; exit 0; }}
+  echo 'evidence locked'; exit 0
+fi
+echo "$$ $(hostname)" >attempt-1.submit/shell
+{command} >attempt-1.submit/out 2>attempt-1.submit/err </dev/null
+rc=$?
+echo "$rc" >attempt-1.submit/rc
+id=$(sed -n 's/^\([0-9][0-9]*\)\(;.*\)\{{0,1\}}$/\1/p' attempt-1.submit/out | head -n 1)
+if [ -n "$id" ]; then
+  echo "$id" >attempt-1.receipt.new && mv attempt-1.receipt.new attempt-1.receipt
+  echo "evidence id $id"
+else
+  echo "evidence rc $rc"
+fi
+cat attempt-1.submit/err attempt-1.submit/out
+exit 0
+"""
+
+_SETTLE = r"""
+LC_ALL=C; export LC_ALL
+RUN={folder} NAME={name}
+cd "$RUN" 2>/dev/null || {{ echo 'evidence no-folder'; exit 0; }}
+if mkdir attempt-1.submit 2>/dev/null; then
+  # Nobody had the lock: now nobody can have it any more.
+  echo 'evidence never'; exit 0
+fi
+found() {{ echo "evidence id $1"; exit 0; }}
+[ -s attempt-1.receipt ] && found "$(cat attempt-1.receipt)"
+claim=$(readlink attempt-1.claim) && {{
+  [ "$claim" = void ] && {{ echo 'evidence never'; exit 0; }}
+  found "$claim"
+}}
+ids=$({find}) || {{ echo 'evidence unreachable'; echo "$ids"; exit 0; }}
+for id in $ids; do found "$id"; done
+if read -r pid host <attempt-1.submit/shell 2>/dev/null && [ "$host" = "$(hostname)" ] &&
+  [ ! -f attempt-1.submit/rc ] && kill -0 "$pid" 2>/dev/null; then
+  echo 'evidence busy'; exit 0
+fi
+if [ -f attempt-1.submit/rc ] && ! [ -s attempt-1.submit/out ]; then
+  echo "evidence rc $(cat attempt-1.submit/rc)"; cat attempt-1.submit/err
+  {void}
+  exit 0
+fi
+{void}
+echo 'evidence none'
+exit 0
+"""
+
+_VOID = r"""if ln -s void attempt-1.claim 2>/dev/null; then echo 'evidence never'; exit 0; fi
+  found "$(readlink attempt-1.claim)" """
+
+# sbatch says these when the controller may have taken the job all the same: with slurmctld
+# stalled it exits 1 after its timeout, and the job runs. Everything else is a refusal.
+_UNDECIDED = re.compile(
+    r"timed? ?out|communicat|try again|temporar|unable to contact|zero bytes|connection"
+    r"|socket|transport endpoint|slurmctld.*down|unexpected message|i/o error",
+    re.IGNORECASE,
+)
+
+
+def submit(transport: Transport, submission: Submission, command: str) -> Answer:
+    """Run the submit step once; raises LinkLost when its reply was lost."""
+    script = _SUBMIT.format(
+        sha=SHA256,
+        folder=quote(submission.folder),
+        name=quote(submission.name),
+        token=quote(submission.token),
+        sum=quote(submission.script_sha256),
+        command=command,
+    )
+    return _judge(transport.run(script, timeout=120.0))
+
+
+def settle(transport: Transport, submission: Submission, find: str, *, void: bool) -> Answer:
+    """Look at the evidence; `find` prints the ids of jobs with the submission's name."""
+    script = _SETTLE.format(
+        folder=quote(submission.folder),
+        name=quote(submission.name),
+        find=find,
+        void=_VOID if void else ":",
+    )
+    return _judge(transport.run(script, timeout=120.0))
+
+
+def _judge(result: Result) -> Answer:
+    lines = result.text.splitlines()
+    for number, line in enumerate(lines):
+        if line.startswith("evidence "):
+            words = line.split()[1:]
+            message = "\n".join(lines[number + 1 :]).strip()
+            return _answer(words, message)
+    raise LinkLost(
+        f"The submit step gave no evidence (status {result.code}: {result.err[:200]!r}).",
+        "It is settled at the next refresh.",
+    )
+
+
+def _answer(words: list[str], message: str) -> Answer:
+    match words:
+        case ["id", job_id]:
+            return Answer(State.QUEUED, job_id, message)
+        case ["never"]:
+            return Answer(State.NOT_SENT, None, "no job was created, and none can start any more")
+        case ["rc", rc] if rc != "0" and not _UNDECIDED.search(message):
+            return Answer(State.REFUSED, None, message)
+        case ["no-folder"]:
+            return Answer(State.NOT_SENT, None, "the run's folder is not there")
+        case ["changed"]:
+            return Answer(State.NOT_SENT, None, "job.sh is not the composed one")
+        case ["no-lock"]:
+            return Answer(State.NOT_SENT, None, message or "the lock could not be made")
+        case _:
+            return Answer(State.UNKNOWN, None, message or " ".join(words))

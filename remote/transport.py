@@ -1,0 +1,63 @@
+"""How requests reach a site: one POSIX sh script in, its output back."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a remote script answered."""
+
+    code: int
+    """Exit status of the script, 0 to 255."""
+    out: bytes
+    """Standard output, without what login files print."""
+    err: bytes
+    """Standard error, likewise; for messages, never for data."""
+
+    @property
+    def text(self) -> str:
+        """`out` as text; bytes that are not UTF-8 are shown as replacement characters."""
+        return self.out.decode("utf-8", "replace")
+
+
+class Transport(Protocol):
+    """One connection to one site. Scripts are POSIX sh (dash and busybox run them).
+
+    A script is sent with its length, so that a link cut half way runs nothing; the reply is
+    fenced by a random marker, because login files print. No method retries: whether a request
+    may be repeated is known only by its caller.
+    """
+
+    def run(
+        self,
+        script: str,
+        *,
+        stdin: bytes | Iterable[bytes] = b"",
+        timeout: float = 60.0,
+    ) -> Result:
+        """Run `script` there with `stdin` as its input and return its answer.
+
+        Raises:
+            LinkError: no connection could be made; nothing was run.
+            LinkLost: the connection ended, or `timeout` seconds passed without the closing
+                marker, after the script had left; it may or may not have run.
+        """
+        ...
+
+    def stream(self, script: str, *, stop: Callable[[], bool]) -> Iterator[bytes]:
+        """Yield the script's output as it comes, until it ends or `stop()` is true.
+
+        An empty chunk is yielded at least every 0.5 s of silence, so that callers stay
+        responsive. Ending the iteration ends the remote process.
+
+        Raises:
+            LinkError: no connection could be made.
+            LinkLost: the connection ended before the script did.
+        """
+        ...
+
+    def close(self) -> None:
+        """End the connection; a later request opens a new one."""
+        ...

@@ -1,0 +1,134 @@
+"""The files of all watched runs in one request: the sh that prints them, the parser, pure.
+
+Everything a run writes is fenced by lines with a random marker, so that no content can be
+taken for structure.
+"""
+
+import json
+from collections.abc import Sequence
+
+from lumitui.remote.quoting import quote
+from lumitui.remote.scheduler import ExitFile, RunFiles, Watch
+
+METRICS_BYTES = 65536
+"""At the most, a run and request; the rest comes with the next."""
+
+
+def files_script(marker: str, watches: Sequence[Watch]) -> str:
+    """Return sh that prints what is new in the folders of `watches`.
+
+    Files are measured by one `wc`; a run costs further processes only when it has news.
+    """
+    lines = ["set --"]
+    for watch in watches:
+        folder = quote(watch.folder)
+        lines.append(f'for f in {folder}/attempt-*.out; do [ -f "$f" ] && set -- "$@" "$f"; done')
+    lines += [
+        f"echo {marker} sizes",
+        '[ $# -eq 0 ] || wc -c "$@" 2>/dev/null',
+        f"echo {marker} end",
+    ]
+    for index, watch in enumerate(watches):
+        lines.append(_one(marker, index, watch))
+    return "\n".join(lines)
+
+
+def _one(marker: str, index: int, watch: Watch) -> str:
+    folder = quote(watch.folder)
+    lines = [f"if cd {folder} 2>/dev/null; then"]
+    attempt = watch.exits + 1
+    lines.append(
+        f"n={attempt}; while [ -f attempt-$n.exit ]; do echo {marker} exit {index} $n;"
+        f" cat attempt-$n.exit; echo; echo {marker} end; n=$((n+1)); done"
+    )
+    if not watch.has_binding:
+        lines.append(
+            f"if [ -f binding.json ]; then echo {marker} binding {index};"
+            f" head -c 4000000 binding.json; echo; echo {marker} end; fi"
+        )
+    lines.append(
+        f"if [ -s metrics.jsonl ]; then echo {marker} metrics {index};"
+        f" tail -c +{watch.metrics_offset + 1} metrics.jsonl | head -c {METRICS_BYTES};"
+        f" echo; echo {marker} end; fi"
+    )
+    lines.append(f"else echo {marker} missing {index}; echo {marker} end; fi")
+    return "\n".join(lines)
+
+
+def blocks(output: bytes, marker: str) -> list[tuple[list[str], bytes]]:
+    """Return the fenced blocks of `output`: the words of the opening line, and the content."""
+    found: list[tuple[list[str], bytes]] = []
+    fence = f"{marker} ".encode()
+    position = 0
+    while (start := output.find(fence, position)) >= 0:
+        line_end = output.find(b"\n", start)
+        close = output.find(fence + b"end\n", line_end)
+        if line_end < 0 or close < 0:
+            break
+        words = output[start + len(fence) : line_end].decode("utf-8", "replace").split()
+        found.append((words, output[line_end + 1 : close]))
+        position = close + len(fence) + 4
+    return found
+
+
+def parse_files(output: bytes, marker: str, watches: Sequence[Watch]) -> dict[str, RunFiles]:
+    """Return what `files_script` printed, by run."""
+    sizes: dict[str, dict[int, int]] = {}
+    exits: dict[int, list[ExitFile]] = {}
+    bindings: dict[int, str] = {}
+    metrics: dict[int, bytes] = {}
+    missing: set[int] = set()
+    for words, content in blocks(output, marker):
+        match words:
+            case ["sizes"]:
+                sizes = _sizes(content)
+            case ["exit", index, attempt]:
+                if item := parse_exit(content, int(attempt)):
+                    exits.setdefault(int(index), []).append(item)
+            case ["binding", index]:
+                bindings[int(index)] = content.decode("utf-8", "replace").strip()
+            case ["metrics", index]:
+                # The line still being written stays for the next request.
+                body = content[:-1]
+                metrics[int(index)] = body[: body.rfind(b"\n") + 1]
+            case ["missing", index]:
+                missing.add(int(index))
+            case _:
+                pass
+    return {
+        watch.run: RunFiles(
+            log_sizes=sizes.get(watch.folder, {}),
+            exits=tuple(exits.get(index, ())),
+            binding=bindings.get(index),
+            metrics=metrics.get(index, b""),
+            missing=index in missing,
+        )
+        for index, watch in enumerate(watches)
+    }
+
+
+def _sizes(content: bytes) -> dict[str, dict[int, int]]:
+    sizes: dict[str, dict[int, int]] = {}
+    for line in content.decode("utf-8", "replace").splitlines():
+        size, _, path = line.strip().partition(" ")
+        folder, _, name = path.strip().rpartition("/attempt-")
+        number = name.removesuffix(".out")
+        if folder and size.isdigit() and number.isdigit():
+            sizes.setdefault(folder, {})[int(number)] = int(size)
+    return sizes
+
+
+def parse_exit(content: bytes, attempt: int) -> ExitFile | None:
+    """Return an exit file, or None when it is not one (it is renamed into place: foreign)."""
+    try:
+        data = json.loads(content)
+        rank = data["rank"]
+        return ExitFile(
+            attempt=attempt,
+            rc=int(data["rc"]),
+            rank=None if rank is None else int(rank),
+            ended=float(data["ended"]),
+            job_id=str(data["job"]),
+        )
+    except (ValueError, KeyError, TypeError):
+        return None

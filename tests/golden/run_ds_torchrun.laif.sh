@@ -1,0 +1,100 @@
+#!/bin/bash -l
+#SBATCH --account=project_462000001
+#SBATCH --partition=standard-g
+#SBATCH --nodes=1
+#SBATCH --gpus-per-node=8
+#SBATCH --ntasks-per-node=1
+#SBATCH --cpus-per-task=56
+#SBATCH --mem=480G
+#SBATCH --time=01:00:00
+#SBATCH --open-mode=append
+#SBATCH --signal=USR1@60
+# Written by lumitui. The folder, the name and the log are arguments of sbatch, so that this
+# text is the same for every run of the job.
+set -eo pipefail
+umask 077
+export RUN_DIR=$PWD
+attempt=$((${SLURM_RESTART_COUNT:-0} + 1))
+# A requeued job writes a log of its own.
+if ((attempt > 1)); then exec >>"$RUN_DIR/attempt-$attempt.out" 2>&1; fi
+
+# The claim: a second job of the same attempt ends here.
+if ! ln -s "$SLURM_JOB_ID" "$RUN_DIR/attempt-$attempt.claim" 2>/dev/null &&
+  [[ $(readlink "$RUN_DIR/attempt-$attempt.claim") != "$SLURM_JOB_ID" ]]; then
+  echo "lumitui: attempt $attempt belongs to job $(readlink "$RUN_DIR/attempt-$attempt.claim"); job $SLURM_JOB_ID ends."
+  set +e
+  exit 0
+fi
+
+# Modules
+module purge
+module use /appl/local/laifs/modules
+module load lumi-aif-singularity-bindings
+
+# Container (laif)
+SIF=/appl/local/laifs/containers/lumi-multitorch-u24r70f21m50t210-20260415_130625/lumi-multitorch-full-u24r70f21m50t210-20260415_130625.sif
+
+# Environment
+export TORCH_HOME="/scratch/${SLURM_JOB_ACCOUNT}/${USER}/torch_home"
+export HF_HOME="/scratch/${SLURM_JOB_ACCOUNT}/${USER}/hf_home"
+export NCCL_SOCKET_IFNAME="hsn0,hsn1,hsn2,hsn3"
+export MIOPEN_CUSTOM_CACHE_DIR="/tmp/${USER}-miopen-${SLURM_JOB_ID}/cache"
+export MIOPEN_USER_DB_PATH="/tmp/${USER}-miopen-${SLURM_JOB_ID}/config"
+export PYTHONUNBUFFERED="1"
+set -u
+# srun does not inherit sbatch's --cpus-per-task (Slurm >= 22.05): a task would get one core.
+export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
+
+# Rendezvous
+MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
+export MASTER_ADDR MASTER_PORT
+
+# Folders every node needs
+srun --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 mkdir -p "/tmp/${USER}-miopen-${SLURM_JOB_ID}/cache" "/tmp/${USER}-miopen-${SLURM_JOB_ID}/config"
+
+cd "$RUN_DIR"/code/.
+# Continue from this run's own checkpoints when there are any: after a requeue, or copied there.
+resume=()
+if compgen -G "$RUN_DIR/checkpoints/*" >/dev/null; then resume=(--resume); fi
+
+# Proof of binding: the probe takes the program's place. It may fail; the job goes on.
+export PROOF_DIR=$RUN_DIR/.proof-$attempt
+mkdir -p "$PROOF_DIR"
+timeout 60 srun --kill-on-bad-exit=1 --label \
+  singularity run "$SIF" \
+  python -m torch.distributed.run \
+  --nnodes="$SLURM_JOB_NUM_NODES" --nproc_per_node=8 \
+  --rdzv_id="$SLURM_JOB_ID" --rdzv_backend=c10d --rdzv_endpoint="$MASTER_ADDR:$MASTER_PORT" \
+  --numa-binding=exclusive \
+  --no-python sh "$RUN_DIR/probe.sh" || echo "lumitui: the probe did not end well; the binding is not proven." >&2
+{
+  echo '['
+  for line in "$PROOF_DIR"/rank-*; do [[ -f $line ]] && cat "$line"; done | sed '$!s/$/,/'
+  echo ']'
+} >"$RUN_DIR/.binding.json" && mv "$RUN_DIR/.binding.json" "$RUN_DIR/binding.json"
+rm -rf "$PROOF_DIR"
+
+# Launch
+rc=0
+srun --kill-on-bad-exit=1 --label \
+  singularity run "$SIF" \
+  python -m torch.distributed.run \
+  --nnodes="$SLURM_JOB_NUM_NODES" --nproc_per_node=8 \
+  --rdzv_id="$SLURM_JOB_ID" --rdzv_backend=c10d --rdzv_endpoint="$MASTER_ADDR:$MASTER_PORT" \
+  --numa-binding=exclusive \
+  --signals-to-handle=SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1 \
+  "$RUN_DIR"/code/.lumitui/trainers/deepspeed_zero.py --model vit --steps 3 --deepspeed --deepspeed_config "$RUN_DIR/ds_config.json" ${resume[@]+"${resume[@]}"} || rc=$?
+
+# The exit file: only after the launch returned; a trap would write one for a killed job too.
+# srun returns the highest code; the first line it wrote about a task names who failed first.
+first=$(tail -c 1000000 "$RUN_DIR/attempt-$attempt.out" 2>/dev/null |
+  sed -n 's/^srun: error: [^:]*: tasks\{0,1\} \([0-9]\{1,\}\).*: Exited with exit code \([0-9]\{1,\}\)$/\1 \2/p' | head -n 1) || true
+rank=null
+if ((rc != 0)) && [[ -n $first ]]; then rank=${first% *} rc=${first#* }; fi
+printf '{"rc": %d, "rank": %s, "job": "%s", "attempt": %d, "ended": %d}\n' \
+  "$rc" "$rank" "$SLURM_JOB_ID" "$attempt" "$(date +%s)" >"$RUN_DIR/.exit-$attempt"
+mv "$RUN_DIR/.exit-$attempt" "$RUN_DIR/attempt-$attempt.exit"
+# A login shell runs ~/.bash_logout: under set -e its failure would become the job's.
+set +eu
+exit "$rc"

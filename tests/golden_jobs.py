@@ -1,0 +1,72 @@
+"""The guide's sixteen jobs as job files of ours: what the golden files are composed from."""
+
+from pathlib import Path
+
+from lumitui.app.compose import compose
+from lumitui.app.job import JobSpec, Launch, changed, parse_job
+from lumitui.app.project import deepspeed_config
+from lumitui.remote.site import BUILT_IN, Sites
+from tests.facts_lumi import SCRIPTS, Script
+
+GOLDEN = Path(__file__).resolve().parent / "golden"
+RESOURCES = "/scratch/project_462000001/resources"
+_PACKAGES = "/user-software/lib/python3.12/site-packages/deepspeed/ops/csrc"
+
+_JOB = """
+name: {name}
+site: lumi
+account: project_462000001
+partition: standard-g
+nodes: {nodes}
+time: "01:00:00"
+launcher: {launcher}
+strategy: {strategy}
+trainer: {trainer}
+args: [--model, vit, --steps, "3"{batch}]
+container: {{generation: {generation}{container}}}
+"""
+
+
+def golden_path(script: Script) -> Path:
+    """Return where the golden file of one of the guide's scripts is."""
+    generation = "legacy" if script.era == "seed" else "laif"
+    return GOLDEN / f"{script.name.removesuffix('.sh')}.{generation}.sh"
+
+
+def job_of(script: Script) -> JobSpec:
+    """Return the job file that asks for what one of the guide's scripts does."""
+    deepspeed, legacy = script.strategy == "ds", script.era == "seed"
+    container = ""
+    if legacy:
+        container = f", venv: {RESOURCES}/visualtransformer-env.sqsh"
+        if deepspeed:
+            binds = [
+                f"{RESOURCES}/deepspeed_adam:{_PACKAGES}/adam",
+                f"{RESOURCES}/deepspeed_includes:{_PACKAGES}/includes",
+            ]
+            container += f", binds: [{', '.join(binds)}]"
+    text = _JOB.format(
+        name=script.name.removesuffix(".sh"),
+        nodes=script.nodes,
+        launcher=script.launcher,
+        strategy="zero1" if deepspeed else "ddp",
+        trainer="deepspeed_zero" if deepspeed else "ddp",
+        batch="" if deepspeed else ', --batch-size, "8"',
+        generation="legacy" if legacy else "laif",
+        container=container,
+    )
+    job = parse_job(text, script.name)
+    # The legacy image's DeepSpeed compiles an op with the compiler that is there.
+    return changed(job, {"env": {"CXX": "g++-12"}}, "env") if legacy and deepspeed else job
+
+
+def launch_of(script: Script) -> Launch:
+    """Return the launch of one of the guide's jobs at LUMI."""
+    job = job_of(script)
+    site = Sites([BUILT_IN]).load("lumi")
+    return compose(job, site, deepspeed_config=deepspeed_config(job, Path(".")))
+
+
+if __name__ == "__main__":
+    for each in SCRIPTS:
+        golden_path(each).write_text(launch_of(each).script)

@@ -1,0 +1,162 @@
+"""Resubmission at other node counts: everything that follows is recomputed."""
+
+import json
+
+import pytest
+
+from lumitui.app.batch import ACCUMULATION, MICRO, TRAIN, batch_of, fitting_worlds
+from lumitui.app.compose import compose
+from lumitui.app.job import JobSpec, Launch, changed, parse_job
+from lumitui.app.scaling import apply_settings, rescale
+from lumitui.remote.errors import InputError
+from lumitui.remote.site import BUILT_IN, Sites
+
+LUMI = Sites([BUILT_IN]).load("lumi")
+DDP = parse_job(
+    "name: t\nsite: lumi\naccount: project_462000001\npartition: standard-g\ntime: '01:00:00'\n"
+    "trainer: ddp\nargs: [--batch-size, 32, --lr, 0.01]\n",
+    "t",
+)
+CONFIG = '{"train_batch_size": 32, "optimizer": {"type": "Adam", "params": {"lr": 0.001}},}'
+
+
+def launched(spec: JobSpec, config: str | None = None) -> Launch:
+    return compose(spec, LUMI, deepspeed_config=config)
+
+
+def job(**changes: object) -> JobSpec:
+    return changed(DDP, changes, "t")
+
+
+def zero(**changes: object) -> JobSpec:
+    return job(**({"trainer": "deepspeed_zero", "strategy": "zero1", "args": []} | changes))
+
+
+def test_without_a_rule_batch_and_rate_stay_and_it_is_said() -> None:
+    scaled = rescale(launched(DDP), LUMI, nodes=2)
+    assert scaled.launch.spec.args == ("--batch-size", "16", "--lr", "0.01")
+    assert scaled.launch.global_batch == 256
+    assert any("stay" in note for note in scaled.notes)
+
+
+@pytest.mark.parametrize(
+    ("scale", "args"),
+    [
+        ({"batch": {"keep": "per_gpu"}}, ("32", "0.01")),
+        ({"batch": {"keep": "per_gpu"}, "lr": {"rule": "linear"}}, ("32", "0.04")),
+        ({"batch": {"keep": "per_gpu"}, "lr": {"rule": "sqrt"}}, ("32", "0.02")),
+        ({"batch": {"keep": "global"}, "lr": {"rule": "linear"}}, ("8", "0.01")),
+    ],
+)
+def test_batch_and_rate_follow_their_rules(scale: dict[str, object], args: tuple[str, str]) -> None:
+    scaled = rescale(launched(job(scale=scale)), LUMI, nodes=4)
+    assert (scaled.launch.spec.args[1], scaled.launch.spec.args[3]) == args
+
+
+def test_there_and_back_is_the_same_job() -> None:
+    spec = job(scale={"batch": {"keep": "per_gpu"}, "lr": {"rule": "linear"}})
+    up = rescale(launched(spec), LUMI, nodes=4).launch
+    down = rescale(up, LUMI, nodes=1).launch
+    assert down.spec == spec
+    assert down.script == launched(spec).script
+
+
+def test_an_indivisible_batch_names_the_nearest_node_counts() -> None:
+    with pytest.raises(InputError) as caught:
+        rescale(launched(job(args=["--batch-size", "12", "--lr", "0.1"])), LUMI, nodes=5)
+    assert "96" in caught.value.message
+    assert "4 nodes or 6 nodes" in caught.value.hint
+
+
+def test_the_partition_changes_when_its_limit_is_passed() -> None:
+    spec = job(partition="small-g", nodes=4)
+    scaled = rescale(launched(spec), LUMI, nodes=8)
+    assert scaled.launch.spec.partition == "standard-g"
+    assert len(scaled.launch.layout.masks) == 8
+    assert any("moves to standard-g" in note for note in scaled.notes)
+
+
+def test_time_never_shrinks_by_itself() -> None:
+    assert rescale(launched(DDP), LUMI, nodes=8).launch.spec.time == "01:00:00"
+
+
+def test_the_table_shows_what_changes_and_what_is_billed() -> None:
+    rows = {row.what: row for row in rescale(launched(DDP), LUMI, nodes=2).changes}
+    assert (rows["ranks"].before, rows["ranks"].after) == ("8", "16")
+    assert (rows["billed at most"].before, rows["billed at most"].after) == (
+        "4 GPU-hours",
+        "8 GPU-hours",
+    )
+    assert not rows["time limit"].differs
+
+
+@pytest.mark.parametrize(
+    ("keep", "nodes", "fields"),
+    [("global", 2, (32, 2, 1)), ("per_gpu", 2, (64, 4, 1)), ("global", 4, (32, 1, 1))],
+)
+def test_deepspeeds_batch_fields_are_recomputed(
+    keep: str, nodes: int, fields: tuple[int, int, int]
+) -> None:
+    spec = zero(scale={"batch": {"keep": keep}})
+    first = launched(spec, CONFIG)
+    sent = next(file.content for file in first.files if file.name == "ds_config.json")
+    scaled = rescale(first, LUMI, nodes=nodes, deepspeed_config=sent)
+    config = json.loads(next(f.content for f in scaled.launch.files if f.name == "ds_config.json"))
+    assert (config[TRAIN], config[MICRO], config[ACCUMULATION]) == fields
+
+
+def test_deepspeeds_learning_rate_follows_the_rule() -> None:
+    spec = zero(scale={"batch": {"keep": "per_gpu"}, "lr": {"rule": "linear"}})
+    scaled = rescale(launched(spec, CONFIG), LUMI, nodes=2, deepspeed_config=CONFIG)
+    config = json.loads(next(f.content for f in scaled.launch.files if f.name == "ds_config.json"))
+    assert config["optimizer"]["params"]["lr"] == 0.002
+
+
+def test_the_guides_batch_of_32_does_not_fit_eight_nodes() -> None:
+    # 64 ranks would get half a sample each (DeepSpeed: "Micro batch size per gpu: 0").
+    with pytest.raises(InputError) as caught:
+        rescale(launched(zero(), CONFIG), LUMI, nodes=8, deepspeed_config=CONFIG)
+    assert "4 nodes" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("config", "fields"),
+    [
+        ({TRAIN: 32}, (32, 4, 1)),
+        ({MICRO: 3}, (24, 3, 1)),
+        ({TRAIN: 64, MICRO: 2}, (64, 2, 4)),
+        ({TRAIN: 64, ACCUMULATION: 2}, (64, 4, 2)),
+        ({MICRO: 2, ACCUMULATION: 3}, (48, 2, 3)),
+    ],
+)
+def test_batch_fields_are_derived_as_deepspeed_does(
+    config: dict[str, object], fields: tuple[int, int, int]
+) -> None:
+    batch = batch_of(config, 8, 1)
+    assert (batch.train, batch.micro, batch.accumulation) == fields
+
+
+def test_fitting_node_counts_are_the_nearest() -> None:
+    assert fitting_worlds(96, 8, 5) == [4, 6]
+    assert fitting_worlds(32, 8, 8) == [4]
+
+
+@pytest.mark.parametrize(
+    ("setting", "check"),
+    [
+        ("time=02:00:00", lambda spec: spec.time == "02:00:00"),
+        ("env.NCCL_DEBUG=INFO", lambda spec: spec.env == {"NCCL_DEBUG": "INFO"}),
+        ("--epochs=20", lambda spec: spec.args[-2:] == ("--epochs", "20")),
+        ("--lr=0.5", lambda spec: spec.args == ("--batch-size", "32", "--lr", "0.5")),
+        ("args=[--a, 'b c']", lambda spec: spec.args == ("--a", "b c")),
+        ("scale.lr.rule=linear", lambda spec: spec.scale.lr.rule == "linear"),
+    ],
+)
+def test_settings_change_the_job(setting: str, check: object) -> None:
+    assert check(apply_settings(DDP, [setting]))  # type: ignore[operator]  # a predicate
+
+
+@pytest.mark.parametrize("setting", ["time", "tiem=1", "time=10", "nodes=many", "name.x=1"])
+def test_a_wrong_setting_is_said(setting: str) -> None:
+    with pytest.raises(InputError):
+        apply_settings(DDP, [setting])
