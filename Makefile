@@ -1,0 +1,33 @@
+# make demo    a real training on this machine, resubmitted at twice the nodes
+# make test    everything, with the mini cluster where it can run
+PY := .venv/bin/python
+
+.PHONY: demo test test-all check setup bench cluster-up cluster-down screenshots
+
+setup:
+	@.ci/setup
+
+demo: setup
+	@.venv/bin/lumitui demo
+
+test: setup
+	@$(PY) -m pytest -m "not slow"
+
+test-all: setup
+	@$(PY) -m pytest
+
+check: setup
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	cd trainers && ../.venv/bin/mypy --strict .
+	.venv/bin/lint-imports
+
+bench: setup cluster-up
+	@$(PY) -m tests.bench
+
+cluster-up: setup
+	@tests/cluster/up
+
+cluster-down:
+	@tests/cluster/down

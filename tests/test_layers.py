@@ -1,0 +1,61 @@
+"""The import contracts hold, and they would notice."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+LINT = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
+
+
+def lint(folder: Path) -> "subprocess.CompletedProcess[str]":
+    env = {**os.environ, "PYTHONPATH": str(folder / "src")}
+    return subprocess.run(LINT, cwd=folder, env=env, capture_output=True, text=True, timeout=120)
+
+
+def test_the_contracts_hold() -> None:
+    result = lint(ROOT)
+    assert result.returncode == 0, result.stdout
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("remote/errors.py", "import lumitui.app.job"),
+        ("app/compose.py", "import lumitui.app.runs"),
+        ("app/scaling.py", "import textual"),
+        ("app/runs.py", "import sqlite3"),
+        ("remote/sync.py", "import paramiko"),
+    ],
+)
+def test_a_planted_violation_is_found(tmp_path: Path, module: str, line: str) -> None:
+    for name in ("app", "remote", "templates", "trainers", "src"):
+        ignore = shutil.ignore_patterns("__pycache__", "*.gz", "*.egg-info")
+        shutil.copytree(ROOT / name, tmp_path / name, symlinks=True, ignore=ignore)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    path = tmp_path / module
+    path.write_text(path.read_text() + f"\n{line}\n")
+    result = lint(tmp_path)
+    assert result.returncode != 0
+    assert "BROKEN" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("statement", "absent"),
+    [
+        ("import lumitui.app.runs", {"textual", "rich", "torch"}),
+        ("import lumitui.app.compose", {"textual", "paramiko", "sqlite3"}),
+        ("import lumitui.remote.slurm", {"textual", "paramiko", "pydantic"}),
+    ],
+)
+def test_what_a_module_loads_at_run_time(statement: str, absent: set[str]) -> None:
+    # The static graph cannot tell a late import from one at the top.
+    code = f"import sys\n{statement}\nprint(*sys.modules)"
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    argv = [sys.executable, "-c", code]
+    loaded = subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout
+    assert not absent & set(loaded.split())
