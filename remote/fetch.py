@@ -135,15 +135,7 @@ def _unpack(
             for member in archive:
                 name = member.name.removeprefix("./")
                 digest = left.pop(name, None)
-                twin = member.linkname.removeprefix("./")
-                # Two names of one file, such as latest.pt: tar sends the second as a link to it.
-                content = (
-                    open(target / twin, "rb")
-                    if member.islnk() and twin in came
-                    else archive.extractfile(member)
-                    if member.isreg()
-                    else None
-                )
+                content = _opened(archive, member, came, target)
                 if digest is None or content is None:
                     raise RefusedError(f"The site sent a file nobody asked for: {name!r}.", "")
                 with content:
@@ -157,6 +149,19 @@ def _unpack(
             ) from error
     if left and not stop():
         raise RefusedError(f"The site did not send {', '.join(sorted(left)[:5])}.", "Fetch again.")
+
+
+def _opened(
+    archive: tarfile.TarFile, member: tarfile.TarInfo, came: set[str], target: Path
+) -> IO[bytes] | None:
+    """The content of `member`; None when it is no file.
+
+    tar sends the second name of one file (latest.pt) as a link to the first, which `came` before.
+    """
+    twin = member.linkname.removeprefix("./")
+    if member.islnk() and twin in came:
+        return open(target / twin, "rb")
+    return archive.extractfile(member) if member.isreg() else None
 
 
 def _put(content: IO[bytes], target: Path, name: str, digest: str) -> int:

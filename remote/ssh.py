@@ -60,6 +60,7 @@ class Ssh(Requests):
         """Sentences about how the configuration was read."""
         self._ask = ask
         self._peer: str | None = None
+        self._hops: list[paramiko.Transport] = []
         self._unlocked: dict[Path, paramiko.PKey] = {}
 
     @property
@@ -72,9 +73,16 @@ class Ssh(Requests):
         """Address of the login node that was reached; the next connection goes there first."""
         return self._peer
 
+    def close(self) -> None:
+        """End the connection, also one being made; a later request makes a new one."""
+        super().close()
+        for transport in reversed(self._hops):
+            transport.close()
+
     def _open_link(self, stopped: Callable[[], bool]) -> "_Link":
         """Connect, through jump hosts where the configuration names them."""
         hops: list[paramiko.Transport] = []
+        self._hops = hops
         try:
             for host, published in self._route(self.login):
                 if stopped():

@@ -73,12 +73,9 @@ if [ -n "$base" ]; then
   chmod -R u+w "$w/code" && cd "$w/code" || exit 74
 {gone}
   cd "$d"
-else
-  mkdir "$w/code" || exit 73
+  find "$w/code" -depth -type d -exec rmdir {} + 2>/dev/null
 fi
-( cd "$w" && tar xzof - ) || exit 74
-find "$w/code" -depth -type d -exec rmdir {} + 2>/dev/null
-mkdir -p "$w/code"
+mkdir -p "$w/code" && ( cd "$w" && tar xzof - ) || exit 74
 if ! stands "$d/$w/code" "$d/$w/sums"; then
   [ -z "$base" ] || { echo base-gone; exit 0; }
   echo 'what arrived is not what was sent' >&2; exit 74
