@@ -1,240 +1,242 @@
-"""Why a run failed: a table of rules over Slurm's words and the end of the log. Pure."""
+"""Why did it fail? Rules over Slurm's words and the end of the log. Pure.
+
+A rule is one row of a table. The log is remote text: it is data, shown without its control
+characters, and nothing in it can make this raise.
+"""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from lumitui.app.symptoms import CONSEQUENCES, EXIT_CODES, RULES, STATE_RULES, Rule
 from lumitui.remote.scheduler import State
 
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_LABEL = re.compile(r"^ *(?P<task>\d+): (?P<rest>.*)$")
-_RANK = re.compile(r"\[rank ?(?P<rank>\d+)\]:?")
-STOPPED_EARLY = 85
-"""The bundled trainers' exit code when they saved on a signal (trainers/reporting.py)."""
+_LINES = 20_000
+_WIDTH = 1000
+_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+# srun --label writes `3: `, padded; PyTorch `[rank3]: `, its launcher `[default3]:`.
+_LABEL = re.compile(r"^ *(\d{1,6}): ?")
+_RANK = re.compile(r"^\[(?:rank|default)(\d{1,6})\]: ?")
+_LAUNCHER = re.compile(r"torch[./]distributed[./](?:elastic|run|launcher)|Root Cause \(first")
+# A traceback ends at its first line that is not indented; in torchrun's report all of it is.
+_RAISED = re.compile(r"^[A-Za-z_][\w.]*(?::|$)|^\s+[A-Za-z_][\w.]*(?:Error|Exception)(?::|$)")
+_ROOT = re.compile(r"Root Cause \(first observed failure\)")
+_ROOT_RANK = re.compile(r"^\s*rank\s*: (\d{1,6}) \(local_rank")
+_WATCHDOG = re.compile(
+    r"\[Rank (\d{1,6})\].*Watchdog caught collective operation timeout.*?SeqNum=(\d{1,12})"
+)
+_ENQUEUED = re.compile(r"\[Rank (\d{1,6})\].*last enqueued (?:NCCL )?work: (\d{1,12})")
+_DESYNC = re.compile(r"^\s*- \[(\d{1,6})(?:, \d+)*\] (?:joined|never|finished|not)")
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """One likely cause."""
+    """One reason why a run failed."""
 
     id: str
     sentence: str
+    """What happened."""
     do: str
+    """What to try."""
     line: str = ""
-    """The line of the log that says so, without control characters."""
+    """The line of the log, or the scheduler's words, that shows it."""
     rank: int | None = None
 
 
 @dataclass(frozen=True)
-class _Rule:
-    """A pattern of a log line, and what it means; `{0}` is the pattern's first group."""
-
-    id: str
-    pattern: str
-    sentence: str
-    do: str
-
-
-RULES: tuple[_Rule, ...] = (
-    _Rule(
-        "binding",
-        r"CPU binding outside of job step allocation|Unable to satisfy cpu bind request",
-        "The masks ask for cores the job does not have.",
-        "Use whole nodes (`exclusive: true` or a partition of whole nodes), or `binding: none`.",
-    ),
-    _Rule(
-        "gpu-memory",
-        r"(?:HIP|CUDA) out of memory|OutOfMemoryError|hipErrorOutOfMemory|CUDA error: out of memory",
-        "A GPU ran out of memory.",
-        "Make the batch a rank smaller, or split more (ZeRO, FSDP).",
-    ),
-    _Rule(
-        "host-memory",
-        r"oom[-_]kill|Out Of Memory|oom_kill event|DefaultCPUAllocator: .*allocate memory",
-        "The node ran out of memory.",
-        "Ask for more (`memory:`), or use fewer loader workers.",
-    ),
-    _Rule(
-        "image",
-        r"could not open image (\S+)",
-        "The container image {0} is not there.",
-        "Check `container.image`; `lumitui doctor` looks for the profile's images.",
-    ),
-    _Rule(
-        "container-permission",
-        r"FATAL: +permission denied",
-        "The container was given something it cannot run.",
-        "Name an interpreter before the script, and check its path inside the container.",
-    ),
-    _Rule(
-        "port",
-        r"EADDRINUSE|Address already in use|address already in use",
-        "The rendezvous port was taken.",
-        "Resubmit: the next job has another port.",
-    ),
-    _Rule(
-        "disk",
-        r"No space left on device|Disk quota exceeded",
-        "A disk or a quota is full.",
-        "Free space there (`lumitui prune` removes old snapshots), and resubmit.",
-    ),
-    _Rule(
-        "watchdog",
-        r"Watchdog caught collective operation timeout|NCCL.*[Tt]imeout|collective operation timed out",
-        "A rank did not come to a collective operation in time.",
-        "Look for the rank that stopped before; a hang in loading data is the usual cause.",
-    ),
-    _Rule(
-        "rendezvous",
-        r"RendezvousTimeoutError|rendezvous.*timed out|The client socket has timed out"
-        r"|failed to connect to .*:\d+",
-        "The ranks did not find each other.",
-        "Check that every node runs the launcher, and the network variables of the container.",
-    ),
-    _Rule(
-        "ordinal",
-        r"invalid device ordinal",
-        "A rank asked for a GPU it cannot see.",
-        "Use LOCAL_RANK with all GPUs visible; remove options that hide GPUs.",
-    ),
-    _Rule(
-        "deepspeed-batch",
-        r"train_batch_size is not equal to|Micro batch size per gpu: \d+ has to be",
-        "DeepSpeed's batch fields do not fit the number of ranks.",
-        "Let lumitui recompute them: `deepspeed: {config: …}` in the job file.",
-    ),
-    _Rule(
-        "module",
-        r"ModuleNotFoundError: No module named '?([\w.]+)",
-        "The Python module {0} is not there.",
-        "Use an image or `container.venv` that has it.",
-    ),
-    _Rule(
-        "lmod",
-        r"The following module\(s\) (?:are unknown|cannot be loaded)|Lmod has detected the following error",
-        "A module could not be loaded.",
-        "Check the generation of the container; the site may have renamed it.",
-    ),
-    _Rule(
-        "file",
-        r"(?:FileNotFoundError|No such file or directory): ?'?([^'\n]*)",
-        "A file is not there: {0}",
-        "Paths are relative to `workdir:`; data is brought in by `links:`.",
-    ),
-    _Rule(
-        "segfault",
-        r"Segmentation fault|SIGSEGV",
-        "A rank crashed in native code.",
-        "Resubmit once; if it comes again, try another image.",
-    ),
-)
-
-_SIGNALS = {137: ("killed (SIGKILL)", "memory is the usual cause"), 139: ("a crash (SIGSEGV)", "")}
-_SIGNALS |= {143: ("ended (SIGTERM)", "by Slurm or the launcher")}
+class _Line:
+    rank: int | None
+    text: str
 
 
 def diagnose(
     state: State, word: str, reason: str, rc: int | None, failed_rank: int | None, log_tail: str
 ) -> list[Diagnosis]:
-    """Return why a run ended as it did, the likeliest first; [] when it did not fail."""
-    if not state.is_final or state in (State.DONE,):
+    """Return why a run failed, the likeliest reason first; nothing for one that did not fail.
+
+    First what the scheduler itself decided, then causes in the order in which the log shows
+    them, then the first rank's traceback, then what is mostly a consequence of another rank's
+    end, and the exit code when nothing else is known.
+    """
+    if state is State.DONE or not (state.is_final or state is State.UNKNOWN):
         return []
-    found = list(_from_state(state, word, reason, rc))
-    found += _from_log(log_tail)
-    trace = _traceback(log_tail, failed_rank)
-    if trace and not any(item.line == trace.line for item in found):
-        found.append(trace)
-    if not found and rc:
-        words, why = _SIGNALS.get(rc, (f"exit code {rc}", ""))
-        rank = "" if failed_rank is None else f"Rank {failed_rank}: "
-        found.append(
-            Diagnosis(
-                "exit", f"{rank}{words}{', ' + why if why else ''}.", "Read the log's end.",
-                rank=failed_rank,
-            )  # fmt: skip
-        )
-    return found
+    lines, label_is_rank = _lines(log_tail)
+    if not label_is_rank:
+        # What srun named is a node's launcher.
+        failed_rank = None
+    found = list(_of_state(state, word, reason, rc, failed_rank))
+    found += _matches(RULES, lines)
+    if (raised := _traceback(lines, failed_rank)) is not None:
+        found.append(raised)
+    found += _matches(CONSEQUENCES, lines)
+    if rc and rc not in (1, 85):
+        found += _of_code(rc, failed_rank)
+    return _distinct(found) or [_nothing_known(state, rc, failed_rank, lines)]
 
 
-def _from_state(state: State, word: str, reason: str, rc: int | None) -> Iterator[Diagnosis]:
-    if rc == STOPPED_EARLY:
-        yield Diagnosis(
-            "stopped-early",
-            "It saved a checkpoint on the signal before the time limit, and ended.",
-            "`lumitui resubmit` continues from there.",
-        )
-    elif state is State.TIMEOUT:
-        yield Diagnosis(
-            "time-limit",
-            "The time limit passed.",
-            "Continue from the last checkpoint, with more time (`--set time=…`) or nodes.",
-        )
-    if state is State.OUT_OF_MEMORY:
-        yield Diagnosis("host-memory", "The node ran out of memory.", "Ask for more (`memory:`).")
-    if state is State.NODE_FAILED:
-        yield Diagnosis("node", f"A node failed ({word}).", "Resubmit; it was not your code.")
-    if state is State.PREEMPTED:
-        yield Diagnosis("preempted", "Another job took the nodes.", "Resubmit from the checkpoint.")
-    if state is State.CANCELLED:
-        yield Diagnosis("cancelled", f"It was cancelled {reason}".strip() + ".", "")
-    if state in (State.REFUSED, State.NOT_SENT):
-        yield Diagnosis("refused", reason or "No job was created.", "Mend that and submit again.")
+def clean(text: str) -> str:
+    """Return one line of remote text without escape sequences and control characters."""
+    text = _ESCAPE.sub("", text).replace("\t", " ")
+    return "".join(char for char in text if char.isprintable())[:_WIDTH]
 
 
-def _from_log(log_tail: str) -> Iterator[Diagnosis]:
-    """Yield the rules' findings in the order of the log: what came first is the cause."""
-    lines = log_tail.splitlines()
-    seen: set[str] = set()
-    for raw in lines:
-        line = clean(raw)
-        for rule in RULES:
-            match = re.search(rule.pattern, line)
-            if match and rule.id not in seen:
-                seen.add(rule.id)
-                group = match.group(1).strip() if match.re.groups and match.group(1) else ""
-                yield Diagnosis(
-                    rule.id, rule.sentence.replace("{0}", group), rule.do, line, rank_of(line)
-                )
+def _lines(log: str) -> tuple[list[_Line], bool]:
+    """Return the log's lines, and whether srun's labels are ranks."""
+    texts = [clean(line[: 4 * _WIDTH]) for line in log.splitlines()[-_LINES:]]
+    # Under a launcher a node, srun's label is the node's, not the rank's.
+    label_is_rank = not any(_LAUNCHER.search(text) for text in texts)
+    lines = []
+    for text in texts:
+        rank = None
+        if label := _LABEL.match(text):
+            text = text[label.end() :]
+            rank = int(label[1]) if label_is_rank else None
+        if own := _RANK.match(text):
+            text, rank = text[own.end() :], int(own[1])
+        lines.append(_Line(rank, text.rstrip()))
+    return lines, label_is_rank
 
 
-def _traceback(log_tail: str, failed_rank: int | None) -> Diagnosis | None:
-    """Return the exception of the first failing rank: by the exit file, else the first one."""
-    first: Diagnosis | None = None
-    open_for: set[int | None] = set()
-    for raw in log_tail.splitlines():
-        line = clean(raw)
-        rank = rank_of(line)
-        text = _RANK.sub("", _unlabelled(line)).lstrip(": ")
-        if text.startswith("Traceback (most recent call last)"):
-            open_for.add(rank)
-        elif rank in open_for and re.match(r"^[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)\b", text):
-            open_for.discard(rank)
-            item = Diagnosis(
-                "traceback",
-                f"{'A rank' if rank is None else f'Rank {rank}'} raised {text[:200]}",
-                "Read its traceback in the log.",
-                line,
-                rank,
-            )
-            if rank == failed_rank and failed_rank is not None:
-                return item
-            first = first or item
-    return first
+def _of_state(
+    state: State, word: str, reason: str, rc: int | None, failed_rank: int | None
+) -> Iterator[Diagnosis]:
+    words = clean(" ".join(part for part in (word, reason) if part))
+    if rc == 85 and state is State.FAILED:
+        rule = EXIT_CODES[85]
+        yield Diagnosis(rule.id, rule.sentence, rule.do, words, failed_rank)
+    if (rule_of_state := STATE_RULES.get(state)) is not None:
+        yield Diagnosis(rule_of_state.id, rule_of_state.sentence, rule_of_state.do, words)
 
 
-def rank_of(line: str) -> int | None:
-    """Return the rank a log line is of: torch's `[rank3]:`, or srun's label `3: `."""
-    if match := _RANK.search(line):
-        return int(match["rank"][:9])
-    match = _LABEL.match(line)
-    return int(match["task"][:9]) if match else None
+def _of_code(rc: int, failed_rank: int | None) -> list[Diagnosis]:
+    who = "The program" if failed_rank is None else f"Rank {failed_rank}"
+    rule = EXIT_CODES.get(rc)
+    if rule is None:
+        return []
+    sentence = rule.sentence.replace("The program", who, 1)
+    return [Diagnosis(rule.id, sentence, rule.do, f"exit code {rc}", failed_rank)]
 
 
-def clean(line: str) -> str:
-    """Return a line of remote text without control characters, at most 500 characters."""
-    return _ANSI.sub("", line)[:500]
+def _matches(rules: Sequence[Rule], lines: Sequence[_Line]) -> list[Diagnosis]:
+    """Return a diagnosis for each rule that fits, in the order of the rules' first lines."""
+    first: list[tuple[int, int, Diagnosis]] = []
+    for order, rule in enumerate(rules):
+        for number, line in enumerate(lines):
+            if match := rule.pattern.search(line.text):
+                first.append((number, order, _diagnosis(rule, match, line, lines)))
+                break
+    return [diagnosis for _, _, diagnosis in sorted(first, key=lambda item: item[:2])]
 
 
-def _unlabelled(line: str) -> str:
-    match = _LABEL.match(line)
-    return match["rest"] if match else line
+def _diagnosis(rule: Rule, match: re.Match[str], line: _Line, lines: Sequence[_Line]) -> Diagnosis:
+    groups = match.groupdict()
+    named = groups.pop("rank", None)
+    rank = int(named) if named else line.rank
+    what = next((text for text in groups.values() if text), "see the line")
+    sentence = rule.sentence.replace("{what}", what.strip().rstrip(".")[:120])
+    if rule.id == "collective-timeout" and (late := _laggard(lines)) is not None:
+        rank = late
+        sentence = f"{sentence} Rank {late} is the one that did not come."
+    return Diagnosis(rule.id, sentence, rule.do, line.text, rank)
+
+
+def _laggard(lines: Sequence[_Line]) -> int | None:
+    """Return the rank the others waited for; None where the log does not tell.
+
+    PyTorch names it in its desync report; else it is the one with the least work enqueued, or
+    the only rank of the log whose own watchdog saw nothing.
+    """
+    works: dict[int, int] = {}
+    waiting: set[int] = set()
+    ranks = {line.rank for line in lines if line.rank is not None}
+    for line in lines:
+        if match := _DESYNC.match(line.text):
+            return int(match[1])
+        if match := _WATCHDOG.search(line.text):
+            waiting.add(int(match[1]))
+            works.setdefault(int(match[1]), int(match[2]))
+        if match := _ENQUEUED.search(line.text):
+            works[int(match[1])] = int(match[2])
+    least = [rank for rank, work in works.items() if work == min(works.values())]
+    if len(set(works.values())) > 1 and len(least) == 1:
+        return least[0]
+    silent = ranks - waiting
+    return silent.pop() if waiting and len(silent) == 1 else None
+
+
+def _traceback(lines: Sequence[_Line], failed_rank: int | None) -> Diagnosis | None:
+    """Return the exception that was raised first: of the rank named first, else in time."""
+    raised = [
+        line
+        for line in _exceptions(lines)
+        if not any(rule.pattern.search(line.text) for rule in CONSEQUENCES)
+    ]
+    if not raised:
+        return None
+    named = _root_rank(lines)
+    named = failed_rank if named is None else named
+    # A traceback without a rank may be the named one's.
+    first = next((line for line in raised if named is not None and line.rank == named), raised[0])
+    rank = named if first.rank is None else first.rank
+    who = "The program" if rank is None else f"Rank {rank}"
+    return Diagnosis(
+        "exception",
+        f"{who} raised an exception.",
+        "Read the traceback above this line in the log; it names file and line.",
+        first.text,
+        rank,
+    )
+
+
+def _exceptions(lines: Sequence[_Line]) -> Iterator[_Line]:
+    """Yield the last line of each traceback, in the order in which the tracebacks began."""
+    ends: dict[int, _Line] = {}
+    began: dict[int | None, int] = {}
+    for number, line in enumerate(lines):
+        if "Traceback (most recent call last)" in line.text:
+            began[line.rank] = number
+        elif line.rank in began and _RAISED.match(line.text):
+            if "ChildFailedError" not in line.text:
+                ends[began[line.rank]] = _Line(line.rank, line.text.strip())
+            del began[line.rank]
+    for number in sorted(ends):
+        yield ends[number]
+
+
+def _root_rank(lines: Sequence[_Line]) -> int | None:
+    """Return the rank in torchrun's block of the first observed failure."""
+    for number, line in enumerate(lines):
+        if _ROOT.search(line.text):
+            for after in lines[number + 1 : number + 8]:
+                if match := _ROOT_RANK.match(after.text):
+                    return int(match[1])
+    return None
+
+
+def _distinct(found: Sequence[Diagnosis]) -> list[Diagnosis]:
+    """One diagnosis an id and a line: a rule tells more than the traceback of the same line."""
+    ids: set[str] = set()
+    lines: set[str] = set()
+    kept = []
+    for item in found:
+        text = item.line.strip()
+        if item.id in ids or (text and text in lines):
+            continue
+        ids.add(item.id)
+        lines.add(text)
+        kept.append(item)
+    return kept
+
+
+def _nothing_known(
+    state: State, rc: int | None, failed_rank: int | None, lines: Sequence[_Line]
+) -> Diagnosis:
+    last = next((line for line in reversed(lines) if line.text.strip()), _Line(None, ""))
+    code = "" if rc is None else f" with exit code {rc}"
+    return Diagnosis(
+        "unknown",
+        f"The job is {state}{code}, and nothing in the end of its log says why.",
+        "Read the whole log, from where the program began.",
+        last.text,
+        failed_rank,
+    )

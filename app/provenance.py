@@ -1,4 +1,4 @@
-"""Which code a run is: commit, branch and uncommitted changes, asked of git."""
+"""Which code is about to be sent: commit, branch and uncommitted changes, as git tells them."""
 
 import os
 import subprocess
@@ -7,38 +7,63 @@ from pathlib import Path
 from lumitui.app.records import Provenance
 
 PATCH_BYTES = 1_000_000
-"""Longer patches are cut, and say so: history keeps one a run."""
-_SECONDS = 20.0
+"""What is kept of the uncommitted changes; a patch that is longer says that it was cut."""
+_SECONDS = 10.0
+_NONE = Provenance(None, None, "", False)
 
 
 def provenance(project: Path) -> Provenance:
-    """Return what git knows of the folder; all empty outside a repository or without git."""
-    commit = _git(project, "rev-parse", "--verify", "--quiet", "HEAD")
-    if commit is None:
-        return Provenance(None, None, "", False)
-    branch = _git(project, "symbolic-ref", "--quiet", "--short", "HEAD")
-    # --relative: a project may be a folder of a larger repository.
-    patch = _git(project, "diff", "--no-ext-diff", "--no-color", "--relative", "HEAD") or ""
-    untracked = _git(project, "ls-files", "--others", "--exclude-standard") or ""
-    if untracked.strip():
-        names = "".join(f"# untracked: {name}\n" for name in untracked.splitlines())
-        patch = f"{patch}\n{names}" if patch else names
-    if len(patch) > PATCH_BYTES:
-        patch = f"{patch[:PATCH_BYTES]}\n# cut at {PATCH_BYTES} characters\n"
-    return Provenance(commit.strip(), (branch or "").strip() or None, patch, bool(patch))
+    """Return what git knows of the folder `project`; all empty outside a repository or its reach.
+
+    Only the folder itself counts, not the rest of the repository: that is what is shipped. It is
+    a record, not a condition: git that is missing or too slow costs the record, never the send.
+    """
+    commit = _git(project, "rev-parse", "--verify", "HEAD")
+    inside = commit is not None or _git(project, "rev-parse", "--git-dir") is not None
+    if not inside:
+        return _NONE
+    branch = _git(project, "symbolic-ref", "--short", "-q", "HEAD")
+    # --no-ext-diff and --no-textconv: a person's own diff programs are neither run nor waited for.
+    base = ["HEAD"] if commit else ["--cached"]
+    options = ["--no-color", "--no-ext-diff", "--no-textconv", "--relative"]
+    diff = _git(project, "diff", *base, *options, "--", ".") or ""
+    listed = _git(project, "ls-files", "--others", "--exclude-standard", "-z", "--", ".") or ""
+    names = [name for name in listed.split("\0") if name]
+    untracked = "".join(f"untracked: {name}\n" for name in names)
+    return Provenance(
+        commit=commit.strip() if commit else None,
+        branch=branch.strip() if branch else None,
+        patch=_bounded(untracked, PATCH_BYTES // 10) + _bounded(diff, PATCH_BYTES * 9 // 10),
+        dirty=bool(names or diff),
+    )
 
 
-def _git(folder: Path, *words: str) -> str | None:
-    """Return what a git command prints; None when it fails or git is not there."""
+def _bounded(text: str, limit: int) -> str:
+    data = text.encode("utf-8", "replace")
+    if len(data) <= limit:
+        return text
+    note = f"\n[cut: {len(data)} bytes in all]\n"
+    return data[: limit - len(note)].decode("utf-8", "ignore") + note
+
+
+def _git(project: Path, *words: str) -> str | None:
+    """Return what git prints, or None when it fails or is not there."""
+    # A person's own git may be at work: no lock is taken, and nobody is asked for a password.
+    environment = os.environ | {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
+        environment.pop(name, None)
+    # No fsmonitor: it is a program that the repository names.
+    command = ["git", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false", *words]
     try:
-        result = subprocess.run(
-            ["git", "-C", str(folder), *words],
-            capture_output=True,
+        done = subprocess.run(
+            command,
+            cwd=project,
+            env=environment,
             stdin=subprocess.DEVNULL,
+            capture_output=True,
             timeout=_SECONDS,
-            # A look must not write the index, which another git may be using.
-            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"},
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return result.stdout.decode("utf-8", "replace") if result.returncode == 0 else None
+    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None

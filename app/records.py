@@ -49,8 +49,8 @@ class Run:
     """The project's folder on the site; snapshots are in `root`/code."""
     token: str
     provenance: Provenance
+    state: State
     snapshot: str | None = None
-    state: State = State.SENDING
     job_id: str | None = None
     reason: str = ""
     word: str = ""
@@ -61,9 +61,8 @@ class Run:
     submitted: float | None = None
     started: float | None = None
     ended: float | None = None
-    """For a live run: when its time limit ends it."""
     updated: float = 0.0
-    """When the site last told something."""
+    """When the site last told something; 0 before it did."""
     nodes_used: str = ""
     log_sizes: dict[int, int] = field(default_factory=dict)
     """Attempt to bytes."""

@@ -1,0 +1,302 @@
+"""The tables of `diagnose`: what a line of a log, a state or an exit code means.
+
+`{what}` in a sentence is what the pattern's groups found; a group `rank` names the rank.
+Messages are those of Slurm 22-24, PyTorch 2.x, DeepSpeed and SingularityCE.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lumitui.remote.scheduler import State
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What happened and what to try."""
+
+    id: str
+    sentence: str
+    do: str
+
+
+@dataclass(frozen=True)
+class Rule(Meaning):
+    """A meaning, and the line that shows it."""
+
+    pattern: re.Pattern[str]
+
+
+def _rule(name: str, pattern: str, sentence: str, do: str) -> Rule:
+    return Rule(name, sentence, do, re.compile(pattern))
+
+
+STATE_RULES: Mapping[State, Meaning] = {
+    State.TIMEOUT: Meaning(
+        "time-limit",
+        "The job reached its time limit.",
+        "Continue from the last checkpoint, with more `time:` or more nodes.",
+    ),
+    State.CANCELLED: Meaning(
+        "cancelled",
+        "The job was cancelled.",
+        "Resubmit it when it was not meant; an administrator's cancel is in the site's news.",
+    ),
+    State.OUT_OF_MEMORY: Meaning(
+        "host-memory",
+        "A process used more main memory than the job asked for, and was killed.",
+        "Use fewer data-loader workers, or ask for more `memory:` or whole nodes.",
+    ),
+    State.NODE_FAILED: Meaning(
+        "node-failed",
+        "A node failed; the job is not to blame.",
+        "Resubmit from the last checkpoint; leave the node out with `sbatch: [--exclude=NODE]`.",
+    ),
+    State.PREEMPTED: Meaning(
+        "preempted",
+        "Another job with a higher priority took the nodes.",
+        "Resubmit from the last checkpoint, or choose a partition without preemption.",
+    ),
+    State.REFUSED: Meaning(
+        "refused",
+        "The site refused it; no job was created.",
+        "Mend what it names and submit again.",
+    ),
+    State.NOT_SENT: Meaning(
+        "not-sent", "No job was created, and none can start any more.", "Submit it again."
+    ),
+    State.UNKNOWN: Meaning(
+        "unknown-end",
+        "Whether there is a job, or how it ended, is not known yet.",
+        "Refresh; do not submit it again before it is settled.",
+    ),
+}
+
+RULES: tuple[Rule, ...] = (
+    _rule(
+        "time-limit",
+        r"DUE TO TIME LIMIT",
+        STATE_RULES[State.TIMEOUT].sentence,
+        STATE_RULES[State.TIMEOUT].do,
+    ),
+    _rule(
+        "node-failed",
+        r"DUE TO NODE FAILURE|Node failure on|: NODE_FAIL\b",
+        STATE_RULES[State.NODE_FAILED].sentence,
+        STATE_RULES[State.NODE_FAILED].do,
+    ),
+    _rule(
+        "host-memory",
+        r"oom[-_ ]?kill(?:ed)?\b|OOM Killed|tasks? (?P<rank>\d{1,6})\S*: Out Of Memory"
+        r"|Out of memory: Killed process|DefaultCPUAllocator: (?:can't|not enough)",
+        STATE_RULES[State.OUT_OF_MEMORY].sentence,
+        STATE_RULES[State.OUT_OF_MEMORY].do,
+    ),
+    _rule(
+        "gpu-memory",
+        r"(?:HIP|CUDA|GPU) out of memory|(?:hip|cuda)ErrorOutOfMemory|OutOfMemoryError"
+        r"|(?:HIP|CUDA) error: out of memory",
+        "A GPU's memory was not enough.",
+        "Make the batch a rank smaller, use bf16 or activation checkpointing, "
+        "or split the states (`strategy: zero2` or `zero3`).",
+    ),
+    _rule(
+        "cpu-bind",
+        r"(?i:cpu[- ]bind(?:ing)?) outside of job step allocation",
+        "The CPU masks name cores that the job was not given.",
+        "Use whole nodes (`exclusive: true` on a shared partition), or `binding: auto`.",
+    ),
+    _rule(
+        "step-refused",
+        r"srun: error: (?:Unable to create step|Unable to confirm allocation)[^:]*: (?P<what>.+)"
+        r"|srun: (?:fatal|error): (?P<rest>.*configuration is not available.*)",
+        "srun could not start the ranks inside the job ({what}).",
+        "Compare tasks, cores and memory of the job with what a node has.",
+    ),
+    _rule(
+        "port-in-use",
+        r"EADDRINUSE|[Aa]ddress already in use",
+        "The rendezvous port was taken, mostly by a process of an earlier launch on that node.",
+        "Resubmit: a new job has another port. On shared nodes use `exclusive: true`.",
+    ),
+    _rule(
+        "quota",
+        r"Disk quota exceeded|Errno 122\b|EDQUOT",
+        "The disk quota is used up: space or number of files.",
+        "Remove old checkpoints and caches, or write to another file system.",
+    ),
+    _rule(
+        "no-space",
+        r"No space left on device|Errno 28\b|ENOSPC",
+        "A file system is full; on a node, /tmp and /dev/shm are main memory of the job.",
+        "Remove old files, or point caches and checkpoints elsewhere.",
+    ),
+    _rule(
+        "no-module",
+        r"ModuleNotFoundError: No module named '?(?P<what>[\w.]+)",
+        "Python does not find the module {what} where the ranks run.",
+        "Install it in the environment of `container: {venv: …}`, or ship it with the project.",
+    ),
+    _rule(
+        "no-file",
+        r"FileNotFoundError: (?:\[Errno 2\] )?No such file or directory: (?P<what>\S.*)"
+        r"|can't open file (?P<script>.+): \[Errno 2\]",
+        "A file is not there: {what}.",
+        "Paths count from `workdir:` in the run's copy of the project; large data is a `links:`.",
+    ),
+    _rule(
+        "no-image",
+        r"could not open image (?P<what>[^\s:]+)",
+        "The container image {what} cannot be opened.",
+        "Check `container: {image: …}`; the site's own images change names over time.",
+    ),
+    _rule(
+        "container-command",
+        r"FATAL: +(?:\S+: )?permission denied",
+        "The container was told to run something that is no program.",
+        "Check that the interpreter stands before the script, and that the image's path is right.",
+    ),
+    _rule(
+        "container",
+        r"FATAL: +(?P<what>.+)",
+        "The container did not start: {what}.",
+        "Check the image and `container: {binds: …}`; sources of binds must exist on the site.",
+    ),
+    _rule(
+        "no-environment-module",
+        r"following module\(s\) are unknown: (?P<what>.+)"
+        r"|Unable to locate a modulefile for (?P<name>.+)",
+        "An environment module is not there ({what}).",
+        "Check the site's profile: the module may have been renamed or removed.",
+    ),
+    _rule(
+        "batch-triangle",
+        r"Check batch related parameters|train_batch_size is not equal to",
+        "DeepSpeed's batch sizes contradict each other for this number of ranks.",
+        "train_batch_size must be micro batch x accumulation x ranks; give the configuration as "
+        "`deepspeed: {config: …}` and it is recomputed.",
+    ),
+    _rule(
+        "two-precisions",
+        r"bfloat16 and fp16 modes cannot be simultaneously enabled",
+        "DeepSpeed's configuration enables fp16 and bf16.",
+        "Keep one of them.",
+    ),
+    _rule(
+        "device-ordinal",
+        r"invalid device ordinal|hipErrorInvalidDevice|LOCAL_RANK=\d+ but only \d+ GPUs",
+        "A rank asked for a GPU that it does not see.",
+        "Let all ranks of a node see all its GPUs (no --gpu-bind, no --gpus-per-task) "
+        "and choose by LOCAL_RANK.",
+    ),
+    _rule(
+        "gpu-fault",
+        r"Memory access fault by GPU|HSA_STATUS_ERROR\w*|an illegal memory access",
+        "A GPU reported a memory fault.",
+        "Run again; if the same node fails, leave it out with `sbatch: [--exclude=NODE]`.",
+    ),
+    _rule(
+        "proof-strict",
+        r"lumitui: local rank (?P<what>\d+) does not have the cores",
+        "Local rank {what} did not get its planned cores, and `proof: strict` ended the job.",
+        "Look at the proof; use whole nodes, or `proof: on` to go on all the same.",
+    ),
+    _rule(
+        "second-job",
+        r"lumitui: attempt \d+ belongs to job (?P<what>\d+)",
+        "This job was a second one for the same run and ended at once; job {what} has it.",
+        "Nothing needs to be done.",
+    ),
+    _rule(
+        "usage",
+        r"^[\w.-]+\.py: error: (?P<what>.+)|^(?:ddp|deepspeed_zero)\.py: (?P<said>.+)",
+        "The program did not accept how it was started.",
+        "Mend `args:` as the line says.",
+    ),
+)
+"""Causes: the first one in the log is the likeliest."""
+
+CONSEQUENCES: tuple[Rule, ...] = (
+    _rule(
+        "collective-timeout",
+        r"Watchdog caught collective operation timeout|Timed out waiting \d+ms for (?:recv|send)",
+        "A collective operation timed out: some ranks waited for one that did not come.",
+        "Look at that rank's lines before the timeout; uneven data or a crash are usual.",
+    ),
+    _rule(
+        "rendezvous",
+        r"Rendezvous\w*(?:Timeout|Connection|Closed)\w*Error|waiting for clients\. \d+/\d+ clients"
+        r"|client socket has timed out|DistStoreError|DistNetworkError",
+        "The ranks did not find each other in time.",
+        "See whether another rank ended earlier; else check MASTER_ADDR and the network interface.",
+    ),
+    _rule(
+        "network",
+        r"nccl(?:System|Internal|Remote)Error|NCCL (?:WARN|error).*(?:[Nn]o interface|unhandled)"
+        r"|DistBackendError",
+        "The GPUs' communication library failed.",
+        "See whether a rank ended earlier; else check the network interface and plugin "
+        "with NCCL_DEBUG=INFO.",
+    ),
+    _rule(
+        "peer-lost",
+        r"Connection (?:closed|reset) by (?:remote )?peer|Broken pipe|Connection refused",
+        "A rank lost its connection to another one, which had mostly ended before.",
+        "Look for the rank that ended first.",
+    ),
+    _rule(
+        "killed-by-signal",
+        r"srun: error: \S+: tasks? (?P<rank>\d{1,6})\S*: "
+        r"(?P<what>Segmentation fault|Bus error|Aborted|Illegal instruction)"
+        r"|Fatal Python error: (?P<fatal>.+)",
+        "A process crashed outside of Python ({what}).",
+        "Set PYTHONFAULTHANDLER to 1 in `env:` to see where; try another version of the library.",
+    ),
+)
+"""What one rank sees when another has ended: told after the causes."""
+
+EXIT_CODES: Mapping[int, Meaning] = {
+    2: Meaning("usage", "The program did not accept how it was started.", "Mend `args:`."),
+    78: Meaning(
+        "proof-strict",
+        "The ranks did not get their planned cores, and `proof: strict` ended the job.",
+        "Look at the proof; use whole nodes, or `proof: on` to go on all the same.",
+    ),
+    85: Meaning(
+        "stopped-early",
+        "The trainer stopped early on a signal; its checkpoint is saved and nothing is lost.",
+        "Resubmit from the checkpoint; give it more `time:` if the limit was near.",
+    ),
+    126: Meaning("not-executable", "The program cannot be executed.", "Check what is started."),
+    127: Meaning(
+        "no-command",
+        "The program was not found.",
+        "Check the container and the name of the interpreter.",
+    ),
+    134: Meaning(
+        "aborted",
+        "The program aborted itself (signal 6), mostly in the communication library.",
+        "Read the lines of that rank before its end.",
+    ),
+    135: Meaning(
+        "bus-error",
+        "The program died of a bus error (signal 7).",
+        "/dev/shm may be full: use fewer data-loader workers.",
+    ),
+    137: Meaning(
+        "killed",
+        "The program was killed (signal 9): out of memory, or ended by the launcher.",
+        "Look for the rank that ended first; if it is this one, it used too much main memory.",
+    ),
+    139: Meaning(
+        "segfault",
+        "The program died of a segmentation fault (signal 11).",
+        "Set PYTHONFAULTHANDLER to 1 in `env:` to see where; try another version of the library.",
+    ),
+    143: Meaning(
+        "terminated",
+        "The program was told to end (signal 15) by the launcher or by a cancel.",
+        "Look for the rank that ended first.",
+    ),
+}
+"""Exit codes; 128 + n is signal n (bash(1), EXIT STATUS)."""

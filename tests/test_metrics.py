@@ -1,0 +1,144 @@
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lumitui.app.metrics import (
+    Measured,
+    MetricPoint,
+    Summary,
+    compare,
+    parse_line,
+    series_from_log,
+    summarize,
+)
+
+
+def points(*lines: dict[str, object]) -> list[MetricPoint]:
+    parsed = [parse_line(json.dumps(line).encode()) for line in lines]
+    assert None not in parsed
+    return [point for point in parsed if point is not None]
+
+
+def steps(first: int, count: int, speed: float) -> list[dict[str, object]]:
+    return [
+        {"step": n, "epoch": 1, "loss": 1 / n, "lr": 0.1, "samples_per_s": speed, "seconds": n}
+        for n in range(first, first + count)
+    ]
+
+
+def start(world_size: int = 8) -> dict[str, object]:
+    return {"event": "start", "world_size": world_size, "global_batch": 32 * world_size}
+
+
+def test_a_step_and_an_event_are_read_as_the_trainers_write_them() -> None:
+    step, begin = points(
+        {"step": 3, "epoch": 1, "loss": 0.5, "lr": 0.1, "samples_per_s": 900.5, "seconds": 1.5},
+        {"event": "start", "time": 17.5, "device": "cuda", "world_size": 8, "global_batch": 256},
+    )
+    assert step == MetricPoint("step", 3, 1, 0.5, 0.1, 900.5, 1.5)
+    assert (begin.event, begin.world_size, begin.global_batch) == ("start", 8, 256)
+    assert begin.extra == {"time": 17.5, "device": "cuda"}
+
+
+def test_null_nan_and_words_in_place_of_numbers_are_no_numbers() -> None:
+    point = parse_line(b'{"step": 1, "loss": NaN, "lr": null, "seconds": "x", "epoch": true}')
+    assert point == MetricPoint(step=1)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"", b"{}", b"[1]", b"3", b'{"step": 1', b"\xff", b"[" * 50_000, b'{"a": "' + b"x" * 70_000],
+)  # fmt: skip
+def test_a_broken_line_is_no_point(line: bytes) -> None:
+    assert parse_line(line) is None
+
+
+def test_the_summary_leaves_the_warm_up_out() -> None:
+    found = summarize(points(start(), *steps(1, 5, 10.0), *steps(6, 2, 1000.0)))
+    assert found.samples_per_s == 1000.0
+    assert (found.steps, found.last_loss) == (7, 1 / 7)
+    assert (found.world_size, found.global_batch, found.seconds) == (8, 256, 7)
+
+
+def test_a_run_shorter_than_the_warm_up_has_its_own_speed() -> None:
+    assert summarize(points(*steps(1, 3, 50.0))).samples_per_s == 50.0
+
+
+def test_of_a_step_trained_twice_the_later_counts_and_seconds_add_up() -> None:
+    again = [line | {"loss": 9.0} for line in steps(8, 2, 1000.0)]
+    found = summarize(points(start(), *steps(1, 10, 1000.0), start(), *again))
+    assert (found.steps, found.last_loss, found.seconds) == (9, 9.0, 19)
+
+
+def test_speeds_are_those_of_the_last_world_size() -> None:
+    found = summarize(points(start(8), *steps(1, 20, 100.0), start(16), *steps(21, 20, 190.0)))
+    assert (found.samples_per_s, found.world_size) == (190.0, 16)
+
+
+def test_the_last_accuracy_told_stands_and_the_end_line_does_not_hide_it() -> None:
+    found = summarize(
+        points({"event": "eval", "step": 5, "test_accuracy": 0.9},
+               {"event": "end", "step": 5, "test_accuracy": None})
+    )  # fmt: skip
+    assert found.test_accuracy == 0.9
+
+
+def test_nothing_is_an_empty_summary() -> None:
+    assert summarize([]) == Summary(0, None, None, None, None, None, None)
+
+
+def test_a_step_without_loss_leaves_no_loss() -> None:
+    assert summarize(points({"step": 1, "loss": 1.0}, {"step": 2})).last_loss is None
+
+
+def summary(speed: float | None, world_size: int | None) -> Summary:
+    return Summary(10, 0.1, speed, None, 10.0, world_size, None)
+
+
+def test_runs_are_compared_with_the_first_that_has_a_throughput() -> None:
+    rows = compare(
+        [
+            Measured("none", 1, summary(None, 8)),
+            Measured("one", 1, summary(1000.0, 8)),
+            Measured("four", 4, summary(3160.0, 32)),
+            Measured("nodes", 2, summary(1500.0, None)),
+        ]
+    )
+    assert [row.run for row in rows] == ["none", "one", "four", "nodes"]
+    assert (rows[0].speed_up, rows[0].efficiency) == (None, None)
+    assert (rows[1].speed_up, rows[1].efficiency) == (1.0, 100.0)
+    assert rows[2].speed_up == pytest.approx(3.16)
+    assert rows[2].efficiency == pytest.approx(79.0)
+    assert rows[3].efficiency == pytest.approx(75.0)
+
+
+def test_series_come_from_the_log_by_their_patterns() -> None:
+    log = "step 1 Images/sec: 100\nnothing\nstep 2 Images/sec: 1,200.5\nImages/sec: fast\n"
+    found = series_from_log(log, {"speed": r"Images/sec: (\S+)", "none": r"loss (\d+)"})
+    assert found == {"speed": [100.0, 1200.5], "none": []}
+
+
+@pytest.mark.parametrize("pattern", ["(", "no group", "(a)|b", r"(?P<x>\w+)"])
+def test_a_pattern_that_does_not_fit_gives_an_empty_series(pattern: str) -> None:
+    assert series_from_log("no group b", {"x": pattern}) == {"x": []}
+
+
+_value = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.none())
+_name = st.sampled_from(["event", "step", "loss", "samples_per_s", "world_size", "seconds", "x"])
+_line = st.binary() | st.dictionaries(_name, _value).map(lambda data: json.dumps(data).encode())
+
+
+@given(st.lists(_line, max_size=30))
+def test_garbage_never_raises(lines: list[bytes]) -> None:
+    parsed = [point for line in lines if (point := parse_line(line)) is not None]
+    found = summarize(parsed)
+    compare([Measured("a", 0, found), Measured("b", 1, found)])
+    assert found.samples_per_s is None or math.isfinite(found.samples_per_s)
+
+
+@given(st.text(), st.text(max_size=10))
+def test_garbage_logs_and_patterns_never_raise(log: str, pattern: str) -> None:
+    series_from_log(log, {"a": pattern, "b": f"({pattern})"})

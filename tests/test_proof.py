@@ -1,0 +1,229 @@
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lumitui.app.job import Layout
+from lumitui.app.proof import Verdict, table, verdict
+
+CORES = ("49-55", "57-63", "17-23", "25-31", "1-7", "9-15", "33-39", "41-47")
+ALL_GPUS = "0,1,2,3,4,5,6,7"
+EXACT = Layout(2, 8, 8, 7, 8, True, ("0xfe",) * 8, CORES)
+NUMA = replace(EXACT, planned_cores=("49-63", "49-63", "17-31", "17-31", "1-15", "1-15", "33-47",
+                                     "33-47"), masks=(), exact=False)  # fmt: skip
+
+Report = dict[str, object]
+
+
+def reports(layout: Layout, nodes: list[int] | None = None) -> list[Report]:
+    return [
+        {
+            "rank": node * 8 + local,
+            "local_rank": local,
+            "host": f"nid{5001 + node:06d}",
+            "cores": CORES[local],
+            "gpus": ALL_GPUS,
+        }
+        for node in (range(layout.nodes) if nodes is None else nodes)
+        for local in range(8)
+    ]
+
+
+def judge(items: list[Report], layout: Layout = EXACT) -> Verdict:
+    return verdict(json.dumps(items), layout, ended=True)
+
+
+def test_ranks_on_their_cores_are_proved() -> None:
+    found = judge(reports(EXACT))
+    assert (found.kind, found.measured, found.expected) == ("proved", 16, 16)
+    assert "16 ranks" in found.sentence and "2 nodes" in found.sentence
+    assert all(row.ok and row.planned == row.found for row in found.rows)
+
+
+def test_the_order_of_reports_and_of_ranges_does_not_matter() -> None:
+    items = reports(EXACT)[::-1]
+    items[0]["cores"] = "44-47,41,42,43"
+    assert judge(items).kind == "proved"
+    assert [row.rank for row in judge(items).rows] == list(range(16))
+
+
+def test_a_wrong_mask_is_found() -> None:
+    items = reports(EXACT)
+    items[3]["cores"] = "25-30"
+    found = judge(items)
+    assert found.kind == "differs"
+    assert "Rank 3" in found.sentence and "25-30" in found.sentence and "25-31" in found.sentence
+    assert [row.rank for row in found.rows if not row.ok] == [3]
+
+
+def test_a_wrong_order_of_masks_is_found() -> None:
+    items = reports(EXACT)
+    items[0]["cores"], items[1]["cores"] = items[1]["cores"], items[0]["cores"]
+    found = judge(items)
+    assert [row.rank for row in found.rows if not row.ok] == [0, 1]
+    assert "1 more differ" in found.sentence
+
+
+def test_a_rank_with_all_cores_is_found_whether_exact_or_within() -> None:
+    for layout in (EXACT, NUMA):
+        items = reports(layout)
+        items[9]["cores"] = "0-63"
+        assert [row.rank for row in judge(items, layout).rows if not row.ok] == [9]
+
+
+def test_ranks_dealt_over_hosts_in_turn_are_found() -> None:
+    items = reports(EXACT)
+    for item in items:
+        rank = int(str(item["rank"]))
+        item["host"] = f"nid{5001 + rank % 2:06d}"
+        item["local_rank"] = rank // 2
+    assert judge(items).kind == "differs"
+
+
+def test_two_nodes_ranks_on_one_host_are_found() -> None:
+    items = [item | {"host": "nid005001"} for item in reports(EXACT)]
+    found = judge(items)
+    assert found.kind == "differs" and "already has 8" in found.sentence
+
+
+def test_a_rank_on_another_host_than_its_node_is_found() -> None:
+    items = reports(EXACT)
+    items[2]["host"] = "nid005009"
+    assert [row.rank for row in judge(items).rows if not row.ok] == [2]
+
+
+def test_within_a_domain_ranks_may_have_some_of_its_cores_but_not_the_same() -> None:
+    items = reports(NUMA)
+    assert judge(items, NUMA).kind == "proved"
+    items[0]["cores"] = "49-52"
+    assert judge(items, NUMA).kind == "proved"
+    items[1]["cores"] = "52-63"
+    found = judge(items, NUMA)
+    assert found.kind == "differs" and "shares cores with rank 0" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("gpus", "wrong"),
+    [
+        ([""] * 8, []),
+        ([ALL_GPUS] * 8, []),
+        ([str(local) for local in range(8)], []),
+        (["0"] * 8, [1, 2, 3, 4, 5, 6, 7]),
+        (["4,5,6,7,8,9,10,11"] * 8, []),
+        ([ALL_GPUS] * 7 + ["0"], [7]),
+        (["0,0,0,0,0,0,0,0"] * 8, [1, 2, 3, 4, 5, 6, 7]),
+    ],
+)
+def test_each_rank_must_see_its_gpu(gpus: list[str], wrong: list[int]) -> None:
+    layout = replace(EXACT, nodes=1)
+    items = [item | {"gpus": gpus[n]} for n, item in enumerate(reports(layout))]
+    assert [row.rank for row in judge(items, layout).rows if not row.ok] == wrong
+
+
+def test_the_same_report_twice_is_one_and_two_different_ones_are_wrong() -> None:
+    items = reports(EXACT)
+    assert judge([*items, items[4]]).kind == "proved"
+    assert judge([*items, items[4]]).measured == 16
+    found = judge([*items, items[4] | {"cores": "0"}])
+    assert found.kind == "differs" and "two processes" in found.sentence
+
+
+def test_missing_ranks_are_not_proved() -> None:
+    found = judge(reports(EXACT)[:-1])
+    assert (found.kind, found.measured) == ("not measured", 15)
+    assert "15 of 16" in found.sentence
+
+
+def test_a_wrong_rank_counts_even_when_others_are_missing() -> None:
+    items = reports(EXACT)[:3]
+    items[1]["cores"] = "0"
+    assert judge(items).kind == "differs"
+
+
+def test_a_rank_too_many_is_found() -> None:
+    extra = reports(EXACT)[0] | {"rank": 16, "host": "nid005003"}
+    assert "only 16 ranks" in judge([*reports(EXACT), extra]).sentence
+
+
+def test_ranks_without_taskset_are_not_measured() -> None:
+    found = judge([item | {"cores": ""} for item in reports(EXACT)])
+    assert (found.kind, found.measured) == ("not measured", 0)
+    assert "taskset" in found.sentence
+
+
+def test_beyond_16_nodes_the_first_and_the_last_are_enough() -> None:
+    layout = replace(EXACT, nodes=17)
+    found = judge(reports(layout, [0, 16]), layout)
+    assert (found.kind, found.measured, found.expected) == ("proved", 16, 16)
+    assert "first and the last of 17" in found.sentence
+    assert judge(reports(layout, [0]), layout).kind == "not measured"
+    assert judge(reports(EXACT), replace(EXACT, nodes=16)).expected == 128
+
+
+def test_without_a_plan_nothing_is_proved_but_a_wrong_rank_is_still_told() -> None:
+    layout = replace(EXACT, planned_cores=(), masks=())
+    items = [item | {"host": "laptop"} for item in reports(EXACT)]
+    assert judge(items, layout).kind == "not measured"
+    items[1]["local_rank"] = 0
+    assert judge(items, layout).kind == "differs"
+
+
+def test_what_has_not_come_yet_is_pending_until_the_job_ends() -> None:
+    assert verdict(None, EXACT).kind == "pending"
+    assert verdict(None, EXACT, ended=True).kind == "not measured"
+    assert verdict("[]", EXACT).kind == "not measured"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "null", "3", '{"rank": 0}', "[1]", '[{"rank": "0", "local_rank": 0}]',
+     '[{"rank": true, "local_rank": 0}]', "[" * 100_000],
+)  # fmt: skip
+def test_a_broken_file_is_not_measured(text: str) -> None:
+    found = verdict(text, EXACT)
+    assert found.kind == "not measured" and "cannot be read" in found.sentence
+
+
+@pytest.mark.parametrize("cores", ["7-1", "0x1", "1-", "1--3", "9" * 5000, "none"])
+def test_cores_that_cannot_be_read_are_wrong(cores: str) -> None:
+    items = reports(EXACT)
+    items[0]["cores"] = cores
+    assert [row.rank for row in judge(items).rows if not row.ok] == [0]
+
+
+def test_the_table_has_a_line_a_rank_and_says_what_differs() -> None:
+    items = reports(EXACT)
+    items[3]["cores"] = "0-63"
+    items[4]["host"] = "nid\x1b[2J"
+    lines = table(judge(items)).splitlines()
+    assert lines[0].startswith("differs: ")
+    assert len(lines) == 3 + 16
+    assert "differs: it has cores 0-63" in lines[3 + 3]
+    assert "\x1b" not in "".join(lines)
+    assert table(verdict(None, EXACT)) == "pending: The ranks have not reported yet."
+
+
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=10),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner),
+)
+_report = st.fixed_dictionaries(
+    {"rank": st.integers(-2, 20), "local_rank": st.integers(-2, 9)},
+    optional={"host": st.text(max_size=5), "cores": st.text("0123456789,-", max_size=8) | _json,
+              "gpus": st.text("0123,", max_size=8) | _json},
+)  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    text=st.text() | _json.map(json.dumps) | st.lists(_report, max_size=20).map(json.dumps),
+    layout=st.sampled_from(
+        [EXACT, NUMA, replace(EXACT, planned_cores=()), replace(EXACT, nodes=99)]
+    ),
+)
+def test_garbage_never_raises_and_is_never_proved(text: str, layout: Layout) -> None:
+    found = verdict(text, layout)
+    assert found.kind in ("differs", "not measured")
+    assert table(found)
