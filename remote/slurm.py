@@ -52,6 +52,11 @@ class Slurm:
 
     def submit(self, submission: Submission) -> Answer:
         """See Scheduler.submit."""
+        # sbatch(1), "filename pattern": also of the folders; such a job ends before its first line.
+        if wrong := {"%", "\\"} & set(submission.folder):
+            signs = " and ".join(sorted(wrong))
+            words = f"Slurm cannot write a log below a folder with {signs} in its name"
+            return Answer(State.NOT_SENT, None, words)
         return steps.submit(self._transport, submission, SUBMIT)
 
     def settle(self, submission: Submission, *, deep: bool, void: bool) -> Answer:
@@ -128,6 +133,8 @@ def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
                 warning = text.strip()[:300] or "sacct failed"
             case _:
                 pass
+    watched = {watch.job_id for watch in watches}
+    jobs = {job_id: job for job_id, job in jobs.items() if job_id in watched}
     return Poll(jobs, parse_files(output, marker, watches), warning, clock)
 
 
@@ -165,7 +172,7 @@ def parse_account(text: str) -> list[JobStatus]:
     jobs: dict[str, JobStatus] = {}
     for line in text.splitlines():
         fields = line.split("|", 7)
-        if len(fields) != 8 or not fields[0].isdigit():
+        if len(fields) != 8 or not fields[0].isdecimal():
             continue
         job_id, words, submitted, started, ended, partition, exit_code, nodes = fields
         word = words.split()[0] if words.split() else ""
@@ -188,4 +195,4 @@ def parse_account(text: str) -> list[JobStatus]:
 
 
 def _number(text: str) -> float | None:
-    return float(text) if text.isdigit() and text != "0" else None
+    return float(text) if text.isdecimal() and text != "0" else None

@@ -14,6 +14,7 @@ import stat
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 LIVE = ("RUNNING", "COMPLETING")
 """Words of a job that has not ended."""
@@ -87,6 +88,10 @@ class Record:
     job: str
     name: str
     door: str
+    supervisor: int = 0
+    """A pid for a person who looks; whether it lives is asked at the door."""
+    script: int = 0
+    """The pid of bash, which is the job's session."""
     partition: str = ""
     nodes: str = ""
     word: str = "RUNNING"
@@ -112,7 +117,7 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def read_record(run: Path) -> dict[str, object] | None:
+def read_record(run: Path) -> dict[str, Any] | None:
     """Return a run's record as it is; None when there is none."""
     try:
         data = json.loads((run / "attempt-1.state").read_text(encoding="utf-8"))
@@ -133,13 +138,18 @@ def queue(runs: list[str]) -> int:
                 # The last record is written before the door closes.
                 data = read_record(run) or data
                 if data.get("word") in LIVE:
-                    data |= {"word": "NODE_FAIL", "ended": None}
-                    data["reason"] = (
-                        "its supervisor is gone: the machine was restarted or it was killed"
-                    )
+                    data |= _lost(run)
         if data:
             print(json.dumps(data))
     return 0
+
+
+def _lost(run: Path) -> dict[str, object]:
+    """Return what a record without supervisor says; its last words are the time of its end."""
+    log = run / "attempt-1.out"
+    last = (log if log.exists() else run / "attempt-1.state").stat().st_mtime
+    reason = "its supervisor is gone: the machine was restarted, or it was killed"
+    return {"word": "NODE_FAIL", "reason": reason, "ended": last}
 
 
 def cancel(ids: list[str]) -> int:

@@ -16,13 +16,14 @@ SHA256 = "sha() { if command -v sha256sum >/dev/null; then sha256sum; else shasu
 
 _SUBMIT = r"""
 {sha}
-LC_ALL=C; export LC_ALL
 trap '' HUP PIPE
 RUN={folder} NAME={name} TOKEN={token}
 cd "$RUN" || {{ echo 'evidence no-folder'; exit 0; }}
 [ "$(sha <job.sh | cut -c1-64)" = {sum} ] || {{ echo 'evidence changed'; exit 0; }}
 if ! why=$(mkdir attempt-1.submit 2>&1); then
   [ -d attempt-1.submit ] || {{ echo 'evidence no-lock'; echo "$why"; exit 0; }}
+  # The first submission's job, when it is known already.
+  [ -s attempt-1.receipt ] && {{ echo "evidence id $(cat attempt-1.receipt)"; exit 0; }}
   echo 'evidence locked'; exit 0
 fi
 echo "$$ $(hostname)" >attempt-1.submit/shell
@@ -34,9 +35,9 @@ if [ -n "$id" ]; then
   echo "$id" >attempt-1.receipt.new && mv attempt-1.receipt.new attempt-1.receipt
   echo "evidence id $id"
 else
-  echo "evidence rc $rc"
+  echo "evidence rc $rc"; cat attempt-1.submit/out
 fi
-cat attempt-1.submit/err attempt-1.submit/out
+cat attempt-1.submit/err
 exit 0
 """
 
@@ -55,13 +56,14 @@ claim=$(readlink attempt-1.claim) && {{
   found "$claim"
 }}
 ids=$({find}) || {{ echo 'evidence unreachable'; echo "$ids"; exit 0; }}
-for id in $ids; do found "$id"; done
+id=$(printf '%s\n' "$ids" | grep -x '[0-9][0-9]*' | head -n 1)
+[ -z "$id" ] || found "$id"
 if read -r pid host <attempt-1.submit/shell 2>/dev/null && [ "$host" = "$(hostname)" ] &&
   [ ! -f attempt-1.submit/rc ] && kill -0 "$pid" 2>/dev/null; then
   echo 'evidence busy'; exit 0
 fi
 if [ -f attempt-1.submit/rc ] && ! [ -s attempt-1.submit/out ]; then
-  echo "evidence rc $(cat attempt-1.submit/rc)"; cat attempt-1.submit/err
+  echo "evidence rc $(cat attempt-1.submit/rc)"; cat attempt-1.submit/err; echo
   {void}
   exit 0
 fi
@@ -108,15 +110,17 @@ def settle(transport: Transport, submission: Submission, find: str, *, void: boo
 
 def _judge(result: Result) -> Answer:
     lines = result.text.splitlines()
-    for number, line in enumerate(lines):
-        if line.startswith("evidence "):
-            words = line.split()[1:]
-            message = "\n".join(lines[number + 1 :]).strip()
-            return _answer(words, message)
-    raise LinkLost(
-        f"The submit step gave no evidence (status {result.code}: {result.err[:200]!r}).",
-        "It is settled at the next refresh.",
-    )
+    evidence = [line.split()[1:] for line in lines if line.startswith("evidence ")]
+    if not evidence:
+        raise LinkLost(
+            f"The submit step gave no evidence (status {result.code}: {result.err[:200]!r}).",
+            "It is settled at the next refresh.",
+        )
+    message = "\n".join(line for line in lines if not line.startswith("evidence ")).strip()
+    answers = [_answer(words, message) for words in evidence]
+    # What sbatch said may leave it open; the void claim then decides.
+    certain = [answer for answer in answers if answer.state is not State.UNKNOWN]
+    return (certain or answers)[0]
 
 
 def _answer(words: list[str], message: str) -> Answer:

@@ -6,7 +6,7 @@
 
 Started by path with the isolated interpreter (`-I -S`): standard library only, whatever the
 job's environment. The supervisor is a session of its own and outlives the program that
-submitted. It asks `ps`, which Linux and macOS have; there is no /proc on macOS.
+submitted.
 """
 
 import contextlib
@@ -25,8 +25,17 @@ from typing import NoReturn
 # The folder of the package, last: nothing in it may stand before the standard library.
 sys.path.append(str(Path(__file__).absolute().parents[2]))
 
+from lumitui.remote.descendants import below, processes, send, session_of
 from lumitui.remote.directives import Refused, Request, read_request
-from lumitui.remote.spool import Record, cancel, new_job, queue, remove_job
+from lumitui.remote.spool import (
+    LIVE,
+    Record,
+    cancel,
+    new_job,
+    queue,
+    read_record,
+    remove_job,
+)
 
 KILL_WAIT = float(os.environ.get("LUMITUI_KILL_WAIT", "10"))
 """Seconds from SIGTERM to SIGKILL, Slurm's KillWait (30 by default; here nobody waits for it)."""
@@ -42,7 +51,6 @@ class Job:
         self.record, self.request, self.run, self.spool = record, request, run, spool
         self.script = 0
         """Process and session of bash."""
-        self.keeper = 0
         self.code: int | None = None
         """How bash ended: 0 to 255, or a negative signal."""
         self.stopped = False
@@ -54,9 +62,7 @@ class Job:
         Raises:
             OSError: it could not be started.
         """
-        if sys.platform == "linux":
-            # Processes whose parents ended become children of this one instead of init's.
-            ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+        _adopt_orphans()
         wake, woken = os.pipe()
         for end in (wake, woken):
             os.set_blocking(end, False)
@@ -64,7 +70,7 @@ class Job:
         signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGTERM, self._stop)
-        # The submit step ignores them, and what is ignored stays so in every child.
+        # The submit step ignores some, and what is ignored stays so in every child.
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
             signal.signal(number, signal.SIG_DFL)
         log = os.open(self.run / "attempt-1.out", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -80,10 +86,11 @@ class Job:
             start_new_session=True,
         )
         self.log, self.script = log, self.bash.pid
+        self.record.supervisor, self.record.script = os.getpid(), self.script
         now = time.time()
         limit = self.request.limit
         self.begun = time.monotonic()
-        self._say("RUNNING", started=now, ended=None if limit is None else now + limit)
+        self.say("RUNNING", started=now, ended=None if limit is None else now + limit)
 
     def _environment(self) -> dict[str, str]:
         """The submitter's environment (sbatch's --export=ALL) with the job's variables."""
@@ -133,31 +140,12 @@ class Job:
     def _stop(self, *_: object) -> None:
         self.stopped = True
 
-    def _say(self, word: str, reason: str = "", **times: float | None) -> None:
+    def say(self, word: str, reason: str = "", **times: float | None) -> None:
+        """Put the record into the run's folder with another word."""
         self.record.word, self.record.reason = word, reason
         for name, value in times.items():
             setattr(self.record, name, value)
         self.record.write(self.run)
-
-    def keep(self) -> None:
-        """Leave a process behind that ends the job should this one be killed."""
-        held, kept = os.pipe()
-        self.keeper = os.fork()
-        if self.keeper:
-            os.close(held)
-            self.kept = kept
-            return
-        os.setsid()
-        signal.set_wakeup_fd(-1)
-        # Nor does it hold the door: whoever knocks must find that the supervisor is gone.
-        os.closerange(3, held)
-        os.closerange(held + 1, kept + 1)
-        self.keeper = os.getpid()
-        if os.read(held, 1) == b"":
-            self.kill()
-            self._say("NODE_FAIL", "its supervisor was killed", ended=time.time())
-            remove_job(self.spool)
-        os._exit(0)
 
     def watch(self, door: int) -> tuple[str, str]:
         """Wait for the script's end or a reason to end it: Slurm's word for it, and why."""
@@ -214,7 +202,7 @@ class Job:
         self.sessions.add(self.script)
         found = below({os.getpid(), self.script} if self.code is None else {os.getpid()}, parents)
         found |= {pid for pid in parents if session_of(pid) in self.sessions}
-        found -= {os.getpid(), self.keeper}
+        found -= {os.getpid()}
         self.sessions |= {session_of(pid) for pid in found} - {session_of(0), 0}
         return found
 
@@ -238,7 +226,7 @@ class Job:
         """End what is left of the job and write down how it ended."""
         self.sessions = set()
         if self.code is None:
-            self._say("COMPLETING", reason)
+            self.say("COMPLETING", reason)
             why = {"TIMEOUT": " DUE TO TIME LIMIT", "NODE_FAIL": " DUE TO NODE FAILURE"}
             now, node = time.strftime("%Y-%m-%dT%H:%M:%S"), self.record.nodes.partition(",")[0]
             line = f"JOB {self.record.job} ON {node} CANCELLED AT {now}{why.get(word, '')}"
@@ -247,62 +235,7 @@ class Job:
             code = self.code
             self.record.exit_code = f"{code}:0" if code >= 0 else f"0:{-code}"
         self.kill()
-        self._say(word, reason, ended=time.time())
-        os.write(self.kept, b".")
-
-
-def processes() -> dict[int, int]:
-    """Return the parent of every process that is not a zombie, from ps(1) or /proc."""
-    # One -o each: on BSD the text after `pid=` is a title to the end of the argument.
-    try:
-        with subprocess.Popen(
-            ["ps", "-A", "-o", "pid=", "-o", "ppid=", "-o", "stat="],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        ) as ps:
-            assert ps.stdout
-            lines = ps.stdout.read().splitlines()
-        rows = [line.split() for line in lines]
-        if ps.returncode == 0 and rows:
-            own = str(ps.pid)
-            return {
-                int(p): int(parent) for p, parent, state in rows if p != own and state[0] != "Z"
-            }
-    except FileNotFoundError:
-        pass  # small Linux images have no ps
-    found = {}
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # it ended meanwhile
-            state, parent = entry.read_text(errors="replace").rpartition(")")[2].split()[:2]
-            if state != "Z":
-                found[int(entry.parent.name)] = int(parent)
-    return found
-
-
-def below(roots: set[int], parents: dict[int, int]) -> set[int]:
-    """Return the descendants of `roots`."""
-    found: set[int] = set()
-    new = set(roots)
-    while new:
-        new = {pid for pid, parent in parents.items() if parent in new} - found
-        found |= new
-    return found
-
-
-def session_of(pid: int) -> int:
-    """Return a process's session; 0 when it ended meanwhile."""
-    try:
-        return os.getsid(pid)
-    except (ProcessLookupError, PermissionError):
-        return 0
-
-
-def send(pids: set[int], number: int) -> None:
-    """Signal processes; one that ended meanwhile is none."""
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, number)
+        self.say(word, reason, ended=time.time())
 
 
 def submit(name: str, run: Path) -> int:
@@ -315,7 +248,7 @@ def submit(name: str, run: Path) -> int:
         words = error.strerror if isinstance(error, OSError) else error
         print(f"submit: error: {words}", file=sys.stderr)
         return 1
-    record = Record(spool.name, name, str(spool / "door"), request.partition)
+    record = Record(spool.name, name, str(spool / "door"), partition=request.partition)
     record.submitted = time.time()
     record.nodes = ",".join(f"node{number}" for number in range(1, request.nodes + 1))
     # Both ends: with a writer of its own the door never says that all writers left.
@@ -353,31 +286,53 @@ def _spool(run: Path, script: bytes) -> Path:
 
 
 def _supervise(job: Job, door: int, answered: int) -> NoReturn:
-    """The detached process: a session of its own, nothing of the submitter's kept open."""
+    """The detached processes: the supervisor, and the one that waits should it be killed."""
     os.setsid()
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(null, standard)
+    _adopt_orphans()
+    if child := os.fork():
+        # Nor does it hold the door: whoever knocks must find that the supervisor is gone.
+        os.closerange(3, max(door, answered, null) + 8)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        if os.waitpid(child, 0)[1] != 0:
+            _clear(job)
+        os._exit(0)
     try:
         job.start()
     except OSError as error:
         job.kill()
         os.write(answered, f"the script could not be started: {error.strerror}".encode())
-        os._exit(1)
-    job.keep()
+        os._exit(0)
     os.write(answered, b"started")
     os.close(answered)
     try:
         job.finish(*job.watch(door))
     except OSError as error:
-        # The run's folder is gone, or its disk is full: the job ends, the record cannot say so.
+        # The run's folder is gone, or its disk is full: the job ends, whatever can be said of it.
         job.kill()
         with contextlib.suppress(OSError):
-            job.record.reason = f"its record could not be written: {error.strerror}"
-            job.record.word = "NODE_FAIL"
-            job.record.write(job.run)
+            job.say("NODE_FAIL", f"its record could not be written: {error.strerror}")
     remove_job(job.spool)
     os._exit(0)
+
+
+def _clear(job: Job) -> None:
+    """End the job of a supervisor that was killed; what was below that is below this one now."""
+    data = read_record(job.run)
+    if data and data.get("word") in LIVE:
+        job.record = Record(**data)
+        job.script = job.record.script
+        job.kill()
+        job.say("NODE_FAIL", "its supervisor was killed", ended=time.time())
+    remove_job(job.spool)
+
+
+def _adopt_orphans() -> None:
+    """Become the parent of descendants whose parents end, instead of init; Linux alone has it."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
 
 
 def main(arguments: list[str]) -> int:

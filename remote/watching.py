@@ -82,16 +82,16 @@ def parse_files(output: bytes, marker: str, watches: Sequence[Watch]) -> dict[st
         match words:
             case ["sizes"]:
                 sizes = _sizes(content)
-            case ["exit", index, attempt]:
+            case ["exit", index, attempt] if index.isdecimal() and attempt.isdecimal():
                 if item := parse_exit(content, int(attempt)):
                     exits.setdefault(int(index), []).append(item)
-            case ["binding", index]:
+            case ["binding", index] if index.isdecimal():
                 bindings[int(index)] = content.decode("utf-8", "replace").strip()
-            case ["metrics", index]:
+            case ["metrics", index] if index.isdecimal():
                 # The line still being written stays for the next request.
                 body = content[:-1]
                 metrics[int(index)] = body[: body.rfind(b"\n") + 1]
-            case ["missing", index]:
+            case ["missing", index] if index.isdecimal():
                 missing.add(int(index))
             case _:
                 pass
@@ -113,7 +113,7 @@ def _sizes(content: bytes) -> dict[str, dict[int, int]]:
         size, _, path = line.strip().partition(" ")
         folder, _, name = path.strip().rpartition("/attempt-")
         number = name.removesuffix(".out")
-        if folder and size.isdigit() and number.isdigit():
+        if folder and size.isdecimal() and number.isdecimal():
             sizes.setdefault(folder, {})[int(number)] = int(size)
     return sizes
 
@@ -130,5 +130,5 @@ def parse_exit(content: bytes, attempt: int) -> ExitFile | None:
             ended=float(data["ended"]),
             job_id=str(data["job"]),
         )
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None

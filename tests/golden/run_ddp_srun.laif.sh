@@ -79,6 +79,7 @@ rm -rf "$PROOF_DIR"
 
 # Launch
 rc=0
+before=$(wc -c <"$RUN_DIR/attempt-$attempt.out") || before=0
 srun --kill-on-bad-exit=1 --label \
   --cpu-bind=v,mask_cpu="$CPU_BIND_MASKS" \
   singularity run "$SIF" \
@@ -87,12 +88,21 @@ srun --kill-on-bad-exit=1 --label \
 
 # The exit file: only after the launch returned; a trap would write one for a killed job too.
 # srun returns the highest code; the first line it wrote about a task names who failed first.
-first=$(tail -c 1000000 "$RUN_DIR/attempt-$attempt.out" 2>/dev/null |
-  sed -n 's/^srun: error: [^:]*: tasks\{0,1\} \([0-9]\{1,\}\).*: Exited with exit code \([0-9]\{1,\}\)$/\1 \2/p' | head -n 1) || true
+first=$(tail -c "+$((before + 1))" "$RUN_DIR/attempt-$attempt.out" | tail -c 1000000 |
+  sed -n 's/^srun: error: [^:]*: tasks\{0,1\} \([0-9]\{1,\}\)[^:]*: /\1 /p' | head -n 1) || true
 rank=null
-if ((rc != 0)) && [[ -n $first ]]; then rank=${first% *} rc=${first#* }; fi
+if ((rc != 0)); then
+  case ${first#* } in
+    'Exited with exit code '*) rc=${first##* } ;;
+    Aborted*) rc=134 ;;
+    Killed*) rc=137 ;;
+    'Segmentation fault'*) rc=139 ;;
+    Terminated*) first= ;; # from outside: nobody failed first
+  esac
+  rank=${first%% *}
+fi
 printf '{"rc": %d, "rank": %s, "job": "%s", "attempt": %d, "ended": %d}\n' \
-  "$rc" "$rank" "$SLURM_JOB_ID" "$attempt" "$(date +%s)" >"$RUN_DIR/.exit-$attempt"
+  "$rc" "${rank:-null}" "$SLURM_JOB_ID" "$attempt" "$(date +%s)" >"$RUN_DIR/.exit-$attempt"
 mv "$RUN_DIR/.exit-$attempt" "$RUN_DIR/attempt-$attempt.exit"
 # A login shell runs ~/.bash_logout: under set -e its failure would become the job's.
 set +eu

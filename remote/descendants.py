@@ -1,0 +1,63 @@
+"""Which processes there are, who is whose child, and signals to many of them.
+
+Standard library only, see `supervisor`. It asks ps(1), which Linux and macOS have.
+"""
+
+import contextlib
+import os
+import subprocess
+from pathlib import Path
+
+
+def processes() -> dict[int, int]:
+    """Return the parent of every process that is not a zombie, from ps(1) or /proc."""
+    # One -o each: on BSD the text after `pid=` is a title to the end of the argument.
+    try:
+        with subprocess.Popen(
+            ["ps", "-A", "-o", "pid=", "-o", "ppid=", "-o", "stat="],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        ) as ps:
+            assert ps.stdout
+            lines = ps.stdout.read().splitlines()
+        rows = [line.split() for line in lines]
+        if ps.returncode == 0 and rows:
+            own = str(ps.pid)
+            return {
+                int(p): int(parent) for p, parent, state in rows if p != own and state[0] != "Z"
+            }
+    except FileNotFoundError:
+        pass  # small Linux images have no ps
+    found = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            state, parent = entry.read_text(errors="replace").rpartition(")")[2].split()[:2]
+            if state != "Z":
+                found[int(entry.parent.name)] = int(parent)
+    return found
+
+
+def below(roots: set[int], parents: dict[int, int]) -> set[int]:
+    """Return the descendants of `roots`."""
+    found: set[int] = set()
+    new = set(roots)
+    while new:
+        new = {pid for pid, parent in parents.items() if parent in new} - found
+        found |= new
+    return found
+
+
+def session_of(pid: int) -> int:
+    """Return a process's session; 0 when it ended meanwhile."""
+    try:
+        return os.getsid(pid)
+    except (ProcessLookupError, PermissionError):
+        return 0
+
+
+def send(pids: set[int], number: int) -> None:
+    """Signal processes; one that ended meanwhile is none."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
