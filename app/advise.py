@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
-from lumitui.app.compose import container_of, launcher_of, partition_of
 from lumitui.app.job import JobSpec, Launch
+from lumitui.app.layout import container_of, launcher_of, partition_of
 from lumitui.app.strategies import STRATEGIES
 from lumitui.remote import walltime
 from lumitui.remote.site import Site

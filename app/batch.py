@@ -36,7 +36,8 @@ def read_config(text: str, name: str) -> dict[str, object]:
     try:
         data = hjson.loads(text)
     except hjson.HjsonDecodeError as error:
-        raise InputError(f"{name} is not a DeepSpeed configuration: {error}.", "Mend it.") from error
+        words = f"{name} is not a DeepSpeed configuration: {error}."
+        raise InputError(words, "Mend it.") from error
     if not isinstance(data, dict):
         raise InputError(f"{name} is not a DeepSpeed configuration.", "It must be { … }.")
     return json.loads(json.dumps(data))  # type: ignore[no-any-return]  # plain dicts, checked above

@@ -1,65 +1,33 @@
 """Runs: everything a person can do with jobs. The TUI and the CLI call only this."""
 
-import secrets
+import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from lumitui.app import following, project, sending
-from lumitui.app.advise import Finding, findings
+from lumitui.app import following, project, sending, tailing
+from lumitui.app.advise import findings
 from lumitui.app.compose import compose
 from lumitui.app.connections import Connect, Connection, Connections, connect
 from lumitui.app.diagnose import Diagnosis, diagnose
+from lumitui.app.doctor import Check, examine
 from lumitui.app.history import Changes, History
-from lumitui.app.job import JobSpec, Launch, LaunchFile
+from lumitui.app.job import JobSpec
+from lumitui.app.planning import Preview, Resubmission, Start, new_run, plan
 from lumitui.app.proof import Verdict, verdict
-from lumitui.app.provenance import provenance
-from lumitui.app.records import Provenance, Run
-from lumitui.app.scaling import Change, rescale
+from lumitui.app.records import Run
 from lumitui.app.settings import Settings
 from lumitui.app.strategies import TRAINERS
-from lumitui.remote.errors import InputError, LinkError, LumiError, OutcomeUnknown, RefusedError
+from lumitui.remote.errors import InputError, LumiError, OutcomeUnknown, RefusedError
 from lumitui.remote.fetch import Fetched, fetch
 from lumitui.remote.login import Ask
-from lumitui.remote.quoting import quote
-from lumitui.remote.scheduler import Poll, State
+from lumitui.remote.scheduler import Poll
 from lumitui.remote.site import Site, Sites
 from lumitui.remote.sync import Pruned, prune
 
-Start = Literal["scratch", "checkpoint"]
-
-
-@dataclass(frozen=True)
-class Preview:
-    """A launch as it would be sent, with what the adviser says of it."""
-
-    launch: Launch
-    site: Site
-    command: str
-    """The submit command line, byte for byte."""
-    findings: tuple[Finding, ...]
-    project: Path
-    deepspeed_config: str | None = None
-    job_file: Path | None = None
-
-    @property
-    def errors(self) -> tuple[Finding, ...]:
-        """The findings that keep it from being sent."""
-        return tuple(item for item in self.findings if item.severity == "error")
-
-
-@dataclass(frozen=True)
-class Resubmission:
-    """A run made ready to go again, with what changes."""
-
-    parent: Run
-    preview: Preview
-    changes: tuple[Change, ...]
-    notes: tuple[str, ...]
-    code: Literal["same", "current"]
-    start: Start
+__all__ = ["Preview", "Refreshed", "Resubmission", "Runs", "Start"]
 
 
 @dataclass(frozen=True)
@@ -114,9 +82,7 @@ class Runs:
         text = deepspeed_config or project.deepspeed_config(spec, root)
         launch = compose(spec, site, deepspeed_config=text)
         command = self._connection(site).scheduler.command()
-        return Preview(
-            launch, site, command, tuple(findings(launch, site)), root, text, job_file
-        )
+        return Preview(launch, site, command, tuple(findings(launch, site)), root, text, job_file)
 
     # -- send
 
@@ -142,7 +108,7 @@ class Runs:
         code = None if same_code else project.collect(spec, preview.project)
         values = project.secret_values(spec)
         connection = self._connection(site)
-        run = self._new_run(preview, connection, parent, same_code)
+        run = new_run(preview, connection, parent, same_code=same_code)
         checkpoints = None
         if resubmission and parent and resubmission.start == "checkpoint":
             checkpoints = parent.folder
@@ -157,6 +123,7 @@ class Runs:
                 scheduler=connection.scheduler,
                 secret_values=values,
                 checkpoints_from=checkpoints,
+                checkpoints_needed=resubmission is not None and resubmission.insists,
                 report=report,
             )
 
@@ -179,43 +146,8 @@ class Runs:
         """
         parent = self.history.get(run_id)
         site = self.sites.load(parent.site)
-        if code == "same" and parent.snapshot is None:
-            raise InputError(
-                f"{parent.id} never had its code on the site.", "Use `--code current`."
-            )
-        earlier = _launch_of(parent)
-        scaled = rescale(
-            earlier,
-            site,
-            nodes=nodes,
-            settings=settings,
-            deepspeed_config=parent.deepspeed_config,
-        )
-        launch = scaled.launch
-        notes = list(scaled.notes)
-        if start == "checkpoint" and not launch.can_resume:
-            raise InputError(
-                "The job file does not say how the script continues.",
-                "Add `resume: [--resume]` with its arguments, or use `--from scratch`.",
-            )
-        failed = parent.state in (
-            State.FAILED, State.TIMEOUT, State.NODE_FAILED, State.PREEMPTED, State.OUT_OF_MEMORY
-        )  # fmt: skip
-        if start is None:
-            start = "checkpoint" if failed and launch.can_resume and parent.started else "scratch"
-            if start == "checkpoint":
-                notes.append(f"{parent.id} {parent.state}: it continues from its last checkpoint.")
         command = self._connection(site).scheduler.command()
-        preview = Preview(
-            launch,
-            site,
-            command,
-            tuple(findings(launch, site)),
-            Path(parent.project),
-            scaled.deepspeed_config,
-            Path(parent.job_file) if parent.job_file else None,
-        )
-        return Resubmission(parent, preview, scaled.changes, tuple(notes), code, start)
+        return plan(parent, site, command, nodes=nodes, settings=settings, code=code, start=start)
 
     def resubmit(
         self,
@@ -293,16 +225,8 @@ class Runs:
             RefusedError: there is no such log.
         """
         run = self.history.get(run_id)
-        connection = self._connection(self.sites.load(run.site))
-        path = quote(f"{run.folder}/attempt-{attempt or run.attempt}.out")
-        result = connection.transport.run(
-            f"[ -f {path} ] || exit 44\nwc -c <{path}\ntail -c {last} {path}"
-        )
-        if result.code == 44:
-            raise RefusedError(f"{run.id} has no log yet.", "It appears when the job starts.")
-        size, _, rest = result.out.partition(b"\n")
-        total = int(size.strip() or b"0")
-        return max(total - len(rest), 0), rest
+        transport = self._connection(self.sites.load(run.site)).transport
+        return tailing.read_end(transport, run, attempt, last)
 
     def follow(
         self,
@@ -310,49 +234,31 @@ class Runs:
         *,
         offset: int = 0,
         stop: Callable[[], bool] = lambda: False,
-        poll_seconds: float | None = None,
+        refreshing: bool = True,
     ) -> Iterator[bytes]:
         """Yield a run's log from byte `offset` until the run has ended; b"" now and then.
 
-        A cut link is taken up again at the byte it was cut, with back-off.
+        A cut link is taken up again at the byte it was cut, with back-off. With `refreshing`
+        false somebody else asks the site how the run is, history tells it here, and it stays
+        with the attempt that it began with.
         """
         run = self.history.get(run_id)
         site = self.sites.load(run.site)
-        pause = poll_seconds if poll_seconds is not None else site.poll_seconds
-        transport = self._connection(site).transport
-        failures, next_look, ended_at = 0, 0.0, None
-        while not stop():
-            path = quote(f"{run.folder}/attempt-{run.attempt}.out")
-            script = (
-                f"until [ -f {path} ]; do sleep 1; done; exec tail -c +{offset + 1} -f {path}"
-            )
-            try:
-                for chunk in transport.stream(script, stop=stop):
-                    failures = 0
-                    offset += len(chunk)
-                    yield chunk
-                    now = time.monotonic()
-                    if chunk:
-                        ended_at = now if ended_at else None
-                    if now >= next_look and ended_at is None:
-                        next_look = now + pause
-                        self.refresh(run.site)
-                        later = self.history.get(run.id)
-                        if later.attempt != run.attempt:
-                            run, offset = later, 0
-                            break
-                        run = later
-                        if run.state.is_final:
-                            ended_at = now
-                    # What was written last may still be on its way.
-                    if ended_at and now - ended_at > 1.5:
-                        return
-            except LinkError:
-                failures += 1
-                if failures > 8:
-                    raise
-                yield b""
-                _sleep(min(2.0**failures, 60.0), stop)
+
+        def look() -> Run:
+            if refreshing:
+                self.refresh(site.name)
+                return self.history.get(run.id)
+            return replace(self.history.get(run.id), attempt=run.attempt)
+
+        yield from tailing.follow(
+            self._connection(site).transport,
+            run,
+            offset=offset,
+            stop=stop,
+            look=look,
+            pause=site.poll_seconds if refreshing else 1.0,
+        )
 
     def wait(self, run_id: str, *, seconds: float | None, stop: Callable[[], bool]) -> Run:
         """Return the run when it has ended, or as it is after `seconds`."""
@@ -365,7 +271,7 @@ class Runs:
             left = None if deadline is None else deadline - time.monotonic()
             if run.state.is_final or stop() or (left is not None and left <= 0):
                 return run
-            _sleep(pause if left is None else min(pause, left), stop)
+            tailing.rest(pause if left is None else min(pause, left), stop)
 
     # -- after
 
@@ -384,9 +290,7 @@ class Runs:
                 tail = ""
         return diagnose(run.state, run.word, run.reason, run.rc, run.failed_rank, tail)
 
-    def fetch(
-        self, run_id: str, target: Path, patterns: Sequence[str] = ()
-    ) -> list[Fetched]:
+    def fetch(self, run_id: str, target: Path, patterns: Sequence[str] = ()) -> list[Fetched]:
         """Bring results to `target`, verified by hash; already equal files are left alone.
 
         Without `patterns`: the job file's `fetch:`, else the trainer's, and the run's records.
@@ -416,43 +320,25 @@ class Runs:
             freed[root] = prune(connection.transport, f"{root}/code", keep)
         return freed
 
+    def doctor(self, site_name: str, account: str = "") -> list[Check]:
+        """Return what the live cluster says of a site's profile.
+
+        Raises:
+            InputError: no such site.
+            LinkError: it cannot be reached.
+        """
+        site = self.sites.load(site_name)
+        connection = self._connection(site)
+
+        def root_of(name: str) -> str:
+            return connection.root(site, name, "").rstrip("/")
+
+        return examine(connection.transport, site, account, root_of)
+
     # -- inside
 
     def _connection(self, site: Site) -> Connection:
         return self._connections.get(site)
-
-    def _new_run(
-        self, preview: Preview, connection: Connection, parent: Run | None, same_code: bool
-    ) -> Run:
-        spec, launch = preview.launch.spec, preview.launch
-        run_id = sending.new_id(spec.name)
-        name = project.project_name(preview.project)
-        root = connection.root(preview.site, spec.account, name)
-        now = time.time()
-        origin: Provenance = (
-            parent.provenance if parent and same_code else provenance(preview.project)
-        )
-        return Run(
-            id=run_id,
-            name=spec.name,
-            site=preview.site.name,
-            created=now,
-            parent=parent.id if parent else None,
-            spec=spec,
-            script=launch.script,
-            command=preview.command,
-            layout=launch.layout,
-            price=launch.price,
-            global_batch=launch.global_batch,
-            deepspeed_config=_sent_config(launch),
-            project=str(preview.project),
-            job_file=str(preview.job_file) if preview.job_file else None,
-            folder=f"{root}/runs/{run_id}",
-            root=parent.root if parent and same_code else root,
-            token=secrets.token_hex(8),
-            provenance=origin,
-            state=State.SENDING,
-        )
 
     def _settle(self, run: Run, connection: Connection) -> list[str]:
         """Settle a submission without a job id; a send that is still going on is left alone."""
@@ -460,10 +346,9 @@ class Runs:
             if not free:
                 return []
             answer = sending.settle(run, connection.scheduler, time.time())
-            try:
+            # Recorded all the same: the state tells it, and a refresh is no place to raise it.
+            with contextlib.suppress(RefusedError, OutcomeUnknown):
                 sending.record(run, answer, self.history)
-            except (RefusedError, OutcomeUnknown):
-                pass  # recorded: the state tells it, and a refresh is no place to raise it
         return [run.id] if answer.state is not run.state else []
 
     def _take(self, watched: Sequence[Run], poll: Poll) -> list[str]:
@@ -480,21 +365,3 @@ class Runs:
         self.history.update_many(updates)
         states = {run.id: run.state for run in watched}
         return [key for key, changes in updates if changes.get("state", states[key]) != states[key]]
-
-
-def _launch_of(run: Run) -> Launch:
-    """Return the launch a recorded run was, as far as scaling needs it."""
-    files = (
-        (LaunchFile("ds_config.json", run.deepspeed_config),) if run.deepspeed_config else ()
-    )
-    return Launch(run.spec, run.script, run.layout, run.price, files, run.global_batch)
-
-
-def _sent_config(launch: Launch) -> str | None:
-    return next((file.content for file in launch.files if file.name == "ds_config.json"), None)
-
-
-def _sleep(seconds: float, stop: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + seconds
-    while not stop() and (left := deadline - time.monotonic()) > 0:
-        time.sleep(min(left, 0.2))

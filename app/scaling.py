@@ -9,8 +9,9 @@ from typing import Any
 import yaml
 
 from lumitui.app import batch as batches
-from lumitui.app.compose import argument_value, compose, layout_of, partition_of
+from lumitui.app.compose import argument_value, compose
 from lumitui.app.job import JobSpec, Launch, Scale, changed
+from lumitui.app.layout import layout_of, partition_of
 from lumitui.app.strategies import STRATEGIES, TRAINERS
 from lumitui.remote.errors import InputError
 from lumitui.remote.site import Site
@@ -119,7 +120,7 @@ def _value(text: str) -> object:
     """Return a setting's value: lists and mappings as YAML, everything else as it stands."""
     if text[:1] in "[{":
         try:
-            return yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - text only, no objects
+            return yaml.load(text, Loader=yaml.BaseLoader)
         except yaml.YAMLError as error:
             raise InputError(f"{text!r} is not valid YAML.", "Check the brackets.") from error
     return text
@@ -230,6 +231,10 @@ def _is_number(text: str) -> bool:
     return True
 
 
+def _billed(launch: Launch) -> str:
+    return f"{launch.price.amount:g} {launch.price.unit}" if launch.price.amount else "nothing"
+
+
 def _table(before: Launch, after: Launch) -> list[Change]:
     def row(what: str, read: Any) -> Change:
         return Change(what, str(read(before)), str(read(after)))
@@ -244,7 +249,7 @@ def _table(before: Launch, after: Launch) -> list[Change]:
         row("masks", lambda launch: f"{len(launch.layout.masks)} a node"),
         row("global batch", lambda launch: launch.global_batch or "unknown"),
         row("arguments", lambda launch: " ".join(launch.spec.args)),
-        row("billed at most", lambda launch: f"{launch.price.amount:g} {launch.price.unit}"),
+        row("billed at most", _billed),
     ]
     old, new = before.spec.model_dump(mode="json"), after.spec.model_dump(mode="json")
     shown = {"nodes", "partition", "time", "args", "name"}

@@ -87,6 +87,7 @@ def send(
     scheduler: Scheduler,
     secret_values: Mapping[str, str],
     checkpoints_from: str | None = None,
+    checkpoints_needed: bool = True,
     report: Report = lambda step, words: None,
 ) -> Run:
     """Make `run` a job, and return it as it is then.
@@ -108,7 +109,7 @@ def send(
         run = replace(run, snapshot=snapshot)
         history.update(run.id, snapshot=snapshot)
         report("prepare", "making the run's folder")
-        _prepare(run, launch, transport, secret_values, checkpoints_from)
+        _prepare(run, launch, transport, secret_values, checkpoints_from, needed=checkpoints_needed)
     except LinkError as error:
         history.update(run.id, state=State.NOT_SENT, reason=error.message)
         raise
@@ -133,7 +134,8 @@ def record(run: Run, answer: Answer, history: History) -> Run:
         changes |= {"job_id": answer.job_id, "submitted": now, "reason": ""}
     history.update(run.id, **changes)
     if answer.state is State.REFUSED:
-        raise RefusedError(f"The scheduler refused the job: {answer.message}", hint_for(answer.message))
+        words = f"The scheduler refused the job: {answer.message}"
+        raise RefusedError(words, hint_for(answer.message))
     if answer.state is State.NOT_SENT:
         raise RefusedError(f"No job was created: {answer.message}.", "Submit it again.")
     if answer.state is State.UNKNOWN:
@@ -210,6 +212,8 @@ def _prepare(
     transport: Transport,
     secret_values: Mapping[str, str],
     checkpoints_from: str | None,
+    *,
+    needed: bool,
 ) -> None:
     """Make the run's folder with its own copy of the code and its files, all in one request."""
     archive = io.BytesIO()
@@ -233,12 +237,12 @@ def _prepare(
     ]
     for name, target in launch.spec.links.items():
         at = quote(f"code/{name}")
-        lines += [f"mkdir -p {quote(f'code/{name}'.rpartition('/')[0])}", f"ln -s {quote(target)} {at}"]
+        folder_of_link = quote(f"code/{name}".rpartition("/")[0])
+        lines += [f"mkdir -p {folder_of_link}", f"ln -s {quote(target)} {at}"]
     if checkpoints_from:
         source = quote(f"{checkpoints_from}/checkpoints")
-        lines.append(
-            f"[ -d {source} ] || {{ echo 'no-checkpoints'; exit 3; }}; cp -pR {source} checkpoints"
-        )
+        missing = "{ echo no-checkpoints; exit 3; }" if needed else ":"
+        lines.append(f"if [ -d {source} ]; then cp -pR {source} checkpoints; else {missing}; fi")
     result = transport.run("\n".join(lines), stdin=archive.getvalue(), timeout=300.0)
     if result.code == 3 and "no-checkpoints" in result.text:
         raise RefusedError(

@@ -17,11 +17,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.cluster_fixture import Cluster, LinkProxy, read_cluster, start
+
 from lumitui.remote.login import Login
 from lumitui.remote.manifest import Manifest, scan, source_of
 from lumitui.remote.ssh import Ssh
 from lumitui.remote.sync import sync
-from tests.cluster_fixture import Cluster, LinkProxy, read_cluster, start
 
 FILES, BYTES, RTT_MS, MBIT, ROUNDS = 2000, 24_000_000, 50, 100, 3
 
@@ -143,7 +144,8 @@ def main() -> int:
     for name, mine in own.items():
         line = f"{name:10} {mine.seconds:7.2f} s {mine.turns:3} turns"
         for peer in (rsync[name], warm[name]):
-            line += f" {peer.seconds:7.2f} s {peer.turns:3} turns  {mine.seconds / peer.seconds:.2f}"
+            ratio = mine.seconds / peer.seconds
+            line += f" {peer.seconds:7.2f} s {peer.turns:3} turns  {ratio:.2f}"
         print(line)
     limits = {"one file": 4, "nothing": 2}
     passed = [name for name, most in limits.items() if own[name].turns > most]

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.cluster_fixture import Cluster, cluster
 
 from lumitui.app.runs import Runs
 from lumitui.app.settings import Settings, settings
-from tests.cluster_fixture import Cluster, cluster
 
 __all__ = ["cluster"]
 
@@ -47,9 +47,7 @@ class Home:
 
 
 @pytest.fixture
-def home(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Home:
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Home:
     """Keep the developer's own profiles and history out of the tests, and out of `tmp_path`."""
     folder = tmp_path_factory.mktemp("home")
     place = Home(folder / "config", folder / "data")

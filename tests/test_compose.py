@@ -5,14 +5,15 @@ import subprocess
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.facts_lumi import MASKS, RESERVED_MASK
 
 from lumitui.app.binding import draw, rank_bindings
-from lumitui.app.compose import compose, launchers
+from lumitui.app.compose import compose
 from lumitui.app.job import JobSpec, changed, parse_job
+from lumitui.app.layout import launchers
 from lumitui.remote.cores import cores_of_mask, format_cores
 from lumitui.remote.errors import InputError
 from lumitui.remote.site import BUILT_IN, Site, Sites
-from tests.facts_lumi import MASKS, RESERVED_MASK
 
 LUMI = Sites([BUILT_IN]).load("lumi")
 JOB = parse_job(
@@ -137,11 +138,16 @@ def test_what_cannot_be_composed_is_said(changes: dict[str, object], words: str)
     assert caught.value.hint
 
 
+LAUNCHERS = st.sampled_from(["srun", "torchrun"])
 HOSTILE = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=30)
 
 
 @settings(max_examples=80, deadline=None)
-@given(args=st.lists(HOSTILE, max_size=4), value=HOSTILE, launcher=st.sampled_from(["srun", "torchrun"]))
+@given(
+    args=st.lists(HOSTILE, max_size=4),
+    value=HOSTILE,
+    launcher=st.sampled_from(["srun", "torchrun"]),
+)
 def test_bash_reads_arguments_and_values_back_unchanged(
     args: list[str], value: str, launcher: str
 ) -> None:

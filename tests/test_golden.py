@@ -6,7 +6,6 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
-
 from tests.differences_lumi import DIFFERENCES
 from tests.facts_lumi import SCRIPTS, Script
 from tests.golden_jobs import golden_path, launch_of
@@ -47,7 +46,7 @@ def test_every_listed_difference_is_really_there() -> None:
 
 
 def differences(script: Script, ours: str) -> Iterator[tuple[str, str, bool]]:
-    """Yield (kind, key, whether it is added) for everything our text does otherwise than the guide's."""
+    """Yield (kind, key, whether it is added) where our text differs from the guide's."""
     lines = ours.splitlines()
     options = dict(
         line.removeprefix("#SBATCH ").partition("=")[::2] for line in lines if "#SBATCH " in line

@@ -37,7 +37,8 @@ def test_the_wheel_holds_the_package_and_nothing_at_the_top(wheel: Path) -> None
     assert {name.split("/")[0] for name in names if "dist-info" not in name} == {"lumitui"}
     for folder in ("app", "remote", "templates", "trainers"):
         for path in (ROOT / folder).rglob("*"):
-            if path.is_file() and "__pycache__" not in path.parts and ".mypy_cache" not in path.parts:
+            cached = {"__pycache__", ".mypy_cache", ".ruff_cache"} & set(path.parts)
+            if path.is_file() and not cached:
                 assert f"lumitui/{path.relative_to(ROOT).as_posix()}" in names
 
 

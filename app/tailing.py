@@ -1,0 +1,89 @@
+"""A run's log by byte offset: its end at once, or as it grows, across cut links."""
+
+import time
+from collections.abc import Callable, Iterator
+
+from lumitui.app.records import Run
+from lumitui.remote.errors import LinkError, RefusedError
+from lumitui.remote.quoting import quote
+from lumitui.remote.transport import Transport
+
+TRIES = 8
+"""Cuts in a row without a byte between them before following is given up."""
+LAST_WORDS = 1.5
+"""Seconds of silence after the run's end before its log counts as whole."""
+
+
+def log_path(run: Run, attempt: int | None = None) -> str:
+    """Return the path of an attempt's log on the site; None is the newest."""
+    return f"{run.folder}/attempt-{attempt or run.attempt}.out"
+
+
+def read_end(transport: Transport, run: Run, attempt: int | None, last: int) -> tuple[int, bytes]:
+    """Return at most the `last` bytes of a log, and the offset where they start.
+
+    Raises:
+        RefusedError: there is no such log.
+    """
+    path = quote(log_path(run, attempt))
+    result = transport.run(f"[ -f {path} ] || exit 44\nwc -c <{path}\ntail -c {last} {path}")
+    if result.code == 44:
+        raise RefusedError(f"{run.id} has no log yet.", "It appears when the job starts.")
+    size, _, rest = result.out.partition(b"\n")
+    total = int(size.strip() or b"0")
+    return max(total - len(rest), 0), rest
+
+
+def follow(
+    transport: Transport,
+    run: Run,
+    *,
+    offset: int,
+    stop: Callable[[], bool],
+    look: Callable[[], Run],
+    pause: float,
+) -> Iterator[bytes]:
+    """Yield the log from byte `offset` until the run has ended; b"" in between.
+
+    `look` returns the run as it is now and is called every `pause` seconds. A requeued run goes
+    on with the log of its next attempt.
+
+    Raises:
+        LinkError: the link was cut again and again.
+    """
+    failures, next_look = 0, 0.0
+    quiet_since: float | None = None
+    while not stop():
+        path = quote(log_path(run))
+        script = f"until [ -f {path} ]; do sleep 1; done; exec tail -c +{offset + 1} -f {path}"
+        try:
+            for chunk in transport.stream(script, stop=stop):
+                failures = 0
+                offset += len(chunk)
+                yield chunk
+                now = time.monotonic()
+                if chunk and quiet_since is not None:
+                    quiet_since = now
+                if now >= next_look and quiet_since is None:
+                    next_look = now + pause
+                    later = look()
+                    if later.attempt != run.attempt:
+                        run, offset = later, 0
+                        break
+                    run = later
+                    quiet_since = now if run.state.is_final else None
+                if quiet_since is not None and now - quiet_since > LAST_WORDS:
+                    return
+        except LinkError:
+            failures += 1
+            if failures > TRIES:
+                raise
+            yield b""
+            rest(min(2.0**failures, 60.0), stop)
+
+
+def rest(seconds: float, stop: Callable[[], bool]) -> None:
+    """Sleep, but wake when `stop()` is true."""
+    deadline = time.monotonic() + seconds
+    while not stop() and (left := deadline - time.monotonic()) > 0:
+        time.sleep(min(left, 0.2))

@@ -1,0 +1,35 @@
+"""A button that says which of a few things is chosen; pressing it takes the next."""
+
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+from rich.text import Text
+from textual.widgets import Button
+
+Value = TypeVar("Value")
+
+
+class Choice(Button, Generic[Value]):
+    """One of a few values, always as words: a mark in a box is lost without colours."""
+
+    def __init__(
+        self,
+        values: Sequence[tuple[Value, str]],
+        *,
+        id: str | None = None,  # noqa: A002 - Textual's name
+    ) -> None:
+        """Offer `values` with their words; the first is chosen."""
+        super().__init__(Text(values[0][1]), id=id, compact=True, classes="choice")
+        self._values = values
+        self.value = values[0][0]
+
+    def choose(self, value: Value) -> None:
+        """Choose `value`."""
+        self.value = value
+        self.label = Text(next(words for other, words in self._values if other == value))
+        self.refresh(layout=True)
+
+    def turn(self) -> None:
+        """Choose the next one."""
+        at = [value for value, _ in self._values].index(self.value)
+        self.choose(self._values[(at + 1) % len(self._values)][0])

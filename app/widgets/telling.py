@@ -1,0 +1,164 @@
+"""A run's facts, proof, metrics and reasons of failure as the run's screen tells them. Pure."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from lumitui.app.diagnose import Diagnosis
+from lumitui.app.metrics import MetricPoint, summarize
+from lumitui.app.proof import Verdict
+from lumitui.app.records import Run
+from lumitui.app.widgets import wording
+from lumitui.app.widgets.log_text import visible
+
+KINDS = {"proved": "bold green", "differs": "bold red", "not measured": "yellow", "pending": "cyan"}
+
+
+def facts_of(run: Run, lineage: Sequence[Run], found: Verdict, now: float) -> RenderableType:
+    """Return what is known of a run; `lineage` is its family, the root first."""
+    state = wording.state_text(run.state)
+    if run.reason not in ("", "None"):
+        state.append(f"  {visible(' '.join(run.reason.split()))}", "default not bold")
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    table.add_row(Text("state", style="dim"), state)
+    proof = Text.assemble((found.kind, KINDS[found.kind]), f"  {found.sentence}")
+    table.add_row(Text("proof", style="dim"), proof)
+    for what, value in (*_lines(run, now), *_family(run, lineage)):
+        if value:
+            table.add_row(Text(what, style="dim"), Text(value))
+    return table
+
+
+def _lines(run: Run, now: float) -> list[tuple[str, str]]:
+    attempts = ", ".join(f"{number}: {size:,} B" for number, size in run.log_sizes.items())
+    ended = "would end" if not run.state.is_final else "ended"
+    return [
+        ("scheduler", f"{run.word or '-'}, job {run.job_id or 'none'}, attempt {run.attempt}"),
+        ("size", wording.size_of(run.layout) + (f" on {run.nodes_used}" if run.nodes_used else "")),
+        ("site", f"{run.site}, {run.spec.partition}, account {run.spec.account}"),
+        ("time", _time(run, now)),
+        ("submitted", wording.clock(run.submitted or run.created)),
+        ("started", wording.clock(run.started)),
+        (ended, wording.clock(run.ended)),
+        ("last news", wording.clock(run.updated)),
+        ("billed", f"at most {wording.price(run.price)}"),
+        ("batch", f"{run.global_batch} samples a step over all ranks" if run.global_batch else ""),
+        ("exit", _exit(run)),
+        ("code", _code(run)),
+        ("job file", run.job_file or ""),
+        ("folder", run.folder),
+        ("logs", attempts),
+        ("note", run.note),
+    ]
+
+
+def _time(run: Run, now: float) -> str:
+    if run.started is None:
+        return f"not started, at most {run.spec.time}"
+    return f"{wording.duration(run.elapsed(now))} of at most {run.spec.time}"
+
+
+def _exit(run: Run) -> str:
+    if run.rc is None:
+        return ""
+    rank = f", rank {run.failed_rank} failed first" if run.failed_rank is not None else ""
+    return f"code {run.rc}{rank}"
+
+
+def _code(run: Run) -> str:
+    code = run.provenance
+    if code.commit is None:
+        words = "not in a git repository"
+    else:
+        dirty = " with uncommitted changes" if code.dirty else ""
+        words = f"{code.commit[:12]} on {code.branch or 'a detached head'}{dirty}"
+    return f"{words}; snapshot {(run.snapshot or 'none')[:16]}"
+
+
+def _family(run: Run, lineage: Sequence[Run]) -> list[tuple[str, str]]:
+    if len(lineage) < 2:
+        return []
+    lines = [
+        f"{'>' if other.id == run.id else ' '} {other.id}  "
+        f"{wording.count(other.layout.nodes, 'node')}  {other.state}"
+        + (f"  from {other.parent}" if other.parent else "")
+        for other in lineage
+    ]
+    from_run = [("continues", f"the checkpoint of {run.resumed_from}")] if run.resumed_from else []
+    return [*from_run, ("lineage", "\n".join(lines))]
+
+
+def metrics(points: Sequence[MetricPoint]) -> RenderableType:
+    """Return a run's metrics in a few figures."""
+    if not points:
+        return Text("No metrics yet. They appear when the trainer writes metrics.jsonl.")
+    total = summarize(points)
+    figures: list[tuple[str, object, str]] = [
+        ("steps", total.steps, ""),
+        ("last loss", total.last_loss, ""),
+        ("throughput", total.samples_per_s, " samples a second (median after warm-up)"),
+        ("accuracy", total.test_accuracy, ""),
+        ("training", total.seconds, " s"),
+        ("ranks", total.world_size, ""),
+        ("batch", total.global_batch, " samples a step over all ranks"),
+    ]
+    table = Table.grid(padding=(0, 2))
+    for what, value, unit in figures:
+        if value is not None:
+            shown = f"{value:.5g}" if isinstance(value, float) else f"{value}"
+            table.add_row(Text(what, style="dim"), Text(shown + unit))
+    losses = [point.loss for point in points if point.loss is not None]
+    return Group(table, Text(), Text("loss", style="dim"), Text(sparkline(losses, 60)))
+
+
+def sparkline(values: Sequence[float], width: int) -> str:
+    """Return `values` as a row of bars, at most `width`; each bar is the mean of its share."""
+    bars = "▁▂▃▄▅▆▇█"
+    if not values:
+        return ""
+    count = min(width, len(values))
+    edges = [len(values) * index // count for index in range(count + 1)]
+    means = [sum(values[a:b]) / (b - a) for a, b in pairwise(edges)]
+    low, high = min(means), max(means)
+    span = (high - low) or 1.0
+    return "".join(bars[int((mean - low) / span * (len(bars) - 1))] for mean in means)
+
+
+def verdict(found: Verdict) -> RenderableType:
+    """Return what the probe says: the verdict, and planned against found a rank."""
+    head = Text.assemble((found.kind, KINDS[found.kind]), f"  {found.sentence}")
+    if not found.rows:
+        return head
+    table = Table.grid(padding=(0, 2))
+    names = ("rank", "local", "host", "planned", "found", "GPUs", "")
+    table.add_row(*(Text(name, style="dim") for name in names))
+    for row in found.rows:
+        table.add_row(
+            Text(f"{row.rank:4d}"),
+            Text(f"{row.local_rank:5d}"),
+            Text(visible(row.host)),
+            Text(row.planned or "-"),
+            Text(visible(row.found) or "?", style="" if row.ok else "bold red"),
+            Text(visible(row.gpus) or "?"),
+            Text(visible(row.why) if row.why else "as planned" if row.planned else ""),
+        )
+    return Group(head, Text(), table)
+
+
+def why(diagnoses: Sequence[Diagnosis] | None) -> RenderableType:
+    """Return why a run failed, the likeliest cause first, each with its line of the log."""
+    if not diagnoses:
+        told = "Nothing that looks like a cause was found." if diagnoses is not None else ""
+        return Text(f"{told}\n" if told else "", style="dim")
+    parts = []
+    for found in diagnoses:
+        rank = f" (rank {found.rank})" if found.rank is not None else ""
+        parts.append(Text.assemble((f"{found.sentence}{rank}", "bold yellow"), f"\n  {found.do}"))
+        if found.line:
+            parts.append(Text(f"  {visible(found.line)}", style="dim"))
+    return Group(*parts, Text())

@@ -1,0 +1,188 @@
+"""The workers of the TUI: everything that may take time, in threads that touch no widget.
+
+Each is started from the app, so that one handler sees every error, and answers by messages.
+A send, a cancel and a resubmission are never exclusive: Textual marks the first of two as
+cancelled, but both run.
+"""
+
+import threading
+import time
+from concurrent.futures import Future
+
+from textual import events, on, work
+from textual.app import App
+from textual.worker import get_current_worker
+
+from lumitui.app import messages
+from lumitui.app.connections import Connect
+from lumitui.app.job import read_job
+from lumitui.app.log_feed import feed
+from lumitui.app.polling import Schedule
+from lumitui.app.runs import Preview, Refreshed, Resubmission, Runs
+from lumitui.app.screens.dialogs import AskDialog, SendingDialog
+from lumitui.app.settings import Settings
+from lumitui.remote.errors import InputError, LumiError
+from lumitui.remote.login import Question
+
+TICK = 1.0
+"""Seconds between two looks at whether a site is due."""
+
+
+class WorkerApp(App[int]):
+    """An app with the workers of the TUI; what is seen of it is LumiApp's."""
+
+    def __init__(self, settings: Settings, connect: Connect) -> None:
+        """Open the history; no site is asked before something is unfinished there."""
+        super().__init__()
+        self.runs: Runs = Runs(settings, ask=self.ask, connect=connect)
+        self.schedule = Schedule(last_input=time.monotonic())
+        self.mutations = 0
+        """Sends and cancels under way; leaving waits for them."""
+        self.leaving = threading.Event()
+
+    def on_unmount(self) -> None:
+        """Let the threads end: they ask `leaving`, and a closed connection answers none."""
+        self.leaving.set()
+        if not self.mutations:
+            self.runs.close()
+
+    def ask(self, question: Question) -> str | None:
+        """Put a question to the person from a worker's thread; None when the app is left."""
+        answered: Future[str | None] = Future()
+        self.call_from_thread(self.push_screen, AskDialog(question), answered.set_result)
+        while not self.leaving.is_set():
+            try:
+                return answered.result(timeout=0.2)
+            except TimeoutError:
+                continue
+        return None
+
+    async def on_event(self, event: events.Event) -> None:
+        """Note that somebody is there."""
+        if isinstance(event, events.Key | events.MouseDown | events.AppFocus):
+            self.schedule.last_input = time.monotonic()
+        if isinstance(event, events.AppFocus | events.AppBlur):
+            self.schedule.focused = isinstance(event, events.AppFocus)
+        await super().on_event(event)
+
+    @on(messages.RefreshWanted)
+    def tick(self, event: messages.RefreshWanted | None = None) -> None:
+        """Start a look at every site that is due; with an `event`, the person does not wait."""
+        if event is not None:
+            self.schedule.hurry()
+        try:
+            sites = {run.site for run in self.runs.history.unfinished()}
+        except LumiError as error:
+            self.post_message(messages.Failed(error, repeats=True))
+            return
+        self.schedule.drop_warnings(sites)
+        for site in self.schedule.due(sites, time.monotonic()):
+            self.schedule.began(site)
+            self._look(site)
+
+    @work(thread=True, group="refresh", exit_on_error=False)
+    def _look(self, site: str) -> None:
+        refreshed: Refreshed | None = None
+        pause = 60.0
+        try:
+            refreshed = self.runs.refresh(site)
+            pause = self.runs.sites.load(site).poll_seconds
+        except InputError:
+            pass  # no such profile any more: the refresh's own warning says so
+        finally:
+            self.post_message(messages.SiteLooked(site, refreshed, pause))
+
+    @on(messages.SiteLooked)
+    def _looked(self, event: messages.SiteLooked) -> None:
+        told = event.refreshed or Refreshed((), (f"{event.site}: could not be asked.",), 0)
+        now = time.monotonic()
+        self.schedule.ended(
+            event.site, now, pause=event.pause, requests=told.requests, warnings=told.warnings
+        )
+        self.history_changed()
+
+    def history_changed(self) -> None:
+        """Tell every screen to read history again."""
+        for screen in self.screen_stack:
+            screen.post_message(messages.HistoryChanged())
+
+    @on(messages.PreviewWanted)
+    def _preview_wanted(self, event: messages.PreviewWanted) -> None:
+        self._preview(event)
+
+    @work(thread=True, group="preview", exit_on_error=False)
+    def _preview(self, wanted: messages.PreviewWanted) -> None:
+        preview: Preview | None = None
+        try:
+            path = wanted.path.resolve()
+            preview = self.runs.preview(read_job(path), path.parent, job_file=path)
+        finally:
+            wanted.reply_to.post_message(messages.PreviewMade(wanted.path, preview))
+
+    @on(messages.PlanWanted)
+    def _plan_wanted(self, event: messages.PlanWanted) -> None:
+        self._plan(event)
+
+    @work(thread=True, group="plan", exit_on_error=False)
+    def _plan(self, wanted: messages.PlanWanted) -> None:
+        outcome: Resubmission | LumiError
+        try:
+            outcome = self.runs.plan_resubmission(
+                wanted.run_id,
+                nodes=wanted.nodes,
+                settings=wanted.settings,
+                code=wanted.code,
+                start=wanted.start,
+            )
+        except LumiError as error:
+            outcome = error  # the dialog shows it beside the field that is wrong
+        wanted.reply_to.post_message(messages.Planned(wanted.number, outcome))
+
+    @work(thread=True, group="send", exit_on_error=False)
+    def send_launch(
+        self, preview: Preview, resubmission: Resubmission | None, dialog: SendingDialog
+    ) -> None:
+        """Send; the steps go to `dialog`."""
+
+        def report(step: str, words: str) -> None:
+            dialog.post_message(messages.StepReported(step, words))
+
+        run = None
+        try:
+            run = self.runs.send(preview, report=report, resubmission=resubmission)
+        finally:
+            self.post_message(messages.SendEnded(dialog, run))
+
+    @work(thread=True, group="cancel", exit_on_error=False)
+    def cancel_run(self, run_id: str) -> None:
+        """Cancel a run's job."""
+        run = None
+        try:
+            run = self.runs.cancel(run_id)
+        finally:
+            self.post_message(messages.RunCancelled(run))
+
+    @on(messages.WhyWanted)
+    def _why_wanted(self, event: messages.WhyWanted) -> None:
+        self._why(event)
+
+    @work(thread=True, group="why", exit_on_error=False)
+    def _why(self, wanted: messages.WhyWanted) -> None:
+        found = None
+        try:
+            found = self.runs.why(wanted.run_id)
+        finally:
+            wanted.reply_to.post_message(messages.WhyFound(found))
+
+    @on(messages.FollowWanted)
+    def _follow_wanted(self, event: messages.FollowWanted) -> None:
+        self._follow(event)
+
+    @work(thread=True, group="follow", exclusive=True, exit_on_error=False)
+    def _follow(self, wanted: messages.FollowWanted) -> None:
+        worker = get_current_worker()
+        feed(self.runs, wanted, lambda: worker.is_cancelled or self.leaving.is_set())
+
+    @on(messages.UnfollowWanted)
+    def _unfollow_wanted(self) -> None:
+        self.workers.cancel_group(self, "follow")

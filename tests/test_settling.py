@@ -1,0 +1,90 @@
+"""A submission whose reply was lost, on both schedulers: each state of the evidence."""
+
+import time
+from dataclasses import replace
+
+from tests.scheduler_bench import LIMIT, Bench
+
+from lumitui.remote.quoting import quote
+from lumitui.remote.scheduler import Answer, State
+
+pytest_plugins = ("tests.scheduler_bench",)
+
+
+def test_settle_finds_the_job_by_each_evidence(bench: Bench) -> None:
+    run = bench.run("echo started; exec sleep 60")
+    job_id = run.submit().job_id
+    found = Answer(State.QUEUED, job_id)
+    assert run.settle() == found
+    run.until_log("started")
+
+    run.here("rm attempt-1.receipt")
+    assert run.settle() == found
+    # The claim alone, when the queue does not answer.
+    if bench.kind == "slurm":
+        bench.transport.before = "squeue() { echo 'Unable to contact slurm controller'; return 1; }"
+    else:
+        run.here("mv attempt-1.state hidden")
+    assert run.settle() == found
+    run.here("mv attempt-1.claim hidden-claim")
+    assert run.settle().state is State.UNKNOWN
+    # The queue alone.
+    bench.transport.before = ""
+    run.here("[ ! -f hidden ] || mv hidden attempt-1.state")
+    assert run.settle(void=True) == found
+    assert run.here("readlink attempt-1.claim || echo none").strip() == "none"
+    bench.scheduler.cancel([job_id or ""])
+
+
+def test_nothing_was_sent_and_a_late_submit_does_nothing(bench: Bench) -> None:
+    run = bench.run("echo trained")
+    assert run.settle().state is State.NOT_SENT
+    late = run.submit()
+    assert late.job_id is None
+    assert late.state is not State.REFUSED
+    assert run.settle(void=True).state is State.NOT_SENT
+    assert bench.jobs(run) == 0
+
+
+def test_a_lock_alone_is_settled_by_the_void_claim(bench: Bench) -> None:
+    run = bench.run("echo trained")
+    run.here("mkdir attempt-1.submit; sh -c 'echo \"$$ $(hostname)\"' >attempt-1.submit/shell")
+    assert run.settle(deep=True).state is State.UNKNOWN
+    assert run.settle(deep=True, void=True).state is State.NOT_SENT
+    assert run.settle().state is State.NOT_SENT
+    # The submission comes through after all: its job ends at once.
+    submission = run.submission
+    head = f"RUN={quote(submission.folder)} NAME={submission.name} TOKEN=x\n"
+    late = run.here(head + bench.scheduler.command())
+    run.watch = replace(run.watch, job_id=late.strip())
+    poll = run.until(State.DONE)
+    assert "belongs to job void" in run.log()
+    assert "trained" not in run.log()
+    assert poll.files[run.watch.run].exits == ()
+
+
+def test_a_submit_step_that_still_works_is_not_voided(bench: Bench) -> None:
+    run = bench.run("true")
+    run.here(
+        "mkdir attempt-1.submit; sleep 60 >/dev/null 2>&1 </dev/null & "
+        'echo "$! $(hostname)" >attempt-1.submit/shell'
+    )
+    assert run.settle(void=True).state is State.UNKNOWN
+    assert run.here("readlink attempt-1.claim || echo none").strip() == "none"
+    run.here("read -r pid host <attempt-1.submit/shell; kill $pid")
+    deadline = time.monotonic() + LIMIT
+    while (answer := run.settle(void=True)).state is State.UNKNOWN:
+        assert time.monotonic() < deadline  # until init has taken note of its end
+        time.sleep(0.2)
+    assert answer.state is State.NOT_SENT
+
+
+def test_what_sbatch_left_open_is_not_a_refusal(bench: Bench) -> None:
+    run = bench.run("true")
+    words = "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"
+    run.here("mkdir attempt-1.submit; echo 1 >attempt-1.submit/rc; : >attempt-1.submit/out")
+    run.here("cat >attempt-1.submit/err", words.encode())
+    answer = run.settle(deep=True)
+    assert answer.state is State.UNKNOWN
+    assert answer.message == words
+    assert run.settle(deep=True, void=True).state is State.NOT_SENT

@@ -1,0 +1,245 @@
+"""What squeue, sacct and a run's files say, parsed: texts of Slurm 22.05, then garbage."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lumitui.remote import process
+from lumitui.remote.scheduler import STATES, ExitFile, JobStatus, RunFiles, State, Watch
+from lumitui.remote.slurm import parse_account, parse_poll, parse_queue, poll_script
+from lumitui.remote.watching import blocks, files_script, parse_exit, parse_files
+
+QUEUE = """\
+M-job|317|CANCELLED|1795236570|1795236570|1795236573|small-g|nid005002|None
+M-job|269|FAILED|1795236360|1795236360|1795236360|small-g|nid[005002-005003]|NonZeroExitCode
+M-job|282|FAILED|1795236413|1795236414|1795236414|small-g|nid005001|JobLaunchFailure
+M-job|318|PENDING|1795236570|1795240170|1795240230|small-g||BeginTime
+M-job|319|PENDING|1795236573|1795236694|1795236754|small-g||JobHeldUser
+M-job|320|RUNNING|1795236570|1795236570|1795236630|small-g|nid[005002-005004]|None
+M-job|321|COMPLETED|1795236570|1795236570|1795236571|small-g|nid005002|None
+"""
+ACCOUNT = """\
+316|FAILED|1795236570|1795236570|1795236570|small-g|3:0|nid005002
+317|CANCELLED by 1001|1795236570|1795236570|1795236573|small-g|0:0|nid005002
+318|CANCELLED by 1001|1795236570|None|1795236600|small-g|0:0|None assigned
+319|REQUEUED|1795236570|1795236570|1795236573|small-g|0:0|nid005002
+320|RUNNING|1795236570|1795236570|Unknown|small-g|0:0|nid[005002-005004]
+322|FAILED|1795236570|1795236570|1795236571|small-g|0:9|nid005002
+319|PENDING|1795236573|Unknown|Unknown|small-g|0:0|None assigned
+"""
+WATCHES = [Watch("a", "/s/runs/a", "317", 0.0), Watch("b", "/s/runs/b b", "320", 0.0)]
+
+
+def test_squeue() -> None:
+    jobs = {job.job_id: job for job in parse_queue(QUEUE, "M")}
+    assert {job_id: job.state for job_id, job in jobs.items()} == {
+        "317": State.CANCELLED,
+        "269": State.FAILED,
+        "282": State.FAILED,
+        "318": State.QUEUED,
+        "319": State.QUEUED,
+        "320": State.RUNNING,
+        "321": State.DONE,
+    }
+    assert jobs["320"] == JobStatus(
+        job_id="320",
+        state=State.RUNNING,
+        word="RUNNING",
+        submitted=1795236570.0,
+        started=1795236570.0,
+        ended=1795236630.0,
+        nodes="nid[005002-005004]",
+        partition="small-g",
+    )
+    assert jobs["319"].reason == "JobHeldUser"
+    # No estimate yet: squeue's own word for it (squeue(1), %S).
+    (job,) = parse_queue("M-job|5|PENDING|1795236573|N/A|N/A|small-g||Priority", "M")
+    assert (job.started, job.ended, job.reason) == (None, None, "Priority")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "squeue: warning: something",
+        "X-job|320|RUNNING|1|1|1|small-g|nid005002|None",
+        "M-job|320|RUNNING|1|1",
+        "320|RUNNING|1|1|1|small-g|nid005002|None",
+        "",
+    ],
+)
+def test_a_line_that_is_no_record_is_no_job(line: str) -> None:
+    assert parse_queue(line, "M") == []
+
+
+def test_a_reason_may_have_bars_and_a_word_may_be_new() -> None:
+    (job,) = parse_queue("M-job|1|RESTING|1|1|1|p|n|a|b|c", "M")
+    assert (job.state, job.word, job.reason) == (State.UNKNOWN, "RESTING", "a|b|c")
+
+
+def test_sacct() -> None:
+    jobs = {job.job_id: job for job in parse_account(ACCOUNT)}
+    assert jobs["316"].exit_code == "3:0"
+    assert (jobs["317"].state, jobs["317"].reason) == (State.CANCELLED, "by 1001")
+    # Cancelled in the queue: it never ran.
+    assert (jobs["318"].started, jobs["318"].ended) == (None, 1795236600.0)
+    assert jobs["318"].nodes == ""
+    # Of a requeued job the last record stands.
+    assert (jobs["319"].state, jobs["319"].restarts) == (State.QUEUED, 1)
+    assert jobs["320"].ended is None
+    assert (jobs["322"].state, jobs["322"].exit_code) == (State.FAILED, "0:9")
+
+
+@pytest.mark.parametrize("line", ["", "316.batch|FAILED|1|1|1||3:0|n", "sacct: error: x|y", "1|2"])
+def test_a_line_that_is_no_accounting_record_is_no_job(line: str) -> None:
+    assert parse_account(line) == []
+
+
+def test_accounting_fills_what_the_queue_does_not_know() -> None:
+    text = (
+        f"login files print\nM clock\n1795236600\nM end\nM queue 0\n{QUEUE}M end\n"
+        f"M account 0\n{ACCOUNT}M end\n"
+    )
+    watches = [*WATCHES, Watch("c", "/s/c", "316", 0.0)]
+    poll = parse_poll(text.encode(), "M", watches)
+    assert {job_id: job.state for job_id, job in poll.jobs.items()} == {
+        "317": State.CANCELLED,  # the queue's record, not accounting's
+        "320": State.RUNNING,
+        "316": State.FAILED,
+    }
+    assert poll.jobs["317"].reason == ""
+    assert (poll.clock, poll.warning) == (1795236600.0, "")
+
+
+@pytest.mark.parametrize("block", ["queue", "account"])
+def test_a_failed_query_is_a_warning_and_no_job(block: str) -> None:
+    poll = parse_poll(f"M {block} 1\n{QUEUE}M end\n".encode(), "M", WATCHES)
+    assert poll.jobs == {}
+    assert poll.warning
+
+
+def test_the_state_words_of_slurm_are_known() -> None:
+    # squeue(1), "JOB STATE CODES", 22.05 and 24.05; each is something a run can be.
+    for word in ("BOOT_FAIL", "COMPLETING", "DEADLINE", "NODE_FAIL", "OUT_OF_MEMORY", "SUSPENDED"):
+        assert STATES[word] is not State.UNKNOWN
+    assert all(state.is_final or state.is_live for state in STATES.values())
+
+
+# -- a run's files
+
+
+def test_files() -> None:
+    text = (
+        b"M sizes\n   12 /s/runs/a/attempt-1.out\n  345 /s/runs/b b/attempt-2.out\n  357 total\n"
+        b"M end\nM exit 1 1\n"
+        b'{"rc": 7, "rank": 3, "job": "320", "attempt": 1, "ended": 1795236600}\n\nM end\n'
+        b'M metrics 0\n{"step": 1}\n{"step": 2\nM end\nM binding 0\n[]\n\nM end\n'
+    )
+    assert parse_files(text, "M", WATCHES) == {
+        "a": RunFiles(log_sizes={1: 12}, metrics=b'{"step": 1}\n', binding="[]"),
+        "b": RunFiles(log_sizes={2: 345}, exits=(ExitFile(1, 7, 3, 1795236600.0, "320"),)),
+    }
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"[]", b"{}", b"null", b'{"rc": "x"}', b"[" * 100_000, b'{"rc": Infinity, "rank": null}'],
+)
+def test_what_is_no_exit_file_is_none(content: bytes) -> None:
+    assert parse_exit(content, 1) is None
+
+
+def test_a_block_without_end_is_none() -> None:
+    assert blocks(b"M sizes\n12 /a/attempt-1.out\n", "M") == []
+    assert blocks(b"M", "M") == []
+    assert blocks(b"M sizes", "M") == []
+
+
+# -- the embedded site's records
+
+RECORD = {
+    "job": "7",
+    "name": "r",
+    "word": "RUNNING",
+    "reason": "",
+    "submitted": 1.0,
+    "started": 2.0,
+    "ended": None,
+    "nodes": "node1",
+    "exit_code": "",
+    "partition": "local",
+}
+
+
+def test_a_record() -> None:
+    job = process.parse_record(json.dumps(RECORD))
+    assert job == JobStatus(
+        "7", State.RUNNING, "RUNNING", submitted=1.0, started=2.0, nodes="node1", partition="local"
+    )
+
+
+@pytest.mark.parametrize("name", sorted(set(RECORD) - {"name"}))
+def test_a_record_that_lacks_something_is_none(name: str) -> None:
+    short = {key: value for key, value in RECORD.items() if key != name}
+    assert process.parse_record(json.dumps(short)) is None
+
+
+def test_a_failed_look_at_processes_is_a_warning() -> None:
+    poll = process.parse_poll(b"M queue 127\nsh: python: not found\n\nM end\n", "M", WATCHES)
+    assert poll.warning == "sh: python: not found"
+    assert poll.jobs == {}
+
+
+# -- garbage
+
+OPENINGS = ["exit 0 1", "exit x y", "metrics 0", "metrics ²", "missing 9", "queue 0", "account 0"]
+OPENINGS += ["clock", "sizes", "end", "end", "end"]
+LINES = ["12 /s/runs/a/attempt-1.out\n", "² /s/runs/a/attempt-².out\n"]
+LINES += ["320|RUNNING|²|1|1|p|0:0|n\n"]
+PIECES = ("M", "M-job", "|", "\n", " ", "RUNNING", "²", "7", "{}", *LINES)
+FIELDS = st.sampled_from([*(f"M {words}\n" for words in OPENINGS), *PIECES])
+GARBAGE = st.one_of(st.text(), st.lists(FIELDS, max_size=30).map("".join))
+
+
+@pytest.mark.parametrize("parse", [parse_poll, process.parse_poll])
+@given(text=GARBAGE)
+def test_a_poll_never_raises_and_never_invents_a_job(
+    parse: Callable[..., object], text: str
+) -> None:
+    poll = parse(text.encode("utf-8", "surrogatepass"), "M", WATCHES)
+    jobs = getattr(poll, "jobs", {})
+    assert set(jobs) <= {watch.job_id for watch in WATCHES}
+    assert all(job_id in text for job_id in jobs)
+
+
+@given(GARBAGE)
+def test_no_line_without_the_marker_is_a_job(text: str) -> None:
+    for job in parse_queue(text, "another"):
+        assert f"another-job|{job.job_id}|" in text
+
+
+@given(GARBAGE)
+def test_accounting_lists_numbers_only(text: str) -> None:
+    assert all(job.job_id.isdecimal() for job in parse_account(text))
+
+
+@given(st.binary())
+def test_any_bytes_are_an_exit_file_or_none(content: bytes) -> None:
+    found = parse_exit(content, 1)
+    assert found is None or isinstance(found, ExitFile)
+
+
+@given(st.one_of(st.text(), st.recursive(st.none(), st.lists).map(json.dumps)))
+def test_any_line_is_a_record_or_none(line: str) -> None:
+    found = process.parse_record(line)
+    assert found is None or isinstance(found, JobStatus)
+
+
+def test_one_poll_has_one_queue_query_however_many_runs() -> None:
+    many = [Watch(str(n), f"/s/{n}", str(n), 1000.0 + n) for n in range(50)]
+    script = poll_script("M", many)
+    assert script.count("$(squeue") == 1
+    assert script.count("$(sacct") == 1
+    assert files_script("M", many).count("wc -c") == 1
