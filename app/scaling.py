@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
-
 from lumitui.app import batch as batches
 from lumitui.app.compose import argument_value, compose
 from lumitui.app.job import JobSpec, Launch, Scale, changed
 from lumitui.app.layout import layout_of, partition_of
 from lumitui.app.strategies import STRATEGIES, TRAINERS
+from lumitui.remote.document import Document
 from lumitui.remote.errors import InputError
 from lumitui.remote.site import Site
 
@@ -118,11 +117,8 @@ def with_argument(args: tuple[str, ...], name: str, value: str) -> tuple[str, ..
 
 def _value(text: str) -> object:
     """Return a setting's value: lists and mappings as YAML, everything else as it stands."""
-    if text[:1] in "[{":
-        try:
-            return yaml.load(text, Loader=yaml.BaseLoader)
-        except yaml.YAMLError as error:
-            raise InputError(f"{text!r} is not valid YAML.", "Check the brackets.") from error
+    if text[:1] in ("[", "{"):
+        return Document(f"value: {text}", "--set", plain=True).data["value"]
     return text
 
 

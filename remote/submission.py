@@ -16,6 +16,7 @@ SHA256 = "sha() { if command -v sha256sum >/dev/null; then sha256sum; else shasu
 
 _SUBMIT = r"""
 {sha}
+umask 077
 trap '' HUP PIPE
 RUN={folder} NAME={name} TOKEN={token}
 cd "$RUN" || {{ echo 'evidence no-folder'; exit 0; }}

@@ -33,7 +33,7 @@ _ACCOUNT = "the placeholder is no account; a wrong one is refused (T201)"
 _PER_NODE = "it is right for any number of nodes; a total stays behind when nodes change (T201)"
 _MIOPEN = (
     "MIOpen needs locks that Lustre has not, and mktemp in the batch script makes the folder on "
-    "the first node only (AI-Guide issue 81, pull request 108)"
+    "the first node only (AI-Guide #81, pull request 108)"
 )
 _HOME = "home has 20 GB and 100k files (user guide, storage)"
 

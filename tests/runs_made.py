@@ -1,43 +1,44 @@
 """Records of runs for tests that need no site."""
 
-from lumitui.app.compose import compose
-from lumitui.app.job import parse_job
+from dataclasses import replace
+
+from lumitui.app.job import JobSpec, Layout, Price
 from lumitui.app.records import Provenance, Run
 from lumitui.remote.scheduler import State
-from lumitui.remote.site import BUILT_IN, Sites
 
-JOB = """
-name: made
-site: lumi
-account: project_462000001
-partition: standard-g
-time: "01:00:00"
-script: train.py
-"""
+SPEC = JobSpec(
+    name="vit-tiny",
+    site="somewhere",
+    partition="gpu",
+    time="01:00:00",
+    trainer="ddp",
+    nodes=2,
+    args=("--epochs", "10", "ä b'c"),
+    env={"MIOPEN_LOG_LEVEL": "4"},
+    metrics={"images_per_s": r"Images/sec: (\d+)"},
+)
 
 
-def a_run() -> Run:
-    """Return a run at LUMI that was composed and never sent."""
-    spec = parse_job(JOB, "made")
-    launch = compose(spec, Sites([BUILT_IN]).load("lumi"))
-    return Run(
-        id="made-000001",
-        name=spec.name,
-        site=spec.site,
-        created=1.0,
+def a_run(run_id: str = "vit-tiny-000001", /, **changes: object) -> Run:
+    run = Run(
+        id=run_id,
+        name="vit-tiny",
+        site="somewhere",
+        created=1000.0,
         parent=None,
-        spec=spec,
-        script=launch.script,
-        command="sbatch",
-        layout=launch.layout,
-        price=launch.price,
-        global_batch=launch.global_batch,
-        deepspeed_config=None,
-        project="/nowhere",
-        job_file=None,
-        folder="/scratch/project_462000001/me/lumitui/p/runs/made-000001",
-        root="/scratch/project_462000001/me/lumitui/p",
-        token="0" * 16,
-        provenance=Provenance(None, None, "", False),
+        spec=SPEC,
+        script="#!/bin/bash -l\n",
+        command="sbatch job.sh",
+        layout=Layout(2, 8, 8, 7, 8, True, ("0xfe", "0x01"), ("1-7", "0"), exact=False),
+        price=Price(32.0, "GPU-hours", 16.0),
+        global_batch=256,
+        deepspeed_config='{"a": 1}',
+        project="/home/me/project",
+        job_file="job.yaml",
+        folder="/scratch/me/project/runs/1",
+        root="/scratch/me/project",
+        token="0123456789abcdef",
+        provenance=Provenance("abc123", "main", "+a patch\n", True),
         state=State.SENDING,
     )
+    return replace(run, **changes)  # type: ignore[arg-type]

@@ -10,18 +10,10 @@ from pathlib import Path
 
 import pytest
 from tests.cluster_fixture import Cluster
-from tests.command_line import (
-    CLUSTER,
-    LAPTOP,
-    envelope,
-    history,
-    lt,
-    told,
-    write,
-)
+from tests.command_line import CLUSTER, LAPTOP, envelope, history, lt, path, told, write
 from tests.conftest import Home
 
-pytest_plugins = ("tests.command_line",)
+__all__ = ["path"]  # fixtures
 
 # What shells, YAML, tables, terminals and templates stumble over.
 TRICKY = [

@@ -17,6 +17,8 @@ from tests.command_line import (
     Here,
     envelope,
     environ,
+    here,
+    job,
     lt,
     on_terminal,
     runs_of,
@@ -34,7 +36,7 @@ from lumitui.app.project import deepspeed_config
 from lumitui.app.runs import Runs
 from lumitui.remote.site import BUILT_IN, Sites
 
-pytest_plugins = ("tests.command_line",)
+__all__ = ["here", "job"]  # fixtures
 
 # -- the program itself
 

@@ -4,13 +4,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.command_line import HELLO, Here, lt, runs_of
+from tests.command_line import HELLO, Here, here, job, lt, runs_of
 from tests.conftest import Home
 
 from lumitui.app.cli import lumitui
 from lumitui.app.command import run_verb
 
-pytest_plugins = ("tests.command_line",)
+__all__ = ["here", "job"]  # fixtures
 
 
 TRAINS = """\

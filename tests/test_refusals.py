@@ -4,19 +4,11 @@ import socket
 from pathlib import Path
 
 from tests.cluster_fixture import Cluster
-from tests.command_line import (
-    CLUSTER,
-    envelope,
-    history,
-    lt,
-    on_terminal,
-    told,
-    write,
-)
+from tests.command_line import CLUSTER, envelope, history, lt, on_terminal, path, told, write
 from tests.conftest import Home
 from tests.sshd_fixture import Sshd, new_key
 
-pytest_plugins = ("tests.command_line",)
+__all__ = ["path"]  # fixtures
 
 
 def test_a_refused_account_and_option_are_told_in_slurms_words(

@@ -5,11 +5,16 @@ import time
 from dataclasses import replace
 
 import pytest
+from tests import scheduler_bench
 from tests.scheduler_bench import LIMIT, Bench
 
 from lumitui.remote.scheduler import Answer, State, Watch
 
-pytest_plugins = ("tests.scheduler_bench",)
+bench, processes, slurm = (
+    scheduler_bench.bench,
+    scheduler_bench.processes,
+    scheduler_bench.slurm,
+)
 
 HOSTILE = 'it\'s | a "run" $(touch pwned) `id` [a]* ~ & ünï 🦊'
 
@@ -46,6 +51,8 @@ def test_a_job_runs_to_its_end(bench: Bench) -> None:
         f"{rank}: rank {rank} of 4 in code" for rank in range(4)
     ]
     assert files.log_sizes == {1: len(run.log().encode())}
+    # sbatch hands its umask to the log.
+    assert run.here("find . -name 'attempt-*' ! -type l -perm /077") == ""
     assert files.binding
     proof = json.loads(files.binding)
     assert sorted((item["rank"], item["local_rank"]) for item in proof) == [

@@ -3,12 +3,17 @@
 import time
 from dataclasses import replace
 
+from tests import scheduler_bench
 from tests.scheduler_bench import LIMIT, Bench
 
 from lumitui.remote.quoting import quote
 from lumitui.remote.scheduler import Answer, State
 
-pytest_plugins = ("tests.scheduler_bench",)
+bench, processes, slurm = (
+    scheduler_bench.bench,
+    scheduler_bench.processes,
+    scheduler_bench.slurm,
+)
 
 
 def test_settle_finds_the_job_by_each_evidence(bench: Bench) -> None:

@@ -1,0 +1,122 @@
+"""MNIST from its own IDX files, and which images each rank takes in each step.
+
+The whole set is 11 MB on disk and 55 MB as bytes, so every rank holds it in memory: no worker
+processes, no downloads (compute nodes may have no internet).
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import struct
+import zlib
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from reporting import UsageError
+
+SAMPLE = Path(__file__).resolve().parent / "sample"
+"""8,000 training and 1,500 test digits that travel with the trainers (see its LICENSE.md)."""
+
+IMAGES, LABELS = 0x0803, 0x0801
+"""First word of an IDX file: unsigned bytes in 3 or 1 dimensions.
+
+Source: "File formats for the MNIST database", yann.lecun.com/exdb/mnist.
+"""
+MEAN, DEVIATION = 0.1307, 0.3081
+"""Of MNIST's training pixels on a scale of 0 to 1 (computed from the files)."""
+
+
+@dataclass(frozen=True)
+class Digits:
+    """Images are uint8 (count, 1, 28, 28), labels int64 (count)."""
+
+    train_images: Tensor
+    train_labels: Tensor
+    test_images: Tensor
+    test_labels: Tensor
+
+
+def count(text: str) -> int:
+    """Read a whole number of at least 1 from the command line."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
+
+
+def load(folder: Path, limit: int | None = None) -> Digits:
+    """Load the four files; a limit keeps the first so many training images.
+
+    Raises:
+        UsageError: a file is missing or isn't what it should be.
+    """
+    if not folder.is_dir():
+        raise UsageError(
+            f"There is no data folder {folder}. Give --data a folder with MNIST's four "
+            "files (train-images-idx3-ubyte.gz and so on), or leave it out for the sample."
+        )
+    train_images, train_labels = _pair(folder, "train")
+    test_images, test_labels = _pair(folder, "t10k")
+    return Digits(train_images[:limit], train_labels[:limit], test_images, test_labels)
+
+
+def _pair(folder: Path, part: str) -> tuple[Tensor, Tensor]:
+    images = read_idx(folder / f"{part}-images-idx3-ubyte.gz", IMAGES)
+    labels = read_idx(folder / f"{part}-labels-idx1-ubyte.gz", LABELS).long()
+    if images.shape[1:] != (28, 28) or len(images) != len(labels) or labels.max() > 9:
+        raise UsageError(
+            f"The {part} files in {folder} don't fit together: images "
+            f"{tuple(images.shape)}, {len(labels)} labels up to {int(labels.max())}. "
+            "They should be 28x28 images with one label of 0 to 9 each."
+        )
+    return images.unsqueeze(1), labels
+
+
+def read_idx(path: Path, magic: int) -> Tensor:
+    """Read a gzipped IDX file of unsigned bytes into a tensor of the shape it declares.
+
+    Raises:
+        UsageError: the file is missing, cut short, not gzip or not of this kind.
+    """
+    hint = "Copy MNIST's original .gz file there again."
+    try:
+        raw = gzip.decompress(path.read_bytes())
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise UsageError(f"{path} is not a whole gzip file ({error}). {hint}") from error
+    except OSError as error:
+        raise UsageError(f"{path} can't be read ({error.strerror}). {hint}") from error
+    axes = magic & 0xFF
+    header = 4 + 4 * axes
+    if len(raw) < header or struct.unpack(">I", raw[:4])[0] != magic:
+        raise UsageError(f"{path} is not an IDX file of bytes in {axes} dimension(s). {hint}")
+    shape = struct.unpack(f">{axes}I", raw[4:header])
+    if len(raw) - header != prod(shape) or not prod(shape):
+        raise UsageError(
+            f"{path} declares {'x'.join(map(str, shape))} bytes but holds "
+            f"{len(raw) - header}. {hint}"
+        )
+    return torch.frombuffer(bytearray(raw), dtype=torch.uint8, offset=header).reshape(shape)
+
+
+def to_input(images: Tensor, device: torch.device, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Bytes as normalised floats on the device."""
+    return ((images.to(device).float() / 255 - MEAN) / DEVIATION).to(dtype)
+
+
+def epoch_order(count: int, seed: int, epoch: int) -> Tensor:
+    """The order in which one epoch visits the images: the same on every rank."""
+    generator = torch.Generator().manual_seed(seed * 100_003 + epoch)
+    return torch.randperm(count, generator=generator)
+
+
+def share(order: Tensor, start: int, global_batch: int, rank: int, world_size: int) -> Tensor:
+    """One rank's images of the global batch that starts at `start`.
+
+    All ranks' shares together are order[start : start + global_batch] whatever the world size,
+    so a training can go on with another number of ranks and see the same images.
+    """
+    return order[start : start + global_batch][rank::world_size]

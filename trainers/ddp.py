@@ -1,0 +1,247 @@
+"""Train a small network on MNIST with PyTorch DistributedDataParallel, on any number of ranks.
+
+Alone, on a laptop:
+    python ddp.py
+Four ranks on one node, started by torchrun:
+    RUN_DIR=/tmp/try torchrun --standalone --nproc-per-node=4 ddp.py --epochs 4
+A rank a GPU on two nodes, started by Slurm (MASTER_ADDR and MASTER_PORT exported before):
+    srun --nodes=2 --ntasks-per-node=8 bash -c 'RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID \
+        WORLD_SIZE=$SLURM_NTASKS exec python3 ddp.py --data mnist --resume'
+
+In:  RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, RUN_DIR; see ranks.py.
+Out: $RUN_DIR/metrics.jsonl, one JSON object a line by rank 0: first {"event": "start", ...}, a
+     {"step", "epoch", "loss", "lr", "samples_per_s", "seconds"} each step, and the events eval,
+     checkpoint, stop and end; see reporting.py. $RUN_DIR/checkpoints/last.pt, always whole.
+     $RUN_DIR/errors/rank-N.json of a rank that failed.
+Exit code: 0 trained to the end; 1 an error; 2 wrong arguments, data or launch;
+     85 stopped on SIGUSR1 or SIGTERM with the checkpoint saved: go on with --resume.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.nn import functional
+from torch.nn.parallel import DistributedDataParallel
+
+import checkpoint
+import data
+import models
+import ranks
+import reporting
+
+# ----------------------------------------------------------------------------- the knobs
+
+
+def arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description="Train a digit classifier with PyTorch DDP.")
+    knob = parser.add_argument
+    # What is trained, and on what.
+    knob("--model", choices=models.MODELS, default="cnn", help="network (default: %(default)s)")
+    knob("--data", type=Path, default=data.SAMPLE, help="folder with MNIST's four .gz files")
+    knob("--limit", type=data.count, help="use only the first N training images")
+    knob("--seed", type=int, default=0, help="of weights and order (default: %(default)s)")
+    # How much. The global batch is this batch size times the number of ranks.
+    knob("--epochs", type=data.count, default=4, help="passes over the data (default: 4)")
+    knob("--batch-size", type=data.count, default=32, help="images a rank (default: 32)")
+    knob("--steps", type=data.count, default=sys.maxsize, help="end after this step of the plan")
+    # How. The rate warms up and falls to 0 along a cosine over all epochs. It isn't multiplied
+    # by the number of ranks here: whoever scales the job chooses it.
+    knob("--optimizer", choices=("sgd", "adam"), default="sgd", help="sgd has momentum 0.9")
+    knob("--lr", type=float, default=0.02, help="highest learning rate (default: 0.02)")
+    # What is kept and told.
+    knob("--resume", action="store_true", help="go on from checkpoints/last.pt if there is one")
+    knob("--save-every", type=data.count, default=100, help="steps between checkpoints")
+    knob("--eval", choices=("epoch", "end", "never"), default="epoch", help="when to test")
+    knob("--log-every", type=data.count, default=10, help="steps between lines on stdout")
+    return parser.parse_args()
+
+
+# ------------------------------------------------------------------ model, step, checkpoint
+
+
+@dataclass
+class Training:
+    """What changes while training, and what is done with it."""
+
+    args: argparse.Namespace
+    me: ranks.Ranks
+    device: torch.device
+    digits: data.Digits
+    model: DistributedDataParallel
+    optimizer: torch.optim.Optimizer
+    at: checkpoint.Position
+
+    @property
+    def global_batch(self) -> int:
+        """Images a step, over all ranks."""
+        return int(self.args.batch_size) * self.me.world_size
+
+    def epoch_has_more(self) -> bool:
+        """Whether a whole global batch of this epoch is left (the rest is dropped)."""
+        return self.at.samples + self.global_batch <= self.at.train_samples
+
+    def step(self, order: Tensor) -> tuple[float, float]:
+        """Train on the next global batch; return this rank's loss and the learning rate."""
+        at = self.at
+        done = (at.epoch + at.samples / at.train_samples) / self.args.epochs
+        lr = learning_rate(self.args.lr, done)
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+        # The random numbers of a step (dropout) follow from its place and the rank: nothing to
+        # save, and a resumed training draws the same.
+        torch.manual_seed((self.args.seed * 1_000_003 + at.step) * 65_537 + self.me.rank)
+        mine = data.share(order, at.samples, self.global_batch, self.me.rank, self.me.world_size)
+        images = data.to_input(self.digits.train_images[mine], self.device)
+        labels = self.digits.train_labels[mine].to(self.device)
+        self.optimizer.zero_grad()
+        loss = functional.cross_entropy(self.model(images), labels)
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimizer.step()
+        self.at = replace(at, step=at.step + 1, samples=at.samples + self.global_batch)
+        return loss.item(), lr
+
+    @property
+    def last(self) -> Path:
+        """The checkpoint."""
+        return self.me.run_dir / "checkpoints" / "last.pt"
+
+    def test(self) -> float:
+        """Accuracy on the test images."""
+        return models.accuracy(self.model.module, self.digits, self.me, self.device)
+
+    def save(self) -> None:
+        """Save on rank 0; every rank returns when the file stands."""
+        if self.me.rank == 0:
+            checkpoint.save(
+                self.last,
+                {
+                    "position": self.at.as_tree(),
+                    "model": self.model.module.state_dict(),
+                    "optimizer": self.optimizer.state_dict(),
+                },
+            )
+        ranks.average([0.0], self.device)
+
+    def resume(self) -> None:
+        """Go on from a saved training, with any number of ranks."""
+        tree = checkpoint.load(self.last, self.device)
+        saved = checkpoint.Position.from_tree(tree.get("position"))
+        self.at.check_continues(saved)
+        self.at = replace(saved, world_size=self.me.world_size)
+        self.model.module.load_state_dict(tree["model"])
+        self.optimizer.load_state_dict(tree["optimizer"])
+
+
+def learning_rate(highest: float, done: float) -> float:
+    """The rate when this share (0 to 1) of the planned samples is done.
+
+    From a tenth up to the highest over the first 5 %, then down to 0 along a cosine. It follows
+    from the samples, not from the steps, so that another global batch goes on along the curve.
+    """
+    return highest * min(1.0, 0.1 + 18 * done) * 0.5 * (1 + math.cos(math.pi * done))
+
+
+def prepare(args: argparse.Namespace, me: ranks.Ranks) -> Training:
+    """Load the data, join the other ranks and build the model, the same on every rank."""
+    digits = data.load(args.data, args.limit)
+    count = len(digits.train_labels)
+    if count < args.batch_size * me.world_size:
+        raise reporting.UsageError(
+            f"{count} training images are fewer than one global batch of {args.batch_size} x "
+            f"{me.world_size} ranks. Make --batch-size smaller or use fewer ranks."
+        )
+    device = ranks.join(me)
+    net = models.build(args.model, args.seed).to(device)
+    model = DistributedDataParallel(net, device_ids=[device] if device.type == "cuda" else None)
+    optimizer: torch.optim.Optimizer
+    if args.optimizer == "adam":
+        optimizer = torch.optim.Adam(model.parameters(), args.lr)
+    else:
+        optimizer = torch.optim.SGD(model.parameters(), args.lr, momentum=0.9)
+    at = checkpoint.Position(args.model, args.seed, count, me.world_size)
+    return Training(args, me, device, digits, model, optimizer, at)
+
+
+# ------------------------------------------------------------------------------ the story
+
+
+def main() -> None:
+    """Train from the beginning or the last checkpoint to the end, or to a signal."""
+    args = arguments()
+    me = ranks.read_ranks()
+    stop = ranks.StopRequest()
+    ranks.choose_cores(me)
+    training = prepare(args, me)
+    if args.resume and ranks.all_see(training.last, training.device):
+        training.resume()
+    report = reporting.Reporter(me.run_dir, me.rank, args.log_every)
+    report.start(
+        training.device,
+        strategy="ddp",
+        model=args.model,
+        parameters=models.size(training.model),
+        world_size=me.world_size,
+        global_batch=training.global_batch,
+        optimizer=args.optimizer,
+        lr=args.lr,
+        epochs=args.epochs,
+        train_samples=training.at.train_samples,
+        first_step=training.at.step + 1,
+    )
+    accuracy = None
+    while training.at.epoch < args.epochs and training.at.step < args.steps:
+        train_epoch(training, report, stop)
+        accuracy = None
+        if training.epoch_has_more():
+            break  # --steps ended it within the epoch
+        training.at = replace(training.at, epoch=training.at.epoch + 1, samples=0)
+        if args.eval == "epoch":
+            accuracy = training.test()
+            report.test(step=training.at.step, epoch=training.at.epoch, accuracy=accuracy)
+    training.save()
+    if accuracy is None and args.eval != "never":
+        accuracy = training.test()
+    report.end(step=training.at.step, accuracy=accuracy)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def train_epoch(training: Training, report: reporting.Reporter, stop: ranks.StopRequest) -> None:
+    """Train to the end of the epoch or of --steps; on a signal save and leave the process."""
+    args = training.args
+    order = data.epoch_order(training.at.train_samples, args.seed, training.at.epoch)
+    while training.epoch_has_more() and training.at.step < args.steps:
+        began = time.monotonic()
+        loss, lr = training.step(order)
+        # One collective for the mean loss and for whether any rank was told to stop: all stop
+        # after the same step, whichever of them got the signal and when.
+        loss, stopping = ranks.average([loss, bool(stop.received)], training.device)
+        step = training.at.step
+        report.step(
+            step=step,
+            epoch=training.at.epoch + 1,
+            loss=loss,
+            lr=lr,
+            samples=training.global_batch,
+            seconds=time.monotonic() - began,
+        )
+        if stopping or step % args.save_every == 0:
+            training.save()
+            report.saved(step=step, path="checkpoints/last.pt")
+        if stopping:
+            report.stop(step=step, signal=stop.received or None, path="checkpoints/last.pt")
+            raise SystemExit(ranks.STOPPED_EARLY)
+
+
+if __name__ == "__main__":
+    reporting.run(main)

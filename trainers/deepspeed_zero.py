@@ -1,0 +1,327 @@
+"""Train a small network on MNIST with DeepSpeed ZeRO, on any number of ranks.
+
+Alone, on a laptop:
+    python deepspeed_zero.py
+Four ranks on one node, started by DeepSpeed's launcher:
+    RUN_DIR=/tmp/try deepspeed --num_gpus 4 deepspeed_zero.py --deepspeed_config ds_config.json
+A rank a GPU on two nodes, started by Slurm (MASTER_ADDR and MASTER_PORT exported before):
+    srun --nodes=2 --ntasks-per-node=8 bash -c 'RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID \
+        WORLD_SIZE=$SLURM_NTASKS exec python3 deepspeed_zero.py --deepspeed \
+        --deepspeed_config ds_config.json --resume'
+
+The configuration decides on the ZeRO stage, the optimizer, the precision and the batch:
+train_batch_size (a step, all ranks) = train_micro_batch_size_per_gpu x
+gradient_accumulation_steps x ranks; DeepSpeed derives what is left out.
+
+In:  RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, RUN_DIR; see ranks.py.
+Out: $RUN_DIR/metrics.jsonl as ddp.py writes it; see reporting.py.
+     $RUN_DIR/checkpoints/step-N/ of all ranks together, and `latest` which names the whole one.
+     $RUN_DIR/errors/rank-N.json of a rank that failed.
+Exit code: 0 trained to the end; 1 an error; 2 wrong arguments, data, configuration or launch;
+     85 stopped on SIGUSR1 or SIGTERM with the checkpoint saved: go on with --resume.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.nn import functional
+
+import checkpoint
+import data
+import models
+import ranks
+import reporting
+
+if not torch.cuda.is_available():
+    # DeepSpeed looks for an accelerator while it is imported; without one it guesses and warns.
+    os.environ.setdefault("DS_ACCELERATOR", "cpu")
+import deepspeed  # type: ignore[import-untyped]
+
+CONFIG = Path(__file__).resolve().parent / "ds_config.json"
+ALONE = ("0", "0", "1", "127.0.0.1", "29500")
+"""What the launcher's variables would say to a training of one process."""
+
+# ----------------------------------------------------------------------------- the knobs
+
+
+def arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description="Train a digit classifier with DeepSpeed ZeRO.")
+    knob = parser.add_argument
+    # What is trained, and on what.
+    knob("--model", choices=models.MODELS, default="cnn", help="network (default: %(default)s)")
+    knob("--data", type=Path, default=data.SAMPLE, help="folder with MNIST's four .gz files")
+    knob("--limit", type=data.count, help="use only the first N training images")
+    knob("--seed", type=int, default=0, help="of weights and order (default: %(default)s)")
+    # How much. The batch is the configuration's.
+    knob("--epochs", type=data.count, default=4, help="passes over the data (default: 4)")
+    knob("--steps", type=data.count, default=sys.maxsize, help="end after this optimizer step")
+    # What is kept and told.
+    knob("--resume", action="store_true", help="go on from checkpoints/latest if there is one")
+    knob("--save-every", type=data.count, default=100, help="steps between checkpoints")
+    knob("--eval", choices=("epoch", "end", "never"), default="epoch", help="when to test")
+    knob("--log-every", type=data.count, default=10, help="steps between lines on stdout")
+    # DeepSpeed's own: --deepspeed and --deepspeed_config FILE; its launcher adds --local_rank.
+    knob("--local_rank", type=int, default=0, help=argparse.SUPPRESS)
+    deepspeed.add_config_arguments(parser)
+    args = parser.parse_args()
+    args.deepspeed_config = args.deepspeed_config or str(CONFIG)
+    return args
+
+
+# ------------------------------------------------------------------ engine, step, checkpoint
+
+
+@dataclass
+class Training:
+    """What changes while training, and what is done with it."""
+
+    args: argparse.Namespace
+    me: ranks.Ranks
+    device: torch.device
+    digits: data.Digits
+    engine: deepspeed.DeepSpeedEngine
+    at: checkpoint.Position
+
+    @property
+    def folder(self) -> Path:
+        """Where the checkpoints are."""
+        return self.me.run_dir / "checkpoints"
+
+    @property
+    def global_batch(self) -> int:
+        """Images an optimizer step, over all ranks."""
+        return int(self.engine.train_batch_size())
+
+    def epoch_has_more(self) -> bool:
+        """Whether a whole global batch of this epoch is left (the rest is dropped)."""
+        return self.at.samples + self.global_batch <= self.at.train_samples
+
+    def step(self, order: Tensor) -> float:
+        """Train on the next global batch, in as many parts as it is accumulated from.
+
+        Returns:
+            This rank's mean loss.
+        """
+        at, me = self.at, self.me
+        # The random numbers of a step (dropout) follow from its place and the rank: nothing to
+        # save, and a resumed training draws the same.
+        torch.manual_seed((self.args.seed * 1_000_003 + at.step) * 65_537 + me.rank)
+        dtype = next(self.engine.module.parameters()).dtype
+        parts = int(self.engine.gradient_accumulation_steps())
+        # The batch is the engine's: one of our own would train on another amount than the
+        # configuration, the log and the learning rate speak of.
+        part = int(self.engine.train_micro_batch_size_per_gpu()) * me.world_size
+        losses = []
+        for start in range(at.samples, at.samples + self.global_batch, part):
+            mine = data.share(order, start, part, me.rank, me.world_size)
+            images = data.to_input(self.digits.train_images[mine], self.device, dtype)
+            labels = self.digits.train_labels[mine].to(self.device)
+            loss = functional.cross_entropy(self.engine(images).float(), labels)
+            self.engine.backward(loss)
+            self.engine.step()  # the optimizer's step after the last part only
+            losses.append(loss.item())
+        self.at = replace(at, step=at.step + 1, samples=at.samples + self.global_batch)
+        return sum(losses) / parts
+
+    def test(self) -> float:
+        """Accuracy on the test images."""
+        return models.accuracy(self.engine.module, self.digits, self.me, self.device)
+
+    def save(self) -> str:
+        """Save all ranks' parts, then point `latest` at them; return the folder's name.
+
+        DeepSpeed writes `latest` in place and doesn't wait for the disk; here it is renamed
+        into its place when every rank's part is on disk, so it always names a whole checkpoint.
+        """
+        tag = f"step-{self.at.step:08d}"
+        self.engine.save_checkpoint(str(self.folder), tag=tag, save_latest=False)
+        here = self.folder / tag
+        mine = set(here.glob(f"*pp_rank_{self.me.rank}_*"))
+        for file in mine | set(here.glob("mp_rank_*")) if self.me.rank == 0 else mine:
+            checkpoint.sync(file)
+        ranks.average([0.0], self.device)  # every rank's part is on disk
+        if self.me.rank == 0:
+            position = json.dumps(self.at.as_tree()).encode()
+            checkpoint.write_whole(here / "position.json", lambda file: file.write(position))
+            checkpoint.write_whole(self.folder / "latest", lambda file: file.write(tag.encode()))
+            for older in self.folder.glob("step-*"):
+                if older.name != tag:
+                    shutil.rmtree(older)
+        ranks.average([0.0], self.device)
+        return f"checkpoints/{tag}"
+
+    def resume(self) -> None:
+        """Go on from the checkpoint that `latest` names.
+
+        Raises:
+            UsageError: it was made by another number of ranks (ZeRO splits the optimizer's
+                state among them), of another training, or can't be read.
+        """
+        tag = (self.folder / "latest").read_text().strip()
+        path = self.folder / tag / "position.json"
+        try:
+            saved = checkpoint.Position.from_tree(json.loads(path.read_text()))
+        except (OSError, ValueError) as error:
+            raise reporting.UsageError(
+                f"{path} can't be read ({error}). Start in an empty run folder."
+            ) from error
+        self.at.check_continues(saved)
+        if saved.world_size != self.me.world_size:
+            raise reporting.UsageError(
+                f"The checkpoint's ZeRO parts are of {saved.world_size} ranks, this run has "
+                f"{self.me.world_size}. Resume with {saved.world_size} ranks."
+            )
+        self.engine.load_checkpoint(str(self.folder), tag=tag)
+        self.at = saved
+
+
+def prepare(args: argparse.Namespace, me: ranks.Ranks) -> Training:
+    """Load the data, join the other ranks and build DeepSpeed's engine."""
+    if not Path(args.deepspeed_config).is_file():
+        raise reporting.UsageError(
+            f"There is no DeepSpeed configuration {args.deepspeed_config}. Give "
+            "--deepspeed_config a file, or leave it out for the one beside the trainer."
+        )
+    digits = data.load(args.data, args.limit)
+    device = ranks.join(me)
+    args.local_rank = me.local_rank
+    build_folder = private_build_folder(me)
+    if device.type == "cpu":
+        # A kernel for inference on CPUs which DeepSpeed would compile at start: 29 s on 2 cores.
+        deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
+    # The process group stands, so there's nothing to discover: without this DeepSpeed asks MPI.
+    # It still wants to read the launcher's variables, also where there was no launcher.
+    for name, alone in zip(ranks.LAUNCHER_VARIABLES, ALONE, strict=True):
+        os.environ.setdefault(name, alone)
+    deepspeed.init_distributed(auto_mpi_discovery=False, verbose=False)
+    try:
+        deepspeed.DeepSpeedConfig(args.deepspeed_config)
+    except (AssertionError, ValueError, OSError) as error:
+        raise reporting.UsageError(
+            f"DeepSpeed refuses {args.deepspeed_config}: {error}. "
+            f"Correct it; it has to suit {me.world_size} ranks."
+        ) from error
+    net = models.build(args.model, args.seed)
+    engine, *_ = deepspeed.initialize(
+        args=args, model=net, model_parameters=net.parameters(), dist_init_required=False
+    )
+    if build_folder:
+        shutil.rmtree(build_folder, ignore_errors=True)
+    count = len(digits.train_labels)
+    if count < engine.train_batch_size():
+        raise reporting.UsageError(
+            f"{count} training images are fewer than train_batch_size "
+            f"{engine.train_batch_size()}. Make it smaller in {args.deepspeed_config}."
+        )
+    at = checkpoint.Position(args.model, args.seed, count, me.world_size)
+    return Training(args, me, device, digits, engine, at)
+
+
+def private_build_folder(me: ranks.Ranks) -> str | None:
+    """Give each node a fresh folder for what DeepSpeed compiles, or keep TORCH_EXTENSIONS_DIR.
+
+    PyTorch compiles on the first rank that takes a lock file there, the others wait; in the
+    default folder, ~/.cache, a lock left by a killed job makes the next one wait for ever, and
+    two nodes' compilers meet. Only the owner may enter (mkdtemp's 0700): it's code we load.
+
+    Returns:
+        The folder on the rank that has to remove it, else None.
+    """
+    if os.environ.get("TORCH_EXTENSIONS_DIR"):
+        return None
+    mine = tempfile.mkdtemp(prefix="deepspeed-") if me.local_rank == 0 else None
+    folders: list[tuple[str, str | None]] = [("", None)] * me.world_size
+    dist.all_gather_object(folders, (platform.node(), mine))
+    here = [path for host, path in folders if host == platform.node() and path]
+    os.environ["TORCH_EXTENSIONS_DIR"] = here[0]
+    return mine
+
+
+# ------------------------------------------------------------------------------ the story
+
+
+def main() -> None:
+    """Train from the beginning or the last checkpoint to the end, or to a signal."""
+    args = arguments()
+    me = ranks.read_ranks()
+    stop = ranks.StopRequest()
+    ranks.choose_cores(me)
+    training = prepare(args, me)
+    engine = training.engine
+    if args.resume and ranks.all_see(training.folder / "latest", training.device):
+        training.resume()
+    report = reporting.Reporter(me.run_dir, me.rank, args.log_every)
+    report.start(
+        training.device,
+        strategy=f"zero{engine.zero_optimization_stage()}",
+        model=args.model,
+        parameters=models.size(engine.module),
+        world_size=me.world_size,
+        global_batch=training.global_batch,
+        optimizer=engine.optimizer_name() or "none",
+        lr=engine.get_lr()[0],
+        epochs=args.epochs,
+        train_samples=training.at.train_samples,
+        first_step=training.at.step + 1,
+    )
+    accuracy = None
+    while training.at.epoch < args.epochs and training.at.step < args.steps:
+        train_epoch(training, report, stop)
+        accuracy = None
+        if training.epoch_has_more():
+            break  # --steps ended it within the epoch
+        training.at = replace(training.at, epoch=training.at.epoch + 1, samples=0)
+        if args.eval == "epoch":
+            accuracy = training.test()
+            report.test(step=training.at.step, epoch=training.at.epoch, accuracy=accuracy)
+    training.save()
+    if accuracy is None and args.eval != "never":
+        accuracy = training.test()
+    report.end(step=training.at.step, accuracy=accuracy)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def train_epoch(training: Training, report: reporting.Reporter, stop: ranks.StopRequest) -> None:
+    """Train to the end of the epoch or of --steps; on a signal save and leave the process."""
+    args = training.args
+    order = data.epoch_order(training.at.train_samples, args.seed, training.at.epoch)
+    while training.epoch_has_more() and training.at.step < args.steps:
+        began = time.monotonic()
+        lr = training.engine.get_lr()[0]
+        # One collective for the mean loss and for whether any rank was told to stop: all stop
+        # after the same step, whichever of them got the signal and when.
+        loss, stopping = ranks.average([training.step(order), bool(stop.received)], training.device)
+        step = training.at.step
+        report.step(
+            step=step,
+            epoch=training.at.epoch + 1,
+            loss=loss,
+            lr=lr,
+            samples=training.global_batch,
+            seconds=time.monotonic() - began,
+        )
+        if stopping or step % args.save_every == 0:
+            path = training.save()
+            report.saved(step=step, path=path)
+        if stopping:
+            report.stop(step=step, signal=stop.received or None, path=path)
+            raise SystemExit(ranks.STOPPED_EARLY)
+
+
+if __name__ == "__main__":
+    reporting.run(main)
