@@ -179,7 +179,8 @@ class LogIn:
         offered = ", ".join(self._offered) or "no key"
         unusable = f" Not usable: {', '.join(self._unusable)}." if self._unusable else ""
         if self._declined:
-            why, hint = "was not completed, because a question was not answered", "Connect again."
+            why = f"was not completed: a question was not answered; offered: {offered}"
+            hint = "Register one of these public keys at the site, or connect again and answer."
         elif self._prompts:
             why, hint = "was refused: the answers were not accepted", "Connect again."
         else:

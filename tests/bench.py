@@ -17,12 +17,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.cluster_fixture import Cluster, LinkProxy, read_cluster, start
-
 from lumitui.remote.login import Login
 from lumitui.remote.manifest import Manifest, scan, source_of
 from lumitui.remote.ssh import Ssh
 from lumitui.remote.sync import sync
+from tests.cluster_fixture import Cluster, LinkProxy, read_cluster, start
 
 FILES, BYTES, RTT_MS, MBIT, ROUNDS = 2000, 24_000_000, 50, 100, 3
 

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import Home
-from tests.jobs import hello_project
 
 from lumitui.app import output, tables
 from lumitui.app.cli import lumitui
 from lumitui.app.command import run_verb
 from lumitui.app.history import History
+from tests.conftest import Home
+from tests.jobs import hello_project
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = [sys.executable, "-m", "lumitui.app.cli"]

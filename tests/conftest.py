@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.cluster_fixture import Cluster, cluster
 
 from lumitui.app.runs import Runs
 from lumitui.app.settings import Settings, settings
+from tests.cluster_fixture import Cluster, cluster
 
 __all__ = ["cluster"]
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.conftest import Home
 from textual.pilot import Pilot
 from textual.widgets import Button, OptionList
 
@@ -17,6 +16,7 @@ from lumitui.app.screens.new import NewScreen
 from lumitui.app.screens.run import RunScreen
 from lumitui.app.settings import Settings
 from lumitui.app.tui import LumiApp
+from tests.conftest import Home
 
 SCRIPT = r"""
 import os, sys, time

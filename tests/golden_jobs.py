@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-from tests.facts_lumi import SCRIPTS, Script
-
 from lumitui.app.compose import compose
 from lumitui.app.job import JobSpec, Launch, changed, parse_job
 from lumitui.app.project import deepspeed_config
 from lumitui.remote.site import BUILT_IN, Sites
+from tests.facts_lumi import SCRIPTS, Script
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
 RESOURCES = "/scratch/project_462000001/resources"

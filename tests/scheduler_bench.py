@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from tests.cluster_fixture import Cluster
 
 from lumitui.app.compose import compose
 from lumitui.app.job import JobSpec
@@ -24,6 +23,7 @@ from lumitui.remote.site import BUILT_IN, Sites
 from lumitui.remote.slurm import Slurm
 from lumitui.remote.ssh import Ssh
 from lumitui.remote.transport import Result, Transport
+from tests.cluster_fixture import Cluster
 
 PROFILES = Sites([Path(__file__).parent / "cluster" / "sites", BUILT_IN])
 LIMIT = 30.0

@@ -1,12 +1,12 @@
 """The adviser: each rule speaks when it should, and is silent when not."""
 
 import pytest
-from tests.test_compose import JOB
 
 from lumitui.app.advise import findings
 from lumitui.app.compose import compose
 from lumitui.app.job import changed
 from lumitui.remote.site import BUILT_IN, Site, Sites
+from tests.test_compose import JOB
 
 LUMI = Sites([BUILT_IN]).load("lumi")
 

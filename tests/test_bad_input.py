@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from tests.cluster_fixture import Cluster
 from tests.command_line import CLUSTER, LAPTOP, envelope, history, lt, path, told, write
 from tests.conftest import Home

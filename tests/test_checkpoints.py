@@ -3,14 +3,14 @@
 from pathlib import Path
 
 import pytest
-from tests.cluster_fixture import Cluster
-from tests.jobs import finish, wait_until
 
 from lumitui.app.diagnose import diagnose
 from lumitui.app.job import JobSpec, parse_job
 from lumitui.app.records import Run
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler import State
+from tests.cluster_fixture import Cluster
+from tests.jobs import finish, wait_until
 
 JOB = """
 name: long

@@ -10,6 +10,16 @@ from pathlib import Path
 
 import click
 import pytest
+
+from lumitui.app import examples, output, tables
+from lumitui.app.advise import findings
+from lumitui.app.cli import lumitui
+from lumitui.app.command import run_verb
+from lumitui.app.compose import compose
+from lumitui.app.job import parse_job
+from lumitui.app.project import deepspeed_config
+from lumitui.app.runs import Runs
+from lumitui.remote.site import BUILT_IN, Sites
 from tests.command_line import (
     HELLO,
     PROGRAM,
@@ -25,16 +35,6 @@ from tests.command_line import (
 )
 from tests.conftest import Home
 from tests.jobs import wait_until
-
-from lumitui.app import examples, output, tables
-from lumitui.app.advise import findings
-from lumitui.app.cli import lumitui
-from lumitui.app.command import run_verb
-from lumitui.app.compose import compose
-from lumitui.app.job import parse_job
-from lumitui.app.project import deepspeed_config
-from lumitui.app.runs import Runs
-from lumitui.remote.site import BUILT_IN, Sites
 
 __all__ = ["here", "job"]  # fixtures
 

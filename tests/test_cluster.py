@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from tests import cluster_fixture
 from tests.cluster_fixture import Cluster, SlurmCall, parse_call
 

@@ -5,7 +5,6 @@ import subprocess
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.facts_lumi import MASKS, RESERVED_MASK
 
 from lumitui.app.binding import draw, rank_bindings
 from lumitui.app.compose import compose
@@ -14,6 +13,7 @@ from lumitui.app.layout import launchers
 from lumitui.remote.cores import cores_of_mask, format_cores
 from lumitui.remote.errors import InputError
 from lumitui.remote.site import BUILT_IN, Site, Sites
+from tests.facts_lumi import MASKS, RESERVED_MASK
 
 LUMI = Sites([BUILT_IN]).load("lumi")
 JOB = parse_job(

@@ -3,10 +3,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests import facts_lumi
 
 from lumitui.remote.cores import cores_of_mask, format_cores, mask, parse_cores
 from lumitui.remote.site import BUILT_IN, Sites
+from tests import facts_lumi
 
 CORES = st.frozensets(st.integers(0, 255))
 

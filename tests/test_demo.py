@@ -4,11 +4,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.command_line import HELLO, Here, here, job, lt, runs_of
-from tests.conftest import Home
 
 from lumitui.app.cli import lumitui
 from lumitui.app.command import run_verb
+from tests.command_line import HELLO, Here, here, job, lt, runs_of
+from tests.conftest import Home
 
 __all__ = ["here", "job"]  # fixtures
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import paramiko
 import pytest
-from tests.sshd_fixture import Answers, fingerprint, new_key, public
 
 from lumitui.remote.errors import LinkError
 from lumitui.remote.login import Login, Question
 from lumitui.remote.ssh import Ssh
+from tests.sshd_fixture import Answers, fingerprint, new_key, public
 
 CODE = "246810"
 PASSWORD = "correct horse"

@@ -4,13 +4,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.conftest import Home
 
 from lumitui.app import doctor
 from lumitui.app.doctor import Check
 from lumitui.app.runs import Runs
 from lumitui.remote.local import Local
 from lumitui.remote.site import BUILT_IN, Site, Sites
+from tests.conftest import Home
 
 # Real answers of the mini cluster (Slurm 22.05), shortened to the keys that are read.
 PARTITIONS = """\

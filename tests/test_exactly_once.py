@@ -12,15 +12,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.cluster_fixture import Cluster, LinkProxy
-from tests.conftest import Home
-from tests.jobs import finish, hello_job, hello_project, wait_until
 
 from lumitui.app.records import Run
 from lumitui.app.runs import Runs
 from lumitui.app.sending import STEPS
 from lumitui.remote.errors import LumiError
 from lumitui.remote.scheduler import State
+from tests.cluster_fixture import Cluster, LinkProxy
+from tests.conftest import Home
+from tests.jobs import finish, hello_job, hello_project, wait_until
 
 CLIENT = """
 import os, signal, sys, threading, time

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.transport_fixture import Cut, transport
 
 from lumitui.remote.errors import InputError, LinkError, RefusedError
 from lumitui.remote.fetch import fetch
 from lumitui.remote.transport import Result, Transport
+from tests.transport_fixture import Cut, transport
 
 __all__ = ["transport"]  # fixtures
 

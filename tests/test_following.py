@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from tests.runs_made import a_run
 
 from lumitui.app.following import REQUEUE_SECONDS, judge
 from lumitui.app.records import Run
 from lumitui.remote.scheduler import ExitFile, JobStatus, Poll, RunFiles, State
+from tests.runs_made import a_run
 
 NOW = 1_000_000.0
 RUN = replace(a_run(), state=State.RUNNING, job_id="7")

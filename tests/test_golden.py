@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
+
 from tests.differences_lumi import DIFFERENCES
 from tests.facts_lumi import SCRIPTS, Script
 from tests.golden_jobs import golden_path, launch_of

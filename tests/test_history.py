@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.runs_made import a_run
 
 from lumitui.app.history import Changes, History
 from lumitui.app.records import Provenance, Run
 from lumitui.remote.errors import InputError, LumiError
 from lumitui.remote.scheduler import State
+from tests.runs_made import a_run
 
 
 @pytest.fixture

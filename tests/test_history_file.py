@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.runs_made import a_run
 
 from lumitui.app import database
 from lumitui.app.history import History
 from lumitui.remote.errors import LumiError
+from tests.runs_made import a_run
 
 ROOT = Path(__file__).resolve().parent.parent
 

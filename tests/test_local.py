@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.sshd_fixture import gone, wait_for
 
 from lumitui.remote.errors import InputError, LinkError, LinkLost, RefusedError
 from lumitui.remote.fence import Fence, pieces
 from lumitui.remote.local import Local
+from tests.sshd_fixture import gone, wait_for
 
 SHELLS = [("dash",), ("busybox", "sh"), ("bash", "--posix"), ("ksh",), ("zsh", "--emulate", "sh")]
 LOGIN_SHELLS = [("bash",), ("dash",), ("tcsh",), ("csh",), ("zsh",), ("fish",), ("busybox", "sh")]

@@ -8,6 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+
+from lumitui.remote.errors import LinkError
+from lumitui.remote.login import Login, Question, jump_login, openssh_table, settings
+from lumitui.remote.ssh import Ssh
 from tests.sshd_fixture import (
     Answers,
     Sshd,
@@ -19,10 +23,6 @@ from tests.sshd_fixture import (
     shared,
     wait_for,
 )
-
-from lumitui.remote.errors import LinkError
-from lumitui.remote.login import Login, Question, jump_login, openssh_table, settings
-from lumitui.remote.ssh import Ssh
 
 __all__ = ["server", "shared"]  # fixtures
 

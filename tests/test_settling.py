@@ -3,11 +3,10 @@
 import time
 from dataclasses import replace
 
-from tests import scheduler_bench
-from tests.scheduler_bench import LIMIT, Bench
-
 from lumitui.remote.quoting import quote
 from lumitui.remote.scheduler import Answer, State
+from tests import scheduler_bench
+from tests.scheduler_bench import LIMIT, Bench
 
 bench, processes, slurm = (
     scheduler_bench.bench,

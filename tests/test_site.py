@@ -4,12 +4,12 @@ import re
 from pathlib import Path
 
 import pytest
-from tests import facts_lumi
 
 from lumitui.remote import walltime
 from lumitui.remote.document import read_document
 from lumitui.remote.errors import InputError
 from lumitui.remote.site import BUILT_IN, Container, Rule, Site, Sites, merge
+from tests import facts_lumi
 
 MINI = Path(__file__).resolve().parent / "cluster" / "sites"
 ALL = Sites([MINI, BUILT_IN])

@@ -10,6 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+
+from lumitui.remote.errors import LinkError, LinkLost, LumiError, RefusedError
+from lumitui.remote.ssh import Ssh
 from tests.sshd_fixture import (
     Sshd,
     free_port,
@@ -19,9 +22,6 @@ from tests.sshd_fixture import (
     shared,
     wait_for,
 )
-
-from lumitui.remote.errors import LinkError, LinkLost, LumiError, RefusedError
-from lumitui.remote.ssh import Ssh
 
 __all__ = ["server", "shared"]  # fixtures
 

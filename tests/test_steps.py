@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.test_process import running
 
 from lumitui.remote import steps
 from lumitui.remote.directives import Refused, Request, options_of, read_request
+from tests.test_process import running
 
 STEPS = [sys.executable, "-I", "-S", str(Path(steps.__file__))]
 LIMIT = 20.0

@@ -9,13 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.transport_fixture import Cut, transport
 
 from lumitui.remote.errors import InputError, RefusedError
 from lumitui.remote.manifest import Manifest, scan, source_of
 from lumitui.remote.quoting import quote
 from lumitui.remote.sync import Synced, copy_script, prune, sync
 from lumitui.remote.transport import Transport
+from tests.transport_fixture import Cut, transport
 
 __all__ = ["transport"]  # fixtures
 

@@ -8,19 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.driving import (
-    JOB,
-    app_of,
-    cut_off,
-    ended,
-    project,
-    runs_of,
-    sees,
-    settings,
-    shown,
-    submit,
-    until,
-)
 from textual.pilot import Pilot
 from textual.widgets import Button, Input, Static
 
@@ -36,6 +23,19 @@ from lumitui.app.tui import LumiApp
 from lumitui.app.widgets.log_view import LogView
 from lumitui.app.widgets.run_table import RunTable
 from lumitui.remote.scheduler import State
+from tests.driving import (
+    JOB,
+    app_of,
+    cut_off,
+    ended,
+    project,
+    runs_of,
+    sees,
+    settings,
+    shown,
+    submit,
+    until,
+)
 
 __all__ = ["project", "settings"]
 

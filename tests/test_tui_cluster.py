@@ -2,9 +2,6 @@
 
 from pathlib import Path
 
-from tests.cluster_fixture import Cluster
-from tests.conftest import Home
-from tests.driving import app_of, ended, runs_of, sees, until
 from textual.widgets import Button
 
 from lumitui.app.screens.resubmit import ResubmitDialog
@@ -12,6 +9,9 @@ from lumitui.app.screens.run import RunScreen
 from lumitui.app.tui import LumiApp
 from lumitui.app.widgets.log_view import LogView
 from lumitui.remote.scheduler import State
+from tests.cluster_fixture import Cluster
+from tests.conftest import Home
+from tests.driving import app_of, ended, runs_of, sees, until
 
 JOB = """name: sixteen
 site: minilumi

@@ -6,7 +6,6 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.driving import app_of, project, sees, settings, until
 
 from lumitui.app.polling import IDLE_SECONDS, Schedule
 from lumitui.app.screens.dialogs import AskDialog, ErrorDialog
@@ -18,6 +17,7 @@ from lumitui.app.widgets.log_text import MAX_LINE, LogText, visible
 from lumitui.app.widgets.log_view import KEPT_LINES, LogView
 from lumitui.remote.login import Question
 from lumitui.remote.scheduler import State
+from tests.driving import app_of, project, sees, settings, until
 
 __all__ = ["project", "settings"]
 

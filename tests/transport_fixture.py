@@ -5,11 +5,11 @@ import subprocess
 from collections.abc import Callable, Iterable, Iterator
 
 import pytest
-from tests.sshd_fixture import running_sshd
 
 from lumitui.remote.errors import LinkError
 from lumitui.remote.local import Local
 from lumitui.remote.transport import Result, Transport
+from tests.sshd_fixture import running_sshd
 
 
 @pytest.fixture(scope="module", params=["sh", "busybox", "ssh"])
