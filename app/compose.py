@@ -17,6 +17,7 @@ from lumitui.app.layout import (
     layout_of,
     memory_options,
     price_of,
+    stop_signal,
     torchrun_binding,
 )
 from lumitui.app.strategies import STRATEGIES, TRAINERS, Trainer
@@ -76,7 +77,7 @@ def compose(spec: JobSpec, site: Site, *, deepspeed_config: str | None = None) -
     if options is not None:
         files.append(LaunchFile("ds_config.json", json.dumps(options, indent=2) + "\n"))
     resume = spec.resume or (bundled.resume if bundled else ())
-    signal = spec.signal or (bundled.signal if bundled else None)
+    signal = stop_signal(spec, site, spec.signal or (bundled.signal if bundled else None))
     python = _interpreter(container.python if container else site.python)
     program = _program(spec, bundled, python, has_config=options is not None, resume=bool(resume))
     probe = Program('sh "$RUN_DIR/probe.sh"')
@@ -102,7 +103,7 @@ def compose(spec: JobSpec, site: Site, *, deepspeed_config: str | None = None) -
         "activate": f"{activate}; " if activate else "",
         "python": python,
         "torchrun_binding": torchrun_binding(spec, site),
-        "signal": f"SIG{signal.split('@')[0].removeprefix('SIG')}" if signal else "",
+        "signal": _handled(signal),
         "srun_options": "--kill-on-bad-exit=1 --label",
     }
     template = f"launchers/{launcher.name}.sh.j2"
@@ -227,3 +228,9 @@ def _global_batch(spec: JobSpec, bundled: Trainer | None, layout: Layout) -> int
     name = rule or (bundled.batch_arg if bundled else None)
     value = argument_value(spec.args, name) if name else None
     return int(value) * layout.world_size if value and value.isdigit() else None
+
+
+def _handled(signal: str | None) -> str:
+    """Return the signal that torchrun must be told of; SIGTERM it passes on anyway."""
+    name = (signal or "").partition("@")[0].removeprefix("SIG")
+    return f"SIG{name}" if name not in ("", "TERM") else ""

@@ -29,6 +29,10 @@ _ENQUEUED = re.compile(r"\[Rank (\d{1,6})\].*last enqueued (?:NCCL )?work: (\d{1
 _DESYNC = re.compile(r"^\s*- \[(\d{1,6})(?:, \d+)*\] (?:joined|never|finished|not)")
 
 
+STOPPED_EARLY = 85
+"""The bundled trainers' exit code when they saved on a signal (trainers/ranks.py)."""
+
+
 @dataclass(frozen=True)
 class Diagnosis:
     """One reason why a run failed."""
@@ -101,7 +105,7 @@ def _of_state(
     state: State, word: str, reason: str, rc: int | None, failed_rank: int | None
 ) -> Iterator[Diagnosis]:
     words = clean(" ".join(part for part in (word, reason) if part))
-    if rc == 85 and state is State.FAILED:
+    if rc == STOPPED_EARLY and state is State.FAILED:
         rule = EXIT_CODES[85]
         yield Diagnosis(rule.id, rule.sentence, rule.do, words, failed_rank)
     if (rule_of_state := STATE_RULES.get(state)) is not None:

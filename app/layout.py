@@ -180,6 +180,20 @@ def torchrun_binding(spec: JobSpec, site: Site) -> str:
     return way if whole and spec.binding != "none" else "none"
 
 
+def stop_signal(spec: JobSpec, site: Site, wanted: str | None) -> str | None:
+    """Return sbatch's `--signal` of this job: `wanted`, or SIGTERM in its place.
+
+    A torchrun that cannot be told which signals to pass on dies of SIGUSR1; SIGTERM it passes on
+    in every version.
+    """
+    if wanted is None or launcher_of(spec).binding != "torchrun":
+        return wanted
+    container = container_of(spec, site)
+    if container.torchrun_signals if container else site.torchrun_signals:
+        return wanted
+    return f"TERM@{wanted.partition('@')[2]}"
+
+
 def memory_options(spec: JobSpec, site: Site, layout: Layout) -> list[str]:
     """Return the job's memory as #SBATCH options; [] where the site decides."""
     if spec.memory:

@@ -11,7 +11,7 @@ from lumitui.app import following, project, sending, tailing
 from lumitui.app.advise import findings
 from lumitui.app.compose import compose
 from lumitui.app.connections import Connect, Connection, Connections, connect
-from lumitui.app.diagnose import Diagnosis, diagnose
+from lumitui.app.diagnose import STOPPED_EARLY, Diagnosis, diagnose
 from lumitui.app.doctor import Check, examine
 from lumitui.app.history import Changes, History
 from lumitui.app.job import JobSpec
@@ -288,7 +288,10 @@ class Runs:
                 tail = self.read_log(run.id, last=200_000)[1].decode("utf-8", "replace")
             except RefusedError:
                 tail = ""
-        return diagnose(run.state, run.word, run.reason, run.rc, run.failed_rank, tail)
+        # torchrun loses the trainer's own exit code: what it wrote last tells.
+        stopped = any(point.event == "stop" for point in self.history.metrics(run.id, last=1))
+        rc = STOPPED_EARLY if stopped and run.rc else run.rc
+        return diagnose(run.state, run.word, run.reason, rc, run.failed_rank, tail)
 
     def fetch(self, run_id: str, target: Path, patterns: Sequence[str] = ()) -> list[Fetched]:
         """Bring results to `target`, verified by hash; already equal files are left alone.

@@ -176,6 +176,9 @@ class Container(Facts):
     torchrun_binding: Literal["numa", "script", "none"] = "none"
     """How torchrun's workers get their cores: its own `--numa-binding`, the training
     script, or not at all."""
+    torchrun_signals: bool = False
+    """Whether its torchrun has `--signals-to-handle` (torch 2.10 and newer): without it SIGUSR1
+    kills the agent and leaves its ranks running, so that SIGTERM must tell them."""
     venv_mount: str = "/user-software"
     """Where a squashed environment is mounted inside."""
     venv_environment: dict[str, str] = {}
@@ -232,6 +235,8 @@ class Site(Facts):
     """The interpreter of a job without a container."""
     torchrun_binding: Literal["numa", "script", "none"] = "none"
     """As in `containers`, for a job without one."""
+    torchrun_signals: bool = False
+    """As in `containers`."""
     containers: dict[str, Container] = {}
     default_container: str | None = None
     launchers: tuple[str, ...] = ("srun", "torchrun")

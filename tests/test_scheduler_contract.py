@@ -52,7 +52,7 @@ def test_a_job_runs_to_its_end(bench: Bench) -> None:
     ]
     assert files.log_sizes == {1: len(run.log().encode())}
     # sbatch hands its umask to the log.
-    assert run.here("ls -lA | grep attempt- | grep -v -e '^l' -e '^[-d]...------' || :") == ""
+    assert run.here("ls -lA | grep attempt- | grep -v -e '^l' -e '^[-d]...--[-S]---' || :") == ""
     assert files.binding
     proof = json.loads(files.binding)
     assert sorted((item["rank"], item["local_rank"]) for item in proof) == [

@@ -8,7 +8,7 @@
 #SBATCH --mem=480G
 #SBATCH --time=01:00:00
 #SBATCH --open-mode=append
-#SBATCH --signal=USR1@60
+#SBATCH --signal=TERM@60
 # Written by lumitui. The folder, the name and the log are arguments of sbatch, so that this
 # text is the same for every run of the job.
 set -eo pipefail
@@ -83,7 +83,6 @@ srun --kill-on-bad-exit=1 --label \
   python -m torch.distributed.run \
   --nnodes="$SLURM_JOB_NUM_NODES" --nproc_per_node=8 \
   --rdzv_id="$SLURM_JOB_ID" --rdzv_backend=c10d --rdzv_endpoint="$MASTER_ADDR:$MASTER_PORT" \
-  --signals-to-handle=SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1 \
   "$RUN_DIR"/code/.lumitui/trainers/ddp.py --model vit --steps 3 --batch-size 8 ${resume[@]+"${resume[@]}"} || rc=$?
 
 # The exit file: only after the launch returned; a trap would write one for a killed job too.
