@@ -90,7 +90,9 @@ def parse_files(output: bytes, marker: str, watches: Sequence[Watch]) -> dict[st
             case ["metrics", index] if index.isdecimal():
                 # The line still being written stays for the next request.
                 body = content[:-1]
-                metrics[int(index)] = body[: body.rfind(b"\n") + 1]
+                whole = body[: body.rfind(b"\n") + 1]
+                # A line longer than a whole answer would come again for ever: it is passed over.
+                metrics[int(index)] = whole or (body if len(body) >= METRICS_BYTES else b"")
             case ["missing", index] if index.isdecimal():
                 missing.add(int(index))
             case _:
