@@ -21,7 +21,7 @@ NOT_HERE = ("--numa-binding=exclusive",)
 
 @pytest.fixture(scope="module")
 def resources(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Put what the guide's setup copies where the legacy jobs look: a squashed venv, two folders."""
+    """Put what the guide's setup copies where the legacy jobs look: a venv, two folders."""
     folder = tmp_path_factory.mktemp("environment")
     (folder / "bin").mkdir()
     for name in ("python", "python3"):
