@@ -2,7 +2,7 @@
 # make test    everything, with the mini cluster where it can run
 PY := .venv/bin/python
 
-.PHONY: demo test test-all check setup bench cluster-up cluster-down screenshots
+.PHONY: demo test test-all check setup bench cluster-up cluster-down
 
 setup:
 	@.ci/setup

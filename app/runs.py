@@ -348,6 +348,10 @@ class Runs:
         with sending.sender_lock(self._locks, run.id) as free:
             if not free:
                 return []
+            # What was read before the lock may have been settled meanwhile.
+            run = self.history.get(run.id)
+            if run.job_id is not None or run.state.is_final:
+                return []
             answer = sending.settle(run, connection.scheduler, time.time())
             # Recorded all the same: the state tells it, and a refresh is no place to raise it.
             with contextlib.suppress(RefusedError, OutcomeUnknown):
