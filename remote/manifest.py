@@ -263,12 +263,16 @@ def _check_secret(path: str, source: Path, allow: Collection[str], found: _Found
 
 def _hashed(path: str, source: Path, seen: os.stat_result) -> Entry:
     try:
-        with open(source, "rb", buffering=0) as file:
+        # Plain descriptors, and a buffer of the file's size: for small files a file object and a
+        # large buffer cost more than the hash.
+        file = os.open(source, os.O_RDONLY)
+        try:
             digest = hashlib.sha256()
-            # A buffer of the file's size: a large one for each small file costs more than its hash.
-            while chunk := file.read(min(_CHUNK, seen.st_size + 1)):
+            while chunk := os.read(file, min(_CHUNK, seen.st_size + 1)):
                 digest.update(chunk)
-            now = os.fstat(file.fileno())
+            now = os.fstat(file)
+        finally:
+            os.close(file)
     except OSError as error:
         raise InputError(
             f"The project cannot be shipped: {path!r} cannot be read ({error.strerror}).",

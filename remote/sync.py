@@ -33,13 +33,21 @@ sha() {
 """
 
 # `stands FOLDER SUMS`: every file is there with its content, its execute bit, and none besides.
+# The hashes take most of a request's time on the site (86 of 170 ms for 2,000 files and 24 MB), so
+# two processes share a long list.
 _STANDS = """\
+verified() {
+  if [ {files} -lt 500 ]; then sha -c "$1" >/dev/null 2>&1; return; fi
+  sed -n '1,{half}p' "$1" | sha -c - >/dev/null 2>&1 & first=$!
+  sed '1,{half}d' "$1" | sha -c - >/dev/null 2>&1 || { wait "$first"; return 1; }
+  wait "$first"
+}
 count() { echo $(( $(find . "$@" | wc -l) )); }
 links() { {links}; }
 stands() { (
   cd "$1" 2>/dev/null && [ -f "$2" ] || exit 1
   hash=$(sha <"$2") && [ "${hash%% *}" = {list_hash} ] || exit 1
-  [ {files} -eq 0 ] || sha -c "$2" >/dev/null 2>&1 || exit 1
+  [ {files} -eq 0 ] || verified "$2" || exit 1
   [ "$(count -type f)" -eq {files} ] && [ "$(count -type l)" -eq {link_count} ] || exit 1
   [ "$(count -type f -perm -100)" -eq {executables} ] && links
 ) }
@@ -214,6 +222,7 @@ def _stands(manifest: Manifest) -> str:
         links=" &&\n  ".join(checks) or ":",
         list_hash=hashlib.sha256(manifest.checksum_text().encode()).hexdigest(),
         files=len(manifest.entries) - len(links),
+        half=(len(manifest.entries) - len(links)) // 2,
         link_count=len(links),
         executables=sum(entry.executable for entry in manifest.entries),
     )

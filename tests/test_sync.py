@@ -179,6 +179,27 @@ def test_an_empty_project_and_one_without_files(send: Send, project: Path) -> No
     assert same(send(Manifest(())).snapshot, scan(project))
 
 
+@pytest.mark.parametrize("number", [0, 299, 300, 599])
+def test_every_file_of_a_long_list_is_checked(
+    transport: Transport, folder: str, tmp_path: Path, number: int
+) -> None:
+    # Long lists are checked by two processes, half each.
+    root = tmp_path / "many"
+    root.mkdir()
+    for index in range(600):
+        (root / f"file{index:03d}.py").write_text(f"{index}\n")
+    manifest = scan(root)
+    first = sync(transport, folder, manifest, source_of(root))
+    again = sync(transport, folder, manifest, source_of(root), manifest)
+    assert (again.requests, again.files_sent) == (1, 0)
+    damaged = Path(first.snapshot) / f"file{number:03d}.py"
+    damaged.chmod(0o644)
+    damaged.write_text("xxx\n"[: len(damaged.read_text())])
+    mended = sync(transport, folder, manifest, source_of(root), manifest)
+    assert mended.files_sent == 600
+    assert same(mended.snapshot, manifest)
+
+
 def test_a_file_that_changed_since_ends_it_and_leaves_nothing(
     send: Send, project: Path, folder: str, transport: Transport
 ) -> None:
