@@ -106,6 +106,21 @@ def test_a_wrong_mask_is_found(cluster_runs: Runs, tmp_path: Path) -> None:
     assert [row.rank for row in proof.rows if not row.ok] == [0, 1]
 
 
+def test_a_strict_proof_launches_nothing_on_wrong_cores(cluster_runs: Runs, tmp_path: Path) -> None:
+    runs = cluster_runs
+    spec = hello_job(partition="standard-g", gpus_per_node=8, proof="strict")
+    preview = runs.preview(spec, hello_project(tmp_path))
+    right = finish(runs, runs.send(preview))
+    assert (right.state, runs.proof(right).kind) == (State.DONE, "proved")
+    first, second = preview.launch.layout.masks[:2]
+    swapped = preview.launch.script.replace(f"{first},{second}", f"{second},{first}")
+    wrong = runs.send(replace(preview, launch=replace(preview.launch, script=swapped)))
+    wrong = finish(runs, wrong)
+    assert (wrong.state, wrong.rc) == (State.FAILED, 78)
+    assert b'"argv"' in runs.read_log(right.id)[1]
+    assert b'"argv"' not in runs.read_log(wrong.id)[1]
+
+
 def test_a_failed_rank_is_named_with_its_exit_code(cluster_runs: Runs, tmp_path: Path) -> None:
     runs = cluster_runs
     spec = hello_job(env={"FAIL_RANK": "1"})
