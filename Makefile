@@ -1,5 +1,5 @@
 # make demo    a real training on this machine, resubmitted at twice the nodes
-# make test    everything, with the mini cluster where it can run
+# make test    the tests, with the mini cluster where it can run; make test-all adds the slow ones
 PY := .venv/bin/python
 
 .PHONY: demo test test-all check setup bench cluster-up cluster-down

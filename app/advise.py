@@ -193,6 +193,18 @@ def _options(launch: Launch, site: Site) -> Iterator[Finding]:
             )
 
 
+def _strict_proof(launch: Launch, site: Site) -> Iterator[Finding]:
+    layout = launch.layout
+    if launch.spec.proof == "strict" and not (layout.exact and layout.planned_cores):
+        yield Finding(
+            "strict-unchecked",
+            "warning",
+            "No exact cores are planned here: `proof: strict` stops nothing.",
+            "Use `launcher: srun` on whole nodes.",
+            "templates/job.sh.j2",
+        )
+
+
 def _lightning_name(launch: Launch, site: Site) -> Iterator[Finding]:
     if launch.spec.name in ("bash", "interactive"):
         yield Finding(
@@ -265,6 +277,7 @@ RULES: tuple[Rule, ...] = (
     _part_of_a_node,
     _binding,
     _binding_of_torchrun,
+    _strict_proof,
     _lightning_name,
     _no_save,
 )

@@ -78,6 +78,12 @@ def container_of(spec: JobSpec, site: Site) -> Container | None:
         InputError: the site has no such generation.
     """
     name = spec.container.generation or site.default_container
+    wanted = spec.container.image or spec.container.binds or spec.container.venv
+    if name is None and wanted and not spec.container.none:
+        raise InputError(
+            f"{site.name} has no containers, so that `container:` would be left out.",
+            "Remove it, or give the profile a container generation.",
+        )
     if spec.container.none or name is None:
         return None
     if name not in site.containers:
@@ -186,7 +192,10 @@ def stop_signal(spec: JobSpec, site: Site, wanted: str | None) -> str | None:
     A torchrun that cannot be told which signals to pass on dies of SIGUSR1; SIGTERM it passes on
     in every version.
     """
-    if wanted is None or launcher_of(spec).binding != "torchrun":
+    launcher = launcher_of(spec)
+    if launcher.tasks == "one":
+        return None  # Slurm signals steps, and there is none
+    if wanted is None or launcher.binding != "torchrun":
         return wanted
     container = container_of(spec, site)
     if container.torchrun_signals if container else site.torchrun_signals:

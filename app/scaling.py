@@ -206,10 +206,14 @@ def _deepspeed(
         if factor != 1 and isinstance(parameters, dict) and _is_number(str(parameters.get("lr"))):
             parameters["lr"] = float(f"{float(parameters['lr']) * factor:.10g}")
     else:
-        # The global batch is what counts; micro and accumulation follow from it.
-        config.pop(batches.MICRO, None)
-        config.pop(batches.ACCUMULATION, None)
-        config[batches.TRAIN] = old.train
+        # The global batch is what counts; the micro batch, which fills a GPU's memory, never grows.
+        new_world = spec.nodes * ranks_per_node
+        if old.train % new_world:
+            raise batches.indivisible("The global batch", old.train, ranks_per_node, spec.nodes)
+        share = old.train // new_world
+        micro = max(n for n in range(1, min(old.micro, share) + 1) if share % n == 0)
+        config |= {batches.TRAIN: old.train, batches.MICRO: micro}
+        config |= {batches.ACCUMULATION: share // micro}
     return spec, json.dumps(config, indent=2) + "\n"
 
 

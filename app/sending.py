@@ -116,6 +116,7 @@ def send(
     except (RefusedError, InputError) as error:
         history.update(run.id, state=State.REFUSED, reason=error.message)
         raise
+    history.update(run.id, submitted=time.time())
     report("submit", "submitting")
     try:
         answer = scheduler.submit(submission_of(run))
@@ -152,7 +153,7 @@ def settle(run: Run, scheduler: Scheduler, now: float) -> Answer:
     Only when GRACE_SECONDS have passed, with no sign of a job in receipt, claim, queue and
     accounting, is the claim taken, so that a job that still appears ends at once.
     """
-    old = now - run.created > GRACE_SECONDS
+    old = now - (run.submitted or run.created) > GRACE_SECONDS
     return scheduler.settle(submission_of(run), deep=old, void=old)
 
 
@@ -224,26 +225,38 @@ def _prepare(
         if launch.spec.secrets:
             lines = [f"{name}={quote(secret_values[name])}\n" for name in launch.spec.secrets]
             _add(tar, ".secrets", "".join(lines), 0o600)
-    folder = quote(run.folder)
+    folder, snapshot = quote(run.folder), quote(f"{run.root}/code/{run.snapshot}")
+    # Checkpoints may be tens of gigabytes.
+    patience = 3600.0 if checkpoints_from else 300.0
     lines = [
         "set -e",
         "umask 077",
         SHA256,
         f"mkdir -p {quote(run.folder.rpartition('/')[0])}",
+        f"[ -d {snapshot} ] || {{ echo no-snapshot; exit 4; }}",
         f"mkdir {folder}",
         f"cd {folder}",
         "tar -xzf -",
         copy_script(f"{run.root}/code/{run.snapshot}", f"{run.folder}/code"),
     ]
     for name, target in launch.spec.links.items():
-        at = quote(f"code/{name}")
-        folder_of_link = quote(f"code/{name}".rpartition("/")[0])
-        lines += [f"mkdir -p {folder_of_link}", f"ln -s {quote(target)} {at}"]
+        path = f"code/{name.rstrip('/')}"
+        taken = quote(f"links: {name} is already a file or folder of the code")
+        lines += [
+            f"mkdir -p {quote(path.rpartition('/')[0])}",
+            # ln would put the link into a folder that is there.
+            f"if [ -e {quote(path)} ] || [ -L {quote(path)} ]; then echo {taken} >&2; exit 1; fi",
+            f"ln -s {quote(target)} {quote(path)}",
+        ]
     if checkpoints_from:
         source = quote(f"{checkpoints_from}/checkpoints")
         missing = "{ echo no-checkpoints; exit 3; }" if needed else ":"
         lines.append(f"if [ -d {source} ]; then cp -pR {source} checkpoints; else {missing}; fi")
-    result = transport.run("\n".join(lines), stdin=archive.getvalue(), timeout=300.0)
+    result = transport.run("\n".join(lines), stdin=archive.getvalue(), timeout=patience)
+    if result.code == 4 and "no-snapshot" in result.text:
+        raise RefusedError(
+            "The code of that run is no longer on the site.", "Resubmit with `--code current`."
+        )
     if result.code == 3 and "no-checkpoints" in result.text:
         raise RefusedError(
             f"{checkpoints_from} has no checkpoints.", "Resubmit with `--from scratch`."

@@ -74,6 +74,8 @@ def follow(
                     quiet_since = now if run.state.is_final else None
                 if quiet_since is not None and now - quiet_since > LAST_WORDS:
                     return
+            else:
+                rest(1.0, stop)  # it ended by itself: not again at once
         except LinkError:
             failures += 1
             if failures > TRIES:

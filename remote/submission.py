@@ -130,7 +130,8 @@ def _answer(words: list[str], message: str) -> Answer:
             return Answer(State.QUEUED, job_id, message)
         case ["never"]:
             return Answer(State.NOT_SENT, None, "no job was created, and none can start any more")
-        case ["rc", rc] if rc != "0" and not _UNDECIDED.search(message):
+        # From 128 on sbatch was killed: its request may have left before. So may a silent one.
+        case ["rc", rc] if _said_no(rc, message):
             return Answer(State.REFUSED, None, message)
         case ["no-folder"]:
             return Answer(State.NOT_SENT, None, "the run's folder is not there")
@@ -140,3 +141,9 @@ def _answer(words: list[str], message: str) -> Answer:
             return Answer(State.NOT_SENT, None, message or "the lock could not be made")
         case _:
             return Answer(State.UNKNOWN, None, message or " ".join(words))
+
+
+def _said_no(rc: str, message: str) -> bool:
+    """Whether sbatch's status and words are a certain refusal."""
+    certain = rc.isdecimal() and 0 < int(rc) < 128 and message != ""
+    return certain and not _UNDECIDED.search(message)

@@ -36,10 +36,11 @@ def files_script(marker: str, watches: Sequence[Watch]) -> str:
 def _one(marker: str, index: int, watch: Watch) -> str:
     folder = quote(watch.folder)
     lines = [f"if cd {folder} 2>/dev/null; then"]
-    attempt = watch.exits + 1
+    # A requeued attempt was killed and has no exit file: numbers may be missing in between.
     lines.append(
-        f"n={attempt}; while [ -f attempt-$n.exit ]; do echo {marker} exit {index} $n;"
-        f" cat attempt-$n.exit; echo; echo {marker} end; n=$((n+1)); done"
+        "for f in attempt-*.exit; do n=${f#attempt-}; n=${n%.exit};"
+        f" case $n in ''|*[!0-9]*) continue;; esac; [ $n -gt {watch.exits} ] || continue;"
+        f" echo {marker} exit {index} $n; cat $f; echo; echo {marker} end; done"
     )
     if not watch.has_binding:
         lines.append(
@@ -100,7 +101,7 @@ def parse_files(output: bytes, marker: str, watches: Sequence[Watch]) -> dict[st
     return {
         watch.run: RunFiles(
             log_sizes=sizes.get(watch.folder, {}),
-            exits=tuple(exits.get(index, ())),
+            exits=tuple(sorted(exits.get(index, ()), key=lambda item: item.attempt)),
             binding=bindings.get(index),
             metrics=metrics.get(index, b""),
             missing=index in missing,

@@ -160,3 +160,16 @@ def test_settings_change_the_job(setting: str, check: object) -> None:
 def test_a_wrong_setting_is_said(setting: str) -> None:
     with pytest.raises(InputError):
         apply_settings(DDP, [setting])
+
+
+@pytest.mark.parametrize(
+    ("nodes", "fields"), [(4, (512, 8, 2)), (1, (512, 8, 8)), (2, (512, 8, 4))]
+)
+def test_the_micro_batch_never_grows_with_the_global_batch_kept(
+    nodes: int, fields: tuple[int, int, int]
+) -> None:
+    config = f'{{"{TRAIN}": 512, "{MICRO}": 8, "{ACCUMULATION}": 4}}'
+    first = launched(zero(nodes=2), config)
+    scaled = rescale(first, LUMI, nodes=nodes, deepspeed_config=config)
+    sent = json.loads(next(f.content for f in scaled.launch.files if f.name == "ds_config.json"))
+    assert (sent[TRAIN], sent[MICRO], sent[ACCUMULATION]) == fields

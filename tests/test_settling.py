@@ -3,8 +3,11 @@
 import time
 from dataclasses import replace
 
+import pytest
+
 from lumitui.remote.quoting import quote
 from lumitui.remote.scheduler import Answer, State
+from lumitui.remote.submission import _answer
 from tests import scheduler_bench
 from tests.scheduler_bench import LIMIT, Bench
 
@@ -92,3 +95,17 @@ def test_what_sbatch_left_open_is_not_a_refusal(bench: Bench) -> None:
     assert answer.state is State.UNKNOWN
     assert answer.message == words
     assert run.settle(deep=True, void=True).state is State.NOT_SENT
+
+
+@pytest.mark.parametrize(
+    ("rc", "message", "state"),
+    [
+        ("1", "sbatch: error: Invalid account", State.REFUSED),
+        ("1", "sbatch: error: Socket timed out", State.UNKNOWN),
+        ("137", "Killed", State.UNKNOWN),
+        ("143", "", State.UNKNOWN),
+        ("1", "", State.UNKNOWN),
+    ],
+)
+def test_only_words_of_sbatch_itself_are_a_refusal(rc: str, message: str, state: State) -> None:
+    assert _answer(["rc", rc], message).state is state

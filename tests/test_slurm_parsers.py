@@ -1,7 +1,9 @@
 """What squeue, sacct and a run's files say, parsed: texts of Slurm 22.05, then garbage."""
 
 import json
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -243,3 +245,14 @@ def test_one_poll_has_one_queue_query_however_many_runs() -> None:
     assert script.count("$(squeue") == 1
     assert script.count("$(sacct") == 1
     assert files_script("M", many).count("wc -c") == 1
+
+
+def test_the_exit_file_of_a_requeued_attempt_is_read(tmp_path: Path) -> None:
+    # The first attempt was killed with its node and left none.
+    (tmp_path / "attempt-2.exit").write_text(
+        '{"rc": 7, "rank": 3, "job": "5", "attempt": 2, "ended": 9}'
+    )
+    watches = [Watch("a", str(tmp_path), "5", 0.0)]
+    printed = subprocess.run(["sh", "-c", files_script("M", watches)], capture_output=True)
+    files = parse_files(printed.stdout, "M", watches)
+    assert files["a"].exits == (ExitFile(2, 7, 3, 9.0, "5"),)

@@ -48,7 +48,9 @@ set -u
 export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
 
 # Rendezvous
-MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+# No `head`: under pipefail a long list's scontrol would end by SIGPIPE, and the job with it.
+MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST")
+MASTER_ADDR=${MASTER_ADDR%%$'\n'*}
 MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
 export MASTER_ADDR MASTER_PORT
 export WORLD_SIZE=$SLURM_NTASKS LOCAL_WORLD_SIZE=8
@@ -77,7 +79,7 @@ timeout 60 srun --kill-on-bad-exit=1 --label \
   for line in "$PROOF_DIR"/rank-*; do [[ -f $line ]] && cat "$line"; done | sed '$!s/$/,/'
   echo ']'
 } >"$RUN_DIR/.binding.json" && mv "$RUN_DIR/.binding.json" "$RUN_DIR/binding.json"
-rm -rf "$PROOF_DIR"
+rm -rf "$PROOF_DIR" || true
 
 # Launch
 rc=0
