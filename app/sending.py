@@ -3,11 +3,9 @@
 import contextlib
 import fcntl
 import hashlib
-import io
 import os
 import re
 import secrets
-import tarfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -15,13 +13,12 @@ from pathlib import Path
 
 from lumitui.app.history import Changes, History
 from lumitui.app.job import Launch
+from lumitui.app.preparing import prepare
 from lumitui.app.records import Run
 from lumitui.remote.errors import InputError, LinkError, OutcomeUnknown, RefusedError
 from lumitui.remote.manifest import Manifest, source_of
-from lumitui.remote.quoting import quote
 from lumitui.remote.scheduler import Answer, Scheduler, State, Submission
-from lumitui.remote.submission import SHA256
-from lumitui.remote.sync import copy_script, sync
+from lumitui.remote.sync import sync
 from lumitui.remote.transport import Transport
 
 STEPS = ("begin", "sync", "prepare", "submit", "record")
@@ -109,7 +106,7 @@ def send(
         run = replace(run, snapshot=snapshot)
         history.update(run.id, snapshot=snapshot)
         report("prepare", "making the run's folder")
-        _prepare(run, launch, transport, secret_values, checkpoints_from, needed=checkpoints_needed)
+        prepare(run, launch, transport, secret_values, checkpoints_from, needed=checkpoints_needed)
     except LinkError as error:
         history.update(run.id, state=State.NOT_SENT, reason=error.message)
         raise
@@ -205,72 +202,3 @@ def _ship(run: Run, code: Code | str, history: History, transport: Transport) ->
     synced = sync(transport, f"{run.root}/code", code.manifest, where, known)
     history.remember_manifest(run.site, run.root, code.manifest.text, code.manifest.id)
     return synced.id
-
-
-def _prepare(
-    run: Run,
-    launch: Launch,
-    transport: Transport,
-    secret_values: Mapping[str, str],
-    checkpoints_from: str | None,
-    *,
-    needed: bool,
-) -> None:
-    """Make the run's folder with its own copy of the code and its files, all in one request."""
-    archive = io.BytesIO()
-    with tarfile.open(fileobj=archive, mode="w:gz") as tar:
-        _add(tar, "job.sh", launch.script, 0o700)
-        for file in launch.files:
-            _add(tar, file.name, file.content, file.mode)
-        if launch.spec.secrets:
-            lines = [f"{name}={quote(secret_values[name])}\n" for name in launch.spec.secrets]
-            _add(tar, ".secrets", "".join(lines), 0o600)
-    folder, snapshot = quote(run.folder), quote(f"{run.root}/code/{run.snapshot}")
-    # Checkpoints may be tens of gigabytes.
-    patience = 3600.0 if checkpoints_from else 300.0
-    lines = [
-        "set -e",
-        "umask 077",
-        SHA256,
-        f"mkdir -p {quote(run.folder.rpartition('/')[0])}",
-        f"[ -d {snapshot} ] || {{ echo no-snapshot; exit 4; }}",
-        f"mkdir {folder}",
-        f"cd {folder}",
-        "tar -xzf -",
-        copy_script(f"{run.root}/code/{run.snapshot}", f"{run.folder}/code"),
-    ]
-    for name, target in launch.spec.links.items():
-        path = f"code/{name.rstrip('/')}"
-        taken = quote(f"links: {name} is already a file or folder of the code")
-        lines += [
-            f"mkdir -p {quote(path.rpartition('/')[0])}",
-            # ln would put the link into a folder that is there.
-            f"if [ -e {quote(path)} ] || [ -L {quote(path)} ]; then echo {taken} >&2; exit 1; fi",
-            f"ln -s {quote(target)} {quote(path)}",
-        ]
-    if checkpoints_from:
-        source = quote(f"{checkpoints_from}/checkpoints")
-        missing = "{ echo no-checkpoints; exit 3; }" if needed else ":"
-        lines.append(f"if [ -d {source} ]; then cp -pR {source} checkpoints; else {missing}; fi")
-    result = transport.run("\n".join(lines), stdin=archive.getvalue(), timeout=patience)
-    if result.code == 4 and "no-snapshot" in result.text:
-        raise RefusedError(
-            "The code of that run is no longer on the site.", "Resubmit with `--code current`."
-        )
-    if result.code == 3 and "no-checkpoints" in result.text:
-        raise RefusedError(
-            f"{checkpoints_from} has no checkpoints.", "Resubmit with `--from scratch`."
-        )
-    if result.code:
-        words = (result.err or result.out).decode("utf-8", "replace").strip()[-400:]
-        raise RefusedError(
-            f"The run's folder could not be made on the site: {words or result.code}.",
-            "Check the disk there: `lumitui doctor` shows space and quota.",
-        )
-
-
-def _add(tar: tarfile.TarFile, name: str, text: str, mode: int) -> None:
-    content = text.encode()
-    info = tarfile.TarInfo(name)
-    info.size, info.mode, info.mtime = len(content), mode, int(time.time())
-    tar.addfile(info, io.BytesIO(content))
