@@ -256,3 +256,33 @@ def test_the_exit_file_of_a_requeued_attempt_is_read(tmp_path: Path) -> None:
     printed = subprocess.run(["sh", "-c", files_script("M", watches)], capture_output=True)
     files = parse_files(printed.stdout, "M", watches)
     assert files["a"].exits == (ExitFile(2, 7, 3, 9.0, "5"),)
+
+
+def test_metrics_that_are_known_cost_no_further_process(tmp_path: Path) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "tail").write_text('#!/bin/sh\necho called >>"$CALLS"\nexec /usr/bin/tail "$@"\n')
+    (programs / "tail").chmod(0o755)
+    runs = []
+    for name in ("known", "grown", "with space; and $(more)"):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "metrics.jsonl").write_text('{"step": 1}\n{"step": 2}\n')
+        runs.append(folder)
+    size = (runs[0] / "metrics.jsonl").stat().st_size
+    watches = [
+        Watch("a", str(runs[0]), "5", 0.0, metrics_offset=size),
+        Watch("b", str(runs[1]), "6", 0.0, metrics_offset=size // 2),
+        Watch("c", str(runs[2]), "7", 0.0, metrics_offset=size),
+    ]
+    calls = tmp_path / "calls"
+    environ = {"PATH": f"{programs}:/usr/bin:/bin", "CALLS": str(calls)}
+    script = files_script("M", watches)
+    printed = subprocess.run(["sh", "-c", script], capture_output=True, env=environ)
+    files = parse_files(printed.stdout, "M", watches)
+    assert {name: found.metrics for name, found in files.items()} == {
+        "a": b"",
+        "b": b'{"step": 2}\n',
+        "c": b"",
+    }
+    assert calls.read_text() == "called\n"
