@@ -93,6 +93,37 @@ class History:
             for run_id, change in changes:
                 self._change(db, run_id, change)
 
+    def observe(self, looks: Sequence[tuple[Run, Changes]]) -> list[str]:
+        """Write what a look at a site means for runs, each as it was when the site was asked.
+
+        Another process may have looked later and written first: an end stays, the numbers of
+        attempts never go down, and what was learned of another job is not this one's. Returns
+        the ids of the runs whose state is another now.
+
+        Raises:
+            LumiError: there is no such run, or it could not be written.
+        """
+        moved = []
+        with self._file.transaction() as db:
+            for run, seen in looks:
+                row = db.execute(
+                    "SELECT state, job_id, attempt, exits FROM runs WHERE id = ?", (run.id,)
+                ).fetchone()
+                if row is None:
+                    raise _no_run(run.id)
+                state, job_id, attempt, exits = row
+                if state not in _UNFINISHED or job_id != run.job_id:
+                    continue
+                changes = seen.copy()
+                if "attempt" in changes:
+                    changes["attempt"] = max(attempt, changes["attempt"])
+                if "exits" in changes:
+                    changes["exits"] = max(exits, changes["exits"])
+                self._change(db, run.id, changes)
+                if changes.get("state", state) != state:
+                    moved.append(run.id)
+        return moved
+
     def get(self, key: str) -> Run:
         """Return the run whose id is or uniquely begins with `key`; `last` is the newest.
 

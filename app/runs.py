@@ -360,15 +360,13 @@ class Runs:
 
     def _take(self, watched: Sequence[Run], poll: Poll) -> list[str]:
         now = time.time()
-        updates: list[tuple[str, Changes]] = []
+        looks: list[tuple[Run, Changes]] = []
         for run in watched:
             changes = following.judge(run, poll, now)
             if changes:
-                updates.append((run.id, changes))
+                looks.append((run, changes))
             files = poll.files.get(run.id)
             if files and files.metrics:
                 span = (run.metrics_offset, run.metrics_offset + len(files.metrics))
                 self.history.add_metrics(run.id, files.metrics.splitlines(), span)
-        self.history.update_many(updates)
-        states = {run.id: run.state for run in watched}
-        return [key for key, changes in updates if changes.get("state", states[key]) != states[key]]
+        return self.history.observe(looks)

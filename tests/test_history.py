@@ -84,6 +84,30 @@ def test_many_updates_are_all_or_none(history: History) -> None:
         history.update("gone", binding="[]")
 
 
+def test_a_look_that_comes_late_changes_no_end(history: History) -> None:
+    asked = a_run(state=State.RUNNING, job_id="7", attempt=2, exits=1)
+    history.begin(asked)
+    # Another process looked later and was faster.
+    history.update(asked.id, attempt=3, exits=2)
+    assert history.observe([(asked, {"state": State.QUEUED, "attempt": 2, "exits": 1})]) == [
+        asked.id
+    ]
+    run = history.get(asked.id)
+    assert (run.state, run.attempt, run.exits) == (State.QUEUED, 3, 2)
+    assert history.observe([(asked, {"state": State.DONE, "rc": 0})]) == [asked.id]
+    assert history.observe([(asked, {"state": State.RUNNING, "rc": None, "updated": 9.0})]) == []
+    run = history.get(asked.id)
+    assert (run.state, run.rc, run.updated) == (State.DONE, 0, asked.updated)
+
+
+def test_a_look_at_another_job_is_not_this_ones(history: History) -> None:
+    history.begin(a_run(state=State.RUNNING, job_id="8"))
+    assert history.observe([(a_run(job_id="7"), {"state": State.FAILED})]) == []
+    assert history.get("last").state is State.RUNNING
+    with pytest.raises(LumiError, match="no run 'gone'"):
+        history.observe([(a_run("gone"), {"state": State.FAILED})])
+
+
 def test_the_same_run_twice_is_refused_and_changes_nothing(history: History) -> None:
     history.begin(a_run())
     with pytest.raises(LumiError, match="refused a record"):
