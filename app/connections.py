@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from lumitui.remote.footprint import Footprint, footprint
 from lumitui.remote.login import Ask, Login
 from lumitui.remote.scheduler import Scheduler
 from lumitui.remote.site import Site
@@ -21,6 +22,8 @@ class Connection:
     user: Callable[[], str]
     """The name there; asked for only when it is needed."""
     home: str
+    footprint: Callable[[], Footprint] = Footprint
+    """What it has cost the site so far."""
 
     def root(self, site: Site, account: str, project: str) -> str:
         """Return the folder of a project on the site."""
@@ -41,7 +44,11 @@ def connect(site: Site, ask: Ask) -> Connection:
         from lumitui.remote.process import Process
 
         local = Local()
-        return Connection(local, Process(local), getpass.getuser, str(Path.home()))
+        processes = Process(local)
+        home = str(Path.home())
+        return Connection(
+            local, processes, getpass.getuser, home, lambda: footprint(local, processes)
+        )
     from lumitui.remote.slurm import Slurm
     from lumitui.remote.ssh import Ssh
 
@@ -56,7 +63,8 @@ def connect(site: Site, ask: Ask) -> Connection:
         },
     )
     ssh = Ssh(login, ask)
-    return Connection(ssh, Slurm(ssh), lambda: ssh.user, "~")
+    slurm = Slurm(ssh)
+    return Connection(ssh, slurm, lambda: ssh.user, "~", lambda: footprint(ssh, slurm))
 
 
 class Connections:
@@ -75,6 +83,11 @@ class Connections:
             if site.name not in self._open:
                 self._open[site.name] = self._connect(site, self._ask)
             return self._open[site.name]
+
+    def footprint(self, site: str) -> Footprint:
+        """Return what `site` was asked so far; opens nothing."""
+        connection = self._open.get(site)
+        return connection.footprint() if connection else Footprint()
 
     def close(self) -> None:
         """End all connections."""

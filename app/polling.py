@@ -28,7 +28,13 @@ class Schedule:
     """Made since the program began."""
     last_look: float | None = None
     """When a site last answered."""
+    began_at: float = field(init=False)
+    """When the program began."""
     _places: dict[str, _Place] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """A person starts the program: the first input is its beginning."""
+        self.began_at = self.last_input
 
     def is_idle(self, now: float) -> bool:
         """Whether nobody is there to see the answer."""
@@ -56,6 +62,13 @@ class Schedule:
         self.requests += requests
         if not place.warning:
             self.last_look = now
+
+    def next_look(self, site: str, now: float) -> float | None:
+        """Return in how many seconds `site` is asked again; None when it never was, or idle."""
+        place = self._places.get(site)
+        if place is None or self.is_idle(now):
+            return None
+        return max(0.0, place.due - now)
 
     def hurry(self) -> None:
         """Make every site due at once."""

@@ -22,6 +22,7 @@ from lumitui.app.settings import Settings
 from lumitui.app.strategies import TRAINERS
 from lumitui.remote.errors import InputError, LumiError, OutcomeUnknown, RefusedError
 from lumitui.remote.fetch import Fetched, fetch
+from lumitui.remote.footprint import Footprint
 from lumitui.remote.login import Ask
 from lumitui.remote.scheduler import Poll
 from lumitui.remote.site import Site, Sites
@@ -188,6 +189,10 @@ class Runs:
             except LumiError as error:
                 warnings.append(f"{name}: {error}")
         return Refreshed(tuple(changed), tuple(warnings), requests)
+
+    def footprint(self, site_name: str) -> Footprint:
+        """Return what this program has cost a site so far; asks nobody."""
+        return self._connections.footprint(site_name)
 
     def cancel(self, run_id: str) -> Run:
         """Cancel a run's job and return the run as it is then.

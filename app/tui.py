@@ -29,6 +29,7 @@ from lumitui.app.screens.new import NewScreen
 from lumitui.app.screens.resubmit import ResubmitDialog
 from lumitui.app.screens.run import RunScreen
 from lumitui.app.screens.runs import RunsScreen
+from lumitui.app.screens.sites import SitesScreen
 from lumitui.app.settings import Settings
 from lumitui.app.widgets import wording
 from lumitui.app.workers import TICK, WorkerApp
@@ -49,6 +50,7 @@ class Place:
 PLACES = (
     Place("runs", "1", "Runs", None),
     Place("new", "2", "New run", lambda app: NewScreen(app.runs)),
+    Place("sites", "3", "Sites", lambda app: SitesScreen(app.runs, app.schedule)),
 )
 
 

@@ -34,6 +34,8 @@ class Process:
     def __init__(self, transport: Transport) -> None:
         """Ask by `transport`."""
         self._transport = transport
+        self.commands = 0
+        """Slurm commands run: none, for the footprint."""
 
     def command(self) -> str:
         """Return the command that starts the supervisor."""

@@ -45,6 +45,8 @@ class Slurm:
     def __init__(self, transport: Transport) -> None:
         """Ask by `transport`."""
         self._transport = transport
+        self.commands = 0
+        """Slurm commands run so far, for the footprint."""
 
     def command(self) -> str:
         """Return the sbatch command line."""
@@ -57,10 +59,12 @@ class Slurm:
             signs = " and ".join(sorted(wrong))
             words = f"Slurm cannot write a log below a folder with {signs} in its name"
             return Answer(State.NOT_SENT, None, words)
+        self.commands += 1
         return steps.submit(self._transport, submission, SUBMIT)
 
     def settle(self, submission: Submission, *, deep: bool, void: bool) -> Answer:
         """See Scheduler.settle; the unique name finds the job where comments are not kept."""
+        self.commands += 2 if deep else 1
         name = quote(submission.name)
         find = f"{_CLEAN}\nsqueue --me -h -t all --name={name} -o %A 2>&1 || exit 1"
         if deep:
@@ -73,11 +77,13 @@ class Slurm:
         """See Scheduler.poll."""
         marker = f"lumitui-{secrets.token_hex(8)}"
         result = self._transport.run(poll_script(marker, watches), timeout=90.0)
+        self.commands += 1 + (f"{marker} account ".encode() in result.out)
         return parse_poll(result.out, marker, watches)
 
     def cancel(self, job_ids: Sequence[str]) -> None:
         """See Scheduler.cancel."""
         ids = " ".join(quote(job_id) for job_id in job_ids)
+        self.commands += 1
         result = self._transport.run(f"LC_ALL=C scancel {ids} 2>&1")
         # scancel of a job that already ended says so and exits 0 or 1, by version.
         harmless = ("already completed", "Invalid job id", "already finished", "being completed")

@@ -69,6 +69,16 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def size(count: int) -> str:
+    """Return a number of bytes in at most eight characters: `812 B`, `1.4 kB`, `23 MB`."""
+    amount = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 999.5 or unit == "GB":
+            break
+        amount /= 1000.0
+    return f"{amount:.0f} {unit}" if amount >= 9.95 or unit == "B" else f"{amount:.1f} {unit}"
+
+
 def size_of(layout: Layout) -> str:
     """Return `2 nodes, 16 ranks, 16 GPUs`."""
     return ", ".join(
