@@ -92,6 +92,10 @@ class LinkProxy:
         """End of a refusal."""
         return self._command("accept")
 
+    def to(self, port: int) -> LinkCounts:
+        """Send the next connections to `port`: another login host behind the same name."""
+        return self._command(f"to {port}")
+
     def stats(self) -> LinkCounts:
         """Counts since the start or the last reset."""
         return self._command("stats")
@@ -109,10 +113,12 @@ class Cluster:
     user: str
     host: str
     port: int
+    other_port: int  # sshd of the other login host; 0 where there is one alone
     identity: Path
     known_hosts: Path
     ssh_config: Path
     scratch: str
+    small: str  # a file system of 16 MB
     account: str
     nodes: tuple[str, ...]
     python: str
@@ -178,13 +184,20 @@ class Cluster:
 
     def behind(self, proxy: LinkProxy) -> Cluster:
         """Describe the same cluster behind a proxy: the port, and ssh files that know it."""
-        config = self.root / "ssh" / f"config-{proxy.port}"
-        known_hosts = self.root / "ssh" / f"known_hosts-{proxy.port}"
-        text = self.ssh_config.read_text().replace(f"Port {self.port}", f"Port {proxy.port}")
+        return self._at(proxy.port)
+
+    def elsewhere(self) -> Cluster:
+        """Describe the same cluster as its other login host shows it."""
+        return self._at(self.other_port)
+
+    def _at(self, port: int) -> Cluster:
+        config = self.root / "ssh" / f"config-{port}"
+        known_hosts = self.root / "ssh" / f"known_hosts-{port}"
+        text = self.ssh_config.read_text().replace(f"Port {self.port}", f"Port {port}")
         config.write_text(text.replace(str(self.known_hosts), str(known_hosts)))
         keys = self.known_hosts.read_text()
-        known_hosts.write_text(keys.replace(f"]:{self.port} ", f"]:{proxy.port} "))
-        return replace(self, port=proxy.port, ssh_config=config, known_hosts=known_hosts)
+        known_hosts.write_text(keys.replace(f"]:{self.port} ", f"]:{port} "))
+        return replace(self, port=port, ssh_config=config, known_hosts=known_hosts)
 
 
 def parse_call(line: str) -> SlurmCall:
@@ -204,10 +217,12 @@ def read_cluster(root: Path) -> Cluster:
         user=facts["USER"],
         host=facts["HOST"],
         port=int(facts["PORT"]),
+        other_port=int(facts.get("OTHER_PORT") or 0),
         identity=root / "ssh" / "id",
         known_hosts=root / "ssh" / "known_hosts",
         ssh_config=root / "ssh" / "config",
         scratch=facts["SCRATCH"],
+        small=facts.get("SMALL", ""),
         account=facts["ACCOUNT"],
         nodes=tuple(facts["NODES"].split()),
         python=facts["PYTHON"],

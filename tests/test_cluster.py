@@ -308,6 +308,19 @@ def test_proxy_delays(cluster: Cluster) -> None:
         assert proxy.stats().turns > 3
 
 
+@on_cluster
+def test_the_next_connection_lands_on_the_other_login_host(cluster: Cluster) -> None:
+    with cluster.proxy() as proxy:
+        far = cluster.behind(proxy)
+        assert far.login("hostname").stdout == "uan01\n"
+        proxy.to(cluster.other_port)
+        # The same host key, or ssh would refuse.
+        assert far.login("hostname; squeue --me -h >/dev/null && echo asked").stdout == (
+            "uan02\nasked\n"
+        )
+    assert cluster.elsewhere().login("hostname").stdout == "uan02\n"
+
+
 def test_escapes_of_the_log_are_read_back() -> None:
     line = "1.5\t7\tsqueue\t-o\t%i\\t%j\\n\\\\t"
     assert parse_call(line) == SlurmCall(1.5, 7, "squeue", ("-o", "%i\t%j\n\\t"))

@@ -10,6 +10,7 @@ Commands on the control port, one a line, each answered by the counts as one lin
 | `cut-after N [up,down]` | the same once N more bytes have passed that way (down unless said) |
 | `refuse`, `accept`      | drop every connection and refuse new ones; the end of that         |
 | `stall`, `flow`         | freeze traffic both ways, connections stay; the end of that        |
+| `to PORT`               | the next connections go to that port                               |
 | `stats`, `reset`        | nothing but the answer; set the counts to zero                     |
 
 Counts: bytes `up` (to the server) and `down`, `connections`, `turns` (traffic changes its direction
@@ -142,6 +143,8 @@ class Link:
             self.flowing.clear()
         elif word == "flow":
             self.flowing.set()
+        elif word == "to":
+            self.to = int(rest[0])
         elif word == "reset":
             self.counts = Counts()
         elif word != "stats":

@@ -2,6 +2,10 @@
 mount_sized "$SCRATCH" "$SCRATCH_MB" "mode=2770,gid=$(getent group "$ACCOUNT" | cut -d: -f3)" || true
 chgrp "$ACCOUNT" "$SCRATCH"; chmod 2770 "$SCRATCH"
 
+# A disk that is quickly full, before the nodes start and see what is mounted.
+SMALL=/scratch/small$(tr / - <<< "$ROOT")
+mount_sized "$SMALL" 16 mode=1777 || true
+
 if [[ $TREE_LINK ]]; then
   tree=$ROOT${TREE_LINK}
   rm -rf "$tree.new"; cp -r --no-dereference "$here/shapes/$SHAPE$TREE_LINK" "$tree.new"

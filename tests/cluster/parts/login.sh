@@ -1,4 +1,4 @@
-# sshd of the login node, and what a login shell sets.
+# sshd of the login nodes, and what a login shell sets. Two nodes share one host key, as behind one name.
 environment="PATH=$ROOT/bin SLURM_CONF=$SLURM_CONF MINILUMI_ROOT=$ROOT"
 { for pair in $environment; do echo "export $pair"; done
   [[ -z $MODULES ]] || echo "export LMOD_SITE_MODULEPATH=$MODULES"; } > "$ROOT/etc/profile"
@@ -11,8 +11,12 @@ CONF
 [[ -f $ROOT/ssh/id ]] || ssh-keygen -q -t ed25519 -N '' -f "$ROOT/ssh/id"
 [[ -f $ROOT/ssh/authorized_keys ]] || install -m 644 "$ROOT/ssh/id.pub" "$ROOT/ssh/authorized_keys"
 mkdir -p /run/sshd
-cat > "$ROOT/ssh/sshd_config" <<CONF
-Port $SSH_PORT
+number=0
+for host in $LOGIN_HOST $OTHER_LOGIN_HOST; do
+  number=$((number + 1))
+  if ((number == 1)); then port=$SSH_PORT name=sshd; else port=$OTHER_SSH_PORT name=sshd-$host; fi
+  cat > "$ROOT/ssh/${name}_config" <<CONF
+Port $port
 ListenAddress 127.0.0.1
 HostKey $ROOT/ssh/hostkey
 AuthorizedKeysFile $ROOT/ssh/authorized_keys
@@ -20,11 +24,12 @@ StrictModes no
 UsePAM no
 PrintMotd no
 LogLevel VERBOSE
-PidFile $ROOT/run/sshd.pid
+PidFile $ROOT/run/$name.pid
 Subsystem sftp /usr/lib/openssh/sftp-server
 SetEnv $environment
 CONF
-alive "$ROOT/run/sshd.pid" sshd || unshare --uts sh -c "hostname $LOGIN_HOST && exec /usr/sbin/sshd -f $ROOT/ssh/sshd_config -E $ROOT/log/sshd.log"
+  alive "$ROOT/run/$name.pid" sshd || unshare --uts sh -c "hostname $host && exec /usr/sbin/sshd -f $ROOT/ssh/${name}_config -E $ROOT/log/sshd.log"
+done
 echo "[127.0.0.1]:$SSH_PORT $(cut -d' ' -f1,2 "$ROOT/ssh/hostkey.pub")" > "$ROOT/ssh/known_hosts"
 cat > "$ROOT/ssh/config" <<CONF
 Host minilumi

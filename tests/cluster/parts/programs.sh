@@ -1,5 +1,6 @@
 # What the login user finds in PATH: every program of /usr/bin but python (LUMI's is 3.6), Slurm's commands
-# counted, the stand-in for singularity. And what an image holds: the same without Slurm.
+# counted (and met by an accident that a test put into accidents/COMMAND: a program that gets the real
+# command's path and its arguments), the stand-in for singularity. And what an image holds: the same without Slurm.
 built() { [[ $2 -nt $1 ]]; }
 built "$here/affinity.c" "$ROOT/bin/affinity.so" || gcc -O2 -shared -fPIC -o "$ROOT/bin/affinity.so" "$here/affinity.c"
 built "$here/contain.c" "$ROOT/bin/contain" || gcc -O2 -o "$ROOT/bin/contain" "$here/contain.c"
@@ -20,11 +21,12 @@ fi
 cat > "$ROOT/bin/.counted" <<CONF
 #!/bin/bash
 name=\${0##*/}
-if [[ \$(</proc/sys/kernel/hostname) == $LOGIN_HOST ]]; then
+if [[ " $LOGIN_HOST $OTHER_LOGIN_HOST " == *" \$(</proc/sys/kernel/hostname) "* ]]; then
   line=\$EPOCHREALTIME\$'\t'\$PPID\$'\t'\$name
   for word; do word=\${word//\\\\/\\\\\\\\}; word=\${word//\$'\t'/\\\\t}; line+=\$'\t'\${word//\$'\n'/\\\\n}; done
   printf '%s\n' "\$line" >> $ROOT/log/calls.log
 fi
+[[ ! -x $ROOT/accidents/\$name ]] || exec $ROOT/accidents/\$name /usr/bin/\$name "\$@"
 exec /usr/bin/\$name "\$@"
 CONF
 chmod 755 "$ROOT/bin/.counted"

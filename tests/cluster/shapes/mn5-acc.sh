@@ -1,7 +1,7 @@
 # Two nodes in the shape of MareNostrum 5 ACC: untyped GPUs, no SMT, no reserved cores, a default partition
 # and a QOS that must be given. Second-hand facts (TRUBA's translation of BSC's pages, June 2025).
 DEFAULT_ROOT=/tmp/minimn5 DEFAULT_SSH_PORT=2432 DEFAULT_BASE=16900
-CLUSTER=mn5 LOGIN_HOST=alogin1
+CLUSTER=mn5 LOGIN_HOST=alogin1 OTHER_LOGIN_HOST=''
 
 NODE_FORMAT='as01r1b%02d' NODE_FIRST=1 DEFAULT_NODES=2
 SOCKETS=2 CORES_PER_SOCKET=40 THREADS_PER_CORE=1
