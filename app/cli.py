@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.shell_completion import get_completion_class
 
-from lumitui.app import output, tables
+from lumitui.app import cli_history, cli_site, output, tables
 from lumitui.app.command import (
     Verbs,
     agree_to_resubmit,
@@ -20,23 +20,20 @@ from lumitui.app.command import (
     job_argument,
     json_option,
     open_tui,
-    own_settings,
     print_log,
     progress,
     read,
     run_argument,
     run_process,
-    runs_beginning,
     sent,
     show_findings,
-    site_argument,
     site_option,
     sites_beginning,
     wait_for,
     yes_option,
 )
 from lumitui.app.output import Reply, say
-from lumitui.remote.errors import InputError, LumiError
+from lumitui.remote.errors import InputError
 
 
 @click.group(cls=Verbs, invoke_without_command=True)
@@ -87,37 +84,8 @@ def init(
     reply.give(data, f"{path} is written. Look at it, then: lumitui preview {path}")
 
 
-@lumitui.command()
-@click.argument("site_name", metavar="[SITE]", required=False, shell_complete=sites_beginning)
-@json_option
-@click.pass_obj
-def sites(reply: Reply, site_name: str | None) -> None:
-    """List the sites, or show all facts of one."""
-    from lumitui.remote.site import Sites
-
-    known = Sites(own_settings().profiles)
-    if site_name is not None:
-        site = known.load(site_name)
-        reply.give(site, tables.site_page(site, known.path(site_name)))
-        return
-    found = [known.load(name) for name in known.names()]
-    reply.give(found, tables.site_table(found, columns()))
-
-
-@lumitui.command()
-@site_argument
-@click.option("--account", default="", help="The project to check the work root of.")
-@json_option
-@click.pass_obj
-def doctor(reply: Reply, site_name: str, account: str) -> int:
-    """Check a site's profile against the live cluster."""
-    with core() as runs:
-        checks = runs.doctor(site_name, account)
-    failed = [check for check in checks if check.status == "failed"]
-    reply.give(checks, tables.check_text(checks))
-    if failed:
-        raise LumiError(f"{len(failed)} of {len(checks)} checks failed.", failed[0].do)
-    return 0
+lumitui.add_command(cli_site.sites)
+lumitui.add_command(cli_site.doctor)
 
 
 @lumitui.command()
@@ -209,56 +177,9 @@ def logs(run_id: str, follow: bool, attempt: int | None, last: int) -> None:
             print_log(runs, run_id, attempt, last)
 
 
-@lumitui.command()
-@click.option("--limit", type=click.IntRange(min=1), default=50, help="Runs at most (50).")
-@site_option
-@click.option("--state", help="Runs in this state, like failed.")
-@click.option("--text", default="", help="Runs with this in id, name, job id or note.")
-@json_option
-@click.pass_obj
-def history(reply: Reply, limit: int, site_name: str | None, state: str | None, text: str) -> None:
-    """List runs, newest first, without asking any site."""
-    from lumitui.remote.scheduler import State
-
-    words = [item.value for item in State]
-    if state is not None and state not in words:
-        raise InputError(f"There is no state {state!r}.", f"States are {', '.join(words)}.")
-    chosen = State(state) if state is not None else None
-    with core() as runs:
-        found = runs.history.page(limit=limit, site=site_name, state=chosen, text=text)
-    data = [tables.run_data(run) for run in found]
-    reply.give(data, tables.history_table(found, columns()) if found else "")
-    if not found:
-        say("There are no such runs.")
-
-
-@lumitui.command()
-@run_argument
-@json_option
-@click.pass_obj
-def show(reply: Reply, run_id: str) -> None:
-    """Show all that is known of a run."""
-    from lumitui.app import showing
-
-    with core() as runs:
-        page = showing.gather(runs, run_id)
-        for warning in page.warnings:
-            say(f"warning: {warning}")
-        reply.give(showing.page_data(page), showing.page_text(page, time.time(), columns()))
-
-
-@lumitui.command()
-@click.argument("first", metavar="RUN", shell_complete=runs_beginning)
-@click.argument("second", metavar="RUN", shell_complete=runs_beginning)
-@json_option
-@click.pass_obj
-def diff(reply: Reply, first: str, second: str) -> None:
-    """Compare two runs: job file, script, code and metrics."""
-    from lumitui.app import showing
-
-    with core() as runs:
-        found = showing.compare_runs(runs, first, second)
-    reply.give(found, showing.difference_text(found, columns()))
+lumitui.add_command(cli_history.history)
+lumitui.add_command(cli_history.show)
+lumitui.add_command(cli_history.diff)
 
 
 @lumitui.command()
@@ -325,32 +246,8 @@ def fetch(reply: Reply, run_id: str, patterns: tuple[str, ...], target: Path | N
     say(f"{len(found)} files in {folder}." if found else "Nothing there fits.")
 
 
-@lumitui.command()
-@site_argument
-@json_option
-@click.pass_obj
-def prune(reply: Reply, site_name: str) -> None:
-    """Remove code on a site that no unfinished run uses."""
-    with core() as runs:
-        freed = runs.prune(site_name)
-    reply.give(freed, tables.pruned_text(freed))
-    if not freed:
-        say("There is nothing to remove.")
-
-
-@lumitui.command()
-@site_argument
-@click.option("--ranks", type=int, help="Ranks a node; without it one a GPU.")
-@json_option
-@click.pass_obj
-def bind(reply: Reply, site_name: str, ranks: int | None) -> None:
-    """Draw which cores each rank of a node gets."""
-    from lumitui.app.binding import draw, rank_bindings
-    from lumitui.remote.site import Sites
-
-    site = Sites(own_settings().profiles).load(site_name)
-    count = site.node.gpus if ranks is None else ranks
-    reply.give(rank_bindings(site.node, count), draw(site, count))
+lumitui.add_command(cli_site.prune)
+lumitui.add_command(cli_site.bind)
 
 
 @lumitui.command()
