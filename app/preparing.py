@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 
 from lumitui.app.job import Launch
+from lumitui.app.record_file import RECORD, record_text
 from lumitui.app.records import Run
 from lumitui.remote.errors import RefusedError
 from lumitui.remote.quoting import quote
@@ -32,6 +33,8 @@ def prepare(
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w:gz") as tar:
         _add(tar, "job.sh", launch.script, 0o700)
+        # Were the laptop's history lost: see recovering.py.
+        _add(tar, RECORD, record_text(run), 0o600)
         for file in launch.files:
             _add(tar, file.name, file.content, file.mode)
         if launch.spec.secrets:
