@@ -107,7 +107,7 @@ class Database:
         seen = 0
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+            self._create()
             self.path.chmod(0o600)
             seen = self.path.stat().st_ino
             try:
@@ -124,6 +124,16 @@ class Database:
             ) from error
         except sqlite3.Error as error:
             raise self._translated(error) from error
+
+    def _create(self) -> None:
+        """Make the file with its mode, and never open one that is there.
+
+        To close any descriptor of a file drops this process's locks on it, also those of another
+        history of the same process; the next process to leave would then take the log away under
+        it (sqlite.org/howtocorrupt.html, 2.2).
+        """
+        with suppress(FileExistsError):
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
     def _connect(self) -> sqlite3.Connection:
         # isolation_level None: transactions are begun and ended here, never behind our back.
@@ -174,7 +184,7 @@ class Database:
             with suppress(FileNotFoundError):
                 os.rename(f"{self.path}{suffix}", f"{kept}{suffix}")
         self._suspect.unlink(missing_ok=True)
-        os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+        self._create()
         self.warnings.append(
             f"The history was damaged and is kept as {kept}; a fresh one was begun. "
             "Jobs on the cluster go on; their folders are still there."

@@ -71,6 +71,29 @@ def test_the_settings_that_make_begin_a_promise(history: History) -> None:
     assert (pragma("busy_timeout"), pragma("foreign_keys")) == (5000, 1)
 
 
+BEGIN_AND_LEAVE = """
+import sys
+from pathlib import Path
+from lumitui.app.history import History
+from tests.runs_made import a_run
+history = History(Path(sys.argv[1]))
+history.begin(a_run(sys.argv[2]))
+history.close()
+"""
+
+
+def test_two_histories_of_one_process_keep_their_file(history: History, path: Path) -> None:
+    history.begin(a_run("first-000001"))
+    other = History(path)
+    for number in range(2, 6):
+        leaver = child(BEGIN_AND_LEAVE, str(path), f"child-{number:06}")
+        assert leaver.wait(30) == 0, leaver.communicate()[1]
+        history.begin(a_run(f"first-{number:06}"))
+    assert {kept.count() for kept in (history, other)} == {9}
+    assert history._file.rows("PRAGMA integrity_check")[0][0] == "ok"
+    other.close()
+
+
 BEGIN_FOREVER = """
 import sys
 from pathlib import Path
