@@ -2,7 +2,7 @@
 # make test    the tests, with the mini cluster where it can run; make test-all adds the slow ones
 PY := .venv/bin/python
 
-.PHONY: demo test test-all check setup bench cluster-up cluster-down
+.PHONY: demo test test-all check setup bench footprint cluster-up cluster-down
 
 setup:
 	@.ci/setup
@@ -25,6 +25,9 @@ check: setup
 
 bench: setup cluster-up
 	@$(PY) -m tests.bench
+
+footprint: setup cluster-up
+	@$(PY) -m tests.footprint
 
 cluster-up: setup
 	@tests/cluster/up

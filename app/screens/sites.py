@@ -17,9 +17,10 @@ from lumitui.app.widgets.site_table import SiteRow, SiteTable
 from lumitui.remote.errors import InputError
 from lumitui.remote.footprint import Footprint
 
-MANNERS = """One connection a site, kept open. All watched runs of a site are one request and
-one squeue; sacct is asked only for jobs that left the queue. Nothing is asked of
-a site without unfinished runs, nor after 10 minutes without a key or focus."""
+MANNERS = """One connection a site, kept open. All watched runs of a site are one
+request and one squeue; sacct is asked only for jobs that left the queue.
+A site without unfinished runs is not asked, nor is any after 10 minutes
+without a key or focus."""
 
 
 class SitesScreen(Page):
@@ -64,7 +65,7 @@ class SitesScreen(Page):
         table = self.query_one(SiteTable)
         table.show(rows)
         seconds = time.monotonic() - self._schedule.began_at
-        self.title_text("3 Sites", f"since {wording.duration(seconds)} ago")
+        self.title_text("3 Sites", f"counted for {wording.duration(seconds)}")
         chosen = next((row for row in rows if row.name == table.selected), None)
         if chosen is not None:
             self.query_one("#site-line", Static).update(self._line(chosen, seconds))
