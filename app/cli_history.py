@@ -12,6 +12,7 @@ from lumitui.app.command import (
     run_argument,
     runs_beginning,
     site_option,
+    sites_beginning,
 )
 from lumitui.app.output import Reply, say
 from lumitui.remote.errors import InputError
@@ -22,11 +23,29 @@ from lumitui.remote.errors import InputError
 @site_option
 @click.option("--state", help="Runs in this state, like failed.")
 @click.option("--text", default="", help="Runs with this in id, name, job id or note.")
+@click.option(
+    "--recover", metavar="SITE", shell_complete=sites_beginning, help="Rebuild lost runs of a site."
+)
+@click.option("--account", default="", help="With --recover: the project whose runs to look for.")
 @json_option
 @click.pass_obj
-def history(reply: Reply, limit: int, site_name: str | None, state: str | None, text: str) -> None:
-    """List runs, newest first, without asking any site."""
+def history(
+    reply: Reply,
+    limit: int,
+    site_name: str | None,
+    state: str | None,
+    text: str,
+    recover: str | None,
+    account: str,
+) -> None:
+    """List runs, newest first, without asking any site; or rebuild what was lost."""
     from lumitui.remote.scheduler import State
+
+    if account and recover is None:
+        raise InputError("--account says whose runs to rebuild.", "Add --recover SITE.")
+    if recover is not None:
+        _recover(reply, recover, account)
+        return
 
     words = [item.value for item in State]
     if state is not None and state not in words:
@@ -38,6 +57,28 @@ def history(reply: Reply, limit: int, site_name: str | None, state: str | None, 
     reply.give(data, tables.history_table(found, columns()) if found else "")
     if not found:
         say("There are no such runs.")
+
+
+def _recover(reply: Reply, site_name: str, account: str) -> None:
+    with core() as runs:
+        found = runs.recover(site_name, account)
+    for warning in found.warnings:
+        say(f"warning: {warning}")
+    for item in found.passed:
+        say(f"passed over {item.folder}: {item.why}")
+    data = {
+        "site": site_name,
+        "roots": found.roots,
+        "rebuilt": [tables.run_data(run) for run in found.rebuilt],
+        "known": found.known,
+        "passed_over": found.passed,
+        "warnings": found.warnings,
+    }
+    reply.give(data, tables.history_table(found.rebuilt, columns()) if found.rebuilt else "")
+    say(
+        f"{len(found.rebuilt)} runs of {site_name} were rebuilt, {found.known} were known, "
+        f"{len(found.passed)} passed over."
+    )
 
 
 @click.command()

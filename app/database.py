@@ -186,8 +186,8 @@ class Database:
         self._suspect.unlink(missing_ok=True)
         self._create()
         self.warnings.append(
-            f"The history was damaged and is kept as {kept}; a fresh one was begun. "
-            "Jobs on the cluster go on; their folders are still there."
+            f"The history was damaged and is kept as {kept}; a fresh one was begun. Jobs go on; "
+            "`lumitui history --recover SITE` rebuilds their records from their folders."
         )
 
     def _translated(self, error: sqlite3.Error) -> LumiError:

@@ -68,12 +68,25 @@ class History:
         Raises:
             LumiError: it could not be written, so that nothing may be sent.
         """
-        row = records.to_row(run)
-        texts = {name: row.pop(name) for name in _TEXTS} | {"run": run.id}
         with self._file.transaction() as db:
-            for table, values in (("runs", row), ("texts", texts)):
-                names, marks = ", ".join(values), ", ".join(f":{name}" for name in values)
-                db.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", values)
+            _insert(db, run)
+
+    def adopt(self, runs: Sequence[Run]) -> list[Run]:
+        """Write those of `runs` that are not known yet, and return them; others stay as they are.
+
+        Raises:
+            LumiError: it could not be written.
+        """
+        with self._file.transaction() as db:
+            known = {row[0] for row in db.execute("SELECT id FROM runs")}
+            new = [run for run in runs if run.id not in known]
+            for run in new:
+                _insert(db, run)
+        return new
+
+    def ids(self) -> set[str]:
+        """Return the ids of all runs."""
+        return {str(row[0]) for row in self._file.rows("SELECT id FROM runs")}
 
     def update(self, run_id: str, **changes: Unpack[Changes]) -> None:
         """Change a run.
@@ -344,6 +357,14 @@ class History:
         ids = [str(row[0]) for row in rows]
         near = difflib.get_close_matches(key, ids, n=3, cutoff=0.5) or ids[:3]
         return f"The nearest are {', '.join(near)}." if near else "There is no run yet."
+
+
+def _insert(db: sqlite3.Connection, run: Run) -> None:
+    row = records.to_row(run)
+    texts = {name: row.pop(name) for name in _TEXTS} | {"run": run.id}
+    for table, values in (("runs", row), ("texts", texts)):
+        names, marks = ", ".join(values), ", ".join(f":{name}" for name in values)
+        db.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", values)
 
 
 def _no_run(run_id: str) -> LumiError:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from lumitui.app import following, project, sending, tailing
+from lumitui.app import following, project, recovering, sending, tailing
 from lumitui.app.advise import findings
 from lumitui.app.compose import compose
 from lumitui.app.connections import Connect, Connection, Connections, connect
@@ -327,6 +327,21 @@ class Runs:
         for root, keep in self.history.snapshots_in_use(site_name).items():
             freed[root] = prune(connection.transport, f"{root}/code", keep)
         return freed
+
+    def recover(self, site_name: str, account: str = "") -> recovering.Recovered:
+        """Rebuild the runs that the history does not know from their folders on a site.
+
+        What it knows stays as it is. Without `account`: of all accounts of the person there.
+
+        Raises:
+            InputError: no such site, or it needs an account that is not known.
+            LinkError: it cannot be reached.
+        """
+        site = self.sites.load(site_name)
+        found = recovering.recover(self._connection(site), site, account, self.history)
+        warnings = self.refresh(site_name).warnings if found.rebuilt else ()
+        rebuilt = tuple(self.history.get(run.id) for run in found.rebuilt)
+        return replace(found, rebuilt=rebuilt, warnings=(*found.warnings, *warnings))
 
     def doctor(self, site_name: str, account: str = "") -> list[Check]:
         """Return what the live cluster says of a site's profile.

@@ -1,0 +1,161 @@
+"""A lost history, rebuilt from the runs' folders on a site."""
+
+import re
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from lumitui.app import following
+from lumitui.app.connections import Connection
+from lumitui.app.history import History
+from lumitui.app.record_file import run_of
+from lumitui.app.records import Run
+from lumitui.app.sending import GRACE_SECONDS
+from lumitui.remote import recorded
+from lumitui.remote.errors import InputError
+from lumitui.remote.recorded import RECORD_BYTES, Folder
+from lumitui.remote.site import Site
+from lumitui.remote.transport import Transport
+from lumitui.remote.watching import files_script, parse_files
+
+
+@dataclass(frozen=True)
+class PassedOver:
+    """A folder that no run was rebuilt from."""
+
+    folder: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """What was rebuilt of a site's runs."""
+
+    roots: tuple[str, ...]
+    """The work roots that were looked into."""
+    rebuilt: tuple[Run, ...]
+    known: int
+    """Folders of runs that the history has: nothing of those was changed."""
+    passed: tuple[PassedOver, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def recover(connection: Connection, site: Site, account: str, history: History) -> Recovered:
+    """Write the runs to `history` that the site has folders of and the history does not know.
+
+    Without `account` it looks into the work roots of all accounts the person has there. The
+    state of what is rebuilt is not known: the next look at the site brings it.
+
+    Raises:
+        InputError: the work root needs an account, and none is known or `account` cannot be one.
+        LinkError: the site cannot be reached.
+        LumiError: the history cannot be written.
+    """
+    transport = connection.transport
+    roots, known, rebuilt, passed, warnings = [], 0, list[Run](), list[PassedOver](), list[str]()
+    for work in _work_roots(connection, site, account, history):
+        marker = f"lumitui-{secrets.token_hex(8)}"
+        answer = transport.run(recorded.names_script(marker, work), timeout=120.0)
+        paths = recorded.parse_names(answer.out, marker, work)
+        if paths is None:
+            warnings.append(f"There is no folder {work} that can be read.")
+            continue
+        roots.append(work)
+        have = history.ids()
+        new = [path for path in paths if path.rpartition("/")[2] not in have]
+        known += len(paths) - len(new)
+        for page in _pages(new, recorded.PAGE):
+            runs = []
+            for folder in _read(transport, page):
+                try:
+                    runs.append(_rebuild(folder, site.name, time.time()))
+                except ValueError as error:
+                    passed.append(PassedOver(folder.path, str(error)))
+            added = history.adopt(runs)
+            _fetch_metrics(transport, added, history)
+            rebuilt += added
+    rebuilt.sort(key=lambda run: run.created)
+    return Recovered(tuple(roots), tuple(rebuilt), known, tuple(passed), tuple(warnings))
+
+
+def _fetch_metrics(transport: Transport, runs: Sequence[Run], history: History) -> None:
+    """Bring all metrics of `runs`: a look at the site brings a piece, and none after the end."""
+    left = [run for run in runs if run.job_id is not None]
+    while left:
+        watches = [replace(following.watch(run), has_binding=True) for run in left]
+        marker = f"lumitui-{secrets.token_hex(8)}"
+        answer = transport.run(f"{files_script(marker, watches)}\nexit 0", timeout=300.0)
+        found = parse_files(answer.out, marker, watches)
+        more = []
+        for run in left:
+            if lines := found[run.id].metrics:
+                end = run.metrics_offset + len(lines)
+                history.add_metrics(run.id, lines.splitlines(), (run.metrics_offset, end))
+                more.append(replace(run, metrics_offset=end))
+        left = more
+
+
+def _work_roots(
+    connection: Connection, site: Site, account: str, history: History
+) -> Iterator[str]:
+    def root_of(name: str) -> str:
+        return connection.root(site, name, "").rstrip("/")
+
+    if "{account}" not in site.work_root:
+        yield root_of(account)
+        return
+    pattern = site.account.pattern
+    if account and not re.match(pattern, account):
+        raise InputError(
+            f"{account!r} is no account of {site.name}.", f"Accounts there are like {pattern}."
+        )
+    accounts = [account] if account else _accounts(connection.transport, site, history)
+    if not accounts:
+        raise InputError(
+            f"The runs at {site.name} lie by account, and it names none of yours.",
+            "Give it: --account PROJECT.",
+        )
+    yield from dict.fromkeys(map(root_of, accounts))
+
+
+def _accounts(transport: Transport, site: Site, history: History) -> list[str]:
+    """Return those of the runs that the history still has, and those the site lists."""
+    had = {run.spec.account for run in history.page(limit=1000, site=site.name)}
+    answer = transport.run(recorded.accounts_script(), timeout=60.0)
+    listed = recorded.parse_accounts(answer.text, site.account.pattern)
+    return sorted(name for name in had | set(listed) if re.match(site.account.pattern, name))
+
+
+def _read(transport: Transport, paths: Sequence[str]) -> list[Folder]:
+    marker = f"lumitui-{secrets.token_hex(8)}"
+    answer = transport.run(recorded.folders_script(marker, paths), timeout=300.0)
+    return recorded.parse_folders(answer.out, marker, paths)
+
+
+def _rebuild(folder: Folder, site: str, now: float) -> Run:
+    """Return the run of `folder`.
+
+    Raises:
+        ValueError: why there is none.
+    """
+    if folder.record is None:
+        job = f"; its job was {folder.job_id}" if folder.job_id else ""
+        what = "an older lumitui made it" if folder.composed else "it is no run's folder"
+        raise ValueError(f"it has no record, {what}{job}")
+    if len(folder.record) >= RECORD_BYTES:
+        raise ValueError(f"its record has more than {RECORD_BYTES} bytes")
+    try:
+        run = run_of(folder.record, folder.path)
+    except ValueError as error:
+        raise ValueError(f"its record cannot be read: {error}") from error
+    if run.site != site:
+        raise ValueError(f"its site is {run.site!r}: `lumitui history --recover {run.site}`")
+    if not folder.locked and folder.job_id is None and now - run.created < GRACE_SECONDS:
+        raise ValueError("it may be on its way; try again in two minutes")
+    return replace(run, job_id=folder.job_id)
+
+
+def _pages(paths: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    for start in range(0, len(paths), size):
+        yield paths[start : start + size]
