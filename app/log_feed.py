@@ -1,11 +1,13 @@
 """A run's log for the screen that shows it: its end first, then every byte as it comes."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from lumitui.app import messages
 from lumitui.app.runs import Runs
-from lumitui.remote.errors import RefusedError
+from lumitui.app.tailing import rest
+from lumitui.remote.errors import AnswerNeeded, RefusedError
+from lumitui.remote.login import attendance
 
 FIRST_BYTES = 262_144
 """Read of a log at once; what is before stays on the site."""
@@ -19,20 +21,32 @@ def feed(runs: Runs, wanted: messages.FollowWanted, stop: Callable[[], bool]) ->
     """Send the log to the screen that asked until `stop()`, or until the run has ended.
 
     Whether it has ended is read from history: the app's own looks at the site keep it fresh, so
-    that a log on the screen costs no requests besides its one stream.
+    that a log on the screen costs no requests besides its one stream. A lost link that only the
+    person can restore is waited for, without traffic.
 
     Raises:
         LumiError: the site cannot be reached, in spite of several tries.
     """
     attempt, offset = wanted.attempt, wanted.offset
+    asking, waited = True, False  # the person opened the log; what comes later is the clock's
     while not stop():
         run = runs.history.get(wanted.run_id)
         if run.job_id is None and run.state.is_final:
             _tell(wanted, messages.LogEnded(wanted.number, f"{run.state}: there is no log"), stop)
             return
-        if attempt != run.attempt:
-            attempt, offset = run.attempt, _begin(runs, wanted, run.attempt, stop)
-        offset = _stream(runs, wanted, attempt, offset, stop)
+        try:
+            with attendance(asking):
+                if attempt != run.attempt:
+                    attempt, offset = run.attempt, _begin(runs, wanted, run.attempt, stop)
+                for end in _stream(runs, wanted, attempt, offset, stop):
+                    if waited:
+                        _tell(wanted, messages.LogGrew(wanted.number, b"", end), stop)
+                    asking, waited, offset = False, False, end
+        except AnswerNeeded as error:
+            _tell(wanted, messages.LogEnded(wanted.number, f"waiting: {error}"), stop)
+            waited = True
+            rest(1.0, stop)
+            continue
         run = runs.history.get(wanted.run_id)
         if run.state.is_final and run.attempt == attempt:
             _tell(wanted, messages.LogEnded(wanted.number, f"ended: {run.state}"), stop)
@@ -58,8 +72,8 @@ def _stream(
     attempt: int,
     offset: int,
     stop: Callable[[], bool],
-) -> int:
-    """Send what comes after `offset` until the attempt is over; return where it ended."""
+) -> Iterator[int]:
+    """Send what comes after `offset` until the attempt is over; yield how far it went."""
     news = time.monotonic()
 
     def over() -> bool:
@@ -74,7 +88,7 @@ def _stream(
             news = time.monotonic()
             offset += len(chunk)
             _tell(wanted, messages.LogGrew(wanted.number, chunk, offset), stop)
-    return offset
+        yield offset
 
 
 def _tell(wanted: messages.FollowWanted, told: messages.Told, stop: Callable[[], bool]) -> None:

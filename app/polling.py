@@ -12,6 +12,7 @@ LONGEST_PAUSE = 600.0
 class _Place:
     due: float = 0.0
     busy: bool = False
+    wanted: bool = False
     failures: int = 0
     warning: str = ""
 
@@ -47,18 +48,24 @@ class Schedule:
         places = {site: self._places.setdefault(site, _Place()) for site in sites}
         return [site for site, place in places.items() if not place.busy and place.due <= now]
 
-    def began(self, site: str) -> None:
-        """A look at `site` is under way."""
-        self._places.setdefault(site, _Place()).busy = True
+    def began(self, site: str) -> bool:
+        """A look at `site` is under way; returns whether the person asked for it."""
+        place = self._places.setdefault(site, _Place())
+        wanted, place.wanted, place.busy = place.wanted, False, True
+        return wanted
 
     def ended(
         self, site: str, now: float, *, pause: float, requests: int, warnings: Iterable[str]
     ) -> None:
-        """A look at `site` is over; the next one after `pause`, twice as long a failure."""
+        """A look at `site` is over; the next one after `pause`, twice as long a failure.
+
+        What the person asked for meanwhile is due at once.
+        """
         place = self._places.setdefault(site, _Place())
         place.busy, place.warning = False, " ".join(warnings)
         place.failures = place.failures + 1 if place.warning else 0
-        place.due = now + min(pause * 2.0**place.failures, max(LONGEST_PAUSE, pause))
+        wait = min(pause * 2.0**place.failures, max(LONGEST_PAUSE, pause))
+        place.due = now if place.wanted else now + wait
         self.requests += requests
         if not place.warning:
             self.last_look = now
@@ -70,10 +77,11 @@ class Schedule:
             return None
         return max(0.0, place.due - now)
 
-    def hurry(self) -> None:
-        """Make every site due at once."""
-        for place in self._places.values():
-            place.due = 0.0
+    def hurry(self, sites: Iterable[str]) -> None:
+        """Make every one of `sites` due at once: the person asked for it, and may be asked."""
+        for site in sites:
+            place = self._places.setdefault(site, _Place())
+            place.due, place.wanted = 0.0, True
 
     def drop_warnings(self, sites: Iterable[str]) -> None:
         """Forget the warnings of sites without unfinished runs: nothing there can be stale."""

@@ -20,10 +20,10 @@ from lumitui.app.proof import Verdict, verdict
 from lumitui.app.records import Run
 from lumitui.app.settings import Settings
 from lumitui.app.strategies import TRAINERS
-from lumitui.remote.errors import InputError, LumiError, OutcomeUnknown, RefusedError
+from lumitui.remote.errors import AnswerNeeded, InputError, LumiError, OutcomeUnknown, RefusedError
 from lumitui.remote.fetch import Fetched, fetch
 from lumitui.remote.footprint import Footprint
-from lumitui.remote.login import Ask
+from lumitui.remote.login import Ask, attendance
 from lumitui.remote.scheduler import Poll
 from lumitui.remote.site import Site, Sites
 from lumitui.remote.sync import Pruned, prune
@@ -40,6 +40,8 @@ class Refreshed:
     warnings: tuple[str, ...]
     requests: int
     """Requests that were made, over all sites."""
+    unanswered: tuple[AnswerNeeded, ...] = ()
+    """Logins that wait for a person; nothing was sent to those sites."""
 
 
 class Runs:
@@ -161,14 +163,20 @@ class Runs:
 
     # -- watch
 
-    def refresh(self, site_name: str | None = None) -> Refreshed:
+    def refresh(self, site_name: str | None = None, *, attended: bool = True) -> Refreshed:
         """Ask every site with unfinished runs, one request each, and write what is new.
 
         Sends that were cut short are settled first. A site that cannot be reached is a warning,
-        not an error: its runs stay as they were.
+        not an error: its runs stay as they were. Not `attended`, no login asks a question: a site
+        that needs one is a warning as well.
         """
+        with attendance(attended):
+            return self._refresh(site_name)
+
+    def _refresh(self, site_name: str | None) -> Refreshed:
         changed: list[str] = []
         warnings: list[str] = []
+        unanswered: list[AnswerNeeded] = []
         requests = 0
         open_runs = self.history.unfinished(site_name)
         for name in dict.fromkeys(run.site for run in open_runs):
@@ -188,7 +196,10 @@ class Runs:
                         warnings.append(f"{name}: {poll.warning}")
             except LumiError as error:
                 warnings.append(f"{name}: {error}")
-        return Refreshed(tuple(changed), tuple(warnings), requests)
+                if isinstance(error, AnswerNeeded):
+                    unanswered.append(error)
+                    requests -= 1
+        return Refreshed(tuple(changed), tuple(warnings), requests, tuple(unanswered))
 
     def footprint(self, site_name: str) -> Footprint:
         """Return what this program has cost a site so far; asks nobody."""
@@ -252,7 +263,7 @@ class Runs:
 
         def look() -> Run:
             if refreshing:
-                self.refresh(site.name)
+                self.refresh(site.name, attended=False)
                 return self.history.get(run.id)
             return replace(self.history.get(run.id), attempt=run.attempt)
 
@@ -266,12 +277,20 @@ class Runs:
         )
 
     def wait(self, run_id: str, *, seconds: float | None, stop: Callable[[], bool]) -> Run:
-        """Return the run when it has ended, or as it is after `seconds`."""
+        """Return the run when it has ended, or as it is after `seconds`.
+
+        Raises:
+            AnswerNeeded: the link was lost, and a new one needs a person; the job goes on.
+        """
         run = self.history.get(run_id)
         pause = self.sites.load(run.site).poll_seconds
         deadline = None if seconds is None else time.monotonic() + seconds
+        attended = True
         while True:
-            self.refresh(run.site)
+            news = self.refresh(run.site, attended=attended)
+            if news.unanswered:
+                raise news.unanswered[0]
+            attended = False
             run = self.history.get(run.id)
             left = None if deadline is None else deadline - time.monotonic()
             if run.state.is_final or stop() or (left is not None and left <= 0):

@@ -4,7 +4,8 @@ import time
 from collections.abc import Callable, Iterator
 
 from lumitui.app.records import Run
-from lumitui.remote.errors import LinkError, RefusedError
+from lumitui.remote.errors import AnswerNeeded, LinkError, RefusedError
+from lumitui.remote.login import attendance, is_attended
 from lumitui.remote.quoting import quote
 from lumitui.remote.transport import Transport
 
@@ -49,15 +50,17 @@ def follow(
     on with the log of its next attempt.
 
     Raises:
+        AnswerNeeded: the link was lost, and a new one needs a person.
         LinkError: the link was cut again and again.
     """
-    failures, next_look = 0, 0.0
+    failures, next_look, first = 0, 0.0, True
     quiet_since: float | None = None
     while not stop():
         path = quote(log_path(run))
         script = f"until [ -f {path} ]; do sleep 1; done; exec tail -c +{offset + 1} -f {path}"
         try:
-            for chunk in transport.stream(script, stop=stop):
+            for chunk in _opened(transport.stream(script, stop=stop), attended=first):
+                first = False
                 failures = 0
                 offset += len(chunk)
                 yield chunk
@@ -76,12 +79,21 @@ def follow(
                     return
             else:
                 rest(1.0, stop)  # it ended by itself: not again at once
-        except LinkError:
-            failures += 1
-            if failures > TRIES:
+        except LinkError as error:
+            failures, first = failures + 1, False
+            if failures > TRIES or isinstance(error, AnswerNeeded):
                 raise
             yield b""
             rest(min(2.0**failures, 60.0), stop)
+
+
+def _opened(chunks: Iterator[bytes], *, attended: bool) -> Iterator[bytes]:
+    """Yield `chunks`; a connection that the first one needs is made now, `attended` or not."""
+    with attendance(attended and is_attended()):
+        first = next(chunks, None)
+    if first is not None:
+        yield first
+        yield from chunks
 
 
 def rest(seconds: float, stop: Callable[[], bool]) -> None:

@@ -67,25 +67,24 @@ class WorkerApp(App[int]):
 
     @on(messages.RefreshWanted)
     def tick(self, event: messages.RefreshWanted | None = None) -> None:
-        """Start a look at every site that is due; with an `event`, the person does not wait."""
-        if event is not None:
-            self.schedule.hurry()
+        """Start a look at every site that is due; with an `event`, the person asked for it."""
         try:
             sites = {run.site for run in self.runs.history.unfinished()}
         except LumiError as error:
             self.post_message(messages.Failed(error, repeats=True))
             return
         self.schedule.drop_warnings(sites)
+        if event is not None:
+            self.schedule.hurry(sites)
         for site in self.schedule.due(sites, time.monotonic()):
-            self.schedule.began(site)
-            self._look(site)
+            self._look(site, self.schedule.began(site))
 
     @work(thread=True, group="refresh", exit_on_error=False)
-    def _look(self, site: str) -> None:
+    def _look(self, site: str, attended: bool) -> None:
         refreshed: Refreshed | None = None
         pause = 60.0
         try:
-            refreshed = self.runs.refresh(site)
+            refreshed = self.runs.refresh(site, attended=attended)
             pause = self.runs.sites.load(site).poll_seconds
         except InputError:
             pass  # no such profile any more: the refresh's own warning says so

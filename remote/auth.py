@@ -1,103 +1,215 @@
-"""One login at one host: keys first, then what the person types; nothing is tried twice."""
+"""One login at one host: keys first, then what the person types.
+
+What a person types goes once to the server, and a second time only when the first was refused:
+sites lock an account after a few wrong answers. A question that is declined ends the connection
+instead of answering it with nothing, which would count as a wrong answer.
+"""
 
 import base64
 import binascii
+import re
 import socket
+import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import paramiko
 from paramiko.agent import AgentKey, AgentSSH
 from paramiko.pkey import PublicBlob, UnknownKeyType
 
-from lumitui.remote.errors import LinkError
-from lumitui.remote.login import Ask, Question, Settings
+from lumitui.remote.certificates import read_certificate
+from lumitui.remote.errors import AnswerNeeded, LinkError
+from lumitui.remote.login import Ask, Question, Settings, is_attended
 
 BROKEN = (paramiko.SSHException, EOFError, OSError)
 """What paramiko raises when a connection or a request over it fails."""
 
-_TRIES = 5  # sshd ends the connection at the sixth refused key (MaxAuthTries 6)
+_KEYS = 5  # sshd ends the connection at the sixth refused key (MaxAuthTries 6)
+_ANSWERS = 2  # a wrong answer may be mended once
+_CODE = re.compile(r"one.?time|otp|token|code|verif|factor|second", re.IGNORECASE)
+
+
+@dataclass
+class Kept:
+    """What a person gave that serves again while the program runs. A one-time code never does."""
+
+    keys: dict[Path, paramiko.PKey] = field(default_factory=dict)
+    """Keys that a passphrase has opened."""
+    passwords: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Passwords that were accepted, by address and prompt."""
+    distrusted: bool = False
+    """A kept password was refused: the site calls something a password that is not."""
+    needs: str = ""
+    """What the next login cannot do without: `code`, `password` ...; empty: nobody."""
+
+
+class Unanswered(Exception):
+    """A question was declined, or put too often."""
 
 
 class LogIn:
     """The attempt to log in over one connection whose host key has been checked."""
 
-    def __init__(self, host: Settings, ask: Ask, unlocked: dict[Path, paramiko.PKey]) -> None:
-        """`unlocked` keeps keys whose passphrase was given, for the next connection."""
-        self._host, self._ask, self._unlocked = host, ask, unlocked
+    def __init__(self, host: Settings, ask: Ask, kept: Kept) -> None:
+        """`kept` has what a person gave before, and gets what they give now."""
+        self._host, self._ask, self._kept = host, ask, kept
+        self._attended = is_attended()  # of this thread; some questions come in another
+        self._keyring = self._keys()
         self._offered: list[str] = []
         self._unusable: list[str] = []
-        self._prompts: list[str] = []
-        self._declined = False
+        self._objections: list[str] = []
+        self._wanted: Sequence[str] = ()
+        self._prompts: dict[str, int] = {}
+        self._typed: dict[str, str] = {}
+        self._told: list[str] = []
+        self._reused = self._declined = False
         self._trouble: Exception | None = None
 
     def authenticate(self, transport: paramiko.Transport) -> None:
-        """Log in.
+        """Log in; what the next login will need of a person is noted in `kept`.
 
         Raises:
+            AnswerNeeded: it cannot be done without a person, and none waits.
             LinkError: refused; names what was offered.
         """
+        try:
+            self._in_turn(transport)
+        except Unanswered:
+            pass
+        except BROKEN as error:
+            self._trouble = error
+        if not transport.is_authenticated():
+            if self._prompts:
+                self._kept.needs = self._needs()
+            raise self._refused()
+        self._kept.needs = self._needs() if self._codes() else ""
+        if not self._kept.distrusted:
+            for prompt, word in self._typed.items():
+                if _kind(prompt) == "password":
+                    self._kept.passwords[self._host.address, prompt] = word
+
+    def _in_turn(self, transport: paramiko.Transport) -> None:
+        """Use what the server accepts, in our order, until nothing is left that may help."""
         ways = {
             "publickey": self._by_key,
             "keyboard-interactive": self._by_dialog,
             "password": self._by_password,
         }
-        allowed: Sequence[str] = []
-        try:
-            allowed = _allowed(lambda: transport.auth_none(self._host.user)) or []
-            for way, attempt in ways.items():
-                if transport.is_authenticated() or (way == "password" and self._prompts):
-                    break
-                if way in allowed:
-                    allowed = attempt(transport) or allowed
-        except BROKEN as error:
-            if self._trouble is None:
-                self._trouble = error
-        if self._trouble is not None and not isinstance(self._trouble, BROKEN):
-            raise self._trouble  # from `ask` itself, which runs in the connection's thread
-        if not transport.is_authenticated():
-            raise self._refused(allowed)
+        self._try(lambda: transport.auth_none(self._host.user))
+        refused: set[str] = set()
+        while not transport.is_authenticated():
+            usable = [way for way in ways if way in self._wanted and way not in refused]
+            if not usable or ("keyboard-interactive" in refused and self._prompts):
+                return
+            if not ways[usable[0]](transport):
+                refused.add(usable[0])
 
-    def _by_key(self, transport: paramiko.Transport) -> Sequence[str] | None:
-        """Offer keys until one is taken; the methods still wanted after it, None: all refused."""
-        for label, key in self._keys():
-            if len(self._offered) == _TRIES:
+    def _try(self, attempt: Callable[[], list[str]]) -> bool:
+        """Whether the server took the `attempt`; what it wants next is noted."""
+        try:
+            self._wanted = attempt()
+        except paramiko.BadAuthenticationType as error:
+            self._wanted = list(error.allowed_types)
+            return False
+        except paramiko.AuthenticationException as error:
+            if "timeout" in str(error).lower() or "transport shut down" in str(error):
+                raise
+            return False
+        return True
+
+    def _by_key(self, transport: paramiko.Transport) -> bool:
+        """Offer keys, from where the last round ended, until one is taken."""
+        for label, key in self._keyring:
+            if len(self._offered) == _KEYS:
                 break
             self._offered.append(f"{label} ({_fingerprint(key)})")
-            rest = _allowed(lambda key=key: transport.auth_publickey(self._host.user, key))  # type: ignore[misc]
-            if rest is not None or transport.is_authenticated():
-                return rest
-        return None
+            if self._try(lambda key=key: transport.auth_publickey(self._host.user, key)):  # type: ignore[misc]
+                return True
+        return False
 
-    def _by_dialog(self, transport: paramiko.Transport) -> Sequence[str] | None:
+    def _by_dialog(self, transport: paramiko.Transport) -> bool:
         """Let the server ask what it wants (keyboard-interactive: passwords, one-time codes)."""
+        if not self._attended and not self._has_password():
+            raise self._absent("code")  # before the server begins to ask
 
         def answer(title: str, text: str, prompts: list[tuple[str, bool]]) -> list[str]:
-            heading = "\n".join(part.strip() for part in (title, text) if part.strip())
-            return [self._answer(heading, prompt, shown) for prompt, shown in prompts]
+            heading = [part.strip() for part in (title, text) if part.strip()]
+            if not prompts:
+                self._told += heading
+            return [self._answer("\n".join(heading), prompt, shown) for prompt, shown in prompts]
 
-        return _allowed(lambda: transport.auth_interactive(self._host.user, answer))
+        for _ in range(_ANSWERS):
+            asked = len(self._prompts)
+            if self._try(lambda: transport.auth_interactive(self._host.user, answer)):
+                return True
+            self._forget()
+            if len(self._prompts) == asked == 0:
+                break  # it has no question: sshd without PAM
+        return False
 
-    def _by_password(self, transport: paramiko.Transport) -> Sequence[str] | None:
-        word = self._answer("", f"Password of {self._host.address}:", False)
-        if self._declined:
-            return None
-        return _allowed(lambda: transport.auth_password(self._host.user, word, fallback=False))
+    def _by_password(self, transport: paramiko.Transport) -> bool:
+        if not self._attended and not self._has_password():
+            raise self._absent("password")
+        for _ in range(_ANSWERS):
+            word = self._answer("", f"Password of {self._host.address}:", False)
+            if self._try(
+                lambda word=word: transport.auth_password(  # type: ignore[misc]
+                    self._host.user, word, fallback=False
+                )
+            ):
+                return True
+            self._forget()
+        return False
 
     def _answer(self, heading: str, prompt: str, shown: bool) -> str:
-        """The person's answer; empty, which servers refuse, once declined or asked again."""
-        if self._declined or self._trouble or prompt in self._prompts:
-            return ""
-        self._prompts.append(prompt)
-        text = "\n".join(filter(None, (f"{self._host.address} asks:", heading, prompt.strip())))
-        kind = "password" if "password" in prompt.lower() else "otp"
-        try:
-            word = self._ask(Question(text, secret=not shown, kind=kind))  # type: ignore[arg-type]
-        except Exception as error:  # raised again by `authenticate`, in the caller's thread
-            self._trouble = error
-            return ""
-        self._declined = word is None
-        return word or ""
+        """The answer to one question of the server, kept or the person's.
+
+        Raises:
+            Unanswered: declined, or asked once too often.
+            AnswerNeeded: nobody is there to be asked.
+        """
+        times = self._prompts[prompt] = self._prompts.get(prompt, 0) + 1
+        kept = self._kept.passwords.get((self._host.address, prompt))
+        if kept is not None and times == 1:
+            self._reused = True
+            return kept
+        kind = _kind(prompt)
+        if not self._attended:
+            raise self._absent("password" if kind == "password" else "code")
+        if times > _ANSWERS:
+            raise Unanswered
+        lines = [f"{self._host.address} asks:", *self._told, heading, prompt.strip()]
+        if times > 1:
+            lines.insert(1, "The last answer was not accepted; this is the last try.")
+        self._told.clear()
+        word = self._ask(Question("\n".join(filter(None, lines)), secret=not shown, kind=kind))
+        if word is None:
+            self._declined = True
+            raise Unanswered
+        self._typed[prompt] = word
+        return word
+
+    def _has_password(self) -> bool:
+        return any(address == self._host.address for address, _ in self._kept.passwords)
+
+    def _forget(self) -> None:
+        """A refusal: a kept password is not right, or not one; none is kept any more."""
+        if self._reused:
+            self._kept.passwords.clear()
+            self._kept.distrusted, self._reused = True, False
+
+    def _codes(self) -> bool:
+        """Whether something was typed that a next login will ask for again."""
+        return any(self._kept.distrusted or _kind(prompt) != "password" for prompt in self._typed)
+
+    def _needs(self) -> str:
+        return "code" if any(_kind(prompt) == "otp" for prompt in self._prompts) else "password"
+
+    def _absent(self, what: str) -> AnswerNeeded:
+        self._kept.needs = what
+        return answer_needed(what)
 
     def _keys(self) -> Iterator[tuple[str, paramiko.PKey]]:
         """Keys in the order they are offered: configured and open, the agent's others, locked."""
@@ -111,13 +223,15 @@ class LogIn:
                 files.append(path)
         locked = []
         for path in files:
-            key = self._unlocked.get(path) or self._load(path, None)
+            key = self._kept.keys.get(path) or self._load(path, None)
             if key is not None:
                 yield from self._with_certificates(str(path), key, path)
             elif str(path) not in self._unusable:
                 locked.append(path)
         if not self._host.identities_only:
-            yield from ((f"{key.comment or 'a key'} (agent)", key) for key in held.values())
+            for key in held.values():
+                self._examine(f"{key.comment or 'a key'} of the agent", key.blob)
+                yield f"{key.comment or 'a key'} (agent)", key
         for path in locked:
             key = self._unlock(path)
             if key is not None:
@@ -137,9 +251,16 @@ class LogIn:
                 continue
             if blob.key_type.startswith(key.get_name()):
                 key.public_blob = blob
+                self._examine(str(certificate), blob.key_blob)
                 yield f"{label} with {certificate.name}", key
         key.public_blob = None
         yield label, key
+
+    def _examine(self, name: str, blob: bytes) -> None:
+        """Note why the certificate in `blob` will not do; the server judges by its own clock."""
+        found = read_certificate(blob)
+        if found and (objection := found.objection(self._host.user, time.time())):
+            self._objections.append(f"the certificate {name} {objection}")
 
     def _load(self, path: Path, passphrase: bytes | None) -> paramiko.PKey | None:
         """The key in `path`; None: it is locked, or noted as unusable."""
@@ -153,15 +274,23 @@ class LogIn:
         return key
 
     def _unlock(self, path: Path) -> paramiko.PKey | None:
-        if self._declined:
-            return None
-        question = Question(f"Passphrase of the key {path}:", secret=True, kind="passphrase")
-        word = self._ask(question)
-        self._declined = word is None
-        key = self._load(path, word.encode()) if word else None
-        if key is not None:
-            self._unlocked[path] = key
-        return key
+        """The key in `path`, opened by the person; None: not by two passphrases."""
+        if not self._attended:
+            raise self._absent("passphrase")
+        text = f"Passphrase of the key {path}:"
+        for again in ("", "That did not open it; this is the last try.\n"):
+            word = self._ask(Question(again + text, secret=True, kind="passphrase"))
+            if word is None:
+                self._declined = True
+                self._kept.needs = "passphrase"
+                raise Unanswered
+            key = self._load(path, word.encode())
+            if key is not None:
+                self._kept.keys[path] = key
+                return key
+        self._unusable.append(f"{path}, which neither passphrase opened")
+        self._kept.needs = "passphrase"
+        return None
 
     def _agent_keys(self) -> tuple[AgentKey, ...]:
         """The keys of the agent; none when there is no agent, or it does not answer."""
@@ -174,23 +303,44 @@ class LogIn:
             self._unusable.append(f"the agent {place or ''}".strip())
             return ()
 
-    def _refused(self, allowed: Sequence[str]) -> LinkError:
-        """The sentence for a refused login."""
+    def _refused(self) -> LinkError:
+        """The sentence for a login that did not come about."""
         offered = ", ".join(self._offered) or "no key"
         unusable = f" Not usable: {', '.join(self._unusable)}." if self._unusable else ""
+        accepts = f" The site accepts: {', '.join(self._wanted)}." if self._wanted else ""
         if self._declined:
             why = f"was not completed: a question was not answered; offered: {offered}"
             hint = "Register one of these public keys at the site, or connect again and answer."
+        elif self._trouble is not None:
+            why = f"was not completed ({self._trouble or 'the connection ended'})"
+            hint = "Connect again." + (
+                " A site waits a minute or two for an answer, no longer." * bool(self._prompts)
+            )
         elif self._prompts:
-            why, hint = "was refused: the answers were not accepted", "Connect again."
+            why = "was refused: the answers were not accepted"
+            hint = "Connect again, but not often: sites lock an account after a few wrong answers."
+        elif self._objections:
+            why = f"was refused: {'; '.join(self._objections)}"
+            hint = "Get a new certificate where the site gives them out, and connect again."
         else:
             why = f"was refused; offered: {offered}"
             hint = "Register one of these public keys at the site, or set User and IdentityFile."
-        if self._trouble is not None:
-            why += f" ({self._trouble})"
-        elif allowed and not self._declined:
-            hint += f" The site accepts: {', '.join(allowed)}."
-        return LinkError(f"The login as {self._host.address} {why}.{unusable}", hint)
+            hint += accepts
+        said = f" It said: {' '.join(self._told)}." if self._told else ""
+        return LinkError(f"The login as {self._host.address} {why}.{said}{unusable}", hint)
+
+
+def answer_needed(what: str) -> AnswerNeeded:
+    """The error of a login that waits for a person; `what` is what only they have."""
+    return AnswerNeeded(
+        f"Needs your {what}.", "Press r in the list of runs, or run `lumitui status`."
+    )
+
+
+def _kind(prompt: str) -> Literal["password", "otp"]:
+    """What a server asks for: a password may serve again, anything else is for once."""
+    is_password = "password" in prompt.lower() and not _CODE.search(prompt)
+    return "password" if is_password else "otp"
 
 
 class _AgentAt(AgentSSH):
@@ -201,18 +351,6 @@ class _AgentAt(AgentSSH):
         conn = socket.socket(socket.AF_UNIX)
         conn.connect(place)
         self._connect(conn)  # type: ignore[attr-defined]  # what paramiko.Agent calls as well
-
-
-def _allowed(attempt: Callable[[], list[str]]) -> list[str] | None:
-    """Methods the server wants next after an `attempt`; empty: none, None: refused with no list."""
-    try:
-        return attempt()
-    except paramiko.BadAuthenticationType as error:
-        return list(error.allowed_types)
-    except paramiko.AuthenticationException as error:
-        if "timeout" in str(error).lower() or "transport shut down" in str(error):
-            raise
-        return None
 
 
 def _fingerprint(key: paramiko.PKey) -> str:

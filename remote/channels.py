@@ -15,6 +15,7 @@ from typing import Protocol
 from lumitui.remote.errors import LinkError, LinkLost
 from lumitui.remote.exchange import Channel, Exchange
 from lumitui.remote.fence import Fence, check_stream, pieces
+from lumitui.remote.login import is_attended
 from lumitui.remote.transport import Result
 
 _PATIENCE = 3.0  # sshd frees a session a moment after its channel is closed
@@ -35,6 +36,8 @@ class Link(Protocol):
     """`user@host` for a person."""
     patience: float
     """Seconds after which a silent server is given up."""
+    alive_seconds: int
+    """Seconds of silence after which it is asked whether it is there."""
 
     def alive(self) -> bool:
         """Whether requests can be sent."""
@@ -46,6 +49,10 @@ class Link(Protocol):
 
     def begin(self, channel: Channel, command: str, seconds: float) -> None:
         """Start `command`; CommandRefused, or LinkError when the link is dead."""
+        ...
+
+    def check(self) -> None:
+        """Ask the server for a sign of life; a link without one is closed. Does not wait."""
         ...
 
     def close(self) -> None:
@@ -65,6 +72,7 @@ class Requests:
         self._connecting = threading.Lock()
         self._failure: LinkError | None = None
         self._failures = self._closings = 0
+        self._failed_attended = False
         self._pool = threading.Condition()
         self._spare: Channel | None = None
         self._spares = True
@@ -107,10 +115,16 @@ class Requests:
         talk = Exchange(channel, fence)
         try:
             talk.write([payload], lambda: None)
+            heard = time.monotonic()
             while not stop():
                 talk.step()
                 chunk = b"".join(talk.out)
                 talk.out.clear()
+                if chunk:
+                    heard = time.monotonic()
+                elif time.monotonic() - heard > link.alive_seconds:
+                    heard = time.monotonic()
+                    link.check()
                 if not talk.ended:
                     yield chunk
                     continue
@@ -129,21 +143,32 @@ class Requests:
             link.close()
 
     def _connected(self) -> Link:
-        """The link. Threads that wait while an attempt fails share its failure: one question."""
-        failures = self._failures
+        """The link. Threads that wait while an attempt fails share its failure: one question.
+
+        Where nobody was there to be asked, a thread with a person tries again.
+        """
+        failures, attended = self._failures, is_attended()
         with self._connecting:
             link = self._link
             if link is not None and link.alive():
                 return link
-            if self._failures != failures and self._failure is not None:
-                raise LinkError(self._failure.message, self._failure.hint)
-            self._spare, self._spares = None, True
+            failed = self._failure if self._failures != failures else None
+            if failed is not None and (self._failed_attended or not attended):
+                raise type(failed)(failed.message, failed.hint)
+            if link is not None:
+                link.close()  # a dead link may still have a jump host's connection
+            self._link, self._spare, self._spares = None, None, True
             closings = self._closings
             try:
-                self._link = link = self._connect(lambda: self._closings != closings)
+                link = self._connect(lambda: self._closings != closings)
             except LinkError as error:
                 self._failure, self._failures = error, self._failures + 1
+                self._failed_attended = attended
                 raise
+            if self._closings != closings:
+                link.close()
+                raise LinkError("The connection was closed while it was made.")
+            self._link = link
             return link
 
     def _start(self, command: str, timeout: float) -> tuple[Link, Channel]:
@@ -165,9 +190,8 @@ class Requests:
                     ) from error
             except LinkError:
                 self._release(channel)
-                if attempt or (channel is None and link.alive()):
+                if attempt or link.alive():
                     raise
-                link.close()
         raise LinkError(
             f"{link.address} ends every channel before a command starts.",
             "Try again in a minute; then ask the site whether sessions are limited.",
@@ -180,7 +204,7 @@ class Requests:
             self._busy += 1
             if spare is not None and not spare.closed:
                 return spare, True
-        began = time.monotonic()
+        began, pause = time.monotonic(), 0.1
         while True:
             try:
                 return link.open(link.patience), False
@@ -189,7 +213,8 @@ class Requests:
                     self._spares = False
                     others = self._busy > 1
                     if time.monotonic() - began < (timeout if others else _PATIENCE):
-                        self._pool.wait(0.2)
+                        self._pool.wait(pause)
+                        pause = min(pause * 1.5, 2.0)
                         continue
                     self._busy -= 1
                 raise LinkError(

@@ -36,6 +36,10 @@ class LinkLost(LinkError):
     """The link was cut after a request had left: whether it was carried out is not known."""
 
 
+class AnswerNeeded(LinkError):
+    """A login needs something only a person can give, and nobody asked for it just now."""
+
+
 class RefusedError(LumiError):
     """The cluster answered no."""
 

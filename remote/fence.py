@@ -3,9 +3,10 @@
 The command line of the remote process is the same for every script but for a random mark, so a
 process list shows nothing of it. The shell reads the script from its own input with `read`, which
 POSIX lets take nothing beyond the line (busybox's `head -c` swallows what follows), and evaluates
-it only when the closing line has arrived: half a script runs nothing. What stands after that line
-is the script's own input. Output counts only between the mark and `mark status`, because login
-files print.
+it only when the closing line has arrived, and only when the opening one was the first: half a
+script runs nothing, nor does one whose beginning a login file has read. What stands after the
+closing line is the script's own input. Output counts only between the mark and `mark status`,
+because login files print.
 """
 
 import secrets
@@ -15,7 +16,8 @@ from collections.abc import Iterable, Iterator
 from lumitui.remote.errors import InputError, RefusedError
 
 _READ = (
-    r'm={mark}; n=$(printf "\nx"); n=${{n%x}}; s=; while IFS= read -r l; '
+    r'm={mark}; n=$(printf "\nx"); n=${{n%x}}; s=; '
+    r'IFS= read -r l; [ "$l" = "#$m" ] || exit 125; while IFS= read -r l; '
     r'do if [ "$l" = "#$m" ]; then printf "%s\n" $m; printf "%s\n" $m >&2; {run} '
     r"exit 0; fi; s=$s$l$n; done; exit 125"
 )
@@ -53,7 +55,7 @@ class Fence:
         return "exec /bin/sh -c " + shlex.quote(self.program(watched=watched))
 
     def payload(self, script: str) -> bytes:
-        """The script as it is sent, with its closing line.
+        """The script as it is sent, between its opening and its closing line.
 
         Raises:
             InputError: the script has a NUL, which no shell can hold.
@@ -63,7 +65,7 @@ class Fence:
                 "A command for the site has a NUL character, which no shell can hold.",
                 "Remove it from the job file.",
             )
-        return f"{script}\n#{self.mark}\n".encode()
+        return f"#{self.mark}\n{script}\n#{self.mark}\n".encode()
 
     def reader(self) -> "Reader":
         """A reader for one of the two outputs."""

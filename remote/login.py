@@ -1,4 +1,4 @@
-"""Where to log in and as whom, as the person's ssh configuration has it."""
+"""Where to log in and as whom, as the person's ssh configuration has it; and who may be asked."""
 
 import getpass
 import os
@@ -6,7 +6,9 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -30,6 +32,28 @@ class Question:
 
 Ask = Callable[[Question], str | None]
 """Puts a question to the person; None: they declined. Called from any thread."""
+
+
+_attended: ContextVar[bool] = ContextVar("attended", default=True)
+
+
+def is_attended() -> bool:
+    """Whether a person waits for what is done now, and may be asked."""
+    return _attended.get()
+
+
+@contextmanager
+def attendance(person: bool) -> Iterator[None]:
+    """Say whether a `person` waits for the requests of this block.
+
+    A login asks only a person who waits: a look at a site that a clock started would otherwise
+    put its question again after every cut of the link.
+    """
+    token = _attended.set(person)
+    try:
+        yield
+    finally:
+        _attended.reset(token)
 
 
 @dataclass(frozen=True)
@@ -141,9 +165,11 @@ def settings(login: Login, table: Table) -> Settings:
         return tuple(Path(word).expanduser() for word in chosen)
 
     def files(name: str) -> tuple[Path, ...]:
-        """Several in one value; `ssh -G` drops the quotes of a name with a space."""
-        whole = paths([one(name)])
-        return whole if whole and whole[0].is_file() else paths(one(name).split())
+        """Several in one value; `ssh -G` drops the quotes of a name with a space.
+
+        A path begins with `/`, `~` or a token; another word belongs to the name before it.
+        """
+        return paths([word for word in re.split(r" +(?=[/~%\"])", one(name)) if word])
 
     alias, proxy, timeout = one("hostkeyalias"), one("proxycommand"), one("connecttimeout", "15")
     own = (login.identity.expanduser(),) if login.identity else ()

@@ -1,11 +1,12 @@
-"""A connection to a site over SSH. With `auth` the only user of paramiko.
+"""A connection to a site over SSH. With `auth` and `link` the only user of paramiko.
 
 How a request crosses it is in `channels`, `exchange` and `fence`; where to log in is in `login`,
 whom to trust in `hostkeys`, as whom in `auth`.
 """
 
 import logging
-import threading
+import random
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -15,10 +16,10 @@ import paramiko
 from paramiko.ssh_exception import IncompatiblePeer
 
 from lumitui.remote import hostkeys, wire
-from lumitui.remote.auth import BROKEN, LogIn
-from lumitui.remote.channels import ChannelRefused, CommandRefused, Requests
+from lumitui.remote.auth import BROKEN, Kept, LogIn, answer_needed
+from lumitui.remote.channels import Requests
 from lumitui.remote.errors import LinkError
-from lumitui.remote.exchange import Channel
+from lumitui.remote.link import ParamikoLink
 from lumitui.remote.login import (
     Ask,
     Login,
@@ -26,6 +27,7 @@ from lumitui.remote.login import (
     Settings,
     Table,
     has_openssh,
+    is_attended,
     jump_login,
     openssh_table,
     settings,
@@ -35,12 +37,17 @@ from lumitui.remote.login import (
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 _ANSWER = 300.0  # seconds for a person's answers; sshd's LoginGraceTime is 120
+_PAUSES = (1.0, 3.0)  # seconds before the tries that follow a refusal of MaxStartups
 _GCM = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com")
 
 
 def decline(_: Question) -> None:
     """The `ask` of a caller without a person: every question is declined."""
     return None
+
+
+class _TurnedAway(LinkError):
+    """The server has too many logins under way (MaxStartups); it will take one in a moment."""
 
 
 class Ssh(Requests):
@@ -61,7 +68,7 @@ class Ssh(Requests):
         self._ask = ask
         self._peer: str | None = None
         self._hops: list[paramiko.Transport] = []
-        self._unlocked: dict[Path, paramiko.PKey] = {}
+        self._kept = Kept()
 
     @property
     def user(self) -> str:
@@ -79,24 +86,55 @@ class Ssh(Requests):
         for transport in reversed(self._hops):
             transport.close()
 
-    def _open_link(self, stopped: Callable[[], bool]) -> "_Link":
+    def _open_link(self, stopped: Callable[[], bool]) -> ParamikoLink:
+        """Connect, after a pause again where the server has too many logins under way.
+
+        Raises:
+            AnswerNeeded: only a person can log in, and none waits; nothing is sent.
+        """
+        if self._kept.needs and not is_attended():
+            raise answer_needed(self._kept.needs)
+        for pause in _PAUSES:
+            try:
+                return self._open_once(stopped)
+            except _TurnedAway:
+                deadline = time.monotonic() + pause * random.uniform(0.5, 1.5)
+                while time.monotonic() < deadline and not stopped():
+                    time.sleep(0.1)
+        return self._open_once(stopped)
+
+    def _open_once(self, stopped: Callable[[], bool]) -> ParamikoLink:
         """Connect, through jump hosts where the configuration names them."""
         hops: list[paramiko.Transport] = []
         self._hops = hops
+        socks: list[wire.Metered | paramiko.Channel] = []
+        needs: list[str] = []
         try:
             for host, published in self._route(self.login):
                 if stopped():
                     raise LinkError("The connection was closed while it was made.")
-                sock = self._through(hops[-1], host) if hops else self._dial(host, stopped)
-                hops.append(paramiko.Transport(cast(paramiko.Channel, sock)))
+                socks.append(self._through(hops[-1], host) if hops else self._dial(host, stopped))
+                hops.append(paramiko.Transport(cast(paramiko.Channel, socks[-1])))
                 self._handshake(hops[-1], host, published)
-                LogIn(host, self._ask, self._unlocked).authenticate(hops[-1])
+                LogIn(host, self._ask, self._kept).authenticate(hops[-1])
+                needs.append(self._kept.needs)
                 hops[-1].set_keepalive(host.alive)
         except BaseException:
             for transport in reversed(hops):
                 transport.close()
             raise
-        return _Link(hops, host)
+        self._kept.needs = next(filter(None, needs), "")
+        precious = bool(self._kept.needs)
+        if precious and isinstance(socks[0], wire.Metered):
+            socks[0].endure()
+        return ParamikoLink(hops, host, precious=precious)
+
+    def _question(self, question: Question) -> str | None:
+        """Ask about a host's key, if somebody is there."""
+        self._kept.needs = "yes to its host key"
+        if not is_attended():
+            raise answer_needed(self._kept.needs)
+        return self._ask(question)
 
     def _route(self, login: Login, depth: int = 0) -> list[tuple[Settings, dict[str, str]]]:
         """The hosts to log in to, in order, each with its published fingerprints."""
@@ -190,7 +228,7 @@ class Ssh(Requests):
         except BROKEN as error:
             raise _no_handshake(error, host, transport.sock) from error
         key = hostkeys.HostKey(shown.get_name(), shown.asbytes())
-        hostkeys.check(host, key, published, self._ask)
+        hostkeys.check(host, key, published, self._question)
 
 
 def _no_handshake(error: Exception, host: Settings, sock: object) -> LinkError:
@@ -198,6 +236,12 @@ def _no_handshake(error: Exception, host: Settings, sock: object) -> LinkError:
     place = f"{host.hostname} (port {host.port})"
     if isinstance(error, IncompatiblePeer):
         return LinkError(f"{place} and this program share no algorithm: {error}.", "Update both.")
+    said = sock.said if isinstance(sock, wire.Metered) else ""
+    if "maxstartups" in said.lower():
+        return _TurnedAway(
+            f"{place} turns new connections away: {said}.",
+            "Too many are logging in at the moment; try again in a minute.",
+        )
     proxy = sock.complaint() if isinstance(sock, wire.Metered) else ""
     if host.proxy_command:
         return LinkError(
@@ -205,62 +249,12 @@ def _no_handshake(error: Exception, host: Settings, sock: object) -> LinkError:
             f"Try it in a terminal: {host.proxy_command}",
         )
     if "banner" in str(error):
+        words = f"it said: {said}" if said else str(error)
         return LinkError(
-            f"{place} answered, but not as an SSH server: {error}.",
+            f"{place} answered, but not as an SSH server: {words}.",
             "Check the port; a busy login node may also be turning new connections away.",
         )
     return LinkError(
         f"{place} ended the connection before the login ({error or type(error).__name__}).",
         "It may be turning new connections away; try again in a minute.",
     )
-
-
-class _Link:
-    """The connected hops, the site's the last."""
-
-    def __init__(self, hops: list[paramiko.Transport], host: Settings) -> None:
-        self._hops, self.address, self.patience = hops, host.address, host.connect_timeout
-        self._opening = threading.Lock()
-
-    def alive(self) -> bool:
-        return self._hops[-1].is_active()
-
-    def close(self) -> None:
-        for transport in reversed(self._hops):
-            transport.close()
-
-    def open(self, seconds: float) -> Channel:
-        try:
-            with self._opening:  # paramiko keeps one refusal for all who are opening
-                return self._hops[-1].open_session(timeout=seconds)
-        except paramiko.ChannelException as error:
-            raise ChannelRefused from error
-        except BROKEN as error:
-            self.close()
-            raise self._dead(error) from error
-
-    def begin(self, channel: Channel, command: str, seconds: float) -> None:
-        silent = threading.Event()
-
-        def give_up() -> None:
-            silent.set()
-            channel.close()
-
-        guard = threading.Timer(seconds, give_up)  # exec_command itself waits without a limit
-        guard.daemon = True
-        guard.start()
-        try:
-            cast(paramiko.Channel, channel).exec_command(command)
-        except BROKEN as error:
-            if self.alive() and not silent.is_set():
-                raise CommandRefused from error
-            self.close()
-            raise self._dead(error) from error
-        finally:
-            guard.cancel()
-
-    def _dead(self, error: Exception) -> LinkError:
-        return LinkError(
-            f"The connection to {self.address} no longer answers ({error or 'it ended'}).",
-            "Check your network and try again; nothing was sent.",
-        )

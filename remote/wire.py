@@ -13,6 +13,8 @@ from typing import IO, Protocol
 from lumitui.remote.errors import LinkError
 
 _POLL = 0.3
+_HEAD = 512  # of what a server says first: a refusal stands before the SSH banner
+_ENDURE = 300  # seconds that a connection outlives a silent network when a new one costs a code
 
 
 class Wire(Protocol):
@@ -43,6 +45,7 @@ class Metered:
     ) -> None:
         """Count what crosses `wire`; `peer` is the address it reached."""
         self._wire, self._up, self._down, self.peer = wire, up, down, peer
+        self._head = b""
         self._closed = False  # paramiko asks by this name before it waits for its reading thread
 
     def send(self, data: bytes) -> int:
@@ -55,6 +58,8 @@ class Metered:
         """Receive and count."""
         data = self._wire.recv(size)
         self._down(len(data))
+        if len(self._head) < _HEAD:
+            self._head += data[:_HEAD]
         return data
 
     def settimeout(self, seconds: float | None) -> None:
@@ -65,6 +70,18 @@ class Metered:
         """Pass on."""
         self._closed = True
         self._wire.close()
+
+    @property
+    def said(self) -> str:
+        """The server's last line before its banner, where it does not come as far as that."""
+        lines = self._head.decode("utf-8", "replace").strip().splitlines() or [""]
+        plain = "".join(char for char in lines[-1] if char.isprintable())
+        return "" if plain.startswith("SSH-") else plain[:200]
+
+    def endure(self) -> None:
+        """Let the connection outlive a longer silence of the network."""
+        if isinstance(self._wire, socket.socket):
+            _keep_alive(self._wire, _ENDURE // 2)
 
     def complaint(self) -> str:
         """What a ProxyCommand said of its failure."""

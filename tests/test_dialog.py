@@ -1,6 +1,7 @@
 """Logins that need a person: passwords and one-time codes, against a server that asks for them.
 
-sshd asks such questions only through PAM with real accounts, so this is paramiko's own server.
+This is paramiko's own server, which can do what sshd with PAM (test_onetime.py) cannot: put two
+questions in one round, and take passwords without an account.
 """
 
 import contextlib
@@ -25,8 +26,9 @@ PASSWORD = "correct horse"
 class Asking(paramiko.ServerInterface):
     """Wants `methods` one after the other."""
 
-    def __init__(self, key: str, methods: list[str], attempts: list[str]) -> None:
-        self.key, self.left, self.attempts = key, list(methods), attempts
+    def __init__(self, server: "Server") -> None:
+        self.key, self.attempts = public(server.identity), server.attempts
+        self.left, self.prompts, self.right = list(server.methods), server.prompts, server.right
         self.again = False
 
     def get_allowed_auths(self, username: str) -> str:
@@ -47,15 +49,15 @@ class Asking(paramiko.ServerInterface):
         return self._judge("password", password == PASSWORD)
 
     def check_auth_interactive(self, username: str, submethods: str) -> paramiko.InteractiveQuery:  # type: ignore[name-defined]
-        return paramiko.server.InteractiveQuery("Two factors", "From your phone", ("Code: ", False))
+        return paramiko.server.InteractiveQuery("Two factors", "From your phone", *self.prompts)
 
     def check_auth_interactive_response(
         self, responses: list[str]
     ) -> int | paramiko.InteractiveQuery:  # type: ignore[name-defined]
-        if responses != [CODE] and "patient" in self.left and not self.again:
+        if responses != self.right and "patient" in self.left and not self.again:
             self.again = True  # as PAM does: the same question in the same attempt
             return self.check_auth_interactive("", "")
-        return self._judge("keyboard-interactive", responses == [CODE])
+        return self._judge("keyboard-interactive", responses == self.right)
 
     def check_channel_request(self, kind: str, chanid: int) -> int:
         return 0  # opened
@@ -81,6 +83,8 @@ class Server:
     def __init__(self, folder: Path) -> None:
         self.identity, self.host_key = new_key(folder / "identity"), new_key(folder / "host")
         self.methods, self.attempts = ["keyboard-interactive"], list[str]()
+        self.prompts: tuple[tuple[str, bool], ...] = (("Code: ", False),)
+        self.right = [CODE]
         self._host = paramiko.Ed25519Key.from_private_key_file(str(self.host_key))
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._open: list[paramiko.Transport] = []
@@ -100,8 +104,7 @@ class Server:
                 transport = paramiko.Transport(self._listener.accept()[0])
                 self._open.append(transport)
                 transport.add_server_key(self._host)
-                asking = Asking(public(self.identity), self.methods, self.attempts)
-                transport.start_server(event=threading.Event(), server=asking)
+                transport.start_server(event=threading.Event(), server=Asking(self))
 
     def close(self) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)  # a blocked accept would keep the port
@@ -156,37 +159,46 @@ def test_a_password(asking: Server, connect: Callable[..., Ssh]) -> None:
     assert [(item.kind, item.secret) for item in answers.questions] == [("password", True)]
 
 
-def test_a_question_asked_again_in_one_dialog_is_not_passed_on(
+def test_a_question_asked_again_in_one_dialog_is_passed_on_once(
     asking: Server, connect: Callable[..., Ssh]
 ) -> None:
     asking.methods = ["keyboard-interactive", "patient"]
-    answers = Answers("wrong", CODE)
+    answers = Answers("wrong", "wrong too", CODE)
     with pytest.raises(LinkError, match="answers were not accepted"):
         connect(answers).run("true")
-    assert len(answers.questions) == 1
+    assert len(answers.questions) == 2
+    assert "this is the last try" in answers.questions[1].text
 
 
-def test_a_refused_dialog_is_not_followed_by_another_question(
+def test_a_refused_dialog_is_not_followed_by_another_method(
     asking: Server, connect: Callable[..., Ssh]
 ) -> None:
     asking.methods = ["either"]
-    answers = Answers("wrong", PASSWORD)
+    answers = Answers("wrong", "wrong too", PASSWORD)
     with pytest.raises(LinkError, match="answers were not accepted"):
         connect(answers).run("true")
-    assert len(answers.questions) == 1
+    assert asking.attempts == ["keyboard-interactive wrong"] * 2
 
 
 @pytest.mark.parametrize("method", ["keyboard-interactive", "password"])
-def test_a_wrong_answer_is_not_asked_for_again(
+def test_a_wrong_answer_may_be_mended_once(
     asking: Server, connect: Callable[..., Ssh], method: str
 ) -> None:
     asking.methods = [method]
-    answers = Answers("wrong", CODE, PASSWORD)
+    answers = Answers("wrong", "wrong too", CODE, PASSWORD)
     connection = connect(answers)
     with pytest.raises(LinkError, match="answers were not accepted"):
         connection.run("true")
-    assert len(answers.questions) == 1 and asking.attempts == [f"{method} wrong"]
+    assert len(answers.questions) == 2 and asking.attempts == [f"{method} wrong"] * 2
     assert connection.connections == 1
+
+
+def test_two_questions_in_one_round(asking: Server, connect: Callable[..., Ssh]) -> None:
+    asking.prompts, asking.right = (("Password: ", False), ("Code: ", True)), [PASSWORD, CODE]
+    answers = Answers(PASSWORD, CODE)
+    assert connect(answers).run("echo in").text == "in\n"
+    assert [(q.kind, q.secret) for q in answers.questions] == [("password", True), ("otp", False)]
+    assert asking.attempts == ["keyboard-interactive right"]
 
 
 @pytest.mark.parametrize("method", ["keyboard-interactive", "password"])

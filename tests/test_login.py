@@ -130,9 +130,11 @@ def test_a_passphrase_is_asked_once_and_not_again_for_the_next_connection(
     connection.close()
 
 
-@pytest.mark.parametrize(("words", "said"), [(["wrong"], "refused"), ([], "not answered")])
+@pytest.mark.parametrize(
+    ("words", "said", "asked"), [(["wrong", "again"], "neither", 2), ([], "not answered", 1)]
+)
 def test_a_wrong_or_no_passphrase(
-    server: Sshd, tmp_path: Path, words: list[str], said: str
+    server: Sshd, tmp_path: Path, words: list[str], said: str, asked: int
 ) -> None:
     locked = new_key(tmp_path / "locked", "open sesame")
     server.allow(locked)
@@ -140,7 +142,7 @@ def test_a_wrong_or_no_passphrase(
     answers = Answers(*words)
     with pytest.raises(LinkError, match=said):
         Ssh(server.login(identity=locked), answers).run("true")
-    assert [question.kind for question in answers.questions] == ["passphrase"]
+    assert [question.kind for question in answers.questions] == ["passphrase"] * asked
 
 
 def test_a_refused_key_is_named_with_the_user(server: Sshd, tmp_path: Path) -> None:

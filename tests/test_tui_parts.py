@@ -112,10 +112,23 @@ def test_a_site_is_asked_once_at_a_time_and_less_often_when_it_fails() -> None:
     assert pauses == [20, 40, 80, 160, 320, 600, 600, 600]
     assert schedule.requests == 9 and schedule.last_look == 100.0
     assert " ".join(schedule.warnings) == "a: down"
-    schedule.hurry()
+    schedule.hurry(["a"])
     assert schedule_due(schedule, now)
     schedule.drop_warnings([])
     assert not schedule.warnings
+
+
+def test_a_person_s_wish_during_a_look_is_not_lost() -> None:
+    schedule = Schedule(last_input=0.0)
+    assert not schedule.began("a")
+    schedule.hurry(["a", "b"])
+    assert schedule.due(["a"], 1.0) == []
+    schedule.ended("a", 1.0, pause=10, requests=1, warnings=())
+    assert schedule.due(["a", "b"], 1.0) == ["a", "b"]
+    assert schedule.began("a") and schedule.began("b"), "the person may be asked in these"
+    schedule.ended("a", 2.0, pause=10, requests=1, warnings=())
+    assert schedule.due(["a"], 3.0) == []
+    assert not schedule.began("a")
 
 
 def schedule_due(schedule: Schedule, now: float) -> bool:

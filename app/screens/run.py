@@ -162,7 +162,7 @@ class RunScreen(RunPage):
     @on(messages.LogGrew)
     def _log_grew(self, event: messages.LogGrew) -> None:
         if event.number == self._number:
-            self._offset = event.end
+            self._offset, self._ended = event.end, ""
             self.query_one(LogView).feed(event.data)
 
     @on(messages.LogEnded)

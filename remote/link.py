@@ -1,0 +1,123 @@
+"""A connection that is logged in: opens channels, and notices when nobody answers any more."""
+
+import threading
+import time
+from typing import cast
+
+import paramiko
+
+from lumitui.remote.auth import BROKEN
+from lumitui.remote.channels import ChannelRefused, CommandRefused
+from lumitui.remote.errors import LinkError
+from lumitui.remote.exchange import Channel
+from lumitui.remote.login import Settings
+
+_ENDURE = 300.0
+"""Seconds of silence after which even a connection that cost a code is given up."""
+
+
+class ParamikoLink:
+    """The connected hops, the site's the last.
+
+    A `precious` one took something only a person can give again. A stalled network does not end
+    it, since the next one would ask for another code; requests fail meanwhile.
+    """
+
+    def __init__(
+        self, hops: list[paramiko.Transport], host: Settings, *, precious: bool = False
+    ) -> None:
+        """Use `hops`, which are logged in; `host` is the last."""
+        self._hops, self.address, self.patience = hops, host.address, host.connect_timeout
+        self.alive_seconds = host.alive
+        self._precious = precious
+        self._silent: float | None = None
+        self._opening, self._checking = threading.Lock(), threading.Lock()
+
+    def alive(self) -> bool:
+        """Whether requests can be sent."""
+        return self._hops[-1].is_active()
+
+    def close(self) -> None:
+        """End the connection and all channels."""
+        for transport in reversed(self._hops):
+            transport.close()
+
+    def open(self, seconds: float) -> Channel:
+        """Open a channel; ChannelRefused, or LinkError when nobody answers."""
+        try:
+            with self._opening:  # paramiko keeps one refusal for all who are opening
+                if self._silent is not None and not self._answers(seconds):
+                    # A channel that is given up may still be opened there, and count.
+                    raise TimeoutError("still silent")
+                channel = self._hops[-1].open_session(timeout=seconds)
+        except paramiko.ChannelException as error:
+            self._silent = None
+            raise ChannelRefused from error
+        except BROKEN as error:
+            raise self._unanswered(error) from error
+        self._silent = None
+        return channel
+
+    def begin(self, channel: Channel, command: str, seconds: float) -> None:
+        """Start `command`; CommandRefused, or LinkError when nobody answers."""
+        late = threading.Event()
+
+        def give_up() -> None:
+            late.set()
+            channel.close()
+
+        guard = threading.Timer(seconds, give_up)  # exec_command itself waits without a limit
+        guard.daemon = True
+        guard.start()
+        try:
+            cast(paramiko.Channel, channel).exec_command(command)
+            self._silent = None
+        except BROKEN as error:
+            if self.alive() and not late.is_set():
+                raise CommandRefused from error
+            raise self._unanswered(error) from error
+        finally:
+            guard.cancel()
+
+    def check(self) -> None:
+        """Ask the server for a sign of life, in a thread of its own; without one it is closed."""
+
+        def ask() -> None:
+            with self._checking:
+                if self._answers(self.patience):
+                    self._silent = None
+                else:
+                    self._unanswered(TimeoutError("no sign of life"))
+
+        if not self._checking.locked():
+            threading.Thread(target=ask, name="sign of life", daemon=True).start()
+
+    def _answers(self, seconds: float) -> bool:
+        """Whether the server answers a question that has no other meaning."""
+        transport, answered = self._hops[-1], threading.Event()
+
+        def ask() -> None:
+            try:
+                transport.global_request("keepalive@openssh.com", wait=True)
+            except BROKEN:
+                return  # it ended: no answer
+            answered.set()
+
+        # It waits without a limit; it ends with the answer, or with the connection.
+        threading.Thread(target=ask, name="question", daemon=True).start()
+        return answered.wait(seconds) and transport.is_active()
+
+    def _unanswered(self, error: Exception) -> LinkError:
+        """Close the link unless it is worth waiting for; the error to raise."""
+        now = time.monotonic()
+        self._silent = now if self._silent is None else self._silent
+        if self._precious and self.alive() and now - self._silent < _ENDURE:
+            return LinkError(
+                f"{self.address} does not answer at the moment.",
+                "The connection is kept, since another would need you to log in; try again soon.",
+            )
+        self.close()
+        return LinkError(
+            f"The connection to {self.address} no longer answers ({error or 'it ended'}).",
+            "Check your network and try again; nothing was sent.",
+        )
