@@ -4,6 +4,7 @@ import contextlib
 import getpass
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -51,9 +52,12 @@ class Answers:
 
 
 class Sshd:
-    """One server; its folder holds keys, configuration and the person's files."""
+    """One server; its folder holds keys, configuration and the person's files.
 
-    def __init__(self, folder: Path, *options: str) -> None:
+    `options` win over what is here; `program` is sshd under another name.
+    """
+
+    def __init__(self, folder: Path, *options: str, program: str = SSHD) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.port = folder, free_port()
         self.host_key = new_key(folder / "host_key")
@@ -62,16 +66,16 @@ class Sshd:
         self.allow(self.identity)
         self.configure()
         lines = [
-            f"Port {self.port}", "ListenAddress 127.0.0.1", f"HostKey {self.host_key}",
+            *options, f"Port {self.port}", "ListenAddress 127.0.0.1", f"HostKey {self.host_key}",
             f"AuthorizedKeysFile {folder}/authorized", "StrictModes no", "PidFile none",
             "UsePAM no", f"SetEnv HOME={folder}", "PermitRootLogin yes",
-            "PasswordAuthentication no", *options,
+            "PasswordAuthentication no", "LogLevel VERBOSE",
         ]  # fmt: skip
         (folder / "sshd_config").write_text("\n".join(lines) + "\n")
         self._log = open(folder / "log", "wb")  # noqa: SIM115  # closed by `stop`
         Path("/run/sshd").mkdir(exist_ok=True)
         self._process = subprocess.Popen(
-            [SSHD, "-D", "-e", "-f", str(folder / "sshd_config")], stderr=self._log
+            [program, "-D", "-e", "-f", str(folder / "sshd_config")], stderr=self._log
         )
         wait_for(self._listens, "sshd to listen")
 
@@ -107,10 +111,34 @@ class Sshd:
             self.trust()
         return Ssh(self.login(), Answers(*words))
 
+    def logged(self, words: str) -> int:
+        """How often `words` stand in the server's log: `Accepted `, `Failed `, `Connection from`.
+
+        Looking whether the server listens is a connection as well: one at its start.
+        """
+        return (self.folder / "log").read_text("utf-8", "replace").count(words)
+
+    def sessions(self) -> list[int]:
+        """The server's processes that hold a connection now."""
+        return _children(self._process.pid)
+
+    def drop(self) -> None:
+        """End every connection as a restart of the server's machine would."""
+        for pid in self.sessions():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
     def stop(self) -> None:
+        self.drop()
         self._process.terminate()
         self._process.wait(10)
         self._log.close()
+
+
+def _children(pid: int) -> list[int]:
+    found = subprocess.run(["ps", "-o", "pid=,stat=", "--ppid", str(pid)], capture_output=True)
+    rows = (line.split() for line in found.stdout.decode().splitlines())
+    return [int(number) for number, state in rows if not state.startswith("Z")]
 
 
 def wait_for(ready: Callable[[], bool], what: str, seconds: float = 10.0) -> None:
@@ -132,11 +160,11 @@ def gone(pid: int) -> bool:
 
 
 @contextlib.contextmanager
-def running_sshd(folder: Path, *options: str) -> Iterator[Sshd]:
+def running_sshd(folder: Path, *options: str, program: str = SSHD) -> Iterator[Sshd]:
     """Run a server for a test, or skip it where that cannot be."""
     if not os.access(SSHD, os.X_OK) or shutil.which("ssh-keygen") is None:
         pytest.skip("needs OpenSSH's sshd (Debian: apt-get install openssh-server)")
-    server = Sshd(folder, *options)
+    server = Sshd(folder, *options, program=program)
     try:
         yield server
     finally:
