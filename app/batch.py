@@ -4,6 +4,7 @@ Source: microsoft/DeepSpeed, deepspeed/runtime/config.py, `_set_batch_related_pa
 """
 
 import json
+import re
 from dataclasses import dataclass
 
 import hjson
@@ -13,6 +14,8 @@ from lumitui.remote.errors import InputError
 TRAIN = "train_batch_size"
 MICRO = "train_micro_batch_size_per_gpu"
 ACCUMULATION = "gradient_accumulation_steps"
+_LARGEST = 10_000_000  # samples; beyond it is a mistake, and its divisors take long to find
+_MOST_NODES = 10_000
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,11 @@ class Batch:
     """Micro steps a step."""
 
 
+def whole(text: str | None) -> int | None:
+    """Return the number of samples that `text` says in plain digits; None for anything else."""
+    return int(text) if text and re.fullmatch(r"[0-9]{1,8}", text) else None
+
+
 def read_config(text: str, name: str) -> dict[str, object]:
     """Return a DeepSpeed configuration; HJSON, as DeepSpeed itself reads it.
 
@@ -34,18 +42,24 @@ def read_config(text: str, name: str) -> dict[str, object]:
         InputError: not such a file.
     """
     try:
-        data = hjson.loads(text)
-    except hjson.HjsonDecodeError as error:
+        # Through JSON: plain dicts, and nothing that JSON cannot say.
+        data = json.loads(json.dumps(hjson.loads(text)))
+    # Its own error is a ValueError; numbers beyond all measure and deep nesting raise the others.
+    except (ValueError, OverflowError, RecursionError) as error:
         words = f"{name} is not a DeepSpeed configuration: {error}."
         raise InputError(words, "Mend it.") from error
     if not isinstance(data, dict):
         raise InputError(f"{name} is not a DeepSpeed configuration.", "It must be { … }.")
-    return json.loads(json.dumps(data))  # type: ignore[no-any-return]  # plain dicts, checked above
+    return data
 
 
 def fitting_worlds(total: int, ranks_per_node: int, nodes: int) -> list[int]:
     """Return the node counts nearest to `nodes`, below and above, that divide `total`."""
-    good = [n for n in range(1, total // ranks_per_node + 1) if total % (n * ranks_per_node) == 0]
+    good = [
+        n
+        for n in range(1, min(total // ranks_per_node, _MOST_NODES) + 1)
+        if total % (n * ranks_per_node) == 0
+    ]
     below = [n for n in good if n < nodes][-1:]
     above = [n for n in good if n > nodes][:1]
     return below + above
@@ -77,8 +91,10 @@ def batch_of(config: dict[str, object], ranks_per_node: int, nodes: int) -> Batc
             value = None
         if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
             raise InputError(f"DeepSpeed's `{key}` is {value!r}, not a whole number.", "Mend it.")
-        if value is not None and value < 1:
-            raise InputError(f"DeepSpeed's `{key}` is {value}.", "It must be at least 1.")
+        if value is not None and not 1 <= value <= _LARGEST:
+            raise InputError(
+                f"DeepSpeed's `{key}` is {value:g}.", f"It must be from 1 to {_LARGEST}."
+            )
         values[key] = value
     train, micro, accumulation = values[TRAIN], values[MICRO], values[ACCUMULATION]
     if train is None and micro is None:

@@ -227,7 +227,8 @@ def _global_batch(spec: JobSpec, bundled: Trainer | None, layout: Layout) -> int
     rule = spec.scale.batch.arg if spec.scale else None
     name = rule or (bundled.batch_arg if bundled else None)
     value = argument_value(spec.args, name) if name else None
-    return int(value) * layout.world_size if value and value.isdigit() else None
+    size = batches.whole(value)
+    return None if size is None else size * layout.world_size
 
 
 def _handled(signal: str | None) -> str:

@@ -18,14 +18,21 @@ from pydantic import (
 
 from lumitui.app.strategies import STRATEGIES, TRAINERS
 from lumitui.remote import walltime
-from lumitui.remote.document import Document, validate
+from lumitui.remote.document import SEPARATOR, UNSEEN, Document, validate
 
 # The whole word at the end of a part of a name: HF_TOKEN and APIKEY, not TOKENIZERS_PARALLELISM.
 _SECRET = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD)S?(?:_|$)", re.IGNORECASE)
-_VARIABLE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_BREAKS = re.compile("[\t\n]")
 _OURS = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
 _OURS |= {"RUN_DIR", "SRUN_CPUS_PER_TASK"}
+SCRIPTS_OWN = frozenset(
+    {"CPU_BIND_MASKS", "PROOF_DIR", "SIF", "attempt", "before", "first", "line", "rank", "rc"}
+    | {"resume", "strict"}
+)
+"""Variables of job.sh itself: it would go wrong by another value, or change it on the way."""
+# Nobody may set these in bash: the job would end at once.
+_FIXED = frozenset({"BASHOPTS", "BASH_VERSINFO", "EUID", "PPID", "SHELLOPTS", "UID"})
 
 
 def _walltime(value: object) -> object:
@@ -44,26 +51,26 @@ def _is_time(text: str) -> str:
     return text
 
 
-def _no_nul(text: str) -> str:
-    if "\0" in text:
-        raise ValueError("a NUL character cannot be passed to a command")
+def _passable(text: str) -> str:
+    if UNSEEN.search(text):
+        raise ValueError("it has a control character, which no command should receive")
     return text
 
 
 def _relative(text: str) -> str:
     path = PurePosixPath(text)
-    if path.is_absolute() or ".." in path.parts or _CONTROL.search(text):
+    if path.is_absolute() or ".." in path.parts:
         raise ValueError(f"{text!r} must be a path inside the project")
-    return text
+    return _one_line(text)
 
 
 def _one_line(text: str) -> str:
-    if _CONTROL.search(text):
+    if UNSEEN.search(text) or _BREAKS.search(text):
         raise ValueError("it must be one line without control characters")
     return text
 
 
-Text = Annotated[str, AfterValidator(_no_nul)]
+Text = Annotated[str, AfterValidator(_passable)]
 """Any text a command can receive."""
 Line = Annotated[str, AfterValidator(_one_line)]
 """One line of text without control characters."""
@@ -71,6 +78,19 @@ Inside = Annotated[str, AfterValidator(_relative)]
 """A path inside the project, with forward slashes."""
 Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9._@:/+-]+$", max_length=200)]
 """Text that is safe as a word of an #SBATCH line."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes text with a separator of Unicode in double quotes, where it is escaped."""
+
+
+def _text(dumper: _Dumper, text: str) -> yaml.Node:
+    return dumper.represent_scalar(
+        "tag:yaml.org,2002:str", text, style='"' if SEPARATOR.search(text) else None
+    )
+
+
+_Dumper.add_representer(str, _text)
 
 
 class Part(BaseModel):
@@ -82,7 +102,7 @@ class Part(BaseModel):
 class ContainerChoice(Part):
     """Which container the ranks run in; `none: true` for none."""
 
-    generation: str | None = None
+    generation: Line | None = None
     """A generation of the site's profile."""
     image: Line | None = None
     """An image other than the generation's."""
@@ -103,7 +123,7 @@ class DeepSpeedChoice(Part):
 class BatchRule(Part):
     """What becomes of the batch when the number of ranks changes."""
 
-    arg: str | None = None
+    arg: Line | None = None
     """The argument that holds the samples a rank and step; None: the trainer's, or DeepSpeed's."""
     keep: Literal["per_gpu", "global"] = "global"
 
@@ -111,7 +131,7 @@ class BatchRule(Part):
 class LearningRateRule(Part):
     """What becomes of the learning rate when the global batch changes."""
 
-    arg: str | None = None
+    arg: Line | None = None
     rule: Literal["none", "linear", "sqrt"] = "none"
 
 
@@ -126,26 +146,26 @@ class JobSpec(Part):
     """A job file: what to run and how. Everything else is derived."""
 
     name: Annotated[Line, Field(min_length=1, max_length=100)]
-    site: str
+    site: Line
     account: Annotated[Word, BeforeValidator(lambda value: value or "none")] = "none"
     partition: Word
     nodes: Annotated[int, Field(ge=1, le=10000)] = 1
     gpus_per_node: Annotated[int, Field(ge=1, le=64)] | None = None
     """None: all of a node."""
     cpus_per_task: Annotated[int, Field(ge=1)] | None = None
-    memory: Annotated[str, Field(pattern=r"^\d+[KMGT]?$")] | None = None
+    memory: Annotated[str, Field(pattern=r"^[0-9]{1,9}[KMGT]?$")] | None = None
     """`--mem` a node; None: the site's share for the GPUs."""
     exclusive: bool = False
     """Whole nodes on a shared partition (and billed as such), so that masks are right."""
     time: Annotated[str, BeforeValidator(_walltime), AfterValidator(_is_time)]
-    launcher: str = "srun"
+    launcher: Line = "srun"
     strategy: str = "ddp"
     trainer: str | None = None
     script: Inside | None = None
     args: tuple[Text, ...] = ()
     resume: tuple[Text, ...] = ()
     """Arguments that make the person's own script continue from `$RUN_DIR/checkpoints`."""
-    signal: Annotated[str, Field(pattern=r"^[A-Z0-9]+@\d+$")] | None = None
+    signal: Annotated[str, Field(pattern=r"^[A-Z0-9]{1,12}@[0-9]{1,5}$")] | None = None
     """sbatch's `--signal`, like `USR1@120`, when the script saves on it."""
     env: dict[str, Text] = {}
     secrets: tuple[str, ...] = ()
@@ -154,12 +174,12 @@ class JobSpec(Part):
     binding: Literal["auto", "masks", "none"] = "auto"
     proof: Literal["on", "strict", "off"] = "on"
     """`strict`: the job ends before the launch when a rank has other cores than planned."""
-    project: str = "."
+    project: Line = "."
     """The root of what is shipped, from the job file's folder."""
     workdir: Inside = "."
     links: dict[Inside, Line] = {}
     fetch: tuple[Inside, ...] = ()
-    metrics: dict[str, str] = {}
+    metrics: dict[Line, Line] = {}
     """Name of a series to a regular expression with one group, looked for in the log."""
     deepspeed: DeepSpeedChoice | None = None
     scale: Scale | None = None
@@ -184,7 +204,7 @@ class JobSpec(Part):
     @classmethod
     def _plain_variables(cls, value: dict[str, str]) -> dict[str, str]:
         for name in value:
-            if not _VARIABLE.match(name):
+            if not _VARIABLE.fullmatch(name):
                 raise ValueError(f"{name!r} is not a variable's name")
             if _SECRET.search(name):
                 raise ValueError(
@@ -193,14 +213,18 @@ class JobSpec(Part):
                 )
             if name in _OURS:
                 raise ValueError(f"{name} is set by the launch itself; remove it")
+            if name in SCRIPTS_OWN | _FIXED:
+                raise ValueError(f"{name} belongs to the job script or its shell; take another")
         return value
 
     @field_validator("secrets")
     @classmethod
     def _secret_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for name in value:
-            if not _VARIABLE.match(name):
+            if not _VARIABLE.fullmatch(name):
                 raise ValueError("an entry is not a variable's name; give names, never values")
+            if name in _OURS | SCRIPTS_OWN | _FIXED:
+                raise ValueError(f"{name} belongs to the job script or its shell; take another")
         return value
 
     @field_validator("sbatch")
@@ -217,7 +241,7 @@ class JobSpec(Part):
         for name, pattern in value.items():
             try:
                 groups = re.compile(pattern).groups
-            except re.error as error:
+            except (re.error, OverflowError, RecursionError) as error:
                 raise ValueError(f"{name}: not a regular expression: {error}") from error
             if groups != 1:
                 raise ValueError(f"{name}: the pattern needs exactly one (group)")
@@ -235,7 +259,7 @@ class JobSpec(Part):
     def to_yaml(self) -> str:
         """Return the job file that says this, without what is default."""
         data = self.model_dump(mode="json", exclude_defaults=True)
-        return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+        return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
 
 
 def read_job(path: Path) -> JobSpec:

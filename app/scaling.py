@@ -163,12 +163,13 @@ def _batch_and_rate(
         return spec, config_text
     text = argument_value(spec.args, name)
     own = argument_value(before.args, name) != text
-    if text is None or not text.isdigit() or int(text) < 1:
+    per_rank = batches.whole(text)
+    if not per_rank:
         raise InputError(
             f"The argument {name} with the batch size is not among `args:`.",
             f"Add it ({name} 32), so that it can be recomputed for {spec.nodes} nodes.",
         )
-    per_rank, ratio = int(text), new_world / old_world
+    ratio = new_world / old_world
     if scale.batch.keep == "global" and not own:
         total = per_rank * old_world
         if total % new_world:

@@ -7,8 +7,9 @@ PyYAML follows YAML 1.1, where `10:00` is the number 600, `1e-3` is text, `yes` 
 import difflib
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -18,10 +19,15 @@ from lumitui.remote.errors import InputError
 Model = TypeVar("Model", bound=BaseModel)
 Place = tuple[int | str, ...]
 """Where a value is: keys and indexes from the root."""
-_MOST_BYTES = 1_000_000
+_MOST_BYTES = 200_000  # PyYAML reads 80 kB a second
 _DEEPEST = 40
+_MOST_MISTAKES = 20
 # What no command line can carry, or what would steer the terminal that shows it.
-_UNSEEN = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\ud800-\\udfff]")
+UNSEEN = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\ud800-\\udfff]")
+
+
+# YAML 1.1 folds these with the spaces around them; in YAML 1.2 they are text like any other.
+SEPARATOR = re.compile("[\x85\u2028\u2029]")
 
 
 class _Refused(yaml.MarkedYAMLError):
@@ -44,7 +50,7 @@ class _Loader(yaml.SafeLoader):
             problem = f"the alias *{event.anchor} is not supported; write the value out"
         elif event.tag is not None:
             problem = f"the tag {event.tag} is not supported; remove it"
-        elif isinstance(event, yaml.ScalarEvent) and _UNSEEN.search(event.value):
+        elif isinstance(event, yaml.ScalarEvent) and UNSEEN.search(event.value):
             problem = "the text has a control character"
         elif self._depth == _DEEPEST:
             problem = f"nested more than {_DEEPEST} levels deep"
@@ -118,6 +124,12 @@ class Document:
         loader = None
         if len(text) > _MOST_BYTES:
             raise InputError(*_too_large(name))
+        if found := SEPARATOR.search(text):
+            line = text.count("\n", 0, found.start()) + 1
+            raise InputError(
+                f"{name}, line {line}: the line separator U+{ord(found[0]):04X} is there.",
+                f'Remove it, or write "\\u{ord(found[0]):04x}" in double quotes.',
+            )
         try:
             # Building the loader already reads: control characters are refused here.
             loader = (_PlainLoader if plain else _Loader)(text)
@@ -185,9 +197,12 @@ def validate(document: Document, model: type[Model], data: Mapping[str, object])
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        lines = [_sentence(document, model, data, detail) for detail in error.errors()]
+        details = error.errors(include_url=False)
+        lines = [_sentence(document, model, data, detail) for detail in details[:_MOST_MISTAKES]]
         lines = list(dict.fromkeys(lines))
-        count = f"{len(lines)} mistakes" if len(lines) > 1 else "a mistake"
+        count = f"{max(len(details), 2)} mistakes" if len(lines) > 1 else "a mistake"
+        if len(details) > _MOST_MISTAKES:
+            lines.append(f"  … and {len(details) - _MOST_MISTAKES} more")
         raise InputError(
             f"{document.name} has {count}:\n" + "\n".join(lines),
             "`lumitui schema` lists the keys.",
@@ -255,9 +270,14 @@ def _in_data(place: Place, data: object) -> Place:
     return (*kept, *place[-1:])
 
 
+@cache
+def _schema(model: type[BaseModel]) -> dict[str, Any]:
+    return model.model_json_schema()
+
+
 def _fields_at(model: type[BaseModel], place: Place) -> list[str]:
     """Return the keys a model knows at `place`, through nested models, lists and mappings."""
-    schema = model.model_json_schema()
+    schema = _schema(model)
     definitions = schema.get("$defs", {})
     nodes = [schema]
     for part in place:
