@@ -1,6 +1,7 @@
 """doctor: a profile checked against the live cluster, in two requests. Parsers are pure."""
 
 import re
+import secrets
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -119,8 +120,9 @@ def work_script(root: str) -> str:
 at={quote(root)}
 while [ ! -d "$at" ] && [ "$at" != / ]; do at=$(dirname "$at"); done
 printf '%s\\n' "$at"
-try=$at/.lumitui-doctor-$$
-if ( : >"$try" ) 2>/dev/null; then rm -f "$try"; echo writable; else echo refused; fi
+# A folder: where others may write too, a file of this name could be a link of theirs.
+try=$at/.lumitui-doctor-{secrets.token_hex(8)}
+if mkdir -m 700 "$try" 2>/dev/null; then rmdir "$try"; echo writable; else echo refused; fi
 df -Pk "$at" 2>/dev/null | tail -n 1
 exit 0
 """

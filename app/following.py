@@ -66,7 +66,7 @@ def _from_job(run: Run, job: JobStatus, poll: Poll, files: RunFiles) -> Changes:
         changes["rc"] = 0
     elif state is State.FAILED and not files.exits and run.rc is None and job.exit_code:
         code = job.exit_code.partition(":")[0]
-        if code.isdigit():
+        if code.isascii() and code.isdecimal() and len(code) < 10:
             changes["rc"] = int(code)
     return changes
 

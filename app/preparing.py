@@ -60,8 +60,9 @@ def prepare(
         lines += [
             f"mkdir -p {quote(path.rpartition('/')[0])}",
             # ln would put the link into a folder that is there.
-            f"if [ -e {quote(path)} ] || [ -L {quote(path)} ]; then echo {taken} >&2; exit 1; fi",
-            f"ln -s {quote(target)} {quote(path)}",
+            f"if [ -e {quote(path)} ] || [ -L {quote(path)} ]; then",
+            f"printf '%s\\n' {taken} >&2; exit 1; fi",
+            f"ln -s -- {quote(target)} {quote(path)}",
         ]
     if checkpoints_from:
         source = quote(f"{checkpoints_from}/checkpoints")
@@ -85,7 +86,8 @@ def prepare(
 
 
 def _add(tar: tarfile.TarFile, name: str, text: str, mode: int) -> None:
-    content = text.encode()
+    # A secret of the environment may have bytes that are not UTF-8: they arrive as they are.
+    content = text.encode("utf-8", "surrogateescape")
     info = tarfile.TarInfo(name)
     info.size, info.mode, info.mtime = len(content), mode, int(time.time())
     tar.addfile(info, io.BytesIO(content))

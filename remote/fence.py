@@ -9,6 +9,7 @@ closing line is the script's own input. Output counts only between the mark and 
 because login files print.
 """
 
+import re
 import secrets
 import shlex
 from collections.abc import Iterable, Iterator
@@ -33,6 +34,7 @@ _WATCHED = (
     + r" kill -KILL $w;"
 )
 _NOISE = 4096
+_STATUS = re.compile(rb"[0-9]{0,3}")
 
 
 class Fence:
@@ -58,14 +60,20 @@ class Fence:
         """The script as it is sent, between its opening and its closing line.
 
         Raises:
-            InputError: the script has a NUL, which no shell can hold.
+            InputError: the script has a NUL, which no shell can hold, or a lone surrogate.
         """
         if "\0" in script:
             raise InputError(
                 "A command for the site has a NUL character, which no shell can hold.",
                 "Remove it from the job file.",
             )
-        return f"#{self.mark}\n{script}\n#{self.mark}\n".encode()
+        try:
+            return f"#{self.mark}\n{script}\n#{self.mark}\n".encode()
+        except UnicodeEncodeError as error:
+            raise InputError(
+                "A command for the site has bytes that are not UTF-8.",
+                "Look at the names and settings that were typed.",
+            ) from error
 
     def reader(self) -> "Reader":
         """A reader for one of the two outputs."""
@@ -104,6 +112,9 @@ class Reader:
         if at < 0:
             return self._give(len(self._held) - self._begun())
         status, ended, _ = self._held[at + len(self._close) :].partition(b"\n")
+        if not _STATUS.fullmatch(status):
+            # No closing line: the shell writes nothing else after this mark.
+            return self._give(at + len(self._close))
         own = self._give(at)
         if ended:
             self.code, self._held = int(status), b""

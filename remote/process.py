@@ -13,7 +13,16 @@ from pathlib import Path
 from lumitui.remote import submission as steps
 from lumitui.remote.errors import RefusedError
 from lumitui.remote.quoting import quote
-from lumitui.remote.scheduler import STATES, Answer, JobStatus, Poll, State, Submission, Watch
+from lumitui.remote.scheduler import (
+    STATES,
+    Answer,
+    JobStatus,
+    Poll,
+    State,
+    Submission,
+    Watch,
+    moment,
+)
 from lumitui.remote.transport import Transport
 from lumitui.remote.watching import blocks, files_script, parse_files
 
@@ -87,7 +96,7 @@ def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
         text = content.decode("utf-8", "replace")
         match words:
             case ["clock"]:
-                clock = float(text) if text.strip().isdecimal() else None
+                clock = moment(text.strip())
             case ["queue", "0"]:
                 jobs = {job.job_id: job for job in map(parse_record, text.splitlines()) if job}
             case ["queue", _]:
@@ -106,16 +115,12 @@ def parse_record(line: str) -> JobStatus | None:
             state=STATES.get(str(data["word"]), State.UNKNOWN),
             word=str(data["word"]),
             reason=str(data["reason"]),
-            submitted=float(data["submitted"]),
-            started=_time(data["started"]),
-            ended=_time(data["ended"]),
+            submitted=moment(data["submitted"]),
+            started=moment(data["started"]),
+            ended=moment(data["ended"]),
             nodes=str(data["nodes"]),
             exit_code=str(data["exit_code"]),
             partition=str(data["partition"]),
         )
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
-
-
-def _time(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) else None

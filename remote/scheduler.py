@@ -185,6 +185,23 @@ class Poll:
     """The site's clock, epoch seconds."""
 
 
+def moment(value: object) -> float | None:
+    """Return epoch seconds that a site told, as digits or a number; None where it is no time.
+
+    Year 5138 is the last: beyond 9999 no clock can show it, and a column holds only what is finite.
+    """
+    if isinstance(value, str):
+        value = count(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e11:
+        return None
+    return float(value)
+
+
+def count(text: str) -> int | None:
+    """Return the number that plain digits say; None for anything else, and above 15 digits."""
+    return int(text) if 0 < len(text) < 16 and text.isascii() and text.isdecimal() else None
+
+
 class Scheduler(Protocol):
     """Jobs of one site. One contract test suite runs on every implementation."""
 

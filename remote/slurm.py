@@ -19,6 +19,7 @@ from lumitui.remote.scheduler import (
     State,
     Submission,
     Watch,
+    moment,
 )
 from lumitui.remote.transport import Transport
 from lumitui.remote.watching import blocks, files_script, parse_files
@@ -36,6 +37,8 @@ _CLEAN = (
     "SQUEUE_USERS SQUEUE_ACCOUNT SQUEUE_ALL SQUEUE_ARRAY SACCT_FORMAT"
 )
 _QUEUE_FIELDS = "%A|%T|%V|%S|%e|%P|%N|%r"
+MOST_WORDS = 4000
+"""Characters of a reason or a list of nodes that are kept."""
 _ACCOUNT_FIELDS = "JobIDRaw,State,Submit,Start,End,Partition,ExitCode,NodeList"
 
 
@@ -126,7 +129,7 @@ def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
         text = content.decode("utf-8", "replace")
         match words:
             case ["clock"]:
-                clock = _number(text.strip())
+                clock = moment(text.strip())
             case ["queue", "0"]:
                 for job in parse_queue(text, marker):
                     jobs[job.job_id] = job
@@ -158,12 +161,12 @@ def parse_queue(text: str, marker: str) -> list[JobStatus]:
             JobStatus(
                 job_id=job_id,
                 state=state,
-                word=word,
-                reason="" if reason in ("None", "") else reason,
-                submitted=_number(submitted),
-                started=_number(started),
-                ended=_number(ended),
-                nodes=nodes,
+                word=word[:40],
+                reason="" if reason in ("None", "") else reason[:MOST_WORDS],
+                submitted=moment(submitted),
+                started=moment(started),
+                ended=moment(ended),
+                nodes=nodes[:MOST_WORDS],
                 partition=partition,
             )
         )
@@ -178,7 +181,7 @@ def parse_account(text: str) -> list[JobStatus]:
     jobs: dict[str, JobStatus] = {}
     for line in text.splitlines():
         fields = line.split("|", 7)
-        if len(fields) != 8 or not fields[0].isdecimal():
+        if len(fields) != 8 or not fields[0].isascii() or not fields[0].isdecimal():
             continue
         job_id, words, submitted, started, ended, partition, exit_code, nodes = fields
         word = words.split()[0] if words.split() else ""
@@ -186,19 +189,15 @@ def parse_account(text: str) -> list[JobStatus]:
         jobs[job_id] = JobStatus(
             job_id=job_id,
             state=state,
-            word=word,
+            word=word[:40],
             # "CANCELLED by 1000"
-            reason=words.partition(" ")[2],
-            submitted=_number(submitted),
-            started=_number(started),
-            ended=_number(ended),
-            nodes="" if nodes == "None assigned" else nodes,
+            reason=words.partition(" ")[2][:MOST_WORDS],
+            submitted=moment(submitted),
+            started=moment(started),
+            ended=moment(ended),
+            nodes="" if nodes == "None assigned" else nodes[:MOST_WORDS],
             restarts=(jobs[job_id].restarts + 1) if job_id in jobs else 0,
-            exit_code=exit_code,
+            exit_code=exit_code[:40],
             partition=partition,
         )
     return list(jobs.values())
-
-
-def _number(text: str) -> float | None:
-    return float(text) if text.isdecimal() and text != "0" else None

@@ -126,7 +126,7 @@ def _judge(result: Result) -> Answer:
 
 def _answer(words: list[str], message: str) -> Answer:
     match words:
-        case ["id", job_id]:
+        case ["id", job_id] if job_id.isascii() and job_id.isdecimal():
             return Answer(State.QUEUED, job_id, message)
         case ["never"]:
             return Answer(State.NOT_SENT, None, "no job was created, and none can start any more")

@@ -8,10 +8,11 @@ import json
 from collections.abc import Sequence
 
 from lumitui.remote.quoting import quote
-from lumitui.remote.scheduler import ExitFile, RunFiles, Watch
+from lumitui.remote.scheduler import ExitFile, RunFiles, Watch, count, moment
 
 METRICS_BYTES = 65536
 """At the most, a run and request; the rest comes with the next."""
+_MOST = 10**9  # of ranks, and of what an exit code may be
 
 
 def files_script(marker: str, watches: Sequence[Watch]) -> str:
@@ -58,7 +59,7 @@ for f in attempt-*.exit; do
   n=${{f#attempt-}}; n=${{n%.exit}}
   case $n in ''|*[!0-9]*) continue ;; esac
   [ $n -gt $3 ] || continue
-  echo {marker} exit $1 $n; cat $f; echo; echo {marker} end
+  echo {marker} exit $1 $n; head -c 4096 $f; echo; echo {marker} end
 done
 if [ $4 = 0 ] && [ -f binding.json ]; then
   echo {marker} binding $1; head -c 4000000 binding.json; echo; echo {marker} end
@@ -98,18 +99,18 @@ def parse_files(output: bytes, marker: str, watches: Sequence[Watch]) -> dict[st
         match words:
             case ["sizes"]:
                 sizes = _sizes(content)
-            case ["exit", index, attempt] if index.isdecimal() and attempt.isdecimal():
+            case ["exit", index, attempt] if count(index) is not None and count(attempt):
                 if item := parse_exit(content, int(attempt)):
                     exits.setdefault(int(index), []).append(item)
-            case ["binding", index] if index.isdecimal():
+            case ["binding", index] if count(index) is not None:
                 bindings[int(index)] = content.decode("utf-8", "replace").strip()
-            case ["metrics", index] if index.isdecimal():
+            case ["metrics", index] if count(index) is not None:
                 # The line still being written stays for the next request.
                 body = content[:-1]
                 whole = body[: body.rfind(b"\n") + 1]
                 # A line longer than a whole answer would come again for ever: it is passed over.
                 metrics[int(index)] = whole or (body if len(body) >= METRICS_BYTES else b"")
-            case ["missing", index] if index.isdecimal():
+            case ["missing", index] if count(index) is not None:
                 missing.add(int(index))
             case _:
                 pass
@@ -130,9 +131,9 @@ def _sizes(content: bytes) -> dict[str, dict[int, int]]:
     for line in content.decode("utf-8", "replace").splitlines():
         size, _, path = line.strip().partition(" ")
         folder, _, name = path.strip().rpartition("/attempt-")
-        number = name.removesuffix(".out")
-        if folder and size.isdecimal() and number.isdecimal():
-            sizes.setdefault(folder, {})[int(number)] = int(size)
+        number, size_of = count(name.removesuffix(".out")), count(size)
+        if folder and number and size_of is not None:
+            sizes.setdefault(folder, {})[number] = size_of
     return sizes
 
 
@@ -140,13 +141,10 @@ def parse_exit(content: bytes, attempt: int) -> ExitFile | None:
     """Return an exit file, or None when it is not one (it is renamed into place: foreign)."""
     try:
         data = json.loads(content)
-        rank = data["rank"]
-        return ExitFile(
-            attempt=attempt,
-            rc=int(data["rc"]),
-            rank=None if rank is None else int(rank),
-            ended=float(data["ended"]),
-            job_id=str(data["job"]),
-        )
+        rank, rc, ended = data["rank"], int(data["rc"]), moment(data["ended"])
+        rank = None if rank is None else int(rank)
+        if ended is None or abs(rc) > _MOST or not 0 <= (rank or 0) <= _MOST:
+            return None
+        return ExitFile(attempt, rc, rank, ended, str(data["job"])[:40])
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
