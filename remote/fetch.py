@@ -70,7 +70,11 @@ def fetch(
     missing = {name: digest for name, digest in wanted.items() if name not in have}
     if missing:
         words = " ".join(quote(f"./{name}") for name in missing)
-        script = f"cd {quote(folder)} && exec tar chf - {words}"
+        # GNU tar reads a backslash of a name as the beginning of an escape.
+        script = (
+            "u=--no-unquote; tar $u --version >/dev/null 2>&1 || u=\n"
+            f"cd {quote(folder)} && exec tar $u -chf - {words}"
+        )
         done += _unpack(transport.stream(script, stop=stop), missing, target, stop)
     return sorted(done, key=lambda item: item.name)
 
@@ -82,7 +86,8 @@ def _word(pattern: str) -> str:
             f"The pattern {pattern!r} leaves the run's folder.",
             "Write it relative to the run, such as checkpoints/*.pt.",
         )
-    parts = re.split(r"(\*|\?|\[[^\]'\\]+\])", pattern)
+    # In brackets only what no shell reads as more than a character; the rest is plain text.
+    parts = re.split(r"(\*|\?|\[!?[\w.,:+@%=-]+\])", pattern, flags=re.ASCII)
     special = ((part if index % 2 else quote(part)) for index, part in enumerate(parts) if part)
     return "./" + "".join(special)
 
@@ -96,7 +101,8 @@ def _listed(transport: Transport, folder: str, words: Sequence[str]) -> dict[str
         reason = result.err.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
         raise RefusedError(f"The site could not read {folder}: {reason[-1]}.", "")
     found: dict[str, str] = {}
-    for line in result.text.splitlines():
+    # Not splitlines: a name may have what Unicode calls a line's end.
+    for line in result.text.split("\n")[:-1]:
         escaped = line.startswith("\\")
         digest, _, name = line.lstrip("\\").partition("  ")
         name = name.removeprefix("./")
