@@ -130,18 +130,6 @@ def test_what_is_carried_is_read_back_as_it_was(field: str, text: str) -> None:
     assert spec.model_dump(mode="json", exclude_defaults=True) == data
 
 
-@fuzzed(40)
-@given(words=st.lists(passable, max_size=8), value=passable)
-def test_bash_gives_the_program_the_words_of_the_job_file(words: list[str], value: str) -> None:
-    spec = parse_job(as_yaml(JOB | {"args": words, "env": {"VALUE": value}}), "job.yaml")
-    script = compose(spec, LUMI).script
-    done = subprocess.run(["bash", "-n"], input=script.encode(), capture_output=True)
-    assert (done.returncode, done.stderr) == (0, b"")
-    line = " ".join(quote(word) for word in (*words, value))
-    assert line.rpartition(quote(value))[0].strip() in script or not words
-    assert f"export VALUE={quote(value)}\n" in script
-
-
 @pytest.fixture(scope="module")
 def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("words")
