@@ -2,7 +2,7 @@
 
 `cluster` starts it when it does not run yet and stops at the end only what it started itself.
 Where it cannot run (not root, not Linux) tests that ask for it are skipped, or fail when
-LUMITUI_REQUIRE_CLUSTER=1. SHAPE and ROOT choose another one, as in tests/cluster/up.
+LUMITUI_REQUIRE_CLUSTER=1. SLURM, SHAPE and ROOT choose another one, as in tests/cluster/up.
 """
 
 from __future__ import annotations
@@ -123,6 +123,8 @@ class Cluster:
     nodes: tuple[str, ...]
     python: str
     calls_log: Path
+    slurm_version: str
+    programs: str  # folder of the Slurm commands
 
     def login(self, command: str, timeout: float = 30) -> subprocess.CompletedProcess[str]:
         """Run a command as the login user through real ssh, to arrange and to inspect.
@@ -136,7 +138,11 @@ class Cluster:
 
     def admin(self, *argv: str, timeout: float = 30) -> subprocess.CompletedProcess[str]:
         """Run scontrol, sacct, squeue ... as the cluster's administrator (not counted in calls)."""
-        env = {**os.environ, "SLURM_CONF": str(self.root / "etc" / "slurm.conf")}
+        env = {
+            **os.environ,
+            "SLURM_CONF": str(self.root / "etc" / "slurm.conf"),
+            "PATH": f"{self.programs}:{os.environ['PATH']}",
+        }
         return subprocess.run(argv, capture_output=True, text=True, timeout=timeout, env=env)
 
     def calls(self) -> list[SlurmCall]:
@@ -227,6 +233,8 @@ def read_cluster(root: Path) -> Cluster:
         nodes=tuple(facts["NODES"].split()),
         python=facts["PYTHON"],
         calls_log=root / "log" / "calls.log",
+        slurm_version=facts["SLURM_VERSION"],
+        programs=facts["PROGRAMS"],
     )
 
 

@@ -41,6 +41,7 @@ class Home:
         """Make the mini cluster (perhaps behind a proxy) the site `name`."""
         text = (SITES / "minilumi.yaml").read_text()
         text = text.replace("/tmp/minilumi/ssh/config", str(cluster.ssh_config))
+        text = text.replace("22.05.8", cluster.slurm_version)
         (self.config / "sites" / f"{name}.yaml").write_text(
             text.replace("name: minilumi", f"name: {name}", 1)
         )

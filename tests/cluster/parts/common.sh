@@ -11,7 +11,7 @@ node_names() { local i; for ((i = 0; i < NODES; i++)); do printf "$NODE_FORMAT\n
 
 running() {
   local node
-  [[ -f $ROOT/cluster.env ]] && grep -qx "SHAPE=$SHAPE" "$ROOT/cluster.env" || return 1
+  [[ -f $ROOT/cluster.env ]] && grep -qx "SHAPE=$SHAPE" "$ROOT/cluster.env" && grep -qx "PROGRAMS=$PROGRAMS" "$ROOT/cluster.env" || return 1
   alive "$ROOT/run/mariadb.pid" mariadbd && alive "$ROOT/run/slurmdbd.pid" slurmdbd && alive "$ROOT/run/slurmctld.pid" slurmctld \
     && alive "$ROOT/run/sshd.pid" sshd || return 1
   for node in $(node_names); do alive "$ROOT/run/slurmd.$node.pid" slurmd || return 1; done

@@ -14,5 +14,5 @@ if [[ $TREE_LINK ]]; then
   if diff -rq "$tree.new" "$tree" >/dev/null 2>&1; then rm -rf "$tree.new"
   else rm -rf "$tree.old"; [[ ! -e $tree ]] || mv "$tree" "$tree.old"; mv "$tree.new" "$tree"; rm -rf "$tree.old"; fi
   if [[ ! -e $TREE_LINK && ! -L $TREE_LINK ]]; then ln -s "$tree" "$TREE_LINK"; echo "$TREE_LINK" >> "$ROOT/made/links"; fi
-  [[ $(readlink -f "$TREE_LINK") == "$(readlink -f "$tree")" ]] || echo "cluster: $TREE_LINK is there already and not this cluster's" >&2
+  diff -rq "$TREE_LINK/" "$tree/" >/dev/null || echo "cluster: $TREE_LINK is there already and not this cluster's" >&2
 fi

@@ -7,7 +7,7 @@ built "$here/contain.c" "$ROOT/bin/contain" || gcc -O2 -o "$ROOT/bin/contain" "$
 sed "s|@ROOT@|$ROOT|; s|@PYTHON@|$PYTHON|" "$here/singularity" > "$ROOT/bin/singularity.new"
 chmod 755 "$ROOT/bin/singularity.new"; mv "$ROOT/bin/singularity.new" "$ROOT/bin/singularity"
 
-mapfile -t commands < <(dpkg -L slurm-client | sed -n 's|^/usr/bin/||p')
+mapfile -t commands < <(dpkg -L slurm-client | sed -n 's|^/usr/bin/||p' | while read -r name; do [[ ! -x $PROGRAMS/$name ]] || echo "$name"; done)
 if ! built /usr/bin "$ROOT/made/programs" || ! built "$here/parts/programs.sh" "$ROOT/made/programs"; then
   others=(! -name 'python*' ! -name 'pydoc*' ! -name 'pip*' ! -name '2to3*' ! -name slurm-wlm-configurator.html)
   for name in "${commands[@]}"; do others+=(! -name "$name"); done
@@ -26,8 +26,8 @@ if [[ " $LOGIN_HOST $OTHER_LOGIN_HOST " == *" \$(</proc/sys/kernel/hostname) "* 
   for word; do word=\${word//\\\\/\\\\\\\\}; word=\${word//\$'\t'/\\\\t}; line+=\$'\t'\${word//\$'\n'/\\\\n}; done
   printf '%s\n' "\$line" >> $ROOT/log/calls.log
 fi
-[[ ! -x $ROOT/accidents/\$name ]] || exec $ROOT/accidents/\$name /usr/bin/\$name "\$@"
-exec /usr/bin/\$name "\$@"
+[[ ! -x $ROOT/accidents/\$name ]] || exec $ROOT/accidents/\$name $PROGRAMS/\$name "\$@"
+exec $PROGRAMS/\$name "\$@"
 CONF
 chmod 755 "$ROOT/bin/.counted"
 for name in "${commands[@]}"; do [[ -L $ROOT/bin/$name ]] || ln -sf .counted "$ROOT/bin/$name"; done

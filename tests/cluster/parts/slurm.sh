@@ -44,6 +44,7 @@ StoragePass=slurm
 StorageLoc=slurm
 LogFile=$ROOT/log/slurmdbd.log
 PidFile=$ROOT/run/slurmdbd.pid
+${PLUGINS:+PluginDir=$PLUGINS}
 CONF
 chmod 600 "$ROOT/etc/slurmdbd.conf"
 cat > "$ROOT/etc/slurm.conf.new" <<CONF
@@ -52,6 +53,7 @@ SlurmctldHost=$(hostname)(127.0.0.1)
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
+${PLUGINS:+PluginDir=$PLUGINS}
 StateSaveLocation=$ROOT/state
 SlurmdSpoolDir=$ROOT/spool/%n
 SlurmctldPidFile=$ROOT/run/slurmctld.pid
@@ -86,6 +88,7 @@ NodeName=$names NodeAddr=127.0.1.[1-$NODES] Port=[$((BASE + 201))-$((BASE + 200 
 ${PARTITIONS//@NODES@/$names}
 CONF
 [[ -z $CLI_FILTER ]] || install -m 644 "$here/shapes/$CLI_FILTER" "$ROOT/etc/cli_filter.lua"
+[[ $SLURM == 22 ]] || echo CgroupPlugin=disabled > "$ROOT/etc/cgroup.conf"   # a word 22.05 does not know
 echo "NodeName=$names Name=gpu ${GRES_TYPE:+Type=$GRES_TYPE} Flags=$GPU_ENV File=$ROOT/dev/gpu[0-$((GPUS - 1))]" > "$ROOT/etc/gres.conf"
 cat > "$ROOT/etc/task_prolog" <<CONF
 #!/bin/sh
@@ -123,7 +126,8 @@ started=''
 for node in $(node_names); do
   alive "$ROOT/run/slurmd.$node.pid" slurmd && continue
   mkdir -p "$ROOT/spool/$node" "$ROOT/nodes/$node/tmp"; chmod 1777 "$ROOT/nodes/$node/tmp"; rm -f "$ROOT/run/slurmd.$node.pid"
-  AFFINITY_DIR=$ROOT/aff AFFINITY_CPUS=$total HWLOC_SYNTHETIC="$TOPOLOGY pu:$THREADS_PER_CORE(indexes=$order)" NODE=$node ROOT=$ROOT \
+  # slurmd looks for slurmstepd where its package has it, which may be the other release
+  AFFINITY_DIR=$ROOT/aff AFFINITY_CPUS=$total HWLOC_SYNTHETIC="$TOPOLOGY pu:$THREADS_PER_CORE(indexes=$order)" NODE=$node ROOT=$ROOT STEPD=$(command -v slurmstepd) \
     TREE=$([[ -z $TREE_LINK ]] || readlink -f "$TREE_LINK") \
     unshare --uts --mount sh -ec '
       hostname "$NODE"; own=$ROOT/nodes/$NODE/tmp
@@ -131,7 +135,7 @@ for node in $(node_names); do
         case $seen in /tmp/*) mkdir -p "$own/${seen#/tmp/}"; mount --bind "$seen" "$own/${seen#/tmp/}" ;; esac
       done
       mount --rbind "$own" /tmp
-      LD_PRELOAD=$ROOT/bin/affinity.so exec slurmd -N "$NODE"'
+      LD_PRELOAD=$ROOT/bin/affinity.so exec slurmd -N "$NODE" -d "$STEPD"'
   started=1
 done
 if [[ $started ]]; then
