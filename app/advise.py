@@ -13,6 +13,7 @@ from lumitui.app.job import JobSpec, Launch
 from lumitui.app.layout import container_of, launcher_of, partition_of
 from lumitui.app.strategies import STRATEGIES
 from lumitui.remote import walltime
+from lumitui.remote.manifest import MAX_BYTES, MAX_FILES
 from lumitui.remote.site import Site
 
 Severity = Literal["error", "warning", "note"]
@@ -228,6 +229,31 @@ def _no_save(launch: Launch, site: Site) -> Iterator[Finding]:
         )
 
 
+def _archive(launch: Launch, site: Site) -> Iterator[Finding]:
+    spec = launch.spec
+    if spec.ship != "archive":
+        return
+    disk = f" (local disk: {site.node.local_disk})" if site.node.local_disk else ""
+    yield Finding(
+        "archive",
+        "note",
+        f"The code goes as one archive, as a project over {MAX_FILES} files or "
+        f"{MAX_BYTES / 1e6:.0f} MB does: every node unpacks it into {site.node_folder}{disk} "
+        "before the launch, and what the program writes beside its code ends with the job.",
+        "Write results to $RUN_DIR, and exclude data in .lumituiignore: `links:` reaches it.",
+        "the site's profile, node_folder",
+    )
+    lost = [pattern for pattern in spec.fetch if pattern.startswith("code/")]
+    if lost:
+        yield Finding(
+            "archive-fetch",
+            "warning",
+            f"`fetch:` names {lost[0]}, but the code of this job is not in the run's folder.",
+            "Let the program write it to $RUN_DIR, and name it from there.",
+            "templates/job.sh.j2",
+        )
+
+
 def _site_rules(launch: Launch, site: Site) -> Iterator[Finding]:
     for rule in site.rules:
         text = field_text(launch.spec, rule.field)
@@ -280,6 +306,7 @@ RULES: tuple[Rule, ...] = (
     _strict_proof,
     _lightning_name,
     _no_save,
+    _archive,
 )
 _ORDER = {"error": 0, "warning": 1, "note": 2}
 

@@ -50,12 +50,13 @@ def doctor(reply: Reply, site_name: str, account: str) -> int:
 
 @click.command()
 @site_argument
+@click.option("--dry-run", "dry", is_flag=True, help="Only say what would be removed.")
 @json_option
 @click.pass_obj
-def prune(reply: Reply, site_name: str) -> None:
+def prune(reply: Reply, site_name: str, dry: bool) -> None:
     """Remove code on a site that no unfinished run uses."""
     with core() as runs:
-        freed = runs.prune(site_name)
+        freed = runs.prune(site_name, dry=dry)
     reply.give(freed, tables.pruned_text(freed))
     if not freed:
         say("There is nothing to remove.")

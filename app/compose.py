@@ -24,6 +24,7 @@ from lumitui.app.strategies import STRATEGIES, TRAINERS, Trainer
 from lumitui.remote.errors import InputError
 from lumitui.remote.quoting import quote
 from lumitui.remote.site import Container, Site
+from lumitui.remote.snapshots import ARCHIVE
 
 BUNDLED = ".lumitui/trainers"
 """Where a bundled trainer lies in a run's code."""
@@ -79,7 +80,10 @@ def compose(spec: JobSpec, site: Site, *, deepspeed_config: str | None = None) -
     resume = spec.resume or (bundled.resume if bundled else ())
     signal = stop_signal(spec, site, spec.signal or (bundled.signal if bundled else None))
     python = _interpreter(container.python if container else site.python)
-    program = _program(spec, bundled, python, has_config=options is not None, resume=bool(resume))
+    folder = _code_folder(spec, site)
+    program = _program(
+        spec, bundled, python, folder, has_config=options is not None, resume=bool(resume)
+    )
     probe = Program('sh "$RUN_DIR/probe.sh"')
     activate = container.activate if container and not spec.container.venv else ""
     values: dict[str, object] = {
@@ -96,7 +100,11 @@ def compose(spec: JobSpec, site: Site, *, deepspeed_config: str | None = None) -
         "layout": layout,
         "masks": layout.masks,
         "planned_cores": layout.planned_cores if layout.exact else (),
+        "code_folder": folder,
         "workdir": spec.workdir,
+        "archive": ARCHIVE if spec.ship == "archive" else "",
+        "node_folder": site.node_folder,
+        "links": spec.links,
         "can_resume": bool(resume),
         "resume_arguments": " ".join(quote(word) for word in resume),
         "proof": spec.proof,
@@ -181,8 +189,26 @@ def _profile_environment(spec: JobSpec, site: Site, container: Container | None)
     return {name: value for name, value in values.items() if name not in spec.env}
 
 
+def _code_folder(spec: JobSpec, site: Site) -> str:
+    """Return where the code lies while the job runs, as a shell word."""
+    if spec.ship != "archive":
+        return '"$RUN_DIR"/code'
+    if not site.node_folder:
+        raise InputError(
+            f"{site.name}'s profile names no folder of the nodes for a project sent as an archive.",
+            "Exclude data in .lumituiignore and reach it with `links:`, or set `node_folder:`.",
+        )
+    return '"$CODE"'
+
+
 def _program(
-    spec: JobSpec, bundled: Trainer | None, python: str, *, has_config: bool, resume: bool
+    spec: JobSpec,
+    bundled: Trainer | None,
+    python: str,
+    folder: str,
+    *,
+    has_config: bool,
+    resume: bool,
 ) -> Program:
     path = f"{BUNDLED}/{bundled.file}" if bundled else spec.script or ""
     words = [quote(word) for word in spec.args]
@@ -192,7 +218,7 @@ def _program(
         # The long form: an empty array is "unbound" for bash before 4.4 under set -u.
         words.append('${resume[@]+"${resume[@]}"}')
     arguments = "".join(f" {word}" for word in words)
-    quoted = f'"$RUN_DIR"/code/{quote(path)}'
+    quoted = f"{folder}/{quote(path)}"
     if not path.endswith(".py"):
         return Program(f"{quoted}{arguments}")
     return Program(f"{python} {quoted}{arguments}", quoted, arguments, is_python=True)

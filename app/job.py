@@ -176,6 +176,9 @@ class JobSpec(Part):
     """`strict`: the job ends before the launch when a rank has other cores than planned."""
     project: Line = "."
     """The root of what is shipped, from the job file's folder."""
+    ship: Literal["auto", "files", "archive"] = "auto"
+    """How the code gets there: as files, or, when there are too many or too large ones, as one
+    archive that every node unpacks. `auto` becomes `archive` when the limits ask for it."""
     workdir: Inside = "."
     links: dict[Inside, Line] = {}
     fetch: tuple[Inside, ...] = ()

@@ -3,7 +3,7 @@
 import secrets
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -68,6 +68,8 @@ def plan(
     """Return `parent` made ready again; see `Runs.plan_resubmission`."""
     if code == "same" and parent.snapshot is None:
         raise InputError(f"{parent.id} never had its code on the site.", "Use `--code current`.")
+    if code == "current":
+        parent = replace(parent, spec=project.with_way(parent.spec, Path(parent.project)))
     earlier = _launch_of(parent)
     scaled = rescale(
         earlier,

@@ -10,9 +10,13 @@ from lumitui.app.record_file import RECORD, record_text
 from lumitui.app.records import Run
 from lumitui.remote.errors import RefusedError
 from lumitui.remote.quoting import quote
+from lumitui.remote.snapshots import REFLINK, archive_copy_script, copy_script
 from lumitui.remote.submission import SHA256
-from lumitui.remote.sync import copy_script
 from lumitui.remote.transport import Transport
+
+
+class SnapshotGone(RefusedError):
+    """The code is not, or not whole, on the site any more."""
 
 
 def prepare(
@@ -26,8 +30,11 @@ def prepare(
 ) -> None:
     """Make the run's folder with its own copy of the code and its files, all in one request.
 
+    What could not be finished is removed again.
+
     Raises:
-        RefusedError: the snapshot or the checkpoints are gone, or the disk would not.
+        SnapshotGone: the snapshot is gone or damaged.
+        RefusedError: the checkpoints are gone, or the disk would not.
         LinkError: the link was lost.
     """
     archive = io.BytesIO()
@@ -40,7 +47,8 @@ def prepare(
         if launch.spec.secrets:
             lines = [f"{name}={quote(secret_values[name])}\n" for name in launch.spec.secrets]
             _add(tar, ".secrets", "".join(lines), 0o600)
-    folder, snapshot = quote(run.folder), quote(f"{run.root}/code/{run.snapshot}")
+    folder, snapshot = quote(run.folder), f"{run.root}/code/{run.snapshot}"
+    packed = launch.spec.ship == "archive"
     # Checkpoints may be tens of gigabytes.
     patience = 3600.0 if checkpoints_from else 300.0
     lines = [
@@ -48,13 +56,18 @@ def prepare(
         "umask 077",
         SHA256,
         f"mkdir -p {quote(run.folder.rpartition('/')[0])}",
-        f"[ -d {snapshot} ] || {{ echo no-snapshot; exit 4; }}",
         f"mkdir {folder}",
+        "made=",
+        f'undo() {{ [ -n "$made" ] || {{ chmod -R u+w {folder}; cd / && rm -rf {folder}; }}; }}',
+        "trap undo EXIT; trap 'exit 74' HUP INT TERM PIPE",
         f"cd {folder}",
         "tar -xzf -",
-        copy_script(f"{run.root}/code/{run.snapshot}", f"{run.folder}/code"),
+        archive_copy_script(snapshot, run.folder)
+        if packed
+        else copy_script(snapshot, f"{run.folder}/code"),
     ]
-    for name, target in launch.spec.links.items():
+    # An archive's are made by the job, where it unpacks.
+    for name, target in () if packed else launch.spec.links.items():
         path = f"code/{name.rstrip('/')}"
         taken = quote(f"links: {name} is already a file or folder of the code")
         lines += [
@@ -67,12 +80,13 @@ def prepare(
     if checkpoints_from:
         source = quote(f"{checkpoints_from}/checkpoints")
         missing = "{ echo no-checkpoints; exit 3; }" if needed else ":"
-        lines.append(f"if [ -d {source} ]; then cp -pR {source} checkpoints; else {missing}; fi")
+        lines.append(f"{REFLINK}\nif [ -d {source} ]; then cp -pR $reflink {source} checkpoints;")
+        lines.append(f"else {missing}; fi")
+    lines.append("made=yes")
     result = transport.run("\n".join(lines), stdin=archive.getvalue(), timeout=patience)
-    if result.code == 4 and "no-snapshot" in result.text:
-        raise RefusedError(
-            "The code of that run is no longer on the site.", "Resubmit with `--code current`."
-        )
+    if result.code in (4, 5) and "-snapshot" in result.text:
+        gone = "no longer on the site" if result.code == 4 else "no longer whole on the site"
+        raise SnapshotGone(f"The code of that run is {gone}.", "Resubmit with `--code current`.")
     if result.code == 3 and "no-checkpoints" in result.text:
         raise RefusedError(
             f"{checkpoints_from} has no checkpoints.", "Resubmit with `--from scratch`."
@@ -81,7 +95,8 @@ def prepare(
         words = (result.err or result.out).decode("utf-8", "replace").strip()[-400:]
         raise RefusedError(
             f"The run's folder could not be made on the site: {words or result.code}.",
-            "Check the disk there: `lumitui doctor` shows space and quota.",
+            "Check the disk there: `lumitui doctor` shows space and quota, "
+            "`lumitui prune` removes old code.",
         )
 
 

@@ -1,17 +1,23 @@
 """The files of a job on the laptop: its project, DeepSpeed configuration, bundled trainer."""
 
 import os
+import posixpath
 import re
+import time
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from lumitui.app.compose import BUNDLED
-from lumitui.app.job import JobSpec
+from lumitui.app.job import JobSpec, changed
 from lumitui.app.sending import Code
 from lumitui.app.strategies import STRATEGIES, TRAINERS
+from lumitui.remote import archive
 from lumitui.remote.errors import InputError
-from lumitui.remote.manifest import scan
+from lumitui.remote.manifest import MAX_BYTES, MAX_FILES, exceeds, scan
 
+_TRUSTED_SECONDS = 2.0
+"""How long a look at a project's size counts: a preview is made at every key."""
 TRAINER_FOLDER = Path(__file__).resolve().parent.parent / "trainers"
 
 
@@ -40,6 +46,18 @@ def deepspeed_config(spec: JobSpec, root: Path) -> str | None:
         ) from error
 
 
+def with_way(spec: JobSpec, root: Path) -> JobSpec:
+    """Return `spec` with `ship: archive` when it is `auto` and the project is over the limits."""
+    if spec.ship != "auto" or not _is_large(root, int(time.monotonic() / _TRUSTED_SECONDS)):
+        return spec
+    return changed(spec, {"ship": "archive"}, "ship")
+
+
+@lru_cache(maxsize=8)
+def _is_large(root: Path, period: int) -> bool:
+    return exceeds(root)
+
+
 def collect(spec: JobSpec, root: Path) -> Code:
     """Return what is shipped: the project's files, and the bundled trainer's beside them.
 
@@ -50,7 +68,14 @@ def collect(spec: JobSpec, root: Path) -> Code:
         raise InputError(f"The project {root} is not a folder.", "Check `project:`.")
     extra = _bundled(spec)
     # A job with a bundled trainer and no files of its own needs nothing of the project.
-    manifest = scan(root, extra=extra)
+    packed = spec.ship == "archive"
+    manifest = scan(
+        root,
+        extra=extra,
+        max_files=archive.MAX_FILES if packed else MAX_FILES,
+        max_bytes=archive.MAX_BYTES if packed else MAX_BYTES,
+        way_out="" if packed else ", or send it as one archive with `ship: archive`",
+    )
     paths = {entry.path for entry in manifest.entries}
     if spec.script and spec.script not in paths:
         raise InputError(
@@ -61,6 +86,11 @@ def collect(spec: JobSpec, root: Path) -> Code:
         raise InputError(
             f"The working folder {spec.workdir} has no files that are sent.", "Check `workdir:`."
         )
+    for name in map(posixpath.normpath, spec.links) if packed else ():
+        if name in paths or any(path.startswith(f"{name}/") for path in paths):
+            raise InputError(
+                f"links: {name} is already a file or folder of the code.", "Name another one."
+            )
     return Code(root, manifest, extra)
 
 

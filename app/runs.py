@@ -26,7 +26,7 @@ from lumitui.remote.footprint import Footprint
 from lumitui.remote.login import Ask, attendance
 from lumitui.remote.scheduler import Poll
 from lumitui.remote.site import Site, Sites
-from lumitui.remote.sync import Pruned, prune
+from lumitui.remote.snapshots import Pruned, prune
 
 __all__ = ["Preview", "Refreshed", "Resubmission", "Runs", "Start"]
 
@@ -82,6 +82,7 @@ class Runs:
         """
         site = self.sites.load(spec.site)
         root = (folder / spec.project).resolve()
+        spec = project.with_way(spec, root)
         text = deepspeed_config or project.deepspeed_config(spec, root)
         launch = compose(spec, site, deepspeed_config=text)
         command = self._connection(site).scheduler.command()
@@ -334,17 +335,17 @@ class Runs:
         connection = self._connection(self.sites.load(run.site))
         return fetch(connection.transport, run.folder, chosen, target)
 
-    def prune(self, site_name: str) -> dict[str, Pruned]:
+    def prune(self, site_name: str, *, dry: bool = False) -> dict[str, Pruned]:
         """Remove snapshots on a site that no unfinished run uses; returns what was freed, by root.
 
-        The newest snapshot of each project stays: the next send builds on it.
+        The newest of each project stays: the next send builds on it. `dry` only counts.
         """
         site = self.sites.load(site_name)
         connection = self._connection(site)
         self.refresh(site_name)
         freed: dict[str, Pruned] = {}
         for root, keep in self.history.snapshots_in_use(site_name).items():
-            freed[root] = prune(connection.transport, f"{root}/code", keep)
+            freed[root] = prune(connection.transport, f"{root}/code", keep, dry=dry)
         return freed
 
     def recover(self, site_name: str, account: str = "") -> recovering.Recovered:

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from lumitui.app.history import Changes, History
 from lumitui.app.job import Launch
-from lumitui.app.preparing import prepare
+from lumitui.app.preparing import SnapshotGone, prepare
 from lumitui.app.records import Run
+from lumitui.remote.archive import sync_archive
 from lumitui.remote.errors import InputError, LinkError, OutcomeUnknown, RefusedError
 from lumitui.remote.manifest import Manifest, source_of
 from lumitui.remote.scheduler import Answer, Scheduler, State, Submission
@@ -99,19 +100,33 @@ def send(
         OutcomeUnknown: there may be a job; a refresh settles it later.
     """
     report("begin", "writing history")
-    history.begin(run)
+    # The snapshot's name is known before it stands there, so that no prune takes it.
+    planned = code if isinstance(code, str) else code.manifest.id
+    history.begin(replace(run, snapshot=planned))
+    tries = 1 if isinstance(code, str) else 2
     try:
-        report("sync", "sending the code")
-        snapshot = _ship(run, code, history, transport)
-        run = replace(run, snapshot=snapshot)
-        history.update(run.id, snapshot=snapshot)
-        report("prepare", "making the run's folder")
-        prepare(run, launch, transport, secret_values, checkpoints_from, needed=checkpoints_needed)
+        while True:
+            report("sync", "sending the code")
+            run = replace(run, snapshot=_ship(run, code, history, transport))
+            report("prepare", "making the run's folder")
+            try:
+                prepare(
+                    run, launch, transport, secret_values, checkpoints_from,
+                    needed=checkpoints_needed,
+                )  # fmt: skip
+                break
+            except SnapshotGone:
+                # Another machine's prune came in between: its history does not know this run.
+                tries -= 1
+                if not tries:
+                    raise
     except LinkError as error:
-        history.update(run.id, state=State.NOT_SENT, reason=error.message)
+        words = error.message
+        history.update(run.id, state=State.NOT_SENT, reason=words, snapshot=run.snapshot)
         raise
     except (RefusedError, InputError) as error:
-        history.update(run.id, state=State.REFUSED, reason=error.message)
+        words = error.message
+        history.update(run.id, state=State.REFUSED, reason=words, snapshot=run.snapshot)
         raise
     history.update(run.id, submitted=time.time())
     report("submit", "submitting")
@@ -196,9 +211,14 @@ def _settle_now(run: Run, scheduler: Scheduler, lost: LinkError) -> Answer:
 def _ship(run: Run, code: Code | str, history: History, transport: Transport) -> str:
     if isinstance(code, str):
         return code
+    where = source_of(code.root, code.extra)
+    if run.spec.ship == "archive":
+        synced = sync_archive(transport, f"{run.root}/code", code.manifest, where)
+        # Nothing builds on an archive, so that its list of files is not kept.
+        history.remember_manifest(run.site, run.root, "", code.manifest.id)
+        return synced.id
     known_text = history.known_manifest(run.site, run.root)
     known = Manifest.parse(known_text) if known_text else None
-    where = source_of(code.root, code.extra)
     synced = sync(transport, f"{run.root}/code", code.manifest, where, known)
     history.remember_manifest(run.site, run.root, code.manifest.text, code.manifest.id)
     return synced.id

@@ -101,6 +101,12 @@ RULES: tuple[Rule, ...] = (
         "or split the states (`strategy: zero2` or `zero3`).",
     ),
     _rule(
+        "archive",
+        r"lumitui: the code could not be unpacked on every node",
+        "The archive with the code was damaged, or a node had no room for it.",
+        "Look at the lines above; resubmit, with more `memory:` where the nodes' /tmp is memory.",
+    ),
+    _rule(
         "cpu-bind",
         r"(?i:cpu[- ]bind(?:ing)?) outside of job step allocation",
         "The CPU masks name cores that the job was not given.",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lumitui.app.scaling import Change
     from lumitui.remote.fetch import Fetched
     from lumitui.remote.site import Site
-    from lumitui.remote.sync import Pruned
+    from lumitui.remote.snapshots import Pruned
 
 NARROWEST = 8
 """Columns below which no column shrinks."""

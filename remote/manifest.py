@@ -1,9 +1,11 @@
 """What of a project folder is shipped, and its name: the hash of what it holds."""
 
+import errno
 import hashlib
 import json
 import os
 import posixpath
+import stat
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -94,6 +96,7 @@ def scan(
     allow: Collection[str] = (),
     max_files: int = MAX_FILES,
     max_bytes: int = MAX_BYTES,
+    way_out: str = "",
 ) -> Manifest:
     """Read the project below `root` and hash what is shipped of it.
 
@@ -106,13 +109,14 @@ def scan(
         allow: paths of files with secrets that are shipped all the same.
         max_files: most files and links.
         max_bytes: most bytes of all files.
+        way_out: what else may be done about too much of it, at the end of a sentence.
 
     Raises:
         InputError: something that must not or cannot be shipped, or too much of it.
     """
     if not root.is_dir():
         raise InputError(f"The project folder {root} does not exist.", "Correct `project:`.")
-    found = _Found(max_files * _WALKED)
+    found = _Found(max_files * _WALKED if max_files <= MAX_FILES else max_files * 2)
     _walk(root, "", Ignoring(), found)
     taken = {path for path, _ in found.files} | {path for path, _ in found.links}
     for path, source in sorted((extra or {}).items()):
@@ -122,7 +126,7 @@ def scan(
             found.add(path, os.stat(source))
         except OSError as error:
             found.refuse(str(source), f"cannot be read ({error.strerror})")
-    found.check(max_files, max_bytes)
+    found.check(max_files, max_bytes, way_out)
     where = source_of(root, extra)
     for path, _ in found.files:
         _check_secret(path, where(path), allow, found)
@@ -130,6 +134,14 @@ def scan(
     entries = [_hashed(path, where(path), info) for path, info in found.files]
     entries += [Entry(path, 0, False, "", target) for path, target in found.links]
     return Manifest(tuple(sorted(entries, key=lambda entry: entry.path)))
+
+
+def exceeds(root: Path, *, max_files: int = MAX_FILES, max_bytes: int = MAX_BYTES) -> bool:
+    """Whether the project is over the limits: a walk that reads no file and stops there."""
+    found = _Found(max_files + 1, max_bytes + 1)
+    if root.is_dir():
+        _walk(root, "", Ignoring(), found)
+    return found.full
 
 
 def source_of(root: Path, extra: Mapping[str, Path] | None = None) -> Callable[[str], Path]:
@@ -141,18 +153,22 @@ def source_of(root: Path, extra: Mapping[str, Path] | None = None) -> Callable[[
 class _Found:
     """What a walk has met so far."""
 
-    def __init__(self, enough: int) -> None:
+    def __init__(self, enough: int, enough_bytes: int | None = None) -> None:
         self.files: list[tuple[str, os.stat_result]] = []
         self.links: list[tuple[str, str]] = []
         self.refused: list[str] = []
-        self._enough = enough
+        self._enough, self._enough_bytes = enough, enough_bytes
+        self.size = 0
 
     @property
     def full(self) -> bool:
+        if self._enough_bytes is not None and self.size >= self._enough_bytes:
+            return True
         return len(self.files) + len(self.links) >= self._enough
 
     def add(self, path: str, info: os.stat_result) -> None:
         self.files.append((path, info))
+        self.size += info.st_size
 
     def refuse(self, path: str, why: str) -> None:
         self.refused.append(f"{path!r} {why}")
@@ -166,10 +182,10 @@ class _Found:
                 "Exclude them in .lumituiignore, or do what is said of each.",
             )
 
-    def check(self, max_files: int, max_bytes: int) -> None:
+    def check(self, max_files: int, max_bytes: int, way_out: str) -> None:
         """Raise when there is too much, naming the five largest at the top of the project."""
         count = len(self.files) + len(self.links)
-        size = sum(info.st_size for _, info in self.files)
+        size = self.size
         if count <= max_files and size <= max_bytes:
             return
         weights: dict[str, list[int]] = {}
@@ -188,7 +204,7 @@ class _Found:
         raise InputError(
             f"The project has {least}{count} files, {size / 1e6:.1f} MB, over the limit of "
             f"{limit}; the largest: {names}.",
-            "Exclude data in .lumituiignore and reach it with `links:`.",
+            f"Exclude data in .lumituiignore and reach it with `links:`{way_out}.",
         )
 
 
@@ -265,7 +281,7 @@ def _hashed(path: str, source: Path, seen: os.stat_result) -> Entry:
     try:
         # Plain descriptors, and a buffer of the file's size: for small files a file object and a
         # large buffer cost more than the hash.
-        file = os.open(source, os.O_RDONLY)
+        file = opened(source)
         try:
             digest = hashlib.sha256()
             while chunk := os.read(file, min(_CHUNK, seen.st_size + 1)):
@@ -278,9 +294,26 @@ def _hashed(path: str, source: Path, seen: os.stat_result) -> Entry:
             f"The project cannot be shipped: {path!r} cannot be read ({error.strerror}).",
             "Make it readable, or exclude it in .lumituiignore.",
         ) from error
-    if (now.st_size, now.st_mtime_ns) != (seen.st_size, seen.st_mtime_ns):
+    if _state(now) != _state(seen):
         raise changed(path)
     return Entry(path, now.st_size, bool(now.st_mode & 0o100), digest.hexdigest())
+
+
+def opened(source: Path) -> int:
+    """A descriptor of a regular file; a pipe that took its place is not waited for.
+
+    Raises:
+        OSError: it cannot be read, or is no file any more.
+    """
+    file = os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError(errno.EINVAL, "it is no longer a file")
+    return file
+
+
+def _state(info: os.stat_result) -> tuple[int, int, int, int]:
+    return info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns
 
 
 def changed(path: str) -> InputError:

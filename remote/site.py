@@ -216,6 +216,9 @@ class Site(Facts):
     """Where runs and snapshots live there; `{account}`, `{user}`, `{home}` are filled in."""
     poll_seconds: float = 60
     node: NodeShape
+    node_folder: str = ""
+    """A folder of each node's own, where the code of a large project is unpacked; `$NAME` is
+    expanded there. Empty: there is none."""
     partitions: dict[str, Partition]
     gpu_request: str = "--gpus-per-node={gpus}"
     """The #SBATCH option for `{gpus}` GPUs a node."""

@@ -67,6 +67,29 @@ def launch_of(script: Script) -> Launch:
     return compose(job, site, deepspeed_config=deepspeed_config(job, Path(".")))
 
 
+ARCHIVE = GOLDEN / "archive.laif.sh"
+
+
+def archive_launch() -> Launch:
+    """Return a job of two nodes whose code goes as one archive, with a link and a workdir."""
+    shapes = ((script.nodes > 1, script.launcher, script.era != "seed") for script in SCRIPTS)
+    found = dict(zip(shapes, SCRIPTS, strict=True))
+    job = changed(
+        job_of(found[True, "srun", True]),
+        {
+            "ship": "archive",
+            "trainer": None,
+            "strategy": "ddp",
+            "script": "multi-node/train.py",
+            "workdir": "multi-node",
+            "links": {"data/it's": "/scratch/project_462000001/data"},
+        },
+        "archive",
+    )
+    return compose(job, Sites([BUILT_IN]).load("lumi"))
+
+
 if __name__ == "__main__":
+    ARCHIVE.write_text(archive_launch().script)
     for each in SCRIPTS:
         golden_path(each).write_text(launch_of(each).script)

@@ -96,6 +96,8 @@ def why(log: str, *, rc: int | None = 1, rank: int | None = None) -> list[Diagno
          "3/8 clients joined.", "rendezvous", 1),
         ("torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError", "rendezvous", None),
         ("1: RuntimeError: Connection closed by peer [10.0.0.2]:4711", "peer-lost", 1),
+        ("lumitui: the code could not be unpacked on every node; nothing was launched.",
+         "archive", None),
         ("srun: error: nid005001: task 6: Segmentation fault (core dumped)",
          "killed-by-signal", 6),
     ],

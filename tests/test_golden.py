@@ -9,7 +9,7 @@ import pytest
 
 from tests.differences_lumi import DIFFERENCES
 from tests.facts_lumi import SCRIPTS, Script
-from tests.golden_jobs import golden_path, launch_of
+from tests.golden_jobs import ARCHIVE, archive_launch, golden_path, launch_of
 
 NAMES = [f"{script.name}-{script.era}" for script in SCRIPTS]
 each_script = pytest.mark.parametrize("script", SCRIPTS, ids=NAMES)
@@ -19,6 +19,12 @@ each_script = pytest.mark.parametrize("script", SCRIPTS, ids=NAMES)
 def test_the_script_is_the_golden_one(script: Script) -> None:
     # After a deliberate change: PYTHONPATH=src:. python -m tests.golden_jobs, and read the diff.
     assert launch_of(script).script == golden_path(script).read_text()
+
+
+def test_a_job_with_an_archive_is_the_golden_one() -> None:
+    assert archive_launch().script == ARCHIVE.read_text()
+    checked = subprocess.run(["bash", "-n", ARCHIVE], capture_output=True, text=True)
+    assert (checked.returncode, checked.stderr) == (0, "")
 
 
 @each_script

@@ -1,0 +1,127 @@
+#!/bin/bash -l
+#SBATCH --account=project_462000001
+#SBATCH --partition=standard-g
+#SBATCH --nodes=4
+#SBATCH --gpus-per-node=8
+#SBATCH --ntasks-per-node=8
+#SBATCH --cpus-per-task=7
+#SBATCH --mem-per-gpu=60G
+#SBATCH --time=01:00:00
+#SBATCH --open-mode=append
+# Written by lumitui. The folder, the name and the log are arguments of sbatch, so that this
+# text is the same for every run of the job.
+set -eo pipefail
+umask 077
+export RUN_DIR=$PWD
+attempt=$((${SLURM_RESTART_COUNT:-0} + 1))
+# A requeued job writes a log of its own.
+if ((attempt > 1)); then exec >>"$RUN_DIR/attempt-$attempt.out" 2>&1; fi
+
+# The claim: a second job of the same attempt ends here.
+if ! ln -s "$SLURM_JOB_ID" "$RUN_DIR/attempt-$attempt.claim" 2>/dev/null &&
+  [[ $(readlink "$RUN_DIR/attempt-$attempt.claim") != "$SLURM_JOB_ID" ]]; then
+  echo "lumitui: attempt $attempt belongs to job $(readlink "$RUN_DIR/attempt-$attempt.claim"); job $SLURM_JOB_ID ends."
+  set +e
+  exit 0
+fi
+
+# Modules
+module purge
+module use /appl/local/laifs/modules
+module load lumi-aif-singularity-bindings
+
+# Container (laif)
+SIF=/appl/local/laifs/containers/lumi-multitorch-u24r70f21m50t210-20260415_130625/lumi-multitorch-full-u24r70f21m50t210-20260415_130625.sif
+
+# Environment
+export TORCH_HOME="/scratch/${SLURM_JOB_ACCOUNT}/${USER}/torch_home"
+export HF_HOME="/scratch/${SLURM_JOB_ACCOUNT}/${USER}/hf_home"
+export NCCL_SOCKET_IFNAME="hsn0,hsn1,hsn2,hsn3"
+export MIOPEN_CUSTOM_CACHE_DIR="/tmp/${USER}-miopen-${SLURM_JOB_ID}/cache"
+export MIOPEN_USER_DB_PATH="/tmp/${USER}-miopen-${SLURM_JOB_ID}/config"
+export PYTHONUNBUFFERED="1"
+set -u
+# srun does not inherit sbatch's --cpus-per-task (Slurm >= 22.05): a task would get one core.
+export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
+
+# Rendezvous
+# No `head`: under pipefail a long list's scontrol would end by SIGPIPE, and the job with it.
+MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST")
+MASTER_ADDR=${MASTER_ADDR%%$'\n'*}
+MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
+export MASTER_ADDR MASTER_PORT
+export WORLD_SIZE=$SLURM_NTASKS LOCAL_WORLD_SIZE=8
+
+# Local rank i runs on the cores nearest to GPU i.
+CPU_BIND_MASKS="0x00fe000000000000,0xfe00000000000000,0x0000000000fe0000,0x00000000fe000000,0x00000000000000fe,0x000000000000fe00,0x000000fe00000000,0x0000fe0000000000"
+
+# Folders every node needs
+srun --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 mkdir -p "/tmp/${USER}-miopen-${SLURM_JOB_ID}/cache" "/tmp/${USER}-miopen-${SLURM_JOB_ID}/config"
+
+# Code: one archive. Every node unpacks it into a folder of its own; nodes with one disk share it.
+CODE="/tmp"/lumitui-${RUN_DIR##*/}-$SLURM_JOB_ID-$attempt
+trap 'rm -rf "$CODE"' EXIT
+hash=$( (sha256sum || shasum -a 256) <"$RUN_DIR/code.tar.gz" 2>/dev/null) || true
+if [[ -z $hash || ${hash%% *} != "$(cat "$RUN_DIR/code.tar.gz.sha256")" ]] ||
+  ! srun --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 bash -c '
+  for old in "${1%-*}"-*; do [[ $old == "$1" ]] || rm -rf "$old"; done
+  mkdir -m 700 "$1" 2>/dev/null || { [[ -O $1 && ! -L $1 ]]; exit; }
+  tar -xzof "$2" -C "$1" && cd "$1" || { rm -rf "$1"; exit 1; }
+  shift 2
+  while (($#)); do mkdir -p "$(dirname "./$1")" && ln -s "$2" "./$1" || exit 1; shift 2; done
+  ' unpack "$CODE" "$RUN_DIR/code.tar.gz" \
+  'data/it'"'"'s' /scratch/project_462000001/data; then
+  echo "lumitui: the code could not be unpacked on every node; nothing was launched." >&2
+  set +eu
+  exit 74
+fi
+
+cd "$CODE"/multi-node
+
+# Proof of binding: the probe takes the program's place. It may fail; the job goes on.
+export PROOF_DIR=$RUN_DIR/.proof-$attempt
+mkdir -p "$PROOF_DIR"
+timeout 60 srun --kill-on-bad-exit=1 --label \
+  --cpu-bind=v,mask_cpu="$CPU_BIND_MASKS" \
+  singularity run "$SIF" \
+  bash -c 'export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; exec "$@"' rank \
+  sh "$RUN_DIR/probe.sh" || echo "lumitui: the probe did not end well; the binding is not proven." >&2
+{
+  echo '['
+  for line in "$PROOF_DIR"/rank-*; do [[ -f $line ]] && cat "$line"; done | sed '$!s/$/,/'
+  echo ']'
+} >"$RUN_DIR/.binding.json" && mv "$RUN_DIR/.binding.json" "$RUN_DIR/binding.json"
+rm -rf "$PROOF_DIR" || true
+
+# Launch
+rc=0
+before=$(wc -c <"$RUN_DIR/attempt-$attempt.out") || before=0
+srun --kill-on-bad-exit=1 --label \
+  --cpu-bind=v,mask_cpu="$CPU_BIND_MASKS" \
+  singularity run "$SIF" \
+  bash -c 'export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; exec "$@"' rank \
+  python "$CODE"/multi-node/train.py --model vit --steps 3 || rc=$?
+
+# The exit file: only after the launch returned; a trap would write one for a killed job too.
+# srun returns the highest code; the first line it wrote about a task names who failed first.
+first=$(tail -c "+$((before + 1))" "$RUN_DIR/attempt-$attempt.out" | tail -c 1000000 |
+  sed -n 's/^srun: error: [^:]*: tasks\{0,1\} \([0-9]\{1,\}\)[^:]*: /\1 /p' | head -n 1) || true
+rank=null
+if ((rc != 0)); then
+  case ${first#* } in
+    'Exited with exit code '*) rc=${first##* } ;;
+    Aborted*) rc=134 ;;
+    Killed*) rc=137 ;;
+    'Segmentation fault'*) rc=139 ;;
+    Terminated*) first= ;; # from outside: nobody failed first
+  esac
+  rank=${first%% *}
+fi
+printf '{"rc": %d, "rank": %s, "job": "%s", "attempt": %d, "ended": %d}\n' \
+  "$rc" "${rank:-null}" "$SLURM_JOB_ID" "$attempt" "$(date +%s)" >"$RUN_DIR/.exit-$attempt"
+mv "$RUN_DIR/.exit-$attempt" "$RUN_DIR/attempt-$attempt.exit"
+cd "$RUN_DIR"
+timeout 60 srun --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 rm -rf "$CODE" || true
+# A login shell runs ~/.bash_logout: under set -e its failure would become the job's.
+set +eu
+exit "$rc"
