@@ -68,7 +68,7 @@ if [[ -z $hash || ${hash%% *} != "$(cat "$RUN_DIR/code.tar.gz.sha256")" ]] ||
   mkdir -m 700 "$1" 2>/dev/null || { [[ -O $1 && ! -L $1 ]]; exit; }
   tar -xzof "$2" -C "$1" && cd "$1" || { rm -rf "$1"; exit 1; }
   shift 2
-  while (($#)); do mkdir -p "$(dirname "./$1")" && ln -s "$2" "./$1" || exit 1; shift 2; done
+  while (($#)); do mkdir -p "$(dirname "./$1")" && ln -s -- "$2" "./$1" || exit 1; shift 2; done
   ' unpack "$CODE" "$RUN_DIR/code.tar.gz" \
   'data/it'"'"'s' /scratch/project_462000001/data; then
   echo "lumitui: the code could not be unpacked on every node; nothing was launched." >&2
