@@ -31,10 +31,13 @@ def cut(text: str, columns: int, *, keep_end: bool = False) -> str:
     if width(text) <= columns:
         return text
     tail = text[-7:] if keep_end and columns > 9 else ""
-    head = text[: len(text) - len(tail)]
-    while head and width(head) + 1 + width(tail) > columns:
-        head = head[:-1]
-    return f"{head}…{tail}"
+    room, end = columns - 1 - width(tail), 0
+    for char in text[: len(text) - len(tail)]:
+        room -= width(char)
+        if room < 0:
+            break
+        end += 1
+    return f"{text[:end]}…{tail}"
 
 
 def table(

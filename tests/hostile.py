@@ -49,6 +49,7 @@ UNICODE = [
 FRAGMENTS = [*SHELL, *OPTIONS, *SLURM, *TEMPLATES, *DATA, *UNICODE]
 UNPASSABLE = ["\0", "\x1b[2J", "\x1b]0;owned\x07", "\x07", "\r", "\x7f", "\x9b31m", "\x85", "\x0b"]
 
+_NAME = 60  # bytes; a folder, a file and an ending must fit the site's limits
 _plain = st.characters(exclude_categories=["Cs", "Cc"])
 passable: st.SearchStrategy[str] = st.one_of(
     st.sampled_from(FRAGMENTS),
@@ -61,6 +62,10 @@ passable: st.SearchStrategy[str] = st.one_of(
 
 one_line: st.SearchStrategy[str] = passable.map(
     lambda text: text.replace("\n", " ").replace("\t", " ")
+)
+
+file_name: st.SearchStrategy[str] = one_line.map(lambda text: text.replace("/", "|")).filter(
+    lambda text: text not in ("", ".", "..") and len(text.encode()) <= _NAME
 )
 
 refused: st.SearchStrategy[str] = st.builds(
@@ -115,4 +120,4 @@ def as_yaml(data: Mapping[str, object]) -> str:
 
 def canaries(*folders: Path) -> list[Path]:
     """Return what executed strings left in `folders`."""
-    return [path for folder in folders for path in folder.rglob(f"*{CANARY}*")]
+    return [path for folder in folders for path in folder.rglob(f"{CANARY}*")]

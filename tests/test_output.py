@@ -41,3 +41,9 @@ def test_a_cut_id_keeps_the_end_that_tells_it_apart() -> None:
     name = "a-very-long-name-of-a-training-a1b2c3"
     assert tables.cut(name, 20, keep_end=True) == "a-very-long-…-a1b2c3"
     assert output.width(tables.cut("日本語" * 9, 10)) <= 10
+
+
+def test_a_long_text_is_cut_at_once() -> None:
+    # A cut that looks at the whole text for each character takes minutes here.
+    assert output.width(tables.cut("日" * 300_000, 40)) <= 40
+    assert len(tables.cut("e" + "\u0301" * 300_000, 40)) == 300_001
