@@ -65,6 +65,18 @@ def numa_cores(node: NodeShape, ranks: int) -> tuple[str, ...]:
     return tuple(format_cores(whole[domain]) for domain in node.gpu_numa[:ranks])
 
 
+def taskset_list(cores: str) -> str:
+    """Return ranges of cores as `taskset -c` prints them: two neighbours are `0,1`, not `0-1`.
+
+    Source: util-linux, lib/cpuset.c, `cpulist_create`.
+    """
+    parts = []
+    for part in cores.split(","):
+        first, _, last = part.partition("-")
+        parts.append(f"{first},{last}" if last and int(last) == int(first) + 1 else part)
+    return ",".join(parts)
+
+
 def draw(site: Site, ranks: int) -> str:
     """Return the picture of a node: reserved cores, then a line a rank with cores and mask."""
     node = site.node

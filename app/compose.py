@@ -9,12 +9,14 @@ from functools import cache
 import jinja2
 
 from lumitui.app import batch as batches
+from lumitui.app.binding import taskset_list
 from lumitui.app.job import JobSpec, Launch, LaunchFile, Layout
 from lumitui.app.layout import (
     TEMPLATES,
     container_of,
     launcher_of,
     layout_of,
+    measured_nodes,
     memory_options,
     price_of,
     stop_signal,
@@ -28,6 +30,8 @@ from lumitui.remote.snapshots import ARCHIVE
 
 BUNDLED = ".lumitui/trainers"
 """Where a bundled trainer lies in a run's code."""
+PROBE_SECONDS = 60
+"""How long the probe may take before the job goes on without it."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,9 @@ def compose(spec: JobSpec, site: Site, *, deepspeed_config: str | None = None) -
         "launcher_tasks": launcher.tasks,
         "layout": layout,
         "masks": layout.masks,
-        "planned_cores": layout.planned_cores if layout.exact else (),
+        "planned_cores": tuple(map(taskset_list, layout.planned_cores if layout.exact else ())),
+        "measured_nodes": measured_nodes(layout.nodes),
+        "probe_seconds": PROBE_SECONDS,
         "code_folder": folder,
         "workdir": spec.workdir,
         "archive": ARCHIVE if spec.ship == "archive" else "",

@@ -307,6 +307,8 @@ class Layout:
     """Cores of each local rank as ranges; empty: nothing is promised."""
     exact: bool = True
     """Whether a rank must have all planned cores, or may have some of them."""
+    unplanned: str = ""
+    """Why no cores are promised, where `planned_cores` is empty."""
 
     @property
     def world_size(self) -> int:

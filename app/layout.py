@@ -20,6 +20,15 @@ TEMPLATES = Path(__file__).resolve().parent.parent / "templates"
 _GIB = {"K": 1 / 1048576, "M": 1 / 1024, "G": 1.0, "T": 1024.0, "": 1 / 1024}
 
 
+ALL_NODES = 16
+"""Beyond so many nodes only the first and the last one are measured (templates/probe.sh)."""
+
+
+def measured_nodes(nodes: int) -> int:
+    """Return on how many of a job's nodes the probe measures."""
+    return nodes if nodes <= ALL_NODES else 2
+
+
 @dataclass(frozen=True)
 class Launcher:
     """What a launcher's template says of itself in its head comment."""
@@ -135,18 +144,34 @@ def layout_of(spec: JobSpec, site: Site) -> Layout:
     masks: tuple[str, ...] = ()
     cores: tuple[str, ...] = ()
     exact = True
-    if whole and spec.binding != "none" and site.node.gpu_cores:
-        if launcher.binding == "masks":
-            bound = rank_bindings(site.node, ranks)
-            masks = tuple(item.mask for item in bound)
-            cores = tuple(item.cores for item in bound)
-        elif launcher.binding == "torchrun":
-            way = torchrun_binding(spec, site)
-            if way == "numa":
-                cores, exact = numa_cores(site.node, ranks), False
-            elif way == "none" and cpus == len(site.node.usable_cores):
-                cores = (format_cores(site.node.usable_cores),) * ranks
-    return Layout(spec.nodes, ranks, tasks, cpus, gpus, whole, masks, cores, exact)
+    unplanned = _unplanned(spec, site, launcher, whole)
+    if not unplanned and launcher.binding == "masks":
+        bound = rank_bindings(site.node, ranks)
+        masks = tuple(item.mask for item in bound)
+        cores = tuple(item.cores for item in bound)
+    elif not unplanned:
+        if torchrun_binding(spec, site) == "numa":
+            cores, exact = numa_cores(site.node, ranks), False
+        elif cpus == len(site.node.usable_cores):
+            cores = (format_cores(site.node.usable_cores),) * ranks
+        else:
+            unplanned = "torchrun binds no rank here, and Slurm chooses the cores of each node"
+    return Layout(spec.nodes, ranks, tasks, cpus, gpus, whole, masks, cores, exact, unplanned)
+
+
+def _unplanned(spec: JobSpec, site: Site, launcher: Launcher, whole: bool) -> str:
+    """Return why no rank is promised any cores; "" where they can be."""
+    if spec.binding == "none":
+        return "the job file says `binding: none`"
+    if not site.node.gpu_cores:
+        return "the profile does not know which cores are nearest to each GPU"
+    if not whole:
+        return "nodes are shared, and Slurm chooses the cores"
+    if launcher.binding == "none":
+        return f"the launcher {launcher.name} binds nothing"
+    if launcher.binding == "torchrun" and torchrun_binding(spec, site) == "script":
+        return "the training script chooses its cores itself, after the probe"
+    return ""
 
 
 def price_of(spec: JobSpec, site: Site) -> Price:

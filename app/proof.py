@@ -1,20 +1,21 @@
-"""What the probe found against what was planned: does each rank have its cores? Pure."""
+"""What the probe found against what was planned: has each rank its cores and GPUs? Pure."""
 
-import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from lumitui.app.job import Layout
-from lumitui.remote.cores import parse_cores
+from lumitui.app.layout import ALL_NODES, measured_nodes
+from lumitui.app.measured import Measured, Report, read
+from lumitui.remote.cores import format_cores, parse_cores
 
-ALL_NODES = 16
-"""Beyond so many nodes only the first and the last one are measured (templates/probe.sh)."""
 _CORES = re.compile(r"\d{1,4}(?:[,-]\d{1,4})*")
-_TEXT = 1000
+_STOPPED = (124, 137)  # timeout(1): the time was over; killed as well
 
-Kind = Literal["proved", "differs", "not measured", "pending"]
+Kind = Literal["proved", "differs", "unbound", "not measured", "pending"]
+"""`unbound`: measured, and as planned no rank has cores of its own."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class RankProof:
     found: str
     """Cores as ranges; empty where they could not be measured."""
     gpus: str
-    """The visible GPUs as the rank's environment lists them; empty: all, or not known."""
+    """The GPUs it may see, `none`, or empty where no variable limits them."""
     ok: bool
     why: str = ""
     """What is wrong with it."""
@@ -48,25 +49,25 @@ class Verdict:
     sentence: str
 
 
-def verdict(binding: str | None, layout: Layout, *, ended: bool = False) -> Verdict:
+def verdict(
+    binding: str | None, layout: Layout, *, ended: bool = False, proof: str = "on"
+) -> Verdict:
     """Return what `binding` (the text of binding.json) says of the plan in `layout`.
 
-    `ended` tells whether the text may still come. Whatever the text holds, nothing is raised.
+    `ended` tells whether the text may still come, `proof` what the job file asked for. Whatever
+    the text holds, nothing is raised.
     """
-    nodes = layout.nodes if layout.nodes <= ALL_NODES else 2
-    expected = nodes * layout.ranks_per_node
-    if binding is None and not ended:
-        return Verdict("pending", 0, expected, (), "The ranks have not reported yet.")
+    expected = measured_nodes(layout.nodes) * layout.ranks_per_node
     if binding is None:
-        why = "The job left no binding.json: it ended before the probe, or `proof: off`."
+        kind, sentence = _nothing(ended, proof)
+        return Verdict(kind, 0, expected, (), sentence)
+    found = read(binding)
+    if found is None:
+        why = "binding.json cannot be read: it is broken off, or not what the probe writes."
         return Verdict("not measured", 0, expected, (), why)
-    reports = _read(binding)
-    if reports is None:
-        why = "binding.json cannot be read."
-        return Verdict("not measured", 0, expected, (), why)
-    rows = _judged(_unique(reports), layout)
+    rows = _judged(_unique(found.reports), layout)
     measured = sum(1 for row in rows if row.found)
-    kind, sentence = _conclude(rows, layout, measured, expected)
+    kind, sentence = _conclude(rows, layout, found, expected)
     return Verdict(kind, measured, expected, tuple(rows), sentence)
 
 
@@ -96,37 +97,33 @@ def table(verdict: Verdict) -> str:
     return "\n".join(lines)
 
 
-def _read(text: str) -> list[RankProof] | None:
-    """Return the reports in the text; None when it is not a list of them."""
-    try:
-        data = json.loads(text)
-    # RecursionError: thousands of opening brackets.
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
-        return None
-    reports = []
-    for item in data:
-        rank, local_rank = item.get("rank"), item.get("local_rank")
-        if type(rank) is not int or type(local_rank) is not int:
-            return None
-        host, cores, gpus = (_plain(item.get(name)) for name in ("host", "cores", "gpus"))
-        reports.append(RankProof(rank, local_rank, host, "", cores, gpus, True))
-    return reports
+def ranks_named(ranks: Sequence[int]) -> str:
+    """Return ranks as words: `Rank 3`, `Ranks 3, 8-15`."""
+    spelled = format_cores(ranks).replace(",", ", ")
+    return f"Rank{'s' if len(set(ranks)) > 1 else ''} {spelled}"
 
 
-def _plain(value: object) -> str:
-    text = value[:_TEXT] if isinstance(value, str) else ""
-    return "".join(char for char in text if char.isprintable()).strip()
+def _nothing(ended: bool, proof: str) -> tuple[Kind, str]:
+    if proof == "off":
+        return "not measured", "The job file says `proof: off`."
+    if not ended:
+        return "pending", "The ranks have not reported yet."
+    return (
+        "not measured",
+        "The job left no binding.json: it ended before the probe, or the file could not be "
+        "written; its log says which.",
+    )
 
 
-def _unique(reports: Sequence[RankProof]) -> list[RankProof]:
+def _unique(reports: Sequence[Report]) -> list[RankProof]:
     """Return one row a rank, by rank; a rank that said two things is wrong."""
     rows: dict[int, RankProof] = {}
-    for report in reports:
-        known = rows.setdefault(report.rank, report)
-        if known.ok and replace(report, ok=True) != known:
-            rows[report.rank] = _wrong(known, "two processes say they are this rank")
+    for item in reports:
+        row = RankProof(item.rank, item.local_rank, item.host, "", item.cores, item.gpus, True)
+        known = rows.setdefault(item.rank, row)
+        if known.ok and replace(row, ok=True) != known:
+            both = " and ".join(f"{one.found or '?'} on {one.host or '?'}" for one in (known, row))
+            rows[item.rank] = _wrong(known, f"two processes say they are this rank: cores {both}")
     return [rows[rank] for rank in sorted(rows)]
 
 
@@ -145,7 +142,7 @@ def _judged(rows: list[RankProof], layout: Layout) -> list[RankProof]:
     if planned:
         # Without a plan the ranks may be processes of one machine (the embedded site).
         rows = _hosts(rows, layout)
-        rows = [_cores(row, layout.exact) for row in rows]
+        rows = [_cores(row, layout) for row in rows]
         if not layout.exact:
             rows = _disjoint(rows)
     return _gpus(rows, layout)
@@ -175,15 +172,35 @@ def _hosts(rows: list[RankProof], layout: Layout) -> list[RankProof]:
     return judged
 
 
-def _cores(row: RankProof, exact: bool) -> RankProof:
+def _cores(row: RankProof, layout: Layout) -> RankProof:
     if not row.found:
         return row
     found, planned = _set(row.found), _set(row.planned)
     if found is None:
         return _wrong(row, "its cores cannot be read")
-    if planned is None or (found != planned if exact else not found <= planned):
-        return _wrong(row, f"it has cores {row.found}, planned {row.planned or 'none'}")
+    if planned is None:
+        return _wrong(row, f"it has cores {row.found}, planned none")
+    if found != planned if layout.exact else not found <= planned:
+        words = f"it has cores {row.found}, planned {row.planned}"
+        return _wrong(row, words + _kind_of_wrong(found, planned, layout))
     return row
+
+
+def _kind_of_wrong(found: frozenset[int], planned: frozenset[int], layout: Layout) -> str:
+    """Return how the cores differ, where it has a name."""
+    if layout.exact:
+        others = [i for i, cores in enumerate(layout.planned_cores) if _set(cores) == found]
+        if others:
+            return f" (local rank {others[0]}'s)"
+        if found < planned:
+            return f" (only {len(found)} of {len(planned)})"
+    more = found - planned
+    # Linux numbers all cores first and then their second threads, a whole node further.
+    if found > planned and {core - min(more) for core in more} == {
+        core - min(planned) for core in planned
+    }:
+        return " (and their second hardware threads)"
+    return ""
 
 
 def _set(text: str) -> frozenset[int] | None:
@@ -209,43 +226,122 @@ def _disjoint(rows: list[RankProof]) -> list[RankProof]:
 
 
 def _gpus(rows: list[RankProof], layout: Layout) -> list[RankProof]:
-    """A rank finds its GPU: all of a host see the same enough, or each sees its own number."""
-    seen: dict[str, set[str]] = {}
+    """A rank finds its GPU by its local rank: all of a host see the same, or each its own."""
+    hosts: dict[str, list[RankProof]] = {}
     for row in rows:
-        seen.setdefault(row.host, set()).add(row.gpus)
+        hosts.setdefault(row.host, []).append(row)
+    lists = {host: [_visible(row) for row in some] for host, some in hosts.items()}
     judged = []
     for row in rows:
-        visible = [part for part in row.gpus.split(",") if part]
-        same = len(seen[row.host]) == 1 and len(set(visible)) >= layout.ranks_per_node
-        if visible and not same and str(row.local_rank) not in visible:
-            row = _wrong(row, f"it sees only GPU {row.gpus}")
-        judged.append(row)
+        why = _wrong_gpus(row, lists[row.host], layout) if any(lists[row.host]) else ""
+        judged.append(_wrong(row, why) if why else row)
     return judged
 
 
+def _visible(row: RankProof) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(part for part in row.gpus.split(",") if part))
+
+
+def _wrong_gpus(row: RankProof, beside: list[tuple[str, ...]], layout: Layout) -> str:
+    """Return what is wrong with the GPUs the row sees; `beside` are the lists of its host."""
+    mine, local = _visible(row), row.local_rank
+    if mine == ("none",):
+        return f"it sees no GPU, planned {layout.gpus_per_node}"
+    alone = sum(1 for seen in beside if len(seen) == 1)
+    if layout.ranks_per_node > 1 and 2 * alone > len(beside) > 1:
+        # Each has a GPU of its own.
+        if mine == (str(local),):
+            return ""
+        return f"it sees GPU {row.gpus or '0 and all others'}, planned {local}"
+    counts = Counter(beside)
+    common = max(counts, key=lambda seen: (len(seen) >= layout.gpus_per_node, counts[seen]))
+    if mine != common:
+        others = ",".join(common) or "all"
+        return f"it sees GPU {row.gpus or 'all'}, the others of its node {others}"
+    if len(mine) < layout.gpus_per_node:
+        return f"it sees only GPU {row.gpus}, planned {layout.gpus_per_node}"
+    if all(part.isdecimal() for part in mine):
+        right = sorted(mine, key=int)
+        if local < len(mine) and mine[local] != right[local]:
+            return f"its GPU is {mine[local]}, planned {right[local]}: the list is {row.gpus}"
+    return ""
+
+
 def _conclude(
-    rows: list[RankProof], layout: Layout, measured: int, expected: int
+    rows: list[RankProof], layout: Layout, found: Measured, expected: int
 ) -> tuple[Kind, str]:
+    missing = _missing(rows, layout)
     wrong = [row for row in rows if not row.ok]
     if wrong:
-        first = wrong[0]
-        more = f" {len(wrong) - 1} more differ." if len(wrong) > 1 else ""
-        return "differs", f"Rank {first.rank} on {first.host or '?'}: {first.why}.{more}"
+        return "differs", _differing(wrong) + _absent(missing, found)
     if not rows:
-        return "not measured", "No rank reported."
+        return "not measured", f"No rank reported.{_probe(found)}"
     if not layout.planned_cores:
-        return "not measured", f"{len(rows)} ranks reported; no cores were promised to compare."
-    if not measured:
+        why = layout.unplanned or "none were promised"
+        words = f"{len(rows)} ranks reported, without cores to compare: {why}."
+        return "not measured", words + _absent(missing, found)
+    if not any(row.found for row in rows):
         return "not measured", "The ranks reported no cores: there is no taskset where they run."
-    if measured < expected:
+    measured = sum(1 for row in rows if row.found)
+    if measured < expected or missing:
+        silent = [row.rank for row in rows if not row.found]
+        without = f" {ranks_named(silent)} found no taskset." if silent else ""
         return (
             "not measured",
-            f"Only {measured} of {expected} ranks reported; those have the planned cores.",
+            f"Only {measured} of {expected} ranks reported; those have the planned cores."
+            + without
+            + _absent(missing, found),
+        )
+    hosts = len({row.host for row in rows})
+    where = "one node" if hosts == 1 else f"{hosts} nodes"
+    if layout.nodes > ALL_NODES:
+        where += f" (the first and the last of {layout.nodes}; the others were not measured)"
+    gpus = "" if any(row.gpus for row in rows) else " Which GPUs they see was not told."
+    if layout.ranks_per_node > 1 and len(set(layout.planned_cores)) == 1:
+        return "unbound", (
+            f"All {measured} ranks measured on {where} share their node's cores "
+            f"{layout.planned_cores[0]}: nothing binds a rank to those near its GPU.{gpus}"
         )
     what = "the planned cores" if layout.exact else "cores of their own NUMA domain"
-    hosts = len({row.host for row in rows})
-    part = ""
+    return "proved", f"All {measured} ranks measured on {where} have {what}.{gpus}"
+
+
+def _differing(wrong: list[RankProof]) -> str:
+    """Return which ranks differ and how the first two do."""
+    told = [f"Rank {row.rank} on {row.host or '?'}: {row.why}." for row in wrong[:2]]
+    if len(wrong) == 1:
+        return told[0]
+    first = told if len(wrong) == 2 else told[:1]
+    return f"{ranks_named([row.rank for row in wrong])} differ. {' '.join(first)}"
+
+
+def _missing(rows: list[RankProof], layout: Layout) -> list[int]:
+    """Return the ranks that should have reported and did not."""
+    each = layout.ranks_per_node
+    wanted: Sequence[int] = range(layout.nodes)
     if layout.nodes > ALL_NODES:
-        part = f" (the first and the last of {layout.nodes})"
-    where = "one node" if hosts == 1 else f"{hosts} nodes"
-    return "proved", f"All {measured} ranks measured on {where}{part} have {what}."
+        # torchrun numbers the nodes itself: the first and the last of Slurm's may be any.
+        reported = {row.rank // each for row in rows}
+        wanted = [node for node in wanted if node in reported]
+    there = {row.rank for row in rows}
+    ranks = (node * each + local for node in wanted for local in range(each))
+    return [rank for rank in ranks if rank not in there]
+
+
+def _absent(missing: list[int], found: Measured) -> str:
+    if not missing:
+        return ""
+    broken = f", and {found.broken} reports cannot be read" if found.broken else ""
+    return f" {ranks_named(missing)} did not report{broken}.{_probe(found)}"
+
+
+def _probe(found: Measured) -> str:
+    """Return how the probe's launch ended, when it did not end well."""
+    if found.probe is None:
+        return ""
+    how = (
+        "The probe was ended, as its time was over"
+        if found.probe in _STOPPED
+        else f"The probe's launch ended with code {found.probe}"
+    )
+    return f" {how}: {found.said}." if found.said else f" {how}."

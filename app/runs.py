@@ -302,7 +302,8 @@ class Runs:
 
     def proof(self, run: Run) -> Verdict:
         """Return what the run's probe says of its binding."""
-        return verdict(run.binding, run.layout, ended=run.state.is_final)
+        ended = run.state.is_final
+        return verdict(run.binding, run.layout, ended=ended, proof=run.spec.proof)
 
     def why(self, run_id: str) -> list[Diagnosis]:
         """Return why a run failed, the likeliest first, from its state and the log's end."""

@@ -203,8 +203,9 @@ RULES: tuple[Rule, ...] = (
     ),
     _rule(
         "proof-strict",
-        r"lumitui: local rank (?P<what>\d+) does not have the cores",
-        "Local rank {what} did not get its planned cores, and `proof: strict` ended the job.",
+        r"lumitui: (?P<what>local rank \d+ has its cores \S+ on \d+ of \d+ nodes"
+        r"|not all ranks see the same GPUs); nothing was launched",
+        "The binding is not proven ({what}), and `proof: strict` ended the job.",
         "Look at the proof; use whole nodes, or `proof: on` to go on all the same.",
     ),
     _rule(

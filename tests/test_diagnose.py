@@ -86,7 +86,7 @@ def why(log: str, *, rc: int | None = 1, rank: int | None = None) -> list[Diagno
          "batch-triangle", 3),
         ("3: RuntimeError: HIP error: invalid device ordinal", "device-ordinal", 3),
         ("3: Memory access fault by GPU node-4 on address 0x7f0", "gpu-fault", 3),
-        ("lumitui: local rank 2 does not have the cores 17-23; nothing was launched.",
+        ("lumitui: local rank 2 has its cores 17-23 on 1 of 2 nodes; nothing was launched.",
          "proof-strict", None),
         ("lumitui: attempt 1 belongs to job 7; job 9 ends.", "second-job", None),
         ("0: ddp.py: error: unrecognized arguments: --nope", "usage", 0),

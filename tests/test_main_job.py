@@ -89,7 +89,9 @@ def test_each_launcher_with_each_strategy_on_two_nodes(
     run = finish(runs, runs.send(runs.preview(spec, tmp_path)), seconds=240)
     assert_trained(runs, run, 16)
     proof = runs.proof(run)
-    assert (proof.kind, proof.measured) == ("proved", 16)
+    # torchrun binds nothing here: its ranks share the node's cores.
+    kind = "proved" if spec.launcher == "srun" else "unbound"
+    assert (proof.kind, proof.measured) == (kind, 16)
 
 
 def test_a_wrong_mask_is_found(cluster_runs: Runs, tmp_path: Path) -> None:

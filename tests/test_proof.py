@@ -63,7 +63,8 @@ def test_a_wrong_order_of_masks_is_found() -> None:
     items[0]["cores"], items[1]["cores"] = items[1]["cores"], items[0]["cores"]
     found = judge(items)
     assert [row.rank for row in found.rows if not row.ok] == [0, 1]
-    assert "1 more differ" in found.sentence
+    assert found.sentence.startswith("Ranks 0-1 differ. Rank 0 on nid005001: ")
+    assert "cores 57-63, planned 49-55 (local rank 1's)" in found.sentence
 
 
 def test_a_rank_with_all_cores_is_found_whether_exact_or_within() -> None:

@@ -14,7 +14,13 @@ from lumitui.app.records import Run
 from lumitui.app.widgets import wording
 from lumitui.app.widgets.log_text import visible
 
-KINDS = {"proved": "bold green", "differs": "bold red", "not measured": "yellow", "pending": "cyan"}
+KINDS = {
+    "proved": "bold green",
+    "differs": "bold red",
+    "unbound": "yellow",
+    "not measured": "yellow",
+    "pending": "cyan",
+}
 
 
 def facts_of(run: Run, lineage: Sequence[Run], found: Verdict, now: float) -> RenderableType:

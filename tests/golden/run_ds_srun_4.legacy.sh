@@ -15,8 +15,11 @@ set -eo pipefail
 umask 077
 export RUN_DIR=$PWD
 attempt=$((${SLURM_RESTART_COUNT:-0} + 1))
-# A requeued job writes a log of its own.
-if ((attempt > 1)); then exec >>"$RUN_DIR/attempt-$attempt.out" 2>&1; fi
+# A requeued job writes a log of its own, and proves its binding anew: the nodes may be others.
+if ((attempt > 1)); then
+  rm -f "$RUN_DIR/binding.json" || true
+  exec >>"$RUN_DIR/attempt-$attempt.out" 2>&1
+fi
 
 # The claim: a second job of the same attempt ends here.
 if ! ln -s "$SLURM_JOB_ID" "$RUN_DIR/attempt-$attempt.claim" 2>/dev/null &&
@@ -44,8 +47,8 @@ export SINGULARITYENV_PREPEND_PATH="/user-software/bin"
 export PYTHONUNBUFFERED="1"
 export CXX=g++-12
 set -u
-# srun does not inherit sbatch's --cpus-per-task (Slurm >= 22.05): a task would get one core.
-export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
+# With SRUN_CPUS_PER_TASK a step has only the first cores of the job, and masks reach beyond them.
+unset SRUN_CPUS_PER_TASK
 
 # Rendezvous
 # No `head`: under pipefail a long list's scontrol would end by SIGPIPE, and the job with it.
@@ -66,19 +69,35 @@ cd "$RUN_DIR"/code/.
 resume=()
 if compgen -G "$RUN_DIR/checkpoints/*" >/dev/null; then resume=(--resume); fi
 
-# Proof of binding: the probe takes the program's place. It may fail; the job goes on.
+# Proof of binding: the probe takes the program's place. Whatever becomes of it, the job goes on.
 export PROOF_DIR=$RUN_DIR/.proof-$attempt
-mkdir -p "$PROOF_DIR"
-timeout 60 srun --kill-on-bad-exit=1 --label \
+mkdir -p "$PROOF_DIR" || true
+probe=0
+(
+  # A port of its own: what a stopped probe leaves behind must not be in the launch's way.
+  MASTER_PORT=$((MASTER_PORT + 10000))
+  timeout -k 15 60 srun --kill-on-bad-exit=1 --label \
   --cpu-bind=v,mask_cpu="$CPU_BIND_MASKS" \
   singularity exec -B /scratch/project_462000001/resources/visualtransformer-env.sqsh:/user-software:image-src=/ -B /scratch/project_462000001/resources/deepspeed_adam:/user-software/lib/python3.12/site-packages/deepspeed/ops/csrc/adam -B /scratch/project_462000001/resources/deepspeed_includes:/user-software/lib/python3.12/site-packages/deepspeed/ops/csrc/includes "$SIF" \
   bash -c 'export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; exec "$@"' rank \
-  sh "$RUN_DIR/probe.sh" || echo "lumitui: the probe did not end well; the binding is not proven." >&2
+  sh "$RUN_DIR/probe.sh"
+) >"$PROOF_DIR/said" 2>&1 || probe=$?
+cat "$PROOF_DIR/said" || true
+said=
+if ((probe)); then
+  said=$(grep -m 1 -E 'error:|fatal:|FATAL|Error:' "$PROOF_DIR/said" || tail -n 1 "$PROOF_DIR/said") || true
+  said=$(tr -cd 'A-Za-z0-9 ._,:/()-' <<<"${said:0:300}") || true
+  echo "lumitui: the probe ended with $probe; the binding is not proven." >&2
+fi
 {
-  echo '['
-  for line in "$PROOF_DIR"/rank-*; do [[ -f $line ]] && cat "$line"; done | sed '$!s/$/,/'
-  echo ']'
-} >"$RUN_DIR/.binding.json" && mv "$RUN_DIR/.binding.json" "$RUN_DIR/binding.json"
+  echo '[' &&
+    {
+      cat "$PROOF_DIR"/rank-* 2>/dev/null || true
+      if ((probe)); then printf '{"probe": %d, "said": "%s"}\n' "$probe" "$said"; fi
+    } | sed '$!s/$/,/' &&
+    echo ']'
+} >"$RUN_DIR/.binding.json" && mv -f "$RUN_DIR/.binding.json" "$RUN_DIR/binding.json" ||
+  echo "lumitui: binding.json could not be written; the binding is not proven." >&2
 rm -rf "$PROOF_DIR" || true
 
 # Launch
@@ -106,8 +125,8 @@ if ((rc != 0)); then
   rank=${first%% *}
 fi
 printf '{"rc": %d, "rank": %s, "job": "%s", "attempt": %d, "ended": %d}\n' \
-  "$rc" "${rank:-null}" "$SLURM_JOB_ID" "$attempt" "$(date +%s)" >"$RUN_DIR/.exit-$attempt"
-mv "$RUN_DIR/.exit-$attempt" "$RUN_DIR/attempt-$attempt.exit"
+  "$rc" "${rank:-null}" "$SLURM_JOB_ID" "$attempt" "$(date +%s)" >"$RUN_DIR/.exit-$attempt" &&
+  mv "$RUN_DIR/.exit-$attempt" "$RUN_DIR/attempt-$attempt.exit" || true
 # A login shell runs ~/.bash_logout: under set -e its failure would become the job's.
 set +eu
 exit "$rc"

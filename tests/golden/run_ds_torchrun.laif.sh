@@ -15,8 +15,11 @@ set -eo pipefail
 umask 077
 export RUN_DIR=$PWD
 attempt=$((${SLURM_RESTART_COUNT:-0} + 1))
-# A requeued job writes a log of its own.
-if ((attempt > 1)); then exec >>"$RUN_DIR/attempt-$attempt.out" 2>&1; fi
+# A requeued job writes a log of its own, and proves its binding anew: the nodes may be others.
+if ((attempt > 1)); then
+  rm -f "$RUN_DIR/binding.json" || true
+  exec >>"$RUN_DIR/attempt-$attempt.out" 2>&1
+fi
 
 # The claim: a second job of the same attempt ends here.
 if ! ln -s "$SLURM_JOB_ID" "$RUN_DIR/attempt-$attempt.claim" 2>/dev/null &&
@@ -60,21 +63,37 @@ cd "$RUN_DIR"/code/.
 resume=()
 if compgen -G "$RUN_DIR/checkpoints/*" >/dev/null; then resume=(--resume); fi
 
-# Proof of binding: the probe takes the program's place. It may fail; the job goes on.
+# Proof of binding: the probe takes the program's place. Whatever becomes of it, the job goes on.
 export PROOF_DIR=$RUN_DIR/.proof-$attempt
-mkdir -p "$PROOF_DIR"
-timeout 60 srun --kill-on-bad-exit=1 --label \
+mkdir -p "$PROOF_DIR" || true
+probe=0
+(
+  # A port of its own: what a stopped probe leaves behind must not be in the launch's way.
+  MASTER_PORT=$((MASTER_PORT + 10000))
+  timeout -k 15 60 srun --kill-on-bad-exit=1 --label \
   singularity run "$SIF" \
   python -m torch.distributed.run \
   --nnodes="$SLURM_JOB_NUM_NODES" --nproc_per_node=8 \
   --rdzv_id="$SLURM_JOB_ID" --rdzv_backend=c10d --rdzv_endpoint="$MASTER_ADDR:$MASTER_PORT" \
   --numa-binding=exclusive \
-  --no-python sh "$RUN_DIR/probe.sh" || echo "lumitui: the probe did not end well; the binding is not proven." >&2
+  --no-python sh "$RUN_DIR/probe.sh"
+) >"$PROOF_DIR/said" 2>&1 || probe=$?
+cat "$PROOF_DIR/said" || true
+said=
+if ((probe)); then
+  said=$(grep -m 1 -E 'error:|fatal:|FATAL|Error:' "$PROOF_DIR/said" || tail -n 1 "$PROOF_DIR/said") || true
+  said=$(tr -cd 'A-Za-z0-9 ._,:/()-' <<<"${said:0:300}") || true
+  echo "lumitui: the probe ended with $probe; the binding is not proven." >&2
+fi
 {
-  echo '['
-  for line in "$PROOF_DIR"/rank-*; do [[ -f $line ]] && cat "$line"; done | sed '$!s/$/,/'
-  echo ']'
-} >"$RUN_DIR/.binding.json" && mv "$RUN_DIR/.binding.json" "$RUN_DIR/binding.json"
+  echo '[' &&
+    {
+      cat "$PROOF_DIR"/rank-* 2>/dev/null || true
+      if ((probe)); then printf '{"probe": %d, "said": "%s"}\n' "$probe" "$said"; fi
+    } | sed '$!s/$/,/' &&
+    echo ']'
+} >"$RUN_DIR/.binding.json" && mv -f "$RUN_DIR/.binding.json" "$RUN_DIR/binding.json" ||
+  echo "lumitui: binding.json could not be written; the binding is not proven." >&2
 rm -rf "$PROOF_DIR" || true
 
 # Launch
@@ -104,8 +123,8 @@ if ((rc != 0)); then
   esac
 fi
 printf '{"rc": %d, "rank": %s, "job": "%s", "attempt": %d, "ended": %d}\n' \
-  "$rc" "${rank:-null}" "$SLURM_JOB_ID" "$attempt" "$(date +%s)" >"$RUN_DIR/.exit-$attempt"
-mv "$RUN_DIR/.exit-$attempt" "$RUN_DIR/attempt-$attempt.exit"
+  "$rc" "${rank:-null}" "$SLURM_JOB_ID" "$attempt" "$(date +%s)" >"$RUN_DIR/.exit-$attempt" &&
+  mv "$RUN_DIR/.exit-$attempt" "$RUN_DIR/attempt-$attempt.exit" || true
 # A login shell runs ~/.bash_logout: under set -e its failure would become the job's.
 set +eu
 exit "$rc"

@@ -1,0 +1,88 @@
+"""What binding.json says: a report a rank, and how the probe ended. Pure; nothing raises."""
+
+import json
+from dataclasses import dataclass
+
+_TEXT = 1000
+
+
+@dataclass(frozen=True)
+class Report:
+    """What one rank found (templates/probe.sh writes it)."""
+
+    rank: int
+    local_rank: int
+    host: str
+    cores: str
+    """Cores as ranges; empty where there is no taskset."""
+    gpus: str
+    """The GPUs it may see; `none`, or empty where no variable limits them."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The whole file."""
+
+    reports: tuple[Report, ...]
+    """Sorted by rank."""
+    broken: int
+    """Lines that are no report."""
+    probe: int | None
+    """The exit code of the probe's launch where it did not end well."""
+    said: str
+    """What that launch said of it."""
+
+
+def read(text: str) -> Measured | None:
+    """Return what the text of binding.json says; None when nothing of it can be read.
+
+    The probe writes a record a line, so that the others count where one is broken.
+    """
+    records = _records(text)
+    broken = 0
+    if records is None:
+        lines = [line.strip().rstrip(",") for line in text.splitlines()]
+        parsed = [_records(f"[{line}]") for line in lines if line not in ("", "[", "]")]
+        records = [item[0] for item in parsed if item]
+        broken = len(parsed) - len(records)
+        if not records:
+            return None
+    reports: list[Report] = []
+    probe: int | None = None
+    said = ""
+    for record in records:
+        code = record.get("probe")
+        if type(code) is int:
+            probe, said = code, _plain(record.get("said"))
+        elif (report := _report(record)) is not None:
+            reports.append(report)
+        else:
+            broken += 1
+    if broken and not reports:
+        return None
+    reports.sort(key=lambda item: (item.rank, item.host, item.cores))
+    return Measured(tuple(reports), broken, probe, said)
+
+
+def _records(text: str) -> list[dict[str, object]] | None:
+    try:
+        data = json.loads(text)
+    # RecursionError: thousands of opening brackets.
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
+        return None
+    return data
+
+
+def _report(record: dict[str, object]) -> Report | None:
+    rank, local_rank = record.get("rank"), record.get("local_rank")
+    if type(rank) is not int or type(local_rank) is not int:
+        return None
+    host, cores, gpus = (_plain(record.get(name)) for name in ("host", "cores", "gpus"))
+    return Report(rank, local_rank, host, cores, gpus)
+
+
+def _plain(value: object) -> str:
+    text = value[:_TEXT] if isinstance(value, str) else ""
+    return "".join(char for char in text if char.isprintable()).strip()

@@ -1,0 +1,134 @@
+"""Jobs whose ranks say themselves where they are, to hold against the proof of binding."""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from lumitui.app.job import JobSpec, parse_job
+from lumitui.app.planning import Preview
+from lumitui.app.records import Run
+from lumitui.app.runs import Runs
+from tests.cluster_fixture import Cluster
+from tests.conftest import Home
+
+WHERE = """\
+import json, os
+rank = os.environ["RANK"]
+here = {"rank": int(rank), "local_rank": int(os.environ["LOCAL_RANK"]), "host": os.uname().nodename,
+        "cores": sorted(os.sched_getaffinity(0)), "gpus": os.environ.get("ROCR_VISIBLE_DEVICES")}
+with open(os.path.join(os.environ["RUN_DIR"], f"where-{rank}.json"), "w") as file:
+    json.dump(here, file)
+"""
+CONTAINERS: dict[str, dict[str, object]] = {
+    "laif": {"generation": "laif"},
+    "legacy": {"generation": "legacy"},
+    "none": {"none": True},
+}
+
+
+@dataclass(frozen=True)
+class Where:
+    """What one rank of the program itself measured."""
+
+    rank: int
+    local_rank: int
+    host: str
+    cores: tuple[int, ...]
+    gpus: str | None
+
+
+@dataclass(frozen=True)
+class Proving:
+    """The core with the mini cluster, and a project whose ranks say where they are."""
+
+    runs: Runs
+    cluster: Cluster
+    project: Path
+
+    def preview(self, spec: JobSpec) -> Preview:
+        """Return the launch of `spec` with the project's program."""
+        return self.runs.preview(spec, self.project)
+
+    def send(self, spec: JobSpec, plant: Callable[[str], str] | None = None) -> Run:
+        """Send a job; `plant` changes the script that is sent, and must change it."""
+        preview = self.preview(spec)
+        if plant is not None:
+            script = plant(preview.launch.script)
+            assert script != preview.launch.script
+            preview = replace(preview, launch=replace(preview.launch, script=script))
+        return self.runs.send(preview)
+
+    def send_probe(self, spec: JobSpec, plant: Callable[[str], str]) -> Run:
+        """Send a job whose probe.sh is changed by `plant`."""
+        preview = self.preview(spec)
+        files = tuple(
+            replace(file, content=plant(file.content)) if file.name == "probe.sh" else file
+            for file in preview.launch.files
+        )
+        assert files != preview.launch.files
+        return self.runs.send(replace(preview, launch=replace(preview.launch, files=files)))
+
+    def finish(self, runs: Sequence[Run], seconds: float = 240.0) -> list[Run]:
+        """Wait until all have ended; they run side by side."""
+        deadline = time.monotonic() + seconds
+        while True:
+            self.runs.refresh("minilumi")
+            now = [self.runs.history.get(run.id) for run in runs]
+            if all(run.state.is_final for run in now):
+                return now
+            waiting = [f"{run.id} {run.state} {run.reason}" for run in now]
+            assert time.monotonic() < deadline, waiting
+            time.sleep(0.5)
+
+    def where(self, run: Run) -> list[Where]:
+        """Return what the program's ranks measured, by rank."""
+        texts = [path.read_text() for path in Path(run.folder).glob("where-*.json")]
+        found = [json.loads(text) for text in texts]
+        return sorted(
+            (Where(**item | {"cores": tuple(item["cores"])}) for item in found),
+            key=lambda item: item.rank,
+        )
+
+    def log(self, run: Run) -> str:
+        """Return the run's log."""
+        return self.runs.read_log(run.id)[1].decode()
+
+
+def where_job(
+    *,
+    launcher: str = "srun",
+    container: str = "none",
+    ranks: int = 8,
+    nodes: int = 1,
+    **more: object,
+) -> JobSpec:
+    """Return a job on whole nodes whose ranks only say where they are."""
+    data = {
+        "name": f"where-{launcher}-{container}-{ranks}x{nodes}",
+        "site": "minilumi",
+        "account": "project_462000001",
+        "partition": "standard-g",
+        "nodes": nodes,
+        "gpus_per_node": ranks,
+        "time": "00:05:00",
+        "launcher": launcher,
+        "container": CONTAINERS[container],
+        "script": "where.py",
+    }
+    return parse_job("\n".join(f"{k}: {json.dumps(v)}" for k, v in (data | more).items()), "where")
+
+
+@pytest.fixture
+def proving(home: Home, cluster: Cluster, tmp_path: Path) -> Iterator[Proving]:
+    """The core, the cluster and the project; jobs without a container find its python."""
+    home.add_cluster(cluster)
+    profile = home.config / "sites" / "minilumi.yaml"
+    profile.write_text(f"{profile.read_text()}\npython: {cluster.python}\n")
+    (tmp_path / "where.py").write_text(WHERE)
+    core = Runs(home.settings)
+    yield Proving(core, cluster, tmp_path)
+    core.close()
