@@ -1,6 +1,7 @@
 """The verbs that read the history: lists, one run, two runs beside each other."""
 
 import time
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,7 +16,10 @@ from lumitui.app.command import (
     sites_beginning,
 )
 from lumitui.app.output import Reply, say
-from lumitui.remote.errors import InputError
+from lumitui.remote.errors import HistoryError, InputError
+
+if TYPE_CHECKING:
+    from lumitui.app.runs import Runs
 
 
 @click.command()
@@ -23,6 +27,7 @@ from lumitui.remote.errors import InputError
 @site_option
 @click.option("--state", help="Runs in this state, like failed.")
 @click.option("--text", default="", help="Runs with this in id, name, job id or note.")
+@click.option("--check", is_flag=True, help="Check the file, and tell where it is.")
 @click.option(
     "--recover", metavar="SITE", shell_complete=sites_beginning, help="Rebuild lost runs of a site."
 )
@@ -35,6 +40,7 @@ def history(
     site_name: str | None,
     state: str | None,
     text: str,
+    check: bool,
     recover: str | None,
     account: str,
 ) -> None:
@@ -52,11 +58,29 @@ def history(
         raise InputError(f"There is no state {state!r}.", f"States are {', '.join(words)}.")
     chosen = State(state) if state is not None else None
     with core() as runs:
+        if check:
+            _check(reply, runs)
+            return
         found = runs.history.page(limit=limit, site=site_name, state=chosen, text=text)
+        about = tables.file_words(runs.history.facts(), runs.history.count())
     data = [tables.run_data(run) for run in found]
     reply.give(data, tables.history_table(found, columns()) if found else "")
     if not found:
         say("There are no such runs.")
+    if not (site_name or state or text or reply.json):
+        say(about)
+
+
+def _check(reply: Reply, runs: "Runs") -> None:
+    facts, count = runs.history.facts(), runs.history.count()
+    data = {"path": facts.path, "schema": facts.schema, "size": facts.size, "runs": count}
+    reply.give(data | {"damage": facts.damage}, tables.file_words(facts, count))
+    if facts.damage:
+        raise HistoryError(
+            f"The history {facts.path} is damaged.",
+            "The next use keeps it aside and begins a fresh one; then `lumitui history --recover "
+            "SITE` rebuilds the runs of a site.",
+        )
 
 
 def _recover(reply: Reply, site_name: str, account: str) -> None:

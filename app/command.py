@@ -53,11 +53,19 @@ def core() -> Iterator["Runs"]:
     from lumitui.app.runs import Runs
 
     runs = Runs(own_settings(), ask=ask)
-    try:
-        for warning in runs.history.warnings:
+    told = 0
+
+    def warn() -> None:
+        nonlocal told
+        for warning in runs.history.warnings[told:]:
             say(f"warning: {warning}")
+        told = len(runs.history.warnings)
+
+    try:
+        warn()
         yield runs
     finally:
+        warn()
         runs.close()
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from lumitui.app import records
-from lumitui.app.database import Database
+from lumitui.app.database import Database, FileFacts
 from lumitui.app.metrics import MetricPoint, parse_line
 from lumitui.app.records import Run
-from lumitui.remote.errors import InputError, LumiError
+from lumitui.remote.errors import HistoryError, InputError
 from lumitui.remote.scheduler import State
 
 _UNFINISHED = tuple(state.value for state in State if not state.is_final)
@@ -53,7 +53,7 @@ class History:
         A damaged file is kept beside it and a fresh history begun; `warnings` says so.
 
         Raises:
-            LumiError: it cannot be opened, or a newer version of the program wrote it.
+            HistoryError: it cannot be opened, or a newer version of the program wrote it.
         """
         self._file = Database(path)
         self.warnings = self._file.warnings
@@ -66,7 +66,7 @@ class History:
         """Write a new run; it is on the disk when this returns.
 
         Raises:
-            LumiError: it could not be written, so that nothing may be sent.
+            HistoryError: it could not be written, so that nothing may be sent.
         """
         with self._file.transaction() as db:
             _insert(db, run)
@@ -75,7 +75,7 @@ class History:
         """Write those of `runs` that are not known yet, and return them; others stay as they are.
 
         Raises:
-            LumiError: it could not be written.
+            HistoryError: it could not be written.
         """
         with self._file.transaction() as db:
             known = {row[0] for row in db.execute("SELECT id FROM runs")}
@@ -92,7 +92,7 @@ class History:
         """Change a run.
 
         Raises:
-            LumiError: there is no such run, or it could not be written.
+            HistoryError: there is no such run, or it could not be written.
         """
         self.update_many([(run_id, changes)])
 
@@ -100,7 +100,7 @@ class History:
         """Change several runs in one transaction: all of them or none.
 
         Raises:
-            LumiError: there is no such run, or it could not be written.
+            HistoryError: there is no such run, or it could not be written.
         """
         with self._file.transaction() as db:
             for run_id, change in changes:
@@ -114,7 +114,7 @@ class History:
         the ids of the runs whose state is another now.
 
         Raises:
-            LumiError: there is no such run, or it could not be written.
+            HistoryError: there is no such run, or it could not be written.
         """
         moved = []
         with self._file.transaction() as db:
@@ -166,7 +166,7 @@ class History:
             )
         for run in self._runs("WHERE r.id = ?", (ids[0],), texts=_TEXTS):
             return run
-        raise LumiError(f"The run {ids[0]} cannot be read.", "A newer lumitui may have made it.")
+        raise HistoryError(f"The run {ids[0]} cannot be read.", "A newer lumitui may have made it.")
 
     def page(
         self,
@@ -229,6 +229,14 @@ class History:
             ("binding",),
         )
 
+    def facts(self) -> FileFacts:
+        """Return where the file is, its size and schema, and what a check of it finds.
+
+        Raises:
+            HistoryError: it cannot be read.
+        """
+        return self._file.facts()
+
     def count(self) -> int:
         """Return how many runs there are."""
         return int(self._file.rows("SELECT count(*) FROM runs")[0][0])
@@ -243,7 +251,7 @@ class History:
         in the same transaction: two processes that fetched the same bytes add them once.
 
         Raises:
-            LumiError: there is no such run, or it could not be written.
+            HistoryError: there is no such run, or it could not be written.
         """
         texts = [line.decode("utf-8", "replace").strip() for line in lines if line.strip()]
         good = [text for text in texts if parse_line(text.encode("utf-8", "replace"))]
@@ -367,5 +375,5 @@ def _insert(db: sqlite3.Connection, run: Run) -> None:
         db.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", values)
 
 
-def _no_run(run_id: str) -> LumiError:
-    return LumiError(f"The history has no run {run_id!r}.", "Look at the list of runs.")
+def _no_run(run_id: str) -> HistoryError:
+    return HistoryError(f"The history has no run {run_id!r}.", "Look at the list of runs.")

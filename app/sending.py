@@ -16,7 +16,7 @@ from lumitui.app.job import Launch
 from lumitui.app.preparing import SnapshotGone, prepare
 from lumitui.app.records import Run
 from lumitui.remote.archive import sync_archive
-from lumitui.remote.errors import InputError, LinkError, OutcomeUnknown, RefusedError
+from lumitui.remote.errors import HistoryError, InputError, LinkError, OutcomeUnknown, RefusedError
 from lumitui.remote.manifest import Manifest, source_of
 from lumitui.remote.scheduler import Answer, Scheduler, State, Submission
 from lumitui.remote.sync import sync
@@ -60,17 +60,23 @@ def sender_lock(folder: Path, run_id: str) -> Iterator[bool]:
 
     The kernel lets go of it when the process dies, however it dies.
     """
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     path = folder / f"{run_id}.sending"
-    descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    except OSError as error:
+        raise _no_lock(path, error) from error
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             yield False
             return
+        except OSError as error:
+            raise _no_lock(path, error) from error
         yield True
-        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # one that stays says nothing: the kernel's lock does
+            path.unlink(missing_ok=True)
     finally:
         os.close(descriptor)
 
@@ -98,6 +104,7 @@ def send(
         RefusedError: the site said no; certainly no job.
         LinkError: the link was lost before the submit step; certainly no job.
         OutcomeUnknown: there may be a job; a refresh settles it later.
+        HistoryError: the history cannot be written; certainly no job.
     """
     report("begin", "writing history")
     # The snapshot's name is known before it stands there, so that no prune takes it.
@@ -129,14 +136,13 @@ def send(
         history.update(run.id, state=State.REFUSED, reason=words, snapshot=run.snapshot)
         raise
     history.update(run.id, submitted=time.time())
-    report("submit", "submitting")
     try:
-        answer = scheduler.submit(submission_of(run))
-    except LinkError as error:
-        history.update(run.id, state=State.UNKNOWN, reason="the reply to the submit was lost")
-        answer = _settle_now(run, scheduler, error)
-    report("record", "")
-    return record(run, answer, history)
+        return _submit(run, history, scheduler, report)
+    except HistoryError as error:
+        raise OutcomeUnknown(
+            f"{run.id} was submitted, and that could not be written down: {error.message}",
+            f"{error.hint} `lumitui status` finds the job then; do not submit it again before.",
+        ) from error
 
 
 def record(run: Run, answer: Answer, history: History) -> Run:
@@ -206,6 +212,25 @@ def _settle_now(run: Run, scheduler: Scheduler, lost: LinkError) -> Answer:
         if answer.state is not State.UNKNOWN:
             return answer
     return Answer(State.UNKNOWN, None, lost.message)
+
+
+def _submit(run: Run, history: History, scheduler: Scheduler, report: Report) -> Run:
+    report("submit", "submitting")
+    try:
+        answer = scheduler.submit(submission_of(run))
+    except LinkError as error:
+        history.update(run.id, state=State.UNKNOWN, reason="the reply to the submit was lost")
+        answer = _settle_now(run, scheduler, error)
+    report("record", "")
+    return record(run, answer, history)
+
+
+def _no_lock(path: Path, error: OSError) -> HistoryError:
+    return HistoryError(
+        f"The lock {path} cannot be taken: {error.strerror}.",
+        "Check the rights of its folder and the space on the disk, or set LUMITUI_DATA_DIR to "
+        "another folder.",
+    )
 
 
 def _ship(run: Run, code: Code | str, history: History, transport: Transport) -> str:

@@ -10,6 +10,7 @@ from lumitui.remote import walltime
 
 if TYPE_CHECKING:
     from lumitui.app.advise import Finding
+    from lumitui.app.database import FileFacts
     from lumitui.app.doctor import Check
     from lumitui.app.job import Layout, Price
     from lumitui.app.records import Run
@@ -146,6 +147,13 @@ def history_table(runs: Sequence["Run"], columns: int) -> str:
     ]
     titles = ("RUN", "CREATED", "STATE", "NODES", "SITE", "FROM")
     return table(titles, rows, columns, shrink=(5, 4, 0), ids=0)
+
+
+def file_words(facts: "FileFacts", runs: int) -> str:
+    """Return where the history's file is, and how it is, in a line."""
+    state = f"damaged: {facts.damage}" if facts.damage else "sound"
+    size = f"{facts.size / 2**20:.1f} MiB"
+    return f"{facts.path}: {runs} runs, {size}, schema {facts.schema}, {state}"
 
 
 def change_table(changes: Sequence["Change"], columns: int) -> str:

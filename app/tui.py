@@ -80,6 +80,7 @@ class LumiApp(WorkerApp):
         self._job = job
         self._quit_when_done = False
         self._last_repeated = ""
+        self._warned = 0
 
     def get_default_screen(self) -> Screen[None]:
         """Return the first screen."""
@@ -87,11 +88,19 @@ class LumiApp(WorkerApp):
 
     def on_mount(self) -> None:
         """Open the job that was given, and begin to look at the sites."""
-        for warning in self.runs.history.warnings:
-            self.notify(warning, severity="warning", markup=False, timeout=20)
+        self._warn()
         if self._job is not None:
             self.push_screen(NewScreen(self.runs, self._job))
         self.set_interval(TICK, self.tick)
+        self.set_interval(TICK, self._warn)
+
+    def _warn(self) -> None:
+        """Tell what the history found out about its file since it was last told."""
+        found = self.runs.history.warnings
+        for warning in found[self._warned :]:
+            self.notify(warning, severity="warning", markup=False, timeout=20)
+            self.history_changed()
+        self._warned = len(found)
 
     # -- errors
 

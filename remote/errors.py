@@ -26,6 +26,10 @@ class InputError(LumiError):
     exit_code = 2
 
 
+class HistoryError(LumiError):
+    """The laptop's own record of runs cannot be read or written."""
+
+
 class LinkError(LumiError):
     """No connection to the site, or it was lost; nothing is known to have been changed."""
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app import database
+from lumitui.app import database, schema
 from lumitui.app.history import History
 from lumitui.remote.errors import LumiError
 from tests.runs_made import a_run
@@ -270,11 +270,29 @@ def test_a_suspicion_that_is_not_confirmed_costs_nothing(path: Path) -> None:
 def test_a_newer_schema_is_not_touched(path: Path) -> None:
     History(path).close()
     with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA journal_mode = DELETE")  # perhaps it has its reasons
+        db.execute("UPDATE about SET value = '9.9'")
         db.execute("PRAGMA user_version = 99")
+        db.commit()
     before = path.read_bytes()
-    with pytest.raises(LumiError, match="newer lumitui"):
+    with pytest.raises(LumiError, match=r"written by lumitui 9\.9 \(schema 99.*Upgrade lumitui"):
         History(path)
     assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute("DROP TABLE about")
+    with pytest.raises(LumiError, match="written by a newer lumitui"):
+        History(path)
+
+
+def test_a_file_that_is_migrated_by_a_newer_version_meanwhile_is_not_written(path: Path) -> None:
+    history = History(path)
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA user_version = 99")
+    with pytest.raises(LumiError, match="schema 99"):
+        history.begin(a_run())
+    assert history.count() == 0
+    history.close()
 
 
 def test_migrations_run_once_each_and_in_order(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,7 +303,7 @@ def test_migrations_run_once_each_and_in_order(path: Path, monkeypatch: pytest.M
     def add_column(db: sqlite3.Connection) -> None:
         db.execute("ALTER TABLE runs ADD COLUMN colour TEXT NOT NULL DEFAULT 'blue'")
 
-    monkeypatch.setattr(database, "MIGRATIONS", [*database.MIGRATIONS, add_column])
+    monkeypatch.setattr(database, "MIGRATIONS", [*schema.MIGRATIONS, add_column])
     for _ in range(2):
         history = History(path)
         assert history._file.rows("SELECT colour FROM runs")[0][0] == "blue"
@@ -305,7 +323,7 @@ def test_a_migration_that_fails_leaves_the_old_schema(
         db.execute("SELECT no_such_column FROM runs")
 
     with monkeypatch.context() as patch:
-        patch.setattr(database, "MIGRATIONS", [*database.MIGRATIONS, half])
+        patch.setattr(database, "MIGRATIONS", [*schema.MIGRATIONS, half])
         with pytest.raises(LumiError, match="no such column"):
             History(path)
     history = History(path)
