@@ -27,8 +27,8 @@ _BREAKS = re.compile("[\t\n]")
 _OURS = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
 _OURS |= {"RUN_DIR", "SRUN_CPUS_PER_TASK"}
 SCRIPTS_OWN = frozenset(
-    {"CPU_BIND_MASKS", "PROOF_DIR", "SIF", "attempt", "before", "first", "line", "rank", "rc"}
-    | {"resume", "strict"}
+    {"CODE", "CPU_BIND_MASKS", "PROOF_DIR", "SIF", "attempt", "before", "first", "hash", "line"}
+    | {"old", "rank", "rc", "resume", "strict"}
 )
 """Variables of job.sh itself: it would go wrong by another value, or change it on the way."""
 # Nobody may set these in bash: the job would end at once.
