@@ -1,47 +1,33 @@
 """Runs: everything a person can do with jobs. The TUI and the CLI call only this."""
 
-import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from lumitui.app import following, project, recovering, sending, tailing
+from lumitui.app import project, recovering, refreshing, sending, tailing
 from lumitui.app.advise import findings
 from lumitui.app.compose import compose
 from lumitui.app.connections import Connect, Connection, Connections, connect
 from lumitui.app.diagnose import STOPPED_EARLY, Diagnosis, diagnose
 from lumitui.app.doctor import Check, examine
-from lumitui.app.history import Changes, History
+from lumitui.app.history import History
 from lumitui.app.job import JobSpec
 from lumitui.app.planning import Preview, Resubmission, Start, new_run, plan
 from lumitui.app.proof import Verdict, verdict
 from lumitui.app.records import Run
+from lumitui.app.refreshing import Refreshed
 from lumitui.app.settings import Settings
 from lumitui.app.strategies import TRAINERS
-from lumitui.remote.errors import AnswerNeeded, InputError, LumiError, OutcomeUnknown, RefusedError
+from lumitui.remote.errors import InputError, OutcomeUnknown, RefusedError
 from lumitui.remote.fetch import Fetched, fetch
 from lumitui.remote.footprint import Footprint
 from lumitui.remote.login import Ask, attendance
-from lumitui.remote.scheduler import Poll
 from lumitui.remote.site import Site, Sites
 from lumitui.remote.snapshots import Pruned, prune
 
 __all__ = ["Preview", "Refreshed", "Resubmission", "Runs", "Start"]
-
-
-@dataclass(frozen=True)
-class Refreshed:
-    """What a look at the sites brought."""
-
-    changed: tuple[str, ...]
-    """Ids of runs whose state is another now."""
-    warnings: tuple[str, ...]
-    requests: int
-    """Requests that were made, over all sites."""
-    unanswered: tuple[AnswerNeeded, ...] = ()
-    """Logins that wait for a person; nothing was sent to those sites."""
 
 
 class Runs:
@@ -59,6 +45,9 @@ class Runs:
         self.history = History(settings.history)
         self._locks = settings.data / "sending"
         self._connections = Connections(ask, connect)
+        self._desk = refreshing.Desk(
+            self.history, self._locks, lambda name: self._connection(self.sites.load(name))
+        )
 
     def close(self) -> None:
         """Close connections and history."""
@@ -172,35 +161,7 @@ class Runs:
         that needs one is a warning as well.
         """
         with attendance(attended):
-            return self._refresh(site_name)
-
-    def _refresh(self, site_name: str | None) -> Refreshed:
-        changed: list[str] = []
-        warnings: list[str] = []
-        unanswered: list[AnswerNeeded] = []
-        requests = 0
-        open_runs = self.history.unfinished(site_name)
-        for name in dict.fromkeys(run.site for run in open_runs):
-            mine = [run for run in open_runs if run.site == name]
-            try:
-                connection = self._connection(self.sites.load(name))
-                for run in mine:
-                    if run.job_id is None:
-                        requests += 1
-                        changed += self._settle(run, connection)
-                watched = [run for run in mine if run.job_id is not None]
-                if watched:
-                    requests += 1
-                    poll = connection.scheduler.poll([following.watch(run) for run in watched])
-                    changed += self._take(watched, poll)
-                    if poll.warning:
-                        warnings.append(f"{name}: {poll.warning}")
-            except LumiError as error:
-                warnings.append(f"{name}: {error}")
-                if isinstance(error, AnswerNeeded):
-                    unanswered.append(error)
-                    requests -= 1
-        return Refreshed(tuple(changed), tuple(warnings), requests, tuple(unanswered))
+            return refreshing.refresh(self._desk, self.history.unfinished(site_name))
 
     def footprint(self, site_name: str) -> Footprint:
         """Return what this program has cost a site so far; asks nobody."""
@@ -218,7 +179,7 @@ class Runs:
             raise InputError(f"{run.id} has ended: {run.state}.", "There is nothing to cancel.")
         connection = self._connection(self.sites.load(run.site))
         if run.job_id is None:
-            self._settle(run, connection)
+            refreshing.settle(self._desk, run, connection)
             run = self.history.get(run.id)
         if run.job_id is None:
             if run.state.is_final:
@@ -383,31 +344,3 @@ class Runs:
 
     def _connection(self, site: Site) -> Connection:
         return self._connections.get(site)
-
-    def _settle(self, run: Run, connection: Connection) -> list[str]:
-        """Settle a submission without a job id; a send that is still going on is left alone."""
-        with sending.sender_lock(self._locks, run.id) as free:
-            if not free:
-                return []
-            # What was read before the lock may have been settled meanwhile.
-            run = self.history.get(run.id)
-            if run.job_id is not None or run.state.is_final:
-                return []
-            answer = sending.settle(run, connection.scheduler, time.time())
-            # Recorded all the same: the state tells it, and a refresh is no place to raise it.
-            with contextlib.suppress(RefusedError, OutcomeUnknown):
-                sending.record(run, answer, self.history)
-        return [run.id] if answer.state is not run.state else []
-
-    def _take(self, watched: Sequence[Run], poll: Poll) -> list[str]:
-        now = time.time()
-        looks: list[tuple[Run, Changes]] = []
-        for run in watched:
-            changes = following.judge(run, poll, now)
-            if changes:
-                looks.append((run, changes))
-            files = poll.files.get(run.id)
-            if files and files.metrics:
-                span = (run.metrics_offset, run.metrics_offset + len(files.metrics))
-                self.history.add_metrics(run.id, files.metrics.splitlines(), span)
-        return self.history.observe(looks)
