@@ -1,5 +1,6 @@
 """The files of a job on the laptop: its project, DeepSpeed configuration, bundled trainer."""
 
+import hashlib
 import os
 import posixpath
 import re
@@ -14,6 +15,7 @@ from lumitui.app.sending import Code
 from lumitui.app.strategies import STRATEGIES, TRAINERS
 from lumitui.remote import archive
 from lumitui.remote.errors import InputError
+from lumitui.remote.hashes import Hashes
 from lumitui.remote.manifest import MAX_BYTES, MAX_FILES, exceeds, scan
 
 _TRUSTED_SECONDS = 2.0
@@ -58,8 +60,10 @@ def _is_large(root: Path, period: int) -> bool:
     return exceeds(root)
 
 
-def collect(spec: JobSpec, root: Path) -> Code:
+def collect(spec: JobSpec, root: Path, known: Path | None = None) -> Code:
     """Return what is shipped: the project's files, and the bundled trainer's beside them.
+
+    `known` is a folder where the hashes of files are kept, so that the same are not read again.
 
     Raises:
         InputError: the script or the working folder is not among them, or a file is refused.
@@ -75,6 +79,7 @@ def collect(spec: JobSpec, root: Path) -> Code:
         max_files=archive.MAX_FILES if packed else MAX_FILES,
         max_bytes=archive.MAX_BYTES if packed else MAX_BYTES,
         way_out="" if packed else ", or send it as one archive with `ship: archive`",
+        hashes=_hashes(known, root) if known else None,
     )
     paths = {entry.path for entry in manifest.entries}
     if spec.script and spec.script not in paths:
@@ -92,6 +97,11 @@ def collect(spec: JobSpec, root: Path) -> Code:
                 f"links: {name} is already a file or folder of the code.", "Name another one."
             )
     return Code(root, manifest, extra)
+
+
+def _hashes(folder: Path, root: Path) -> Hashes:
+    name = hashlib.sha256(os.fsencode(root)).hexdigest()[:24]
+    return Hashes(folder / f"{name}.json", root)
 
 
 def secret_values(spec: JobSpec, environ: Mapping[str, str] = os.environ) -> dict[str, str]:

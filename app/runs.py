@@ -43,7 +43,7 @@ class Runs:
         """Open the history; no network before something needs it."""
         self.sites = Sites(settings.profiles)
         self.history = History(settings.history)
-        self._locks = settings.data / "sending"
+        self._locks, self._hashes = settings.data / "sending", settings.data / "hashes"
         self._connections = Connections(ask, connect)
         self._desk = refreshing.Desk(
             self.history, self._locks, lambda name: self._connection(self.sites.load(name))
@@ -98,7 +98,7 @@ class Runs:
         spec, site = preview.launch.spec, preview.site
         parent = resubmission.parent if resubmission else None
         same_code = resubmission is not None and resubmission.code == "same"
-        code = None if same_code else project.collect(spec, preview.project)
+        code = None if same_code else project.collect(spec, preview.project, self._hashes)
         values = project.secret_values(spec)
         connection = self._connection(site)
         run = new_run(preview, connection, parent, same_code=same_code)

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from lumitui.remote.errors import InputError
+from lumitui.remote.hashes import Hashes
 from lumitui.remote.ignoring import Ignoring
 
 MAX_FILES = 5000
@@ -97,6 +98,7 @@ def scan(
     max_files: int = MAX_FILES,
     max_bytes: int = MAX_BYTES,
     way_out: str = "",
+    hashes: Hashes | None = None,
 ) -> Manifest:
     """Read the project below `root` and hash what is shipped of it.
 
@@ -110,6 +112,7 @@ def scan(
         max_files: most files and links.
         max_bytes: most bytes of all files.
         way_out: what else may be done about too much of it, at the end of a sentence.
+        hashes: what is known of the files from earlier; brought up to date and saved.
 
     Raises:
         InputError: something that must not or cannot be shipped, or too much of it.
@@ -117,7 +120,7 @@ def scan(
     if not root.is_dir():
         raise InputError(f"The project folder {root} does not exist.", "Correct `project:`.")
     found = _Found(max_files * _WALKED if max_files <= MAX_FILES else max_files * 2)
-    _walk(root, "", Ignoring(), found)
+    _walk(root, "", Ignoring.of(root), found)
     taken = {path for path, _ in found.files} | {path for path, _ in found.links}
     for path, source in sorted((extra or {}).items()):
         if path in taken:
@@ -131,7 +134,9 @@ def scan(
     for path, _ in found.files:
         _check_secret(path, where(path), allow, found)
     found.raise_refused()
-    entries = [_hashed(path, where(path), info) for path, info in found.files]
+    entries = [_hashed(path, where(path), info, hashes) for path, info in found.files]
+    if hashes is not None:
+        hashes.save()
     entries += [Entry(path, 0, False, "", target) for path, target in found.links]
     return Manifest(tuple(sorted(entries, key=lambda entry: entry.path)))
 
@@ -140,7 +145,7 @@ def exceeds(root: Path, *, max_files: int = MAX_FILES, max_bytes: int = MAX_BYTE
     """Whether the project is over the limits: a walk that reads no file and stops there."""
     found = _Found(max_files + 1, max_bytes + 1)
     if root.is_dir():
-        _walk(root, "", Ignoring(), found)
+        _walk(root, "", Ignoring.of(root), found)
     return found.full
 
 
@@ -277,7 +282,10 @@ def _check_secret(path: str, source: Path, allow: Collection[str], found: _Found
             found.refuse(path, "is a private key; exclude it, or list it under `allow:`")
 
 
-def _hashed(path: str, source: Path, seen: os.stat_result) -> Entry:
+def _hashed(path: str, source: Path, seen: os.stat_result, hashes: Hashes | None) -> Entry:
+    known = hashes.known(path, seen) if hashes is not None else None
+    if known is not None:
+        return Entry(path, seen.st_size, bool(seen.st_mode & 0o100), known)
     try:
         # Plain descriptors, and a buffer of the file's size: for small files a file object and a
         # large buffer cost more than the hash.
@@ -296,6 +304,8 @@ def _hashed(path: str, source: Path, seen: os.stat_result) -> Entry:
         ) from error
     if _state(now) != _state(seen):
         raise changed(path)
+    if hashes is not None:
+        hashes.keep(path, now, digest.hexdigest())
     return Entry(path, now.st_size, bool(now.st_mode & 0o100), digest.hexdigest())
 
 

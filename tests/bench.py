@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from lumitui.remote.hashes import Hashes
 from lumitui.remote.login import Login
 from lumitui.remote.manifest import Manifest, scan, source_of
 from lumitui.remote.ssh import Ssh
@@ -74,7 +75,7 @@ def touch_one(root: Path) -> None:
 def bench_lumitui(cluster: Cluster, proxy: LinkProxy, root: Path) -> dict[str, Cost]:
     """Return what sync costs: everything, one file, nothing."""
     ssh = Ssh(Login("minilumi", config=cluster.ssh_config))
-    where = source_of(root)
+    where, hashes = source_of(root), root.with_name("hashes.json")
     rounds: dict[str, list[tuple[float, int, int]]] = {"cold": [], "one file": [], "nothing": []}
     ssh.run("true")
     try:
@@ -84,7 +85,7 @@ def bench_lumitui(cluster: Cluster, proxy: LinkProxy, root: Path) -> dict[str, C
 
             def send(folder: str = folder) -> None:
                 nonlocal known
-                manifest = scan(root)
+                manifest = scan(root, hashes=Hashes(hashes, root))
                 sync(ssh, folder, manifest, where, known)
                 known = manifest
 

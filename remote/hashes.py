@@ -1,0 +1,94 @@
+"""Hashes of a project's files from earlier looks, by what stat says of them.
+
+A file is not read again when its size, inode and times are what they were. As in git, a file that
+was written shortly before it was read is not trusted: it may have been written again within the
+same tick of the clock ("racily clean"). The list is only ever a saving of time: one that is
+damaged, or that somebody else could have written, is passed over.
+"""
+
+import contextlib
+import json
+import os
+import re
+import secrets
+import stat
+import time
+from pathlib import Path
+
+_RACY_NS = 2_000_000_000
+"""FAT has the coarsest times, 2 s; ext4 and APFS have those of the kernel's tick, 4 ms."""
+_VERSION = 1
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+_State = list[int]
+
+
+class Hashes:
+    """What is known of one project's files."""
+
+    def __init__(self, path: Path, root: Path) -> None:
+        """Read the list at `path` when it is one of the files below `root`."""
+        self._path, self._root = path, str(root)
+        self._began = time.time_ns()
+        self._known = _read(path, self._root)
+        self._kept: dict[str, tuple[_State, str]] = {}
+
+    def known(self, path: str, info: os.stat_result) -> str | None:
+        """The hash of the file at `path` if it is as it was when it was hashed."""
+        found = self._known.get(path)
+        if found is None or found[0] != _state(info):
+            return None
+        self._kept[path] = found
+        return found[1]
+
+    def keep(self, path: str, info: os.stat_result, sha256: str) -> None:
+        """Remember the hash of a file that was as `info` says before and after it was read."""
+        if max(info.st_mtime_ns, info.st_ctime_ns) < self._began - _RACY_NS:
+            self._kept[path] = (_state(info), sha256)
+
+    def save(self) -> None:
+        """Write what was met since the list was read; nothing when that is what was there."""
+        if self._kept == self._known:
+            return
+        files = {path: [*state, sha256] for path, (state, sha256) in self._kept.items()}
+        content = {"version": _VERSION, "root": self._root, "files": files}
+        aside = self._path.with_name(f"{self._path.name}.{secrets.token_hex(4)}")
+        # It only costs time when it cannot be written.
+        with contextlib.suppress(OSError):
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            try:
+                file = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                with os.fdopen(file, "w", encoding="utf-8") as out:
+                    json.dump(content, out)
+                aside.replace(self._path)
+            finally:
+                aside.unlink(missing_ok=True)
+
+
+def _state(info: os.stat_result) -> _State:
+    return [info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns]
+
+
+def _read(path: Path, root: str) -> dict[str, tuple[_State, str]]:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            info = os.fstat(file.fileno())
+            if not stat.S_ISREG(info.st_mode) or info.st_uid != os.getuid() or info.st_mode & 0o077:
+                return {}
+            content = json.loads(file.read())
+        if content["version"] != _VERSION or content["root"] != root:
+            return {}
+        return {name: (row[:5], row[5]) for name, row in content["files"].items() if _is_row(row)}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}
+
+
+def _is_row(row: object) -> bool:
+    return (
+        isinstance(row, list)
+        and len(row) == 6
+        and all(type(number) is int for number in row[:5])
+        and isinstance(row[5], str)
+        and _SHA256.fullmatch(row[5]) is not None
+    )
