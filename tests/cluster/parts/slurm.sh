@@ -47,6 +47,10 @@ PidFile=$ROOT/run/slurmdbd.pid
 ${PLUGINS:+PluginDir=$PLUGINS}
 CONF
 chmod 600 "$ROOT/etc/slurmdbd.conf"
+# The kernel limits a job's memory where it has memory groups (cgroup v1), below a group of this cluster's own.
+memory=/sys/fs/cgroup/memory/cluster-$BASE
+mkdir "$memory" 2>/dev/null || [[ -f $memory/memory.limit_in_bytes ]] || memory=''
+echo "ConstrainRAMSpace=yes" > "$ROOT/etc/cgroup.conf"
 cat > "$ROOT/etc/slurm.conf.new" <<CONF
 ClusterName=$CLUSTER
 SlurmctldHost=$(hostname)(127.0.0.1)
@@ -62,7 +66,7 @@ SlurmctldLogFile=$ROOT/log/slurmctld.log
 SlurmdLogFile=$ROOT/log/slurmd.%n.log
 SlurmctldPort=$((BASE + 17))
 ProctrackType=proctrack/linuxproc
-TaskPlugin=task/affinity
+TaskPlugin=${memory:+task/cgroup,}task/affinity
 TaskProlog=$ROOT/etc/task_prolog
 SchedulerType=sched/backfill
 SchedulerParameters=bf_interval=1,sched_interval=1,sched_min_interval=0,batch_sched_delay=0
@@ -128,13 +132,14 @@ for node in $(node_names); do
   mkdir -p "$ROOT/spool/$node" "$ROOT/nodes/$node/tmp"; chmod 1777 "$ROOT/nodes/$node/tmp"; rm -f "$ROOT/run/slurmd.$node.pid"
   # slurmd looks for slurmstepd where its package has it, which may be the other release
   AFFINITY_DIR=$ROOT/aff AFFINITY_CPUS=$total HWLOC_SYNTHETIC="$TOPOLOGY pu:$THREADS_PER_CORE(indexes=$order)" NODE=$node ROOT=$ROOT STEPD=$(command -v slurmstepd) \
-    TREE=$([[ -z $TREE_LINK ]] || readlink -f "$TREE_LINK") \
+    TREE=$([[ -z $TREE_LINK ]] || readlink -f "$TREE_LINK") MEMORY=$memory \
     unshare --uts --mount sh -ec '
       hostname "$NODE"; own=$ROOT/nodes/$NODE/tmp
       for seen in "$ROOT" "$TREE"; do
         case $seen in /tmp/*) mkdir -p "$own/${seen#/tmp/}"; mount --bind "$seen" "$own/${seen#/tmp/}" ;; esac
       done
       mount --rbind "$own" /tmp
+      [ -z "$MEMORY" ] || mount --bind "$MEMORY" /sys/fs/cgroup/memory
       LD_PRELOAD=$ROOT/bin/affinity.so exec slurmd -N "$NODE" -d "$STEPD"'
   started=1
 done

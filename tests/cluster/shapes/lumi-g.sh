@@ -12,10 +12,16 @@ GPUS=8 GRES=gpu:mi250:8 GRES_TYPE=mi250 GPU_ENV=amd_gpu_env
 
 CLI_FILTER=lumi-g/cli_filter.lua           # --hint=nomultithread unless the job says otherwise
 # 1120 MiB a core: 56 cores without --mem get the 61 GiB that --exclusive alone gives on small-g
+# LUMI-G preempts nothing; other sites' partitions for what is left over do (qgpu_preempt of Karolina): the last two
 PARTITIONS='
-PartitionName=standard-g Nodes=@NODES@ MaxTime=2-00:00:00 MaxNodes=1024 OverSubscribe=EXCLUSIVE State=UP
-PartitionName=small-g Nodes=@NODES@ MaxTime=3-00:00:00 MaxNodes=4 DefMemPerCPU=1120 State=UP
-PartitionName=dev-g Nodes=@NODES@ MaxTime=03:00:00 MaxNodes=32 DefMemPerCPU=1120 State=UP
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+PartitionName=DEFAULT Nodes=@NODES@ PriorityTier=2 PreemptMode=OFF State=UP
+PartitionName=standard-g MaxTime=2-00:00:00 MaxNodes=1024 OverSubscribe=EXCLUSIVE
+PartitionName=small-g MaxTime=3-00:00:00 MaxNodes=4 DefMemPerCPU=1120
+PartitionName=dev-g MaxTime=03:00:00 MaxNodes=32 DefMemPerCPU=1120
+PartitionName=spare-g MaxTime=03:00:00 MaxNodes=4 DefMemPerCPU=1120 PriorityTier=1 PreemptMode=REQUEUE
+PartitionName=scrap-g MaxTime=03:00:00 MaxNodes=4 DefMemPerCPU=1120 PriorityTier=1 PreemptMode=CANCEL
 '
 ACCOUNT=project_462000001                  # the login user may use it ...
 FOREIGN_ACCOUNT=project_462000002          # ... and not this one
