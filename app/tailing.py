@@ -14,6 +14,12 @@ TRIES = 8
 LAST_WORDS = 1.5
 """Seconds of silence after the run's end before its log counts as whole."""
 
+# A log grows while it is read: its size is asked for once, and the bytes are those up to it.
+_END = """\
+[ -f {path} ] || exit 44
+size=$(wc -c <{path}); start=$((size > {last} ? size - {last} : 0))
+echo $start; tail -c +$((start + 1)) {path} | head -c $((size - start))"""
+
 
 def log_path(run: Run, attempt: int | None = None) -> str:
     """Return the path of an attempt's log on the site; None is the newest."""
@@ -27,12 +33,11 @@ def read_end(transport: Transport, run: Run, attempt: int | None, last: int) -> 
         RefusedError: there is no such log.
     """
     path = quote(log_path(run, attempt))
-    result = transport.run(f"[ -f {path} ] || exit 44\nwc -c <{path}\ntail -c {last} {path}")
+    result = transport.run(_END.format(path=path, last=last))
     if result.code == 44:
         raise RefusedError(f"{run.id} has no log yet.", "It appears when the job starts.")
-    size, _, rest = result.out.partition(b"\n")
-    total = int(size.strip() or b"0")
-    return max(total - len(rest), 0), rest
+    start, _, rest = result.out.partition(b"\n")
+    return int(start.strip() or b"0"), rest
 
 
 def follow(
