@@ -30,6 +30,7 @@ from lumitui.app.command import (
     site_option,
     sites_beginning,
     wait_for,
+    warn,
     yes_option,
 )
 from lumitui.app.output import Reply, say
@@ -226,7 +227,7 @@ def cancel(reply: Reply, run_id: str, yes: bool) -> None:
                 yes=yes,
                 otherwise="Nothing was cancelled.",
             )
-        run = runs.cancel(run.id)
+        run = runs.cancel(run.id, warn=warn)
     reply.give(tables.run_data(run), f"{run.id} is {run.state}.")
 
 

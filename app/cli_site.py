@@ -10,6 +10,7 @@ from lumitui.app.command import (
     own_settings,
     site_argument,
     sites_beginning,
+    warn,
 )
 from lumitui.app.output import Reply, say
 from lumitui.remote.errors import LumiError
@@ -56,7 +57,7 @@ def doctor(reply: Reply, site_name: str, account: str) -> int:
 def prune(reply: Reply, site_name: str, dry: bool) -> None:
     """Remove code on a site that no unfinished run uses."""
     with core() as runs:
-        freed = runs.prune(site_name, dry=dry)
+        freed = runs.prune(site_name, dry=dry, warn=warn)
     reply.give(freed, tables.pruned_text(freed))
     if not freed:
         say("There is nothing to remove.")

@@ -216,6 +216,11 @@ def progress(step: str, words: str) -> None:
         say(f"… {words}")
 
 
+def warn(words: str) -> None:
+    """Tell what kept a site from being asked."""
+    say(f"warning: {words}")
+
+
 def sent(reply: Reply, run: "Run") -> None:
     """Tell that a run was sent; the id alone is the data."""
     say(f"Job {run.job_id} at {run.site}. Watch it: lumitui logs -f {run.id}")
@@ -229,7 +234,7 @@ def wait_for(reply: Reply, runs: "Runs", run: "Run", timeout: float | None) -> N
         RunFailed: it did not end well.
         WaitTimedOut: it has not ended after `timeout` seconds.
     """
-    run = runs.wait(run.id, seconds=timeout, stop=lambda: False)
+    run = runs.wait(run.id, seconds=timeout, stop=lambda: False, warn=warn)
     reply.data = output.as_data(tables.run_data(run))
     if not run.state.is_final:
         raise WaitTimedOut(

@@ -80,7 +80,7 @@ class Run:
         if self.started is None:
             return 0.0
         end = now
-        if self.state.is_final:
+        if self.state.is_final or self.state is State.UNKNOWN:
             # An end nobody saw: the last news bounds it.
             end = self.updated if self.ended is None else self.ended
         return max(0.0, end - self.started)

@@ -17,7 +17,7 @@ from lumitui.remote.errors import InputError
 from lumitui.remote.recorded import RECORD_BYTES, Folder
 from lumitui.remote.site import Site
 from lumitui.remote.transport import Transport
-from lumitui.remote.watching import files_script, parse_files
+from lumitui.remote.watching import look
 
 
 @dataclass(frozen=True)
@@ -83,10 +83,7 @@ def _fetch_metrics(transport: Transport, runs: Sequence[Run], history: History) 
     """Bring all metrics of `runs`: a look at the site brings a piece, and none after the end."""
     left = [run for run in runs if run.job_id is not None]
     while left:
-        watches = [replace(following.watch(run), has_binding=True) for run in left]
-        marker = f"lumitui-{secrets.token_hex(8)}"
-        answer = transport.run(f"{files_script(marker, watches)}\nexit 0", timeout=300.0)
-        found = parse_files(answer.out, marker, watches)
+        found = look(transport, [replace(following.watch(run), has_binding=True) for run in left])
         more = []
         for run in left:
             if lines := found[run.id].metrics:

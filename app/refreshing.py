@@ -1,4 +1,4 @@
-"""A look at the sites: submissions settled, one request each, and what is new written down."""
+"""A look at the sites: submissions settled, each site asked, and what is new written down."""
 
 import contextlib
 import time
@@ -6,12 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lumitui.app import following, sending
+from lumitui.app import sending
 from lumitui.app.connections import Connection
-from lumitui.app.history import Changes, History
+from lumitui.app.history import History
+from lumitui.app.looking import look_at
 from lumitui.app.records import Run
 from lumitui.remote.errors import AnswerNeeded, LumiError, OutcomeUnknown, RefusedError
-from lumitui.remote.scheduler import Poll
+
+Warn = Callable[[str], None]
+"""Called with what kept a site from being asked; the runs there are as they were."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class Desk:
 
 
 def refresh(desk: Desk, open_runs: Sequence[Run]) -> Refreshed:
-    """Ask the sites of `open_runs`, one request each; see `Runs.refresh`."""
+    """Ask the sites of `open_runs`; see `Runs.refresh`."""
     changed: list[str] = []
     warnings: list[str] = []
     unanswered: list[AnswerNeeded] = []
@@ -55,10 +58,10 @@ def refresh(desk: Desk, open_runs: Sequence[Run]) -> Refreshed:
             watched = [run for run in mine if run.job_id is not None]
             if watched:
                 requests += 1
-                poll = connection.scheduler.poll([following.watch(run) for run in watched])
-                changed += _take(desk.history, watched, poll)
-                if poll.warning:
-                    warnings.append(f"{name}: {poll.warning}")
+                looked = look_at(watched, connection, desk.history)
+                requests += looked.requests - 1
+                changed += looked.changed
+                warnings += [f"{name}: {words}" for words in looked.warnings]
         except LumiError as error:
             warnings.append(f"{name}: {error}")
             if isinstance(error, AnswerNeeded):
@@ -81,17 +84,3 @@ def settle(desk: Desk, run: Run, connection: Connection) -> list[str]:
         with contextlib.suppress(RefusedError, OutcomeUnknown):
             sending.record(run, answer, desk.history)
     return [run.id] if answer.state is not run.state else []
-
-
-def _take(history: History, watched: Sequence[Run], poll: Poll) -> list[str]:
-    now = time.time()
-    looks: list[tuple[Run, Changes]] = []
-    for run in watched:
-        changes = following.judge(run, poll, now)
-        if changes:
-            looks.append((run, changes))
-        files = poll.files.get(run.id)
-        if files and files.metrics:
-            span = (run.metrics_offset, run.metrics_offset + len(files.metrics))
-            history.add_metrics(run.id, files.metrics.splitlines(), span)
-    return history.observe(looks)

@@ -17,7 +17,7 @@ from lumitui.app.job import JobSpec
 from lumitui.app.planning import Preview, Resubmission, Start, new_run, plan
 from lumitui.app.proof import Verdict, verdict
 from lumitui.app.records import Run
-from lumitui.app.refreshing import Refreshed
+from lumitui.app.refreshing import Refreshed, Warn
 from lumitui.app.settings import Settings
 from lumitui.app.strategies import TRAINERS
 from lumitui.remote.errors import InputError, OutcomeUnknown, RefusedError
@@ -154,7 +154,9 @@ class Runs:
     # -- watch
 
     def refresh(self, site_name: str | None = None, *, attended: bool = True) -> Refreshed:
-        """Ask every site with unfinished runs, one request each, and write what is new.
+        """Ask every site with unfinished runs, and write what is new.
+
+        A site costs one request, and some more where a run wrote much since the last look.
 
         Sends that were cut short are settled first. A site that cannot be reached is a warning,
         not an error: its runs stay as they were. Not `attended`, no login asks a question: a site
@@ -167,8 +169,10 @@ class Runs:
         """Return what this program has cost a site so far; asks nobody."""
         return self._connections.footprint(site_name)
 
-    def cancel(self, run_id: str) -> Run:
+    def cancel(self, run_id: str, *, warn: Warn = lambda words: None) -> Run:
         """Cancel a run's job and return the run as it is then.
+
+        `warn` is told why it could not be looked at afterwards.
 
         Raises:
             InputError: it has ended, or has no job.
@@ -188,7 +192,8 @@ class Runs:
                 f"{run.id} has no known job yet ({run.reason}).", "Try again in two minutes."
             )
         connection.scheduler.cancel([run.job_id])
-        self.refresh(run.site)
+        for words in self.refresh(run.site).warnings:
+            warn(words)
         return self.history.get(run.id)
 
     # -- logs
@@ -238,8 +243,17 @@ class Runs:
             pause=site.poll_seconds if refreshing else 1.0,
         )
 
-    def wait(self, run_id: str, *, seconds: float | None, stop: Callable[[], bool]) -> Run:
+    def wait(
+        self,
+        run_id: str,
+        *,
+        seconds: float | None,
+        stop: Callable[[], bool],
+        warn: Warn = lambda words: None,
+    ) -> Run:
         """Return the run when it has ended, or as it is after `seconds`.
+
+        A site that cannot be asked is waited for; `warn` is told once a change.
 
         Raises:
             AnswerNeeded: the link was lost, and a new one needs a person; the job goes on.
@@ -248,11 +262,16 @@ class Runs:
         pause = self.sites.load(run.site).poll_seconds
         deadline = None if seconds is None else time.monotonic() + seconds
         attended = True
+        told: tuple[str, ...] = ()
         while True:
             news = self.refresh(run.site, attended=attended)
             if news.unanswered:
                 raise news.unanswered[0]
             attended = False
+            for words in news.warnings:
+                if words not in told:
+                    warn(words)
+            told = news.warnings
             run = self.history.get(run.id)
             left = None if deadline is None else deadline - time.monotonic()
             if run.state.is_final or stop() or (left is not None and left <= 0):
@@ -297,14 +316,17 @@ class Runs:
         connection = self._connection(self.sites.load(run.site))
         return fetch(connection.transport, run.folder, chosen, target)
 
-    def prune(self, site_name: str, *, dry: bool = False) -> dict[str, Pruned]:
+    def prune(
+        self, site_name: str, *, dry: bool = False, warn: Warn = lambda words: None
+    ) -> dict[str, Pruned]:
         """Remove snapshots on a site that no unfinished run uses; returns what was freed, by root.
 
         The newest of each project stays: the next send builds on it. `dry` only counts.
         """
         site = self.sites.load(site_name)
         connection = self._connection(site)
-        self.refresh(site_name)
+        for words in self.refresh(site_name).warnings:
+            warn(words)
         freed: dict[str, Pruned] = {}
         for root, keep in self.history.snapshots_in_use(site_name).items():
             freed[root] = prune(connection.transport, f"{root}/code", keep, dry=dry)

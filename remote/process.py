@@ -92,6 +92,7 @@ def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
     """Return the answer of `poll_script`."""
     jobs: dict[str, JobStatus] = {}
     warning, clock = "", None
+    gone: frozenset[str] = frozenset()
     for words, content in blocks(output, marker):
         text = content.decode("utf-8", "replace")
         match words:
@@ -99,11 +100,12 @@ def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
                 clock = moment(text.strip())
             case ["queue", "0"]:
                 jobs = {job.job_id: job for job in map(parse_record, text.splitlines()) if job}
+                gone = frozenset({watch.job_id for watch in watches} - set(jobs))
             case ["queue", _]:
                 warning = text.strip()[-300:] or "the supervisor's script failed"
             case _:
                 pass
-    return Poll(jobs, parse_files(output, marker, watches), warning, clock)
+    return Poll(jobs, parse_files(output, marker, watches), warning, clock, gone)
 
 
 def parse_record(line: str) -> JobStatus | None:

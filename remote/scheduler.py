@@ -154,6 +154,8 @@ class ExitFile:
     rank: int | None
     ended: float
     job_id: str = ""
+    oom: bool = False
+    """Whether srun said of that rank that it ran out of memory."""
 
 
 @dataclass(frozen=True)
@@ -167,6 +169,8 @@ class RunFiles:
     """binding.json, when it is there and was not known."""
     metrics: bytes = b""
     """Whole new lines of metrics.jsonl."""
+    more_metrics: bool = False
+    """There are more than one answer brings."""
     missing: bool = False
     """The folder itself is not there."""
 
@@ -183,6 +187,11 @@ class Poll:
     """Why the scheduler could not be asked; the jobs are then as they were."""
     clock: float | None = None
     """The site's clock, epoch seconds."""
+    gone: frozenset[str] = frozenset()
+    """Job ids the scheduler was asked for and has no job of (any more). What `jobs` says of one
+    of them is accounting's."""
+    silent: str = ""
+    """Why accounting could not be asked for them; "" when it was, or need not be."""
 
 
 def moment(value: object) -> float | None:

@@ -124,7 +124,9 @@ exit 0
 def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
     """Return the answer of `poll_script`."""
     jobs: dict[str, JobStatus] = {}
-    warning, clock = "", None
+    warning, silent, clock = "", "", None
+    watched = {watch.job_id for watch in watches}
+    gone: frozenset[str] = frozenset()
     for words, content in blocks(output, marker):
         text = content.decode("utf-8", "replace")
         match words:
@@ -133,18 +135,18 @@ def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
             case ["queue", "0"]:
                 for job in parse_queue(text, marker):
                     jobs[job.job_id] = job
+                gone = frozenset(watched - set(jobs))
             case ["queue", _]:
                 warning = text.strip()[:300] or "squeue failed"
             case ["account", "0"]:
                 for job in parse_account(text):
                     jobs.setdefault(job.job_id, job)
             case ["account", _]:
-                warning = text.strip()[:300] or "sacct failed"
+                silent = text.strip()[:300] or "sacct failed"
             case _:
                 pass
-    watched = {watch.job_id for watch in watches}
     jobs = {job_id: job for job_id, job in jobs.items() if job_id in watched}
-    return Poll(jobs, parse_files(output, marker, watches), warning, clock)
+    return Poll(jobs, parse_files(output, marker, watches), warning, clock, gone, silent)
 
 
 def parse_queue(text: str, marker: str) -> list[JobStatus]:

@@ -5,17 +5,33 @@ taken for structure.
 """
 
 import json
+import secrets
 from collections.abc import Sequence
 
 from lumitui.remote.quoting import quote
 from lumitui.remote.scheduler import ExitFile, RunFiles, Watch, count, moment
+from lumitui.remote.transport import Transport
 
 METRICS_BYTES = 65536
-"""At the most, a run and request; the rest comes with the next."""
+"""At the most, a run and tick."""
+REST_BYTES = 1 << 22
+"""At the most, a request for the rest of them, of all runs together."""
 _MOST = 10**9  # of ranks, and of what an exit code may be
 
 
-def files_script(marker: str, watches: Sequence[Watch]) -> str:
+def look(transport: Transport, watches: Sequence[Watch]) -> dict[str, RunFiles]:
+    """Return what is new in the folders of `watches` alone, with much of their metrics at once.
+
+    Raises:
+        LinkError: the site could not be asked.
+    """
+    marker = f"lumitui-{secrets.token_hex(8)}"
+    most = max(METRICS_BYTES, REST_BYTES // max(1, len(watches)))
+    script = files_script(marker, watches, most)
+    return parse_files(transport.run(script, timeout=90.0).out, marker, watches, most)
+
+
+def files_script(marker: str, watches: Sequence[Watch], most: int = METRICS_BYTES) -> str:
     """Return sh that prints what is new in the folders of `watches`.
 
     All files are measured by one `wc`; a run costs further processes only when it has news, and
@@ -36,7 +52,7 @@ def files_script(marker: str, watches: Sequence[Watch]) -> str:
         [
             *(f"{name}={quote(parent)}" for parent, name in parents.items()),
             _SIZES.format(marker=marker, folders=" ".join(folders)),
-            _ONE.format(marker=marker, most=METRICS_BYTES),
+            _ONE.format(marker=marker, most=most),
             *asked,
         ]
     )
@@ -88,12 +104,15 @@ def blocks(output: bytes, marker: str) -> list[tuple[list[str], bytes]]:
     return found
 
 
-def parse_files(output: bytes, marker: str, watches: Sequence[Watch]) -> dict[str, RunFiles]:
+def parse_files(
+    output: bytes, marker: str, watches: Sequence[Watch], most: int = METRICS_BYTES
+) -> dict[str, RunFiles]:
     """Return what `files_script` printed, by run."""
     sizes: dict[str, dict[int, int]] = {}
     exits: dict[int, list[ExitFile]] = {}
     bindings: dict[int, str] = {}
     metrics: dict[int, bytes] = {}
+    more: set[int] = set()
     missing: set[int] = set()
     for words, content in blocks(output, marker):
         match words:
@@ -108,8 +127,11 @@ def parse_files(output: bytes, marker: str, watches: Sequence[Watch]) -> dict[st
                 # The line still being written stays for the next request.
                 body = content[:-1]
                 whole = body[: body.rfind(b"\n") + 1]
+                full = len(body) >= most
                 # A line longer than a whole answer would come again for ever: it is passed over.
-                metrics[int(index)] = whole or (body if len(body) >= METRICS_BYTES else b"")
+                metrics[int(index)] = whole or (body if full else b"")
+                if full:
+                    more.add(int(index))
             case ["missing", index] if count(index) is not None:
                 missing.add(int(index))
             case _:
@@ -120,6 +142,7 @@ def parse_files(output: bytes, marker: str, watches: Sequence[Watch]) -> dict[st
             exits=tuple(sorted(exits.get(index, ()), key=lambda item: item.attempt)),
             binding=bindings.get(index),
             metrics=metrics.get(index, b""),
+            more_metrics=index in more,
             missing=index in missing,
         )
         for index, watch in enumerate(watches)
@@ -145,6 +168,8 @@ def parse_exit(content: bytes, attempt: int) -> ExitFile | None:
         rank = None if rank is None else int(rank)
         if ended is None or abs(rc) > _MOST or not 0 <= (rank or 0) <= _MOST:
             return None
-        return ExitFile(attempt, rc, rank, ended, str(data["job"])[:40])
+        return ExitFile(
+            attempt, rc, rank, ended, str(data["job"])[:40], oom=data.get("oom") is True
+        )
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lumitui.app.following import REQUEUE_SECONDS, judge
+from lumitui.app.following import ACCOUNTING_SECONDS, judge
 from lumitui.app.records import Run
 from lumitui.remote.scheduler import ExitFile, JobStatus, Poll, RunFiles, State
 from tests.runs_made import a_run
@@ -38,33 +38,126 @@ def test_the_schedulers_state_outweighs_an_exit_file() -> None:
     assert changes["state"] is State.TIMEOUT
 
 
+# -- the queue has forgotten the job
+
+
+def gone(files: RunFiles | None = None, **more: object) -> Poll:
+    return poll(None, files, gone=frozenset({"7"}), **more)
+
+
 @pytest.mark.parametrize(("rc", "state"), [(0, State.DONE), (1, State.FAILED)])
-def test_a_job_nobody_knows_is_judged_by_its_exit_file(rc: int, state: State) -> None:
-    assert judge(RUN, poll(None, exit_file(rc)), NOW)["state"] is state
+@pytest.mark.parametrize("silent", ["", "Slurm accounting storage is disabled"])
+def test_a_job_nobody_knows_is_judged_by_its_exit_file(rc: int, state: State, silent: str) -> None:
+    changes = judge(RUN, gone(exit_file(rc), silent=silent), NOW)
+    assert (changes["state"], changes["rc"], changes["ended"]) == (state, rc, NOW - 5)
+    assert "from the exit file" in changes["reason"]
+    assert silent in changes["reason"]
 
 
 def test_a_job_nobody_knows_without_an_exit_file_is_unknown_not_failed() -> None:
-    assert judge(RUN, poll(None), NOW)["state"] is State.UNKNOWN
+    changes = judge(RUN, gone(), NOW)
+    assert changes["state"] is State.UNKNOWN
+    # The last news stay those of when it was seen.
+    assert "updated" not in changes
+    assert "folder" in judge(RUN, gone(RunFiles(missing=True)), NOW)["reason"]
+
+
+def test_who_ended_a_program_by_a_signal_is_accountings_to_tell() -> None:
+    fresh = judge(RUN, gone(exit_file(143)), NOW)
+    assert fresh["state"] is State.UNKNOWN
+    assert "exits" not in fresh
+    late = replace(gone(exit_file(143)), clock=NOW + ACCOUNTING_SECONDS)
+    assert judge(RUN, late, NOW)["state"] is State.FAILED
+
+
+def test_accounting_that_is_late_does_not_make_a_job_run_again() -> None:
+    late = job("RUNNING", State.RUNNING, started=NOW - 60, nodes="n1")
+    changes = judge(RUN, replace(gone(), jobs={"7": late}), NOW)
+    assert (changes["state"], changes["started"]) == (State.UNKNOWN, NOW - 60)
+    assert "still says RUNNING" in changes["reason"]
+    ended = job("TIMEOUT", State.TIMEOUT, ended=NOW, nodes="n1")
+    assert judge(RUN, replace(gone(), jobs={"7": ended}), NOW)["state"] is State.TIMEOUT
 
 
 def test_nothing_changes_when_the_scheduler_could_not_be_asked() -> None:
     changes = judge(RUN, poll(None, warning="slurm_load_jobs error"), NOW)
     assert "state" not in changes
     assert "updated" not in changes
+    # Not even by an exit file: the job may be running its next attempt.
+    changes = judge(RUN, poll(None, exit_file(1), warning="slurm_load_jobs error"), NOW)
+    assert "state" not in changes
 
 
-@pytest.mark.parametrize("word", ["NODE_FAIL", "PREEMPTED"])
-def test_a_job_that_may_be_requeued_has_not_ended_yet(word: str) -> None:
-    state = State.NODE_FAILED if word == "NODE_FAIL" else State.PREEMPTED
-    fresh = judge(RUN, poll(job(word, state, ended=NOW - 1)), NOW)
-    assert not fresh["state"].is_final
-    old = judge(RUN, poll(job(word, state, ended=NOW - REQUEUE_SECONDS - 1)), NOW)
-    assert old["state"] is state
+# -- attempts
+
+
+@pytest.mark.parametrize(
+    ("word", "state"), [("NODE_FAIL", State.NODE_FAILED), ("PREEMPTED", State.PREEMPTED)]
+)
+def test_the_schedulers_end_is_an_end_at_once(word: str, state: State) -> None:
+    assert judge(RUN, poll(job(word, state, ended=NOW - 1, nodes="n1")), NOW)["state"] is state
+
+
+def test_what_an_attempt_left_is_not_the_next_ones() -> None:
+    files = replace(exit_file(143, attempt=1), log_sizes={1: 9, 2: 9})
+    again = judge(RUN, poll(job("RUNNING", State.RUNNING, started=NOW), files), NOW)
+    assert (again["attempt"], again["exits"], again["rc"]) == (2, 1, None)
+    # Killed in its second attempt, which wrote none.
+    second = replace(RUN, attempt=2, exits=1)
+    for found in (files, RunFiles(log_sizes={1: 9, 2: 9})):
+        ended = judge(second, poll(job("FAILED", State.FAILED, nodes="n1"), found), NOW)
+        assert (ended["state"], ended["rc"], ended["failed_rank"]) == (State.FAILED, None, None)
+        assert judge(second, gone(found), NOW)["state"] is State.UNKNOWN
+
+
+def test_an_exit_file_from_before_the_jobs_start_is_an_attempts_before() -> None:
+    # The second attempt ended before its first line: it has no log of its own.
+    started = job("FAILED", State.FAILED, started=NOW + 60, ended=NOW + 60, nodes="n1")
+    assert judge(RUN, poll(started, exit_file(143)), NOW)["rc"] is None
+    soon = replace(started, started=NOW - 6)
+    assert judge(RUN, poll(soon, exit_file(143)), NOW)["rc"] == 143
+
+
+def test_a_job_that_waits_again_has_not_started() -> None:
+    run = replace(RUN, started=NOW - 60, ended=NOW, rc=1, nodes_used="n1")
+    changes = judge(run, poll(job("PENDING", State.QUEUED, started=NOW + 60), exit_file(143)), NOW)
+    for name in ("started", "ended", "rc"):
+        assert changes[name] is None
+    assert changes["nodes_used"] == ""
+
+
+def test_the_exit_file_is_asked_for_until_the_end_is_judged() -> None:
+    finishing = job("COMPLETING", State.FINISHING, nodes="n1")
+    assert "exits" not in judge(RUN, poll(finishing, exit_file(7, 3)), NOW)
+    ended = judge(RUN, poll(job("FAILED", State.FAILED, nodes="n1"), exit_file(7, 3)), NOW)
+    assert ended["exits"] == 1
+
+
+# -- words and times
+
+
+def test_a_job_cancelled_while_it_waited_never_started() -> None:
+    # squeue says when it was cancelled as its start, and still why it had waited.
+    waited = job("CANCELLED", State.CANCELLED, started=NOW, ended=NOW, reason="Priority")
+    changes = judge(RUN, poll(waited), NOW)
+    assert (changes["started"], changes["ended"]) == (None, NOW)
+    assert changes["reason"] == "before it started"
+
+
+def test_a_step_out_of_memory_is_the_runs_end() -> None:
+    files = RunFiles(exits=(ExitFile(1, 137, 3, NOW - 5, oom=True),))
+    changes = judge(RUN, poll(job("FAILED", State.FAILED, nodes="n1"), files), NOW)
+    assert (changes["state"], changes["rc"], changes["failed_rank"]) == (
+        State.OUT_OF_MEMORY,
+        137,
+        3,
+    )
+    assert "task 3 ran out of memory" in changes["reason"]
 
 
 def test_the_end_of_a_running_jobs_time_is_not_its_end() -> None:
     changes = judge(RUN, poll(job("RUNNING", State.RUNNING, started=NOW, ended=NOW + 60)), NOW)
-    assert "ended" not in changes
+    assert changes["ended"] is None
     assert changes["started"] == NOW
 
 

@@ -119,7 +119,17 @@ def test_accounting_fills_what_the_queue_does_not_know() -> None:
 def test_a_failed_query_is_a_warning_and_no_job(block: str) -> None:
     poll = parse_poll(f"M {block} 1\n{QUEUE}M end\n".encode(), "M", WATCHES)
     assert poll.jobs == {}
-    assert poll.warning
+    assert (poll.warning if block == "queue" else poll.silent).startswith("M-job")
+    assert poll.gone == set()
+
+
+def test_what_the_queue_does_not_know_is_gone_whatever_accounting_says() -> None:
+    watches = [*WATCHES, Watch("c", "/s/c", "316", 0.0), Watch("d", "/s/d", "999", 0.0)]
+    text = f"M queue 0\n{QUEUE}M end\nM account 1\nSlurm accounting storage is disabled\nM end\n"
+    poll = parse_poll(text.encode(), "M", watches)
+    assert poll.gone == {"316", "999"}
+    assert poll.silent == "Slurm accounting storage is disabled"
+    assert poll.warning == ""
 
 
 def test_the_state_words_of_slurm_are_known() -> None:

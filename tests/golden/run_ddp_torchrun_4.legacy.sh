@@ -110,18 +110,20 @@ srun --kill-on-bad-exit=1 --label \
 # srun returns the highest code; the first line it wrote about a task names who failed first.
 first=$(tail -c "+$((before + 1))" "$RUN_DIR/attempt-$attempt.out" | tail -c 1000000 |
   sed -n 's/^srun: error: [^:]*: tasks\{0,1\} \([0-9]\{1,\}\)[^:]*: /\1 /p' | head -n 1) || true
-rank=null
+rank=null oom=false
 if ((rc != 0)); then
   case ${first#* } in
     'Exited with exit code '*) rc=${first##* } ;;
     Aborted*) rc=134 ;;
     Killed*) rc=137 ;;
+    'Out Of Memory'*) rc=137 oom=true ;;
     'Segmentation fault'*) rc=139 ;;
     Terminated*) first= ;; # from outside: nobody failed first
   esac
 fi
-printf '{"rc": %d, "rank": %s, "job": "%s", "attempt": %d, "ended": %d}\n' \
-  "$rc" "${rank:-null}" "$SLURM_JOB_ID" "$attempt" "$(date +%s)" >"$RUN_DIR/.exit-$attempt" &&
+printf '{"rc": %d, "rank": %s, "job": "%s", "attempt": %d, "ended": %d, "oom": %s}\n' \
+  "$rc" "${rank:-null}" "$SLURM_JOB_ID" "$attempt" "$(date +%s)" "$oom" \
+  >"$RUN_DIR/.exit-$attempt" &&
   mv "$RUN_DIR/.exit-$attempt" "$RUN_DIR/attempt-$attempt.exit" || true
 # A login shell runs ~/.bash_logout: under set -e its failure would become the job's.
 set +eu

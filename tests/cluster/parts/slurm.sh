@@ -49,7 +49,7 @@ CONF
 chmod 600 "$ROOT/etc/slurmdbd.conf"
 # The kernel limits a job's memory where it has memory groups (cgroup v1), below a group of this cluster's own.
 memory=/sys/fs/cgroup/memory/cluster-$BASE
-mkdir "$memory" 2>/dev/null || [[ -f $memory/memory.limit_in_bytes ]] || memory=''
+[[ $SLURM == 22 ]] && mkdir "$memory" 2>/dev/null || [[ -f $memory/memory.limit_in_bytes ]] || memory=''
 echo "ConstrainRAMSpace=yes" > "$ROOT/etc/cgroup.conf"
 cat > "$ROOT/etc/slurm.conf.new" <<CONF
 ClusterName=$CLUSTER

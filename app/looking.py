@@ -1,0 +1,77 @@
+"""One look at a site: the poll, what is left of the metrics, and what it means in history."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from lumitui.app import following
+from lumitui.app.connections import Connection
+from lumitui.app.history import Changes, History
+from lumitui.app.records import Run
+from lumitui.remote.errors import LinkError
+from lumitui.remote.scheduler import RunFiles, State, Watch
+from lumitui.remote.watching import look
+
+MOST_ROUNDS = 16
+"""Requests for the rest of the metrics, a look: 64 MiB. What is left comes with the next look."""
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What a look at a site brought."""
+
+    changed: tuple[str, ...]
+    """Ids of runs whose state is another now."""
+    warnings: tuple[str, ...]
+    requests: int
+
+
+def look_at(runs: Sequence[Run], connection: Connection, history: History) -> Looked:
+    """Ask a site about `runs`, all of which have jobs, and write what is new to history.
+
+    A run ends in history when all its metrics are here: afterwards nobody asks for them.
+
+    Raises:
+        LinkError: the site could not be asked.
+    """
+    watches = {run.id: following.watch(run) for run in runs}
+    poll = connection.scheduler.poll(list(watches.values()))
+    now = time.time()
+    looks: list[tuple[Run, Changes]] = []
+    for run in runs:
+        if changes := following.judge(run, poll, now):
+            looks.append((run, changes))
+    warnings = [poll.warning] if poll.warning else []
+    if poll.silent and any(changes.get("state") is State.UNKNOWN for _, changes in looks):
+        warnings.append(poll.silent)
+    behind, rounds = _store(watches, poll.files, history), 0
+    try:
+        while behind and rounds < MOST_ROUNDS:
+            rounds += 1
+            behind = _store(behind, look(connection.transport, list(behind.values())), history)
+    except LinkError as error:
+        warnings.append(str(error))
+    for run, changes in looks:
+        if run.id in behind and changes.get("state", State.UNKNOWN).is_final:
+            changes["state"] = State.FINISHING
+            changes["reason"] = "it has ended; the rest of its metrics is still to come"
+            # The exit file is judged once more.
+            changes.pop("exits", None)
+    return Looked(tuple(history.observe(looks)), tuple(warnings), 1 + rounds)
+
+
+def _store(
+    watches: dict[str, Watch], files: Mapping[str, RunFiles], history: History
+) -> dict[str, Watch]:
+    """Keep the metrics that came; return what to ask of the runs that have more."""
+    behind: dict[str, Watch] = {}
+    for key, watch in watches.items():
+        found = files.get(key, RunFiles())
+        end = watch.metrics_offset + len(found.metrics)
+        if found.metrics:
+            span = (watch.metrics_offset, end)
+            history.add_metrics(key, found.metrics.splitlines(), span)
+        if found.more_metrics:
+            known = max((item.attempt for item in found.exits), default=watch.exits)
+            behind[key] = replace(watch, metrics_offset=end, has_binding=True, exits=known)
+    return behind
