@@ -40,13 +40,14 @@ class KnownKey:
     """One line of a known_hosts file that speaks of the host."""
 
     key: HostKey
-    revoked: bool
+    marker: str
+    """`@revoked`, `@cert-authority` (a key that signs hosts' keys), or nothing."""
     place: str
     """`file:line`, for a person."""
 
 
 def known_keys(settings: Settings) -> list[KnownKey]:
-    """All known and revoked keys of the host.
+    """All known and revoked keys of the host, and those that sign its key.
 
     Raises:
         LinkError: a file exists and cannot be read.
@@ -70,7 +71,7 @@ def _matching(text: str, name: str, path: Path) -> Iterator[KnownKey]:
     for number, line in enumerate(text.splitlines(), 1):
         words = line.split()
         marker = words.pop(0) if words and words[0].startswith("@") else ""
-        if len(words) < 3 or words[0].startswith("#") or marker == "@cert-authority":
+        if len(words) < 3 or words[0].startswith("#"):
             continue
         try:
             blob = base64.b64decode(words[2], validate=True)
@@ -78,7 +79,7 @@ def _matching(text: str, name: str, path: Path) -> Iterator[KnownKey]:
             continue  # as OpenSSH: a line that is no key speaks of no host
         if _names(words[0], name):
             key = HostKey(words[1], blob)
-            yield KnownKey(key, marker == "@revoked", f"{path}:{number}")
+            yield KnownKey(key, marker, f"{path}:{number}")
 
 
 def _names(patterns: str, name: str) -> bool:
@@ -106,7 +107,7 @@ def _hashed(name: str, salt: bytes) -> bytes:
 
 def wanted_types(settings: Settings, published: Mapping[str, str]) -> list[str]:
     """Key types to ask the host for first: those known, else those published."""
-    known = [item.key.type for item in known_keys(settings) if not item.revoked]
+    known = [item.key.type for item in known_keys(settings) if not item.marker]
     return list(dict.fromkeys(known or published))
 
 
@@ -119,12 +120,12 @@ def check(settings: Settings, shown: HostKey, published: Mapping[str, str], ask:
     """
     name, known = settings.key_name, known_keys(settings)
     for item in known:
-        if item.revoked and item.key.blob == shown.blob:
+        if item.marker == "@revoked" and item.key.blob == shown.blob:
             raise LinkError(
                 f"The host key of {name}, {shown.fingerprint}, is revoked in {item.place}.",
                 "Do not log in; ask the site's support.",
             )
-    same_type = [item for item in known if not item.revoked and item.key.type == shown.type]
+    same_type = [item for item in known if not item.marker and item.key.type == shown.type]
     if any(item.key.blob == shown.blob for item in same_type):
         return
     expected = published.get(shown.type, "").rstrip("=")
@@ -148,19 +149,36 @@ def check(settings: Settings, shown: HostKey, published: Mapping[str, str], ask:
             "Somebody may stand in between, or the profile is old; compare with the site's pages.",
         )
     if not expected:
-        _ask(settings, shown, ask)
+        _ask(settings, shown, ask, _remarks(known))
     _remember(settings, shown)
 
 
-def _ask(settings: Settings, shown: HostKey, ask: Ask) -> None:
-    question = (
-        f"{settings.key_name} is not known yet. Its {shown.type} host key is\n"
-        f"{shown.fingerprint}\nIs it the one the site publishes? (yes/no)"
-    )
-    answer = ask(Question(question, secret=False, kind="host-key"))
+def _remarks(known: list[KnownKey]) -> list[str]:
+    """What a person should know who is asked about a key that is not among `known`."""
+    remarks = []
+    for item in known:
+        if item.marker == "@cert-authority":
+            remarks.append(
+                f"An authority vouches for this host ({item.place}, @cert-authority), but lumitui "
+                "cannot check hosts' certificates: its own key is needed."
+            )
+        elif not item.marker:
+            remarks.append(f"Another key of it is known: {item.key.type} ({item.place}).")
+    return remarks
+
+
+def _ask(settings: Settings, shown: HostKey, ask: Ask, remarks: list[str]) -> None:
+    lines = [
+        f"{settings.key_name} is not known yet. Its {shown.type} host key is",
+        shown.fingerprint,
+        *remarks,
+        "Is it the one the site publishes? (yes/no)",
+    ]
+    answer = ask(Question("\n".join(lines), secret=False, kind="host-key"))
     if (answer or "").strip().lower() not in ("yes", "y"):
+        words = f"The host key of {settings.key_name}, {shown.fingerprint}, was not accepted."
         raise LinkError(
-            f"The host key of {settings.key_name}, {shown.fingerprint}, was not accepted.",
+            " ".join([words, *remarks]),
             "Compare it with the one the site publishes and connect again.",
         )
 

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from contextlib import suppress
 from typing import cast
 
 import paramiko
@@ -64,7 +65,8 @@ class ParamikoLink:
 
         def give_up() -> None:
             late.set()
-            channel.close()
+            with suppress(*BROKEN):  # ended at this very moment
+                channel.close()
 
         guard = threading.Timer(seconds, give_up)  # exec_command itself waits without a limit
         guard.daemon = True

@@ -98,6 +98,8 @@ class Ssh(Requests):
             try:
                 return self._open_once(stopped)
             except _TurnedAway:
+                if self._kept.needs:
+                    raise  # a jump host would ask the person once more
                 deadline = time.monotonic() + pause * random.uniform(0.5, 1.5)
                 while time.monotonic() < deadline and not stopped():
                     time.sleep(0.1)
@@ -107,7 +109,7 @@ class Ssh(Requests):
         """Connect, through jump hosts where the configuration names them."""
         hops: list[paramiko.Transport] = []
         self._hops = hops
-        socks: list[wire.Metered | paramiko.Channel] = []
+        socks: list[wire.Metered] = []
         needs: list[str] = []
         try:
             for host, published in self._route(self.login):
@@ -125,7 +127,7 @@ class Ssh(Requests):
             raise
         self._kept.needs = next(filter(None, needs), "")
         precious = bool(self._kept.needs)
-        if precious and isinstance(socks[0], wire.Metered):
+        if precious:
             socks[0].endure()
         return ParamikoLink(hops, host, precious=precious)
 
@@ -193,15 +195,16 @@ class Ssh(Requests):
 
         return wire.Metered(sock, up, down, peer)
 
-    def _through(self, hop: paramiko.Transport, host: Settings) -> paramiko.Channel:
+    def _through(self, hop: paramiko.Transport, host: Settings) -> wire.Metered:
         """A channel of a jump host to the next one."""
         try:
-            return hop.open_channel(
+            channel = hop.open_channel(
                 "direct-tcpip",
                 (host.hostname, host.port),
                 ("127.0.0.1", 0),
                 timeout=host.connect_timeout,
             )
+            return wire.Metered(channel)  # its bytes are counted on the first hop's socket
         except BROKEN as error:
             raise LinkError(
                 f"The jump host does not reach {host.hostname} on port {host.port}: {error}.",

@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import IO, Protocol
 
 from lumitui.remote.errors import LinkError
@@ -41,7 +42,11 @@ class Metered:
     """A wire whose traffic is counted by `up` and `down`."""
 
     def __init__(
-        self, wire: Wire, up: Callable[[int], None], down: Callable[[int], None], peer: str
+        self,
+        wire: Wire,
+        up: Callable[[int], None] = lambda count: None,
+        down: Callable[[int], None] = lambda count: None,
+        peer: str = "",
     ) -> None:
         """Count what crosses `wire`; `peer` is the address it reached."""
         self._wire, self._up, self._down, self.peer = wire, up, down, peer
@@ -67,9 +72,10 @@ class Metered:
         self._wire.settimeout(seconds)
 
     def close(self) -> None:
-        """Pass on."""
+        """Pass on. A jump host that has gone cannot be told: its channel would say so in vain."""
         self._closed = True
-        self._wire.close()
+        with suppress(OSError, EOFError):
+            self._wire.close()
 
     @property
     def said(self) -> str:
