@@ -19,6 +19,7 @@ from lumitui.remote.login import is_attended
 from lumitui.remote.transport import Result
 
 _PATIENCE = 3.0  # sshd frees a session a moment after its channel is closed
+_FREEING = 0.05  # that moment: asked earlier, it refuses, which costs a turn and 0.1 s more
 
 
 class ChannelRefused(Exception):
@@ -77,6 +78,7 @@ class Requests:
         self._spare: Channel | None = None
         self._spares = True
         self._busy = 0
+        self._released = 0.0
 
     def run(
         self, script: str, *, stdin: bytes | Iterable[bytes] = b"", timeout: float = 60.0
@@ -99,6 +101,8 @@ class Requests:
             while not talk.ended:
                 check()
                 talk.step()
+            if not self._spares:
+                talk.let_end(_FREEING * 10)
             return Result(talk.code(link.address), b"".join(talk.out), b"".join(talk.err))
         finally:
             self._release(channel)
@@ -204,6 +208,8 @@ class Requests:
             self._busy += 1
             if spare is not None and not spare.closed:
                 return spare, True
+        if not self._spares:  # sessions are few: the last one may not be free yet
+            time.sleep(max(0.0, self._released + _FREEING - time.monotonic()))
         began, pause = time.monotonic(), 0.1
         while True:
             try:
@@ -249,6 +255,7 @@ class Requests:
             channel.close()
         with self._pool:
             self._busy -= 1
+            self._released = time.monotonic()
             self._pool.notify_all()
 
     def _given_up(self, link: Link, timeout: float) -> None:

@@ -18,7 +18,7 @@ from lumitui.remote.errors import InputError, RefusedError
 
 _READ = (
     r'm={mark}; n=$(printf "\nx"); n=${{n%x}}; s=; '
-    r'IFS= read -r l; [ "$l" = "#$m" ] || exit 125; while IFS= read -r l; '
+    r'IFS= read -r l; [ "$l" = "exit 125 #$m" ] || exit 125; while IFS= read -r l; '
     r'do if [ "$l" = "#$m" ]; then printf "%s\n" $m; printf "%s\n" $m >&2; {run} '
     r"exit 0; fi; s=$s$l$n; done; exit 125"
 )
@@ -59,6 +59,9 @@ class Fence:
     def payload(self, script: str) -> bytes:
         """The script as it is sent, between its opening and its closing line.
 
+        The opening line ends any other shell that may read it: a `.bashrc` with `exec zsh` would
+        else run the script with nobody to listen.
+
         Raises:
             InputError: the script has a NUL, which no shell can hold, or a lone surrogate.
         """
@@ -68,7 +71,7 @@ class Fence:
                 "Remove it from the job file.",
             )
         try:
-            return f"#{self.mark}\n{script}\n#{self.mark}\n".encode()
+            return f"exit 125 #{self.mark}\n{script}\n#{self.mark}\n".encode()
         except UnicodeEncodeError as error:
             raise InputError(
                 "A command for the site has bytes that are not UTF-8.",

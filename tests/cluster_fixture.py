@@ -105,6 +105,20 @@ class LinkProxy:
         return self._command("reset")
 
 
+@contextmanager
+def linkproxy(to: int, rtt_ms: float = 0, mbit: float = 0) -> Iterator[LinkProxy]:
+    """Put a network in front of port `to`: round-trip time in ms, bandwidth in Mbit/s."""
+    argv = [sys.executable, str(HERE / "linkproxy.py"), "--to", str(to)]
+    argv += ["--rtt-ms", str(rtt_ms), "--mbit", str(mbit)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            ports = json.loads(process.stdout.readline())
+            yield LinkProxy(port=ports["listen"], control=ports["control"])
+        finally:
+            process.terminate()
+
+
 @dataclass(frozen=True)
 class Cluster:
     """Where the cluster is and how to reach it."""
@@ -176,16 +190,11 @@ class Cluster:
     @contextmanager
     def proxy(self, rtt_ms: float = 0, mbit: float = 0) -> Iterator[LinkProxy]:
         """Put a network between the test and sshd: round-trip time in ms, bandwidth in Mbit/s."""
-        argv = [sys.executable, str(HERE / "linkproxy.py"), "--to", str(self.port)]
-        argv += ["--rtt-ms", str(rtt_ms), "--mbit", str(mbit)]
-        with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        with linkproxy(self.port, rtt_ms, mbit) as proxy:
             try:
-                assert process.stdout is not None
-                ports = json.loads(process.stdout.readline())
-                yield LinkProxy(port=ports["listen"], control=ports["control"])
+                yield proxy
             finally:
-                process.terminate()
-                for path in (self.root / "ssh").glob(f"*-{ports['listen']}"):
+                for path in (self.root / "ssh").glob(f"*-{proxy.port}"):
                     path.unlink()
 
     def behind(self, proxy: LinkProxy) -> Cluster:
