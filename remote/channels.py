@@ -246,7 +246,8 @@ class Requests:
             with self._pool:
                 self._spare, spare = spare, self._spare or spare
             if spare is not self._spare:
-                spare.close()
+                with suppress(OSError):
+                    spare.close()
 
     def _release(self, channel: Channel | None) -> None:
         if channel is None:
@@ -260,7 +261,8 @@ class Requests:
 
     def _given_up(self, link: Link, timeout: float) -> None:
         """Say so; a link that does not answer a plain question either is given up with it."""
-        with suppress(ChannelRefused, LinkError):  # the first is an answer, the second closed it
+        # The first is an answer, the others have closed it.
+        with suppress(ChannelRefused, LinkError, OSError):
             link.open(min(link.patience, _PATIENCE)).close()
         raise LinkLost(
             f"{link.address} gave no answer within {timeout:g} s.",

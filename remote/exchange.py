@@ -15,7 +15,10 @@ _PACKET = 1 << 15  # the most OpenSSH takes in one packet of a session
 class Channel(Protocol):
     """What is used of a channel; its reads and writes wait at most the time set."""
 
-    closed: bool
+    @property
+    def closed(self) -> bool:
+        """Whether it has ended."""
+        ...
 
     def recv_ready(self) -> bool:
         """Whether output waits."""

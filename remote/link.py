@@ -2,7 +2,8 @@
 
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import cast
 
 import paramiko
@@ -15,6 +16,52 @@ from lumitui.remote.login import Settings
 
 _ENDURE = 300.0
 """Seconds of silence after which even a connection that cost a code is given up."""
+
+
+class ParamikoChannel:
+    """A channel that ends with an OSError, whatever the library calls it.
+
+    When the socket is gone and no thread has noticed yet, sending raises EOFError there.
+    """
+
+    def __init__(self, channel: paramiko.Channel) -> None:
+        """Wrap `channel`, which is open."""
+        self.inner = channel
+        self.recv, self.recv_ready = channel.recv, channel.recv_ready
+        self.recv_stderr, self.recv_stderr_ready = channel.recv_stderr, channel.recv_stderr_ready
+        self.settimeout = channel.settimeout
+        self.exit_status_ready = channel.exit_status_ready
+        self.recv_exit_status = channel.recv_exit_status
+
+    @property
+    def closed(self) -> bool:
+        """Whether it has ended."""
+        return bool(self.inner.closed)
+
+    def send(self, s: bytes, /) -> int:
+        """Send some of `s`."""
+        with _as_oserror():
+            return self.inner.send(s)
+
+    def shutdown_write(self) -> None:
+        """Tell the far side that no more input comes."""
+        with _as_oserror():
+            self.inner.shutdown_write()
+
+    def close(self) -> None:
+        """End it."""
+        with _as_oserror():
+            self.inner.close()
+
+
+@contextmanager
+def _as_oserror() -> Iterator[None]:
+    try:
+        yield
+    except OSError:
+        raise
+    except BROKEN as error:
+        raise OSError(str(error) or "the connection ended") from error
 
 
 class ParamikoLink:
@@ -50,7 +97,7 @@ class ParamikoLink:
                 if self._silent is not None and not self._answers(seconds):
                     # A channel that is given up may still be opened there, and count.
                     raise TimeoutError("still silent")
-                channel = self._hops[-1].open_session(timeout=seconds)
+                channel = ParamikoChannel(self._hops[-1].open_session(timeout=seconds))
         except paramiko.ChannelException as error:
             self._silent = None
             raise ChannelRefused from error
@@ -65,14 +112,14 @@ class ParamikoLink:
 
         def give_up() -> None:
             late.set()
-            with suppress(*BROKEN):  # ended at this very moment
+            with suppress(OSError):  # ended at this very moment
                 channel.close()
 
         guard = threading.Timer(seconds, give_up)  # exec_command itself waits without a limit
         guard.daemon = True
         guard.start()
         try:
-            cast(paramiko.Channel, channel).exec_command(command)
+            cast(ParamikoChannel, channel).inner.exec_command(command)
             self._silent = None
         except BROKEN as error:
             if self.alive() and not late.is_set():

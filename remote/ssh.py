@@ -245,16 +245,23 @@ def _no_handshake(error: Exception, host: Settings, sock: object) -> LinkError:
             f"{place} turns new connections away: {said}.",
             "Too many are logging in at the moment; try again in a minute.",
         )
-    proxy = sock.complaint() if isinstance(sock, wire.Metered) else ""
+    silent = isinstance(error.__context__, TimeoutError)
+    nothing = f"nothing came within {host.connect_timeout:g} s"
     if host.proxy_command:
+        proxy = sock.complaint() if isinstance(sock, wire.Metered) else ""
         return LinkError(
-            f"The ProxyCommand to {host.hostname} failed: {proxy or 'it ended'}.",
+            f"The ProxyCommand to {host.hostname} failed: "
+            f"{proxy or (nothing if silent else 'it ended')}.",
             f"Try it in a terminal: {host.proxy_command}",
         )
-    if "banner" in str(error):
-        words = f"it said: {said}" if said else str(error)
+    if silent:
         return LinkError(
-            f"{place} answered, but not as an SSH server: {words}.",
+            f"{place} took the connection, and then {nothing}.",
+            "Check your network and the port; a login node may also be overloaded.",
+        )
+    if said:
+        return LinkError(
+            f"{place} answered, but not as an SSH server: it said {said!r}.",
             "Check the port; a busy login node may also be turning new connections away.",
         )
     return LinkError(

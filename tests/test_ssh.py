@@ -224,8 +224,18 @@ def test_an_unknown_name(server: Sshd) -> None:
 def test_something_else_than_ssh_listens(server: Sshd) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         server.configure(f"Port {silent.getsockname()[1]}", "ConnectTimeout 1")
-        with pytest.raises(LinkError, match="not as an SSH server"):
+        with pytest.raises(LinkError, match="nothing came within 1 s"):
             server.connect().run("true")
+
+
+def test_something_else_than_ssh_answers(server: Sshd) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as threads:
+        server.configure(f"Port {listener.getsockname()[1]}")
+        request = threads.submit(server.connect().run, "true")
+        with listener.accept()[0] as other:
+            other.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        error = request.exception(10)
+        assert isinstance(error, LinkError) and "it said 'HTTP/1.1 400 Bad" in error.message
 
 
 def test_a_wrong_configuration_is_named(server: Sshd) -> None:
