@@ -26,6 +26,7 @@ def watch(run: Run) -> Watch:
         submitted=run.submitted or run.created,
         metrics_offset=run.metrics_offset,
         has_binding=run.binding is not None,
+        attempt=run.attempt,
         exits=run.exits,
     )
 
@@ -39,7 +40,8 @@ def judge(run: Run, poll: Poll, now: float) -> Changes:
         changes["log_sizes"] = dict(files.log_sizes)
     if attempt != run.attempt:
         changes["attempt"] = attempt
-    if files.binding is not None:
+    if files.binding is not None or attempt > run.attempt:
+        # A later attempt may be on other nodes: the proof of the one before says nothing of it.
         changes["binding"] = files.binding
     job = poll.jobs.get(run.job_id or "")
     exit_file = _exit_file(run, files, attempt, job)

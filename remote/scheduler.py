@@ -121,6 +121,8 @@ class Watch:
     metrics_offset: int = 0
     """Bytes of metrics.jsonl already here."""
     has_binding: bool = False
+    attempt: int = 1
+    """The last one known: a later one's binding is news."""
     exits: int = 0
     """Attempts whose exit file is already here."""
 

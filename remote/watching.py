@@ -45,7 +45,8 @@ def files_script(marker: str, watches: Sequence[Watch], most: int = METRICS_BYTE
         parent, _, name = watch.folder.rpartition("/")
         folders.append(f'"${parents[parent]}"/{quote(name)}')
     asked = [
-        f"one {index} {folder} {watch.exits} {int(watch.has_binding)} {watch.metrics_offset}"
+        f"one {index} {folder} {watch.exits} {watch.attempt if watch.has_binding else 0}"
+        f" {watch.metrics_offset}"
         for index, (folder, watch) in enumerate(zip(folders, watches, strict=True))
     ]
     return "\n".join(
@@ -66,7 +67,8 @@ done; done
 sizes=" $([ $# -eq 0 ] || wc -c "$@" 2>/dev/null)"
 echo {marker} sizes; printf '%s\\n' "$sizes"; echo {marker} end"""
 
-# Arguments: index, folder, last exit file known, binding known, bytes of the metrics known.
+# Arguments: index, folder, last exit file known, attempt whose binding is known or 0, bytes of the
+# metrics known. A later attempt's log comes after the binding of the one before is removed.
 # A requeued attempt was killed and has no exit file: numbers may be missing in between.
 _ONE = """\
 one() {{
@@ -77,7 +79,7 @@ for f in attempt-*.exit; do
   [ $n -gt $3 ] || continue
   echo {marker} exit $1 $n; head -c 4096 $f; echo; echo {marker} end
 done
-if [ $4 = 0 ] && [ -f binding.json ]; then
+if [ -f binding.json ] && {{ [ $4 = 0 ] || [ -f attempt-$(($4 + 1)).out ]; }}; then
   echo {marker} binding $1; head -c 4000000 binding.json; echo; echo {marker} end
 fi
 case $sizes in *[!0-9]"$5 $2/metrics.jsonl"*) return ;; esac

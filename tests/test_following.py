@@ -167,6 +167,15 @@ def test_a_second_attempt_is_noticed_by_its_log() -> None:
     assert changes["attempt"] == 2
 
 
+@pytest.mark.parametrize("new", [None, "[]"])
+def test_a_second_attempt_has_not_the_proof_of_the_first(new: str | None) -> None:
+    known = replace(RUN, binding="[first]")
+    files = RunFiles(log_sizes={1: 10, 2: 5}, binding=new)
+    assert judge(known, poll(job("RUNNING", State.RUNNING), files), NOW)["binding"] == new
+    same = judge(known, poll(job("RUNNING", State.RUNNING), RunFiles(log_sizes={1: 10})), NOW)
+    assert "binding" not in same
+
+
 def test_a_run_without_news_says_so() -> None:
     unrelated: Run = replace(RUN, id="other-000000")
     changes = judge(unrelated, poll(job("RUNNING", State.RUNNING)), NOW)
