@@ -53,7 +53,7 @@ def read(text: str) -> Measured | None:
     for record in records:
         code = record.get("probe")
         if type(code) is int:
-            probe, said = code, _plain(record.get("said"))
+            probe, said = code, " ".join(_plain(record.get("said")).split())
         elif (report := _report(record)) is not None:
             reports.append(report)
         else:

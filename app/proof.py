@@ -12,7 +12,7 @@ from lumitui.app.measured import Measured, Report, read
 from lumitui.remote.cores import format_cores, parse_cores
 
 _CORES = re.compile(r"\d{1,4}(?:[,-]\d{1,4})*")
-_STOPPED = (124, 137)  # timeout(1): the time was over; killed as well
+_STOPPED = 124  # timeout(1): the time was over
 
 Kind = Literal["proved", "differs", "unbound", "not measured", "pending"]
 """`unbound`: measured, and as planned no rank has cores of its own."""
@@ -331,7 +331,8 @@ def _missing(rows: list[RankProof], layout: Layout) -> list[int]:
 def _absent(missing: list[int], found: Measured) -> str:
     if not missing:
         return ""
-    broken = f", and {found.broken} reports cannot be read" if found.broken else ""
+    many = "s" if found.broken > 1 else ""
+    broken = f", and {found.broken} report{many} cannot be read" if found.broken else ""
     return f" {ranks_named(missing)} did not report{broken}.{_probe(found)}"
 
 
@@ -341,7 +342,7 @@ def _probe(found: Measured) -> str:
         return ""
     how = (
         "The probe was ended, as its time was over"
-        if found.probe in _STOPPED
+        if found.probe == _STOPPED
         else f"The probe's launch ended with code {found.probe}"
     )
     return f" {how}: {found.said}." if found.said else f" {how}."

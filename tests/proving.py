@@ -16,13 +16,18 @@ from tests.cluster_fixture import Cluster
 from tests.conftest import Home
 
 WHERE = """\
-import json, os
+import json, os, sys, time
 rank = os.environ["RANK"]
 here = {"rank": int(rank), "local_rank": int(os.environ["LOCAL_RANK"]), "host": os.uname().nodename,
         "cores": sorted(os.sched_getaffinity(0)), "gpus": os.environ.get("ROCR_VISIBLE_DEVICES")}
 with open(os.path.join(os.environ["RUN_DIR"], f"where-{rank}.json"), "w") as file:
     json.dump(here, file)
+if sys.argv[1:] == ["wait"]:
+    while not os.path.exists(os.path.join(os.environ["RUN_DIR"], "go")):
+        time.sleep(0.2)
 """
+Plant = Callable[[str], str]
+"""A change of what is sent: a fault."""
 CONTAINERS: dict[str, dict[str, object]] = {
     "laif": {"generation": "laif"},
     "legacy": {"generation": "legacy"},
@@ -53,24 +58,21 @@ class Proving:
         """Return the launch of `spec` with the project's program."""
         return self.runs.preview(spec, self.project)
 
-    def send(self, spec: JobSpec, plant: Callable[[str], str] | None = None) -> Run:
-        """Send a job; `plant` changes the script that is sent, and must change it."""
+    def send(self, spec: JobSpec, script: Plant | None = None, probe: Plant | None = None) -> Run:
+        """Send a job; `script` and `probe` change what is sent, and must change it."""
         preview = self.preview(spec)
-        if plant is not None:
-            script = plant(preview.launch.script)
-            assert script != preview.launch.script
-            preview = replace(preview, launch=replace(preview.launch, script=script))
-        return self.runs.send(preview)
-
-    def send_probe(self, spec: JobSpec, plant: Callable[[str], str]) -> Run:
-        """Send a job whose probe.sh is changed by `plant`."""
-        preview = self.preview(spec)
-        files = tuple(
-            replace(file, content=plant(file.content)) if file.name == "probe.sh" else file
-            for file in preview.launch.files
-        )
-        assert files != preview.launch.files
-        return self.runs.send(replace(preview, launch=replace(preview.launch, files=files)))
+        launch = preview.launch
+        if script is not None:
+            launch = replace(launch, script=script(launch.script))
+            assert launch.script != preview.launch.script
+        if probe is not None:
+            sent = [
+                replace(file, content=probe(file.content)) if file.name == "probe.sh" else file
+                for file in launch.files
+            ]
+            assert tuple(sent) != launch.files
+            launch = replace(launch, files=tuple(sent))
+        return self.runs.send(replace(preview, launch=launch))
 
     def finish(self, runs: Sequence[Run], seconds: float = 240.0) -> list[Run]:
         """Wait until all have ended; they run side by side."""
@@ -96,6 +98,22 @@ class Proving:
     def log(self, run: Run) -> str:
         """Return the run's log."""
         return self.runs.read_log(run.id)[1].decode()
+
+
+def in_tasks(words: str) -> Plant:
+    """Plant sh into every task, before the probe and before the program."""
+    export = "export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; "
+    return lambda script: script.replace(export, f"{export}{words} ")
+
+
+def in_probe(words: str) -> Plant:
+    """Plant sh into the beginning of the probe."""
+    return lambda probe: probe.replace("umask 077\n", f"umask 077\n{words}\n", 1)
+
+
+def before_proof(words: str) -> Plant:
+    """Plant bash into the job, before the proof."""
+    return lambda script: script.replace("# Proof of binding", f"{words}\n# Proof of binding", 1)
 
 
 def where_job(

@@ -71,17 +71,19 @@ if compgen -G "$RUN_DIR/checkpoints/*" >/dev/null; then resume=(--resume); fi
 # Proof of binding: the probe takes the program's place. Whatever becomes of it, the job goes on.
 export PROOF_DIR=$RUN_DIR/.proof-$attempt
 mkdir -p "$PROOF_DIR" || true
-probe=0
+probe=0 limit=60 began=$SECONDS
 (
   # A port of its own: what a stopped probe leaves behind must not be in the launch's way.
   MASTER_PORT=$((MASTER_PORT + 10000))
-  timeout -k 15 60 srun --kill-on-bad-exit=1 --label \
+  timeout -k 15 "$limit" srun --kill-on-bad-exit=1 --label \
   --cpu-bind=v,mask_cpu="$CPU_BIND_MASKS" \
   singularity exec -B /scratch/project_462000001/resources/visualtransformer-env.sqsh:/user-software:image-src=/ "$SIF" \
   bash -c 'export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; exec "$@"' rank \
   sh "$RUN_DIR/probe.sh"
 ) >"$PROOF_DIR/said" 2>&1 || probe=$?
 cat "$PROOF_DIR/said" || true
+# 137 is also what a killed rank leaves.
+if ((probe == 137 && SECONDS - began >= limit)); then probe=124; fi
 said=
 if ((probe)); then
   said=$(grep -m 1 -E 'error:|fatal:|FATAL|Error:' "$PROOF_DIR/said" || tail -n 1 "$PROOF_DIR/said") || true
