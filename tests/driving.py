@@ -108,7 +108,9 @@ async def submit(pilot: Pilot[int], job: str = "job.yaml") -> Run:
     await pilot.press("2")
     await until(pilot, lambda: isinstance(pilot.app.screen, NewScreen), "the screen New")
     menu = pilot.app.screen.query_one(OptionList)
-    menu.highlighted = menu.get_option_index(str(Path.cwd() / job))
+    wanted = str(Path.cwd() / job)
+    await until(pilot, lambda: wanted in {item.id for item in menu.options}, "the job file")
+    menu.highlighted = menu.get_option_index(wanted)
     menu.focus()
     await pilot.press("enter")
     await until(pilot, lambda: "asks for" in shown(pilot), "a preview")
@@ -118,8 +120,9 @@ async def submit(pilot: Pilot[int], job: str = "job.yaml") -> Run:
     assert pilot.app.screen.focused is pilot.app.screen.query_one("#no")
     await pilot.press("y")
     await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen), "the new run")
-    (run,) = [run for run in runs_of(pilot) if run.id not in before]
-    return run
+    screen = pilot.app.screen
+    assert isinstance(screen, RunScreen) and screen.chosen not in before
+    return app_of(pilot).runs.history.get(screen.chosen)
 
 
 async def ended(pilot: Pilot[int], run_id: str) -> Run:

@@ -221,7 +221,7 @@ def no_header(path: Path) -> None:
 
 
 def one_page(path: Path) -> None:
-    """The first leaf of the table of runs."""
+    """A page in the middle: the leaf of the table that holds the newest runs."""
     with contextlib.closing(sqlite3.connect(path)) as db:
         (root,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'runs'").fetchone()
         (size,) = db.execute("PRAGMA page_size").fetchone()

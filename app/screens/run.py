@@ -75,6 +75,8 @@ class RunScreen(RunPage):
 
     def begin(self) -> None:
         """Open the pane that was asked for; figures that depend on the time follow it."""
+        if not self.query(Tab):
+            return  # never composed to the end: the app is being left
         self._open = True
         self.action_pane(self._first)
         self.set_interval(1.0, self.reread)
