@@ -7,10 +7,12 @@ cancelled, but both run.
 
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import Future
 
 from textual import events, on, work
 from textual.app import App
+from textual.filter import LineFilter
 from textual.worker import get_current_worker
 
 from lumitui.app import messages
@@ -21,6 +23,7 @@ from lumitui.app.polling import Schedule
 from lumitui.app.runs import Preview, Refreshed, Resubmission, Runs
 from lumitui.app.screens.dialogs import AskDialog, SendingDialog
 from lumitui.app.settings import Settings
+from lumitui.app.widgets.steering import NoSteering
 from lumitui.remote.errors import InputError, LumiError
 from lumitui.remote.login import Question
 
@@ -39,6 +42,11 @@ class WorkerApp(App[int]):
         self.mutations = 0
         """Sends and cancels under way; leaving waits for them."""
         self.leaving = threading.Event()
+        self._no_steering = NoSteering()
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Textual's own, and one that lets nothing steer the terminal."""
+        return [*super().get_line_filters(), self._no_steering]
 
     def on_unmount(self) -> None:
         """Let the threads end: they ask `leaving`, and a closed connection answers none."""

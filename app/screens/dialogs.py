@@ -13,6 +13,7 @@ from textual.widgets import Button, Input, Static
 
 from lumitui.app import messages
 from lumitui.app.sending import STEPS
+from lumitui.app.widgets.wording import plain
 from lumitui.remote.errors import LumiError
 from lumitui.remote.login import Question
 
@@ -36,7 +37,7 @@ class Confirm(ModalScreen[bool]):
     def compose(self) -> ComposeResult:
         """The question, its facts, two buttons."""
         with Vertical(classes="dialog") as box:
-            box.border_title = Text(self._title).markup
+            box.border_title = plain(self._title)
             yield Static(facts(self._lines), markup=False)
             with Horizontal(classes="buttons"):
                 yield Button(Text("No (n)"), id="no", compact=True)
@@ -69,8 +70,8 @@ class ErrorDialog(ModalScreen[None]):
         with Vertical(classes="dialog error") as box:
             box.border_title = "That did not work"
             with VerticalScroll():
-                yield Static(Text(self._error.message), id="message", markup=False)
-                yield Static(Text(self._error.hint), id="hint", markup=False)
+                yield Static(plain(self._error.message), id="message", markup=False)
+                yield Static(plain(self._error.hint), id="hint", markup=False)
             with Horizontal(classes="buttons"):
                 yield Button(Text("Close"), action="screen.close", compact=True)
 
@@ -102,7 +103,7 @@ class AskDialog(ModalScreen[str | None]):
         with Vertical(classes="dialog") as box:
             box.border_title = "Is this the right host?" if self._is_key else "The site asks"
             with VerticalScroll():
-                yield Static(Text(self._question.text), markup=False)
+                yield Static(plain(self._question.text), markup=False)
             if not self._is_key:
                 yield Input(password=self._question.secret, compact=True, id="answer")
             with Horizontal(classes="buttons"):
@@ -141,7 +142,7 @@ class SendingDialog(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         """One line a step."""
         with Vertical(classes="dialog") as box:
-            box.border_title = Text(f"Sending {self._job}").markup
+            box.border_title = plain(f"Sending {self._job}")
             yield Static(self._steps(), id="steps", markup=False)
             yield Static("esc hides this; the send goes on.", classes="dim", markup=False)
 
@@ -149,7 +150,7 @@ class SendingDialog(ModalScreen[None]):
         text, at = Text(), STEPS.index(self._step) if self._step in STEPS else 0
         for index, step in enumerate(STEPS):
             sign = "done" if index < at else "now " if index == at else "    "
-            words = f"  {self._words}" if index == at else ""
+            words = plain(f"  {self._words}").plain if index == at else ""
             text.append(f"{sign}  {step}{words}\n", "" if index <= at else "dim")
         return text
 
@@ -220,5 +221,5 @@ def facts(lines: list[tuple[str, str]]) -> Table:
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for what, value in lines:
-        table.add_row(Text(what, style="dim"), Text(value))
+        table.add_row(Text(what, style="dim"), plain(value))
     return table

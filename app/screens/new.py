@@ -39,8 +39,11 @@ def job_files(folder: Path) -> list[Path]:
     found = []
     for path in sorted(folder.glob("*.y*ml")):
         try:
-            head = path.read_text(encoding="utf-8")[:20_000]
-        except (OSError, UnicodeDecodeError):
+            if not path.is_file():
+                continue  # a pipe would be waited for
+            with path.open("rb") as file:
+                head = file.read(20_000).decode("utf-8", "replace")
+        except OSError:
             continue  # choosing it by its path tells why
         if any(line.startswith("site:") for line in head.splitlines()):
             found.append(path)
@@ -89,7 +92,7 @@ class NewScreen(Page):
         files = job_files(folder)
         menu = self.query_one(OptionList)
         menu.clear_options()
-        menu.add_options(Option(Text(path.name), id=str(path)) for path in files)
+        menu.add_options(Option(wording.plain(path.name), id=str(path)) for path in files)
         menu.display = bool(files)
         menu.highlighted = 0 if files else None
         menu.focus()
@@ -97,7 +100,7 @@ class NewScreen(Page):
     def _read(self, path: Path) -> None:
         self._preview = None
         self._enable()
-        self.query_one("#summary", Static).update(Text(f"Reading {path} …"))
+        self.query_one("#summary", Static).update(wording.plain(f"Reading {path} …"))
         self.post_message(messages.PreviewWanted(self, path))
 
     def _enable(self) -> None:
@@ -123,7 +126,7 @@ class NewScreen(Page):
         self._preview = event.preview
         self._enable()
         if event.preview is None:
-            words = Text(f"{event.path} cannot be sent as it is.\n\nr reads it again.")
+            words = wording.plain(f"{event.path} cannot be sent as it is.\n\nr reads it again.")
             self.query_one("#summary", Static).update(words)
             return
         self._show(event.preview)
@@ -201,7 +204,9 @@ def findings_text(preview: Preview) -> list[Text]:
         return [Text("Nothing to say against it.", style="green")]
     return [
         Text.assemble(
-            (finding.severity, SEVERITY[finding.severity]), f"  {finding.message} ", finding.do
+            (finding.severity, SEVERITY[finding.severity]),
+            wording.plain(f"  {finding.message} "),
+            wording.plain(finding.do),
         )
         for finding in preview.findings
     ]

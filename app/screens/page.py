@@ -15,6 +15,7 @@ from textual.widgets import Button, Footer, Static
 
 from lumitui.app import messages
 from lumitui.app.runs import Runs
+from lumitui.app.widgets import wording
 from lumitui.remote.errors import InputError, LumiError
 
 
@@ -65,7 +66,7 @@ class Page(Screen[None]):
         text = Text(no_wrap=True, overflow="ellipsis")
         text.append(" lumitui ", "bold reverse")
         for part in parts:
-            text.append("  ").append(part)
+            text.append("  ").append(wording.plain(part) if isinstance(part, str) else part)
         self.query_one("#title", Static).update(text)
 
     def on_screen_resume(self) -> None:

@@ -44,7 +44,7 @@ class ResubmitDialog(ModalScreen[Resubmission | None]):
     def compose(self) -> ComposeResult:
         """Fields, the table, two buttons."""
         with Vertical(classes="dialog resubmit") as box:
-            box.border_title = Text(f"Resubmit {self._parent_run.id}").markup
+            box.border_title = Text(f"Resubmit {self._parent_run.id}")
             with Horizontal(classes="fields"):
                 yield Label("nodes ")
                 yield Input(str(self._asked), type="integer", id="nodes", compact=True)
@@ -114,7 +114,7 @@ class ResubmitDialog(ModalScreen[Resubmission | None]):
         button.refresh(layout=True)
 
     def _refuse(self, message: str, hint: str) -> None:
-        words = Text.assemble((message, "bold red"), "\n", hint)
+        words = Text.assemble(wording.plain(message, "bold red"), "\n", wording.plain(hint))
         self.query_one("#changes", Static).update(words)
 
     @on(Input.Submitted)
@@ -145,12 +145,12 @@ def described(plan: Resubmission) -> RenderableType:
         after = change.after if change.differs else "same"
         table.add_row(
             Text(change.what, style="dim"),
-            Text(change.before),
-            Text(after, style=style or "dim"),
+            wording.plain(change.before),
+            wording.plain(after, style or "dim"),
         )
     code = "the snapshot it ran" if plan.code == "same" else "the project as it is now"
     table.add_row(Text("code", style="dim"), Text(""), Text(code))
     table.add_row(Text("starts", style="dim"), Text(""), Text(f"from {plan.start}"))
-    notes = [Text(f"note  {note}", style="cyan") for note in plan.notes]
+    notes = [wording.plain(f"note  {note}", "cyan") for note in plan.notes]
     findings = findings_text(plan.preview) if plan.preview.findings else []
     return Group(table, Text(), *notes, *findings)

@@ -119,7 +119,7 @@ class RunsScreen(RunPage):
             if run.parent:
                 line.append(f", from {run.parent}")
             if run.reason not in ("", "None"):
-                line.append(f"  {' '.join(run.reason.split())}", "yellow")
+                line.append(wording.plain(f"  {' '.join(run.reason.split())}", "yellow"))
         self.query_one("#selected", Static).update(line)
 
     def _draw_looks(self, now: float) -> None:
@@ -131,7 +131,8 @@ class RunsScreen(RunPage):
         line.append(f"refreshed {age}, {wording.count(schedule.requests, 'request')}")
         if schedule.is_idle(now):
             line.append(", paused until a key is pressed")
-        line.append("".join(f"  {warning}" for warning in schedule.warnings), "yellow")
+        words = "".join(f"  {' '.join(warning.split())}" for warning in schedule.warnings)
+        line.append(wording.plain(words, "yellow"))
         self.query_one("#looks", Static).update(line)
 
     @on(RunTable.RowSelected)

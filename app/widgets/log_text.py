@@ -13,10 +13,12 @@ MAX_LINE = 8000
 """Characters; a longer line is shown in pieces, so that one line cannot fill the memory."""
 _COLOUR = re.compile("\x1b\\[[0-9;:]*m")
 _PICTURES = {code: 0x2400 + code for code in range(32) if code != 9} | {0x7F: 0x2421}
-# C1 controls, and what turns the direction of the text around it.
+# C1 controls, what ends a line, and what turns the direction of the text around it.
 _PICTURES |= dict.fromkeys(
-    [*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)], 0xFFFD
+    [*range(0x80, 0xA0), 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A)], 0xFFFD
 )
+STEERING = frozenset(map(chr, _PICTURES))
+"""Characters that a terminal may obey; none of them is ever drawn."""
 
 
 def visible(line: str) -> str:

@@ -10,13 +10,14 @@ from textual.widgets import DataTable
 
 from lumitui.app.records import Run
 from lumitui.app.widgets import wording
+from lumitui.app.widgets.log_text import visible
 
 Cell = Callable[[Run, float, int], Text]
 
 
 def _plain(read: Callable[[Run, float], str], *, right: bool = False) -> Cell:
     def cell(run: Run, now: float, width: int) -> Text:
-        text = wording.shorten(read(run, now).replace("\n", " "), width)
+        text = wording.shorten(visible(read(run, now).replace("\n", " ")), width)
         return Text(text.rjust(width) if right else text, no_wrap=True)
 
     return cell
@@ -73,7 +74,7 @@ WIDE = 110
 
 def _reason(run: Run) -> str:
     words = run.reason if run.reason != "None" else ""
-    return " ".join(words.split())
+    return visible(" ".join(words.split()))
 
 
 class RunTable(DataTable[Text]):

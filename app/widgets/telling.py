@@ -32,11 +32,11 @@ def facts_of(run: Run, lineage: Sequence[Run], found: Verdict, now: float) -> Re
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     table.add_row(Text("state", style="dim"), state)
-    proof = Text.assemble((found.kind, KINDS[found.kind]), f"  {found.sentence}")
+    proof = Text.assemble((found.kind, KINDS[found.kind]), wording.plain(f"  {found.sentence}"))
     table.add_row(Text("proof", style="dim"), proof)
     for what, value in (*_lines(run, now), *_family(run, lineage)):
         if value:
-            table.add_row(Text(what, style="dim"), Text(value))
+            table.add_row(Text(what, style="dim"), wording.plain(value))
     return table
 
 
@@ -137,7 +137,7 @@ def sparkline(values: Sequence[float], width: int) -> str:
 
 def verdict(found: Verdict) -> RenderableType:
     """Return what the probe says: the verdict, and planned against found a rank."""
-    head = Text.assemble((found.kind, KINDS[found.kind]), f"  {found.sentence}")
+    head = Text.assemble((found.kind, KINDS[found.kind]), wording.plain(f"  {found.sentence}"))
     if not found.rows:
         return head
     table = Table.grid(padding=(0, 2))

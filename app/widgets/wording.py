@@ -6,6 +6,7 @@ from rich.text import Text
 
 from lumitui.app.job import Layout, Price
 from lumitui.app.records import Run
+from lumitui.app.widgets.log_text import visible
 from lumitui.remote import walltime
 from lumitui.remote.scheduler import State
 
@@ -31,6 +32,11 @@ COLOURS: dict[State, str] = {
 def state_text(state: State) -> Text:
     """Return the state's word in its colour."""
     return Text(str(state), style=COLOURS[state], no_wrap=True)
+
+
+def plain(text: str, style: str = "") -> Text:
+    """Return text from anywhere as what it is: no markup, and nothing that a terminal obeys."""
+    return Text("\n".join(visible(line) for line in text.split("\n")), style)
 
 
 def duration(seconds: float) -> str:
