@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from lumitui.app.mounts import is_shared
 from lumitui.app.output import version
 from lumitui.app.schema import MIGRATIONS, migrate, schema_of, writer_of
 from lumitui.remote.errors import HistoryError
@@ -175,7 +176,7 @@ class Database:
             db.text_factory = lambda data: data.decode("utf-8", "replace")
             db.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
             self._check_schema(db)
-            _use_wal(db)
+            _use_journal(db, "delete" if is_shared(self.path) else "wal")
             db.execute("PRAGMA synchronous = FULL")
             db.execute("PRAGMA foreign_keys = ON")
             if self._suspect.exists():
@@ -229,7 +230,7 @@ class Database:
     def _rename(self) -> None:
         kept = _free_name(self.path)
         # The logs first: a fresh file must never meet the log of another one.
-        for suffix in ("-wal", "-shm"):
+        for suffix in ("-wal", "-shm", "-journal"):
             with suppress(FileNotFoundError):
                 os.rename(f"{self.path}{suffix}", f"{kept}{suffix}")
         self.path.rename(kept)
@@ -337,12 +338,16 @@ def _free_name(path: Path) -> Path:
     return next(found for name in names if not (found := path.with_name(name)).exists())
 
 
-def _use_wal(db: sqlite3.Connection) -> None:
-    """Switch to write-ahead logging; the switch does not wait for another process by itself."""
+def _use_journal(db: sqlite3.Connection, mode: str) -> None:
+    """Switch the journal; the switch does not wait for another process by itself.
+
+    The write-ahead log needs memory that all processes share, which a network's file system has
+    not: there it is the rollback journal, whose locks hold between machines too (sqlite.org/wal).
+    """
     limit = time.monotonic() + BUSY_MS / 1000
-    while db.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+    while db.execute("PRAGMA journal_mode").fetchone()[0] != mode:
         try:
-            db.execute("PRAGMA journal_mode = WAL")
+            db.execute(f"PRAGMA journal_mode = {mode}")
             return
         except sqlite3.OperationalError as error:
             if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > limit:

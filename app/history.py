@@ -376,4 +376,7 @@ def _insert(db: sqlite3.Connection, run: Run) -> None:
 
 
 def _no_run(run_id: str) -> HistoryError:
-    return HistoryError(f"The history has no run {run_id!r}.", "Look at the list of runs.")
+    return HistoryError(
+        f"The history has no run {run_id!r}.",
+        "Look at the list of runs; `lumitui history --recover SITE` rebuilds what was lost.",
+    )

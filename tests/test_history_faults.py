@@ -125,6 +125,25 @@ def test_a_disk_that_fills_between_submit_and_record_is_settled_later_once(
     runs.close()
 
 
+def test_a_history_that_goes_away_during_a_send_costs_no_job(home: Home, job: Path) -> None:
+    runs = Runs(home.settings)
+    preview = runs.preview(hello_job(**LAPTOP), job.parent)
+
+    def report(step: str, words: str) -> None:
+        if step == "record":
+            for path in home.data.glob("history.db*"):
+                path.unlink()
+
+    with pytest.raises(OutcomeUnknown, match="history --recover SITE"):
+        runs.send(preview, report=report)
+    (rebuilt,) = runs.recover("laptop").rebuilt
+    assert rebuilt.job_id is not None
+    done = finish(runs, rebuilt)
+    assert done.state is State.DONE
+    assert (Path(done.folder) / "attempt-1.out").read_text().count('"rank": 0') == 1
+    runs.close()
+
+
 def test_a_read_only_disk_is_told(disk: Path, here: Here, job: Path, home: Home) -> None:
     for made in (False, True):
         mounted("-o", "remount,ro", str(disk))

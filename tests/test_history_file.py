@@ -15,6 +15,7 @@ import pytest
 
 from lumitui.app import database, schema
 from lumitui.app.history import History
+from lumitui.app.mounts import is_shared
 from lumitui.remote.errors import LumiError
 from tests.runs_made import a_run
 
@@ -69,6 +70,49 @@ def test_the_settings_that_make_begin_a_promise(history: History) -> None:
 
     assert (pragma("journal_mode"), pragma("synchronous")) == ("wal", 2)
     assert (pragma("busy_timeout"), pragma("foreign_keys")) == (5000, 1)
+
+
+def test_on_a_network_there_is_no_shared_memory(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place, mode in ((False, "wal"), (True, "delete"), (False, "wal")):
+        monkeypatch.setattr(database, "is_shared", lambda path, place=place: place)
+        history = History(path)
+        history.begin(a_run(f"r-{mode}-{os.urandom(3).hex()}"))
+        assert history._file.rows("PRAGMA journal_mode")[0][0] == mode
+        assert history._file.rows("PRAGMA synchronous")[0][0] == 2
+        history.close()
+
+
+MOUNTS = """\
+/dev/root / ext4 rw 0 0
+server:/home /home nfs4 rw 0 0
+/dev/sdb /home/me/local\\040disk ext4 rw 0 0
+//server/share /mnt/share cifs rw 0 0
+me@host: /mnt/far fuse.sshfs rw 0 0
+tmpfs /mnt/share tmpfs rw 0 0
+half a line
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "shared"),
+    [
+        ("/home/me/.local/share", True),
+        ("/home", True),
+        ("/homely", False),
+        ("/home/me/local disk/data", False),
+        ("/mnt/far/x", True),
+        ("/mnt/share/x", False),
+        ("/var", False),
+    ],
+)
+def test_a_network_is_told_from_a_disk(tmp_path: Path, place: str, shared: bool) -> None:
+    table = tmp_path / "mounts"
+    table.write_text(MOUNTS)
+    assert is_shared(Path(place), table) is shared
+    assert is_shared(Path(place), tmp_path / "none") is False
+    assert is_shared(tmp_path) is False
 
 
 BEGIN_AND_LEAVE = """

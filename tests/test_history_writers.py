@@ -105,11 +105,13 @@ async def test_the_tui_and_commands_write_at_once_and_lose_nothing(
 KILLER = """
 import os, random, signal, sys, time
 from pathlib import Path
+from lumitui.app import database
 from lumitui.app.history import History
 from lumitui.remote.scheduler import State
 from tests.runs_made import a_run
 
 folder, seed, kills = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+database.is_shared = lambda path: sys.argv[4] == "shared"
 chance = random.Random(seed)
 written = 0
 
@@ -180,9 +182,9 @@ print(written)
 """
 
 
-def kills(folder: Path, seed: int, count: int) -> int:
+def kills(folder: Path, seed: int, count: int, place: str = "local") -> int:
     """Kill `count` writers at random moments; return how many writes they had told before."""
-    killer = child(KILLER, str(folder), str(seed), str(count))
+    killer = child(KILLER, str(folder), str(seed), str(count), place)
     out, err = killer.communicate(timeout=500)
     assert killer.returncode == 0, err
     return int(out)
@@ -193,9 +195,12 @@ def test_kill_9_at_any_moment_loses_nothing_that_was_told(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("place", ["local", "shared"])
 @pytest.mark.parametrize("seed", [2, 3])
-def test_many_kills_at_any_moment_lose_nothing_that_was_told(tmp_path: Path, seed: int) -> None:
-    assert kills(tmp_path, seed=seed, count=200) > 200
+def test_many_kills_at_any_moment_lose_nothing_that_was_told(
+    tmp_path: Path, seed: int, place: str
+) -> None:
+    assert kills(tmp_path, seed=seed, count=200, place=place) > 200
 
 
 @pytest.mark.slow
