@@ -128,6 +128,8 @@ def reason(result: Result) -> str:
     lines = result.err.decode("utf-8", "replace").strip().splitlines()
     telling = [line for line in lines if "xiting with failure" not in line]
     full = [line for line in telling if re.search("space|quota", line, re.IGNORECASE)]
+    if not full and any("Wrote only" in line for line in telling):
+        full = ["no space left, or the quota is used up: tar wrote only a part of a file"]
     return (full or telling[-1:] or [f"exit status {result.code}"])[0].rstrip(".")
 
 
