@@ -2,13 +2,14 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lumitui.app import batch as batches
+from lumitui.app import rates
 from lumitui.app.compose import argument_value, compose
-from lumitui.app.job import JobSpec, Launch, Scale, changed
+from lumitui.app.job import JobSpec, Launch, Layout, Scale, changed
 from lumitui.app.layout import layout_of, partition_of
 from lumitui.app.strategies import STRATEGIES, TRAINERS
 from lumitui.remote.document import Document
@@ -56,8 +57,7 @@ def rescale(
     Raises:
         InputError: a setting is wrong, or the batch cannot be split over the ranks.
     """
-    before, old_world = earlier.spec, earlier.layout.world_size
-    spec = apply_settings(before, settings)
+    spec = apply_settings(earlier.spec, settings)
     target = nodes if nodes is not None else spec.nodes
     if target < 1:
         raise InputError(f"{target} nodes are no job.", "Give 1 or more.")
@@ -65,10 +65,7 @@ def rescale(
     spec = changed(spec, {"nodes": target}, f"--nodes {target}")
     spec = _partition(spec, site, notes)
     layout = layout_of(spec, site)
-    if layout.world_size != old_world:
-        spec, deepspeed_config = _batch_and_rate(
-            spec, before, old_world, layout.ranks_per_node, deepspeed_config, notes
-        )
+    spec, deepspeed_config = _batch_and_rate(spec, earlier, layout, deepspeed_config, notes)
     launch = compose(spec, site, deepspeed_config=deepspeed_config)
     return Scaled(launch, tuple(_table(earlier, launch)), deepspeed_config, tuple(notes))
 
@@ -140,82 +137,111 @@ def _partition(spec: JobSpec, site: Site, notes: list[str]) -> JobSpec:
 
 
 def _batch_and_rate(
-    spec: JobSpec,
-    before: JobSpec,
-    old_world: int,
-    ranks_per_node: int,
-    config_text: str | None,
-    notes: list[str],
+    spec: JobSpec, earlier: Launch, layout: Layout, config_text: str | None, notes: list[str]
 ) -> tuple[JobSpec, str | None]:
-    scale = spec.scale or Scale()
-    new_world = spec.nodes * ranks_per_node
-    if spec.scale is None:
+    """Return the job with its batch and rate as `scale:` says, and DeepSpeed's configuration.
+
+    The learning rate follows the global batch, whatever changed that: ranks, a rule, a hand.
+    """
+    before, old_world, new_world = earlier.spec, earlier.layout.world_size, layout.world_size
+    scale, resized = spec.scale or Scale(), new_world != old_world
+    if resized and spec.scale is None:
         notes.append("No `scale:` in the job file: global batch and learning rate stay.")
     if STRATEGIES[spec.strategy].zero_stage is not None and config_text is not None:
-        return _deepspeed(spec, scale, old_world, ranks_per_node, config_text)
-    bundled = TRAINERS.get(spec.trainer or "")
-    name = scale.batch.arg or (bundled.batch_arg if bundled else None)
+        return _deepspeed(spec, before, old_world, layout, config_text, notes)
+    name = batch_argument(spec)
     if name is None:
-        notes.append(
-            "Your script's arguments stay as they are: if its batch size is per GPU, the global "
-            f"batch becomes {new_world / old_world:g} times what it was."
-        )
-        return spec, config_text
-    text = argument_value(spec.args, name)
-    own = argument_value(before.args, name) != text
-    per_rank = batches.whole(text)
-    if not per_rank:
+        ratio = new_world / old_world
+        if resized:
+            notes.append(
+                "Your script's arguments stay as they are: if its batch size is per GPU, the "
+                f"global batch becomes {ratio:g} times what it was."
+            )
+        ratio = ratio if scale.batch.keep == "per_gpu" else 1.0
+        return _argument_rate(spec, before, scale, ratio), config_text
+    text, old = argument_value(spec.args, name), argument_value(before.args, name)
+    if text is None or not text.isdigit() or int(text) < 1:
+        if not resized:
+            return spec, config_text
         raise InputError(
             f"The argument {name} with the batch size is not among `args:`.",
             f"Add it ({name} 32), so that it can be recomputed for {spec.nodes} nodes.",
         )
-    ratio = new_world / old_world
-    if scale.batch.keep == "global" and not own:
+    per_rank = int(text)
+    if scale.batch.keep == "global" and old == text:
         total = per_rank * old_world
         if total % new_world:
-            raise batches.indivisible("The global batch", total, ranks_per_node, spec.nodes)
-        args = with_argument(spec.args, name, str(total // new_world))
-        return changed(spec, {"args": list(args)}, "scale"), config_text
-    rate_name = scale.lr.arg or (bundled.lr_arg if bundled else None)
-    factor = _rate_factor(scale, ratio)
-    if factor == 1 or rate_name is None:
-        return spec, config_text
-    rate = argument_value(spec.args, rate_name)
-    if rate is None or not _is_number(rate):
+            raise batches.indivisible("The global batch", total, layout.ranks_per_node, spec.nodes)
+        per_rank = total // new_world
+        args = with_argument(spec.args, name, str(per_rank))
+        spec = changed(spec, {"args": list(args)}, "scale")
+    if old is None or not old.isdigit() or int(old) < 1:
+        return spec, config_text  # what the batch was is not known
+    ratio = per_rank * new_world / (int(old) * old_world)
+    return _argument_rate(spec, before, scale, ratio), config_text
+
+
+def _argument_rate(spec: JobSpec, before: JobSpec, scale: Scale, ratio: float) -> JobSpec:
+    """Return `spec` with the argument of the learning rate as a global batch `ratio` times asks."""
+    name, factor = rate_argument(spec), _rate_factor(scale, ratio)
+    if factor == 1 or name is None:
+        return spec
+    rate = argument_value(spec.args, name)
+    if rate is None or not rates.is_number(rate):
         raise InputError(
-            f"The argument {rate_name} with the learning rate is not among `args:`.",
-            f"Add it ({rate_name} 0.001), so that `scale.lr` can change it.",
+            f"The argument {name} with the learning rate is not among `args:`.",
+            f"Add it ({name} 0.001), so that `scale.lr` can change it.",
         )
-    if argument_value(before.args, rate_name) != rate:
-        return spec, config_text  # set by hand in this very step
-    args = with_argument(spec.args, rate_name, f"{float(rate) * factor:.10g}")
-    return changed(spec, {"args": list(args)}, "scale"), config_text
+    if argument_value(before.args, name) != rate:
+        return spec  # set by hand in this very step
+    args = with_argument(spec.args, name, f"{rates.times(rate, factor):.10g}")
+    return changed(spec, {"args": list(args)}, "scale")
 
 
 def _deepspeed(
-    spec: JobSpec, scale: Scale, old_world: int, ranks_per_node: int, text: str
+    spec: JobSpec, before: JobSpec, old_world: int, layout: Layout, text: str, notes: list[str]
 ) -> tuple[JobSpec, str]:
+    scale, new_world = spec.scale or Scale(), layout.world_size
+    if new_world == old_world:
+        return spec, text
     config = batches.read_config(text, "the DeepSpeed configuration")
     old = batches.batch_of(config, old_world, 1)
-    ratio = spec.nodes * ranks_per_node / old_world
     if scale.batch.keep == "per_gpu":
-        config |= {batches.TRAIN: round(old.train * ratio)}
-        config |= {batches.MICRO: old.micro, batches.ACCUMULATION: old.accumulation}
-        factor = _rate_factor(scale, ratio)
-        optimizer = config.get("optimizer")
-        parameters = optimizer.get("params") if isinstance(optimizer, Mapping) else None
-        if factor != 1 and isinstance(parameters, dict) and _is_number(str(parameters.get("lr"))):
-            parameters["lr"] = float(f"{float(parameters['lr']) * factor:.10g}")
+        total, micro, accumulation = old.train * new_world // old_world, old.micro, old.accumulation
     else:
         # The global batch is what counts; the micro batch, which fills a GPU's memory, never grows.
-        new_world = spec.nodes * ranks_per_node
-        if old.train % new_world:
-            raise batches.indivisible("The global batch", old.train, ranks_per_node, spec.nodes)
-        share = old.train // new_world
+        total = old.train
+        if total % new_world:
+            raise batches.indivisible("The global batch", total, layout.ranks_per_node, spec.nodes)
+        share = total // new_world
         micro = max(n for n in range(1, min(old.micro, share) + 1) if share % n == 0)
-        config |= {batches.TRAIN: old.train, batches.MICRO: micro}
-        config |= {batches.ACCUMULATION: share // micro}
+        accumulation = share // micro
+    config = batches.with_batch(config, batches.Batch(total, micro, accumulation))
+    ratio = total / old.train
+    factor = _rate_factor(scale, ratio)
+    if factor != 1:
+        if not rates.rates(config) and scale.lr.arg is None:
+            notes.append(
+                "The DeepSpeed configuration names no learning rate: the optimizer's own stays."
+            )
+        config = rates.scaled(config, factor)
+        if scale.lr.arg is not None:
+            spec = _argument_rate(spec, before, scale, ratio)
     return spec, json.dumps(config, indent=2) + "\n"
+
+
+def batch_argument(spec: JobSpec) -> str | None:
+    """Return the argument with the samples a rank and step; None where none is known."""
+    bundled = TRAINERS.get(spec.trainer or "")
+    named = spec.scale.batch.arg if spec.scale else None
+    return named or (bundled.batch_arg if bundled else None)
+
+
+def rate_argument(spec: JobSpec) -> str | None:
+    """Return the argument with the learning rate; None where none is known."""
+    bundled = TRAINERS.get(spec.trainer or "")
+    named = spec.scale.lr.arg if spec.scale else None
+    return named or (bundled.lr_arg if bundled else None)
 
 
 def _rate_factor(scale: Scale, ratio: float) -> float:
@@ -224,16 +250,23 @@ def _rate_factor(scale: Scale, ratio: float) -> float:
     return math.sqrt(ratio) if scale.lr.rule == "sqrt" else 1.0
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
 def _billed(launch: Launch) -> str:
     return f"{launch.price.amount:g} {launch.price.unit}" if launch.price.amount else "nothing"
+
+
+def _rates(launch: Launch) -> str:
+    """Return the learning rates that the launch names, in its arguments and DeepSpeed's file."""
+    name = rate_argument(launch.spec)
+    value = argument_value(launch.spec.args, name) if name else None
+    found = [value] if value else []
+    for file in launch.files:
+        if file.name == "ds_config.json":
+            config = batches.read_config(file.content, file.name)
+            found += [
+                f"{rate}" if key == "lr" else f"{key} {rate}"
+                for key, rate in rates.rates(config).items()
+            ]
+    return ", ".join(found) or "unknown"
 
 
 def _table(before: Launch, after: Launch) -> list[Change]:
@@ -249,6 +282,7 @@ def _table(before: Launch, after: Launch) -> list[Change]:
         row("time limit", lambda launch: launch.spec.time),
         row("masks", lambda launch: f"{len(launch.layout.masks)} a node"),
         row("global batch", lambda launch: launch.global_batch or "unknown"),
+        row("learning rate", _rates),
         row("arguments", lambda launch: " ".join(launch.spec.args)),
         row("billed at most", _billed),
     ]

@@ -1,6 +1,7 @@
 """Resubmission at other node counts: everything that follows is recomputed."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -173,3 +174,124 @@ def test_the_micro_batch_never_grows_with_the_global_batch_kept(
     scaled = rescale(first, LUMI, nodes=nodes, deepspeed_config=config)
     sent = json.loads(next(f.content for f in scaled.launch.files if f.name == "ds_config.json"))
     assert (sent[TRAIN], sent[MICRO], sent[ACCUMULATION]) == fields
+
+
+LINEAR: dict[str, object] = {"batch": {"keep": "per_gpu"}, "lr": {"rule": "linear"}}
+
+
+@pytest.mark.parametrize(
+    ("keep", "nodes", "settings", "batch", "rate"),
+    [
+        # 8 ranks of 32 are 256 samples; the rate of 0.01 follows what becomes of them.
+        ("per_gpu", 4, ["--batch-size=8"], 256, "0.01"),
+        ("per_gpu", 4, ["--batch-size=16"], 512, "0.02"),
+        ("global", 2, ["--batch-size=32"], 256, "0.01"),
+        ("global", 2, ["--batch-size=64"], 1024, "0.04"),
+        ("per_gpu", 1, ["--batch-size=64"], 512, "0.02"),
+        ("per_gpu", 2, ["--batch-size=64", "--lr=0.5"], 1024, "0.5"),
+    ],
+)
+def test_the_rate_follows_the_global_batch_set_by_hand(
+    keep: str, nodes: int, settings: list[str], batch: int, rate: str
+) -> None:
+    scale = {"batch": {"keep": keep}, "lr": {"rule": "linear"}}
+    scaled = rescale(launched(job(scale=scale)), LUMI, nodes=nodes, settings=settings)
+    assert scaled.launch.global_batch == batch
+    assert scaled.launch.spec.args[-1] == rate
+
+
+def test_a_batch_set_by_hand_changes_no_rate_without_a_rule() -> None:
+    scaled = rescale(launched(DDP), LUMI, settings=["--batch-size=64"])
+    assert scaled.launch.spec.args == ("--batch-size", "64", "--lr", "0.01")
+    assert not scaled.notes
+
+
+def test_a_scripts_rate_follows_the_ranks_when_its_batch_is_its_own() -> None:
+    script = changed(
+        DDP,
+        {"trainer": None, "script": "t.py", "args": ["--rate", "0.1"],
+         "scale": {"batch": {"keep": "per_gpu"}, "lr": {"rule": "linear", "arg": "--rate"}}},
+        "t",
+    )  # fmt: skip
+    assert rescale(launched(script), LUMI, nodes=2).launch.spec.args == ("--rate", "0.2")
+
+
+def sent_config(launch: Launch) -> dict[str, Any]:
+    text = next(file.content for file in launch.files if file.name == "ds_config.json")
+    found = json.loads(text)
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("schedule", "name", "after"),
+    [
+        ({"type": "WarmupLR", "params": {"warmup_max_lr": 0.001}}, "warmup_max_lr", 0.002),
+        ({"type": "WarmupLR", "params": {"warmup_max_lr": "auto"}}, "warmup_max_lr", "auto"),
+        ({"type": "WarmupDecayLR", "params": {"warmup_max_lr": 3e-5}}, "warmup_max_lr", 6e-5),
+        ({"type": "WarmupDecayLR", "params": {"total_num_steps": 9}}, "warmup_max_lr", 0.002),
+        ({"type": "WarmupDecayLR"}, "warmup_max_lr", 0.002),
+        ({"type": "WarmupLR", "params": {"warmup_max_lr": [0.1, 1]}}, "warmup_max_lr", [0.2, 2]),
+        ({"type": "OneCycle", "params": {"cycle_min_lr": 0.1, "cycle_max_lr": 1}},
+         "cycle_max_lr", 2.0),
+        ({"type": "WarmupCosineLR", "params": {"cos_min_ratio": 0.1}}, "cos_min_ratio", 0.1),
+    ],
+)  # fmt: skip
+def test_deepspeeds_schedule_follows_the_rule(
+    schedule: dict[str, object], name: str, after: object
+) -> None:
+    config = json.dumps({TRAIN: 32, "optimizer": {"type": "Adam", "params": {"lr": 0.001}},
+                         "scheduler": schedule})  # fmt: skip
+    scaled = rescale(launched(zero(scale=LINEAR), config), LUMI, nodes=2, deepspeed_config=config)
+    assert sent_config(scaled.launch)["scheduler"]["params"][name] == after
+    assert sent_config(scaled.launch)["optimizer"]["params"]["lr"] == 0.002
+
+
+def test_deepspeeds_rate_that_is_an_argument_follows_the_rule() -> None:
+    scale = {"batch": {"keep": "per_gpu"}, "lr": {"rule": "linear", "arg": "--rate"}}
+    spec = zero(trainer=None, script="t.py", args=["--rate", "0.1"], scale=scale)
+    config = json.dumps({TRAIN: 32})
+    first = launched(spec, config)
+    scaled = rescale(first, LUMI, nodes=2, deepspeed_config=config)
+    assert scaled.launch.spec.args == ("--rate", "0.2")
+    by_hand = rescale(first, LUMI, nodes=2, settings=["--rate=0.7"], deepspeed_config=config)
+    assert by_hand.launch.spec.args == ("--rate", "0.7")
+
+
+def test_a_configuration_without_a_rate_is_told() -> None:
+    config = json.dumps({TRAIN: 32, "optimizer": {"type": "Adam"}})
+    first = launched(zero(scale=LINEAR), config)
+    scaled = rescale(first, LUMI, nodes=2, deepspeed_config=config)
+    assert any("names no learning rate" in note for note in scaled.notes)
+    assert sent_config(scaled.launch)["optimizer"] == {"type": "Adam"}
+
+
+def test_the_table_shows_the_learning_rate_of_arguments_and_of_deepspeed() -> None:
+    def rate(earlier: Launch, config: str | None = None) -> tuple[str, str]:
+        scaled = rescale(earlier, LUMI, nodes=2, deepspeed_config=config)
+        row = next(row for row in scaled.changes if row.what == "learning rate")
+        return row.before, row.after
+
+    assert rate(launched(job(scale=LINEAR))) == ("0.01", "0.02")
+    assert rate(launched(DDP)) == ("0.01", "0.01")
+    config = json.dumps({
+        TRAIN: 32,
+        "optimizer": {"type": "Adam", "params": {"lr": 0.001}},
+        "scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": 0.001}},
+    })  # fmt: skip
+    assert rate(launched(zero(scale=LINEAR), config), config) == (
+        "0.001, warmup_max_lr 0.001",
+        "0.002, warmup_max_lr 0.002",
+    )
+
+
+def test_deepspeeds_rates_go_there_and_back() -> None:
+    config = json.dumps({
+        TRAIN: 32,
+        "optimizer": {"type": "Adam", "params": {"lr": 3e-4}},
+        "scheduler": {"type": "WarmupDecayLR", "params": {"warmup_max_lr": 3e-4}},
+    })  # fmt: skip
+    first = launched(zero(scale=LINEAR), config)
+    up = rescale(first, LUMI, nodes=3, deepspeed_config=config)
+    down = rescale(up.launch, LUMI, nodes=1, deepspeed_config=up.deepspeed_config)
+    assert sent_config(down.launch) == sent_config(first)

@@ -1,0 +1,87 @@
+"""Learning rates of a DeepSpeed configuration: where they are, and how they follow a batch. Pure.
+
+Source: microsoft/DeepSpeed, deepspeed/runtime/lr_schedules.py. What a schedule gives as a ratio
+of the optimizer's rate (WarmupCosineLR) follows by itself.
+"""
+
+import copy
+from collections.abc import Iterator
+
+_SCHEDULES: dict[str, dict[str, float | None]] = {
+    "WarmupLR": {"warmup_max_lr": None},
+    "WarmupDecayLR": {"warmup_max_lr": 0.001},
+    "OneCycle": {"cycle_min_lr": None, "cycle_max_lr": None},
+}
+"""The rates a schedule sets itself; its default where that is not the optimizer's rate."""
+
+Config = dict[str, object]
+
+
+def rates(config: Config) -> dict[str, object]:
+    """Return the learning rates that `config` names: numbers, or a list, one a parameter group."""
+    return {name: place[name] for place, name in _places(config) if _scalable(place.get(name))}
+
+
+def scaled(config: Config, factor: float) -> Config:
+    """Return `config` with every learning rate that it sets multiplied."""
+    config = copy.deepcopy(config)
+    schedule = config.get("scheduler")
+    if isinstance(schedule, dict):
+        schedule.setdefault("params", {})
+    for place, name in _places(config):
+        value = place.get(name)
+        if value is None:
+            value = _default(config, name)
+        if isinstance(value, list):
+            place[name] = [times(item, factor) for item in value]
+        elif value is not None and is_number(value):
+            place[name] = times(value, factor)
+    return config
+
+
+def times(value: object, factor: float) -> float:
+    """Return a rate multiplied, without the noise of binary fractions."""
+    return float(f"{float(str(value)) * factor:.10g}")
+
+
+def is_number(value: object) -> bool:
+    """Return whether `value` is a number, or the text of one."""
+    if isinstance(value, bool):
+        return False
+    try:
+        float(str(value))
+    except ValueError:
+        return False
+    return True
+
+
+def _scalable(value: object) -> bool:
+    return all(map(is_number, value)) if isinstance(value, list) else is_number(value)
+
+
+def _places(config: Config) -> Iterator[tuple[Config, str]]:
+    """Yield each mapping that may hold a rate, with the rate's name."""
+    optimizer = _parameters(config, "optimizer")
+    if optimizer is not None:
+        yield optimizer, "lr"
+    schedule = _parameters(config, "scheduler")
+    if schedule is not None:
+        for name in _SCHEDULES.get(_type(config), {}):
+            yield schedule, name
+
+
+def _type(config: Config) -> str:
+    section = config.get("scheduler")
+    return str(section.get("type")) if isinstance(section, dict) else ""
+
+
+def _default(config: Config, name: str) -> float | None:
+    return _SCHEDULES.get(_type(config), {}).get(name)
+
+
+def _parameters(config: Config, section: str) -> Config | None:
+    inside = config.get(section)
+    if not isinstance(inside, dict):
+        return None
+    parameters = inside.get("params")
+    return parameters if isinstance(parameters, dict) else None
