@@ -97,6 +97,22 @@ def table(verdict: Verdict) -> str:
     return "\n".join(lines)
 
 
+def differences(verdict: Verdict, most: int = 10) -> list[str]:
+    """Return what is wrong, a line a reason with the ranks that have it; at most `most` lines.
+
+    Nothing for two ranks or one: the sentence says all of it.
+    """
+    having: dict[str, list[int]] = {}
+    for row in verdict.rows:
+        if not row.ok:
+            having.setdefault(row.why, []).append(row.rank)
+    if sum(map(len, having.values())) <= 2:
+        return []
+    lines = [f"{ranks_named(ranks)}: {why}" for why, ranks in having.items()]
+    more = sum(len(ranks) for ranks in list(having.values())[most:])
+    return lines[:most] + ([f"{more} more ranks differ, see below"] if more else [])
+
+
 def ranks_named(ranks: Sequence[int]) -> str:
     """Return ranks as words: `Rank 3`, `Ranks 3, 8-15`."""
     spelled = format_cores(ranks).replace(",", ", ")

@@ -1,6 +1,7 @@
 """What `show` and `diff` tell of runs: gathered from the core, and as text."""
 
 import difflib
+import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -8,7 +9,7 @@ from lumitui.app import tables
 from lumitui.app.diagnose import Diagnosis
 from lumitui.app.metrics import Summary, summarize
 from lumitui.app.output import clean
-from lumitui.app.proof import Verdict
+from lumitui.app.proof import Verdict, differences
 from lumitui.app.records import Run
 from lumitui.app.tables import number, pairs, section, table, when
 from lumitui.remote import walltime
@@ -108,7 +109,7 @@ def page_text(page: Page, now: float, columns: int) -> str:
         pairs(_facts(run, now)),
         section("why", "\n".join(_reason(item) for item in page.why)),
         section("lineage", _lineage(page)),
-        section(f"binding: {proof.kind}", clean(proof.sentence) + _proof_table(proof, columns)),
+        section(f"binding: {proof.kind}", _proof(proof, columns)),
         section("metrics", _metrics(page)),
     ]
     return "\n\n".join(part for part in parts if part)
@@ -168,6 +169,12 @@ def _lineage(page: Page) -> str:
     return "\n".join(lines)
 
 
+def _proof(proof: Verdict, columns: int) -> str:
+    told = [clean(proof.sentence), *map(clean, differences(proof))]
+    lines = [line for text in told for line in textwrap.wrap(text, columns - 2) or [""]]
+    return "\n".join(lines) + _proof_table(proof, columns)
+
+
 def _proof_table(proof: Verdict, columns: int) -> str:
     if not proof.rows:
         return ""
@@ -179,7 +186,7 @@ def _proof_table(proof: Verdict, columns: int) -> str:
             item.planned or "-",
             item.found,
             item.gpus or "-",
-            "ok" if item.ok else item.why,
+            "ok" if item.ok else "differs",
         )
         for item in proof.rows
     ]

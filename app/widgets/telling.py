@@ -9,10 +9,11 @@ from rich.text import Text
 
 from lumitui.app.diagnose import Diagnosis
 from lumitui.app.metrics import MetricPoint, summarize
-from lumitui.app.proof import Verdict
+from lumitui.app.proof import Verdict, differences
 from lumitui.app.records import Run
 from lumitui.app.widgets import wording
 from lumitui.app.widgets.log_text import visible
+from lumitui.remote.cores import format_cores
 
 KINDS = {
     "proved": "bold green",
@@ -140,20 +141,36 @@ def verdict(found: Verdict) -> RenderableType:
     head = Text.assemble((found.kind, KINDS[found.kind]), wording.plain(f"  {found.sentence}"))
     if not found.rows:
         return head
+    wrong = [Text(visible(line), style="bold red") for line in differences(found)]
+    # A plan that is the same for all is in the sentence; its long list of cores needs the room.
+    shared = len({row.planned for row in found.rows}) == 1 and len(found.rows) > 1
+    names = ["rank", "local", "host", "planned", "found", "GPUs", ""]
     table = Table.grid(padding=(0, 2))
-    names = ("rank", "local", "host", "planned", "found", "GPUs", "")
-    table.add_row(*(Text(name, style="dim") for name in names))
+    lines = [[Text(name, style="dim") for name in names]]
     for row in found.rows:
-        table.add_row(
-            Text(f"{row.rank:4d}"),
-            Text(f"{row.local_rank:5d}"),
-            Text(visible(row.host)),
-            Text(row.planned or "-"),
-            Text(visible(row.found) or "?", style="" if row.ok else "bold red"),
-            Text(visible(row.gpus) or "?"),
-            Text(visible(row.why) if row.why else "as planned" if row.planned else ""),
+        same = row.ok and bool(row.planned)
+        lines.append(
+            [
+                Text(f"{row.rank:4d}"),
+                Text(f"{row.local_rank:5d}"),
+                Text(visible(row.host)),
+                Text(row.planned or "-"),
+                Text(visible(row.found) or "?", style="" if row.ok else "bold red"),
+                Text(visible(_ranges(row.gpus)) or "?"),
+                Text("ok" if same else "" if row.ok else "differs"),
+            ]
         )
-    return Group(head, Text(), table)
+    for cells in lines:
+        table.add_row(*(cell for at, cell in enumerate(cells) if not shared or at not in (1, 3)))
+    return Group(head, *wrong, Text(), table)
+
+
+def _ranges(gpus: str) -> str:
+    """Return GPUs as ranges where they are numbers in order, else as they are."""
+    parts = gpus.split(",")
+    numbers = [int(part) for part in parts if part.isdecimal()]
+    in_order = len(numbers) == len(parts) and numbers == sorted(set(numbers))
+    return format_cores(numbers) if in_order else gpus
 
 
 def why(diagnoses: Sequence[Diagnosis] | None) -> RenderableType:
