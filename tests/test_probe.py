@@ -1,0 +1,116 @@
+"""probe.sh itself, under the shells that images have: what it writes, and that it never fails."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lumitui.app.compose import compose
+from lumitui.app.job import changed, parse_job
+from lumitui.app.layout import TEMPLATES
+from lumitui.app.proof import verdict
+from lumitui.remote.site import BUILT_IN, Sites
+
+PROBE = TEMPLATES / "probe.sh"
+SHELLS = [words for words in (["sh"], ["bash"], ["busybox", "sh"]) if shutil.which(words[0])]
+each_shell = pytest.mark.parametrize("shell", SHELLS, ids=" ".join)
+
+
+def probe(shell: list[str], folder: Path, **environ: str) -> list[dict[str, object]]:
+    """Run the probe; return the reports that lie in `folder`."""
+    done = subprocess.run(
+        [*shell, str(PROBE)],
+        env={"PATH": "/usr/bin:/bin", "PROOF_DIR": str(folder)} | environ,
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(path.read_text()) for path in sorted(folder.glob("rank-*"))]
+
+
+@each_shell
+@pytest.mark.parametrize(
+    ("environ", "gpus"),
+    [
+        ({}, ""),
+        ({"ROCR_VISIBLE_DEVICES": "0,1,2,3"}, "0,1,2,3"),
+        ({"ROCR_VISIBLE_DEVICES": ""}, "none"),
+        ({"CUDA_VISIBLE_DEVICES": "-1"}, "none"),
+        ({"CUDA_VISIBLE_DEVICES": "GPU-1a2b,GPU-3c4d"}, "GPU-1a2b,GPU-3c4d"),
+        # HIP counts in what ROCr left.
+        ({"ROCR_VISIBLE_DEVICES": "4,5,6,7", "HIP_VISIBLE_DEVICES": "3,0"}, "7,4"),
+        ({"ROCR_VISIBLE_DEVICES": "4", "HIP_VISIBLE_DEVICES": "0"}, "4"),
+        ({"ROCR_VISIBLE_DEVICES": "4", "CUDA_VISIBLE_DEVICES": "1"}, "none"),
+        # Slurm sets all of them where a site does not say whose GPUs they are.
+        ({"ROCR_VISIBLE_DEVICES": "2,3", "CUDA_VISIBLE_DEVICES": "2,3"}, "2,3"),
+    ],
+    ids=str,
+)
+def test_what_limits_the_gpus_is_told(
+    shell: list[str], environ: dict[str, str], gpus: str, tmp_path: Path
+) -> None:
+    [report] = probe(shell, tmp_path, RANK="3", LOCAL_RANK="1", **environ)
+    assert (report["rank"], report["local_rank"], report["gpus"]) == (3, 1, gpus)
+    assert report["cores"] and report["host"]
+
+
+@each_shell
+def test_two_processes_of_one_rank_are_both_seen(shell: list[str], tmp_path: Path) -> None:
+    probe(shell, tmp_path, RANK="1", LOCAL_RANK="1")
+    assert len(probe(shell, tmp_path, RANK="1", LOCAL_RANK="1")) == 2
+
+
+@each_shell
+@pytest.mark.parametrize("rank", ["x", "-1", "1; touch /tmp/no", ""])
+def test_what_is_no_rank_is_not_reported(shell: list[str], rank: str, tmp_path: Path) -> None:
+    reports = probe(shell, tmp_path, RANK=rank, LOCAL_RANK="0")
+    assert [item["rank"] for item in reports] == ([] if rank else [0])
+
+
+@each_shell
+def test_it_ends_well_where_it_cannot_write(shell: list[str], tmp_path: Path) -> None:
+    assert probe(shell, tmp_path / "nowhere", RANK="0", LOCAL_RANK="0") == []
+
+
+@each_shell
+def test_beyond_16_nodes_only_the_first_and_the_last_are_measured(
+    shell: list[str], tmp_path: Path
+) -> None:
+    def of(nodes: int) -> list[object]:
+        folder = tmp_path / str(nodes)
+        folder.mkdir()
+        for node in range(nodes):
+            environ = {"SLURM_NODEID": str(node), "SLURM_JOB_NUM_NODES": str(nodes)}
+            found = probe(shell, folder, RANK=str(node), LOCAL_RANK="0", **environ)
+        return sorted(int(str(item["rank"])) for item in found)
+
+    assert of(16) == list(range(16))
+    assert of(17) == [0, 16]
+
+
+def test_the_job_beyond_16_nodes_waits_for_two_and_says_what_was_not_measured() -> None:
+    site = Sites([BUILT_IN]).load("lumi")
+    spec = parse_job(
+        "name: t\nsite: lumi\naccount: project_462000001\npartition: standard-g\n"
+        "time: '01:00:00'\ntrainer: ddp\nproof: strict\nnodes: 16\n",
+        "t",
+    )
+    few = compose(spec, site)
+    many = compose(changed(spec, {"nodes": 17}, "t"), site)
+    assert "on ${right:-0} of 16 nodes" in few.script
+    assert "on ${right:-0} of 2 nodes" in many.script
+    reports = [
+        {"rank": node * 8 + local, "local_rank": local, "host": f"nid{node:06d}",
+         "cores": many.layout.planned_cores[local], "gpus": "0,1,2,3,4,5,6,7"}
+        for node in (0, 16)
+        for local in range(8)
+    ]  # fmt: skip
+    found = verdict(json.dumps(reports), many.layout)
+    assert (found.kind, found.measured, found.expected) == ("proved", 16, 16)
+    assert "the first and the last of 17; the others were not measured" in found.sentence
+    del reports[3]
+    found = verdict(json.dumps(reports), many.layout)
+    assert found.kind == "not measured" and "Rank 3 did not report." in found.sentence
