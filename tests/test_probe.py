@@ -79,7 +79,7 @@ def test_it_ends_well_where_it_cannot_write(shell: list[str], tmp_path: Path) ->
 def test_beyond_16_nodes_only_the_first_and_the_last_are_measured(
     shell: list[str], tmp_path: Path
 ) -> None:
-    def of(nodes: int) -> list[object]:
+    def of(nodes: int) -> list[int]:
         folder = tmp_path / str(nodes)
         folder.mkdir()
         for node in range(nodes):
