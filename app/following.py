@@ -133,6 +133,8 @@ def _vanished(
                 state = State.OUT_OF_MEMORY
             return changes | {
                 "state": state,
+                "word": "",
+                "started": changes.get("started") or run.started or exit_file.started,
                 "reason": f"from the exit file: {told}",
                 **_end(state, exit_file),
             }

@@ -156,6 +156,7 @@ class ExitFile:
     rank: int | None
     ended: float
     job_id: str = ""
+    started: float | None = None
     oom: bool = False
     """Whether srun said of that rank that it ran out of memory."""
 

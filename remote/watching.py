@@ -171,7 +171,13 @@ def parse_exit(content: bytes, attempt: int) -> ExitFile | None:
         if ended is None or abs(rc) > _MOST or not 0 <= (rank or 0) <= _MOST:
             return None
         return ExitFile(
-            attempt, rc, rank, ended, str(data["job"])[:40], oom=data.get("oom") is True
+            attempt=attempt,
+            rc=rc,
+            rank=rank,
+            ended=ended,
+            job_id=str(data["job"])[:40],
+            started=moment(data["started"]) if "started" in data else None,
+            oom=data.get("oom") is True,
         )
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None

@@ -23,7 +23,7 @@ def job(word: str, state: State, **more: object) -> JobStatus:
 
 
 def exit_file(rc: int, rank: int | None = None, attempt: int = 1) -> RunFiles:
-    return RunFiles(exits=(ExitFile(attempt, rc, rank, NOW - 5),))
+    return RunFiles(exits=(ExitFile(attempt, rc, rank, NOW - 5, started=NOW - 9),))
 
 
 def test_a_failed_rank_is_taken_from_the_exit_file() -> None:
@@ -49,8 +49,9 @@ def gone(files: RunFiles | None = None, **more: object) -> Poll:
 @pytest.mark.parametrize("silent", ["", "Slurm accounting storage is disabled"])
 def test_a_job_nobody_knows_is_judged_by_its_exit_file(rc: int, state: State, silent: str) -> None:
     changes = judge(RUN, gone(exit_file(rc), silent=silent), NOW)
-    assert (changes["state"], changes["rc"], changes["ended"]) == (state, rc, NOW - 5)
-    assert "from the exit file" in changes["reason"]
+    assert (changes["state"], changes["rc"]) == (state, rc)
+    assert (changes["started"], changes["ended"]) == (NOW - 9, NOW - 5)
+    assert (changes["word"], "from the exit file" in changes["reason"]) == ("", True)
     assert silent in changes["reason"]
 
 

@@ -124,8 +124,9 @@ if ((rc != 0)); then
     Terminated*) first= ;; # from outside: nobody failed first
   esac
 fi
-printf '{"rc": %d, "rank": %s, "job": "%s", "attempt": %d, "ended": %d, "oom": %s}\n' \
-  "$rc" "${rank:-null}" "$SLURM_JOB_ID" "$attempt" "$(date +%s)" "$oom" \
+ended=$(date +%s)
+printf '{"rc": %d, "rank": %s, "job": "%s", "attempt": %d, "started": %d, "ended": %d, "oom": %s}\n' \
+  "$rc" "${rank:-null}" "$SLURM_JOB_ID" "$attempt" $((ended - SECONDS)) "$ended" "$oom" \
   >"$RUN_DIR/.exit-$attempt" &&
   mv "$RUN_DIR/.exit-$attempt" "$RUN_DIR/attempt-$attempt.exit" || true
 # A login shell runs ~/.bash_logout: under set -e its failure would become the job's.
