@@ -42,6 +42,7 @@ class Changes(TypedDict, total=False):
     snapshot: str | None
     note: str
     folder: str
+    resumed_from: str | None
 
 
 class History:

@@ -4,6 +4,7 @@ import io
 import tarfile
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 
 from lumitui.app.job import Launch
 from lumitui.app.record_file import RECORD, record_text
@@ -13,6 +14,9 @@ from lumitui.remote.quoting import quote
 from lumitui.remote.snapshots import REFLINK, archive_copy_script, copy_script
 from lumitui.remote.submission import SHA256
 from lumitui.remote.transport import Transport
+
+_FROM_SCRATCH = ".record-from-scratch"
+"""The record of a run that was to continue, were there nothing to continue from."""
 
 
 class SnapshotGone(RefusedError):
@@ -27,10 +31,11 @@ def prepare(
     checkpoints_from: str | None,
     *,
     needed: bool,
-) -> None:
+) -> bool:
     """Make the run's folder with its own copy of the code and its files, all in one request.
 
-    What could not be finished is removed again.
+    What could not be finished is removed again. Returns whether checkpoints were there to be
+    copied, from `checkpoints_from`.
 
     Raises:
         SnapshotGone: the snapshot is gone or damaged.
@@ -47,6 +52,8 @@ def prepare(
         if launch.spec.secrets:
             lines = [f"{name}={quote(secret_values[name])}\n" for name in launch.spec.secrets]
             _add(tar, ".secrets", "".join(lines), 0o600)
+        if checkpoints_from:
+            _add(tar, _FROM_SCRATCH, record_text(replace(run, resumed_from=None)), 0o600)
     folder, snapshot = quote(run.folder), f"{run.root}/code/{run.snapshot}"
     packed = launch.spec.ship == "archive"
     # Checkpoints may be tens of gigabytes.
@@ -79,9 +86,10 @@ def prepare(
         ]
     if checkpoints_from:
         source = quote(f"{checkpoints_from}/checkpoints")
-        missing = "{ echo no-checkpoints; exit 3; }" if needed else ":"
-        lines.append(f"{REFLINK}\nif [ -d {source} ]; then cp -pR $reflink {source} checkpoints;")
-        lines.append(f"else {missing}; fi")
+        missing = "echo no-checkpoints; exit 3" if needed else f"mv {_FROM_SCRATCH} {RECORD}"
+        there = f'[ -n "$(ls -A {source} 2>/dev/null)" ]'
+        copied = f"cp -pR $reflink {source} checkpoints; rm {_FROM_SCRATCH}; echo continues"
+        lines.append(f"{REFLINK}\nif {there}; then {copied}; else {missing}; fi")
     lines.append("made=yes")
     result = transport.run("\n".join(lines), stdin=archive.getvalue(), timeout=patience)
     if result.code in (4, 5) and "-snapshot" in result.text:
@@ -98,6 +106,7 @@ def prepare(
             "Check the disk there: `lumitui doctor` shows space and quota, "
             "`lumitui prune` removes old code.",
         )
+    return "continues" in result.text.split()
 
 
 def _add(tar: tarfile.TarFile, name: str, text: str, mode: int) -> None:

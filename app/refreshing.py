@@ -11,6 +11,7 @@ from lumitui.app.connections import Connection
 from lumitui.app.history import History
 from lumitui.app.looking import look_at
 from lumitui.app.records import Run
+from lumitui.app.sender_lock import sender_lock, sweep_locks
 from lumitui.remote.errors import AnswerNeeded, LumiError, OutcomeUnknown, RefusedError
 
 Warn = Callable[[str], None]
@@ -47,6 +48,7 @@ def refresh(desk: Desk, open_runs: Sequence[Run]) -> Refreshed:
     warnings: list[str] = []
     unanswered: list[AnswerNeeded] = []
     requests = 0
+    sweep_locks(desk.locks)
     for name in dict.fromkeys(run.site for run in open_runs):
         mine = [run for run in open_runs if run.site == name]
         try:
@@ -72,7 +74,7 @@ def refresh(desk: Desk, open_runs: Sequence[Run]) -> Refreshed:
 
 def settle(desk: Desk, run: Run, connection: Connection) -> list[str]:
     """Settle a submission without a job id; a send that is still going on is left alone."""
-    with sending.sender_lock(desk.locks, run.id) as free:
+    with sender_lock(desk.locks, run.id) as free:
         if not free:
             return []
         # What was read before the lock may have been settled meanwhile.

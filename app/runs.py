@@ -18,6 +18,7 @@ from lumitui.app.planning import Preview, Resubmission, Start, new_run, plan
 from lumitui.app.proof import Verdict, verdict
 from lumitui.app.records import Run
 from lumitui.app.refreshing import Refreshed, Warn
+from lumitui.app.sender_lock import sender_lock
 from lumitui.app.settings import Settings
 from lumitui.app.strategies import TRAINERS
 from lumitui.remote.errors import InputError, OutcomeUnknown, RefusedError
@@ -106,7 +107,7 @@ class Runs:
         if resubmission and parent and resubmission.start == "checkpoint":
             checkpoints = parent.folder
             run = replace(run, resumed_from=parent.id)
-        with sending.sender_lock(self._locks, run.id):
+        with sender_lock(self._locks, run.id, wait=True):
             return sending.send(
                 run,
                 preview.launch,

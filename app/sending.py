@@ -1,13 +1,10 @@
 """From a launch to a job, exactly once: the steps of a send, and what settles a lost reply."""
 
-import contextlib
-import fcntl
 import hashlib
-import os
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -54,33 +51,6 @@ def submission_of(run: Run) -> Submission:
     return Submission(run.folder, run.id, run.token, digest)
 
 
-@contextlib.contextmanager
-def sender_lock(folder: Path, run_id: str) -> Iterator[bool]:
-    """Hold the lock that says "this process is sending the run"; yields whether it was free.
-
-    The kernel lets go of it when the process dies, however it dies.
-    """
-    path = folder / f"{run_id}.sending"
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
-    except OSError as error:
-        raise _no_lock(path, error) from error
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        except OSError as error:
-            raise _no_lock(path, error) from error
-        yield True
-        with contextlib.suppress(OSError):  # one that stays says nothing: the kernel's lock does
-            path.unlink(missing_ok=True)
-    finally:
-        os.close(descriptor)
-
-
 def send(
     run: Run,
     launch: Launch,
@@ -117,7 +87,7 @@ def send(
             run = replace(run, snapshot=_ship(run, code, history, transport))
             report("prepare", "making the run's folder")
             try:
-                prepare(
+                continues = prepare(
                     run, launch, transport, secret_values, checkpoints_from,
                     needed=checkpoints_needed,
                 )  # fmt: skip
@@ -127,6 +97,9 @@ def send(
                 tries -= 1
                 if not tries:
                     raise
+        if not continues and run.resumed_from is not None:
+            run = replace(run, resumed_from=None)
+            history.update(run.id, resumed_from=None)
     except LinkError as error:
         words = error.message
         history.update(run.id, state=State.NOT_SENT, reason=words, snapshot=run.snapshot)
@@ -171,8 +144,11 @@ def settle(run: Run, scheduler: Scheduler, now: float) -> Answer:
     Only when GRACE_SECONDS have passed, with no sign of a job in receipt, claim, queue and
     accounting, is the claim taken, so that a job that still appears ends at once.
     """
+    if run.state is State.SENDING and run.submitted is None:
+        # Written before the request leaves: nobody needs to be asked.
+        return Answer(State.NOT_SENT, None, "sending ended before the job was submitted")
     old = now - (run.submitted or run.created) > GRACE_SECONDS
-    return scheduler.settle(submission_of(run), deep=old, void=old)
+    return scheduler.settle(submission_of(run), deep=old, void=old, grace=GRACE_SECONDS)
 
 
 def hint_for(message: str) -> str:
@@ -201,9 +177,11 @@ _HINTS = (
 )
 
 
-def _settle_now(run: Run, scheduler: Scheduler, lost: LinkError) -> Answer:
-    # Two tries at once; the rest is a refresh's business.
-    for pause in (0.0, 2.0):
+def _settle_now(
+    run: Run, scheduler: Scheduler, message: str, pauses: Sequence[float]
+) -> Answer:
+    # At once; what this leaves open is a refresh's business.
+    for pause in pauses:
         time.sleep(pause)
         try:
             answer = scheduler.settle(submission_of(run), deep=False, void=False)
@@ -211,7 +189,7 @@ def _settle_now(run: Run, scheduler: Scheduler, lost: LinkError) -> Answer:
             continue
         if answer.state is not State.UNKNOWN:
             return answer
-    return Answer(State.UNKNOWN, None, lost.message)
+    return Answer(State.UNKNOWN, None, message)
 
 
 def _submit(run: Run, history: History, scheduler: Scheduler, report: Report) -> Run:
@@ -220,17 +198,13 @@ def _submit(run: Run, history: History, scheduler: Scheduler, report: Report) ->
         answer = scheduler.submit(submission_of(run))
     except LinkError as error:
         history.update(run.id, state=State.UNKNOWN, reason="the reply to the submit was lost")
-        answer = _settle_now(run, scheduler, error)
+        answer = _settle_now(run, scheduler, error.message, (0.0, 2.0))
+    else:
+        if answer.state is State.UNKNOWN:
+            # sbatch was killed, or its words could not be written; the job may be there.
+            answer = _settle_now(run, scheduler, answer.message, (0.0,))
     report("record", "")
     return record(run, answer, history)
-
-
-def _no_lock(path: Path, error: OSError) -> HistoryError:
-    return HistoryError(
-        f"The lock {path} cannot be taken: {error.strerror}.",
-        "Check the rights of its folder and the space on the disk, or set LUMITUI_DATA_DIR to "
-        "another folder.",
-    )
 
 
 def _ship(run: Run, code: Code | str, history: History, transport: Transport) -> str:

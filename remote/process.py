@@ -54,9 +54,11 @@ class Process:
         """See Scheduler.submit."""
         return steps.submit(self._transport, submission, SUBMIT)
 
-    def settle(self, submission: Submission, *, deep: bool, void: bool) -> Answer:
+    def settle(
+        self, submission: Submission, *, deep: bool, void: bool, grace: float = 0.0
+    ) -> Answer:
         """See Scheduler.settle; `deep` has nothing more to ask."""
-        return steps.settle(self._transport, submission, _FIND, void=void)
+        return steps.settle(self._transport, submission, _FIND, void=void, grace=grace)
 
     def poll(self, watches: Sequence[Watch]) -> Poll:
         """See Scheduler.poll."""

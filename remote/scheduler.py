@@ -229,11 +229,14 @@ class Scheduler(Protocol):
         """
         ...
 
-    def settle(self, submission: Submission, *, deep: bool, void: bool) -> Answer:
+    def settle(
+        self, submission: Submission, *, deep: bool, void: bool, grace: float = 0.0
+    ) -> Answer:
         """Find out what became of a submission whose reply was lost; creates nothing.
 
         `deep` also asks accounting. With `void`, when there is no sign of a job, the claim is
-        taken so that a job that still appears ends at once; the answer is then NOT_SENT.
+        taken so that a job that still appears ends at once; the answer is then NOT_SENT. The
+        submit step must then have begun `grace` seconds ago, by the site's own clock.
         """
         ...
 

@@ -36,6 +36,14 @@ _CLEAN = (
     "unset SQUEUE_FORMAT SQUEUE_FORMAT2 SQUEUE_SORT SQUEUE_STATES SQUEUE_PARTITION SQUEUE_NAMES "
     "SQUEUE_USERS SQUEUE_ACCOUNT SQUEUE_ALL SQUEUE_ARRAY SACCT_FORMAT"
 )
+# Without accounting sacct fails: it will never know of any job, so that its word is not waited for.
+_BY_ACCOUNTING = """\
+rows=$(sacct -n -P -X -D -S now-30days --name={name} -o JobIDRaw 2>&1) || case $rows in
+  (*'accounting storage is disabled'*) rows= ;;
+  (*) echo "$rows"; exit 1 ;;
+esac
+printf '%s\\n' "$rows"
+"""
 _QUEUE_FIELDS = "%A|%T|%V|%S|%e|%P|%N|%r"
 MOST_WORDS = 4000
 """Characters of a reason or a list of nodes that are kept."""
@@ -65,16 +73,16 @@ class Slurm:
         self.commands += 1
         return steps.submit(self._transport, submission, SUBMIT)
 
-    def settle(self, submission: Submission, *, deep: bool, void: bool) -> Answer:
+    def settle(
+        self, submission: Submission, *, deep: bool, void: bool, grace: float = 0.0
+    ) -> Answer:
         """See Scheduler.settle; the unique name finds the job where comments are not kept."""
         self.commands += 2 if deep else 1
         name = quote(submission.name)
         find = f"{_CLEAN}\nsqueue --me -h -t all --name={name} -o %A 2>&1 || exit 1"
         if deep:
-            find += (
-                f"\nsacct -n -P -X -D -S now-30days --name={name} -o JobIDRaw 2>/dev/null || exit 1"
-            )
-        return steps.settle(self._transport, submission, find, void=void)
+            find += f"\n{_BY_ACCOUNTING.format(name=name)}"
+        return steps.settle(self._transport, submission, find, void=void, grace=grace)
 
     def poll(self, watches: Sequence[Watch]) -> Poll:
         """See Scheduler.poll."""

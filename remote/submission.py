@@ -3,8 +3,10 @@
 `mkdir attempt-1.submit` is the lock: atomic on every file system, where flock is local to a
 node on Lustre. The job's id is written aside and renamed: the receipt. The job's own first act
 is the link `attempt-1.claim` with its id. Whoever holds neither lock nor claim does not run.
+The disk may be full and the folder out of sight: evidence that is missing proves nothing.
 """
 
+import math
 import re
 
 from lumitui.remote.errors import LinkLost
@@ -27,7 +29,7 @@ if ! why=$(mkdir attempt-1.submit 2>&1); then
   [ -s attempt-1.receipt ] && {{ echo "evidence id $(cat attempt-1.receipt)"; exit 0; }}
   echo 'evidence locked'; exit 0
 fi
-echo "$$ $(hostname)" >attempt-1.submit/shell
+echo "$$ $(hostname) $(date +%s)" >attempt-1.submit/shell
 {command} >attempt-1.submit/out 2>attempt-1.submit/err </dev/null
 rc=$?
 echo "$rc" >attempt-1.submit/rc
@@ -45,36 +47,50 @@ exit 0
 _SETTLE = r"""
 LC_ALL=C; export LC_ALL
 RUN={folder} NAME={name}
-cd "$RUN" 2>/dev/null || {{ echo 'evidence no-folder'; exit 0; }}
+found() {{ echo "evidence id $1"; exit 0; }}
+by_name() {{
+  ids=$({find}) || {{ echo 'evidence unreachable'; echo "$ids"; exit 0; }}
+  id=$(printf '%s\n' "$ids" | grep -x '[0-9][0-9]*' | head -n 1)
+  [ -z "$id" ] || found "$id"
+}}
+if ! cd "$RUN" 2>/dev/null; then
+  # A disk that is not there just now looks the same.
+  by_name; echo 'evidence {gone}'; exit 0
+fi
 if mkdir attempt-1.submit 2>/dev/null; then
-  # Nobody had the lock: now nobody can have it any more.
+  # Nobody had the lock: now nobody can have it any more. The claim tells whoever asks again.
+  ln -s void attempt-1.claim 2>/dev/null
   echo 'evidence never'; exit 0
 fi
-found() {{ echo "evidence id $1"; exit 0; }}
 [ -s attempt-1.receipt ] && found "$(cat attempt-1.receipt)"
 claim=$(readlink attempt-1.claim) && {{
   [ "$claim" = void ] && {{ echo 'evidence never'; exit 0; }}
   found "$claim"
 }}
-ids=$({find}) || {{ echo 'evidence unreachable'; echo "$ids"; exit 0; }}
-id=$(printf '%s\n' "$ids" | grep -x '[0-9][0-9]*' | head -n 1)
-[ -z "$id" ] || found "$id"
-if read -r pid host <attempt-1.submit/shell 2>/dev/null && [ "$host" = "$(hostname)" ] &&
-  [ ! -f attempt-1.submit/rc ] && kill -0 "$pid" 2>/dev/null; then
+by_name
+pid= host= since=
+[ ! -f attempt-1.submit/shell ] || read -r pid host since <attempt-1.submit/shell
+if [ -n "$pid" ] && [ "$host" = "$(hostname)" ] && [ ! -f attempt-1.submit/rc ] &&
+  kill -0 "$pid" 2>/dev/null; then
   echo 'evidence busy'; exit 0
 fi
+void() {{
+  # The lock's age by the login nodes' clock: the laptop's began before the request left.
+  [ -z "$since" ] || [ "$(($(date +%s) - since))" -ge {grace} ] || return
+  {void}
+}}
 if [ -f attempt-1.submit/rc ] && ! [ -s attempt-1.submit/out ]; then
   echo "evidence rc $(cat attempt-1.submit/rc)"; cat attempt-1.submit/err; echo
-  {void}
+  void
   exit 0
 fi
-{void}
+void
 echo 'evidence none'
 exit 0
 """
 
 _VOID = r"""if ln -s void attempt-1.claim 2>/dev/null; then echo 'evidence never'; exit 0; fi
-  found "$(readlink attempt-1.claim)" """
+  [ -z "$(readlink attempt-1.claim)" ] || found "$(readlink attempt-1.claim)" """
 
 # sbatch says these when the controller may have taken the job all the same: with slurmctld
 # stalled it exits 1 after its timeout, and the job runs. Everything else is a refusal.
@@ -98,13 +114,20 @@ def submit(transport: Transport, submission: Submission, command: str) -> Answer
     return _judge(transport.run(script, timeout=120.0))
 
 
-def settle(transport: Transport, submission: Submission, find: str, *, void: bool) -> Answer:
-    """Look at the evidence; `find` prints the ids of jobs with the submission's name."""
+def settle(
+    transport: Transport, submission: Submission, find: str, *, void: bool, grace: float
+) -> Answer:
+    """Look at the evidence; `find` prints the ids of jobs with the submission's name.
+
+    With `void` the claim is taken when there is none, and the lock is `grace` seconds old.
+    """
     script = _SETTLE.format(
         folder=quote(submission.folder),
         name=quote(submission.name),
         find=find,
         void=_VOID if void else ":",
+        grace=math.ceil(grace),
+        gone="gone" if void else "hidden",
     )
     return _judge(transport.run(script, timeout=120.0))
 
@@ -135,6 +158,10 @@ def _answer(words: list[str], message: str) -> Answer:
             return Answer(State.REFUSED, None, message)
         case ["no-folder"]:
             return Answer(State.NOT_SENT, None, "the run's folder is not there")
+        case ["gone"]:
+            return Answer(State.NOT_SENT, None, "neither the run's folder nor a job is there")
+        case ["hidden"]:
+            return Answer(State.UNKNOWN, None, "the run's folder is not there")
         case ["changed"]:
             return Answer(State.NOT_SENT, None, "job.sh is not the composed one")
         case ["no-lock"]:

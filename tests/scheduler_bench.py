@@ -66,9 +66,9 @@ class Run:
         self.watch = replace(self.watch, job_id=answer.job_id or "")
         return answer
 
-    def settle(self, *, deep: bool = False, void: bool = False) -> Answer:
+    def settle(self, *, deep: bool = False, void: bool = False, grace: float = 0.0) -> Answer:
         """Settle, as after a lost reply."""
-        return self.bench.scheduler.settle(self.submission, deep=deep, void=void)
+        return self.bench.scheduler.settle(self.submission, deep=deep, void=void, grace=grace)
 
     def until(self, *states: State, limit: float = LIMIT) -> Poll:
         """Poll until the job is in one of `states`."""
@@ -84,11 +84,9 @@ class Run:
 
     def here(self, script: str, stdin: bytes = b"") -> str:
         """Run `script` in the folder and return its output."""
-        found = self.bench.transport.below.run(
+        return self.bench.here(
             f"cd {quote(self.submission.folder)} || exit 1\n{script}", stdin=stdin
         )
-        assert found.code == 0, (script, found)
-        return found.text
 
     def log(self) -> str:
         """What the job wrote."""
@@ -142,6 +140,12 @@ class Bench:
         for file, content in files.items():
             run.here(f"cat >{file}; chmod 700 {file}", content.encode())
         return run
+
+    def here(self, script: str, stdin: bytes = b"") -> str:
+        """Run `script` on the site and return its output."""
+        found = self.transport.below.run(script, stdin=stdin)
+        assert found.code == 0, (script, found)
+        return found.text
 
     def jobs(self, run: Run) -> int:
         """How many jobs were ever created for `run`."""

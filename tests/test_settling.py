@@ -9,6 +9,7 @@ from lumitui.remote.quoting import quote
 from lumitui.remote.scheduler import Answer, State
 from lumitui.remote.submission import _answer
 from tests import scheduler_bench
+from tests.cluster_fixture import Cluster
 from tests.scheduler_bench import LIMIT, Bench
 
 bench, processes, slurm = (
@@ -46,6 +47,8 @@ def test_settle_finds_the_job_by_each_evidence(bench: Bench) -> None:
 def test_nothing_was_sent_and_a_late_submit_does_nothing(bench: Bench) -> None:
     run = bench.run("echo trained")
     assert run.settle().state is State.NOT_SENT
+    # Its reply may have been lost: the next one is as certain.
+    assert run.settle().state is State.NOT_SENT
     late = run.submit()
     assert late.job_id is None
     assert late.state is not State.REFUSED
@@ -68,6 +71,64 @@ def test_a_lock_alone_is_settled_by_the_void_claim(bench: Bench) -> None:
     assert "belongs to job void" in run.log()
     assert "trained" not in run.log()
     assert poll.files[run.watch.run].exits == ()
+
+
+def test_a_young_lock_is_not_voided(bench: Bench) -> None:
+    run = bench.run("true")
+    run.here('mkdir attempt-1.submit; echo "1 elsewhere $(date +%s)" >attempt-1.submit/shell')
+    assert run.settle(void=True, grace=60.0).state is State.UNKNOWN
+    assert run.here("readlink attempt-1.claim || echo none").strip() == "none"
+    run.here('echo "1 elsewhere $(($(date +%s) - 90))" >attempt-1.submit/shell')
+    assert run.settle(void=True, grace=60.0).state is State.NOT_SENT
+
+
+def test_a_folder_out_of_sight_proves_nothing(bench: Bench) -> None:
+    run = bench.run("echo started; exec sleep 60")
+    job_id = run.submit().job_id
+    folder = run.submission.folder
+    if bench.kind == "slurm":
+        run.until_log("started")
+        bench.here(f"mv {folder} {folder}-hidden")
+        assert run.settle() == Answer(State.QUEUED, job_id)
+        bench.here(f"mv {folder}-hidden {folder}")
+    bench.scheduler.cancel([job_id or ""])
+    gone = bench.run("true")
+    bench.here(f"rm -r {gone.submission.folder}")
+    assert gone.settle().state is State.UNKNOWN
+    assert gone.settle(deep=True, void=True).state is State.NOT_SENT
+
+
+@pytest.mark.cluster
+def test_where_accounting_is_switched_off_the_queue_alone_tells(
+    slurm: Bench, cluster: Cluster
+) -> None:
+    off = cluster.root / "etc" / "no-accounting.conf"
+    text = (cluster.root / "etc" / "slurm.conf").read_text()
+    lines = [line for line in text.splitlines() if not line.startswith("Accounting")]
+    off.write_text("\n".join([*lines, "AccountingStorageType=accounting_storage/none"]) + "\n")
+    slurm.transport.before = f"SLURM_CONF={off}; export SLURM_CONF"
+    try:
+        assert "storage is disabled" in slurm.transport.run("sacct -n 2>&1").text
+        run = slurm.run("true")
+        run.here("mkdir attempt-1.submit; echo '1 elsewhere 0' >attempt-1.submit/shell")
+        assert run.settle(deep=True).state is State.UNKNOWN
+        assert run.settle(deep=True, void=True).state is State.NOT_SENT
+    finally:
+        slurm.transport.before = ""
+        off.unlink()
+
+
+@pytest.mark.cluster
+def test_an_accounting_that_does_not_answer_leaves_it_open(slurm: Bench) -> None:
+    run = slurm.run("true")
+    run.here("mkdir attempt-1.submit; echo '1 elsewhere 0' >attempt-1.submit/shell")
+    slurm.transport.before = "sacct() { echo 'Connection refused'; return 1; }"
+    try:
+        answer = run.settle(deep=True, void=True)
+    finally:
+        slurm.transport.before = ""
+    assert (answer.state, answer.message) == (State.UNKNOWN, "Connection refused")
+    assert run.here("readlink attempt-1.claim || echo none").strip() == "none"
 
 
 def test_a_submit_step_that_still_works_is_not_voided(bench: Bench) -> None:
