@@ -132,7 +132,7 @@ class Cluster:
     known_hosts: Path
     ssh_config: Path
     scratch: str
-    small: str  # a file system of 16 MB
+    small: str  # a file system of 16 MB and 5,000 files
     account: str
     nodes: tuple[str, ...]
     python: str

@@ -20,12 +20,14 @@ if ((attempt > 1)); then
   exec >>"$RUN_DIR/attempt-$attempt.out" 2>&1
 fi
 
-# The claim: a second job of the same attempt ends here.
-if ! ln -s "$SLURM_JOB_ID" "$RUN_DIR/attempt-$attempt.claim" 2>/dev/null &&
-  [[ $(readlink "$RUN_DIR/attempt-$attempt.claim") != "$SLURM_JOB_ID" ]]; then
-  echo "lumitui: attempt $attempt belongs to job $(readlink "$RUN_DIR/attempt-$attempt.claim"); job $SLURM_JOB_ID ends."
+# The claim: a second job of the same run ends here. A requeued job has its claim already.
+ln -s "$SLURM_JOB_ID" "$RUN_DIR/attempt-1.claim" 2>/dev/null || true
+owner=$(readlink "$RUN_DIR/attempt-1.claim") || owner=
+if [[ $owner != "$SLURM_JOB_ID" ]]; then
   set +e
-  exit 0
+  if [[ -n $owner ]]; then echo "lumitui: attempt $attempt belongs to job $owner; job $SLURM_JOB_ID ends."; exit 0; fi
+  echo "lumitui: job $SLURM_JOB_ID cannot write in $RUN_DIR, so that it does nothing. Is the disk or the quota full?"
+  exit 73
 fi
 
 # Modules

@@ -4,7 +4,7 @@ chgrp "$ACCOUNT" "$SCRATCH"; chmod 2770 "$SCRATCH"
 
 # A disk that is quickly full, before the nodes start and see what is mounted.
 SMALL=/scratch/small$(tr / - <<< "$ROOT")
-mount_sized "$SMALL" 16 mode=1777 || true
+mount_sized "$SMALL" 16 mode=1777,nr_inodes=5000 || true
 
 if [[ $TREE_LINK ]]; then
   tree=$ROOT${TREE_LINK}
