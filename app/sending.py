@@ -177,9 +177,7 @@ _HINTS = (
 )
 
 
-def _settle_now(
-    run: Run, scheduler: Scheduler, message: str, pauses: Sequence[float]
-) -> Answer:
+def _settle_now(run: Run, scheduler: Scheduler, message: str, pauses: Sequence[float]) -> Answer:
     # At once; what this leaves open is a refresh's business.
     for pause in pauses:
         time.sleep(pause)

@@ -80,6 +80,10 @@ class LinkProxy:
         """Freeze traffic; connections stay."""
         return self._command("stall")
 
+    def stall_after(self, n: int, way: Literal["up", "down"] = "down") -> LinkCounts:
+        """Freeze traffic once `n` more bytes have passed `way`."""
+        return self._command(f"stall-after {n} {way}")
+
     def flow(self) -> LinkCounts:
         """End of a stall."""
         return self._command("flow")

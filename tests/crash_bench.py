@@ -207,8 +207,8 @@ def jobs_named(cluster: Cluster, names: Iterable[str], states: str = "all") -> d
     return found
 
 
-def judge(seen: Sequence[Seen], runs: Runs) -> list[Outcome]:
-    """Wait until all has ended, and say of each run what it came to.
+def judge(seen: Sequence[Seen], runs: Runs, limit: float = 120.0) -> list[Outcome]:
+    """Wait until all has ended, `limit` seconds at most, and say of each run what it came to.
 
     Raises:
         Violated: a run is something that it must never be.
@@ -228,7 +228,7 @@ def judge(seen: Sequence[Seen], runs: Runs) -> list[Outcome]:
         return all(run is None or run.job_id in {None, *jobs[run.id]} for run in known)
 
     jobs: dict[str, set[str]] = {}
-    wait_until(over, 120, f"the end of {' '.join(names)}")
+    wait_until(over, limit, f"the end of {' '.join(names)}")
     outcomes = [_judge(item, jobs[item.run_id]) for item in seen]
     left = [path.name for path in seen[0].laptop.locks.iterdir()]
     if left:

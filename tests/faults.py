@@ -6,11 +6,13 @@ without faults is watched first (`watch_steps`), and a fault says what it needs 
 """
 
 import random
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from lumitui.app import sending
 from tests.crash_bench import (
@@ -62,10 +64,11 @@ class Scene:
         """Whether the run's sbatch was started."""
         return f"--job-name={self.run_id}\t" in self.laptop.cluster.calls_log.read_text()
 
-    def bytes_and_way(self) -> tuple[int, str]:
-        """Draw after how many bytes of the step, and which way, the link is cut."""
-        way = self.chance.choice(("up", "down"))
-        return self.chance.randint(1, max(1, getattr(self.uses, way))), way
+    def bytes_and_way(self) -> tuple[int, Literal["up", "down"]]:
+        """Draw after how many bytes of the step, and which way, something happens to the link."""
+        if self.chance.random() < 0.5:
+            return self.chance.randint(1, max(1, self.uses.up)), "up"
+        return self.chance.randint(1, max(1, self.uses.down)), "down"
 
 
 @dataclass(frozen=True)
@@ -104,13 +107,20 @@ def _cut(scene: Scene) -> None:
 
 
 def _cut_after_bytes(scene: Scene) -> None:
-    count, way = scene.bytes_and_way()
-    scene.laptop.proxy.cut_after(count, "up" if way == "up" else "down")
+    scene.laptop.proxy.cut_after(*scene.bytes_and_way())
     scene.client.finish()
 
 
+def _begin_stall(scene: Scene) -> None:
+    """Freeze the link at once or in the middle of the step, with the script on its way."""
+    if REQUEST in scene.uses.does and scene.chance.random() < 0.7:
+        scene.laptop.proxy.stall_after(*scene.bytes_and_way())
+    else:
+        scene.laptop.proxy.stall()
+
+
 def _stall(scene: Scene) -> None:
-    scene.laptop.proxy.stall()
+    _begin_stall(scene)
     scene.client.release()
     time.sleep(scene.chance.uniform(0.1, 1.0))
     scene.laptop.proxy.flow()
@@ -119,12 +129,20 @@ def _stall(scene: Scene) -> None:
 
 
 def _stall_and_kill(scene: Scene) -> None:
-    """What the dead client sent arrives after another process has settled its run."""
-    scene.laptop.proxy.stall()
-    scene.after.callback(scene.laptop.proxy.flow)
+    """What the dead client sent arrives, now or when another process has settled its run."""
+
+    def free() -> None:
+        scene.laptop.proxy.flow()
+        time.sleep(0.4)  # until it has arrived: nobody tells
+
+    _begin_stall(scene)
     scene.client.release()
     time.sleep(scene.chance.uniform(0.1, 0.6))
     scene.client.kill()
+    if scene.chance.random() < 0.5:
+        free()
+    else:
+        scene.after.callback(free)
 
 
 def _stop_slurmctld(scene: Scene) -> None:
@@ -182,7 +200,7 @@ FAULTS: Sequence[Fault] = (
     Fault("link cut", _cut),
     Fault("link cut after N bytes", _cut_after_bytes, REQUEST),
     Fault("link stalled then freed", _stall),
-    Fault("link stalled, client killed, freed later", _stall_and_kill, REQUEST),
+    Fault("link stalled, client killed, link freed", _stall_and_kill, REQUEST),
     Fault("slurmctld stopped and continued", _stop_slurmctld),
     Fault("sbatch killed after acceptance", _accident("killed"), SBATCH),
     Fault("session killed after acceptance", _accident("session-killed"), SBATCH),
@@ -235,10 +253,19 @@ def watch_steps(laptop: Laptop) -> dict[str, Uses]:
     return found
 
 
+_small_disk = threading.Lock()
+
+
 def broken(case: Case, laptop: Laptop, uses: Mapping[str, Uses]) -> Seen:
     """Send once with the fault, and return the run as soon as it is settled; `judge` it then."""
     chance = random.Random(case.seed or str(case))
-    with laptop.client(case.fault.site) as client, ExitStack() as after:
+    with ExitStack() as after:
+        if case.fault.site == SMALL_SITE:
+            # Another laptop's send would meet this one's fault before its own.
+            after.enter_context(_small_disk)
+        client = after.enter_context(laptop.client(case.fault.site))
+        # A cut that was still to come would be the next send's.
+        after.callback(laptop.proxy.cut)
         run_id = laptop.being_sent()
         if not client.advance(case.step):
             raise Violated(f"{run_id} never came to {case.step}: {client.sent}")

@@ -121,6 +121,11 @@ class Client:
         self._process.kill()
         self._process.join(10)
 
+    @property
+    def ended_by(self) -> int:
+        """The signal that ended it; 0 while it lives or when it ended by itself."""
+        return -min(0, self._process.exitcode or 0)
+
     def _take(self) -> None:
         assert self._wire.poll(PATIENCE), "the client tells nothing"
         told = self._wire.recv()

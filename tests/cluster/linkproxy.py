@@ -10,6 +10,7 @@ Commands on the control port, one a line, each answered by the counts as one lin
 | `cut-after N [up,down]` | the same once N more bytes have passed that way (down unless said) |
 | `refuse`, `accept`      | drop every connection and refuse new ones; the end of that         |
 | `stall`, `flow`         | freeze traffic both ways, connections stay; the end of that        |
+| `stall-after N [up,down]` | freeze it once N more bytes have passed that way                 |
 | `to PORT`               | the next connections go to that port                               |
 | `stats`, `reset`        | nothing but the answer; set the counts to zero                     |
 
@@ -53,11 +54,13 @@ class Link:
     flowing: asyncio.Event = field(default_factory=asyncio.Event)
     last_way: str = ""
     allowance: dict[str, int] = field(default_factory=dict)  # bytes left before a cut, by way
+    until_stall: dict[str, int] = field(default_factory=dict)
 
     def cut(self, flushed: asyncio.StreamWriter | None = None) -> None:
         """Drop every connection; `flushed` still delivers what was written to it."""
         self.counts.cuts += 1
         self.allowance.clear()
+        self.until_stall.clear()
         for writer in list(self.writers):
             if writer is flushed:
                 writer.close()
@@ -96,6 +99,14 @@ class Link:
                 if (wait := due - time.monotonic()) > 0:
                     await asyncio.sleep(wait)
                 await self.flowing.wait()
+                if (left := self.until_stall.get(way)) is not None:
+                    self.until_stall[way] = left - len(data)
+                    if left < len(data):
+                        await self.deliver(data[:left], writer, way)
+                        data = data[left:]
+                        self.until_stall.clear()
+                        self.flowing.clear()
+                        await self.flowing.wait()
                 await self.deliver(data, writer, way)
             writer.close()
 
@@ -141,7 +152,10 @@ class Link:
             self.refusing = False
         elif word == "stall":
             self.flowing.clear()
+        elif word == "stall-after":
+            self.until_stall = {rest[1] if len(rest) > 1 else "down": int(rest[0])}
         elif word == "flow":
+            self.until_stall.clear()
             self.flowing.set()
         elif word == "to":
             self.to = int(rest[0])
