@@ -14,6 +14,7 @@ from lumitui.app.preparing import SnapshotGone, prepare
 from lumitui.app.records import Run
 from lumitui.remote.archive import sync_archive
 from lumitui.remote.errors import HistoryError, InputError, LinkError, OutcomeUnknown, RefusedError
+from lumitui.remote.login import attendance, is_attended
 from lumitui.remote.manifest import Manifest, source_of
 from lumitui.remote.scheduler import Answer, Scheduler, State, Submission
 from lumitui.remote.sync import sync
@@ -182,7 +183,8 @@ def _settle_now(run: Run, scheduler: Scheduler, message: str, pauses: Sequence[f
     for pause in pauses:
         time.sleep(pause)
         try:
-            answer = scheduler.settle(submission_of(run), deep=False, void=False)
+            with attendance(is_attended() and not pause):  # a declined question is not put again
+                answer = scheduler.settle(submission_of(run), deep=False, void=False)
         except LinkError:
             continue
         if answer.state is not State.UNKNOWN:

@@ -27,6 +27,8 @@ from lumitui.app.widgets.steering import NoSteering
 from lumitui.remote.errors import InputError, LumiError
 from lumitui.remote.login import Question
 
+ANSWER_SECONDS = 240.0
+"""A question is closed after so long; sshd's LoginGraceTime is 120 s where nobody set it."""
 TICK = 1.0
 """Seconds between two looks at whether a site is due."""
 
@@ -55,15 +57,26 @@ class WorkerApp(App[int]):
             self.runs.close()
 
     def ask(self, question: Question) -> str | None:
-        """Put a question to the person from a worker's thread; None when the app is left."""
+        """Put a question to the person from a worker's thread.
+
+        None when they decline, leave the app, or are so late that the site no longer waits.
+        """
         answered: Future[str | None] = Future()
-        self.call_from_thread(self.push_screen, AskDialog(question), answered.set_result)
-        while not self.leaving.is_set():
+        dialog, deadline = AskDialog(question), time.monotonic() + ANSWER_SECONDS
+        self.call_from_thread(self.push_screen, dialog, answered.set_result)
+        while not self.leaving.is_set() and time.monotonic() < deadline:
             try:
                 return answered.result(timeout=0.2)
             except TimeoutError:
                 continue
+        if not self.leaving.is_set():
+            self.call_from_thread(self._withdraw, dialog)
         return None
+
+    def _withdraw(self, dialog: AskDialog) -> None:
+        """Close a question that nobody has answered."""
+        if dialog.is_current:
+            dialog.dismiss(None)
 
     async def on_event(self, event: events.Event) -> None:
         """Note that somebody is there."""

@@ -312,10 +312,18 @@ class LogIn:
             why = f"was not completed: a question was not answered; offered: {offered}"
             hint = "Register one of these public keys at the site, or connect again and answer."
         elif self._trouble is not None:
-            why = f"was not completed ({self._trouble or 'the connection ended'})"
-            hint = "Connect again." + (
-                " A site waits a minute or two for an answer, no longer." * bool(self._prompts)
-            )
+            words = str(self._trouble)
+            if not words or "shut down" in words:  # how the library puts it
+                words = "the site ended the connection"
+            why = f"was not completed: {words}"
+            hint = "Connect again."
+            if self._prompts:
+                hint += " A site waits a minute or two for an answer, no longer."
+            elif self._offered:
+                hint = (
+                    "It may allow fewer tries than there are keys: name the right one with "
+                    "IdentityFile, and set IdentitiesOnly."
+                )
         elif self._prompts:
             why = "was refused: the answers were not accepted"
             hint = "Connect again, but not often: sites lock an account after a few wrong answers."

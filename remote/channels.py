@@ -177,7 +177,8 @@ class Requests:
 
     def _start(self, command: str, timeout: float) -> tuple[Link, Channel]:
         """Start `command` in a channel. Until this returns nothing has run: it may try again."""
-        for attempt in range(3):
+        lost = False
+        for _ in range(3):
             link = self._connected()
             channel: Channel | None = None
             try:
@@ -194,8 +195,9 @@ class Requests:
                     ) from error
             except LinkError:
                 self._release(channel)
-                if attempt or link.alive():
+                if lost or link.alive():
                     raise
+                lost = True
         raise LinkError(
             f"{link.address} ends every channel before a command starts.",
             "Try again in a minute; then ask the site whether sessions are limited.",

@@ -122,7 +122,8 @@ class ParamikoLink:
             cast(ParamikoChannel, channel).inner.exec_command(command)
             self._silent = None
         except BROKEN as error:
-            if self.alive() and not late.is_set():
+            refused = isinstance(error, paramiko.SSHException)  # else the socket is gone
+            if refused and self.alive() and not late.is_set():
                 raise CommandRefused from error
             raise self._unanswered(error) from error
         finally:

@@ -7,6 +7,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,12 +18,14 @@ from lumitui.app.records import Run
 from lumitui.app.runs import Runs
 from lumitui.app.screens.dialogs import AskDialog, ErrorDialog
 from lumitui.app.tui import LumiApp
+from lumitui.remote.errors import AnswerNeeded
 from tests.cluster_fixture import Cluster
 from tests.command_line import lt, on_terminal, told
 from tests.conftest import Home
 from tests.driving import app_of, sees, shown, until
 from tests.jobs import hello_job, wait_until
 from tests.pam_fixture import CODE, Asking, asking_sshd
+from tests.sshd_fixture import Answers
 
 TICKING = """
 import sys, time
@@ -178,3 +181,22 @@ def test_the_command_line_asks_on_the_terminal_and_only_there(guarded: Guarded) 
     assert "111111" not in text, "a code is not shown"
     words = told(lt(home, "logs", guarded.run.id), 3, "was not completed")
     assert "There is no terminal to answer on" in words
+
+
+def test_waiting_and_following_end_with_a_sentence_when_a_code_is_needed(guarded: Guarded) -> None:
+    answers = Answers("111111", "222222")
+    runs = Runs(guarded.home.settings, ask=answers)
+    with ThreadPoolExecutor(2) as threads:
+        runs.refresh()
+        waiting = threads.submit(runs.wait, guarded.run.id, seconds=60, stop=lambda: False)
+        following = threads.submit(lambda: list(runs.follow(guarded.run.id)))
+        sessions = guarded.server.sshd.logged("Starting session")
+        wait_until(lambda: guarded.server.sshd.logged("Starting session") > sessions + 2, 20)
+        guarded.lose()
+        for ended in (waiting, following):
+            error = ended.exception(30)
+            assert isinstance(error, AnswerNeeded) and "lumitui status" in error.hint, error
+    assert len(answers.questions) == 1
+    runs.refresh()
+    assert len(answers.questions) == 2
+    runs.close()

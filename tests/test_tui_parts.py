@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lumitui.app import workers
 from lumitui.app.polling import IDLE_SECONDS, Schedule
 from lumitui.app.screens.dialogs import AskDialog, ErrorDialog
 from lumitui.app.screens.new import NewScreen
@@ -204,6 +205,21 @@ async def test_a_question_of_the_connection_is_put_from_a_thread(
         await until(pilot, lambda: answers, "the answer")
         thread.join(5)
     assert answers == [answer]
+
+
+async def test_a_question_that_nobody_answers_is_withdrawn(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "ANSWER_SECONDS", 0.5)
+    answers: list[str | None] = []
+    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
+        question = Question("Verification code:", secret=True, kind="otp")
+        thread = threading.Thread(target=lambda: answers.append(app_of(pilot).ask(question)))
+        thread.start()
+        await until(pilot, lambda: isinstance(pilot.app.screen, AskDialog), "the question")
+        await until(pilot, lambda: not isinstance(pilot.app.screen, AskDialog), "its end")
+        thread.join(5)
+    assert answers == [None]
 
 
 async def test_leaving_declines_a_question(settings: Settings) -> None:

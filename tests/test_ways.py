@@ -230,6 +230,17 @@ def test_identities_only_keeps_the_agent_s_other_keys_at_home(server: Sshd, tmp_
         connection.close()
 
 
+def test_more_keys_than_the_site_allows_tries(server: Sshd, tmp_path: Path) -> None:
+    with running_sshd(tmp_path / "s", "MaxAuthTries 2") as strict, agent(tmp_path) as place:
+        for number in range(4):
+            add(place, new_key(tmp_path / f"key{number}"))
+        strict.allow()
+        strict.configure(f"IdentityAgent {place}", "IdentitiesOnly no")
+        with pytest.raises(LinkError, match="ended the connection") as raised:
+            strict.connect().run("true")
+        assert "IdentitiesOnly" in raised.value.hint
+
+
 def test_the_environment_s_agent_is_used_without_a_word_in_the_configuration(
     server: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

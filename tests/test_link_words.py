@@ -1,0 +1,149 @@
+"""Every way a link may fail, on the command line: an error, a hint, exit code 3, no traceback."""
+
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from lumitui.remote import ssh
+from tests.command_line import Here, here, told
+from tests.conftest import SITES, Home
+from tests.sshd_fixture import Sshd, free_port, new_key, public, server, shared
+from tests.test_certificates import certify
+from tests.test_crowding import busy, half_open
+
+__all__ = ["busy", "here", "server", "shared"]  # fixtures
+
+
+@pytest.fixture
+def site(home: Home, server: Sshd) -> Sshd:
+    """The site `minilumi` is the module's server, whose key is known."""
+    be_site(home, server)
+    return server
+
+
+def be_site(home: Home, server: Sshd) -> None:
+    server.trust()
+    profile = (SITES / "minilumi.yaml").read_text()
+    text = profile.replace("/tmp/minilumi/ssh/config", str(server.config))
+    (home.config / "sites" / "minilumi.yaml").write_text(text)
+
+
+def configure(server: Sshd, *lines: str) -> None:
+    """As Sshd.configure, for every name."""
+    server.configure()
+    text = server.config.read_text().split("\n", 1)[1]
+    server.config.write_text("\n".join([*lines, text]))
+
+
+def unknown(server: Sshd, folder: Path) -> None:
+    server.known_hosts.unlink()
+
+
+def changed(server: Sshd, folder: Path) -> None:
+    line = f"[127.0.0.1]:{server.port} {public(new_key(folder / 'old'))}\n"
+    server.known_hosts.write_text(line)
+
+
+def revoked(server: Sshd, folder: Path) -> None:
+    server.known_hosts.write_text(f"@revoked * {public(server.host_key)}\n")
+
+
+def foreign_key(server: Sshd, folder: Path) -> None:
+    configure(server, f"IdentityFile {new_key(folder / 'foreign')}")
+    server.allow()
+
+
+def locked_key(server: Sshd, folder: Path) -> None:
+    locked = new_key(folder / "locked", "open sesame")
+    server.allow(locked)
+    configure(server, f"IdentityFile {locked}")
+
+
+def expired(server: Sshd, folder: Path) -> None:
+    key = new_key(folder / "key")
+    certify(new_key(folder / "authority"), key, "-V", "20010101:20010102")
+    configure(server, f"IdentityFile {key}")
+    server.allow()
+
+
+def nobody(server: Sshd, folder: Path) -> None:
+    configure(server, f"Port {free_port()}")
+
+
+def no_such_name(server: Sshd, folder: Path) -> None:
+    configure(server, "HostName no-such-host.invalid")
+
+
+def no_such_jump(server: Sshd, folder: Path) -> None:
+    jump = "Host minilumi\nProxyJump hop\nHost hop\nHostName no-such-jump.invalid\n"
+    server.config.write_text(jump + server.config.read_text())
+
+
+def circle(server: Sshd, folder: Path) -> None:
+    configure(server, "ProxyJump minilumi")
+
+
+def dead_proxy(server: Sshd, folder: Path) -> None:
+    configure(server, "ProxyCommand echo the VPN is down >&2")
+
+
+def bad_option(server: Sshd, folder: Path) -> None:
+    configure(server, "NoSuchOption yes")
+
+
+def end_of_shell(server: Sshd, folder: Path) -> None:
+    (server.folder / ".bashrc").write_text("echo closed for repair; exit 3\n")
+
+
+FAILURES: dict[Callable[[Sshd, Path], None], str] = {
+    unknown: "was not accepted",
+    changed: "changed",
+    revoked: "is revoked",
+    foreign_key: "was refused; offered",
+    locked_key: "a question was not answered",
+    expired: "expired on 2001-01-02",
+    nobody: "Connection refused",
+    no_such_name: "is not known",
+    no_such_jump: "no-such-jump.invalid is not known",
+    circle: "goes in a circle",
+    dead_proxy: "the VPN is down",
+    bad_option: "OpenSSH cannot use the configuration",
+    end_of_shell: "closed for repair",
+}
+
+
+@pytest.fixture(autouse=True)
+def tidy(shared: Sshd) -> Iterator[None]:
+    yield
+    (shared.folder / ".bashrc").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize(("fail", "said"), FAILURES.items(), ids=[f.__name__ for f in FAILURES])
+def test_a_link_that_fails_is_two_sentences_and_exit_code_3(
+    site: Sshd, here: Here, tmp_path: Path, fail: Callable[[Sshd, Path], None], said: str
+) -> None:
+    fail(site, tmp_path)
+    told(here("doctor", "minilumi"), 3, said)
+
+
+def test_a_crowded_site_is_two_sentences_and_exit_code_3(
+    busy: Sshd, home: Home, here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    be_site(home, busy)
+    monkeypatch.setattr(ssh, "_PAUSES", (0.1, 0.1))
+    with half_open(busy.port):
+        told(here("doctor", "minilumi"), 3, "Exceeded MaxStartups", "in a minute")
+
+
+def test_a_silent_site_is_two_sentences_and_exit_code_3(site: Sshd, here: Here) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        configure(site, f"Port {silent.getsockname()[1]}", "ConnectTimeout 1")
+        told(here("doctor", "minilumi"), 3, "nothing came within 1 s")
+
+
+def test_a_site_that_works_is_the_measure(site: Sshd, here: Here) -> None:
+    """Without a failure the same verb comes further: to the site's commands, which are missing."""
+    done = here("doctor", "minilumi")
+    assert done.returncode == 1 and "connection" in done.stdout, done.stderr
