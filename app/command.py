@@ -1,5 +1,6 @@
 """What every verb has around it: the core, questions, options, and the errors' exit codes."""
 
+import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -280,6 +281,7 @@ def run_verb(verbs: click.Group, arguments: list[str]) -> int:
 
 def run_process(verbs: click.Group) -> None:
     """Run the command line of this process."""
+    os.umask(0o077)  # whatever is written is the person's alone: results, locks, SQLite's files
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and hasattr(stream, "reconfigure"):
             # A name that the terminal's encoding lacks is spelled out, not a traceback.

@@ -207,7 +207,7 @@ def confirm(question: str, *, yes: bool, otherwise: str) -> None:
 def crashed(error: Exception, verb: str, folder: Path) -> LumiError:
     """Return the sentence for a defect of the program, with the report written to `folder`."""
     if os.environ.get("LUMITUI_DEBUG"):
-        traceback.print_exception(error)
+        click.echo(report(error, verb, os.environ), err=True)
     name = f"crash-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.txt"
     what = f"lumitui has a defect ({type(error).__name__} in `{verb or 'lumitui'}`)."
     try:
@@ -234,7 +234,9 @@ def report(error: Exception, verb: str, environ: Mapping[str, str]) -> str:
     ]
     text = "\n".join(lines)
     for name, value in environ.items():
-        if _SECRET_NAME.search(name) and len(value) > 3:
+        named = _SECRET_NAME.search(name) and len(value) > 3
+        # `secrets:` may name any variable: a long value that is no path is not shown either.
+        if named or (len(value) > 11 and not value.startswith(("/", "~", "."))):
             text = text.replace(value, "<secret>")
     return text
 

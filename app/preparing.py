@@ -63,7 +63,7 @@ def prepare(
         "umask 077",
         SHA256,
         f"mkdir -p {quote(run.folder.rpartition('/')[0])}",
-        f"mkdir {folder}",
+        f"mkdir -m 700 {folder}",  # a default ACL above outweighs the umask
         "made=",
         f'undo() {{ [ -n "$made" ] || {{ chmod -R u+w {folder}; cd / && rm -rf {folder}; }}; }}',
         "trap undo EXIT; trap 'exit 74' HUP INT TERM PIPE",

@@ -253,9 +253,16 @@ class LumiApp(WorkerApp):
 
 
 def run_tui(settings: Settings, job: Path | None = None) -> int:
-    """Run the TUI until the person quits; returns the exit code."""
+    """Run the TUI until the person quits; returns the exit code.
+
+    Raises:
+        Exception: a defect of the program, for whoever reports it.
+    """
     app = LumiApp(settings, job)
     try:
-        return app.run() or app.return_code or 0
+        code = app.run()
+        if app.defect is not None:
+            raise app.defect
+        return code or app.return_code or 0
     finally:
         app.runs.close()

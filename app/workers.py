@@ -45,6 +45,17 @@ class WorkerApp(App[int]):
         """Sends and cancels under way; leaving waits for them."""
         self.leaving = threading.Event()
         self._no_steering = NoSteering()
+        self.defect: Exception | None = None
+        """What ended the app, when a defect did."""
+
+    def _handle_exception(self, error: Exception) -> None:
+        """Keep a defect for the report."""
+        self.defect = self.defect or error
+        super()._handle_exception(error)
+
+    def _fatal_error(self) -> None:
+        """End as Textual does, without its traceback: that shows local variables, and secrets."""
+        self._close_messages_no_wait()
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Textual's own, and one that lets nothing steer the terminal."""

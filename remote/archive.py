@@ -43,6 +43,7 @@ echo missing
 _MAKE = """\
 umask 077
 mkdir -p {folder} && cd {folder} || exit 73
+chmod 700 . 2>/dev/null  # a default ACL above outweighs the umask
 a={id}.tar.gz; p=.incoming-{id}.part; w=.incoming-{id}-{random}
 find . -maxdepth 1 -name '.incoming-*' -mtime +0 | while IFS= read -r old; do
   chmod -R u+w "$old" 2>/dev/null; rm -rf "$old"

@@ -55,6 +55,7 @@ if stands "$d/$id" "$d/$id.sums"; then echo stands; else echo missing; fi
 _MAKE = """\
 umask 077
 mkdir -p {folder} && cd {folder} || exit 73
+chmod 700 . 2>/dev/null  # a default ACL above outweighs the umask
 d=$(pwd); id={id}; base={base}; w=.incoming-$id-{random}
 discard() { chmod -R u+w "$@" 2>/dev/null; rm -rf "$@"; }
 if [ -e "$id" ]; then
