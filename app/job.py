@@ -26,13 +26,19 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _BREAKS = re.compile("[\t\n]")
 _OURS = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
 _OURS |= {"RUN_DIR", "SRUN_CPUS_PER_TASK"}
-SCRIPTS_OWN = frozenset(
-    {"CODE", "CPU_BIND_MASKS", "PROOF_DIR", "SIF", "attempt", "before", "first", "hash", "line"}
-    | {"old", "rank", "rc", "resume", "strict"}
+SCRIPTS_OWN = frozenset({"CODE", "CPU_BIND_MASKS", "PROOF_DIR", "SIF"})
+"""Variables of job.sh itself, besides those in small letters: another value would mislead it."""
+_SMALL = re.compile(r"[a-z]+")
+# bash gives these a value of its own, or ends at once when they are set (bash(1)).
+_FIXED = frozenset(
+    {"BASHOPTS", "BASH_VERSINFO", "EUID", "PPID", "SHELLOPTS", "UID", "BASHPID", "BASH_COMMAND"}
+    | {"DIRSTACK", "EPOCHREALTIME", "EPOCHSECONDS", "FUNCNAME", "GROUPS", "HISTCMD", "LINENO"}
+    | {"OLDPWD", "PWD", "RANDOM", "SECONDS", "SHLVL", "SRANDOM", "_"}
 )
-"""Variables of job.sh itself: it would go wrong by another value, or change it on the way."""
-# Nobody may set these in bash: the job would end at once.
-_FIXED = frozenset({"BASHOPTS", "BASH_VERSINFO", "EUID", "PPID", "SHELLOPTS", "UID"})
+
+
+def _is_taken(name: str) -> bool:
+    return name in _OURS | SCRIPTS_OWN | _FIXED or _SMALL.fullmatch(name) is not None
 
 
 def _walltime(value: object) -> object:
@@ -216,7 +222,7 @@ class JobSpec(Part):
                 )
             if name in _OURS:
                 raise ValueError(f"{name} is set by the launch itself; remove it")
-            if name in SCRIPTS_OWN | _FIXED:
+            if _is_taken(name):
                 raise ValueError(f"{name} belongs to the job script or its shell; take another")
         return value
 
@@ -226,7 +232,7 @@ class JobSpec(Part):
         for name in value:
             if not _VARIABLE.fullmatch(name):
                 raise ValueError("an entry is not a variable's name; give names, never values")
-            if name in _OURS | SCRIPTS_OWN | _FIXED:
+            if _is_taken(name):
                 raise ValueError(f"{name} belongs to the job script or its shell; take another")
         return value
 
