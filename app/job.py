@@ -185,6 +185,8 @@ class JobSpec(Part):
     ship: Literal["auto", "files", "archive"] = "auto"
     """How the code gets there: as files, or, when there are too many or too large ones, as one
     archive that every node unpacks. `auto` becomes `archive` when the limits ask for it."""
+    allow: tuple[Inside, ...] = ()
+    """Files that look like secrets (`.env`, `*.pem`, private keys) and are sent all the same."""
     workdir: Inside = "."
     links: dict[Inside, Line] = {}
     fetch: tuple[Inside, ...] = ()

@@ -76,6 +76,7 @@ def collect(spec: JobSpec, root: Path, known: Path | None = None) -> Code:
     manifest = scan(
         root,
         extra=extra,
+        allow=spec.allow,
         max_files=archive.MAX_FILES if packed else MAX_FILES,
         max_bytes=archive.MAX_BYTES if packed else MAX_BYTES,
         way_out="" if packed else ", or send it as one archive with `ship: archive`",

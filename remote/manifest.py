@@ -20,6 +20,7 @@ MAX_BYTES = 200_000_000
 _SKIPPED = frozenset({".git", "__pycache__", "node_modules"})
 _WALKED = 10  # times the limit that are looked at, so that the error can name the largest
 _CHUNK = 1 << 20
+_Where = Callable[[str], Path]
 
 
 @dataclass(frozen=True)
@@ -132,9 +133,9 @@ def scan(
     found.check(max_files, max_bytes, way_out)
     where = source_of(root, extra)
     for path, _ in found.files:
-        _check_secret(path, where(path), allow, found)
+        _check_secret(path, where, allow, found)
     found.raise_refused()
-    entries = [_hashed(path, where(path), info, hashes) for path, info in found.files]
+    entries = [_hashed(path, where, info, hashes) for path, info in found.files]
     if hashes is not None:
         hashes.save()
     entries += [Entry(path, 0, False, "", target) for path, target in found.links]
@@ -239,15 +240,21 @@ def _walk(folder: Path, below: str, ignoring: Ignoring, found: _Found) -> None:
 
 
 def _take(item: os.DirEntry[str], path: str, found: _Found) -> None:
-    if "\n" in path or not _is_utf8(path):
+    if not _travels(path):
         found.refuse(path, "has a name with a line end or bytes that are not UTF-8; rename it")
         return
+    try:
+        _take_kind(item, path, found)
+    except OSError as error:
+        found.refuse(path, f"cannot be read ({error.strerror})")
+
+
+def _take_kind(item: os.DirEntry[str], path: str, found: _Found) -> None:
     if item.is_symlink():
         target = os.readlink(item.path)
-        inside = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
-        if target.startswith("/") or inside == ".." or inside.startswith("../"):
+        if _leads_out(item, path, target):
             found.refuse(path, f"points out of the project to {target!r}; use `links:` for it")
-        elif "\n" in target or not _is_utf8(target):
+        elif not _travels(target):
             found.refuse(path, "points to a name with a line end or bytes that are not UTF-8")
         else:
             found.links.append((path, target))
@@ -257,7 +264,20 @@ def _take(item: os.DirEntry[str], path: str, found: _Found) -> None:
         found.refuse(path, "is neither a file nor a folder (socket, pipe or device); remove it")
 
 
-def _is_utf8(text: str) -> bool:
+def _leads_out(item: os.DirEntry[str], path: str, target: str) -> bool:
+    """Whether a link leaves the project, by its own text or through other links."""
+    inside = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
+    if target.startswith("/") or inside == ".." or inside.startswith("../"):
+        return True
+    root = os.path.realpath(item.path[: len(item.path) - len(path)])
+    real = os.path.realpath(item.path)
+    return os.path.commonpath([root, real]) != root
+
+
+def _travels(text: str) -> bool:
+    """Whether a list of one name a line can hold it."""
+    if "\n" in text or "\r" in text:
+        return False
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -265,7 +285,7 @@ def _is_utf8(text: str) -> bool:
     return True
 
 
-def _check_secret(path: str, source: Path, allow: Collection[str], found: _Found) -> None:
+def _check_secret(path: str, where: _Where, allow: Collection[str], found: _Found) -> None:
     """Refuse what looks like a secret by its name; `id_*` only when it is a private key."""
     name = posixpath.basename(path)
     if path in allow:
@@ -274,7 +294,7 @@ def _check_secret(path: str, source: Path, allow: Collection[str], found: _Found
         found.refuse(path, "usually holds secrets; exclude it, or list it under `allow:`")
     elif name.startswith("id_"):
         try:
-            with open(source, "rb") as file:
+            with os.fdopen(opened(where(path)), "rb") as file:
                 private = b"PRIVATE KEY-----" in file.read(200)
         except OSError:
             return  # `_hashed` says it with all others that cannot be read
@@ -282,14 +302,14 @@ def _check_secret(path: str, source: Path, allow: Collection[str], found: _Found
             found.refuse(path, "is a private key; exclude it, or list it under `allow:`")
 
 
-def _hashed(path: str, source: Path, seen: os.stat_result, hashes: Hashes | None) -> Entry:
+def _hashed(path: str, where: _Where, seen: os.stat_result, hashes: Hashes | None) -> Entry:
     known = hashes.known(path, seen) if hashes is not None else None
     if known is not None:
         return Entry(path, seen.st_size, bool(seen.st_mode & 0o100), known)
     try:
         # Plain descriptors, and a buffer of the file's size: for small files a file object and a
         # large buffer cost more than the hash.
-        file = opened(source)
+        file = opened(where(path))
         try:
             digest = hashlib.sha256()
             while chunk := os.read(file, min(_CHUNK, seen.st_size + 1)):

@@ -28,7 +28,7 @@ def repository(root: Path) -> Repository | None:
     Costs two short git commands, which run beside each other.
     """
     root = root.resolve()
-    top = next((at for at in (root, *root.parents) if (at / ".git").exists()), None)
+    top = next((at for at in (root, *root.parents) if os.path.exists(at / ".git")), None)
     if top is None:
         return None
     listing = _start(root, "ls-files", "-z", "--cached", "--ignored", "--exclude-standard")

@@ -148,6 +148,8 @@ def sync(
                 sums=manifest.checksum_text().encode(),
             )
             result = transport.run(script, stdin=packed.stream(pieces), timeout=patience)
+            if result.code == 74 and b"not what was sent" in result.err:
+                refuse_names(manifest, folder)
             sent_bytes += packed.size
         word = answer(result, folder)
         if word in ("stands", "made"):
@@ -201,6 +203,30 @@ def _make_script(folder: str, manifest: Manifest, base: Manifest, gone: Sequence
             gone="\n".join(removals) or "  :",
         )
     )
+
+
+def refuse_names(manifest: Manifest, folder: str) -> None:
+    """Raise RefusedError when the site may not be able to keep or check some names.
+
+    Two that differ only in case are one on a disk like macOS's; busybox's sha256sum does not
+    find a name with a backslash in a list.
+    """
+    for entry in manifest.entries:
+        if "\\" in entry.path:
+            raise RefusedError(
+                f"The code did not arrive whole in {folder}: the name {entry.path!r} has a "
+                "backslash, which the tools there may not understand.",
+                "Rename it, or exclude it in .lumituiignore.",
+            )
+    seen: dict[str, str] = {}
+    for entry in manifest.entries:
+        other = seen.setdefault(entry.path.casefold(), entry.path)
+        if other != entry.path:
+            raise RefusedError(
+                f"The code did not arrive whole in {folder}: {other!r} and {entry.path!r} differ "
+                "only in case, and the disk there may not tell them apart.",
+                "Rename one of them, or exclude it in .lumituiignore.",
+            )
 
 
 def answer(result: Result, folder: str) -> str:
