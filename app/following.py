@@ -5,6 +5,8 @@ Slurm runs the job again it writes such a state to accounting and makes the job 
 same step, under the lock that squeue waits for (seen with 22.05, tests/test_true_ends.py).
 """
 
+import time
+
 from lumitui.app.history import Changes
 from lumitui.app.records import Run
 from lumitui.remote.scheduler import ExitFile, JobStatus, Poll, RunFiles, State, Watch
@@ -50,7 +52,7 @@ def judge(run: Run, poll: Poll, now: float) -> Changes:
     if job is not None and (job.state.is_final or job.job_id not in poll.gone):
         changes |= _from_job(run, job, exit_file)
     elif run.job_id in poll.gone:
-        changes |= _vanished(run, job, exit_file, poll, files)
+        changes |= _vanished(run, job, exit_file, poll, files, now)
     state = changes.get("state")
     if state is not None and state is not State.UNKNOWN:
         changes["updated"] = now
@@ -113,7 +115,12 @@ def _end(state: State, exit_file: ExitFile | None) -> Changes:
 
 
 def _vanished(
-    run: Run, job: JobStatus | None, exit_file: ExitFile | None, poll: Poll, files: RunFiles
+    run: Run,
+    job: JobStatus | None,
+    exit_file: ExitFile | None,
+    poll: Poll,
+    files: RunFiles,
+    now: float,
 ) -> Changes:
     """The queue has no such job; accounting has none, or is late (`job`), or cannot be asked."""
     if poll.silent:
@@ -123,10 +130,18 @@ def _vanished(
     else:
         told = "accounting does not know it"
     changes: Changes = {}
+    clock = poll.clock or now
+    if (
+        job is not None
+        and job.word == "REQUEUED"
+        and clock - (job.ended or clock) > ACCOUNTING_SECONDS
+    ):
+        # Cancelled before its last attempt had quite ended: no other row follows (22.05).
+        reason = "it left the queue while it was to run again"
+        return {"state": State.CANCELLED, "word": job.word, "reason": reason, "ended": job.ended}
     if job is not None and job.started is not None and job.state is not State.QUEUED:
         changes = {"started": job.started, "nodes_used": job.nodes or run.nodes_used}
     if exit_file is not None:
-        clock = poll.clock or exit_file.ended
         if exit_file.rc < 128 or clock - exit_file.ended > ACCOUNTING_SECONDS:
             state = State.DONE if exit_file.rc == 0 else State.FAILED
             if exit_file.oom:
@@ -141,4 +156,6 @@ def _vanished(
         told += f"; a signal ended the program (exit code {exit_file.rc})"
     if files.missing:
         told += "; its folder is not there any more"
-    return changes | {"state": State.UNKNOWN, "reason": f"the job left the queue; {told}"}
+    since = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.updated or run.created))
+    reason = f"unknown since {since}: the job left the queue; {told}"
+    return changes | {"state": State.UNKNOWN, "reason": reason}

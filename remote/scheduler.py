@@ -117,7 +117,8 @@ class Watch:
     folder: str
     job_id: str
     submitted: float
-    """Epoch seconds on the laptop's clock; accounting is searched from an hour before."""
+    """Epoch seconds on the laptop's clock; accounting is searched from a day before:
+    a laptop's clock may be wrong."""
     metrics_offset: int = 0
     """Bytes of metrics.jsonl already here."""
     has_binding: bool = False

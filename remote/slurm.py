@@ -107,7 +107,7 @@ class Slurm:
 def poll_script(marker: str, watches: Sequence[Watch]) -> str:
     """Return the one request of a tick: the queue, accounting of vanished jobs, files."""
     ids = " ".join(dict.fromkeys(quote(watch.job_id) for watch in watches))
-    earliest = int(min((watch.submitted for watch in watches), default=0)) - 3600
+    earliest = int(min((watch.submitted for watch in watches), default=0)) - 86_400
     return f"""
 {_CLEAN}
 echo {marker} clock; date +%s; echo {marker} end

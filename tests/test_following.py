@@ -1,5 +1,6 @@
 """What a look at a site means for a run."""
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -60,6 +61,9 @@ def test_a_job_nobody_knows_without_an_exit_file_is_unknown_not_failed() -> None
     assert changes["state"] is State.UNKNOWN
     # The last news stay those of when it was seen.
     assert "updated" not in changes
+    seen = replace(RUN, updated=NOW)
+    later = judge(seen, gone(), NOW + 86_400)["reason"]
+    assert later.startswith(f"unknown since {time.strftime('%Y-%m-%d %H:%M', time.localtime(NOW))}")
     assert "folder" in judge(RUN, gone(RunFiles(missing=True)), NOW)["reason"]
 
 
@@ -76,6 +80,11 @@ def test_accounting_that_is_late_does_not_make_a_job_run_again() -> None:
     changes = judge(RUN, replace(gone(), jobs={"7": late}), NOW)
     assert (changes["state"], changes["started"]) == (State.UNKNOWN, NOW - 60)
     assert "still says RUNNING" in changes["reason"]
+    # Cancelled while it was being requeued, and no other row follows.
+    requeued = job("REQUEUED", State.QUEUED, ended=NOW - 60, nodes="n1")
+    assert judge(RUN, replace(gone(), jobs={"7": requeued}), NOW)["state"] is State.UNKNOWN
+    requeued = replace(requeued, ended=NOW - ACCOUNTING_SECONDS - 1)
+    assert judge(RUN, replace(gone(), jobs={"7": requeued}), NOW)["state"] is State.CANCELLED
     ended = job("TIMEOUT", State.TIMEOUT, ended=NOW, nodes="n1")
     assert judge(RUN, replace(gone(), jobs={"7": ended}), NOW)["state"] is State.TIMEOUT
 

@@ -1,20 +1,29 @@
 """One look at a site, with real processes: metrics before the end, logs read while they grow."""
 
 import threading
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from lumitui.app import looking
-from lumitui.app.runs import Runs
+from lumitui.app.connections import Connection, connect
+from lumitui.app.runs import Refreshed, Runs
 from lumitui.app.tailing import log_path, read_end
 from lumitui.remote.local import Local
-from lumitui.remote.scheduler import State
+from lumitui.remote.login import Ask
+from lumitui.remote.scheduler import Poll, Scheduler, State, Watch
+from lumitui.remote.site import Site
 from lumitui.remote.watching import parse_files
-from tests.jobs import finish, hello_job, wait_until
+from tests.conftest import Home
+from tests.ending import send
+from tests.jobs import finish, wait_until
 from tests.runs_made import a_run
 from tests.test_slurm_parsers import WATCHES
 
+LOCAL: dict[str, Any] = {"site": "laptop", "partition": "local"}
 STEPS = 3000
 # 120 kB, a line longer than an answer, 120 kB; written at once, and the job is over.
 WRITER = f"""\
@@ -34,11 +43,7 @@ def test_a_run_ends_when_all_its_metrics_are_here(
     project.mkdir()
     (project / "program").write_text(WRITER)
     (project / "program").chmod(0o755)
-    job = hello_job(
-        site="laptop", partition="local", gpus_per_node=1, cpus_per_task=1, script="program",
-        proof="off", container={"none": True},
-    )  # fmt: skip
-    run = runs.send(runs.preview(job, project))
+    run = send(runs, project, "writer", **LOCAL, gpus_per_node=1)
     wait_until(Path(run.folder, "attempt-1.exit").exists, 60)
     # As when the link is cut after the poll.
     rounds = looking.MOST_ROUNDS
@@ -58,6 +63,56 @@ def test_a_run_ends_when_all_its_metrics_are_here(
 def _reason(runs: Runs, run_id: str) -> str:
     assert runs.refresh("laptop").requests == 1
     return runs.history.get(run_id).reason
+
+
+class Slow:
+    """A scheduler whose answer to a poll is on its way until `arrive` is set."""
+
+    def __init__(self, below: Scheduler) -> None:
+        """Ask `below`."""
+        self.below = below
+        self.asked, self.arrive = threading.Event(), threading.Event()
+
+    def poll(self, watches: Sequence[Watch]) -> Poll:
+        """Ask at once, and answer late."""
+        answer = self.below.poll(watches)
+        self.asked.set()
+        assert self.arrive.wait(60)
+        return answer
+
+    def __getattr__(self, name: str) -> object:
+        """Everything else is as it was."""
+        return getattr(self.below, name)
+
+
+def test_an_answer_that_comes_late_undoes_no_end(
+    runs: Runs, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    late: list[Slow] = []
+
+    def slowly(site: Site, ask: Ask) -> Connection:
+        there = connect(site, ask)
+        late.append(Slow(there.scheduler))
+        return replace(there, scheduler=cast(Scheduler, late[0]))
+
+    run = send(runs, tmp_path / "project", "until-told", **LOCAL)
+    wait_until(lambda: "until-told" in Path(log_path(run)).read_text(), 60)
+    other = Runs(home.settings, connect=slowly)
+    news: list[Refreshed] = []
+    looker = threading.Thread(target=lambda: news.append(other.refresh("laptop")))
+    looker.start()
+    try:
+        wait_until(lambda: bool(late) and late[0].asked.is_set(), 60)
+        Path(run.folder, "go-on").touch()
+        done = finish(runs, run)
+        assert done.state is State.DONE
+    finally:
+        late[0].arrive.set()
+        looker.join()
+        other.close()
+    assert news[0].changed == ()
+    assert runs.history.get(run.id) == done
 
 
 def test_a_line_longer_than_an_answer_is_passed_over() -> None:

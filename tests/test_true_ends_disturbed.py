@@ -56,23 +56,28 @@ def forgetful(cluster: Cluster) -> Iterator[None]:
     assert cluster.admin("scontrol", "reconfigure").returncode == 0
 
 
+def pid_of(cluster: Cluster, name: str) -> int:
+    """Return the process id of a daemon of the cluster."""
+    return int((cluster.root / "run" / f"{name}.pid").read_text())
+
+
 def ended_daemon(cluster: Cluster, name: str) -> None:
     """End a daemon of the cluster by its pid, and wait until it is gone."""
-    pid = int((cluster.root / "run" / f"{name}.pid").read_text())
+    pid = pid_of(cluster, name)
     os.kill(pid, signal.SIGTERM)
     wait_until(lambda: not Path(f"/proc/{pid}").exists(), 20, f"{name} has ended")
 
 
 def kill_node(cluster: Cluster, node: str) -> None:
     """Kill all that runs on a node, as when its power fails: what has its host name."""
-    daemon = (cluster.root / "run" / f"slurmd.{node}.pid").read_text().strip()
+    daemon = pid_of(cluster, f"slurmd.{node}")
     there = os.stat(f"/proc/{daemon}/ns/uts").st_ino
     pids = []
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it ended meanwhile
             if os.stat(entry / "ns" / "uts").st_ino == there:
                 pids.append(int(entry.name))
-    assert int(daemon) in pids
+    assert daemon in pids
     assert len(pids) > 6  # slurmstepd of two steps of two jobs, their shells and tasks
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
@@ -168,7 +173,8 @@ def test_a_laptop_sleeps_while_jobs_end_and_are_forgotten(
     for run in (ended, late):
         known = runs.history.get(run.id)
         assert known.state is State.UNKNOWN
-        assert known.reason.startswith("the job left the queue; accounting cannot be asked")
+        assert known.reason.startswith("unknown since ")
+        assert "the job left the queue; accounting cannot be asked" in known.reason
         assert runs.why(run.id)[0].id == "unknown-end"
     # slurmdbd back: each end with its own times, however late.
     bring_up(cluster)
@@ -210,14 +216,19 @@ def without_accounting(cluster: Cluster) -> str:
     return f'SLURM_CONF={config} exec "$@"'
 
 
-def without_controller(runs: Runs, cluster: Cluster, folder: Path, *, ends: bool) -> Run:
+def without_controller(
+    runs: Runs, cluster: Cluster, folder: Path, *, ends: bool = False, stalled: bool = False
+) -> Run:
     """Return a run that was running when slurmctld ended; with `ends` it has ended since."""
     run = send(runs, folder / "p", "until-told")
     until_it_says(runs, run, "rank 1 of until-told")
     assert runs.refresh("minilumi").warnings == ()
     before = runs.history.get(run.id)
     assert before.state is State.RUNNING
-    ended_daemon(cluster, "slurmctld")
+    if stalled:
+        os.kill(pid_of(cluster, "slurmctld"), signal.SIGSTOP)
+    else:
+        ended_daemon(cluster, "slurmctld")
     if ends:
         in_shell(cluster, f"touch {run.folder}/go-on")
         in_shell(cluster, f"until [ -e {run.folder}/attempt-1.exit ]; do sleep 0.1; done")
@@ -225,7 +236,8 @@ def without_controller(runs: Runs, cluster: Cluster, folder: Path, *, ends: bool
     told: list[str] = []
     waited = runs.wait(run.id, seconds=3, stop=lambda: len(told) > 1, warn=told.append)
     assert len(told) == 1
-    assert "Unable to contact slurm controller" in told[0]
+    words = "Socket timed out" if stalled else "Unable to contact slurm controller"
+    assert words in told[0]
     # An exit file may be there, but who knows what Slurm makes of the job: nothing is judged.
     assert (waited.state, waited.updated, waited.ended) == (State.RUNNING, before.updated, None)
     return before
@@ -245,7 +257,7 @@ def finish_with_controller(runs: Runs, cluster: Cluster, before: Run) -> None:
 
 
 def test_the_controller_is_away(runs: Runs, cluster: Cluster, tmp_path: Path) -> None:
-    before = without_controller(runs, cluster, tmp_path, ends=False)
+    before = without_controller(runs, cluster, tmp_path)
     finish_with_controller(runs, cluster, before)
 
 
@@ -255,4 +267,14 @@ def test_the_controller_is_away_while_a_job_ends(
 ) -> None:
     # slurmstepd tries again for up to a minute to tell it.
     before = without_controller(runs, cluster, tmp_path, ends=True)
+    finish_with_controller(runs, cluster, before)
+
+
+@pytest.mark.slow
+def test_the_controller_is_stalled(runs: Runs, cluster: Cluster, tmp_path: Path) -> None:
+    # It takes connections and answers none: squeue gives up after MessageTimeout, ten seconds.
+    try:
+        before = without_controller(runs, cluster, tmp_path, stalled=True)
+    finally:
+        os.kill(pid_of(cluster, "slurmctld"), signal.SIGCONT)
     finish_with_controller(runs, cluster, before)
