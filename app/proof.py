@@ -203,19 +203,19 @@ def _cores(row: RankProof, layout: Layout) -> RankProof:
 
 
 def _kind_of_wrong(found: frozenset[int], planned: frozenset[int], layout: Layout) -> str:
-    """Return how the cores differ, where it has a name."""
-    if layout.exact:
-        others = [i for i, cores in enumerate(layout.planned_cores) if _set(cores) == found]
-        if others:
-            return f" (local rank {others[0]}'s)"
-        if found < planned:
-            return f" (only {len(found)} of {len(planned)})"
-    more = found - planned
-    # Linux numbers all cores first and then their second threads, a whole node further.
-    if found > planned and {core - min(more) for core in more} == {
-        core - min(planned) for core in planned
-    }:
-        return " (and their second hardware threads)"
+    """Return how the cores differ from exact ones, where it has a name."""
+    if not layout.exact:
+        return ""
+    others = [i for i, cores in enumerate(layout.planned_cores) if _set(cores) == found]
+    if others:
+        return f" (local rank {others[0]}'s)"
+    if found < planned:
+        return f" (only {len(found)} of {len(planned)})"
+    if found > planned and layout.masks:
+        # Linux numbers the second threads after all cores; a mask has four of them a digit.
+        cores = 4 * len(layout.masks[0].removeprefix("0x"))
+        if any(found - planned == {core + cores - k for core in planned} for k in range(4)):
+            return " (and their second hardware threads)"
     return ""
 
 

@@ -78,7 +78,8 @@ class Proving:
         """Wait until all have ended; they run side by side."""
         deadline = time.monotonic() + seconds
         while True:
-            self.runs.refresh("minilumi")
+            for site in {run.site for run in runs}:
+                self.runs.refresh(site)
             now = [self.runs.history.get(run.id) for run in runs]
             if all(run.state.is_final for run in now):
                 return now
@@ -143,9 +144,10 @@ def where_job(
 @pytest.fixture
 def proving(home: Home, cluster: Cluster, tmp_path: Path) -> Iterator[Proving]:
     """The core, the cluster and the project; jobs without a container find its python."""
-    home.add_cluster(cluster)
-    profile = home.config / "sites" / "minilumi.yaml"
-    profile.write_text(f"{profile.read_text()}\npython: {cluster.python}\n")
+    for name, more in {"minilumi": "", "numa": "torchrun_binding: numa\n"}.items():
+        home.add_cluster(cluster, name)
+        profile = home.config / "sites" / f"{name}.yaml"
+        profile.write_text(f"{profile.read_text()}\npython: {cluster.python}\n{more}")
     (tmp_path / "where.py").write_text(WHERE)
     core = Runs(home.settings)
     yield Proving(core, cluster, tmp_path)

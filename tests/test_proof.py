@@ -67,6 +67,21 @@ def test_a_wrong_order_of_masks_is_found() -> None:
     assert "cores 57-63, planned 49-55 (local rank 1's)" in found.sentence
 
 
+@pytest.mark.parametrize(
+    ("cores", "how"),
+    [
+        ("1-7,65-71", "planned 1-7 (and their second hardware threads)"),
+        ("1-7,9-15", "planned 1-7."),
+        ("1-6", "planned 1-7 (only 6 of 7)"),
+        ("9-15", "planned 1-7 (local rank 5's)"),
+    ],
+)
+def test_how_cores_differ_has_a_name(cores: str, how: str) -> None:
+    items = reports(EXACT)
+    items[4]["cores"] = cores
+    assert how in judge(items, replace(EXACT, masks=("0x00fe000000000000",) * 8)).sentence
+
+
 def test_a_rank_with_all_cores_is_found_whether_exact_or_within() -> None:
     for layout in (EXACT, NUMA):
         items = reports(layout)

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import pytest
+
 from lumitui.app import showing
 from lumitui.app.job import JobSpec
 from lumitui.remote.scheduler import State
@@ -188,3 +190,25 @@ def test_each_fault_is_found_and_named_by_its_rank(proving: Proving) -> None:
             assert words in shown, f"{fault.name}: {shown}"
         if fault.why:
             assert proving.runs.why(run.id)[0].id == fault.why
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("cores", "kind", "says"),
+    [
+        # What `--numa-binding=exclusive` gives; CPU torch cannot, so that taskset does it here.
+        ("49-55 57-63 17-23 25-31", "proved", "have cores of their own NUMA domain"),
+        ("49-55 57-63 1-7 25-31", "differs", "Rank 2 on nid00500"),
+        ("49-55 57-63 17-23 17-23,25", "differs", "it shares cores with rank 2"),
+    ],
+)
+def test_torchruns_numa_binding_is_proved_by_domain(
+    proving: Proving, cores: str, kind: str, says: str
+) -> None:
+    bound = in_probe(f"set -- {cores}; shift $LOCAL_RANK; taskset -cp $1 $$ >/dev/null")
+    unbound = replaced("  --numa-binding=exclusive \\\n", "")
+    run = proving.send(where_job(launcher="torchrun", ranks=4, site="numa"), unbound, bound)
+    [run] = proving.finish([run])
+    assert run.state is State.DONE, proving.log(run)
+    found = proving.runs.proof(run)
+    assert found.kind == kind and says in found.sentence, found
