@@ -1,9 +1,10 @@
 # make demo    a real training on this machine, resubmitted at twice the nodes
 # make test    the tests, with the mini cluster where it can run; make test-all adds the slow ones
 # make chaos   1,000 broken sends on the mini cluster; N=50 SEED=7 for fewer, from that seed
+# make cluster-up SLURM=24    the mini cluster with Slurm 24.11, beside the other
 PY := .venv/bin/python
 
-.PHONY: demo test test-all check setup bench footprint chaos cluster-up cluster-down
+.PHONY: demo test test-alone test-cluster test-slurm24 test-all check setup bench footprint chaos cluster-up cluster-down
 
 setup:
 	@.ci/setup
@@ -11,8 +12,20 @@ setup:
 demo: setup
 	@.venv/bin/lumitui demo
 
+# Jobs on the cluster mostly wait, so another process uses the second core; each prints when it ends.
 test: setup
-	@$(PY) -m pytest -m "not slow"
+	@echo "test-cluster and test-alone, then test-slurm24; each prints when it ends"
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target test-cluster test-alone test-slurm24
+
+test-cluster: setup
+	@$(PY) -m pytest -m "cluster and not slow"
+
+test-alone: setup
+	@$(PY) -m pytest -m "not cluster and not slow"
+
+# In a folder and on ports of its own, whatever the other cluster was given.
+test-slurm24: setup
+	@env -u ROOT -u SSH_PORT -u BASE SLURM=24 $(PY) -m pytest -m "both_slurms and cluster and not slow"
 
 test-all: setup
 	@$(PY) -m pytest

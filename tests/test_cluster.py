@@ -82,6 +82,7 @@ srun singularity run {LAIF} bash -c '[ $SLURM_PROCID != 3 ] || ls -d /scratch/pr
 
 
 @on_cluster
+@pytest.mark.both_slurms
 def test_nodes_have_the_shape_of_lumi_g(cluster: Cluster) -> None:
     shown = cluster.admin("scontrol", "show", "node", "--oneliner").stdout.splitlines()
     assert len(shown) == len(cluster.nodes) == 8
@@ -101,6 +102,7 @@ def test_nodes_have_the_shape_of_lumi_g(cluster: Cluster) -> None:
 
 
 @on_cluster
+@pytest.mark.both_slurms
 def test_eight_masks_bind_eight_ranks(bound: tuple[int, str]) -> None:
     _, log = bound
     ranks = dict(line.split()[1::6] for line in log.splitlines() if line.startswith("rank "))
@@ -108,6 +110,7 @@ def test_eight_masks_bind_eight_ranks(bound: tuple[int, str]) -> None:
 
 
 @on_cluster
+@pytest.mark.both_slurms
 def test_reserved_and_missing_cores_are_refused(bound: tuple[int, str]) -> None:
     _, log = bound
     assert "CPU binding outside of job step allocation" in log
@@ -127,6 +130,7 @@ def test_job_sees_eight_devices_and_the_modules(bound: tuple[int, str], cluster:
 
 
 @on_cluster
+@pytest.mark.both_slurms
 def test_accounting_knows_the_job(bound: tuple[int, str], cluster: Cluster) -> None:
     job, _ = bound
 
@@ -140,6 +144,7 @@ def test_accounting_knows_the_job(bound: tuple[int, str], cluster: Cluster) -> N
 
 
 @on_cluster
+@pytest.mark.both_slurms
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -162,6 +167,7 @@ def test_bad_requests_are_refused(cluster: Cluster, options: str, message: str) 
 
 
 @on_cluster
+@pytest.mark.both_slurms
 def test_one_task_a_core_unless_the_script_says_otherwise(cluster: Cluster) -> None:
     script = "#!/bin/bash\n#SBATCH --hint={}\nsrun -c2 bash -c 'taskset -cp $$'\n"
     one = run_job(cluster, "-p small-g -n1 -c2", script.format("nomultithread"))[1]

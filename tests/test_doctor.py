@@ -152,6 +152,7 @@ def test_the_mini_cluster_is_as_its_profile_says(cluster_runs: Runs) -> None:
     assert len(checks) == 12
 
 
+@pytest.mark.both_slurms
 def test_a_wrong_profile_and_a_foreign_account_are_found_on_the_mini_cluster(
     cluster_runs: Runs, home: Home
 ) -> None:

@@ -94,6 +94,7 @@ def test_each_launcher_with_each_strategy_on_two_nodes(
     assert (proof.kind, proof.measured) == (kind, 16)
 
 
+@pytest.mark.both_slurms
 def test_a_wrong_mask_is_found(cluster_runs: Runs, tmp_path: Path) -> None:
     runs = cluster_runs
     spec = hello_job(partition="standard-g", gpus_per_node=8)
@@ -123,6 +124,7 @@ def test_a_strict_proof_launches_nothing_on_wrong_cores(cluster_runs: Runs, tmp_
     assert b'"argv"' not in runs.read_log(wrong.id)[1]
 
 
+@pytest.mark.both_slurms
 def test_a_failed_rank_is_named_with_its_exit_code(cluster_runs: Runs, tmp_path: Path) -> None:
     runs = cluster_runs
     spec = hello_job(env={"FAIL_RANK": "1"})
@@ -138,6 +140,7 @@ def test_results_come_back(cluster_runs: Runs, tmp_path: Path) -> None:
     assert (tmp_path / "results" / "job.sh").read_text() == run.script
 
 
+@pytest.mark.both_slurms
 def test_the_preview_is_what_the_cluster_gets(
     cluster_runs: Runs, cluster: Cluster, home: Home, tmp_path: Path
 ) -> None:

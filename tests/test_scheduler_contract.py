@@ -10,6 +10,8 @@ from lumitui.remote.scheduler import Answer, State, Watch
 from tests import scheduler_bench
 from tests.scheduler_bench import LIMIT, Bench
 
+pytestmark = pytest.mark.both_slurms
+
 bench, processes, slurm = (
     scheduler_bench.bench,
     scheduler_bench.processes,

@@ -12,6 +12,8 @@ from tests import scheduler_bench
 from tests.cluster_fixture import Cluster
 from tests.scheduler_bench import LIMIT, Bench
 
+pytestmark = pytest.mark.both_slurms
+
 bench, processes, slurm = (
     scheduler_bench.bench,
     scheduler_bench.processes,

@@ -1,4 +1,4 @@
-"""What squeue, sacct and a run's files say, parsed: texts of Slurm 22.05, then garbage."""
+"""What squeue, sacct and a run's files say, parsed: Slurm 22.05 and 24.11, then garbage."""
 
 import json
 import subprocess
@@ -32,6 +32,30 @@ ACCOUNT = """\
 322|FAILED|1795236570|1795236570|1795236571|small-g|0:9|nid005002
 319|PENDING|1795236573|Unknown|Unknown|small-g|0:0|None assigned
 """
+# Slurm 24.11.5: a signal has its name in the reason, and what a job was ended with its exit code.
+QUEUE_24 = """\
+M-job|41|CANCELLED|1795244263|1795244264|1795244264|small-g||BeginTime
+M-job|40|CANCELLED|1795244263|1795244263|1795244264|small-g|nid005001|None
+M-job|37|COMPLETED|1795244263|1795244263|1795244263|small-g|nid005001|None
+M-job|31|FAILED|1795244082|1795244082|1795244083|small-g|nid[005001-005002]|NonZeroExitCode
+M-job|39|FAILED|1795244263|1795244263|1795244263|small-g|nid005001|RaisedSignal:9(Killed)
+M-job|42|PENDING|1795244263|1795247863|1795247923|small-g||BeginTime
+M-job|46|PENDING|1795244263|N/A|N/A|small-g||Dependency
+M-job|44|PENDING|1795244264|1795244385|1795244445|small-g||job requeued in held state
+M-job|45|RUNNING|1795244263|1795244263|1795244323|small-g|nid[005001-005003]|None
+M-job|36|TIMEOUT|1795244090|1795244090|1795244173|small-g|nid005001|TimeLimit
+M-job|62|FAILED|1795244394|1795244394|1795244394|standard-g||BadConstraints
+"""
+ACCOUNT_24 = """\
+2|FAILED|1795243412|None|1795243412|standard-g|1:0|None assigned
+34|CANCELLED|1795244087|1795244087|1795244088|small-g|0:15|nid005001
+36|TIMEOUT|1795244090|1795244090|1795244173|small-g|0:15|nid005001
+37|COMPLETED|1795244263|1795244263|1795244263|small-g|0:0|nid005001
+39|FAILED|1795244263|1795244263|1795244263|small-g|0:9|nid005001
+40|CANCELLED by 1003|1795244263|1795244263|1795244264|small-g|0:0|nid005001
+44|REQUEUED|1795244263|1795244263|1795244264|small-g|0:0|nid005001
+45|RUNNING|1795244263|1795244263|Unknown|small-g|0:0|nid[005001-005003]
+"""
 WATCHES = [Watch("a", "/s/runs/a", "317", 0.0), Watch("b", "/s/runs/b b", "320", 0.0)]
 
 
@@ -60,6 +84,25 @@ def test_squeue() -> None:
     # No estimate yet: squeue's own word for it (squeue(1), %S).
     (job,) = parse_queue("M-job|5|PENDING|1795236573|N/A|N/A|small-g||Priority", "M")
     assert (job.started, job.ended, job.reason) == (None, None, "Priority")
+
+
+def test_squeue_of_24_11() -> None:
+    jobs = {job.job_id: job for job in parse_queue(QUEUE_24, "M")}
+    assert {job_id: (job.state, job.reason) for job_id, job in jobs.items()} == {
+        "41": (State.CANCELLED, "BeginTime"),
+        "40": (State.CANCELLED, ""),
+        "37": (State.DONE, ""),
+        "31": (State.FAILED, "NonZeroExitCode"),
+        "39": (State.FAILED, "RaisedSignal:9(Killed)"),
+        "42": (State.QUEUED, "BeginTime"),
+        "46": (State.QUEUED, "Dependency"),
+        "44": (State.QUEUED, "job requeued in held state"),
+        "45": (State.RUNNING, ""),
+        "36": (State.TIMEOUT, "TimeLimit"),
+        "62": (State.FAILED, "BadConstraints"),  # a refused request leaves a job
+    }
+    assert jobs["46"].started is None
+    assert jobs["36"].ended == 1795244173.0
 
 
 @pytest.mark.parametrize(
@@ -92,6 +135,23 @@ def test_sacct() -> None:
     assert (jobs["319"].state, jobs["319"].restarts) == (State.QUEUED, 1)
     assert jobs["320"].ended is None
     assert (jobs["322"].state, jobs["322"].exit_code) == (State.FAILED, "0:9")
+
+
+def test_sacct_of_24_11() -> None:
+    jobs = {job.job_id: job for job in parse_account(ACCOUNT_24)}
+    assert {job_id: (job.state, job.exit_code) for job_id, job in jobs.items()} == {
+        "2": (State.FAILED, "1:0"),
+        "34": (State.CANCELLED, "0:15"),
+        "36": (State.TIMEOUT, "0:15"),
+        "37": (State.DONE, "0:0"),
+        "39": (State.FAILED, "0:9"),
+        "40": (State.CANCELLED, "0:0"),
+        "44": (State.QUEUED, "0:0"),
+        "45": (State.RUNNING, "0:0"),
+    }
+    # Refused while it was sent: it never ran, and was nowhere.
+    assert (jobs["2"].started, jobs["2"].nodes) == (None, "")
+    assert (jobs["34"].reason, jobs["40"].reason) == ("", "by 1003")
 
 
 @pytest.mark.parametrize("line", ["", "316.batch|FAILED|1|1|1||3:0|n", "sacct: error: x|y", "1|2"])

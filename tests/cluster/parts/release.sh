@@ -1,6 +1,6 @@
 # Which Slurm: SLURM=22 is the machine's own (Debian 12: 22.05), SLURM=24 is Debian 13's 24.11 in a tree beside it.
 # Sets PROGRAMS, the folder of the client commands, and where and on which ports that cluster lies unless told.
-SLURM=${SLURM:-22} TRIXIE=/opt/minilumi-trixie
+SLURM=${SLURM:-22} TRIXIE=${TRIXIE:-/opt/minilumi-trixie}
 case $SLURM in
   22) PROGRAMS=/usr/bin ;;
   24) PROGRAMS=$TRIXIE/slurm

@@ -28,8 +28,6 @@ make_trixie() {  # make_trixie FOLDER: a tree that will be moved to $TRIXIE; sta
 
 if [[ $SLURM == 24 ]]; then
   stamp=$(cksum < "$here/parts/trixie.sh")
-  exec {one_at_a_time}> /run/lock/minilumi-trixie
-  flock "$one_at_a_time"
   if [[ $(cat "$TRIXIE/.stamp" 2>/dev/null) != "$stamp" ]]; then
     rm -rf --one-file-system "$TRIXIE.new"
     make_trixie "$TRIXIE.new" 2> "$ROOT/log/trixie.log" || { echo "cluster: no Slurm 24: $(tail -3 "$ROOT/log/trixie.log")" >&2; exit 1; }
@@ -38,6 +36,5 @@ if [[ $SLURM == 24 ]]; then
     mv "$TRIXIE.new" "$TRIXIE"; rm -rf --one-file-system "$TRIXIE.old"
     touch "$ROOT/made/trixie"
   fi
-  exec {one_at_a_time}>&-
   PLUGINS=$(dirname "$(find "$TRIXIE/usr/lib" -name libslurmfull.so)")
 fi
