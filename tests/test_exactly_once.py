@@ -59,12 +59,15 @@ def lean(case: Case) -> bool:
     return case.step == "submit" or case.fault.name in ("client killed before", "link cut")
 
 
+def marks(case: Case) -> list[pytest.MarkDecorator]:
+    """Return when a case is run: where Slurm's part counts, on either release."""
+    lost = ("link cut", "sbatch killed after acceptance", "slurmctld stopped and continued")
+    both = case.step == "submit" and case.fault.name in lost
+    return [pytest.mark.both_slurms] * both + [pytest.mark.slow] * (not lean(case))
+
+
 @pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, id=str(case), marks=() if lean(case) else pytest.mark.slow)
-        for case in matrix()
-    ],
+    "case", [pytest.param(case, id=str(case), marks=marks(case)) for case in matrix()]
 )
 def test_a_broken_send_is_one_job_or_certainly_none(
     laptop: Laptop, uses: Mapping[str, Uses], case: Case
