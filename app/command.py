@@ -54,6 +54,7 @@ def core() -> Iterator["Runs"]:
     from lumitui.app.runs import Runs
 
     runs = Runs(own_settings(), ask=ask)
+    restore = output.terminal_state()
     told = 0
 
     def warn() -> None:
@@ -66,6 +67,7 @@ def core() -> Iterator["Runs"]:
         warn()
         yield runs
     finally:
+        restore()
         warn()
         runs.close()
 
@@ -78,7 +80,11 @@ def ask(question: "Question") -> str | None:
     text = output.clean(question.text, keep="\n")
     try:
         answer = click.prompt(
-            text, default="", show_default=False, hide_input=question.secret, err=True
+            text.rstrip(": "),
+            default="",
+            show_default=False,
+            hide_input=question.secret,
+            err=True,
         )
     except click.Abort:
         return None

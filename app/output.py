@@ -6,10 +6,12 @@ import json
 import os
 import re
 import sys
+import termios
 import time
 import traceback
 import unicodedata
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from enum import Enum
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
@@ -37,6 +39,24 @@ _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW", re.IGNORECASE)
 
 class ReaderGone(Exception):
     """Who reads stdout has gone (`| head`)."""
+
+
+def terminal_state() -> Callable[[], None]:
+    """Return what puts the terminal back as it is now.
+
+    A login's question is asked in a thread of the connection; Ctrl-C leaves that thread where it
+    is, with the echo switched off.
+    """
+    try:
+        state = termios.tcgetattr(sys.stdin)
+    except (termios.error, OSError, ValueError, AttributeError):
+        return lambda: None  # there is no terminal, or no stdin at all
+
+    def restore() -> None:
+        with suppress(termios.error, OSError):
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, state)
+
+    return restore
 
 
 def version() -> str:

@@ -14,7 +14,7 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -22,6 +22,7 @@ import pytest
 
 from lumitui.app.connections import Connections
 from lumitui.remote import ssh as ssh_module
+from lumitui.remote.channels import Link
 from lumitui.remote.errors import LinkError, LinkLost
 from lumitui.remote.login import Question
 from lumitui.remote.site import Sites
@@ -220,3 +221,22 @@ def test_leaving_while_it_connects_leaves_nothing_open(tmp_path: Path) -> None:
                 assert request.exception(20) is None or isinstance(request.exception(), LinkError)
             connection.close()
             wait_for(lambda: not server.sessions(), "the server to be left")
+
+
+def test_leaving_at_the_last_moment_of_connecting_leaves_nothing_open(tmp_path: Path) -> None:
+    with running_sshd(tmp_path) as server:
+        connection = server.connect()
+        connects = connection._connect
+
+        def leave(stopped: Callable[[], bool]) -> Link:
+            made = connects(stopped)
+            connection.close()
+            return made
+
+        connection._connect = leave
+        with pytest.raises(LinkError, match="closed while it was made"):
+            connection.run("true")
+        wait_for(lambda: not server.sessions(), "the server to be left")
+        connection._connect = connects
+        assert connection.run("echo in").text == "in\n"
+        connection.close()

@@ -1,14 +1,20 @@
 """Every way a link may fail, on the command line: an error, a hint, exit code 3, no traceback."""
 
+import os
+import pty
+import select
 import socket
+import termios
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from lumitui.remote import ssh
-from tests.command_line import Here, here, told
+from tests.command_line import PROGRAM, Here, environ, here, told
 from tests.conftest import SITES, Home
+from tests.pam_fixture import CODE, asking_sshd
 from tests.sshd_fixture import Sshd, free_port, new_key, public, server, shared
 from tests.test_certificates import certify
 from tests.test_crowding import busy, half_open
@@ -147,3 +153,28 @@ def test_a_site_that_works_is_the_measure(site: Sshd, here: Here) -> None:
     """Without a failure the same verb comes further: to the site's commands, which are missing."""
     done = here("doctor", "minilumi")
     assert done.returncode == 1 and "connection" in done.stdout, done.stderr
+
+
+def test_ctrl_c_at_a_question_gives_the_terminal_back(home: Home, tmp_path: Path) -> None:
+    """The question is put in a thread of the connection, which Ctrl-C leaves in the middle."""
+    with asking_sshd(tmp_path, CODE) as asking:
+        be_site(home, asking.sshd)
+        process, screen = pty.fork()
+        if process == 0:
+            program = " ".join([*PROGRAM, "doctor", "minilumi"])
+            script = f"trap : INT; {program}; echo rc=$?; stty -a | grep -o ' -*echo '; echo over"
+            os.execve("/bin/sh", ["sh", "-c", script], environ(home))
+        shown, deadline, pressed = b"", time.monotonic() + 30, False
+        while b"over" not in shown and time.monotonic() < deadline:
+            if select.select([screen], [], [], 0.5)[0]:
+                shown += os.read(screen, 65536)
+            # The prompt is written before the echo is off; the mode tells when it is.
+            hidden = not termios.tcgetattr(screen)[3] & termios.ECHO
+            if b"Verification code:" in shown and hidden and not pressed:
+                pressed = bool(os.write(screen, b"\x03"))
+        os.close(screen)
+        os.waitpid(process, 0)
+        text = shown.decode()
+        assert "rc=130" in text and "Interrupted" in text, text
+        assert " echo " in text.partition("rc=130")[2] and " -echo " not in text, text
+        assert asking.answers == []

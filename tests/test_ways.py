@@ -157,6 +157,7 @@ def test_a_jump_host_that_dies_leaves_one_connection_after_the_next_request(
     connection = server.connect()
     connection.run("true")
     server.drop()  # the far end alone: the jump host's connection still stands
+    wait_for(lambda: connection._link is not None and not connection._link.alive(), "the end")
     assert connection.run("echo again").text == "again\n"
     assert len(jump.sessions()) == len(server.sessions()) == 1
     jump.drop()
