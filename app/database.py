@@ -22,6 +22,8 @@ BUSY_MS = 5000
 """How long a writer waits for another process's transaction."""
 EMPTY_SECONDS = 60.0
 """A file without a byte that is older than this was not just made by another process."""
+_FAULTS = (sqlite3.Error, UnicodeDecodeError)
+"""What the module raises: the second one for a damaged schema, whose names are no text."""
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _RECOVER = "`lumitui history --recover SITE` rebuilds the runs of a site from their folders."
 _ELSEWHERE = "or set LUMITUI_DATA_DIR to another folder."
@@ -73,7 +75,7 @@ class Database:
         with self._lock:
             try:
                 return self._current().execute(query, values).fetchall()
-            except sqlite3.Error as error:
+            except _FAULTS as error:
                 raise self._translated(error) from error
 
     @contextmanager
@@ -94,7 +96,7 @@ class Database:
                             f"The history {self.path} was replaced while it was written.",
                             "Try again.",
                         )
-            except sqlite3.Error as error:
+            except _FAULTS as error:
                 raise self._translated(error) from error
 
     def facts(self) -> FileFacts:
@@ -142,7 +144,7 @@ class Database:
             self._file = _identity(self.path)
             try:
                 return self._connect()
-            except sqlite3.Error as error:
+            except _FAULTS as error:
                 if _code(error) not in _DAMAGED:
                     raise
                 self._set_aside()
@@ -152,7 +154,7 @@ class Database:
                 f"The history {self.path} cannot be opened: {error.strerror}.",
                 f"Check the folder's rights and the space on the disk, {_ELSEWHERE}",
             ) from error
-        except sqlite3.Error as error:
+        except _FAULTS as error:
             raise self._translated(error) from error
 
     def _create(self) -> None:
@@ -262,7 +264,7 @@ class Database:
         with suppress(OSError):
             self._suspect.touch()
 
-    def _translated(self, error: sqlite3.Error) -> HistoryError:
+    def _translated(self, error: Exception) -> HistoryError:
         if _code(error) in _DAMAGED:
             self._suspect_damage()
         # SQLite says the same of a lock that is held and of a file system that has none.
@@ -306,12 +308,14 @@ _SENTENCES: dict[int, tuple[str, str]] = {
 """SQLite's result codes (sqlite.org/rescode.html) as what happened and what to try."""
 
 
-def _extended(error: sqlite3.Error) -> int:
+def _extended(error: Exception) -> int:
     """Return the extended result code; 0 for an error of Python's own module."""
+    if isinstance(error, UnicodeDecodeError):
+        return sqlite3.SQLITE_CORRUPT
     return int(getattr(error, "sqlite_errorcode", 0))
 
 
-def _code(error: sqlite3.Error) -> int:
+def _code(error: Exception) -> int:
     return _extended(error) & 0xFF
 
 

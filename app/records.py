@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from lumitui.app.job import JobSpec, Layout, Price
 from lumitui.remote.scheduler import State
@@ -94,6 +94,14 @@ _PLAIN = tuple(
 """The fields that a column holds as they are."""
 
 
+def _types(hint: object) -> tuple[type, ...]:
+    found = tuple(item for item in get_args(hint) or (hint,) if isinstance(item, type))
+    return (*found, int) if float in found else found
+
+
+_TYPES = {name: _types(hint) for name, hint in get_type_hints(Run).items() if name in _PLAIN}
+
+
 def column(value: object) -> str | int | float | None:
     """Return a field's value as a column holds it: parts as JSON, text without lone surrogates.
 
@@ -132,6 +140,10 @@ def from_row(row: Mapping[str, Any]) -> Run:
         for name in ("masks", "planned_cores"):
             layout[name] = tuple(layout[name])
         plain = {name: row[name] for name in _PLAIN}
+        for name, value in plain.items():
+            # SQLite keeps what a column is given, and a failing disk gives anything.
+            if not isinstance(value, _TYPES[name]):
+                raise ValueError(f"{name} is {type(value).__name__}")
         return Run(
             **plain,
             spec=JobSpec.model_validate_json(row["spec"]),

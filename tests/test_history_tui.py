@@ -15,7 +15,7 @@ from lumitui.app.tui import LumiApp
 from lumitui.remote.scheduler import State
 from tests.driving import ended, project, settings, shown, submit, until
 from tests.runs_made import a_run
-from tests.test_history_faults import filled_history, one_page
+from tests.test_history_damage import filled_history, one_page
 
 __all__ = ["project", "settings"]  # fixtures
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from lumitui.app import recovering
 from lumitui.app.record_file import record_text
 from lumitui.app.runs import Runs
 from lumitui.remote import recorded
@@ -123,6 +124,15 @@ def test_lost_runs_come_back_as_they_were(here: Here, job: Path, home: Home) -> 
     core = Runs(home.settings)
     for run_id in three:
         assert [point.step for point in core.history.metrics(run_id)] == list(range(3000))
+
+    # Not by the look at the site that follows: of very many runs at once it brings too much.
+    with core.history._file.transaction() as db:
+        db.execute("DELETE FROM runs")
+    site = core.sites.load("laptop")
+    before_a_look = recovering.recover(core._connection(site), site, "", core.history).rebuilt
+    assert {run.state for run in before_a_look} == {State.UNKNOWN}
+    assert [len(core.history.metrics(run.id)) for run in before_a_look] == [3000] * 3
+    core.refresh()
 
     # What is known is never overwritten, whatever its folder says now.
     kept, *lost = three

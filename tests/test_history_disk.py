@@ -1,12 +1,10 @@
-"""What a laptop's disk does to the history in life: full, read-only, without locks, damaged."""
+"""What a laptop's disk does to the history in life: full, read-only, without locks."""
 
 import contextlib
-import os
 import shutil
-import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -55,9 +53,6 @@ def fill(folder: Path) -> Path:
 
 def sent_folders(home: Home) -> list[Path]:
     return list((home.data.parent / ".local").rglob("runs/*"))
-
-
-# -- full, read-only, no folder
 
 
 def test_a_full_disk_sends_nothing_and_says_so(
@@ -213,188 +208,3 @@ def test_a_file_system_without_locks_is_told(home: Home, job: Path, tmp_path: Pa
     done = lt(home, "submit", str(job), "--yes", LD_PRELOAD=str(library))
     told(done, 1, "cannot be locked", "LUMITUI_DATA_DIR")
     assert sent_folders(home) == []
-
-
-# -- damage
-
-
-def filled_history(path: Path) -> None:
-    history = History(path)
-    for number in range(60):
-        history.begin(a_run(f"r-{number:06d}", script="x" * 3000, created=float(number)))
-    history.close()
-
-
-def truncated(path: Path) -> None:
-    os.truncate(path, path.stat().st_size // 2)
-
-
-def no_byte(path: Path) -> None:
-    os.truncate(path, 0)
-    os.utime(path, (0, 0))
-
-
-def no_header(path: Path) -> None:
-    with path.open("r+b") as file:
-        file.write(os.urandom(100))
-
-
-def one_page(path: Path) -> None:
-    """A page in the middle: the leaf of the table that holds the newest runs."""
-    with contextlib.closing(sqlite3.connect(path)) as db:
-        (root,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'runs'").fetchone()
-        (size,) = db.execute("PRAGMA page_size").fetchone()
-    with path.open("r+b") as file:
-        file.seek((root - 1) * size)
-        page = file.read(size)
-        # An inner page of a table ends with its right-most child's number (bytes 8 to 12).
-        leaf = int.from_bytes(page[8:12], "big") if page[0] == 5 else root
-        file.seek((leaf - 1) * size)
-        file.write(bytes(byte ^ 0xFF for byte in page))
-
-
-@pytest.mark.parametrize("damage", [truncated, no_byte, no_header, one_page])
-def test_damage_is_told_kept_aside_and_a_fresh_one_begun(
-    home: Home, here: Here, damage: Callable[[Path], None]
-) -> None:
-    path = home.settings.history
-    filled_history(path)
-    damage(path)
-    content = path.read_bytes()
-    first = here("history", "--limit", "1000")
-    assert "defect" not in first.stderr + first.stdout
-    said = first.stderr
-    if first.returncode:  # seen in the middle of the work: the next use sets it aside
-        said = told(first, 1, "is damaged", "history --recover SITE")
-        second = here("history", "--json")
-        assert second.returncode == 0
-        said = second.stderr
-    assert "`lumitui history --recover SITE`" in said
-    kept = list(path.parent.glob("history.db.corrupt-2*"))
-    if damage is no_byte:
-        assert kept == []
-    else:
-        assert [item.read_bytes() for item in kept] == [content]
-        assert str(kept[0]) in said
-    history = History(path)
-    assert (history.warnings, history.count()) == ([], 0)
-    history.begin(a_run())
-    assert history.facts().damage == ""
-    history.close()
-
-
-def test_two_damaged_files_are_both_kept(path: Path) -> None:
-    path.parent.mkdir()
-    for text in (b"first " * 99, b"second " * 99, b"third " * 99):
-        path.write_bytes(text)
-        History(path).close()
-    kept = {file.read_bytes()[:5] for file in path.parent.glob("history.db.corrupt-*")}
-    assert kept == {b"first", b"secon", b"third"}
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "data" / "history.db"
-
-
-def crashed_copy(path: Path, to: Path) -> None:
-    """Leave at `to` what a killed process leaves: the file and a log that is not written back."""
-    history = History(path)
-    history.begin(a_run("in-the-log"))
-    to.parent.mkdir(parents=True, exist_ok=True)
-    for suffix in ("", "-wal"):
-        shutil.copy(f"{path}{suffix}", f"{to}{suffix}")
-    history.close()
-
-
-def test_a_lost_log_costs_what_was_in_it_and_no_more(path: Path, tmp_path: Path) -> None:
-    filled_history(path)
-    other = tmp_path / "other" / "history.db"
-    crashed_copy(path, other)
-    shutil.copytree(other.parent, tmp_path / "whole")
-    other.with_name("history.db-wal").unlink()
-    for folder, count in (("other", 60), ("whole", 61)):
-        history = History(tmp_path / folder / "history.db")
-        assert (history.warnings, history.count()) == ([], count)
-        assert history.facts().damage == ""
-        history.close()
-
-
-def test_the_log_of_another_file_is_survived(path: Path, tmp_path: Path) -> None:
-    """A history restored from a backup beside the log that a crash left."""
-    filled_history(path)
-    foreign = tmp_path / "foreign" / "history.db"
-    small = tmp_path / "small" / "history.db"
-    History(small).close()
-    crashed_copy(small, foreign)
-    shutil.copy(f"{foreign}-wal", f"{path}-wal")
-    for _ in range(3):
-        try:
-            history = History(path)
-            history.begin(a_run(f"new-{os.urandom(4).hex()}"))
-            assert history.facts().damage == ""
-            history.close()
-            break
-        except (HistoryError, AssertionError):
-            history.close()
-    else:
-        pytest.fail("it is never usable again")
-
-
-# -- the file changes under an open history
-
-
-def test_a_history_that_is_removed_while_it_is_open_goes_on_in_a_new_file(path: Path) -> None:
-    history = History(path)
-    history.begin(a_run("lost"))
-    for file in path.parent.iterdir():
-        file.unlink()
-    history.begin(a_run("new"))
-    assert len(history.warnings) == 1 and "history --recover SITE" in history.warnings[0]
-    other = History(path)
-    assert [run.id for run in other.page()] == [run.id for run in history.page()] == ["new"]
-    other.close()
-    history.close()
-
-
-def test_two_open_histories_both_leave_a_damaged_file(path: Path) -> None:
-    """Else one of them would write on to the file that is kept aside."""
-    filled_history(path)
-    histories = [History(path), History(path)]
-    for history in histories:
-        history.count()
-    one_page(path)
-    for _ in range(2):
-        for history in histories:
-            with contextlib.suppress(HistoryError):
-                for run in history.page(limit=1000):
-                    history.get(run.id)
-    for number, history in enumerate(histories):
-        history.begin(a_run(f"after-{number}"))
-    assert [history.count() for history in histories] == [2, 2]
-    assert all("history --recover SITE" in history.warnings[0] for history in histories)
-    assert len([*path.parent.glob("history.db.corrupt-*")]) == 1 + len(
-        [*path.parent.glob("history.db.corrupt-*-wal"), *path.parent.glob("*.corrupt-*-shm")]
-    )
-    for history in histories:
-        history.close()
-
-
-def test_one_broken_text_does_not_hide_the_others(path: Path) -> None:
-    history = History(path)
-    history.begin(a_run("good"))
-    history.begin(a_run("bad", note="a note"))
-    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
-        db.execute("UPDATE runs SET note = CAST(x'ff61' AS TEXT) WHERE id = 'bad'")
-    assert {run.id: run.note for run in history.page()} == {"good": "", "bad": "\ufffda"}
-    history.close()
-
-
-def test_the_file_is_told(home: Home, here: Here) -> None:
-    assert f"{home.settings.history}: 0 runs, " in here("history").stderr
-    done = here("history", "--check")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.endswith("schema 2, sound\n")
-    filled_history(home.settings.history)
-    one_page(home.settings.history)
-    told(here("history", "--check"), 1, "is damaged", "--recover")
