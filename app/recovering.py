@@ -11,13 +11,17 @@ from lumitui.app.connections import Connection
 from lumitui.app.history import History
 from lumitui.app.record_file import run_of
 from lumitui.app.records import Run
-from lumitui.app.sending import GRACE_SECONDS
 from lumitui.remote import recorded
 from lumitui.remote.errors import InputError
 from lumitui.remote.recorded import RECORD_BYTES, Folder
 from lumitui.remote.site import Site
 from lumitui.remote.transport import Transport
 from lumitui.remote.watching import look
+
+MAKING_SECONDS = 300.0
+"""A folder younger than this may be in the making by another laptop: `preparing` waits as long."""
+COPYING_SECONDS = 3600.0
+"""The same for one that gets the checkpoints of another run."""
 
 
 @dataclass(frozen=True)
@@ -148,8 +152,9 @@ def _rebuild(folder: Folder, site: str, now: float) -> Run:
         raise ValueError(f"its record cannot be read: {error}") from error
     if run.site != site:
         raise ValueError(f"its site is {run.site!r}: `lumitui history --recover {run.site}`")
-    if not folder.locked and folder.job_id is None and now - run.created < GRACE_SECONDS:
-        raise ValueError("it may be on its way; try again in two minutes")
+    making = COPYING_SECONDS if run.resumed_from else MAKING_SECONDS
+    if not folder.locked and folder.job_id is None and now - run.created < making:
+        raise ValueError(f"it may be on its way; try again in {making / 60:g} minutes")
     return replace(run, job_id=folder.job_id)
 
 

@@ -195,11 +195,27 @@ def test_a_run_that_was_never_submitted_is_settled(folders: Path, here: Here) ->
     """Its folder was made, and then the laptop died: no job can come of it any more."""
     young = write_record(folders / "young-000001", created=time.time())
     old = write_record(folders / "old-000002", created=time.time() - 1000)
+    copied = write_record(
+        folders / "copied-000003", created=time.time() - 1000, resumed_from="old-000002"
+    )
     answer = envelope(here("history", "--recover", "laptop", "--json"))["data"]
-    assert [item["folder"] for item in answer["passed_over"]] == [str(young)]
+    assert {item["folder"]: item["why"] for item in answer["passed_over"]} == {
+        str(young): "it may be on its way; try again in 5 minutes",
+        str(copied): "it may be on its way; try again in 60 minutes",
+    }
     (row,) = answer["rebuilt"]
     assert (row["id"], row["state"]) == (old.name, State.NOT_SENT)
     assert not (young / "attempt-1.submit").exists()
+
+
+def test_a_job_that_was_refused_is_refused_again(folders: Path, here: Here) -> None:
+    folder = write_record(folders / "refused-000001", created=time.time()) / "attempt-1.submit"
+    folder.mkdir()
+    (folder / "rc").write_text("1\n")
+    (folder / "out").touch()
+    (folder / "err").write_text("sbatch: error: Invalid account\n")
+    (row,) = envelope(here("history", "--recover", "laptop", "--json"))["data"]["rebuilt"]
+    assert (row["state"], row["reason"]) == ("refused", "sbatch: error: Invalid account")
 
 
 def test_a_job_that_nobody_knows_is_judged_by_its_exit_file(folders: Path, here: Here) -> None:
