@@ -28,7 +28,7 @@ from tests.ending import (
 )
 from tests.jobs import wait_until
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.both_slurms]
 
 ASIDE = {"sbatch": ["--exclude=nid00500[6-8]"]}
 SPARE, SCRAP = "nid005007", "nid005008"
@@ -66,7 +66,7 @@ ENDS = {
     ),
     "memory": End(
         State.OUT_OF_MEMORY, "FAILED", 137, 1, "srun: task 1 ran out of memory",
-        log="oom-kill event(s)", why="host-memory",
+        log="task 1: Out Of Memory", why="host-memory",
     ),
     "memory-alone": End(
         State.OUT_OF_MEMORY, "OUT_OF_MEMORY", 137, reason="OutOfMemory", why="host-memory"

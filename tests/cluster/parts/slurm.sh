@@ -49,8 +49,8 @@ CONF
 chmod 600 "$ROOT/etc/slurmdbd.conf"
 # The kernel limits a job's memory where it has memory groups (cgroup v1), below a group of this cluster's own.
 memory=/sys/fs/cgroup/memory/cluster-$BASE
-[[ $SLURM == 22 ]] && mkdir "$memory" 2>/dev/null || [[ -f $memory/memory.limit_in_bytes ]] || memory=''
-echo "ConstrainRAMSpace=yes" > "$ROOT/etc/cgroup.conf"
+mkdir "$memory" 2>/dev/null || [[ -f $memory/memory.limit_in_bytes ]] || memory=''
+printf '%s\n' CgroupPlugin=cgroup/v1 ConstrainRAMSpace=yes > "$ROOT/etc/cgroup.conf"
 cat > "$ROOT/etc/slurm.conf.new" <<CONF
 ClusterName=$CLUSTER
 SlurmctldHost=$(hostname)(127.0.0.1)
@@ -92,7 +92,7 @@ NodeName=$names NodeAddr=127.0.1.[1-$NODES] Port=[$((BASE + 201))-$((BASE + 200 
 ${PARTITIONS//@NODES@/$names}
 CONF
 [[ -z $CLI_FILTER ]] || install -m 644 "$here/shapes/$CLI_FILTER" "$ROOT/etc/cli_filter.lua"
-[[ $SLURM == 22 ]] || echo CgroupPlugin=disabled > "$ROOT/etc/cgroup.conf"   # a word 22.05 does not know
+[[ $SLURM == 22 || $memory ]] || echo CgroupPlugin=disabled > "$ROOT/etc/cgroup.conf"   # a word 22.05 does not know
 echo "NodeName=$names Name=gpu ${GRES_TYPE:+Type=$GRES_TYPE} Flags=$GPU_ENV File=$ROOT/dev/gpu[0-$((GPUS - 1))]" > "$ROOT/etc/gres.conf"
 cat > "$ROOT/etc/task_prolog" <<CONF
 #!/bin/sh
