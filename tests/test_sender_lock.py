@@ -31,11 +31,33 @@ def test_the_lock_of_a_dead_process_is_swept(tmp_path: Path) -> None:
     sweep_locks(tmp_path / "not-there")
 
 
-def test_a_lock_whose_file_is_removed_in_between_keeps_nobody_in(tmp_path: Path) -> None:
+def test_a_lock_whose_file_was_removed_in_between_keeps_others_out(tmp_path: Path) -> None:
+    inside, leave = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with sender_lock(tmp_path, "run", wait=True) as free:
+            assert free
+            inside.set()
+            leave.wait(30)
+
+    second = threading.Thread(target=hold)
+    with sender_lock(tmp_path, "run"):
+        second.start()
+        # Until it waits for the file that the first one removes; too early only proves less.
+        assert not inside.wait(0.3)
+    assert inside.wait(30)
+    with sender_lock(tmp_path, "run") as free:
+        assert not free
+    leave.set()
+    second.join(30)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_many_take_turns(tmp_path: Path) -> None:
     holders, most, turns = [0], [0], [0]
 
     def hold() -> None:
-        while turns[0] < 400:
+        while turns[0] < 60:
             with sender_lock(tmp_path, "run", wait=turns[0] % 2 == 0) as free:
                 if free:
                     turns[0] += 1
