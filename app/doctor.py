@@ -10,6 +10,7 @@ from typing import Literal
 from lumitui.remote import walltime
 from lumitui.remote.cores import format_cores, parse_cores
 from lumitui.remote.quoting import quote
+from lumitui.remote.scheduler import count
 from lumitui.remote.site import Site
 from lumitui.remote.transport import Transport
 
@@ -235,17 +236,16 @@ def node(text: str, site: Site) -> Iterator[Check]:
         yield Check("node", "warning", words, "", "Try `scontrol show node` there.")
         return
     record, shape = found[0], site.node
-    threads = int(record.get("ThreadsPerCore") or 1)
+    threads = count(record.get("ThreadsPerCore", "")) or 1
     gres = re.search(r"gpu:(?:[\w.-]+:)?(\d+)", record.get("Gres", ""))
-    memory = int(record.get("RealMemory") or 0) / 1024
+    memory = (count(record.get("RealMemory", "")) or 0) / 1024
     rows: list[tuple[str, str, str]] = [
         ("gpus", gres[1] if gres else "0", str(shape.gpus)),
-        ("cores", str(int(record.get("CPUTot") or 0) // threads), str(shape.cores)),
+        ("cores", str((count(record.get("CPUTot", "")) or 0) // threads), str(shape.cores)),
         ("threads_per_core", str(threads), str(shape.threads_per_core)),
         ("memory_gib", f"{memory:g}", f"{shape.memory_gib:g}"),
     ]
-    if listed := record.get("CPUSpecList"):
-        reserved = parse_cores(listed)
+    if reserved := _cores(record.get("CPUSpecList", "")):
         # Slurm numbers these by core and thread in turn, some versions by thread after thread.
         ways = {format_cores(c // threads for c in reserved)}
         ways.add(format_cores(c for c in reserved if c < shape.cores))
@@ -319,8 +319,16 @@ def work_root(text: str, root: str) -> Check:
     return Check("work root", "ok", f"{place} is writable{free}")
 
 
+def _cores(text: str) -> set[int]:
+    """Return the cores that Slurm lists; none where it lists something else."""
+    try:
+        return set(parse_cores(text))
+    except ValueError:
+        return set()
+
+
 def _whole(text: str) -> bool:
-    return text.isdecimal()
+    return count(text) is not None
 
 
 def _limit(text: str) -> str:

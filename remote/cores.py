@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 
+_MOST = 100_000
 _RANGE = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
 
 
@@ -21,6 +22,8 @@ def parse_cores(text: str) -> tuple[int, ...]:
         if last < first:
             raise ValueError(f"{part.strip()!r} in {text!r} runs backwards")
         cores += range(first, last + 1)
+        if len(cores) > _MOST:
+            raise ValueError(f"{text[:40]!r} lists more than {_MOST} cores")
     return tuple(cores)
 
 

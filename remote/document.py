@@ -19,7 +19,7 @@ from lumitui.remote.errors import InputError
 Model = TypeVar("Model", bound=BaseModel)
 Place = tuple[int | str, ...]
 """Where a value is: keys and indexes from the root."""
-_MOST_BYTES = 200_000  # PyYAML reads 80 kB a second
+_MOST_BYTES = 100_000  # PyYAML reads 80 kB a second
 _DEEPEST = 40
 _MOST_MISTAKES = 20
 # What no command line can carry, or what would steer the terminal that shows it.

@@ -4,6 +4,8 @@ Profiles are YAML files in `templates/sites/`; a person's own, in the platform's
 folder, override them by name. `extends:` inherits another profile, key by key.
 """
 
+import re
+import string
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -30,6 +32,33 @@ def _core_list(value: object) -> object:
     return text
 
 
+def _is_pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"{text[:60]!r} is not a regular expression: {error}") from error
+    return text
+
+
+def _fills(*names: str) -> AfterValidator:
+    """Return the check that in braces there is nothing but `names`."""
+
+    def check(text: str) -> str:
+        known = ", ".join(f"{{{name}}}" for name in names)
+        try:
+            parts = list(string.Formatter().parse(text))
+        except ValueError as error:
+            raise ValueError(f"its braces are wrong: {error}; known are {known}") from error
+        for _, field, form, conversion in parts:
+            if field is not None and (field not in names or form or conversion):
+                raise ValueError(f"{{{field}}} is not known; known are {known}")
+        return text
+
+    return AfterValidator(check)
+
+
+Pattern = Annotated[str, AfterValidator(_is_pattern)]
+"""A regular expression."""
 Time = Annotated[str, AfterValidator(_time)]
 """A wall-clock limit in one of Slurm's forms, as text."""
 Cores = Annotated[str, BeforeValidator(_core_list)]
@@ -61,7 +90,7 @@ class Account(Facts):
     """What an account (project) looks like here."""
 
     required: bool = True
-    pattern: str = r"^\S+$"
+    pattern: Pattern = r"^\S+$"
     example: str = ""
 
 
@@ -196,7 +225,7 @@ class Rule(Facts):
     severity: Literal["error", "warning", "note"]
     field: str
     """Which field of the job file it looks at, e.g. `launcher` or `env.NCCL_NET_GDR_LEVEL`."""
-    matches: str
+    matches: Pattern
     """A regular expression on the field's text."""
     message: str
     do: str
@@ -212,7 +241,7 @@ class Site(Facts):
     slurm_version: str = ""
     hosts: Hosts = Hosts()
     account: Account = Account()
-    work_root: str
+    work_root: Annotated[str, _fills("account", "user", "home")]
     """Where runs and snapshots live there; `{account}`, `{user}`, `{home}` are filled in."""
     poll_seconds: float = 60
     node: NodeShape
@@ -220,7 +249,7 @@ class Site(Facts):
     """A folder of each node's own, where the code of a large project is unpacked; `$NAME` is
     expanded there. Empty: there is none."""
     partitions: dict[str, Partition]
-    gpu_request: str = "--gpus-per-node={gpus}"
+    gpu_request: Annotated[str, _fills("gpus")] = "--gpus-per-node={gpus}"
     """The #SBATCH option for `{gpus}` GPUs a node."""
     memory_per_gpu: str = ""
     """`--mem-per-gpu` of a job with a task a GPU; empty: the site decides."""

@@ -198,9 +198,9 @@ def test_nesting_that_is_allowed_is_read() -> None:
 def test_a_large_file_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
     path = tmp_path / "job.yaml"
     path.write_bytes(b"\xff" * 1_000_001)
-    with pytest.raises(InputError, match="larger than 200 kB"):
+    with pytest.raises(InputError, match="larger than 100 kB"):
         read_document(path)
-    assert "larger than 200 kB" in refusal("#" * 1_000_001).message
+    assert "larger than 100 kB" in refusal("#" * 1_000_001).message
 
 
 def test_a_large_file_is_not_read_to_its_end(tmp_path: Path) -> None:
