@@ -101,8 +101,6 @@ class Requests:
             while not talk.ended:
                 check()
                 talk.step()
-            if not self._spares:
-                talk.let_end(_FREEING * 10)
             return Result(talk.code(link.address), b"".join(talk.out), b"".join(talk.err))
         finally:
             self._release(channel)

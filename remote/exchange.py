@@ -128,12 +128,6 @@ class Exchange:
         if own:
             (self.out, self.err)[index].append(own)
 
-    def let_end(self, seconds: float) -> None:
-        """Wait until the process has ended there as well, so that its session becomes free."""
-        deadline = time.monotonic() + seconds
-        while not self.channel.exit_status_ready() and time.monotonic() < deadline:
-            time.sleep(0.005)
-
     def code(self, place: str) -> int:
         """Exit status of the script that ended.
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from lumitui.app import tui
 from lumitui.app.records import Run
 from lumitui.app.runs import Runs
 from lumitui.app.screens.dialogs import AskDialog, ErrorDialog
@@ -78,9 +79,15 @@ def guard(cluster: Cluster) -> Iterator[Asking]:
 
 @pytest.fixture
 def guarded(
-    guard: Asking, cluster: Cluster, cluster_runs: Runs, home: Home, tmp_path: Path
+    guard: Asking,
+    cluster: Cluster,
+    cluster_runs: Runs,
+    home: Home,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Guarded]:
     """A run is under way; then its site is reached through the guard only."""
+    monkeypatch.setattr(tui, "TICK", 0.1)
     (tmp_path / "tick.py").write_text(TICKING)
     spec = hello_job(script="tick.py", gpus_per_node=1, launcher="plain", strategy="single")
     run = cluster_runs.send(cluster_runs.preview(spec, tmp_path))

@@ -71,10 +71,10 @@ def test_a_silent_log_over_a_good_link_is_left_alone(ssh: Ssh, network: LinkProx
     assert next(chunk for chunk in stream if chunk) == b"on\n"
     network.reset()
     began = time.monotonic()
-    while time.monotonic() - began < 4:
+    while time.monotonic() - began < 2.5:
         assert next(stream) == b""
     counts = network.stats()
-    assert 2 <= counts.turns <= 12, "it was asked for a sign of life, and not more often"
+    assert 1 <= counts.turns <= 12, "it was asked for a sign of life, and not more often"
     assert counts.up < 2000
     stream.close()  # type: ignore[attr-defined]  # a generator
     assert ssh.run("echo on").text == "on\n"
@@ -177,7 +177,9 @@ for line in sys.stdin:
 """
 
 
-@pytest.mark.parametrize("asleep_in", ["nothing", "a request"])
+@pytest.mark.parametrize(
+    "asleep_in", [pytest.param("nothing", marks=pytest.mark.slow), "a request"]
+)
 def test_a_laptop_that_slept_connects_with_the_next_request(tmp_path: Path, asleep_in: str) -> None:
     # The site gives a client up that is silent for 2 s; a laptop sleeps longer.
     with running_sshd(tmp_path, "ClientAliveInterval 1", "ClientAliveCountMax 1") as server:
