@@ -47,16 +47,22 @@ def run_of(text: bytes, folder: str) -> Run:
         ValueError: it is no record, or not of this folder; one line says why.
     """
     try:
-        data: Any = json.loads(text, parse_constant=_no_number)
+        data = _parsed(text)
         # Half a surrogate pair is neither hashed nor sent.
         json.dumps(data, ensure_ascii=False).encode()
+        if (
+            isinstance(data, dict)
+            and isinstance(data.get("format"), int)
+            and data["format"] > FORMAT
+        ):
+            raise ValueError(f"a newer lumitui wrote it (format {data['format']})")
         said = _Record.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
         raise ValueError(f"{place}: {first['msg']}" if place else first["msg"]) from error
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"not JSON: {error}"[:200]) from error
+        raise ValueError(str(error)[:200]) from error
     root, _, name = folder.rpartition("/runs/")
     if said.id != name:
         raise ValueError(f"it is the record of {said.id!r}")
@@ -112,6 +118,13 @@ class _Record(BaseModel):
         if layout.nodes != self.spec.nodes or not all(0 <= size <= 1024 for size in sizes):
             raise ValueError("the layout is not the job file's")
         return self
+
+
+def _parsed(text: bytes) -> Any:
+    try:
+        return json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"not JSON: {error}") from error
 
 
 def _no_number(word: str) -> float:

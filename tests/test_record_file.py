@@ -90,7 +90,9 @@ def layout(**changes: object) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"format": 2}, "format"),
+        ({"format": 2}, "a newer lumitui wrote it"),
+        ({"format": 0}, "format"),
+        ({"format": "two"}, "format"),
         ({"id": "other-000001"}, "other-000001"),
         ({"id": "../../etc"}, "id"),
         ({"spec": {"name": "x"}}, "spec"),
