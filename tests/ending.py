@@ -113,3 +113,8 @@ def bring_up(cluster: Cluster) -> None:
     up = [str(cluster_fixture.HERE / "up")]
     done = subprocess.run(up, capture_output=True, text=True, timeout=180, env=env)
     assert done.returncode == 0, done.stderr
+
+
+def limits_memory(cluster: Cluster) -> bool:
+    """Whether the kernel limits the memory of the cluster's jobs."""
+    return "TaskPlugin=task/cgroup" in (cluster.root / "etc" / "slurm.conf").read_text()
