@@ -26,7 +26,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _BREAKS = re.compile("[\t\n]")
 _OURS = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
 _OURS |= {"RUN_DIR", "SRUN_CPUS_PER_TASK"}
-SCRIPTS_OWN = frozenset({"CODE", "CPU_BIND_MASKS", "PROOF_DIR", "SIF"})
+SCRIPTS_OWN = frozenset({"CODE", "CPU_BIND_MASKS", "PROOF_DIR", "SIF", "UNGUESSED"})
 """Variables of job.sh itself, besides those in small letters: another value would mislead it."""
 _SMALL = re.compile(r"[a-z]+")
 # bash gives these a value of its own, or ends at once when they are set (bash(1)).

@@ -5,6 +5,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from textual.geometry import Region
 
 from lumitui.app.job import JobSpec
@@ -17,6 +18,7 @@ from lumitui.app.settings import Settings
 from lumitui.app.tui import LumiApp
 from lumitui.app.widgets.log_text import STEERING
 from lumitui.app.widgets.log_view import LogView
+from lumitui.app.widgets.telling import sparkline
 from lumitui.remote.errors import LumiError
 from lumitui.remote.login import Question
 from lumitui.remote.scheduler import State
@@ -131,3 +133,8 @@ def test_only_files_are_looked_at_for_jobs(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.yaml")
     (tmp_path / "gone.yaml").symlink_to("nowhere")
     assert [path.name for path in job_files(tmp_path)] == ["a.yaml", "b.yaml"]
+
+
+@pytest.mark.parametrize("values", [[1e308] * 9, [1e308, -1e308, 0.0], [5e-324, 0.0], [0.0], []])
+def test_losses_beyond_all_measure_are_drawn(values: list[float]) -> None:
+    assert len(sparkline(values, 3)) == min(3, len(values))

@@ -165,7 +165,8 @@ def test_miopen_has_folders_of_the_job_on_every_node(lumi: Site) -> None:
         names = ("MIOPEN_CUSTOM_CACHE_DIR", "MIOPEN_USER_DB_PATH")
         folders = {container.environment[name] for name in names}
         assert folders == set(container.node_directories)
-        assert all(f.startswith("/tmp/") and "${SLURM_JOB_ID}" in f for f in folders)
+        # /tmp of a shared node is everybody's: a name that can be guessed can be made before.
+        assert all(f.startswith("/tmp/") and "${UNGUESSED}" in f for f in folders)
 
 
 LUMI_RULES = {

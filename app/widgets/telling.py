@@ -128,6 +128,9 @@ def sparkline(values: Sequence[float], width: int) -> str:
     bars = "▁▂▃▄▅▆▇█"
     if not values:
         return ""
+    # Sums and differences of the largest numbers would be infinite.
+    largest = max(map(abs, values)) or 1.0
+    values = [value / largest for value in values]
     count = min(width, len(values))
     edges = [len(values) * index // count for index in range(count + 1)]
     means = [sum(values[a:b]) / (b - a) for a, b in pairwise(edges)]

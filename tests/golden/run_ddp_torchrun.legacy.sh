@@ -38,13 +38,16 @@ module load singularity-AI-bindings
 # Container (legacy)
 SIF=/appl/local/containers/sif-images/lumi-pytorch-rocm-6.2.1-python-3.12-pytorch-20240918-vllm-4075b35.sif
 
+# In names below a node's /tmp, where other users may make what a job will look for.
+UNGUESSED=$(od -An -N12 -tx1 /dev/urandom | tr -d ' \n')
+
 # Environment
 export TORCH_HOME="/scratch/${SLURM_JOB_ACCOUNT}/${USER}/torch_home"
 export HF_HOME="/scratch/${SLURM_JOB_ACCOUNT}/${USER}/hf_home"
 export NCCL_SOCKET_IFNAME="hsn0,hsn1,hsn2,hsn3"
 export NCCL_NET_GDR_LEVEL="PHB"
-export MIOPEN_CUSTOM_CACHE_DIR="/tmp/${USER}-miopen-${SLURM_JOB_ID}/cache"
-export MIOPEN_USER_DB_PATH="/tmp/${USER}-miopen-${SLURM_JOB_ID}/config"
+export MIOPEN_CUSTOM_CACHE_DIR="/tmp/${USER}-miopen-${UNGUESSED}/cache"
+export MIOPEN_USER_DB_PATH="/tmp/${USER}-miopen-${UNGUESSED}/config"
 export SINGULARITYENV_PREPEND_PATH="/user-software/bin"
 export PYTHONUNBUFFERED="1"
 set -u
@@ -59,7 +62,7 @@ MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
 export MASTER_ADDR MASTER_PORT
 
 # Folders every node needs
-srun --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 mkdir -p "/tmp/${USER}-miopen-${SLURM_JOB_ID}/cache" "/tmp/${USER}-miopen-${SLURM_JOB_ID}/config"
+srun --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 mkdir -p "/tmp/${USER}-miopen-${UNGUESSED}/cache" "/tmp/${USER}-miopen-${UNGUESSED}/config"
 
 cd "$RUN_DIR"/code/.
 # Continue from this run's own checkpoints when there are any: after a requeue, or copied there.

@@ -39,12 +39,15 @@ module load lumi-aif-singularity-bindings
 # Container (laif)
 SIF=/appl/local/laifs/containers/lumi-multitorch-u24r70f21m50t210-20260415_130625/lumi-multitorch-full-u24r70f21m50t210-20260415_130625.sif
 
+# In names below a node's /tmp, where other users may make what a job will look for.
+UNGUESSED=$(od -An -N12 -tx1 /dev/urandom | tr -d ' \n')
+
 # Environment
 export TORCH_HOME="/scratch/${SLURM_JOB_ACCOUNT}/${USER}/torch_home"
 export HF_HOME="/scratch/${SLURM_JOB_ACCOUNT}/${USER}/hf_home"
 export NCCL_SOCKET_IFNAME="hsn0,hsn1,hsn2,hsn3"
-export MIOPEN_CUSTOM_CACHE_DIR="/tmp/${USER}-miopen-${SLURM_JOB_ID}/cache"
-export MIOPEN_USER_DB_PATH="/tmp/${USER}-miopen-${SLURM_JOB_ID}/config"
+export MIOPEN_CUSTOM_CACHE_DIR="/tmp/${USER}-miopen-${UNGUESSED}/cache"
+export MIOPEN_USER_DB_PATH="/tmp/${USER}-miopen-${UNGUESSED}/config"
 export PYTHONUNBUFFERED="1"
 set -u
 # With SRUN_CPUS_PER_TASK a step has only the first cores of the job, and masks reach beyond them.
@@ -62,7 +65,7 @@ export WORLD_SIZE=$SLURM_NTASKS LOCAL_WORLD_SIZE=8
 CPU_BIND_MASKS="0x00fe000000000000,0xfe00000000000000,0x0000000000fe0000,0x00000000fe000000,0x00000000000000fe,0x000000000000fe00,0x000000fe00000000,0x0000fe0000000000"
 
 # Folders every node needs
-srun --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 mkdir -p "/tmp/${USER}-miopen-${SLURM_JOB_ID}/cache" "/tmp/${USER}-miopen-${SLURM_JOB_ID}/config"
+srun --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 mkdir -p "/tmp/${USER}-miopen-${UNGUESSED}/cache" "/tmp/${USER}-miopen-${UNGUESSED}/config"
 
 cd "$RUN_DIR"/code/.
 # Continue from this run's own checkpoints when there are any: after a requeue, or copied there.
