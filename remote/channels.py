@@ -44,8 +44,11 @@ class Link(Protocol):
         """Whether requests can be sent."""
         ...
 
-    def open(self, seconds: float) -> Channel:
-        """Open a channel; ChannelRefused, or LinkError when the link is dead."""
+    def open(self, seconds: float, *, ahead: bool = False) -> Channel:
+        """Open a channel; ChannelRefused, or LinkError when the link is dead.
+
+        One that is opened `ahead` of its need does not end a link that is slow.
+        """
         ...
 
     def begin(self, channel: Channel, command: str, seconds: float) -> None:
@@ -237,7 +240,7 @@ class Requests:
             if self._spare is not None or not self._spares:
                 return
         try:
-            spare = link.open(link.patience)
+            spare = link.open(link.patience, ahead=True)
         except ChannelRefused:
             self._spares = False
         except LinkError:

@@ -79,6 +79,7 @@ class ParamikoLink:
         self.alive_seconds = host.alive
         self._precious = precious
         self._silent: float | None = None
+        self._given_up = 0.0
         self._opening, self._checking = threading.Lock(), threading.Lock()
 
     def alive(self) -> bool:
@@ -90,21 +91,26 @@ class ParamikoLink:
         for transport in reversed(self._hops):
             transport.close()
 
-    def open(self, seconds: float) -> Channel:
-        """Open a channel; ChannelRefused, or LinkError when nobody answers."""
-        try:
-            with self._opening:  # paramiko keeps one refusal for all who are opening
-                if self._silent is not None and not self._answers(seconds):
-                    # A channel that is given up may still be opened there, and count.
-                    raise TimeoutError("still silent")
+    def open(self, seconds: float, *, ahead: bool = False) -> Channel:
+        """Open a channel; ChannelRefused, or LinkError when nobody answers.
+
+        One that is opened `ahead` of its need ends no link, on which a request is under way.
+        """
+        began = time.monotonic()
+        with self._opening:  # paramiko keeps one refusal for all who are opening
+            # A channel that is given up may still be opened there, and count. Who has waited
+            # here while another gave up has waited long enough.
+            if self._silent is not None and (self._given_up > began or not self._answers(seconds)):
+                raise self._unanswered(TimeoutError("still silent"))
+            try:
                 channel = ParamikoChannel(self._hops[-1].open_session(timeout=seconds))
-        except paramiko.ChannelException as error:
+            except paramiko.ChannelException as error:
+                self._silent = None
+                raise ChannelRefused from error
+            except BROKEN as error:
+                raise self._unanswered(error, patient=ahead) from error
             self._silent = None
-            raise ChannelRefused from error
-        except BROKEN as error:
-            raise self._unanswered(error) from error
-        self._silent = None
-        return channel
+            return channel
 
     def begin(self, channel: Channel, command: str, seconds: float) -> None:
         """Start `command`; CommandRefused, or LinkError when nobody answers."""
@@ -157,11 +163,11 @@ class ParamikoLink:
         threading.Thread(target=ask, name="question", daemon=True).start()
         return answered.wait(seconds) and transport.is_active()
 
-    def _unanswered(self, error: Exception) -> LinkError:
+    def _unanswered(self, error: Exception, *, patient: bool = False) -> LinkError:
         """Close the link unless it is worth waiting for; the error to raise."""
         now = time.monotonic()
-        self._silent = now if self._silent is None else self._silent
-        if self._precious and self.alive() and now - self._silent < _ENDURE:
+        self._silent, self._given_up = self._silent or now, now
+        if (self._precious or patient) and self.alive() and now - self._silent < _ENDURE:
             return LinkError(
                 f"{self.address} does not answer at the moment.",
                 "The connection is kept, since another would need you to log in; try again soon.",

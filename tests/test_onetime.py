@@ -27,6 +27,7 @@ from pathlib import Path
 import pytest
 
 from lumitui.remote.errors import AnswerNeeded, LinkError
+from lumitui.remote.link import ParamikoLink
 from lumitui.remote.login import Question, attendance
 from lumitui.remote.ssh import Ssh
 from tests.pam_fixture import CODE, Asking, asking_sshd
@@ -270,16 +271,29 @@ def test_a_person_is_not_served_the_refusal_of_a_clock(site: Asking, connect: Co
     assert not clock.is_alive() and len(answers.questions) == 1
 
 
-def test_a_stalled_link_that_cost_a_code_is_kept(site: Asking, connect: Connect) -> None:
+def test_a_stalled_link_that_cost_a_code_is_kept(
+    site: Asking, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
     site.sshd.configure("ConnectTimeout 1")
     answers = Answers("111111", "222222")
     connection = connect(site, answers)
     session = int(connection.run("echo $PPID").text)
+    link, asked = connection._link, list[float]()
+    assert isinstance(link, ParamikoLink)
+    answers_of = link._answers
+
+    def count(seconds: float) -> bool:
+        asked.append(seconds)
+        return answers_of(seconds)
+
+    monkeypatch.setattr(link, "_answers", count)
     os.kill(session, signal.SIGSTOP)
     try:
-        for _ in range(2):
-            with pytest.raises(LinkError, match="does not answer at the moment"):
-                connection.run("true")
+        with ThreadPoolExecutor(6) as threads:
+            waiting = [threads.submit(connection.run, "true") for _ in range(6)]
+            errors = [item.exception(60) for item in waiting]
+        assert all("does not answer at the moment" in str(error) for error in errors), errors
+        assert len(asked) <= 2, "six do not wait one after the other"
     finally:
         os.kill(session, signal.SIGCONT)
     assert connection.run("echo $PPID").text == f"{session}\n"
