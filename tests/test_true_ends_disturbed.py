@@ -147,7 +147,12 @@ def test_a_laptop_sleeps_while_jobs_end_and_are_forgotten(
     runs.refresh("minilumi")
     # From here nobody looks.
     well, failed = send(runs, project, "well"), send(runs, project, "rank-3", gpus_per_node=4)
-    in_shell(cluster, f"scancel {ended.job_id}")
+    # What keeps the site from being asked is told, also by who only wanted something else.
+    told: list[str] = []
+    with accident(cluster, "squeue", "echo 'squeue: error: no' >&2; exit 1"):
+        assert runs.cancel(ended.id, warn=told.append).state is State.RUNNING
+        runs.prune("minilumi", dry=True, warn=told.append)
+    assert told == ["minilumi: squeue: error: no"] * 2
     wait_until(lambda: known_to_accounting(cluster, ended) == "CANCELLED", 60)
     ended_daemon(cluster, "slurmdbd")
     in_shell(cluster, f"scancel {late.job_id}")
