@@ -149,7 +149,7 @@ def test_this_machine_is_examined_without_slurm(
 def test_the_mini_cluster_is_as_its_profile_says(cluster_runs: Runs) -> None:
     checks = {check.name: check for check in cluster_runs.doctor("minilumi")}
     assert {check.status for check in checks.values()} == {"ok"}, checks
-    assert len(checks) == 12
+    assert len(checks) == 14
 
 
 @pytest.mark.both_slurms
