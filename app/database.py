@@ -67,14 +67,19 @@ class Database:
             self._db.close()
 
     def rows(self, query: str, values: Sequence[str | float] = ()) -> list[sqlite3.Row]:
-        """Return the rows of `query`.
+        """Return the rows of `query`; a value that is not UTF-8 is in no row.
 
         Raises:
             HistoryError: the file cannot be read.
         """
+        sought = [
+            # A word of the command line may have bytes that are not UTF-8, which SQLite takes not.
+            value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+            for value in values
+        ]
         with self._lock:
             try:
-                return self._current().execute(query, values).fetchall()
+                return self._current().execute(query, sought).fetchall()
             except _FAULTS as error:
                 raise self._translated(error) from error
 

@@ -23,8 +23,11 @@ import click
 from lumitui.remote.errors import InputError, LumiError
 
 INTERRUPTED = 130
-# C0, DEL and C1 steer a terminal; the rest turns the direction of text or breaks its line.
-_STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# C0, DEL and C1 steer a terminal; the rest turns the direction of text, breaks its line, or is
+# a byte that was not UTF-8, which no terminal takes.
+_STEERING = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 _SEQUENCE = re.compile(
     "\x1b(?:\\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor, screen
     "|[\\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\\\|\x9c)"  # OSC and other strings: titles, clipboard

@@ -18,7 +18,10 @@ from lumitui.remote.fetch import fetch
 from lumitui.remote.local import Local
 from lumitui.remote.quoting import quote
 from lumitui.remote.site import BUILT_IN, Sites
+from tests.command_line import Here, here
 from tests.hostile import CANARY, as_yaml, canaries, fuzzed, one_line, passable, refused
+
+__all__ = ["here"]  # fixtures
 
 JOB: dict[str, object] = {
     "name": "hello",
@@ -131,18 +134,20 @@ def test_what_is_carried_is_read_back_as_it_was(field: str, text: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def words_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("words")
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash", "busybox sh"])
 @fuzzed(40)
 @given(words=st.lists(passable, min_size=1, max_size=30))
-def test_a_quoted_word_is_one_word_of_every_shell(here: Path, shell: str, words: list[str]) -> None:
+def test_a_quoted_word_is_one_word_of_every_shell(
+    words_folder: Path, shell: str, words: list[str]
+) -> None:
     script = "printf '%s\\0' " + " ".join(map(quote, words))
-    done = subprocess.run([*shell.split(), "-c", script], capture_output=True, cwd=here)
+    done = subprocess.run([*shell.split(), "-c", script], capture_output=True, cwd=words_folder)
     assert done.stdout == b"".join(word.encode() + b"\0" for word in words)
-    assert canaries(here) == []
+    assert canaries(words_folder) == []
 
 
 # -- single cases that fuzzing found
@@ -229,3 +234,20 @@ def test_a_file_name_with_a_line_end_of_unicode_is_fetched(tmp_path: Path) -> No
     found = fetch(Local(), str(run), ["*"], tmp_path / "to")
     assert {item.name for item in found} == set(names)
     assert all(item.path.read_text() == item.name for item in found)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("show", "{}"), ("history", "--text", "{}"), ("history", "--site", "{}"), ("logs", "{}"),
+        ("status", "--site", "{}"), ("cancel", "{}"), ("diff", "{}", "{}"), ("fetch", "{}", "{}"),
+        ("resubmit", "{}", "--set", "name={}"), ("sites", "{}"), ("preview", "{}"), ("{}",),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("text", ["\udcff", "'; DROP TABLE runs; --", "%_\\", "\x1b[2J", ""])
+def test_any_word_of_the_command_line_is_understood_or_told(
+    here: Here, words: tuple[str, ...], text: str
+) -> None:
+    done = here(*(word.replace("{}", text) for word in words))
+    assert done.returncode in (0, 2), done.stderr
+    assert "defect" not in done.stderr and "\x1b" not in done.stderr
