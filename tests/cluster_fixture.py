@@ -268,6 +268,16 @@ def start() -> tuple[Path, bool]:
     return root, True
 
 
+def forget_old_runs(cluster: Cluster) -> None:
+    """Remove runs and snapshots that tests left an hour ago or earlier: they would fill scratch."""
+    root = f"{cluster.scratch}/{cluster.user}/lumitui"
+    old = f"find {root} -mindepth 3 -maxdepth 3 -path '*/lumitui/test_*' -mmin +60"
+    removed = cluster.login(
+        f"[ ! -d {root} ] || {old} -exec chmod -R u+w {{}} + -exec rm -rf {{}} +", timeout=120
+    )
+    assert removed.returncode == 0, removed.stderr
+
+
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
     """The running mini cluster; skips (or fails, LUMITUI_REQUIRE_CLUSTER=1) where it cannot run."""
@@ -277,6 +287,8 @@ def cluster() -> Iterator[Cluster]:
         if os.environ.get("LUMITUI_REQUIRE_CLUSTER") == "1":
             pytest.fail(f"no cluster: {error}")
         pytest.skip(f"no cluster: {error}")
-    yield read_cluster(root)
+    found = read_cluster(root)
+    forget_old_runs(found)
+    yield found
     if started:
         subprocess.run([HERE / "down"], check=True, capture_output=True, timeout=60)
