@@ -75,6 +75,15 @@ def test_a_lock_alone_is_settled_by_the_void_claim(bench: Bench) -> None:
     assert poll.files[run.watch.run].exits == ()
 
 
+def test_a_job_requeued_before_its_first_line_finds_the_run_given_up(bench: Bench) -> None:
+    run = bench.run("echo trained")
+    run.here("mkdir attempt-1.submit; ln -s void attempt-1.claim")
+    # As Slurm starts it again after a node that failed in its prolog.
+    run.here("SLURM_JOB_ID=9 SLURM_RESTART_COUNT=1 bash ./job.sh")
+    assert "belongs to job void" in run.here("cat attempt-2.out")
+    assert run.here("ls attempt-*.exit 2>/dev/null || echo none") == "none\n"
+
+
 def test_a_young_lock_is_not_voided(bench: Bench) -> None:
     run = bench.run("true")
     run.here('mkdir attempt-1.submit; echo "1 elsewhere $(date +%s)" >attempt-1.submit/shell')
