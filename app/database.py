@@ -5,28 +5,39 @@ Only this module, `schema` and `history` know SQLite.
 
 import fcntl
 import os
+import random
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
+from lumitui.app.file_faults import (
+    DAMAGED,
+    ELSEWHERE,
+    FAULTS,
+    NO_LOCKS,
+    RECOVER,
+    SENTENCES,
+    extended_code,
+    result_code,
+)
 from lumitui.app.mounts import is_shared
 from lumitui.app.output import version
 from lumitui.app.schema import MIGRATIONS, migrate, schema_of, writer_of
 from lumitui.remote.errors import HistoryError
 
-BUSY_MS = 5000
-"""How long a writer waits for another process's transaction."""
+BUSY_MS = 30_000
+"""How long one waits for other processes' transactions. SQLite's own waiting asks ten times a
+second at last, and of three busy writers on a loaded machine one found no gap in 5 s."""
+_PAUSE = (0.001, 0.02)
 EMPTY_SECONDS = 60.0
 """A file without a byte that is older than this was not just made by another process."""
-_FAULTS = (sqlite3.Error, UnicodeDecodeError)
-"""What the module raises: the second one for a damaged schema, whose names are no text."""
-_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-_RECOVER = "`lumitui history --recover SITE` rebuilds the runs of a site from their folders."
-_ELSEWHERE = "or set LUMITUI_DATA_DIR to another folder."
+
+Done = TypeVar("Done")
 
 
 @dataclass(frozen=True)
@@ -77,11 +88,15 @@ class Database:
             value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
             for value in values
         ]
-        with self._lock:
-            try:
+
+        def read() -> list[sqlite3.Row]:
+            with self._lock:
                 return self._current().execute(query, sought).fetchall()
-            except _FAULTS as error:
-                raise self._translated(error) from error
+
+        try:
+            return self._patiently(read)
+        except FAULTS as error:
+            raise self._translated(error) from error
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -90,10 +105,10 @@ class Database:
         Raises:
             HistoryError: the file cannot be written.
         """
-        with self._lock:
+        try:
+            db = self._patiently(self._begin)
             try:
-                db = self._current()
-                with _immediate(db):
+                with self._committed(db):
                     self._check_schema(db)
                     yield db
                     if self._moved():
@@ -101,8 +116,10 @@ class Database:
                             f"The history {self.path} was replaced while it was written.",
                             "Try again.",
                         )
-            except _FAULTS as error:
-                raise self._translated(error) from error
+            finally:
+                self._lock.release()
+        except FAULTS as error:
+            raise self._translated(error) from error
 
     def facts(self) -> FileFacts:
         """Return what is known of the file; all of it is read and checked.
@@ -133,9 +150,49 @@ class Database:
         if moved:
             self.warnings.append(
                 f"The history {self.path} was replaced or removed while it was open; what is "
-                f"there now is used. {_RECOVER}"
+                f"there now is used. {RECOVER}"
             )
         return self._db
+
+    def _begin(self) -> sqlite3.Connection:
+        """Hold this process's lock and the file's write lock: what is read is not out of date.
+
+        Without the second, the first is let go: other threads read while this one waits.
+        """
+        self._lock.acquire()
+        try:
+            db = self._current()
+            db.execute("BEGIN IMMEDIATE")
+        except BaseException:
+            self._lock.release()
+            raise
+        return db
+
+    @contextmanager
+    def _committed(self, db: sqlite3.Connection) -> Iterator[None]:
+        try:
+            yield
+            # A rollback journal lets the readers end first.
+            self._patiently(lambda: db.execute("COMMIT"))
+        except BaseException:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            raise
+
+    def _patiently(self, action: Callable[[], Done]) -> Done:
+        """Return what `action` does; while another process holds the file, try again."""
+        limit = time.monotonic() + BUSY_MS / 1000
+        asked = False
+        while True:
+            try:
+                return action()
+            except sqlite3.OperationalError as error:
+                if result_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > limit:
+                    raise
+                if not asked and not self._can_lock():
+                    raise
+            asked = True
+            time.sleep(random.uniform(*_PAUSE))
 
     def _moved(self) -> bool:
         return _identity(self.path) != self._file
@@ -148,18 +205,18 @@ class Database:
             self.path.chmod(0o600)
             self._file = _identity(self.path)
             try:
-                return self._connect()
-            except _FAULTS as error:
-                if _code(error) not in _DAMAGED:
+                return self._patiently(self._connect)
+            except FAULTS as error:
+                if result_code(error) not in DAMAGED:
                     raise
                 self._set_aside()
-            return self._connect()
+            return self._patiently(self._connect)
         except OSError as error:
             raise HistoryError(
                 f"The history {self.path} cannot be opened: {error.strerror}.",
-                f"Check the folder's rights and the space on the disk, {_ELSEWHERE}",
+                f"Check the folder's rights and the space on the disk, {ELSEWHERE}",
             ) from error
-        except _FAULTS as error:
+        except FAULTS as error:
             raise self._translated(error) from error
 
     def _create(self) -> None:
@@ -173,17 +230,22 @@ class Database:
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
     def _connect(self) -> sqlite3.Connection:
+        """Return a connection to the file, migrated.
+
+        The write-ahead log needs memory that all processes share, which a network's file system
+        has not: there it is the rollback journal, whose locks hold between machines too
+        (sqlite.org/wal.html).
+        """
         # isolation_level None: transactions are begun and ended here, never behind our back.
-        db = sqlite3.connect(
-            self.path, timeout=BUSY_MS / 1000, isolation_level=None, check_same_thread=False
-        )
+        db = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
         try:
             db.row_factory = sqlite3.Row
             # A byte that the disk lost in one text must not hide all the others.
             db.text_factory = lambda data: data.decode("utf-8", "replace")
-            db.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
             self._check_schema(db)
-            _use_journal(db, "delete" if is_shared(self.path) else "wal")
+            mode = "delete" if is_shared(self.path) else "wal"
+            if db.execute("PRAGMA journal_mode").fetchone()[0] != mode:
+                db.execute(f"PRAGMA journal_mode = {mode}")
             db.execute("PRAGMA synchronous = FULL")
             db.execute("PRAGMA foreign_keys = ON")
             if self._suspect.exists():
@@ -193,7 +255,8 @@ class Database:
                     raise damage
                 self._suspect.unlink(missing_ok=True)
             if schema_of(db) < len(MIGRATIONS):
-                with _immediate(db):
+                db.execute("BEGIN IMMEDIATE")
+                with self._committed(db):
                     # Asked again: another process may have migrated while this one waited.
                     migrate(db, MIGRATIONS)
         except BaseException:
@@ -208,7 +271,7 @@ class Database:
             raise HistoryError(
                 f"The history {self.path} was written by {writer_of(db)} (schema {schema}; "
                 f"this one, {version()}, knows {len(MIGRATIONS)}).",
-                f"Upgrade lumitui, {_ELSEWHERE} The file was not touched.",
+                f"Upgrade lumitui, {ELSEWHERE} The file was not touched.",
             )
 
     def _tell_when_emptied(self) -> None:
@@ -219,7 +282,7 @@ class Database:
         # A process that makes the file leaves it empty for a moment only.
         if found.st_size == 0 and time.time() - found.st_mtime > EMPTY_SECONDS:
             self.warnings.append(
-                f"The history {self.path} was empty: its runs are lost here. Jobs go on; {_RECOVER}"
+                f"The history {self.path} was empty: its runs are lost here. Jobs go on; {RECOVER}"
             )
 
     def _set_aside(self) -> None:
@@ -245,7 +308,7 @@ class Database:
         self._create()
         self.warnings.append(
             f"The history was damaged and is kept as {kept}; a fresh one was begun. Jobs go on; "
-            f"{_RECOVER}"
+            f"{RECOVER}"
         )
 
     def _can_lock(self) -> bool:
@@ -270,58 +333,14 @@ class Database:
             self._suspect.touch()
 
     def _translated(self, error: Exception) -> HistoryError:
-        if _code(error) in _DAMAGED:
+        if result_code(error) in DAMAGED:
             self._suspect_damage()
         # SQLite says the same of a lock that is held and of a file system that has none.
-        if _code(error) == sqlite3.SQLITE_BUSY and not self._can_lock():
-            return HistoryError(f"The history {self.path} {_NO_LOCKS[0]}.", _NO_LOCKS[1])
-        found = _SENTENCES.get(_extended(error)) or _SENTENCES.get(_code(error))
+        if result_code(error) == sqlite3.SQLITE_BUSY and not self._can_lock():
+            return HistoryError(f"The history {self.path} {NO_LOCKS[0]}.", NO_LOCKS[1])
+        found = SENTENCES.get(extended_code(error)) or SENTENCES.get(result_code(error))
         what, hint = found or (f"cannot be used: {error}", "Start lumitui again.")
         return HistoryError(f"The history {self.path} {what}.", hint)
-
-
-_RIGHTS = f"Check the rights of the file and its folder, {_ELSEWHERE}"
-_NO_LOCKS = (
-    "cannot be locked: its file system has no locks",
-    "Set LUMITUI_DATA_DIR to a folder on a disk of this machine.",
-)
-_IS_DAMAGED = ("is damaged", f"Try again: it is kept aside and a fresh one begun. {_RECOVER}")
-_SENTENCES: dict[int, tuple[str, str]] = {
-    sqlite3.SQLITE_FULL: ("cannot grow: the disk is full", "Free some space and try again."),
-    sqlite3.SQLITE_IOERR: ("could not be read or written", "Check the disk and its space."),
-    sqlite3.SQLITE_IOERR_LOCK: _NO_LOCKS,
-    sqlite3.SQLITE_IOERR_RDLOCK: _NO_LOCKS,
-    sqlite3.SQLITE_IOERR_UNLOCK: _NO_LOCKS,
-    sqlite3.SQLITE_IOERR_SHMLOCK: _NO_LOCKS,
-    sqlite3.SQLITE_IOERR_SHMMAP: (
-        "has no room for its index: the disk is full, or its file system cannot map files",
-        f"Free some space and try again, {_ELSEWHERE}",
-    ),
-    sqlite3.SQLITE_PROTOCOL: _NO_LOCKS,
-    sqlite3.SQLITE_BUSY: (
-        "is held by another lumitui",
-        "Try again; if it stays so, end the other one.",
-    ),
-    sqlite3.SQLITE_LOCKED: ("is locked", "Try again."),
-    sqlite3.SQLITE_READONLY: ("is read-only", _RIGHTS),
-    sqlite3.SQLITE_CANTOPEN: ("cannot be opened", _RIGHTS),
-    sqlite3.SQLITE_PERM: ("may not be opened", _RIGHTS),
-    sqlite3.SQLITE_CORRUPT: _IS_DAMAGED,
-    sqlite3.SQLITE_NOTADB: _IS_DAMAGED,
-    sqlite3.SQLITE_CONSTRAINT: ("refused a record", "Start lumitui again."),
-}
-"""SQLite's result codes (sqlite.org/rescode.html) as what happened and what to try."""
-
-
-def _extended(error: Exception) -> int:
-    """Return the extended result code; 0 for an error of Python's own module."""
-    if isinstance(error, UnicodeDecodeError):
-        return sqlite3.SQLITE_CORRUPT
-    return int(getattr(error, "sqlite_errorcode", 0))
-
-
-def _code(error: Exception) -> int:
-    return _extended(error) & 0xFF
 
 
 def _identity(path: Path) -> tuple[int, int]:
@@ -345,33 +364,3 @@ def _free_name(path: Path) -> Path:
     stamp = f"{path.name}.corrupt-{time.strftime('%Y%m%d-%H%M%S')}"
     names = (stamp, *(f"{stamp}.{number}" for number in range(2, 1000)))
     return next(found for name in names if not (found := path.with_name(name)).exists())
-
-
-def _use_journal(db: sqlite3.Connection, mode: str) -> None:
-    """Switch the journal; the switch does not wait for another process by itself.
-
-    The write-ahead log needs memory that all processes share, which a network's file system has
-    not: there it is the rollback journal, whose locks hold between machines too (sqlite.org/wal).
-    """
-    limit = time.monotonic() + BUSY_MS / 1000
-    while db.execute("PRAGMA journal_mode").fetchone()[0] != mode:
-        try:
-            db.execute(f"PRAGMA journal_mode = {mode}")
-            return
-        except sqlite3.OperationalError as error:
-            if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > limit:
-                raise
-            time.sleep(0.02)
-
-
-@contextmanager
-def _immediate(db: sqlite3.Connection) -> Iterator[None]:
-    """Hold the write lock from the beginning: nothing read inside can be out of date."""
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        db.execute("COMMIT")
-    except BaseException:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        raise

@@ -1,0 +1,53 @@
+"""SQLite's result codes as what happened to the history's file, and what to try."""
+
+import sqlite3
+
+FAULTS = (sqlite3.Error, UnicodeDecodeError)
+"""What the module raises: the second one for a damaged schema, whose names are no text."""
+DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+RECOVER = "`lumitui history --recover SITE` rebuilds the runs of a site from their folders."
+ELSEWHERE = "or set LUMITUI_DATA_DIR to another folder."
+
+_RIGHTS = f"Check the rights of the file and its folder, {ELSEWHERE}"
+NO_LOCKS = (
+    "cannot be locked: its file system has no locks",
+    "Set LUMITUI_DATA_DIR to a folder on a disk of this machine.",
+)
+_IS_DAMAGED = ("is damaged", f"Try again: it is kept aside and a fresh one begun. {RECOVER}")
+SENTENCES: dict[int, tuple[str, str]] = {
+    sqlite3.SQLITE_FULL: ("cannot grow: the disk is full", "Free some space and try again."),
+    sqlite3.SQLITE_IOERR: ("could not be read or written", "Check the disk and its space."),
+    sqlite3.SQLITE_IOERR_LOCK: NO_LOCKS,
+    sqlite3.SQLITE_IOERR_RDLOCK: NO_LOCKS,
+    sqlite3.SQLITE_IOERR_UNLOCK: NO_LOCKS,
+    sqlite3.SQLITE_IOERR_SHMLOCK: NO_LOCKS,
+    sqlite3.SQLITE_IOERR_SHMMAP: (
+        "has no room for its index: the disk is full, or its file system cannot map files",
+        f"Free some space and try again, {ELSEWHERE}",
+    ),
+    sqlite3.SQLITE_PROTOCOL: NO_LOCKS,
+    sqlite3.SQLITE_BUSY: (
+        "is held by another lumitui",
+        "Try again; if it stays so, end the other one.",
+    ),
+    sqlite3.SQLITE_LOCKED: ("is locked", "Try again."),
+    sqlite3.SQLITE_READONLY: ("is read-only", _RIGHTS),
+    sqlite3.SQLITE_CANTOPEN: ("cannot be opened", _RIGHTS),
+    sqlite3.SQLITE_PERM: ("may not be opened", _RIGHTS),
+    sqlite3.SQLITE_CORRUPT: _IS_DAMAGED,
+    sqlite3.SQLITE_NOTADB: _IS_DAMAGED,
+    sqlite3.SQLITE_CONSTRAINT: ("refused a record", "Start lumitui again."),
+}
+"""SQLite's result codes (sqlite.org/rescode.html) as what happened and what to try."""
+
+
+def extended_code(error: Exception) -> int:
+    """Return the extended result code; 0 for an error of Python's own module."""
+    if isinstance(error, UnicodeDecodeError):
+        return sqlite3.SQLITE_CORRUPT
+    return int(getattr(error, "sqlite_errorcode", 0))
+
+
+def result_code(error: Exception) -> int:
+    """Return the primary result code."""
+    return extended_code(error) & 0xFF
