@@ -50,7 +50,7 @@ chmod 600 "$ROOT/etc/slurmdbd.conf"
 # The kernel limits a job's memory where it has memory groups (cgroup v1), below a group of this cluster's own.
 memory=/sys/fs/cgroup/memory/cluster-$BASE
 mkdir "$memory" 2>/dev/null || [[ -f $memory/memory.limit_in_bytes ]] || memory=''
-printf '%s\n' CgroupPlugin=cgroup/v1 ConstrainRAMSpace=yes > "$ROOT/etc/cgroup.conf"
+printf '%s\n' ${memory:+CgroupPlugin=cgroup/v1} ConstrainRAMSpace=yes > "$ROOT/etc/cgroup.conf"
 cat > "$ROOT/etc/slurm.conf.new" <<CONF
 ClusterName=$CLUSTER
 SlurmctldHost=$(hostname)(127.0.0.1)
