@@ -151,9 +151,14 @@ def status(reply: Reply, site_name: str | None) -> None:
         ids = [run.id for run in runs.history.unfinished(site_name)]
         news = runs.refresh(site_name)
         found = [runs.history.get(run_id) for run_id in ids]
-    for warning in news.warnings:
+        proofs = [(run.id, runs.proof(run)) for run in found]
+    warnings = [
+        *news.warnings,
+        *(f"{key}: {p.sentence}" for key, p in proofs if p.kind == "differs"),
+    ]
+    for warning in warnings:
         say(f"warning: {warning}")
-    data = {"runs": [tables.run_data(run) for run in found], "warnings": news.warnings}
+    data = {"runs": [tables.run_data(run) for run in found], "warnings": warnings}
     text = tables.run_table(found, time.time(), columns()) if found else ""
     reply.give(data, text)
     if not found:

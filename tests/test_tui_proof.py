@@ -13,17 +13,21 @@ from lumitui.app.screens.run import RunScreen
 from lumitui.app.settings import Settings
 from lumitui.app.tui import LumiApp
 from lumitui.remote.scheduler import State
+from tests.command_line import Here, envelope, here
+from tests.conftest import Home
 from tests.driving import app_of, project, sees, settings, shown
 from tests.runs_made import a_run
 from tests.test_proof import ALL_GPUS, CORES, EXACT, Report, reports
 
-__all__ = ["project", "settings"]
+__all__ = ["here", "project", "settings"]
 
 
-def seed(where: Settings, items: list[Report], layout: Layout = EXACT) -> str:
-    """Put a run that has ended with such reports into the history; return its id."""
+def seed(
+    where: Settings, items: list[Report], layout: Layout = EXACT, state: State = State.DONE
+) -> str:
+    """Put a run with such reports into the history; return its id."""
     runs = Runs(where)
-    run = replace(a_run("proved-000001"), layout=layout, state=State.DONE, job_id="7")
+    run = replace(a_run("proved-000001"), site="laptop", layout=layout, state=state, job_id="7")
     runs.history.begin(run)
     runs.history.update(run.id, binding=json.dumps(items))
     runs.close()
@@ -97,3 +101,11 @@ def test_show_says_the_same_on_the_terminal(settings: Settings, columns: int) ->
     assert "Rank 5: it sees no GPU, planned 8" in words
     assert "Rank 6: it sees GPU 0,1, the others of its node 0,1,2,3,4,5,6,7" in words
     assert f"11 3 nid005002 {CORES[3]} 26-30" in words
+
+
+def test_status_warns_of_a_run_whose_ranks_differ(home: Home, here: Here) -> None:
+    seed(home.settings, wrong(2), state=State.RUNNING)
+    done = here("status")
+    assert "warning: proved-000001: Ranks 3, 11 differ. Rank 3 on nid005001:" in done.stderr
+    seen = envelope(here("status", "--json"))
+    assert any("Ranks 3, 11 differ" in words for words in seen["data"]["warnings"])
