@@ -30,6 +30,7 @@ from lumitui.remote.snapshots import ARCHIVE
 
 BUNDLED = ".lumitui/trainers"
 """Where a bundled trainer lies in a run's code."""
+SRUN_OPTIONS = "--kill-on-bad-exit=1 --label"
 PROBE_SECONDS = 60
 """How long the probe may take before the job goes on without it."""
 
@@ -118,11 +119,12 @@ def compose(spec: JobSpec, site: Site, *, deepspeed_config: str | None = None) -
         "python": python,
         "torchrun_binding": torchrun_binding(spec, site),
         "signal": _handled(signal),
-        "srun_options": "--kill-on-bad-exit=1 --label",
+        "srun_options": SRUN_OPTIONS,
     }
     template = f"launchers/{launcher.name}.sh.j2"
     launch = _render(template, values | {"program": program})
-    proof = _render(template, values | {"program": probe, "signal": ""})
+    beside = {"program": probe, "signal": "", "srun_options": f"--overlap {SRUN_OPTIONS}"}
+    proof = _render(template, values | beside)
     script = _render("job.sh.j2", values | {"launch": launch, "proof_launch": proof})
     return Launch(
         spec=spec,

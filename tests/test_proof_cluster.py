@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 
 import pytest
@@ -28,19 +27,18 @@ class Case:
         return f"{self.launcher}-{self.container}-{self.ranks}x{self.nodes}"
 
 
-# Each launcher with each container, 1, 2 and 8 ranks, 1, 2 and 8 nodes; by pairs where it is cheap.
+# Each launcher with each container, 1, 2 and 8 nodes; 6 of 8 GPUs are more than two steps can have
+# side by side.
 LEAN = [
     Case("srun", "laif", 8, 1),
     Case("srun", "laif", 1, 8),
-    Case("srun", "legacy", 2, 2),
+    Case("srun", "legacy", 6, 2),
     Case("srun", "none", 8, 8),
     Case("srun", "none", 1, 1),
     Case("torchrun", "laif", 8, 2),
     Case("torchrun", "legacy", 1, 1),
-    Case("torchrun", "none", 2, 8),
-]
-FULL = [
-    Case(*point) for point in product(("srun", "torchrun"), CONTAINERS, range(1, 9), range(1, 9))
+    Case("torchrun", "none", 2, 2),
+    Case("torchrun", "laif", 6, 1),
 ]
 
 
@@ -48,7 +46,9 @@ def send(proving: Proving, case: Case) -> Run:
     return proving.send(
         where_job(
             launcher=case.launcher, container=case.container, ranks=case.ranks, nodes=case.nodes
-        )
+        ),
+        # Eight torchruns on two CPUs may take longer than a minute.
+        lambda script: script.replace("limit=60 ", "limit=300 "),
     )
 
 

@@ -55,7 +55,7 @@ def doubled(mask: str) -> str:
     return f"{int(mask, 16) * (1 + (1 << 64)):#x}"
 
 
-AFTER_PROOF = 'rm -rf "$PROOF_DIR" || true\n'
+RENAME = '&& mv -f "$RUN_DIR/.binding.json"'
 FAULTS = (
     Fault(
         "one rank's mask",
@@ -163,7 +163,7 @@ FAULTS = (
         "not measured",
         (),
         ("binding.json cannot be read",),
-        replaced(AFTER_PROOF, AFTER_PROOF + 'echo \'[{"rank": 0,\' >"$RUN_DIR/binding.json"\n'),
+        replaced(RENAME, f'&& echo \'[{{"rank": 0,\' >"$RUN_DIR/.binding.json" {RENAME}'),
     ),
     Fault(
         "cores of a task lost under torchrun",

@@ -52,6 +52,9 @@ set -u
 # With SRUN_CPUS_PER_TASK a step has only the first cores of the job, and masks reach beyond them.
 unset SRUN_CPUS_PER_TASK
 
+# A step that is not the launch says --overlap: until it has quite ended, the next one would get
+# other cores and GPUs, or be refused ("Invalid generic resource").
+
 # Rendezvous
 # No `head`: under pipefail a long list's scontrol would end by SIGPIPE, and the job with it.
 MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST")
@@ -64,14 +67,14 @@ export WORLD_SIZE=$SLURM_NTASKS LOCAL_WORLD_SIZE=8
 CPU_BIND_MASKS="0x00fe000000000000,0xfe00000000000000,0x0000000000fe0000,0x00000000fe000000,0x00000000000000fe,0x000000000000fe00,0x000000fe00000000,0x0000fe0000000000"
 
 # Folders every node needs
-srun --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 mkdir -p "/tmp/${USER}-miopen-${UNGUESSED}/cache" "/tmp/${USER}-miopen-${UNGUESSED}/config"
+srun --overlap --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 mkdir -p "/tmp/${USER}-miopen-${UNGUESSED}/cache" "/tmp/${USER}-miopen-${UNGUESSED}/config"
 
 # Code: one archive. Every node unpacks it into a folder of its own; nodes with one disk share it.
 CODE="/tmp"/lumitui-${RUN_DIR##*/}-$SLURM_JOB_ID-$attempt
 trap 'rm -rf "$CODE"' EXIT
 hash=$( (sha256sum || shasum -a 256) <"$RUN_DIR/code.tar.gz" 2>/dev/null) || true
 if [[ -z $hash || ${hash%% *} != "$(cat "$RUN_DIR/code.tar.gz.sha256")" ]] ||
-  ! srun --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 bash -c '
+  ! srun --overlap --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 bash -c '
   for old in "${1%-*}"-*; do [[ $old == "$1" ]] || rm -rf "$old"; done
   mkdir -m 700 "$1" 2>/dev/null || { [[ -O $1 && ! -L $1 ]]; exit; }
   tar -xzof "$2" -C "$1" && cd "$1" || { rm -rf "$1"; exit 1; }
@@ -93,7 +96,7 @@ probe=0 limit=60 began=$SECONDS
 (
   # A port of its own: what a stopped probe leaves behind must not be in the launch's way.
   MASTER_PORT=$((MASTER_PORT + 10000))
-  timeout -k 15 "$limit" srun --kill-on-bad-exit=1 --label \
+  timeout -k 15 "$limit" srun --overlap --kill-on-bad-exit=1 --label \
   --cpu-bind=v,mask_cpu="$CPU_BIND_MASKS" \
   singularity run "$SIF" \
   bash -c 'export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; exec "$@"' rank \
@@ -150,7 +153,7 @@ printf '{"rc": %d, "rank": %s, "job": "%s", "attempt": %d, "started": %d, "ended
   >"$RUN_DIR/.exit-$attempt" &&
   mv "$RUN_DIR/.exit-$attempt" "$RUN_DIR/attempt-$attempt.exit" || true
 cd "$RUN_DIR"
-timeout 60 srun --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 rm -rf "$CODE" || true
+timeout 60 srun --overlap --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 rm -rf "$CODE" || true
 # A login shell runs ~/.bash_logout: under set -e its failure would become the job's.
 set +eu
 exit "$rc"

@@ -55,6 +55,9 @@ set -u
 # With SRUN_CPUS_PER_TASK a step has only the first cores of the job, and masks reach beyond them.
 unset SRUN_CPUS_PER_TASK
 
+# A step that is not the launch says --overlap: until it has quite ended, the next one would get
+# other cores and GPUs, or be refused ("Invalid generic resource").
+
 # Rendezvous
 # No `head`: under pipefail a long list's scontrol would end by SIGPIPE, and the job with it.
 MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST")
@@ -67,7 +70,7 @@ export WORLD_SIZE=$SLURM_NTASKS LOCAL_WORLD_SIZE=8
 CPU_BIND_MASKS="0x00fe000000000000,0xfe00000000000000,0x0000000000fe0000,0x00000000fe000000,0x00000000000000fe,0x000000000000fe00,0x000000fe00000000,0x0000fe0000000000"
 
 # Folders every node needs
-srun --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 mkdir -p "/tmp/${USER}-miopen-${UNGUESSED}/cache" "/tmp/${USER}-miopen-${UNGUESSED}/config"
+srun --overlap --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 mkdir -p "/tmp/${USER}-miopen-${UNGUESSED}/cache" "/tmp/${USER}-miopen-${UNGUESSED}/config"
 
 cd "$RUN_DIR"/code/.
 # Continue from this run's own checkpoints when there are any: after a requeue, or copied there.
@@ -81,7 +84,7 @@ probe=0 limit=60 began=$SECONDS
 (
   # A port of its own: what a stopped probe leaves behind must not be in the launch's way.
   MASTER_PORT=$((MASTER_PORT + 10000))
-  timeout -k 15 "$limit" srun --kill-on-bad-exit=1 --label \
+  timeout -k 15 "$limit" srun --overlap --kill-on-bad-exit=1 --label \
   --cpu-bind=v,mask_cpu="$CPU_BIND_MASKS" \
   singularity exec -B /scratch/project_462000001/resources/visualtransformer-env.sqsh:/user-software:image-src=/ -B /scratch/project_462000001/resources/deepspeed_adam:/user-software/lib/python3.12/site-packages/deepspeed/ops/csrc/adam -B /scratch/project_462000001/resources/deepspeed_includes:/user-software/lib/python3.12/site-packages/deepspeed/ops/csrc/includes "$SIF" \
   bash -c 'export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; exec "$@"' rank \

@@ -53,6 +53,9 @@ set -u
 # srun does not inherit sbatch's --cpus-per-task (Slurm >= 22.05): a task would get one core.
 export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
 
+# A step that is not the launch says --overlap: until it has quite ended, the next one would get
+# other cores and GPUs, or be refused ("Invalid generic resource").
+
 # Rendezvous
 # No `head`: under pipefail a long list's scontrol would end by SIGPIPE, and the job with it.
 MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST")
@@ -61,7 +64,7 @@ MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
 export MASTER_ADDR MASTER_PORT
 
 # Folders every node needs
-srun --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 mkdir -p "/tmp/${USER}-miopen-${UNGUESSED}/cache" "/tmp/${USER}-miopen-${UNGUESSED}/config"
+srun --overlap --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 mkdir -p "/tmp/${USER}-miopen-${UNGUESSED}/cache" "/tmp/${USER}-miopen-${UNGUESSED}/config"
 
 cd "$RUN_DIR"/code/.
 # Continue from this run's own checkpoints when there are any: after a requeue, or copied there.
@@ -75,7 +78,7 @@ probe=0 limit=60 began=$SECONDS
 (
   # A port of its own: what a stopped probe leaves behind must not be in the launch's way.
   MASTER_PORT=$((MASTER_PORT + 10000))
-  timeout -k 15 "$limit" srun --kill-on-bad-exit=1 --label \
+  timeout -k 15 "$limit" srun --overlap --kill-on-bad-exit=1 --label \
   singularity run "$SIF" \
   python -m torch.distributed.run \
   --nnodes="$SLURM_JOB_NUM_NODES" --nproc_per_node=8 \
