@@ -14,7 +14,7 @@ from typing import Protocol
 
 from lumitui.remote.errors import LinkError, LinkLost
 from lumitui.remote.exchange import Channel, Exchange
-from lumitui.remote.fence import Fence, check_stream, pieces
+from lumitui.remote.fence import Fence, check_answer, check_stream, pieces
 from lumitui.remote.login import is_attended
 from lumitui.remote.transport import Result
 
@@ -104,6 +104,7 @@ class Requests:
             while not talk.ended:
                 check()
                 talk.step()
+                check_answer(talk.readers)
             return Result(talk.code(link.address), b"".join(talk.out), b"".join(talk.err))
         finally:
             self._release(channel)

@@ -70,7 +70,7 @@ class Exchange:
         self.channel = channel
         self.out: list[bytes] = []
         self.err: list[bytes] = []
-        self._readers = (fence.reader(), fence.reader())
+        self.readers = (fence.reader(), fence.reader())
         self._over = [False, False]
 
     @property
@@ -79,7 +79,7 @@ class Exchange:
         return all(self._finished(index) for index in (0, 1))
 
     def _finished(self, index: int) -> bool:
-        return self._over[index] or self._readers[index].code is not None
+        return self._over[index] or self.readers[index].code is not None
 
     def write(self, data: Iterable[bytes], check: Callable[[], None]) -> None:
         """Send all of `data`, reading meanwhile; stop early when the script needs no more.
@@ -124,7 +124,7 @@ class Exchange:
     def _take(self, index: int) -> None:
         data = (self.channel.recv, self.channel.recv_stderr)[index](1 << 16)
         self._over[index] = not data
-        own = self._readers[index].feed(data)
+        own = self.readers[index].feed(data)
         if own:
             (self.out, self.err)[index].append(own)
 
@@ -135,7 +135,7 @@ class Exchange:
             LinkError: the login shell ended without starting it.
             LinkLost: the connection ended before the closing mark came.
         """
-        reader = self._readers[0]
+        reader = self.readers[0]
         if reader.code is not None:
             return reader.code
         deadline = time.monotonic() + 2.0  # the status may follow the end of the output
@@ -143,7 +143,7 @@ class Exchange:
             time.sleep(0.02)
         told = self.channel.exit_status_ready() and self.channel.recv_exit_status() >= 0
         if told and not reader.opened:
-            words = self._readers[1].noise or reader.noise or "it said nothing"
+            words = self.readers[1].noise or reader.noise or "it said nothing"
             raise LinkError(
                 f"The login shell at {place} ran no command; its last words: "
                 f"{words.splitlines()[-1]}",

@@ -83,6 +83,19 @@ class Fence:
         return Reader(self.mark.encode())
 
 
+MOST_ANSWER = 256 << 20
+"""Bytes of an answer that is kept whole; what only streams has no limit."""
+
+
+def check_answer(readers: "Iterable[Reader]") -> None:
+    """Raise RefusedError when more has come of an answer than memory is for."""
+    if sum(reader.given for reader in readers) > MOST_ANSWER:
+        raise RefusedError(
+            f"The site's answer is larger than {MOST_ANSWER >> 20} MiB.",
+            "A command there prints without end; log in and look what it says.",
+        )
+
+
 class Reader:
     """Takes one output as it comes and gives what stands inside the fence."""
 
@@ -90,6 +103,8 @@ class Reader:
         """Wait for the opening `mark`."""
         self._open, self._close = mark + b"\n", mark + b" "
         self._held = b""
+        self.given = 0
+        """Bytes of the script's own so far."""
         self.opened = False
         """Whether the script was started."""
         self.code: int | None = None
@@ -125,6 +140,7 @@ class Reader:
 
     def _give(self, count: int) -> bytes:
         own, self._held = self._held[:count], self._held[count:]
+        self.given += len(own)
         return own
 
     def _begun(self) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
 from lumitui.remote.errors import LinkError, LinkLost
-from lumitui.remote.fence import Fence, Reader, check_stream, pieces
+from lumitui.remote.fence import Fence, Reader, check_answer, check_stream, pieces
 from lumitui.remote.transport import Result
 
 _POLL = 0.3
@@ -48,6 +48,7 @@ class Local:
                         "Whether it did its work is not known; look before repeating it.",
                     )
                 talk.step(min(_POLL, timeout))
+                check_answer(talk.readers)
             return Result(talk.code, b"".join(talk.out), b"".join(talk.err))
         except BaseException:
             talk.kill(1.0)
@@ -115,11 +116,9 @@ class _Talk:
         self._piece = memoryview(b"")
         assert process.stdin and process.stdout and process.stderr
         self._stdin, self._files = process.stdin, (process.stdout, process.stderr)
-        self._readers = (fence.reader(), fence.reader())
+        self.readers = (fence.reader(), fence.reader())
         self._waiting = selectors.DefaultSelector()
-        for file, reader, kept in zip(
-            self._files, self._readers, (self.out, self.err), strict=True
-        ):
+        for file, reader, kept in zip(self._files, self.readers, (self.out, self.err), strict=True):
             self._waiting.register(file, selectors.EVENT_READ, (reader, kept))
         os.set_blocking(self._stdin.fileno(), False)
         self._waiting.register(self._stdin, selectors.EVENT_WRITE)
@@ -128,12 +127,12 @@ class _Talk:
     def ended(self) -> bool:
         """Both outputs are complete, or nothing more can come."""
         at_end = not any(file.fileno() in self._waiting.get_map() for file in self._files)
-        return at_end or all(reader.code is not None for reader in self._readers)
+        return at_end or all(reader.code is not None for reader in self.readers)
 
     @property
     def code(self) -> int:
         """Exit status; LinkLost when the shell was ended before it could tell."""
-        code = self._readers[0].code
+        code = self.readers[0].code
         if code is None:
             raise LinkLost(
                 "A command on this machine was ended from outside.",

@@ -38,7 +38,7 @@ from tests.driving import SCRIPT
 from tests.hostile import FRAGMENTS
 from tests.mutating import survive, worse
 from tests.runs_made import a_run
-from tests.test_slurm_parsers import ACCOUNT, QUEUE, RECORD
+from tests.test_slurm_parsers import ACCOUNT, ACCOUNT_24, QUEUE, QUEUE_24, RECORD
 
 COUNTS = [1000, pytest.param(10_000, marks=pytest.mark.slow)]
 many = pytest.mark.parametrize("count", COUNTS)
@@ -213,7 +213,8 @@ def test_squeue_and_sacct(count: int) -> None:
             assert len(job.reason) + len(job.nodes) < 10_000
             wording.clock(job.started), tables.when(job.ended)
 
-    survive(worse([QUEUE.encode(), ACCOUNT.encode()], count), take)
+    texts = (QUEUE, ACCOUNT, QUEUE_24, ACCOUNT_24)
+    survive(worse([text.encode() for text in texts], count), take)
 
 
 @many

@@ -182,3 +182,10 @@ def test_a_reader_holds_back_no_finished_line() -> None:
 
 def test_pieces_are_never_empty() -> None:
     assert list(pieces(b"")) == [] and list(pieces([b"", b"a", b""])) == [b"a"]
+
+
+def test_an_answer_without_end_is_ended(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lumitui.remote.fence.MOST_ANSWER", 1_000_000)
+    with pytest.raises(RefusedError, match="larger than"):
+        local.run("yes 2>/dev/null")
+    assert len(local.run("head -c 900000 /dev/zero").out) == 900_000

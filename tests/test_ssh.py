@@ -242,3 +242,10 @@ def test_a_wrong_configuration_is_named(server: Sshd) -> None:
     server.configure("NoSuchOption yes")
     with pytest.raises(LinkError, match=r"(?i)nosuchoption|bad configuration"):
         server.connect().run("true")
+
+
+def test_an_answer_without_end_is_ended(ssh: Ssh, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lumitui.remote.fence.MOST_ANSWER", 1_000_000)
+    with pytest.raises(RefusedError, match="larger than"):
+        ssh.run("yes 2>/dev/null")
+    assert ssh.run("echo still there").text == "still there\n"
