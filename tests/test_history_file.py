@@ -220,6 +220,19 @@ def test_a_lock_that_stays_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) 
     history.close()
 
 
+def test_a_thread_that_waits_to_write_keeps_no_other_from_reading(history: History) -> None:
+    with contextlib.closing(sqlite3.connect(history._file.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        writer = threading.Thread(target=history.begin, args=(a_run(),))
+        writer.start()
+        # With the thread's lock held while it waits, none of these would come back.
+        assert [history.count() for _ in range(20)] == [0] * 20
+        assert writer.is_alive()
+        other.execute("ROLLBACK")
+        writer.join(20)
+    assert history.count() == 1
+
+
 def test_a_full_disk_is_told_and_the_file_stays_good(history: History) -> None:
     history.begin(a_run("before"))
     pages = history._file.rows("PRAGMA page_count")[0][0]
