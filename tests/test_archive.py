@@ -10,7 +10,7 @@ import pytest
 
 from lumitui.app.advise import findings
 from lumitui.app.compose import compose
-from lumitui.app.job import changed
+from lumitui.app.job import changed, parse_job
 from lumitui.app.project import collect, with_way
 from lumitui.app.runs import Runs
 from lumitui.remote import archive, manifest
@@ -23,8 +23,9 @@ from lumitui.remote.snapshots import ARCHIVE, archive_copy_script, prune
 from lumitui.remote.sync import Synced, sync
 from lumitui.remote.transport import Transport
 from tests.cluster_fixture import Cluster
-from tests.jobs import finish, hello_job, hello_project
+from tests.jobs import finish, hello_job, hello_project, wait_until
 from tests.small_disk import small_disk
+from tests.test_main_job import TRAIN
 from tests.transport_fixture import Cut, transport
 
 __all__ = ["transport"]  # fixtures
@@ -313,3 +314,35 @@ def test_it_works_on_this_machine_too(runs: Runs, tmp_path: Path, small_limits: 
     assert run.state is State.DONE and run.spec.ship == "archive"
     assert runs.read_log(run.id)[1].count(b'"argv"') == 4
     assert not list(Path(os.environ.get("TMPDIR", "/tmp")).glob(f"lumitui-{run.id}-*"))
+
+
+@pytest.mark.slow
+def test_a_requeued_job_unpacks_it_again_and_tidies_up(
+    cluster_runs: Runs, cluster: Cluster, tmp_path: Path
+) -> None:
+    runs, project = cluster_runs, hello_project(tmp_path / f"requeued-{os.getpid()}")
+    (project / "hello.py").write_text(
+        "import os, time; print('in', os.getcwd(), flush=True); time.sleep(8)"
+    )
+    run = runs.send(runs.preview(hello_job(ship="archive", nodes=2), project))
+    log = Path(run.folder) / "attempt-1.out"
+    wait_until(lambda: log.exists() and log.read_text().count("in /tmp/lumitui-") == 4)
+    assert run.job_id and cluster.admin("scontrol", "requeue", run.job_id).returncode == 0
+    run = finish(runs, run)
+    assert (run.state, run.attempt) == (State.DONE, 2)
+    again = (Path(run.folder) / "attempt-2.out").read_text()
+    assert again.count(f"in /tmp/lumitui-{run.id}-{run.job_id}-2") == 4
+    assert not list(Path("/tmp").glob(f"lumitui-{run.id}-*"))
+
+
+@pytest.mark.slow
+def test_a_bundled_trainer_s_results_survive(cluster_runs: Runs, tmp_path: Path) -> None:
+    runs = cluster_runs
+    spec = changed(parse_job(TRAIN, "train"), {"ship": "archive", "launcher": "torchrun"}, "")
+    spec = changed(spec, {"nodes": 2}, "")
+    run = finish(runs, runs.send(runs.preview(spec, tmp_path)), 240)
+    assert run.state is State.DONE, runs.read_log(run.id)[1].decode()
+    left = set(os.listdir(run.folder))
+    assert {"checkpoints", "metrics.jsonl", ARCHIVE} <= left and "code" not in left
+    resumed = runs.resubmit(runs.plan_resubmission(run.id, start="checkpoint"))
+    assert finish(runs, resumed, 240).state is State.DONE
