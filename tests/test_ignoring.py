@@ -72,7 +72,7 @@ _list = st.builds(
 )
 
 
-@settings(max_examples=120, deadline=None, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=60, deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(
     st.lists(_path, min_size=1, max_size=8),
     _list,
