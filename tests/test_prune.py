@@ -12,7 +12,7 @@ import pytest
 
 from lumitui.app import sending
 from lumitui.app.records import Run
-from lumitui.app.runs import Runs
+from lumitui.app.runs import Refreshed, Runs
 from lumitui.app.settings import settings
 from lumitui.remote.manifest import scan
 from lumitui.remote.scheduler import State
@@ -68,7 +68,7 @@ def test_no_unfinished_run_loses_its_code(
 ) -> None:
     # Waiting, running, requeued, unknown, not settled: whatever a refresh cannot tell.
     run, _ = finish(runs, send("one")), finish(runs, send("two"))
-    monkeypatch.setattr(runs, "refresh", lambda site=None: None)
+    monkeypatch.setattr(runs, "refresh", lambda site=None: Refreshed((), (), 0))
     for state in (state for state in State if not state.is_final):
         runs.history.update(run.id, state=state)
         freed = [name for item in runs.prune("laptop").values() for name in item.snapshots]
