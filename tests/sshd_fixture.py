@@ -3,6 +3,7 @@
 import contextlib
 import getpass
 import os
+import pwd
 import shutil
 import signal
 import socket
@@ -159,10 +160,22 @@ def gone(pid: int) -> bool:
     return done.stdout.strip()[:1] in ("", "Z")
 
 
+def _has_sshd() -> bool:
+    with contextlib.suppress(KeyError):
+        separation = os.geteuid() != 0 or pwd.getpwnam("sshd")  # the package's last step
+        return bool(separation and os.access(SSHD, os.X_OK) and shutil.which("ssh-keygen"))
+    return False
+
+
 @contextlib.contextmanager
 def running_sshd(folder: Path, *options: str, program: str = SSHD) -> Iterator[Sshd]:
-    """Run a server for a test, or skip it where that cannot be."""
-    if not os.access(SSHD, os.X_OK) or shutil.which("ssh-keygen") is None:
+    """Run a server for a test, or skip it where that cannot be.
+
+    Where the mini cluster is required, it installs the server in another process: wait for it.
+    """
+    if os.environ.get("LUMITUI_REQUIRE_CLUSTER") == "1":
+        wait_for(_has_sshd, "sshd to be installed", 300)
+    if not _has_sshd():
         pytest.skip("needs OpenSSH's sshd (Debian: apt-get install openssh-server)")
     server = Sshd(folder, *options, program=program)
     try:

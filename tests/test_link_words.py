@@ -155,6 +155,7 @@ def test_a_site_that_works_is_the_measure(site: Sshd, here: Here) -> None:
     assert done.returncode == 1 and "connection" in done.stdout, done.stderr
 
 
+@pytest.mark.usefixtures("cluster")  # a PAM module is compiled: root, gcc
 def test_ctrl_c_at_a_question_gives_the_terminal_back(home: Home, tmp_path: Path) -> None:
     """The question is put in a thread of the connection, which Ctrl-C leaves in the middle."""
     with asking_sshd(tmp_path, CODE) as asking:

@@ -126,8 +126,11 @@ def test_a_login_file_that_takes_the_script_runs_nothing_of_it(
 
 
 @pytest.fixture(scope="module", params=["tcsh", "csh", "bash"])
-def person(request: pytest.FixtureRequest) -> Iterator[tuple[str, Path]]:
-    """A real account with that login shell, for as long as the tests run: its name and home."""
+def person(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[tuple[str, Path]]:
+    """A real account with that login shell, for as long as the tests run: its name and home.
+
+    The mini cluster is only asked for what it installs, and for root.
+    """
     shell = shutil.which(request.param)
     if shell is None or os.geteuid() != 0:
         reason = f"needs root and {request.param}"

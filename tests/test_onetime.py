@@ -33,6 +33,8 @@ from lumitui.remote.ssh import Ssh
 from tests.pam_fixture import CODE, Asking, asking_sshd
 from tests.sshd_fixture import Answers, wait_for
 
+# Needs root and a compiler, which the mini cluster installs.
+pytestmark = pytest.mark.usefixtures("cluster")
 Connect = Callable[[Asking, Callable[[Question], str | None]], Ssh]
 
 
