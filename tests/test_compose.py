@@ -1,5 +1,6 @@
 """What follows from a job file and a profile."""
 
+import re
 import subprocess
 
 import pytest
@@ -180,3 +181,21 @@ def test_the_script_does_not_depend_on_the_run() -> None:
     assert compose(JOB, LUMI).script == compose(JOB, LUMI).script
     assert "--job-name" not in compose(JOB, LUMI).script
     assert "--output" not in compose(JOB, LUMI).script
+
+
+@pytest.mark.parametrize("launcher", ["srun", "torchrun"])
+def test_no_step_but_the_launch_holds_anything(launcher: str) -> None:
+    script = compose(changed(JOB, {"launcher": launcher}, "t"), LUMI).script
+    steps = [line for line in script.splitlines() if re.search(r"(^|\s)srun --", line)]
+    launch = script[script.index("# Launch\n") :]
+    assert len(steps) == 3 and sum("--overlap" in line for line in steps) == 2
+    assert "--overlap" not in launch
+
+
+def test_masks_go_without_the_number_of_cores_and_torchrun_with_it() -> None:
+    by_srun, by_torchrun = (
+        compose(changed(JOB, {"launcher": launcher}, "t"), LUMI).script
+        for launcher in ("srun", "torchrun")
+    )
+    assert "unset SRUN_CPUS_PER_TASK" in by_srun and "export SRUN_CPUS" not in by_srun
+    assert "export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK" in by_torchrun

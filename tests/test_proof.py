@@ -243,3 +243,38 @@ def test_garbage_never_raises_and_is_never_proved(text: str, layout: Layout) -> 
     found = verdict(text, layout)
     assert found.kind in ("differs", "not measured")
     assert table(found)
+
+
+def test_a_run_says_why_no_cores_were_promised() -> None:
+    layout = replace(EXACT, planned_cores=(), masks=(), unplanned="nodes are shared")
+    found = judge(reports(EXACT), layout)
+    assert found.kind == "not measured" and "nodes are shared" in found.sentence
+
+
+def test_ranks_that_share_their_nodes_cores_are_unbound() -> None:
+    layout = replace(EXACT, planned_cores=("0-63",) * 8, masks=())
+    found = judge([item | {"cores": "0-63"} for item in reports(EXACT)], layout)
+    assert (found.kind, found.measured) == ("unbound", 16)
+    assert "nothing binds a rank" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("probe", "says"),
+    [
+        ({"probe": 124, "said": ""}, "as its time was over."),
+        ({"probe": 3, "said": "srun:  error"}, "ended with code 3: srun: error."),
+    ],
+)
+def test_how_the_probe_ended_is_told(probe: Report, says: str) -> None:
+    found = judge([probe])
+    assert (found.kind, found.measured) == ("not measured", 0) and says in found.sentence
+    some = judge([*reports(EXACT)[:-2], probe])
+    assert "Ranks 14-15 did not report." in some.sentence and says in some.sentence
+
+
+def test_one_broken_line_costs_one_rank() -> None:
+    lines = [json.dumps(item) for item in reports(EXACT)]
+    lines[3] = lines[3][:20]
+    found = verdict("[\n" + ",\n".join(lines) + "\n]", EXACT)
+    assert (found.kind, found.measured) == ("not measured", 15)
+    assert "Rank 3 did not report, and 1 report cannot be read." in found.sentence
