@@ -56,7 +56,7 @@ class Watcher:
     def run(self) -> None:
         while not self.over.is_set():
             self.look()
-            self.over.wait(0.02)
+            self.over.wait(0.1)
 
     def look(self) -> None:
         self.rounds += 1
@@ -135,7 +135,7 @@ def planted(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def test_the_secret_is_nowhere_but_in_the_job(planted: Planted, cluster: Cluster) -> None:
-    assert planted.watcher.rounds > 20 and planted.watcher.jobs > 0
+    assert planted.watcher.rounds > 10 and planted.watcher.jobs > 0
     assert planted.watcher.seen == set()
     assert planted.during == []
     assert NEEDLE.decode() not in planted.told
