@@ -159,6 +159,11 @@ def directives(spec: JobSpec, site: Site, layout: Layout, signal: str | None) ->
     return [*lines, *spec.sbatch]
 
 
+def has_deepspeed(spec: JobSpec) -> bool:
+    """Return whether a DeepSpeed configuration goes with the job: by its strategy, or named."""
+    return STRATEGIES[spec.strategy].zero_stage is not None or spec.deepspeed is not None
+
+
 def argument_value(args: tuple[str, ...], name: str) -> str | None:
     """Return the value of `name` in `args` (`--lr 0.1` or `--lr=0.1`; the last one counts)."""
     value = None
@@ -240,8 +245,7 @@ def _interpreter(python: str) -> str:
 def _deepspeed(
     spec: JobSpec, layout: Layout, text: str | None
 ) -> tuple[dict[str, object] | None, int | None]:
-    stage = STRATEGIES[spec.strategy].zero_stage
-    if stage is None and spec.deepspeed is None:
+    if not has_deepspeed(spec):
         return None, None
     if text is None:
         raise InputError(
@@ -252,6 +256,7 @@ def _deepspeed(
     config = batches.read_config(text, name)
     if spec.deepspeed is None:
         zero = config.get("zero_optimization")
+        stage = STRATEGIES[spec.strategy].zero_stage
         config["zero_optimization"] = (zero if isinstance(zero, dict) else {}) | {"stage": stage}
     batch = batches.batch_of(config, layout.ranks_per_node, layout.nodes)
     return batches.with_batch(config, batch), batch.train

@@ -39,6 +39,15 @@ def scaled(config: Config, factor: float) -> Config:
     return config
 
 
+def depends_on_version(config: Config) -> bool:
+    """Return whether the rate of `config`'s schedule depends on DeepSpeed's version.
+
+    WarmupLR's `warmup_max_lr` was 0.001 by default; now it is the optimizer's rate.
+    """
+    parameters = _parameters(config, "scheduler") or {}
+    return _type(config) == "WarmupLR" and parameters.get("warmup_max_lr") is None
+
+
 def times(value: object, factor: float) -> float:
     """Return a rate multiplied, without the noise of binary fractions."""
     return float(f"{float(str(value)) * factor:.10g}")

@@ -2,16 +2,16 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
 from lumitui.app import batch as batches
 from lumitui.app import rates
-from lumitui.app.compose import argument_value, compose
+from lumitui.app.compose import argument_value, compose, has_deepspeed
 from lumitui.app.job import JobSpec, Launch, Layout, Scale, changed
 from lumitui.app.layout import layout_of, partition_of
-from lumitui.app.strategies import STRATEGIES, TRAINERS
+from lumitui.app.strategies import TRAINERS
 from lumitui.remote.document import Document
 from lumitui.remote.errors import InputError
 from lumitui.remote.site import Site
@@ -65,7 +65,8 @@ def rescale(
     spec = changed(spec, {"nodes": target}, f"--nodes {target}")
     spec = _partition(spec, site, notes)
     layout = layout_of(spec, site)
-    spec, deepspeed_config = _batch_and_rate(spec, earlier, layout, deepspeed_config, notes)
+    held = frozenset(key for key, _, _ in (s.partition("=") for s in settings) if key[:1] == "-")
+    spec, deepspeed_config = _batch_and_rate(spec, earlier, layout, deepspeed_config, held, notes)
     launch = compose(spec, site, deepspeed_config=deepspeed_config)
     return Scaled(launch, tuple(_table(earlier, launch)), deepspeed_config, tuple(notes))
 
@@ -137,18 +138,24 @@ def _partition(spec: JobSpec, site: Site, notes: list[str]) -> JobSpec:
 
 
 def _batch_and_rate(
-    spec: JobSpec, earlier: Launch, layout: Layout, config_text: str | None, notes: list[str]
+    spec: JobSpec,
+    earlier: Launch,
+    layout: Layout,
+    config_text: str | None,
+    held: Set[str],
+    notes: list[str],
 ) -> tuple[JobSpec, str | None]:
     """Return the job with its batch and rate as `scale:` says, and DeepSpeed's configuration.
 
     The learning rate follows the global batch, whatever changed that: ranks, a rule, a hand.
+    `held` names the arguments set by hand in this very step: they stay, also at their old value.
     """
     before, old_world, new_world = earlier.spec, earlier.layout.world_size, layout.world_size
     scale, resized = spec.scale or Scale(), new_world != old_world
     if resized and spec.scale is None:
         notes.append("No `scale:` in the job file: global batch and learning rate stay.")
-    if STRATEGIES[spec.strategy].zero_stage is not None and config_text is not None:
-        return _deepspeed(spec, before, old_world, layout, config_text, notes)
+    if has_deepspeed(spec) and config_text is not None:
+        return _deepspeed(spec, before, old_world, layout, config_text, held, notes)
     name = batch_argument(spec)
     if name is None:
         ratio = new_world / old_world
@@ -158,33 +165,43 @@ def _batch_and_rate(
                 f"global batch becomes {ratio:g} times what it was."
             )
         ratio = ratio if scale.batch.keep == "per_gpu" else 1.0
-        return _argument_rate(spec, before, scale, ratio), config_text
+        return _argument_rate(spec, before, scale, ratio, held, notes), config_text
     text, old = argument_value(spec.args, name), argument_value(before.args, name)
-    if text is None or not text.isdigit() or int(text) < 1:
+    per_rank, old_per_rank = batches.whole(text), batches.whole(old)
+    if not per_rank:
         if not resized:
             return spec, config_text
         raise InputError(
-            f"The argument {name} with the batch size is not among `args:`.",
-            f"Add it ({name} 32), so that it can be recomputed for {spec.nodes} nodes.",
+            f"The argument {name} with the batch size is not among `args:`."
+            if text is None
+            else f"The argument {name} is {text!r}, not a number of samples.",
+            f"Give it ({name} 32), so that it can be recomputed for {spec.nodes} nodes.",
         )
-    per_rank = int(text)
-    if scale.batch.keep == "global" and old == text:
+    if scale.batch.keep == "global" and old == text and name not in held:
         total = per_rank * old_world
         if total % new_world:
             raise batches.indivisible("The global batch", total, layout.ranks_per_node, spec.nodes)
         per_rank = total // new_world
         args = with_argument(spec.args, name, str(per_rank))
         spec = changed(spec, {"args": list(args)}, "scale")
-    if old is None or not old.isdigit() or int(old) < 1:
+    if not old_per_rank:
         return spec, config_text  # what the batch was is not known
-    ratio = per_rank * new_world / (int(old) * old_world)
-    return _argument_rate(spec, before, scale, ratio), config_text
+    ratio = per_rank * new_world / (old_per_rank * old_world)
+    return _argument_rate(spec, before, scale, ratio, held, notes), config_text
 
 
-def _argument_rate(spec: JobSpec, before: JobSpec, scale: Scale, ratio: float) -> JobSpec:
+def _argument_rate(
+    spec: JobSpec, before: JobSpec, scale: Scale, ratio: float, held: Set[str], notes: list[str]
+) -> JobSpec:
     """Return `spec` with the argument of the learning rate as a global batch `ratio` times asks."""
     name, factor = rate_argument(spec), _rate_factor(scale, ratio)
-    if factor == 1 or name is None:
+    if factor == 1 or name in held:
+        return spec
+    if name is None:
+        notes.append(
+            f"`scale.lr.rule` is {scale.lr.rule}, but no `lr.arg` names the argument: "
+            "the learning rate stays."
+        )
         return spec
     rate = argument_value(spec.args, name)
     if rate is None or not rates.is_number(rate):
@@ -193,13 +210,19 @@ def _argument_rate(spec: JobSpec, before: JobSpec, scale: Scale, ratio: float) -
             f"Add it ({name} 0.001), so that `scale.lr` can change it.",
         )
     if argument_value(before.args, name) != rate:
-        return spec  # set by hand in this very step
+        return spec  # set by hand, with all of `args`
     args = with_argument(spec.args, name, f"{rates.times(rate, factor):.10g}")
     return changed(spec, {"args": list(args)}, "scale")
 
 
 def _deepspeed(
-    spec: JobSpec, before: JobSpec, old_world: int, layout: Layout, text: str, notes: list[str]
+    spec: JobSpec,
+    before: JobSpec,
+    old_world: int,
+    layout: Layout,
+    text: str,
+    held: Set[str],
+    notes: list[str],
 ) -> tuple[JobSpec, str]:
     scale, new_world = spec.scale or Scale(), layout.world_size
     if new_world == old_world:
@@ -220,13 +243,18 @@ def _deepspeed(
     ratio = total / old.train
     factor = _rate_factor(scale, ratio)
     if factor != 1:
+        config = rates.scaled(config, factor)
         if not rates.rates(config) and scale.lr.arg is None:
             notes.append(
                 "The DeepSpeed configuration names no learning rate: the optimizer's own stays."
             )
-        config = rates.scaled(config, factor)
+        if rates.depends_on_version(config):
+            notes.append(
+                "WarmupLR without `warmup_max_lr` warms up to the optimizer's rate, in older "
+                "DeepSpeed always to 0.001: write it out, so that it surely follows."
+            )
         if scale.lr.arg is not None:
-            spec = _argument_rate(spec, before, scale, ratio)
+            spec = _argument_rate(spec, before, scale, ratio, held, notes)
     return spec, json.dumps(config, indent=2) + "\n"
 
 

@@ -185,7 +185,7 @@ LINEAR: dict[str, object] = {"batch": {"keep": "per_gpu"}, "lr": {"rule": "linea
         # 8 ranks of 32 are 256 samples; the rate of 0.01 follows what becomes of them.
         ("per_gpu", 4, ["--batch-size=8"], 256, "0.01"),
         ("per_gpu", 4, ["--batch-size=16"], 512, "0.02"),
-        ("global", 2, ["--batch-size=32"], 256, "0.01"),
+        ("global", 2, ["--batch-size=32"], 512, "0.02"),
         ("global", 2, ["--batch-size=64"], 1024, "0.04"),
         ("per_gpu", 1, ["--batch-size=64"], 512, "0.02"),
         ("per_gpu", 2, ["--batch-size=64", "--lr=0.5"], 1024, "0.5"),
@@ -295,3 +295,79 @@ def test_deepspeeds_rates_go_there_and_back() -> None:
     up = rescale(first, LUMI, nodes=3, deepspeed_config=config)
     down = rescale(up.launch, LUMI, nodes=1, deepspeed_config=up.deepspeed_config)
     assert sent_config(down.launch) == sent_config(first)
+
+
+def test_a_configuration_that_is_named_follows_whatever_the_strategy() -> None:
+    spec = job(
+        trainer=None,
+        script="t.py",
+        args=["--lr", "0.1"],
+        deepspeed={"config": "ds.json"},
+        scale=LINEAR,
+    )
+    scaled = rescale(launched(spec, CONFIG), LUMI, nodes=2, deepspeed_config=CONFIG)
+    sent = sent_config(scaled.launch)
+    assert (spec.strategy, sent[TRAIN], sent["optimizer"]["params"]["lr"]) == ("ddp", 64, 0.002)
+    assert scaled.launch.spec.args == ("--lr", "0.1")
+
+
+def test_a_rule_without_its_argument_is_told() -> None:
+    spec = job(trainer=None, script="t.py", args=["--lr", "0.1"], scale=LINEAR)
+    told = "`scale.lr.rule` is linear, but no `lr.arg` names the argument: the learning rate stays."
+    assert told in rescale(launched(spec), LUMI, nodes=2).notes
+    assert told not in rescale(launched(spec), LUMI).notes
+
+
+@pytest.mark.parametrize(
+    ("keep", "settings", "args"),
+    [
+        ("per_gpu", ["--lr=0.01"], ("32", "0.01")),
+        ("global", ["--batch-size=32", "--lr=0.01"], ("32", "0.01")),
+    ],
+)
+def test_what_is_typed_stays_also_at_the_value_it_had(
+    keep: str, settings: list[str], args: tuple[str, str]
+) -> None:
+    scale = {"batch": {"keep": keep}, "lr": {"rule": "linear"}}
+    scaled = rescale(launched(job(scale=scale)), LUMI, nodes=2, settings=settings)
+    assert scaled.launch.spec.args[1::2] == args
+
+
+def test_a_rate_that_is_typed_stays_beside_deepspeeds_configuration() -> None:
+    scale = LINEAR | {"lr": {"rule": "linear", "arg": "--rate"}}
+    spec = zero(trainer=None, script="t.py", args=["--rate", "0.1"], scale=scale)
+    config = json.dumps({TRAIN: 32})
+    scaled = rescale(
+        launched(spec, config), LUMI, nodes=2, settings=["--rate=0.1"], deepspeed_config=config
+    )
+    assert scaled.launch.spec.args == ("--rate", "0.1")
+
+
+@pytest.mark.parametrize(
+    ("schedule", "told"),
+    [
+        ({"type": "WarmupDecayLR", "params": {"total_num_steps": 9}}, ""),
+        ({"type": "WarmupLR", "params": {"warmup_max_lr": 0.1}}, ""),
+        ({"type": "WarmupLR"}, "names no learning rate|WarmupLR without"),
+        ({"type": "WarmupLR", "params": {"warmup_num_steps": 9}},
+         "names no learning rate|WarmupLR without"),
+        ({"type": "WarmupCosineLR"}, "names no learning rate"),
+    ],
+)  # fmt: skip
+def test_what_becomes_of_a_rate_that_is_not_written_out_is_told(
+    schedule: dict[str, object], told: str
+) -> None:
+    config = json.dumps({TRAIN: 32, "optimizer": {"type": "Adam"}, "scheduler": schedule})
+    first = launched(zero(scale=LINEAR), config)
+    notes = rescale(first, LUMI, nodes=2, deepspeed_config=config).notes
+    expected = told.split("|") if told else []
+    assert len(notes) == len(expected)
+    assert all(words in note for words, note in zip(expected, notes, strict=True))
+
+
+@pytest.mark.parametrize("size", ["²", "٣", "0", "many"])
+def test_a_batch_that_is_no_number_is_said(size: str) -> None:
+    first = launched(job(args=["--batch-size", size, "--lr", "0.1"]))
+    with pytest.raises(InputError, match="not a number of samples"):
+        rescale(first, LUMI, nodes=2)
+    rescale(first, LUMI, nodes=2, settings=["--batch-size=8"])
