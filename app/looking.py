@@ -42,7 +42,11 @@ def look_at(runs: Sequence[Run], connection: Connection, history: History) -> Lo
         if changes := following.judge(run, poll, now):
             looks.append((run, changes))
     warnings = [poll.warning] if poll.warning else []
-    if poll.silent and any(changes.get("state") is State.UNKNOWN for _, changes in looks):
+    # Once: the reason of the run goes on telling it, and other runs there are not stale for it.
+    if poll.silent and any(
+        changes.get("state") is State.UNKNOWN and run.state is not State.UNKNOWN
+        for run, changes in looks
+    ):
         warnings.append(poll.silent)
     behind, rounds = _store(watches, poll.files, history), 0
     try:
@@ -52,12 +56,20 @@ def look_at(runs: Sequence[Run], connection: Connection, history: History) -> Lo
     except LinkError as error:
         warnings.append(str(error))
     for run, changes in looks:
-        if run.id in behind and changes.get("state", State.UNKNOWN).is_final:
+        unseen = _unseen(poll.files.get(run.id, RunFiles()), changes, poll.clock or now)
+        if (run.id in behind or unseen) and changes.get("state", State.UNKNOWN).is_final:
             changes["state"] = State.FINISHING
-            changes["reason"] = "it has ended; the rest of its metrics is still to come"
+            still = "its folder is out of sight" if unseen else "its metrics are still to come"
+            changes["reason"] = f"it has ended; {still}"
             # The exit file is judged once more.
             changes.pop("exits", None)
     return Looked(tuple(history.observe(looks)), tuple(warnings), 1 + rounds)
+
+
+def _unseen(files: RunFiles, changes: Changes, now: float) -> bool:
+    """Whether the folder may come into sight again, with the exit file and the last metrics."""
+    ended = changes.get("ended") or 0.0
+    return files.missing and now - ended < following.ACCOUNTING_SECONDS
 
 
 def _store(

@@ -14,7 +14,15 @@ from lumitui.app.runs import Refreshed, Runs
 from lumitui.app.tailing import log_path, read_end
 from lumitui.remote.local import Local
 from lumitui.remote.login import Ask
-from lumitui.remote.scheduler import Poll, Scheduler, State, Watch
+from lumitui.remote.scheduler import (
+    ExitFile,
+    JobStatus,
+    Poll,
+    RunFiles,
+    Scheduler,
+    State,
+    Watch,
+)
 from lumitui.remote.site import Site
 from lumitui.remote.watching import parse_files
 from tests.conftest import Home
@@ -151,3 +159,76 @@ def test_the_end_of_a_growing_log_is_read_exactly(tmp_path: Path) -> None:
         writer.join()
         transport.close()
     assert read_end(transport, run, None, 10) == (log.stat().st_size - 10, log.read_bytes()[-10:])
+
+
+def test_a_run_whose_end_nobody_knows_is_told_once(
+    runs: Runs, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else each look at its site would count as a failure, and runs there be seen ever later."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+    class Silent:
+        def poll(self, watches: Sequence[Watch]) -> Poll:
+            files = {watch.run: RunFiles() for watch in watches}
+            return Poll({}, files, gone=frozenset({"7"}), silent="accounting cannot be asked")
+
+    def silently(site: Site, ask: Ask) -> Connection:
+        return replace(connect(site, ask), scheduler=cast(Scheduler, Silent()))
+
+    runs.history.begin(a_run("lost", site="laptop", state=State.RUNNING, job_id="7"))
+    other = Runs(home.settings, connect=silently)
+    looks = [other.refresh("laptop").warnings for _ in range(3)]
+    other.close()
+    assert runs.history.get("lost").state is State.UNKNOWN
+    assert [len(warnings) for warnings in looks] == [1, 0, 0]
+
+
+def test_an_end_waits_for_a_folder_that_is_out_of_sight(
+    runs: Runs, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    clock = 1_000_000.0
+    answers = [
+        (RunFiles(missing=True), clock + 5),
+        (RunFiles(exits=(ExitFile(1, 7, 3, clock, "7"),)), clock + 60),
+    ]
+
+    class Failed:
+        def poll(self, watches: Sequence[Watch]) -> Poll:
+            files, now = answers.pop(0)
+            job = JobStatus("7", State.FAILED, "FAILED", started=clock - 9, ended=clock)
+            return Poll({"7": job}, {watch.run: files for watch in watches}, clock=now)
+
+    def failing(site: Site, ask: Ask) -> Connection:
+        return replace(connect(site, ask), scheduler=cast(Scheduler, Failed()))
+
+    runs.history.begin(a_run("away", site="laptop", state=State.RUNNING, job_id="7"))
+    other = Runs(home.settings, connect=failing)
+    other.refresh("laptop")
+    away = runs.history.get("away")
+    assert (away.state, away.reason) == (
+        State.FINISHING, "it has ended; its folder is out of sight"
+    )  # fmt: skip
+    other.refresh("laptop")
+    other.close()
+    ended = runs.history.get("away")
+    assert (ended.state, ended.rc, ended.failed_rank) == (State.FAILED, 7, 3)
+
+
+def test_a_login_file_that_goes_elsewhere_does_not_take_the_job_along(
+    runs: Runs, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second run would find the first one's claim there, and end well without a program."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    elsewhere = tmp_path / "scratch"
+    elsewhere.mkdir()
+    (home.config.parent / ".bash_profile").write_text(f"cd {elsewhere}\n")
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "program").write_text("#!/bin/bash\necho trained >>$RUN_DIR/result\n")
+    (project / "program").chmod(0o755)
+    for number in range(2):
+        run = finish(runs, send(runs, project, f"run-{number}", **LOCAL, gpus_per_node=1))
+        assert (run.state, run.rc) == (State.DONE, 0)
+        assert Path(run.folder, "result").read_text() == "trained\n"
+    assert list(elsewhere.iterdir()) == []

@@ -13,6 +13,8 @@
 set -eo pipefail
 umask 077
 export RUN_DIR=$PWD
+# A login file may have gone elsewhere (cd $SCRATCH); the lock of the submit step is in the right folder.
+if [[ ! -d $RUN_DIR/attempt-1.submit && -n $SLURM_SUBMIT_DIR ]]; then RUN_DIR=$SLURM_SUBMIT_DIR; cd "$RUN_DIR"; fi
 attempt=$((${SLURM_RESTART_COUNT:-0} + 1))
 # A requeued job writes a log of its own, and proves its binding anew: the nodes may be others.
 if ((attempt > 1)); then
@@ -72,6 +74,8 @@ srun --overlap --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 mkdir -p "/tm
 # Code: one archive. Every node unpacks it into a folder of its own; nodes with one disk share it.
 CODE="/tmp"/lumitui-${RUN_DIR##*/}-$SLURM_JOB_ID-$attempt
 trap 'rm -rf "$CODE"' EXIT
+# Without it bash removes the code at once, under ranks that are saving; with it, when srun has returned.
+trap 'exit 143' TERM
 hash=$( (sha256sum || shasum -a 256) <"$RUN_DIR/code.tar.gz" 2>/dev/null) || true
 if [[ -z $hash || ${hash%% *} != "$(cat "$RUN_DIR/code.tar.gz.sha256")" ]] ||
   ! srun --overlap --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 bash -c '

@@ -14,6 +14,8 @@
 set -eo pipefail
 umask 077
 export RUN_DIR=$PWD
+# A login file may have gone elsewhere (cd $SCRATCH); the lock of the submit step is in the right folder.
+if [[ ! -d $RUN_DIR/attempt-1.submit && -n $SLURM_SUBMIT_DIR ]]; then RUN_DIR=$SLURM_SUBMIT_DIR; cd "$RUN_DIR"; fi
 attempt=$((${SLURM_RESTART_COUNT:-0} + 1))
 # A requeued job writes a log of its own, and proves its binding anew: the nodes may be others.
 if ((attempt > 1)); then
