@@ -30,6 +30,9 @@ SUBMIT = (
 )
 """sbatch with all its arguments; what is in the script's #SBATCH lines is not repeated here."""
 
+# A person's SBATCH_ACCOUNT and the like outweigh the script's lines (sbatch(1), INPUT ENVIRONMENT
+# VARIABLES): what the preview shows must stand.
+_OWN = r"unset $(env | sed -n 's/^\(SBATCH_[A-Z0-9_]*\)=.*/\1/p')"
 # A person's SQUEUE_FORMAT and the like would change the answer.
 _CLEAN = (
     "LC_ALL=C SLURM_TIME_FORMAT=%s; export LC_ALL SLURM_TIME_FORMAT\n"
@@ -71,7 +74,7 @@ class Slurm:
             words = f"Slurm cannot write a log below a folder with {signs} in its name"
             return Answer(State.NOT_SENT, None, words)
         self.commands += 1
-        return steps.submit(self._transport, submission, SUBMIT)
+        return steps.submit(self._transport, submission, f"{_OWN}\n{SUBMIT}")
 
     def settle(
         self, submission: Submission, *, deep: bool, void: bool, grace: float = 0.0

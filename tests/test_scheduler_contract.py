@@ -311,3 +311,22 @@ def test_a_queue_that_does_not_answer_is_a_warning(slurm: Bench) -> None:
     assert words in poll.warning
     assert poll.jobs == {}
     assert len(poll.files[run.watch.run].exits) == 1
+
+
+@pytest.mark.cluster
+@pytest.mark.both_slurms
+def test_a_persons_variables_of_sbatch_change_nothing(slurm: Bench) -> None:
+    """They outweigh the lines of the script, which the preview showed: another would be billed."""
+    run = slurm.run("true")
+    variables = (
+        "SBATCH_ACCOUNT=project_462000002 SBATCH_WAIT=1 SBATCH_EXPORT=NONE SBATCH_TIMELIMIT=1"
+    )
+    slurm.transport.before = f"export {variables}"
+    try:
+        answer = run.submit()
+    finally:
+        slurm.transport.before = ""
+    assert answer.job_id, answer
+    run.until(State.DONE)
+    queue = f"squeue --me -h -t all -j {answer.job_id} -o '%a %l'"
+    assert slurm.transport.below.run(queue).text == "project_462000001 5:00\n"
