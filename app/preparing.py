@@ -12,7 +12,6 @@ from lumitui.app.records import Run
 from lumitui.remote.errors import RefusedError
 from lumitui.remote.quoting import quote
 from lumitui.remote.snapshots import REFLINK, archive_copy_script, copy_script
-from lumitui.remote.submission import SHA256
 from lumitui.remote.transport import Transport
 
 _FROM_SCRATCH = ".record-from-scratch"
@@ -61,7 +60,6 @@ def prepare(
     lines = [
         "set -e",
         "umask 077",
-        SHA256,
         f"mkdir -p {quote(run.folder.rpartition('/')[0])}",
         f"mkdir -m 700 {folder}",  # a default ACL above outweighs the umask
         "made=",

@@ -9,7 +9,7 @@ import hashlib
 import secrets
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -116,16 +116,17 @@ def sync_archive(
 def _packed(manifest: Manifest, where: Callable[[str], Path]) -> Iterator[_Archive]:
     """Pack the manifest into a temporary file that goes when the block ends."""
     packed, digest = Packed(), hashlib.sha256()
-    with tempfile.TemporaryFile(prefix="lumitui-") as file:
+    with ExitStack() as stack:
         try:
+            file = stack.enter_context(tempfile.TemporaryFile(prefix="lumitui-"))
             for piece in packed.stream(tar_stream(manifest.entries, where, mtime=_MTIME)):
                 digest.update(piece)
                 file.write(piece)
             file.flush()
         except OSError as error:
             raise InputError(
-                f"The code could not be packed in {tempfile.gettempdir()}: {error.strerror}.",
-                "Make room there, or set TMPDIR to a folder with room.",
+                f"The code could not be packed into a temporary file: {error.strerror}.",
+                "Make room in the folder for such files, or set TMPDIR to one with room.",
             ) from error
         yield _Archive(file, packed.size, digest.hexdigest())
 

@@ -6,7 +6,6 @@ instead of answering it with nothing, which would count as a wrong answer.
 """
 
 import base64
-import binascii
 import re
 import socket
 import time
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 import paramiko
+from cryptography.exceptions import UnsupportedAlgorithm
 from paramiko.agent import AgentKey, AgentSSH
 from paramiko.pkey import PublicBlob, UnknownKeyType
 
@@ -268,7 +268,7 @@ class LogIn:
             key = paramiko.PKey.from_path(path, passphrase)  # type: ignore[arg-type]  # wants bytes
         except TypeError:  # the cryptography library's word for a missing passphrase
             return None
-        except (*BROKEN, ValueError, UnknownKeyType):
+        except (*BROKEN, ValueError, UnknownKeyType, UnsupportedAlgorithm):
             self._unusable.append(str(path))
             return None
         return key
@@ -370,5 +370,5 @@ def _public_blob(path: Path) -> bytes:
     public = path if path.suffix == ".pub" else Path(f"{path}.pub")
     try:
         return base64.b64decode(public.read_text("utf-8", "replace").split()[1])
-    except (OSError, IndexError, binascii.Error):
+    except (OSError, IndexError, ValueError):
         return b""

@@ -5,7 +5,6 @@ Markers, patterns, hashed names: sshd(8), "SSH_KNOWN_HOSTS FILE FORMAT". Host ce
 """
 
 import base64
-import binascii
 import fnmatch
 import hashlib
 import hmac
@@ -75,7 +74,7 @@ def _matching(text: str, name: str, path: Path) -> Iterator[KnownKey]:
             continue
         try:
             blob = base64.b64decode(words[2], validate=True)
-        except binascii.Error:
+        except ValueError:
             continue  # as OpenSSH: a line that is no key speaks of no host
         if _names(words[0], name):
             key = HostKey(words[1], blob)

@@ -133,7 +133,8 @@ def sync(
         sent: Sequence[Entry] = ()
         packed = Packed()
         if base is None:
-            script = fill(SHA + _stands(manifest) + _CHECK, folder=quote(folder), id=manifest.id)
+            check = fill(_CHECK, folder=quote(folder), id=manifest.id)
+            script = SHA + _stands(manifest) + check
             result = transport.run(script, timeout=300.0)
         else:
             sent, gone = differing(manifest, base)

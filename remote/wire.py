@@ -111,9 +111,10 @@ def dial(
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or "it is no host name"
         raise LinkError(
-            f"The host name {host} is not known ({error.strerror}).",
+            f"The host name {host} is not known ({why}).",
             "Check the name, your network and whether a VPN is needed.",
         ) from error
     reason = "no address"

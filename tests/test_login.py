@@ -1,5 +1,6 @@
 """Whom Ssh trusts, how it logs in and which way it goes, against real servers."""
 
+import base64
 import os
 import subprocess
 import threading
@@ -7,7 +8,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import paramiko
 import pytest
+from cryptography.exceptions import UnsupportedAlgorithm
 
 from lumitui.remote.errors import LinkError
 from lumitui.remote.login import Login, Question, jump_login, openssh_table, settings
@@ -275,4 +278,35 @@ def test_without_openssh_the_configuration_is_read_and_that_is_said(
     connection = server.connect()
     assert connection.run("echo in").text == "in\n"
     assert "Include and Match" in connection.notes[0]
+    connection.close()
+
+
+def test_a_key_of_a_security_token_is_passed_over(server: Sshd, tmp_path: Path) -> None:
+    """OpenSSH names them among its own default keys; the library raises an error of its own."""
+    blob = b"openssh-key-v1\x00"
+    for part in (b"none", b"none", b""):
+        blob += len(part).to_bytes(4, "big") + part
+    name = b"sk-ssh-ed25519@openssh.com"
+    public = b"".join(len(part).to_bytes(4, "big") + part for part in (name, bytes(32), b"ssh:"))
+    private = (
+        bytes(8)
+        + public
+        + b"\x01"
+        + b"".join(len(part).to_bytes(4, "big") + part for part in (b"handle", b"", b"comment"))
+    )
+    private += bytes(range(1, 9))[: -len(private) % 8]
+    blob += (1).to_bytes(4, "big")
+    for part in (public, private):
+        blob += len(part).to_bytes(4, "big") + part
+    lines = base64.encodebytes(blob).decode()
+    path = tmp_path / "id_ed25519_sk"
+    path.write_text(
+        f"-----BEGIN OPENSSH PRIVATE KEY-----\n{lines}-----END OPENSSH PRIVATE KEY-----\n"
+    )
+    path.chmod(0o600)
+    with pytest.raises(UnsupportedAlgorithm):
+        paramiko.PKey.from_path(path)
+    server.configure(f"IdentityFile {path}")
+    connection = Ssh(server.login(fingerprint(server.host_key)))
+    assert connection.run("echo in").text == "in\n"
     connection.close()
