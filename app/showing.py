@@ -2,11 +2,13 @@
 
 import difflib
 import textwrap
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lumitui.app import tables
 from lumitui.app.diagnose import Diagnosis
+from lumitui.app.log_series import series_of
 from lumitui.app.metrics import Summary, summarize
 from lumitui.app.output import clean
 from lumitui.app.proof import Verdict, differences
@@ -19,6 +21,8 @@ from lumitui.remote.scheduler import State
 if TYPE_CHECKING:
     from lumitui.app.runs import Runs
 
+LOG_BYTES = 262_144
+"""Of a log, searched for the job file's `metrics:`."""
 _WELL = (State.DONE, State.CANCELLED, State.NOT_SENT)
 
 
@@ -30,6 +34,8 @@ class Page:
     lineage: tuple[Run, ...]
     proof: Verdict
     summary: Summary
+    series: Mapping[str, Sequence[float]]
+    """What the job file's `metrics:` found at the end of the log."""
     broken_metrics: int
     why: tuple[Diagnosis, ...]
     warnings: tuple[str, ...]
@@ -74,11 +80,19 @@ def gather(runs: "Runs", run_id: str) -> Page:
             why = runs.why(run.id)
         except LumiError as error:
             warnings.append(f"the log cannot be read now: {error}")
+    series: Mapping[str, Sequence[float]] = {}
+    if run.spec.metrics and run.log_sizes:
+        try:
+            log = runs.read_log(run.id, last=LOG_BYTES)[1].decode("utf-8", "replace")
+            series = series_of(log, run.spec.metrics)
+        except LumiError as error:
+            warnings.append(f"`metrics:` cannot be read from the log: {error}")
     return Page(
         run,
         tuple(runs.history.lineage(run.id)),
         runs.proof(run),
         summarize(runs.history.metrics(run.id)),
+        series,
         runs.history.broken_metrics(run.id),
         tuple(why),
         tuple(warnings),
@@ -96,6 +110,7 @@ def page_data(page: Page) -> dict[str, object]:
         "lineage": [tables.run_data(run) for run in page.lineage],
         "proof": page.proof,
         "metrics": page.summary,
+        "log_metrics": page.series,
         "broken_metrics": page.broken_metrics,
         "why": page.why,
         "warnings": page.warnings,
@@ -196,8 +211,12 @@ def _proof_table(proof: Verdict, columns: int) -> str:
 
 def _metrics(page: Page) -> str:
     found = page.summary
+    logged: list[tuple[str, object]] = [
+        (name, f"{number(values[-1])} (last of {len(values)} in the log's end)" if values else "")
+        for name, values in page.series.items()
+    ]
     if not found.steps:
-        return ""
+        return pairs(logged) if any(words for _, words in logged) else ""
     broken = f"{page.broken_metrics} lines of metrics.jsonl" if page.broken_metrics else ""
     return pairs(
         [
@@ -207,6 +226,7 @@ def _metrics(page: Page) -> str:
             ("test accuracy", number(found.test_accuracy)),
             ("trained for", number(found.seconds, " s")),
             ("unreadable", broken),
+            *logged,
         ]
     )
 
