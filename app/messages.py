@@ -57,6 +57,8 @@ class PreviewWanted(Message):
     """Read a job file and make its launch; nothing is sent."""
 
     reply_to: MessagePump
+    number: int
+    """Of the question: an answer to an older one is not shown."""
     path: Path
 
 
@@ -138,6 +140,7 @@ class SiteLooked(Told, bubble=False):
 class PreviewMade(Told, bubble=False):
     """The launch of a job file; None: it cannot be made, and the error is presented."""
 
+    number: int
     path: Path
     preview: Preview | None
 

@@ -148,7 +148,7 @@ class WorkerApp(App[int]):
             path = wanted.path.resolve()
             preview = self.runs.preview(read_job(path), path.parent, job_file=path)
         finally:
-            wanted.reply_to.post_message(messages.PreviewMade(wanted.path, preview))
+            wanted.reply_to.post_message(messages.PreviewMade(wanted.number, wanted.path, preview))
 
     @on(messages.PlanWanted)
     def _plan_wanted(self, event: messages.PlanWanted) -> None:
@@ -212,7 +212,17 @@ class WorkerApp(App[int]):
     @work(thread=True, group="follow", exclusive=True, exit_on_error=False)
     def _follow(self, wanted: messages.FollowWanted) -> None:
         worker = get_current_worker()
-        feed(self.runs, wanted, lambda: worker.is_cancelled or self.leaving.is_set())
+        screen = wanted.reply_to
+
+        def stop() -> bool:
+            return worker.is_cancelled or self.leaving.is_set() or not screen.is_running
+
+        try:
+            feed(self.runs, wanted, stop)
+        except LumiError:
+            words = "stopped, l follows again"
+            screen.post_message(messages.LogEnded(wanted.number, words))
+            raise
 
     @on(messages.UnfollowWanted)
     def _unfollow_wanted(self) -> None:

@@ -6,8 +6,10 @@ import threading
 from pathlib import Path
 
 import pytest
+from textual.widgets import Button, Input
+from textual.worker import Worker
 
-from lumitui.app import workers
+from lumitui.app import messages, workers
 from lumitui.app.polling import IDLE_SECONDS, Schedule
 from lumitui.app.screens.dialogs import AskDialog, ErrorDialog
 from lumitui.app.screens.new import NewScreen
@@ -18,7 +20,7 @@ from lumitui.app.widgets.log_text import MAX_LINE, LogText, visible
 from lumitui.app.widgets.log_view import KEPT_LINES, LogView
 from lumitui.remote.login import Question
 from lumitui.remote.scheduler import State
-from tests.driving import app_of, project, sees, settings, until
+from tests.driving import app_of, project, sees, settings, submit, until
 
 __all__ = ["project", "settings"]
 
@@ -245,3 +247,37 @@ async def test_a_host_key_is_trusted_only_on_purpose(settings: Settings) -> None
         await pilot.press("enter")
         await until(pilot, lambda: answers, "the answer")
     assert answers == [None]
+
+
+async def test_the_launch_of_a_file_chosen_before_is_not_shown(
+    settings: Settings, project: Path
+) -> None:
+    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
+        await pilot.press("2")
+        await until(pilot, lambda: isinstance(pilot.app.screen, NewScreen), "the screen New")
+        screen = pilot.app.screen
+        screen.query_one("#path", Input).value = str(project / "job.yaml")
+        screen.query_one("#path").focus()
+        await pilot.press("enter")
+        await sees(pilot, "asks for")
+        screen.post_message(messages.PreviewMade(0, project / "fail.yaml", None))
+        await pilot.pause()
+        await sees(pilot, "asks for")
+        assert not screen.query(".action").first(Button).disabled
+
+
+async def test_a_log_is_followed_only_while_its_screen_is_there(
+    settings: Settings, project: Path
+) -> None:
+    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
+        run = await submit(pilot, "long.yaml")
+        await pilot.press("l")
+        await sees(pilot, "waiting")
+
+        def streams() -> list[Worker[object]]:
+            return [w for w in pilot.app.workers if w.group == "follow" and not w.is_finished]
+
+        assert len(streams()) == 1
+        await pilot.press("escape")
+        await until(pilot, lambda: not streams(), "the end of the stream")
+        app_of(pilot).runs.cancel(run.id)

@@ -63,6 +63,7 @@ class NewScreen(Page):
         super().__init__(runs)
         self._job = job
         self._preview: Preview | None = None
+        self._asked = 0
 
     def body(self) -> ComposeResult:
         """Where the job file is, then what it comes to."""
@@ -101,7 +102,8 @@ class NewScreen(Page):
         self._preview = None
         self._enable()
         self.query_one("#summary", Static).update(wording.plain(f"Reading {path} …"))
-        self.post_message(messages.PreviewWanted(self, path))
+        self._asked += 1
+        self.post_message(messages.PreviewWanted(self, self._asked, path))
 
     def _enable(self) -> None:
         ready = self._preview is not None and not self._preview.errors
@@ -123,6 +125,8 @@ class NewScreen(Page):
 
     @on(messages.PreviewMade)
     def _made(self, event: messages.PreviewMade) -> None:
+        if event.number != self._asked:
+            return  # another file was chosen meanwhile
         self._preview = event.preview
         self._enable()
         if event.preview is None:

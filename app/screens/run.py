@@ -41,6 +41,8 @@ class RunScreen(RunPage):
         self._attempt: int | None = None
         self._offset = 0
         self._script_shown = False
+        self._points_at = -1
+        """Bytes of metrics.jsonl that the pane shows."""
         self._open = False
         self._ended = ""
 
@@ -92,7 +94,9 @@ class RunScreen(RunPage):
             self.query_one("#facts", Static).update(lines)
         elif pane == "proof":
             self.query_one("#verdict", Static).update(telling.verdict(self.runs.proof(run)))
-        elif pane == "metrics":
+        elif pane == "metrics" and run.metrics_offset != self._points_at:
+            # 100,000 steps take 1.1 s of processor time to read and to draw.
+            self._points_at = run.metrics_offset
             points = self.runs.history.metrics(run.id)
             self.query_one("#series", Static).update(telling.metrics(points))
         elif pane == "script" and not self._script_shown:
@@ -139,7 +143,7 @@ class RunScreen(RunPage):
         self.query_one(ContentSwitcher).current = pane
         self.query_one("#log-view" if pane == "log" else f"#{pane}").focus()
         self.reread()
-        if pane == "log" and (before != "log" or not self._number):
+        if pane == "log" and (before != "log" or not self._number or self._ended):
             self._follow()
         elif pane != "log":
             self.post_message(messages.UnfollowWanted())
@@ -148,6 +152,7 @@ class RunScreen(RunPage):
 
     def _follow(self) -> None:
         self._number += 1
+        self._ended = ""
         wanted = messages.FollowWanted(
             self, self._number, self._run_id, self._attempt, self._offset
         )
