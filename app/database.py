@@ -146,7 +146,11 @@ class Database:
         moved = self._moved()
         if moved or self._suspect.exists():
             self._db.close()
-            self._db = self._open()
+            try:
+                self._db = self._open()
+            except BaseException:
+                self._file = _NOWHERE  # the next use opens it again, and says why it cannot
+                raise
         if moved:
             self.warnings.append(
                 f"The history {self.path} was replaced or removed while it was open; what is "
@@ -341,6 +345,10 @@ class Database:
         found = SENTENCES.get(extended_code(error)) or SENTENCES.get(result_code(error))
         what, hint = found or (f"cannot be used: {error}", "Start lumitui again.")
         return HistoryError(f"The history {self.path} {what}.", hint)
+
+
+_NOWHERE = (-1, -1)
+"""The identity of no file."""
 
 
 def _identity(path: Path) -> tuple[int, int]:

@@ -90,9 +90,13 @@ def _fetch_metrics(transport: Transport, runs: Sequence[Run], history: History) 
         found = look(transport, [replace(following.watch(run), has_binding=True) for run in left])
         more = []
         for run in left:
-            if lines := found[run.id].metrics:
-                end = run.metrics_offset + len(lines)
-                history.add_metrics(run.id, lines.splitlines(), (run.metrics_offset, end))
+            files = found[run.id]
+            end = run.metrics_offset + len(files.metrics)
+            if files.metrics:
+                span = (run.metrics_offset, end)
+                history.add_metrics(run.id, files.metrics.splitlines(), span)
+            # Not whatever came: a job that trains writes a line while it is asked.
+            if files.more_metrics:
                 more.append(replace(run, metrics_offset=end))
         left = more
 
