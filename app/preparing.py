@@ -41,6 +41,30 @@ def prepare(
         RefusedError: the checkpoints are gone, or the disk would not.
         LinkError: the link was lost.
     """
+    # Checkpoints may be tens of gigabytes.
+    patience = 3600.0 if checkpoints_from else 300.0
+    script = _script(run, launch, checkpoints_from, needed=needed)
+    files = _files(run, launch, secret_values, copying=bool(checkpoints_from))
+    result = transport.run(script, stdin=files, timeout=patience)
+    if result.code in (4, 5) and "-snapshot" in result.text:
+        gone = "no longer on the site" if result.code == 4 else "no longer whole on the site"
+        raise SnapshotGone(f"The code of that run is {gone}.", "Resubmit with `--code current`.")
+    if result.code == 3 and "no-checkpoints" in result.text:
+        raise RefusedError(
+            f"{checkpoints_from} has no checkpoints.", "Resubmit with `--from scratch`."
+        )
+    if result.code:
+        words = (result.err or result.out).decode("utf-8", "replace").strip()[-400:]
+        raise RefusedError(
+            f"The run's folder could not be made on the site: {words or result.code}.",
+            "Check the disk there: `lumitui doctor` shows space and quota, "
+            "`lumitui prune` removes old code.",
+        )
+    return "continues" in result.text.split()
+
+
+def _files(run: Run, launch: Launch, secret_values: Mapping[str, str], *, copying: bool) -> bytes:
+    """The files of the folder as one compressed tar."""
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w:gz") as tar:
         _add(tar, "job.sh", launch.script, 0o700)
@@ -51,12 +75,14 @@ def prepare(
         if launch.spec.secrets:
             lines = [f"{name}={quote(secret_values[name])}\n" for name in launch.spec.secrets]
             _add(tar, ".secrets", "".join(lines), 0o600)
-        if checkpoints_from:
+        if copying:
             _add(tar, _FROM_SCRATCH, record_text(replace(run, resumed_from=None)), 0o600)
+    return archive.getvalue()
+
+
+def _script(run: Run, launch: Launch, checkpoints_from: str | None, *, needed: bool) -> str:
     folder, snapshot = quote(run.folder), f"{run.root}/code/{run.snapshot}"
     packed = launch.spec.ship == "archive"
-    # Checkpoints may be tens of gigabytes.
-    patience = 3600.0 if checkpoints_from else 300.0
     lines = [
         "set -e",
         "umask 077",
@@ -88,23 +114,7 @@ def prepare(
         there = f'[ -n "$(ls -A {source} 2>/dev/null)" ]'
         copied = f"cp -pR $reflink {source} checkpoints; rm {_FROM_SCRATCH}; echo continues"
         lines.append(f"{REFLINK}\nif {there}; then {copied}; else {missing}; fi")
-    lines.append("made=yes")
-    result = transport.run("\n".join(lines), stdin=archive.getvalue(), timeout=patience)
-    if result.code in (4, 5) and "-snapshot" in result.text:
-        gone = "no longer on the site" if result.code == 4 else "no longer whole on the site"
-        raise SnapshotGone(f"The code of that run is {gone}.", "Resubmit with `--code current`.")
-    if result.code == 3 and "no-checkpoints" in result.text:
-        raise RefusedError(
-            f"{checkpoints_from} has no checkpoints.", "Resubmit with `--from scratch`."
-        )
-    if result.code:
-        words = (result.err or result.out).decode("utf-8", "replace").strip()[-400:]
-        raise RefusedError(
-            f"The run's folder could not be made on the site: {words or result.code}.",
-            "Check the disk there: `lumitui doctor` shows space and quota, "
-            "`lumitui prune` removes old code.",
-        )
-    return "continues" in result.text.split()
+    return "\n".join([*lines, "made=yes"])
 
 
 def _add(tar: tarfile.TarFile, name: str, text: str, mode: int) -> None:
