@@ -148,7 +148,7 @@ def test_no_room_to_pack_here_is_said(
 ) -> None:  # fmt: skip
     with small_disk(tmp_path / "disk", "300k") as disk:
         monkeypatch.setattr("tempfile.tempdir", str(disk))
-        with pytest.raises(InputError, match=r"could not be packed in .*No space"):
+        with pytest.raises(InputError, match=r"could not be packed into .*No space"):
             send(transport, folder, project)
 
 

@@ -211,7 +211,8 @@ def test_no_process_of_a_job_outlives_it(desk: Desk, body: str, way: str) -> Non
         }[way]
     )
     assert status.exit_code == ("3:0" if way == "end" else "")
-    assert not list((desk.root / "state").glob("lumitui/jobs/*/door"))
+    # The supervisor closes its door after it has told the end.
+    until(lambda: not list((desk.root / "state").glob("lumitui/jobs/*/door")), "a closed door")
 
 
 def test_an_orphan_is_known_by_its_session(tmp_path: Path) -> None:
