@@ -44,7 +44,7 @@ def look_at(runs: Sequence[Run], connection: Connection, history: History) -> Lo
     warnings = [poll.warning] if poll.warning else []
     # Once: the reason of the run goes on telling it, and other runs there are not stale for it.
     if poll.silent and any(
-        changes.get("state") is State.UNKNOWN and run.state is not State.UNKNOWN
+        changes.get("state") is State.UNKNOWN and changes.get("reason") != run.reason
         for run, changes in looks
     ):
         warnings.append(poll.silent)

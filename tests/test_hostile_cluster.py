@@ -188,8 +188,14 @@ def test_nothing_of_them_steers_a_terminal(trips: Trips, verb: str) -> None:
 
 def test_slurm_knows_the_runs_by_their_ids(trips: Trips, cluster: Cluster) -> None:
     ids = ",".join(str(trip.run.job_id) for trip in trips.jobs)
-    rows = cluster.admin("sacct", "-n", "-P", "-X", "-j", ids, "-o", "JobName").stdout.split("\n")
-    assert sorted(filter(None, rows)) == sorted(trip.run.id for trip in trips.jobs)
+    runs = sorted(trip.run.id for trip in trips.jobs)
+
+    def names() -> list[str]:
+        rows = cluster.admin("sacct", "-n", "-P", "-X", "-j", ids, "-o", "JobName").stdout
+        return sorted(filter(None, rows.split("\n")))
+
+    # Slurmdbd knows a job's end before its beginning, with the step's name, for some seconds.
+    wait_until(lambda: names() == runs, 60, "the names in accounting")
 
 
 def test_none_of_them_was_run(trips: Trips, cluster: Cluster) -> None:
