@@ -68,7 +68,6 @@ static void usable(size_t size, cpu_set_t *mask) {
 int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *mask) {
     char name[LONGEST], aside[LONGEST + 32];
     pid_t parent;
-    struct stat owner;
     unsigned char allowed[1024] = {0};
     size_t whole = sizeof allowed;
     int any = 0, fd;
@@ -83,10 +82,8 @@ int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *mask) {
     if (file_name(pid ? pid : gettid(), &parent, name)) { errno = ESRCH; return -1; }
     snprintf(aside, sizeof aside, "%s.%d", name, (int)gettid());
     if ((fd = open(aside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) < 0) return -1;
-    int bad = write(fd, mask, size) != (ssize_t)size;
-    char process[64];
-    snprintf(process, sizeof process, "/proc/%d", pid ? pid : gettid());
-    if (!geteuid() && !stat(process, &owner)) bad |= fchown(fd, owner.st_uid, owner.st_gid) != 0;
+    /* slurmstepd's umask is 077, and the task that it binds may still be root's at this moment. */
+    int bad = fchmod(fd, 0644) || write(fd, mask, size) != (ssize_t)size;
     close(fd);
     if (bad || rename(aside, name)) { int kept = errno; unlink(aside); errno = kept; return -1; }
     return 0;
