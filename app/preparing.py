@@ -10,8 +10,9 @@ from lumitui.app.job import Launch
 from lumitui.app.record_file import RECORD, record_text
 from lumitui.app.records import Run
 from lumitui.remote.errors import RefusedError
+from lumitui.remote.portable import REFLINK
 from lumitui.remote.quoting import quote
-from lumitui.remote.snapshots import REFLINK, archive_copy_script, copy_script
+from lumitui.remote.snapshots import archive_copy_script, copy_script
 from lumitui.remote.transport import Transport
 
 _FROM_SCRATCH = ".record-from-scratch"

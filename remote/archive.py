@@ -17,8 +17,9 @@ from typing import IO
 from lumitui.remote.errors import InputError, RefusedError
 from lumitui.remote.manifest import Manifest
 from lumitui.remote.packing import Packed, tar_stream
+from lumitui.remote.portable import SHA
 from lumitui.remote.quoting import quote
-from lumitui.remote.snapshots import SHA, fill
+from lumitui.remote.snapshots import fill
 from lumitui.remote.sync import Synced, answer
 from lumitui.remote.transport import Transport
 

@@ -12,20 +12,24 @@ from pathlib import Path
 from typing import IO
 
 from lumitui.remote.errors import InputError, LumiError, RefusedError
+from lumitui.remote.portable import SHA
 from lumitui.remote.quoting import quote
 from lumitui.remote.transport import Transport
 
 _CHUNK = 1 << 18
 
-_LIST = """\
+_LIST = (
+    SHA
+    + """\
 cd {folder} || exit 66
 set --
 for f in {patterns}; do
   if [ -f "$f" ]; then set -- "$@" "$f"; fi
 done
 [ $# -eq 0 ] && exit 0
-if command -v sha256sum >/dev/null 2>&1; then sha256sum "$@"; else shasum -a 256 "$@"; fi
+sha "$@"
 """
+)
 
 
 @dataclass(frozen=True)

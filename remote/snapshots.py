@@ -9,20 +9,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from lumitui.remote.errors import RefusedError
+from lumitui.remote.portable import REFLINK, SHA
 from lumitui.remote.quoting import quote
 from lumitui.remote.transport import Result, Transport
 
 ARCHIVE = "code.tar.gz"
 """The name of a run's own copy of an archive; its hash is in `code.tar.gz.sha256`."""
-
-SHA = """\
-sha() {
-  if command -v sha256sum >/dev/null 2>&1; then sha256sum "$@"; else shasum -a 256 "$@"; fi
-}
-"""
-
-REFLINK = "reflink=; cp --reflink=auto --version >/dev/null 2>&1 && reflink=--reflink=auto"
-"""Sets `$reflink` where cp can share blocks until one side writes (GNU coreutils)."""
 
 # 4: the snapshot is not there (a prune may take it at any moment), 5: it is not whole. The
 # checksums come first, so that what is copied is checked whatever happens to the original.

@@ -10,11 +10,10 @@ import math
 import re
 
 from lumitui.remote.errors import LinkLost
+from lumitui.remote.portable import SHA
 from lumitui.remote.quoting import quote
 from lumitui.remote.scheduler import Answer, State, Submission
 from lumitui.remote.transport import Result, Transport
-
-SHA256 = "sha() { if command -v sha256sum >/dev/null; then sha256sum; else shasum -a 256; fi; }"
 
 _SUBMIT = r"""
 {sha}
@@ -104,7 +103,7 @@ _UNDECIDED = re.compile(
 def submit(transport: Transport, submission: Submission, command: str) -> Answer:
     """Run the submit step once; raises LinkLost when its reply was lost."""
     script = _SUBMIT.format(
-        sha=SHA256,
+        sha=SHA,
         folder=quote(submission.folder),
         name=quote(submission.name),
         token=quote(submission.token),

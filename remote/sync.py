@@ -16,8 +16,9 @@ from pathlib import Path
 from lumitui.remote.errors import RefusedError
 from lumitui.remote.manifest import Entry, Manifest, differing
 from lumitui.remote.packing import Packed, tar_stream
+from lumitui.remote.portable import REFLINK, SHA
 from lumitui.remote.quoting import quote
-from lumitui.remote.snapshots import REFLINK, SHA, fill, reason
+from lumitui.remote.snapshots import fill, reason
 from lumitui.remote.transport import Result, Transport
 
 _MOST_GONE = 1000  # removals named in the script; beyond that everything is sent anew
