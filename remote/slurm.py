@@ -39,9 +39,11 @@ _CLEAN = (
     "unset SQUEUE_FORMAT SQUEUE_FORMAT2 SQUEUE_SORT SQUEUE_STATES SQUEUE_PARTITION SQUEUE_NAMES "
     "SQUEUE_USERS SQUEUE_ACCOUNT SQUEUE_ALL SQUEUE_ARRAY SACCT_FORMAT"
 )
-# Without accounting sacct fails: it will never know of any job, so that its word is not waited for.
+# A job cancelled before it was eligible (--begin, which a site's filter may add) is listed by name
+# only when the time asked about reaches to then. Without accounting sacct fails: it will never know
+# of any job, so that its word is not waited for.
 _BY_ACCOUNTING = """\
-rows=$(sacct -n -P -X -D -S now-30days --name={name} -o JobIDRaw 2>&1) || case $rows in
+rows=$(sacct -n -P -X -D -S now-30days -E now+365days --name={name} -o JobIDRaw 2>&1) || case $rows in
   (*'accounting storage is disabled'*) rows= ;;
   (*) echo "$rows"; exit 1 ;;
 esac

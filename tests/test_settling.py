@@ -142,6 +142,24 @@ def test_an_accounting_that_does_not_answer_leaves_it_open(slurm: Bench) -> None
     assert run.here("readlink attempt-1.claim || echo none").strip() == "none"
 
 
+@pytest.mark.cluster
+def test_accounting_finds_a_job_cancelled_before_it_was_eligible(slurm: Bench) -> None:
+    run = slurm.run("true")
+    command = slurm.scheduler.command().replace("sbatch ", "sbatch --begin=now+1day ", 1)
+    head = f"RUN={quote(run.submission.folder)} NAME={run.submission.name} TOKEN=x\n"
+    job_id = run.here(f"mkdir attempt-1.submit\n{head}{command}").strip()
+    slurm.scheduler.cancel([job_id])
+    slurm.transport.before = "squeue() { :; }"  # it has forgotten the job
+    try:
+        deadline = time.monotonic() + LIMIT
+        while (answer := run.settle(deep=True)).job_id is None:
+            assert time.monotonic() < deadline, answer
+            time.sleep(0.5)
+    finally:
+        slurm.transport.before = ""
+    assert answer == Answer(State.QUEUED, job_id)
+
+
 def test_a_submit_step_that_still_works_is_not_voided(bench: Bench) -> None:
     run = bench.run("true")
     run.here(
