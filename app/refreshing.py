@@ -3,13 +3,14 @@
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from lumitui.app import sending
 from lumitui.app.connections import Connection
 from lumitui.app.history import History
 from lumitui.app.looking import look_at
+from lumitui.app.patience import Patience
 from lumitui.app.records import Run
 from lumitui.app.sender_lock import sender_lock, sweep_locks
 from lumitui.remote.errors import AnswerNeeded, LumiError, OutcomeUnknown, RefusedError
@@ -40,10 +41,11 @@ class Desk:
     """Where a process says that it is sending a run."""
     connection: Callable[[str], Connection]
     """The connection to the site of that name."""
+    patience: Patience = field(default_factory=Patience)
 
 
-def refresh(desk: Desk, open_runs: Sequence[Run]) -> Refreshed:
-    """Ask the sites of `open_runs`; see `Runs.refresh`."""
+def refresh(desk: Desk, open_runs: Sequence[Run], *, wanted: bool) -> Refreshed:
+    """Ask the sites of `open_runs`; see `Runs.refresh`. A person `wanted` it, or time passed."""
     changed: list[str] = []
     warnings: list[str] = []
     unanswered: list[AnswerNeeded] = []
@@ -58,6 +60,7 @@ def refresh(desk: Desk, open_runs: Sequence[Run]) -> Refreshed:
                     requests += 1
                     changed += settle(desk, run, connection)
             watched = [run for run in mine if run.job_id is not None]
+            watched = desk.patience.due(watched, time.time(), wanted=wanted)
             if watched:
                 requests += 1
                 looked = look_at(watched, connection, desk.history)

@@ -161,10 +161,12 @@ class Runs:
 
         Sends that were cut short are settled first. A site that cannot be reached is a warning,
         not an error: its runs stay as they were. Not `attended`, no login asks a question: a site
-        that needs one is a warning as well.
+        that needs one is a warning as well, and jobs that nobody knows any more are asked about
+        ever more rarely.
         """
         with attendance(attended):
-            return refreshing.refresh(self._desk, self.history.unfinished(site_name))
+            open_runs = self.history.unfinished(site_name)
+            return refreshing.refresh(self._desk, open_runs, wanted=attended)
 
     def footprint(self, site_name: str) -> Footprint:
         """Return what this program has cost a site so far; asks nobody."""

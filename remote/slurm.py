@@ -43,7 +43,8 @@ _CLEAN = (
 # only when the time asked about reaches to then. Without accounting sacct fails: it will never know
 # of any job, so that its word is not waited for.
 _BY_ACCOUNTING = """\
-rows=$(sacct -n -P -X -D -S now-30days -E now+365days --name={name} -o JobIDRaw 2>&1) || case $rows in
+rows=$(sacct -n -P -X -D -S now-30days -E now+365days --name={name} -o JobIDRaw 2>&1) ||
+  case $rows in
   (*'accounting storage is disabled'*) rows= ;;
   (*) echo "$rows"; exit 1 ;;
 esac

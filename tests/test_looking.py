@@ -178,6 +178,7 @@ def test_a_run_whose_end_nobody_knows_is_told_once(
     runs.history.begin(a_run("lost", site="laptop", state=State.RUNNING, job_id="7"))
     other = Runs(home.settings, connect=silently)
     looks = [other.refresh("laptop").warnings for _ in range(3)]
+    assert other.refresh("laptop", attended=False).requests == 0, "nobody wants to know just now"
     other.close()
     assert runs.history.get("lost").state is State.UNKNOWN
     assert [len(warnings) for warnings in looks] == [1, 0, 0]
