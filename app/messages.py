@@ -10,6 +10,7 @@ from textual.message_pump import MessagePump
 from textual.screen import Screen
 
 from lumitui.app.diagnose import Diagnosis
+from lumitui.app.figures import Figures, LogFigures
 from lumitui.app.records import Run
 from lumitui.app.runs import Preview, Refreshed, Resubmission, Start
 from lumitui.remote.errors import LumiError
@@ -83,6 +84,18 @@ class WhyWanted(Message):
 
     reply_to: MessagePump
     run_id: str
+
+
+@dataclass
+class FiguresWanted(Message):
+    """Work out what a run's metrics come to."""
+
+    reply_to: MessagePump
+    run_id: str
+    offset: int
+    """Bytes of metrics.jsonl that history has: an answer to an earlier question is too late."""
+    with_log: bool
+    """Whether its log is searched too, for the job file's `metrics:`; that asks the site."""
 
 
 @dataclass
@@ -181,6 +194,21 @@ class WhyFound(Told, bubble=False):
     """Why a run failed, the likeliest first; None: it could not be found out."""
 
     diagnoses: Sequence[Diagnosis] | None
+
+
+@dataclass
+class FiguresFound(Told, bubble=False):
+    """What a run's metrics come to."""
+
+    offset: int
+    figures: Figures
+
+
+@dataclass
+class LogFiguresFound(Told, bubble=False):
+    """What the job file's `metrics:` found in the log."""
+
+    found: LogFigures
 
 
 @dataclass

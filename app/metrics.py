@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from itertools import pairwise
 from statistics import median
 
 WARM_UP_STEPS = 5
@@ -144,6 +145,38 @@ def summarize(points: Iterable[MetricPoint]) -> Summary:
         seconds=sum(ends) or None,
         world_size=world_size,
         global_batch=global_batch,
+    )
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A figure over the steps, thinned for a screen."""
+
+    first_step: int = 0
+    last_step: int = 0
+    values: tuple[float, ...] = ()
+    """Each the mean of an equal share of the steps, in their order."""
+
+
+def curve(points: Iterable[MetricPoint], most: int = 240) -> Curve:
+    """Return the loss over the steps in at most `most` values; a step written again counts once."""
+    losses: dict[int, float] = {}
+    for point in points:
+        if point.event == "step" and point.step is not None and point.loss is not None:
+            losses[point.step] = point.loss
+    if not losses:
+        return Curve()
+    steps = sorted(losses)
+    return Curve(steps[0], steps[-1], thinned([losses[step] for step in steps], most))
+
+
+def thinned(values: Sequence[float], most: int) -> tuple[float, ...]:
+    """Return at most `most` values: the means of equal shares. Sums of huge ones stay finite."""
+    count = min(most, len(values))
+    edges = [len(values) * index // count for index in range(count + 1)] if count else [0]
+    return tuple(
+        math.fsum(value / (end - begin) for value in values[begin:end])
+        for begin, end in pairwise(edges)
     )
 
 

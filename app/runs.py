@@ -12,6 +12,7 @@ from lumitui.app.compose import compose
 from lumitui.app.connections import Connect, Connection, Connections, connect
 from lumitui.app.diagnose import STOPPED_EARLY, Diagnosis, diagnose
 from lumitui.app.doctor import Check, examine
+from lumitui.app.figures import Figures, LogFigures, figures_of, log_figures_of
 from lumitui.app.history import History
 from lumitui.app.job import JobSpec
 from lumitui.app.planning import Preview, Resubmission, Start, new_run, plan
@@ -287,6 +288,15 @@ class Runs:
         """Return what the run's probe says of its binding."""
         ended = run.state.is_final
         return verdict(run.binding, run.layout, ended=ended, proof=run.spec.proof)
+
+    def figures(self, run_id: str) -> Figures:
+        """Return what a run's metrics come to; asks nobody."""
+        return figures_of(self.history, run_id)
+
+    def log_figures(self, run_id: str) -> LogFigures:
+        """Return what the job file's `metrics:` find in the run's log; a site may be asked."""
+        run = self.history.get(run_id)
+        return log_figures_of(run, lambda last: self.read_log(run_id, last=last)[1])
 
     def why(self, run_id: str) -> list[Diagnosis]:
         """Return why a run failed, the likeliest first, from its state and the log's end."""

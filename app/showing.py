@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from lumitui.app import tables
 from lumitui.app.diagnose import Diagnosis
-from lumitui.app.log_series import series_of
 from lumitui.app.metrics import Summary, summarize
 from lumitui.app.output import clean
 from lumitui.app.proof import Verdict, differences
@@ -21,8 +20,6 @@ from lumitui.remote.scheduler import State
 if TYPE_CHECKING:
     from lumitui.app.runs import Runs
 
-LOG_BYTES = 262_144
-"""Of a log, searched for the job file's `metrics:`."""
 _WELL = (State.DONE, State.CANCELLED, State.NOT_SENT)
 
 
@@ -80,20 +77,16 @@ def gather(runs: "Runs", run_id: str) -> Page:
             why = runs.why(run.id)
         except LumiError as error:
             warnings.append(f"the log cannot be read now: {error}")
-    series: Mapping[str, Sequence[float]] = {}
-    if run.spec.metrics and run.log_sizes:
-        try:
-            log = runs.read_log(run.id, last=LOG_BYTES)[1].decode("utf-8", "replace")
-            series = series_of(log, run.spec.metrics)
-        except LumiError as error:
-            warnings.append(f"`metrics:` cannot be read from the log: {error}")
+    figures, log = runs.figures(run.id), runs.log_figures(run.id)
+    if log.warning:
+        warnings.append(log.warning)
     return Page(
         run,
         tuple(runs.history.lineage(run.id)),
         runs.proof(run),
-        summarize(runs.history.metrics(run.id)),
-        series,
-        runs.history.broken_metrics(run.id),
+        figures.summary,
+        log.series,
+        figures.broken,
         tuple(why),
         tuple(warnings),
     )

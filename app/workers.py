@@ -205,6 +205,22 @@ class WorkerApp(App[int]):
         finally:
             wanted.reply_to.post_message(messages.WhyFound(found))
 
+    @on(messages.FiguresWanted)
+    def _figures_wanted(self, event: messages.FiguresWanted) -> None:
+        self._figures(event)
+        if event.with_log:
+            self._log_figures(event)
+
+    @work(thread=True, group="figures", exit_on_error=False)
+    def _figures(self, wanted: messages.FiguresWanted) -> None:
+        figures = self.runs.figures(wanted.run_id)
+        wanted.reply_to.post_message(messages.FiguresFound(wanted.offset, figures))
+
+    @work(thread=True, group="log figures", exit_on_error=False)
+    def _log_figures(self, wanted: messages.FiguresWanted) -> None:
+        found = self.runs.log_figures(wanted.run_id)
+        wanted.reply_to.post_message(messages.LogFiguresFound(found))
+
     @on(messages.FollowWanted)
     def _follow_wanted(self, event: messages.FollowWanted) -> None:
         self._follow(event)

@@ -20,11 +20,13 @@ from lumitui.app.advise import findings
 from lumitui.app.compose import compose
 from lumitui.app.connections import Connection
 from lumitui.app.diagnose import diagnose
+from lumitui.app.figures import figures_of
 from lumitui.app.history import History
 from lumitui.app.job import read_job
-from lumitui.app.metrics import parse_line, summarize
+from lumitui.app.metrics import curve, parse_line, summarize
 from lumitui.app.output import LogFilter, clean
 from lumitui.app.widgets import telling, wording
+from lumitui.app.widgets.chart import columns
 from lumitui.app.widgets.log_text import STEERING, LogText
 from lumitui.remote import process, submission, watching
 from lumitui.remote.document import Document, validate
@@ -304,12 +306,12 @@ def test_metrics(fresh: Path, count: int) -> None:
         summarize(points)
         taken += 1
         if taken % 50 == 0:
-            drawn(telling.metrics(points))
             history.add_metrics(a_run().id, lines)
+        columns(curve(points), 80, 9)
 
     survive(iter([huge, METRICS + huge, b"\0" * 1_000_000]), take)
     survive(worse([METRICS], count), take)
-    drawn(telling.metrics(history.metrics(a_run().id, last=2000)))
+    drawn(telling.figures(figures_of(history, a_run().id)))
     history.close()
 
 

@@ -16,9 +16,9 @@ from lumitui.app.screens.resubmit import ResubmitDialog
 from lumitui.app.screens.run import PANES, RunScreen
 from lumitui.app.settings import Settings
 from lumitui.app.tui import LumiApp
+from lumitui.app.widgets.chart import sparkline
 from lumitui.app.widgets.log_text import STEERING
 from lumitui.app.widgets.log_view import LogView
-from lumitui.app.widgets.telling import sparkline
 from lumitui.remote.errors import LumiError
 from lumitui.remote.login import Question
 from lumitui.remote.scheduler import State

@@ -15,6 +15,7 @@ from lumitui.app.records import Run
 from lumitui.app.runs import Runs
 from lumitui.app.screens.page import RunPage, buttons
 from lumitui.app.widgets import telling, wording
+from lumitui.app.widgets.chart import Chart
 from lumitui.app.widgets.log_view import LogView
 from lumitui.app.widgets.script_view import ScriptView, Scroll
 
@@ -67,6 +68,8 @@ class RunScreen(RunPage):
                 yield Static(id="verdict", markup=False)
             with Scroll(id="metrics"):
                 yield Static(id="series", markup=False)
+                yield Chart(id="loss")
+                yield Static(id="log-series", markup=False)
         yield buttons(
             ("Log", "pane('log')"),
             ("Why", "pane('why')"),
@@ -95,10 +98,7 @@ class RunScreen(RunPage):
         elif pane == "proof":
             self.query_one("#verdict", Static).update(telling.verdict(self.runs.proof(run)))
         elif pane == "metrics" and run.metrics_offset != self._points_at:
-            # 100,000 steps take 1.1 s of processor time to read and to draw.
-            self._points_at = run.metrics_offset
-            points = self.runs.history.metrics(run.id)
-            self.query_one("#series", Static).update(telling.metrics(points))
+            self._work_out(run, with_log=False)
         elif pane == "script" and not self._script_shown:
             self._script_shown = True
             self.query_one(ScriptView).show(run.command, run.script)
@@ -142,6 +142,8 @@ class RunScreen(RunPage):
         before = self._pane
         self.query_one(ContentSwitcher).current = pane
         self.query_one("#log-view" if pane == "log" else f"#{pane}").focus()
+        if pane == "metrics":
+            self._work_out(self.runs.history.get(self._run_id), with_log=True)
         self.reread()
         if pane == "log" and (before != "log" or not self._number or self._ended):
             self._follow()
@@ -186,6 +188,28 @@ class RunScreen(RunPage):
         words = self._ended or paused
         wrap = "wrapped" if view.wrap else "not wrapped"
         self.query_one("#log-line", Static).update(Text(f"{words}; {attempt}; {wrap} (w)"))
+
+    # -- metrics
+
+    def _work_out(self, run: Run, *, with_log: bool) -> None:
+        # In a worker: 100,000 steps take about a second to read.
+        self._points_at = run.metrics_offset
+        searched = with_log and bool(run.spec.metrics)
+        if searched:
+            self.query_one("#log-series", Static).update("Searching the end of the log …")
+        self.post_message(messages.FiguresWanted(self, run.id, run.metrics_offset, searched))
+
+    @on(messages.FiguresFound)
+    def _figures_found(self, event: messages.FiguresFound) -> None:
+        if event.offset == self._points_at:
+            self.query_one("#series", Static).update(telling.figures(event.figures))
+            chart = self.query_one("#loss", Chart)
+            chart.display = len(event.figures.loss.values) > 1
+            chart.show(event.figures.loss)
+
+    @on(messages.LogFiguresFound)
+    def _log_figures_found(self, event: messages.LogFiguresFound) -> None:
+        self.query_one("#log-series", Static).update(telling.log_figures(event.found))
 
     # -- why
 

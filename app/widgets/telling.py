@@ -1,17 +1,17 @@
 """A run's facts, proof, metrics and reasons of failure as the run's screen tells them. Pure."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from lumitui.app.diagnose import Diagnosis
-from lumitui.app.metrics import MetricPoint, summarize
+from lumitui.app.figures import Figures, LogFigures
 from lumitui.app.proof import Verdict, differences
 from lumitui.app.records import Run
 from lumitui.app.widgets import wording
+from lumitui.app.widgets.chart import sparkline
 from lumitui.app.widgets.log_text import visible
 from lumitui.remote.cores import format_cores
 
@@ -100,12 +100,12 @@ def _family(run: Run, lineage: Sequence[Run]) -> list[tuple[str, str]]:
     return [*from_run, ("lineage", "\n".join(lines))]
 
 
-def metrics(points: Sequence[MetricPoint]) -> RenderableType:
-    """Return a run's metrics in a few figures."""
-    if not points:
+def figures(found: Figures) -> RenderableType:
+    """Return what a run's metrics come to."""
+    if not found.points:
         return Text("No metrics yet. They appear when the trainer writes metrics.jsonl.")
-    total = summarize(points)
-    figures: list[tuple[str, object, str]] = [
+    total = found.summary
+    rows: list[tuple[str, object, str]] = [
         ("steps", total.steps, ""),
         ("last loss", total.last_loss, ""),
         ("throughput", total.samples_per_s, " samples a second (median after warm-up)"),
@@ -113,30 +113,27 @@ def metrics(points: Sequence[MetricPoint]) -> RenderableType:
         ("training", total.seconds, " s"),
         ("ranks", total.world_size, ""),
         ("batch", total.global_batch, " samples a step over all ranks"),
+        ("left out", found.broken or None, " lines of metrics.jsonl that cannot be read"),
     ]
     table = Table.grid(padding=(0, 2))
-    for what, value, unit in figures:
+    for what, value, unit in rows:
         if value is not None:
             shown = f"{value:.5g}" if isinstance(value, float) else f"{value}"
             table.add_row(Text(what, style="dim"), Text(shown + unit))
-    losses = [point.loss for point in points if point.loss is not None]
-    return Group(table, Text(), Text("loss", style="dim"), Text(sparkline(losses, 60)))
+    return Group(table, Text(), Text("loss", style="dim"))
 
 
-def sparkline(values: Sequence[float], width: int) -> str:
-    """Return `values` as a row of bars, at most `width`; each bar is the mean of its share."""
-    bars = "▁▂▃▄▅▆▇█"
-    if not values:
-        return ""
-    # Sums and differences of the largest numbers would be infinite.
-    largest = max(map(abs, values)) or 1.0
-    values = [value / largest for value in values]
-    count = min(width, len(values))
-    edges = [len(values) * index // count for index in range(count + 1)]
-    means = [sum(values[a:b]) / (b - a) for a, b in pairwise(edges)]
-    low, high = min(means), max(means)
-    span = (high - low) or 1.0
-    return "".join(bars[int((mean - low) / span * (len(bars) - 1))] for mean in means)
+def log_figures(found: LogFigures) -> RenderableType:
+    """Return what the job file's `metrics:` found at the end of the log."""
+    if found.warning:
+        return wording.plain(found.warning)
+    if not found.series:
+        return Text()
+    table = Table.grid(padding=(0, 2))
+    for name, values in found.series.items():
+        last = f"{values[-1]:.5g}" if values else "not found yet"
+        table.add_row(Text(visible(name), style="dim"), Text(last), Text(sparkline(values, 40)))
+    return Group(Text("from the end of the log (m searches it again)", style="dim"), table)
 
 
 def verdict(found: Verdict) -> RenderableType:
