@@ -16,9 +16,10 @@ from lumitui.app import output, tui
 from lumitui.app.history import History
 from lumitui.app.records import Run
 from tests.cluster_fixture import Cluster
-from tests.command_line import CLUSTER, PROGRAM, environ, write
+from tests.command_line import CLUSTER, PROGRAM, environ, on_terminal, write
 from tests.conftest import Home
 from tests.jobs import wait_until
+from tests.sshd_fixture import Sshd, new_key
 
 NAME, SECRET = "WANDB_API_KEY", "pl4nted-'$(touch x)\"-s3cret-0f-th1s-test"
 NEEDLE = b"s3cret-0f-th1s-test"
@@ -223,6 +224,31 @@ def test_a_link_that_waits_in_a_shared_folder_is_not_followed(
     done = subprocess.run(["sh", "-c", script], capture_output=True, text=True)
     assert "refused" in done.stdout and victim.read_text() == "mine"
     assert name not in work_script(str(planted.above))  # nor can it be guessed
+
+
+def test_a_passphrase_is_nowhere_when_it_has_opened_the_key(home: Home, tmp_path: Path) -> None:
+    locked = new_key(tmp_path / "locked", SECRET)
+    server = Sshd(tmp_path / "sshd")
+    watcher = Watcher(home)
+    thread = threading.Thread(target=watcher.run)
+    thread.start()
+    try:
+        server.allow(locked)
+        server.trust()
+        server.configure(f"IdentityFile {locked}")
+        prints = "{ed25519: null, rsa: null, ecdsa: null}"
+        hosts = f"{{login: site, ssh_config: {server.config}, fingerprints: {prints}}}"
+        profile = f"extends: lumi\nname: behind\nhosts: {hosts}\n"
+        (home.config / "sites" / "behind.yaml").write_text(profile)
+        code, text = on_terminal(home, ["doctor", "behind"], f"{SECRET}\n", "Passphrase of")
+    finally:
+        watcher.over.set()
+        thread.join()
+        server.stop()
+    assert "site" in text and server.logged("Accepted publickey") == 1, (code, text)
+    assert NEEDLE.decode() not in text
+    assert watcher.rounds > 2 and watcher.seen == set()
+    assert files_with_it(tmp_path, home.data, home.config) == []
 
 
 # -- crashes
