@@ -65,15 +65,21 @@ def fitting_worlds(total: int, ranks_per_node: int, nodes: int) -> list[int]:
     return below + above
 
 
-def indivisible(what: str, total: int, ranks_per_node: int, nodes: int) -> InputError:
-    """Return the error for a batch that cannot be split over the ranks."""
+def indivisible(
+    what: str, total: int, ranks_per_node: int, nodes: int, *, may_grow: bool = False
+) -> InputError:
+    """Return the error for a batch that cannot be split over the ranks.
+
+    `may_grow`: it is a resubmission, where `scale:` could let the batch grow with the ranks.
+    """
     nearest = fitting_worlds(total, ranks_per_node, nodes)
     counts = " or ".join(f"{n} node{'s' if n > 1 else ''}" for n in nearest)
     return InputError(
         f"{what} {total} cannot be split evenly over {nodes * ranks_per_node} ranks "
         f"({nodes} nodes x {ranks_per_node}).",
         (f"Use {counts}" if nearest else "Make the batch a multiple of the ranks")
-        + ", or change the batch (`scale: {batch: {keep: per_gpu}}` lets it grow with the ranks).",
+        + ", or change the batch"
+        + (" (`scale: {batch: {keep: per_gpu}}` lets it grow with the ranks)." * may_grow or "."),
     )
 
 
@@ -104,20 +110,21 @@ def batch_of(config: dict[str, object], ranks_per_node: int, nodes: int) -> Batc
     if train is None:
         accumulation = accumulation or 1
         return Batch((micro or 1) * accumulation * world, micro or 1, accumulation)
-    if micro is not None and accumulation is not None:
-        if micro * accumulation * world == train:
-            return Batch(train, micro, accumulation)
-        micro = None  # written for another number of ranks: the global batch is what counts
-    if micro is not None:
-        if train % (micro * world):
-            raise indivisible(f"The global batch `{TRAIN}`", train, ranks_per_node, nodes)
-        return Batch(train, micro, train // (micro * world))
-    accumulation = accumulation or 1
-    if train % (accumulation * world):
-        if train % world:
-            raise indivisible(f"The global batch `{TRAIN}`", train, ranks_per_node, nodes)
-        accumulation = 1
-    return Batch(train, train // (accumulation * world), accumulation)
+    if micro is not None and accumulation is not None and micro * accumulation * world == train:
+        return Batch(train, micro, accumulation)
+    if train % world:
+        raise indivisible(f"The global batch `{TRAIN}`", train, ranks_per_node, nodes)
+    # Written for another number of ranks, perhaps: the global batch is what counts, and the micro
+    # batch, which fills a GPU's memory, never grows beyond what is written.
+    share = train // world
+    return split(train, world, micro or max(1, share // (accumulation or 1)))
+
+
+def split(train: int, world: int, largest: int) -> Batch:
+    """Return `train` samples over `world` ranks in micro batches of at most `largest`."""
+    share = train // world
+    micro = next(n for n in range(min(largest, share), 0, -1) if share % n == 0)
+    return Batch(train, micro, share // micro)
 
 
 def with_batch(config: dict[str, object], batch: Batch) -> dict[str, object]:

@@ -14,6 +14,12 @@ _SCHEDULES: dict[str, dict[str, float | None]] = {
 }
 """The rates a schedule sets itself; its default where that is not the optimizer's rate."""
 
+_LENGTHS = (
+    *("total_num_steps", "warmup_num_steps", "lr_range_test_step_size", "decay_step_size"),
+    *("cycle_first_step_size", "cycle_second_step_size"),
+)
+"""What schedules count in optimizer steps."""
+
 Config = dict[str, object]
 
 
@@ -37,6 +43,12 @@ def scaled(config: Config, factor: float) -> Config:
         elif value is not None and is_number(value):
             place[name] = times(value, factor)
     return config
+
+
+def lengths(config: Config) -> dict[str, object]:
+    """Return the numbers of optimizer steps that `config`'s schedule names."""
+    parameters = _parameters(config, "scheduler") or {}
+    return {name: parameters[name] for name in _LENGTHS if is_number(parameters.get(name))}
 
 
 def depends_on_version(config: Config) -> bool:

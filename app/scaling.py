@@ -1,17 +1,22 @@
 """More nodes, or fewer: everything that follows from their number recomputed. Pure."""
 
-import json
-import math
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from lumitui.app import batch as batches
-from lumitui.app import rates
+from lumitui.app import deepspeed, rates
+from lumitui.app.arguments import (
+    batch_argument,
+    no_number,
+    rate_argument,
+    with_argument,
+    with_rate,
+    with_value,
+)
 from lumitui.app.compose import argument_value, compose, has_deepspeed
 from lumitui.app.job import JobSpec, Launch, Layout, Scale, changed
 from lumitui.app.layout import layout_of, partition_of
-from lumitui.app.strategies import TRAINERS
 from lumitui.remote.document import Document
 from lumitui.remote.errors import InputError
 from lumitui.remote.site import Site
@@ -48,11 +53,13 @@ def rescale(
     nodes: int | None = None,
     settings: Sequence[str] = (),
     deepspeed_config: str | None = None,
+    config_ranks: int | Literal["new"] | None = None,
 ) -> Scaled:
     """Return `earlier` on `nodes` nodes, with `key=value` settings, and what changes.
 
-    Time never shrinks by itself. `deepspeed_config` is the configuration the earlier launch
-    sent, where its strategy needs one.
+    Time never shrinks by itself. `deepspeed_config` is DeepSpeed's configuration, where the job
+    needs one, and `config_ranks` for how many ranks its batch and rates are written: without it
+    those of the earlier launch, and with "new" it stands as it is.
 
     Raises:
         InputError: a setting is wrong, or the batch cannot be split over the ranks.
@@ -66,7 +73,16 @@ def rescale(
     spec = _partition(spec, site, notes)
     layout = layout_of(spec, site)
     held = frozenset(key for key, _, _ in (s.partition("=") for s in settings) if key[:1] == "-")
-    spec, deepspeed_config = _batch_and_rate(spec, earlier, layout, deepspeed_config, held, notes)
+    written = None
+    if has_deepspeed(spec) and deepspeed_config is not None:
+        ranks = layout.world_size if config_ranks == "new" else config_ranks
+        written = deepspeed.Written(deepspeed_config, ranks or earlier.layout.world_size)
+    if layout.world_size != earlier.layout.world_size and spec.scale is None:
+        notes.append("No `scale:` in the job file: global batch and learning rate stay.")
+    if written:
+        spec, deepspeed_config = deepspeed.follow(spec, earlier, layout, written, held, notes)
+    else:
+        spec = _batch_and_rate(spec, earlier, layout, held, notes)
     launch = compose(spec, site, deepspeed_config=deepspeed_config)
     return Scaled(launch, tuple(_table(earlier, launch)), deepspeed_config, tuple(notes))
 
@@ -100,19 +116,6 @@ def apply_settings(spec: JobSpec, settings: Sequence[str]) -> JobSpec:
     return changed(JobSpec.model_construct(), data, "--set")
 
 
-def with_argument(args: tuple[str, ...], name: str, value: str) -> tuple[str, ...]:
-    """Return `args` with the option `name` set to `value`, added when it was not there."""
-    words = list(args)
-    for index in range(len(words) - 1, -1, -1):
-        if words[index] == name and index + 1 < len(words):
-            words[index + 1] = value
-            return tuple(words)
-        if words[index].startswith(f"{name}="):
-            words[index] = f"{name}={value}"
-            return tuple(words)
-    return (*args, name, value)
-
-
 def _value(text: str) -> object:
     """Return a setting's value: lists and mappings as YAML, everything else as it stands."""
     if text[:1] in ("[", "{"):
@@ -138,24 +141,15 @@ def _partition(spec: JobSpec, site: Site, notes: list[str]) -> JobSpec:
 
 
 def _batch_and_rate(
-    spec: JobSpec,
-    earlier: Launch,
-    layout: Layout,
-    config_text: str | None,
-    held: Set[str],
-    notes: list[str],
-) -> tuple[JobSpec, str | None]:
-    """Return the job with its batch and rate as `scale:` says, and DeepSpeed's configuration.
+    spec: JobSpec, earlier: Launch, layout: Layout, held: frozenset[str], notes: list[str]
+) -> JobSpec:
+    """Return the job with the arguments of batch and rate as `scale:` says.
 
     The learning rate follows the global batch, whatever changed that: ranks, a rule, a hand.
     `held` names the arguments set by hand in this very step: they stay, also at their old value.
     """
     before, old_world, new_world = earlier.spec, earlier.layout.world_size, layout.world_size
     scale, resized = spec.scale or Scale(), new_world != old_world
-    if resized and spec.scale is None:
-        notes.append("No `scale:` in the job file: global batch and learning rate stay.")
-    if has_deepspeed(spec) and config_text is not None:
-        return _deepspeed(spec, before, old_world, layout, config_text, held, notes)
     name = batch_argument(spec)
     if name is None:
         ratio = new_world / old_world
@@ -164,118 +158,25 @@ def _batch_and_rate(
                 "Your script's arguments stay as they are: if its batch size is per GPU, the "
                 f"global batch becomes {ratio:g} times what it was."
             )
-        ratio = ratio if scale.batch.keep == "per_gpu" else 1.0
-        return _argument_rate(spec, before, scale, ratio, held, notes), config_text
+        return with_rate(spec, before, ratio if scale.batch.keep == "per_gpu" else 1.0, held, notes)
     text, old = argument_value(spec.args, name), argument_value(before.args, name)
     per_rank, old_per_rank = batches.whole(text), batches.whole(old)
     if not per_rank:
         if not resized:
-            return spec, config_text
-        raise InputError(
-            f"The argument {name} with the batch size is not among `args:`."
-            if text is None
-            else f"The argument {name} is {text!r}, not a number of samples.",
-            f"Give it ({name} 32), so that it can be recomputed for {spec.nodes} nodes.",
-        )
+            return spec
+        raise no_number(name, text, spec.nodes)
     if scale.batch.keep == "global" and old == text and name not in held:
         total = per_rank * old_world
         if total % new_world:
-            raise batches.indivisible("The global batch", total, layout.ranks_per_node, spec.nodes)
+            raise batches.indivisible(
+                "The global batch", total, layout.ranks_per_node, spec.nodes, may_grow=True
+            )
         per_rank = total // new_world
-        args = with_argument(spec.args, name, str(per_rank))
-        spec = changed(spec, {"args": list(args)}, "scale")
+        spec = with_value(spec, name, str(per_rank))
     if not old_per_rank:
-        return spec, config_text  # what the batch was is not known
+        return spec  # what the batch was is not known
     ratio = per_rank * new_world / (old_per_rank * old_world)
-    return _argument_rate(spec, before, scale, ratio, held, notes), config_text
-
-
-def _argument_rate(
-    spec: JobSpec, before: JobSpec, scale: Scale, ratio: float, held: Set[str], notes: list[str]
-) -> JobSpec:
-    """Return `spec` with the argument of the learning rate as a global batch `ratio` times asks."""
-    name, factor = rate_argument(spec), _rate_factor(scale, ratio)
-    if factor == 1 or name in held:
-        return spec
-    if name is None:
-        notes.append(
-            f"`scale.lr.rule` is {scale.lr.rule}, but no `lr.arg` names the argument: "
-            "the learning rate stays."
-        )
-        return spec
-    rate = argument_value(spec.args, name)
-    if rate is None or not rates.is_number(rate):
-        raise InputError(
-            f"The argument {name} with the learning rate is not among `args:`.",
-            f"Add it ({name} 0.001), so that `scale.lr` can change it.",
-        )
-    if argument_value(before.args, name) != rate:
-        return spec  # set by hand, with all of `args`
-    args = with_argument(spec.args, name, f"{rates.times(rate, factor):.10g}")
-    return changed(spec, {"args": list(args)}, "scale")
-
-
-def _deepspeed(
-    spec: JobSpec,
-    before: JobSpec,
-    old_world: int,
-    layout: Layout,
-    text: str,
-    held: Set[str],
-    notes: list[str],
-) -> tuple[JobSpec, str]:
-    scale, new_world = spec.scale or Scale(), layout.world_size
-    if new_world == old_world:
-        return spec, text
-    config = batches.read_config(text, "the DeepSpeed configuration")
-    old = batches.batch_of(config, old_world, 1)
-    if scale.batch.keep == "per_gpu":
-        total, micro, accumulation = old.train * new_world // old_world, old.micro, old.accumulation
-    else:
-        # The global batch is what counts; the micro batch, which fills a GPU's memory, never grows.
-        total = old.train
-        if total % new_world:
-            raise batches.indivisible("The global batch", total, layout.ranks_per_node, spec.nodes)
-        share = total // new_world
-        micro = max(n for n in range(1, min(old.micro, share) + 1) if share % n == 0)
-        accumulation = share // micro
-    config = batches.with_batch(config, batches.Batch(total, micro, accumulation))
-    ratio = total / old.train
-    factor = _rate_factor(scale, ratio)
-    if factor != 1:
-        config = rates.scaled(config, factor)
-        if not rates.rates(config) and scale.lr.arg is None:
-            notes.append(
-                "The DeepSpeed configuration names no learning rate: the optimizer's own stays."
-            )
-        if rates.depends_on_version(config):
-            notes.append(
-                "WarmupLR without `warmup_max_lr` warms up to the optimizer's rate, in older "
-                "DeepSpeed always to 0.001: write it out, so that it surely follows."
-            )
-        if scale.lr.arg is not None:
-            spec = _argument_rate(spec, before, scale, ratio, held, notes)
-    return spec, json.dumps(config, indent=2) + "\n"
-
-
-def batch_argument(spec: JobSpec) -> str | None:
-    """Return the argument with the samples a rank and step; None where none is known."""
-    bundled = TRAINERS.get(spec.trainer or "")
-    named = spec.scale.batch.arg if spec.scale else None
-    return named or (bundled.batch_arg if bundled else None)
-
-
-def rate_argument(spec: JobSpec) -> str | None:
-    """Return the argument with the learning rate; None where none is known."""
-    bundled = TRAINERS.get(spec.trainer or "")
-    named = spec.scale.lr.arg if spec.scale else None
-    return named or (bundled.lr_arg if bundled else None)
-
-
-def _rate_factor(scale: Scale, ratio: float) -> float:
-    if scale.lr.rule == "linear":
-        return ratio
-    return math.sqrt(ratio) if scale.lr.rule == "sqrt" else 1.0
+    return with_rate(spec, before, ratio, held, notes)
 
 
 def _billed(launch: Launch) -> str:
@@ -287,13 +188,10 @@ def _rates(launch: Launch) -> str:
     name = rate_argument(launch.spec)
     value = argument_value(launch.spec.args, name) if name else None
     found = [value] if value else []
-    for file in launch.files:
-        if file.name == "ds_config.json":
-            config = batches.read_config(file.content, file.name)
-            found += [
-                f"{rate}" if key == "lr" else f"{key} {rate}"
-                for key, rate in rates.rates(config).items()
-            ]
+    found += [
+        f"{rate}" if key == "lr" else f"{key} {rate}"
+        for key, rate in rates.rates(deepspeed.sent_config(launch)).items()
+    ]
     return ", ".join(found) or "unknown"
 
 
@@ -314,6 +212,7 @@ def _table(before: Launch, after: Launch) -> list[Change]:
         row("arguments", lambda launch: " ".join(launch.spec.args)),
         row("billed at most", _billed),
     ]
+    rows += [Change(*fields) for fields in deepspeed.differences(before, after)]
     old, new = before.spec.model_dump(mode="json"), after.spec.model_dump(mode="json")
     shown = {"nodes", "partition", "time", "args", "name"}
     rows += [

@@ -346,11 +346,11 @@ def test_a_rate_that_is_typed_stays_beside_deepspeeds_configuration() -> None:
 @pytest.mark.parametrize(
     ("schedule", "told"),
     [
-        ({"type": "WarmupDecayLR", "params": {"total_num_steps": 9}}, ""),
+        ({"type": "WarmupDecayLR", "params": {"total_num_steps": 9}}, "total_num_steps 9 stay"),
         ({"type": "WarmupLR", "params": {"warmup_max_lr": 0.1}}, ""),
         ({"type": "WarmupLR"}, "names no learning rate|WarmupLR without"),
         ({"type": "WarmupLR", "params": {"warmup_num_steps": 9}},
-         "names no learning rate|WarmupLR without"),
+         "names no learning rate|WarmupLR without|warmup_num_steps 9 stay"),
         ({"type": "WarmupCosineLR"}, "names no learning rate"),
     ],
 )  # fmt: skip

@@ -1,0 +1,142 @@
+"""DeepSpeed's batch beside the script's own argument, at the first launch, and its schedules."""
+
+import json
+
+import pytest
+
+from lumitui.app.batch import ACCUMULATION, MICRO, TRAIN, batch_of
+from lumitui.app.compose import compose
+from lumitui.app.deepspeed import sent_config
+from lumitui.app.job import JobSpec, Launch, parse_job
+from lumitui.app.scaling import Scaled, rescale
+from lumitui.remote.errors import InputError
+from lumitui.remote.site import BUILT_IN, Sites
+
+LUMI = Sites([BUILT_IN]).load("lumi")
+KEEP = "scale: {batch: {arg: --batch-size, keep: global}}\n"
+GROW = "scale: {batch: {arg: --batch-size, keep: per_gpu}, lr: {rule: linear}}\n"
+
+
+def job(scale: str, *args: str) -> JobSpec:
+    return parse_job(
+        "name: t\nsite: lumi\naccount: project_462000001\npartition: standard-g\n"
+        f"time: '01:00:00'\nscript: t.py\ndeepspeed: {{config: ds.json}}\nargs: {[*args]}\n{scale}",
+        "t",
+    )
+
+
+def config(**fields: object) -> str:
+    optimizer = {"type": "Adam", "params": {"lr": 0.001}}
+    return json.dumps({TRAIN: 64, "optimizer": optimizer, **fields})
+
+
+def launched(scale: str, *args: str, text: str = "") -> Launch:
+    return compose(job(scale, *args), LUMI, deepspeed_config=text or config())
+
+
+def scaled(first: Launch, nodes: int | None = None, *settings: str) -> Scaled:
+    text = json.dumps(sent_config(first))
+    return rescale(first, LUMI, nodes=nodes, settings=settings, deepspeed_config=text)
+
+
+def fields(launch: Launch) -> tuple[object, ...]:
+    found = sent_config(launch)
+    return found[TRAIN], found[MICRO], found[ACCUMULATION]
+
+
+# -- the script's argument is the micro batch
+
+
+def test_the_scripts_argument_stays_deepspeeds_micro_batch() -> None:
+    up = scaled(launched(KEEP, "--batch-size", "8"), 4)
+    assert fields(up.launch) == (64, 2, 1)
+    assert up.launch.spec.args == ("--batch-size", "2")
+    assert ("global batch", "64", "64") in [(c.what, c.before, c.after) for c in up.changes]
+    assert (MICRO, "8", "2") in [(c.what, c.before, c.after) for c in up.changes]
+    assert len(up.notes) == 0
+    grown = scaled(launched(GROW, "--batch-size=8"), 4)
+    assert (fields(grown.launch), grown.launch.spec.args) == ((256, 8, 1), ("--batch-size=8",))
+    assert scaled(launched(KEEP), 4).launch.spec.args == ("--batch-size", "2")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "batch", "rate"), [(None, (128, 16, 1), 0.002), (2, (256, 16, 1), 0.004)]
+)
+def test_an_argument_set_by_hand_is_the_micro_batch(
+    nodes: int | None, batch: tuple[int, int, int], rate: float
+) -> None:
+    up = scaled(launched(GROW, "--batch-size", "8"), nodes, "--batch-size=16")
+    assert (fields(up.launch), up.launch.global_batch) == (batch, batch[0])
+    assert up.launch.spec.args == ("--batch-size", "16")
+    assert "learning rate" in [c.what for c in up.changes if c.differs]
+    optimizer = sent_config(up.launch)["optimizer"]
+    assert isinstance(optimizer, dict) and optimizer["params"]["lr"] == rate
+
+
+def test_a_micro_batch_set_by_hand_keeps_its_accumulation() -> None:
+    first = launched(KEEP, "--batch-size", "4", text=config(**{MICRO: 4}))
+    assert fields(first) == (64, 4, 2)
+    assert fields(scaled(first, None, "--batch-size=2").launch) == (32, 2, 2)
+    # Typed, it stays, also at its old value.
+    assert fields(scaled(first, 2, "--batch-size=4").launch) == (128, 4, 2)
+
+
+def test_a_rate_that_is_an_argument_follows_it_too() -> None:
+    scale = "scale: {batch: {arg: -b, keep: per_gpu}, lr: {arg: --lr, rule: linear}}\n"
+    first = launched(scale, "-b", "8", "--lr", "0.1", text=json.dumps({TRAIN: 64}))
+    assert scaled(first, None, "-b=16").launch.spec.args == ("-b", "16", "--lr", "0.2")
+
+
+def test_an_argument_that_differs_from_the_micro_batch_is_told() -> None:
+    first = launched(KEEP, "--batch-size", "32")
+    same = scaled(first)
+    assert same.launch.spec.args == ("--batch-size", "32")
+    assert "--batch-size was 32 where DeepSpeed's micro batch was 8" in same.notes[0]
+    assert scaled(first, 2).launch.spec.args == ("--batch-size", "4")
+    with pytest.raises(InputError, match="'many', not a number of samples"):
+        scaled(first, None, "--batch-size=many")
+
+
+# -- the first launch
+
+
+@pytest.mark.parametrize(
+    ("written", "ranks", "batch"),
+    [
+        ((64, 4, 2), 2, (64, 4, 8)),
+        ((64, 4, 2), 16, (64, 4, 1)),
+        ((64, 4, 2), 32, (64, 2, 1)),
+        ((96, 4, 3), 4, (96, 4, 6)),
+        ((96, 5, 2), 8, (96, 4, 3)),
+        ((64, None, 3), 2, (64, 8, 4)),
+        ((64, 4, None), 32, (64, 2, 1)),
+    ],
+)
+def test_the_micro_batch_never_grows_at_the_first_launch(
+    written: tuple[int, int | None, int | None], ranks: int, batch: tuple[int, int, int]
+) -> None:
+    config = dict(zip((TRAIN, MICRO, ACCUMULATION), written, strict=True))
+    found = batch_of({name: value for name, value in config.items() if value}, ranks, 1)
+    assert (found.train, found.micro, found.accumulation) == batch
+
+
+def test_a_hint_for_a_resubmission_comes_at_a_resubmission_alone() -> None:
+    with pytest.raises(InputError) as first:
+        compose(job("nodes: 8\n"), LUMI, deepspeed_config=config(**{TRAIN: 32}))
+    assert "4 nodes" in first.value.hint and "per_gpu" not in first.value.hint
+    with pytest.raises(InputError) as again:
+        scaled(launched("", text=config(**{TRAIN: 32})), 8)
+    assert "per_gpu" in again.value.hint
+
+
+# -- schedules
+
+
+def test_a_schedules_steps_are_told_when_the_batch_changes() -> None:
+    steps = {"total_num_steps": 10000, "warmup_num_steps": 1000, "warmup_max_lr": 0.001}
+    text = config(scheduler={"type": "WarmupDecayLR", "params": steps})
+    first = launched(GROW.replace("arg: --batch-size, ", ""), text=text)
+    (note,) = scaled(first, 4).notes
+    assert "total_num_steps 10000, warmup_num_steps 1000 stay" in note
+    assert "0.25 times the steps" in note and "divide them by 4" in note
+    assert not scaled(first).notes
