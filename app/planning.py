@@ -9,11 +9,13 @@ from typing import Literal
 
 from lumitui.app import project, sending
 from lumitui.app.advise import Finding, findings
+from lumitui.app.compose import has_deepspeed
 from lumitui.app.connections import Connection
 from lumitui.app.job import Launch, LaunchFile
 from lumitui.app.provenance import provenance
 from lumitui.app.records import Provenance, Run
-from lumitui.app.scaling import Change, rescale
+from lumitui.app.scaling import Change, apply_settings, rescale
+from lumitui.app.strategies import STRATEGIES, TRAINERS
 from lumitui.remote.errors import InputError
 from lumitui.remote.scheduler import State
 from lumitui.remote.site import Site
@@ -55,6 +57,15 @@ class Resubmission:
     """Whether the person asked for the checkpoint: without one it is then refused."""
 
 
+@dataclass(frozen=True)
+class _Config:
+    """The DeepSpeed configuration that a resubmission starts from."""
+
+    text: str | None
+    ranks: int | Literal["new"]
+    """For how many ranks its batch and rates are written; see `rescale`."""
+
+
 def plan(
     parent: Run,
     site: Site,
@@ -64,35 +75,30 @@ def plan(
     settings: Sequence[str],
     code: CodeChoice,
     start: Start | None,
+    lineage: Sequence[Run] = (),
 ) -> Resubmission:
-    """Return `parent` made ready again; see `Runs.plan_resubmission`."""
+    """Return `parent` made ready again; see `Runs.plan_resubmission`.
+
+    `lineage` are the runs it comes from: the first of them read the DeepSpeed configuration.
+    """
     if code == "same" and parent.snapshot is None:
         raise InputError(f"{parent.id} never had its code on the site.", "Use `--code current`.")
     if code == "current":
         parent = replace(parent, spec=project.with_way(parent.spec, Path(parent.project)))
     earlier = _launch_of(parent)
+    config = _config(parent, lineage, settings, code)
     scaled = rescale(
         earlier,
         site,
         nodes=nodes,
         settings=settings,
-        deepspeed_config=parent.deepspeed_config,
+        deepspeed_config=config.text,
+        config_ranks=config.ranks,
     )
     launch = scaled.launch
     notes = list(scaled.notes)
-    if start == "checkpoint" and not launch.can_resume:
-        raise InputError(
-            "The job file does not say how the script continues.",
-            "Add `resume: [--resume]` with its arguments, or use `--from scratch`.",
-        )
-    failed = parent.state in (
-        State.FAILED, State.TIMEOUT, State.NODE_FAILED, State.PREEMPTED, State.OUT_OF_MEMORY
-    )  # fmt: skip
     insists = start == "checkpoint"
-    if start is None:
-        start = "checkpoint" if failed and launch.can_resume and parent.started else "scratch"
-        if start == "checkpoint":
-            notes.append(f"{parent.id} {parent.state}: it continues from its last checkpoint.")
+    start = _start(parent, launch, start, notes)
     preview = Preview(
         launch,
         site,
@@ -103,6 +109,112 @@ def plan(
         Path(parent.job_file) if parent.job_file else None,
     )
     return Resubmission(parent, preview, scaled.changes, tuple(notes), code, start, insists)
+
+
+def _config(
+    parent: Run, lineage: Sequence[Run], settings: Sequence[str], code: CodeChoice
+) -> _Config:
+    """Return the DeepSpeed configuration: the one the run had, or the project's as it is now.
+
+    A file that is named by hand stands as it is. One that was edited since is written, like the
+    job file, for the ranks of the first run that had it, and grows from there.
+
+    Raises:
+        InputError: the same code is asked for with another configuration or trainer.
+    """
+    wanted = apply_settings(parent.spec, settings)
+    named = any(setting.startswith(("deepspeed.", "deepspeed=")) for setting in settings)
+    if code == "same":
+        if named:
+            raise InputError(
+                f"The code of {parent.id} goes again as it was, and so does its DeepSpeed "
+                "configuration.",
+                "Add `--code current`, or leave `deepspeed` as it is.",
+            )
+        if wanted.trainer not in (None, parent.spec.trainer):
+            raise InputError(
+                f"The code of {parent.id} goes again as it was, without the trainer "
+                f"{wanted.trainer}.",
+                "Add `--code current`.",
+            )
+        return _Config(parent.deepspeed_config, parent.layout.world_size)
+    text = project.deepspeed_config(wanted, Path(parent.project))
+    if named or parent.deepspeed_config is None:
+        return _Config(text, "new")
+    known = {run.id: run for run in lineage}
+    first = parent
+    while (older := known.get(first.parent or "")) and _reads_same(older, parent):
+        first = older
+    return _Config(text, first.layout.world_size)
+
+
+def _reads_same(run: Run, other: Run) -> bool:
+    """Return whether both runs had their DeepSpeed configuration from the same file."""
+    return run.deepspeed_config is not None and (run.spec.deepspeed, run.spec.trainer) == (
+        other.spec.deepspeed,
+        other.spec.trainer,
+    )
+
+
+def _start(parent: Run, launch: Launch, start: Start | None, notes: list[str]) -> Start:
+    """Return where the run begins; `notes` gets why, where that was not said by hand.
+
+    Raises:
+        InputError: a checkpoint is asked for that it could not continue from.
+    """
+    if start == "checkpoint" and not launch.can_resume:
+        raise InputError(
+            "The job file does not say how the script continues.",
+            "Add `resume: [--resume]` with its arguments, or use `--from scratch`.",
+        )
+    unfit = _unfit(parent, launch)
+    if start == "checkpoint" and unfit:
+        raise InputError(
+            f"The checkpoint of {parent.id} cannot be continued: {unfit}.",
+            "Use `--from scratch`, or keep what it was made with.",
+        )
+    failed = parent.state in (
+        State.FAILED, State.TIMEOUT, State.NODE_FAILED, State.PREEMPTED, State.OUT_OF_MEMORY
+    )  # fmt: skip
+    if start is None:
+        start = "scratch"
+        if failed and launch.can_resume and parent.started:
+            if unfit:
+                notes.append(f"It starts from scratch: {unfit}.")
+            else:
+                start = "checkpoint"
+                words = f"{parent.id} {parent.state}: it continues from its last checkpoint."
+                notes.append(words)
+    ranks, wanted = parent.layout.world_size, launch.layout.world_size
+    own_zero = launch.spec.trainer is None and has_deepspeed(launch.spec)
+    if start == "checkpoint" and own_zero and ranks != wanted:
+        notes.append(
+            f"The checkpoint is of {ranks} ranks: DeepSpeed loads ZeRO's on {wanted} only as "
+            "a universal one."
+        )
+    return start
+
+
+def _unfit(parent: Run, launch: Launch) -> str:
+    """Return why the checkpoint of `parent` is no start for `launch`, in words; empty: it fits.
+
+    Known of the bundled trainers alone; what a person's own script can load is its own affair.
+    """
+    old, new = parent.spec, launch.spec
+    if new.trainer is None:
+        return ""
+    if new.trainer != old.trainer:
+        return f"it was made by {old.trainer or old.script}, not by {new.trainer}"
+    if TRAINERS[new.trainer].resumes_at_other_size:
+        return ""
+    ranks = parent.layout.world_size
+    if launch.layout.world_size != ranks:
+        return (
+            f"ZeRO splits the optimizer's state among the ranks, it has {ranks} parts and "
+            f"{launch.layout.world_size} ranks would read them"
+        )
+    stages = [STRATEGIES[spec.strategy].zero_stage for spec in (old, new)]
+    return f"it is of ZeRO stage {stages[0]}, not {stages[1]}" if stages[0] != stages[1] else ""
 
 
 def new_run(

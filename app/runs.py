@@ -134,7 +134,7 @@ class Runs:
         """Return the run made ready again; nothing is sent.
 
         Without `start`, a failed run continues from its last checkpoint when it can, and any
-        other starts from scratch.
+        other starts from scratch. With the current `code` DeepSpeed's configuration is read anew.
 
         Raises:
             InputError: no such run, a wrong setting, a batch that cannot be split.
@@ -142,7 +142,16 @@ class Runs:
         parent = self.history.get(run_id)
         site = self.sites.load(parent.site)
         command = self._connection(site).scheduler.command()
-        return plan(parent, site, command, nodes=nodes, settings=settings, code=code, start=start)
+        return plan(
+            parent,
+            site,
+            command,
+            nodes=nodes,
+            settings=settings,
+            code=code,
+            start=start,
+            lineage=self.history.lineage(parent.id),
+        )
 
     def resubmit(
         self,

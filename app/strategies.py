@@ -36,6 +36,8 @@ class Trainer:
     strategies: tuple[str, ...]
     resume: tuple[str, ...] = ("--resume",)
     """Arguments that make it continue from the run's last checkpoint."""
+    resumes_at_other_size: bool = True
+    """Whether any number of ranks can continue from a checkpoint of any other."""
     signal: str = "USR1@60"
     """sbatch's `--signal`: it saves and ends on it, 60 s before the time limit."""
     batch_arg: str | None = "--batch-size"
@@ -47,6 +49,10 @@ class Trainer:
 TRAINERS: dict[str, Trainer] = {
     "ddp": Trainer("ddp.py", ("ddp", "single")),
     "deepspeed_zero": Trainer(
-        "deepspeed_zero.py", ("zero1", "zero2", "zero3"), batch_arg=None, lr_arg=None
+        "deepspeed_zero.py",
+        ("zero1", "zero2", "zero3"),
+        resumes_at_other_size=False,
+        batch_arg=None,
+        lr_arg=None,
     ),
 }
