@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from lumitui.app import project, recovering, refreshing, sending, tailing
+from lumitui.app import following, project, recovering, refreshing, sending, tailing
 from lumitui.app.advise import findings
 from lumitui.app.compose import compose
 from lumitui.app.connections import Connect, Connection, Connections, connect
@@ -204,7 +204,11 @@ class Runs:
             raise OutcomeUnknown(
                 f"{run.id} has no known job yet ({run.reason}).", "Try again in two minutes."
             )
-        connection.scheduler.cancel([run.job_id])
+        if run.job_id in connection.scheduler.poll([following.watch(run)]).gone:
+            # Its id may be another job's by now.
+            warn("The queue does not have its job any more, so that nothing was cancelled.")
+        else:
+            connection.scheduler.cancel([run.job_id])
         for words in self.refresh(run.site).warnings:
             warn(words)
         return self.history.get(run.id)

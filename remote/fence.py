@@ -16,8 +16,9 @@ from collections.abc import Iterable, Iterator
 
 from lumitui.remote.errors import InputError, RefusedError
 
+# CDPATH lets `cd` print a path, TAR_OPTIONS leaves files out, GREP_OPTIONS changes what is found.
 _READ = (
-    r'm={mark}; n=$(printf "\nx"); n=${{n%x}}; s=; '
+    r'unset CDPATH TAR_OPTIONS GREP_OPTIONS; m={mark}; n=$(printf "\nx"); n=${{n%x}}; s=; '
     r'IFS= read -r l; [ "$l" = "exit 125 #$m" ] || exit 125; while IFS= read -r l; '
     r'do if [ "$l" = "#$m" ]; then printf "%s\n" $m; printf "%s\n" $m >&2; {run} '
     r"exit 0; fi; s=$s$l$n; done; exit 125"

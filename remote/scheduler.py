@@ -145,6 +145,7 @@ class JobStatus:
     restarts: int = 0
     exit_code: str = ""
     partition: str = ""
+    name: str = ""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ by SLURM_TIME_FORMAT=%s (squeue(1), sacct(1)).
 """
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from lumitui.remote import submission as steps
 from lumitui.remote.errors import RefusedError
@@ -30,15 +30,14 @@ SUBMIT = (
 )
 """sbatch with all its arguments; what is in the script's #SBATCH lines is not repeated here."""
 
-# A person's SBATCH_ACCOUNT and the like outweigh the script's lines (sbatch(1), INPUT ENVIRONMENT
-# VARIABLES): what the preview shows must stand.
-_OWN = r"unset $(env | sed -n 's/^\(SBATCH_[A-Z0-9_]*\)=.*/\1/p')"
-# A person's SQUEUE_FORMAT and the like would change the answer.
-_CLEAN = (
-    "LC_ALL=C SLURM_TIME_FORMAT=%s; export LC_ALL SLURM_TIME_FORMAT\n"
-    "unset SQUEUE_FORMAT SQUEUE_FORMAT2 SQUEUE_SORT SQUEUE_STATES SQUEUE_PARTITION SQUEUE_NAMES "
-    "SQUEUE_USERS SQUEUE_ACCOUNT SQUEUE_ALL SQUEUE_ARRAY SACCT_FORMAT"
-)
+# A person's variables outweigh options and the script's lines (INPUT ENVIRONMENT VARIABLES of each
+# man page): SBATCH_ACCOUNT, SLURM_HINT and SLURM_EXPORT_ENV would make another job than the preview
+# shows, SQUEUE_QOS hides jobs, SCANCEL_STATE=PENDING lets them run on. Some variables of Slurm say
+# where it is and who asks.
+_PLAIN = r"""unset $(env | sed -n 's/^\(S[A-Z]*_[A-Z0-9_]*\)=.*/\1/p' |
+  grep -E '^(SBATCH|SRUN|SQUEUE|SACCT|SCANCEL|SLURM)_' |
+  grep -vxE 'SLURM_(CONF|CONF_SERVER|JWT|SACK_JWKS|SACK_KEY)')"""
+_CLEAN = f"{_PLAIN}\nLC_ALL=C SLURM_TIME_FORMAT=%s; export LC_ALL SLURM_TIME_FORMAT"
 # A job cancelled before it was eligible (--begin, which a site's filter may add) is listed by name
 # only when the time asked about reaches to then. Without accounting sacct fails: it will never know
 # of any job, so that its word is not waited for.
@@ -50,10 +49,12 @@ rows=$(sacct -n -P -X -D -S now-30days -E now+365days --name={name} -o JobIDRaw 
 esac
 printf '%s\\n' "$rows"
 """
-_QUEUE_FIELDS = "%A|%T|%V|%S|%e|%P|%N|%r"
+_QUEUE_FIELDS = "%A|%T|%V|%S|%e|%P|%N|%j|%r"
 MOST_WORDS = 4000
 """Characters of a reason or a list of nodes that are kept."""
-_ACCOUNT_FIELDS = "JobIDRaw,State,Submit,Start,End,Partition,ExitCode,NodeList"
+_ACCOUNT_FIELDS = "JobIDRaw,State,Submit,Start,End,Partition,ExitCode,NodeList,JobName"
+ANOTHERS_SECONDS = 3600.0
+"""A job of another name, submitted so much earlier or later than a run, is not the run's."""
 
 
 class Slurm:
@@ -77,7 +78,7 @@ class Slurm:
             words = f"Slurm cannot write a log below a folder with {signs} in its name"
             return Answer(State.NOT_SENT, None, words)
         self.commands += 1
-        return steps.submit(self._transport, submission, f"{_OWN}\n{SUBMIT}")
+        return steps.submit(self._transport, submission, f"{_PLAIN}\n{SUBMIT}")
 
     def settle(
         self, submission: Submission, *, deep: bool, void: bool, grace: float = 0.0
@@ -85,7 +86,7 @@ class Slurm:
         """See Scheduler.settle; the unique name finds the job where comments are not kept."""
         self.commands += 2 if deep else 1
         name = quote(submission.name)
-        find = f"{_CLEAN}\nsqueue --me -h -t all --name={name} -o %A 2>&1 || exit 1"
+        find = f"{_CLEAN}\nsqueue --me -a -h -t all --name={name} -o %A 2>&1 || exit 1"
         if deep:
             find += f"\n{_BY_ACCOUNTING.format(name=name)}"
         return steps.settle(self._transport, submission, find, void=void, grace=grace)
@@ -101,7 +102,7 @@ class Slurm:
         """See Scheduler.cancel."""
         ids = " ".join(quote(job_id) for job_id in job_ids)
         self.commands += 1
-        result = self._transport.run(f"LC_ALL=C scancel {ids} 2>&1")
+        result = self._transport.run(f"{_CLEAN}\nscancel {ids} 2>&1 </dev/null")
         # scancel of a job that already ended says so and exits 0 or 1, by version.
         harmless = ("already completed", "Invalid job id", "already finished", "being completed")
         if result.code and not any(word in result.text for word in harmless):
@@ -117,7 +118,7 @@ def poll_script(marker: str, watches: Sequence[Watch]) -> str:
     return f"""
 {_CLEAN}
 echo {marker} clock; date +%s; echo {marker} end
-queue=$(squeue --me -h -t all -o '{marker}-job|{_QUEUE_FIELDS}' 2>&1); rc=$?
+queue=$(squeue --me -a -h -t all -o '{marker}-job|{_QUEUE_FIELDS}' 2>&1); rc=$?
 echo {marker} queue $rc; printf '%s\\n' "$queue"; echo {marker} end
 if [ $rc -eq 0 ]; then
   gone=
@@ -139,7 +140,7 @@ def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
     """Return the answer of `poll_script`."""
     jobs: dict[str, JobStatus] = {}
     warning, silent, clock = "", "", None
-    watched = {watch.job_id for watch in watches}
+    watched = {watch.job_id: watch for watch in watches}
     gone: frozenset[str] = frozenset()
     for words, content in blocks(output, marker):
         text = content.decode("utf-8", "replace")
@@ -147,20 +148,30 @@ def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
             case ["clock"]:
                 clock = moment(text.strip())
             case ["queue", "0"]:
-                for job in parse_queue(text, marker):
-                    jobs[job.job_id] = job
-                gone = frozenset(watched - set(jobs))
+                found = parse_queue(text, marker)
+                jobs = {job.job_id: job for job in found if _is_of(job, watched.get(job.job_id))}
+                gone = frozenset(set(watched) - set(jobs))
             case ["queue", _]:
                 warning = text.strip()[:300] or "squeue failed"
             case ["account", "0"]:
-                for job in parse_account(text):
+                for job in parse_account(text, watched):
                     jobs.setdefault(job.job_id, job)
             case ["account", _]:
                 silent = text.strip()[:300] or "sacct failed"
             case _:
                 pass
-    jobs = {job_id: job for job_id, job in jobs.items() if job_id in watched}
     return Poll(jobs, parse_files(output, marker, watches), warning, clock, gone, silent)
+
+
+def _is_of(job: JobStatus, watch: Watch | None) -> bool:
+    """Whether `job` is the watched run's: a controller that lost its state begins its ids anew.
+
+    A site may rename jobs, and a requeue changes the time: only both together tell.
+    """
+    if watch is None:
+        return False
+    apart = abs((job.submitted or watch.submitted) - watch.submitted)
+    return job.name == watch.run or apart <= ANOTHERS_SECONDS
 
 
 def parse_queue(text: str, marker: str) -> list[JobStatus]:
@@ -168,10 +179,10 @@ def parse_queue(text: str, marker: str) -> list[JobStatus]:
     jobs = []
     for line in text.splitlines():
         head, _, rest = line.partition("|")
-        fields = rest.split("|", 7)
-        if head != f"{marker}-job" or len(fields) != 8:
+        fields = rest.split("|", 8)
+        if head != f"{marker}-job" or len(fields) != 9:
             continue
-        job_id, word, submitted, started, ended, partition, nodes, reason = fields
+        job_id, word, submitted, started, ended, partition, nodes, name, reason = fields
         state = STATES.get(word, State.UNKNOWN)
         jobs.append(
             JobStatus(
@@ -184,25 +195,26 @@ def parse_queue(text: str, marker: str) -> list[JobStatus]:
                 ended=moment(ended),
                 nodes=nodes[:MOST_WORDS],
                 partition=partition,
+                name=name,
             )
         )
     return jobs
 
 
-def parse_account(text: str) -> list[JobStatus]:
-    """Return the jobs sacct listed; of a requeued job's records the last one stands.
+def parse_account(text: str, watched: Mapping[str, Watch] | None = None) -> list[JobStatus]:
+    """Return the jobs sacct listed, those `watched`; of a requeued job's records the last stands.
 
     State is the judge: ExitCode is 0:0 for TIMEOUT and CANCELLED.
     """
     jobs: dict[str, JobStatus] = {}
     for line in text.splitlines():
-        fields = line.split("|", 7)
-        if len(fields) != 8 or not fields[0].isascii() or not fields[0].isdecimal():
+        fields = line.split("|", 8)
+        if len(fields) != 9 or not fields[0].isascii() or not fields[0].isdecimal():
             continue
-        job_id, words, submitted, started, ended, partition, exit_code, nodes = fields
+        job_id, words, submitted, started, ended, partition, exit_code, nodes, name = fields
         word = words.split()[0] if words.split() else ""
         state = STATES.get(word, State.UNKNOWN)
-        jobs[job_id] = JobStatus(
+        job = JobStatus(
             job_id=job_id,
             state=state,
             word=word[:40],
@@ -215,5 +227,8 @@ def parse_account(text: str) -> list[JobStatus]:
             restarts=(jobs[job_id].restarts + 1) if job_id in jobs else 0,
             exit_code=exit_code[:40],
             partition=partition,
+            name=name,
         )
+        if watched is None or _is_of(job, watched.get(job_id)):
+            jobs[job_id] = job
     return list(jobs.values())

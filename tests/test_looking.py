@@ -233,3 +233,20 @@ def test_a_login_file_that_goes_elsewhere_does_not_take_the_job_along(
         assert (run.state, run.rc) == (State.DONE, 0)
         assert Path(run.folder, "result").read_text() == "trained\n"
     assert list(elsewhere.iterdir()) == []
+
+
+def test_variables_of_a_persons_shell_do_not_change_what_arrives(
+    runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With CDPATH `cd` prints where it went, in the middle of an answer; tar reads options."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("CDPATH", ".")
+    monkeypatch.setenv("TAR_OPTIONS", "--exclude=program")
+    monkeypatch.setenv("GREP_OPTIONS", "-v")
+    project = tmp_path / "project"
+    project.mkdir()
+    for text in ("#!/bin/bash\nexit 0\n", "#!/bin/bash\n# edited\nexit 0\n"):
+        (project / "program").write_text(text)
+        (project / "program").chmod(0o755)
+        run = finish(runs, send(runs, project, "plain", **LOCAL, gpus_per_node=1))
+        assert (run.state, run.rc) == (State.DONE, 0)

@@ -8,6 +8,7 @@ import pytest
 
 from lumitui.remote.scheduler import Answer, State, Watch
 from tests import scheduler_bench
+from tests.cluster_fixture import Cluster
 from tests.scheduler_bench import LIMIT, Bench
 
 pytestmark = pytest.mark.both_slurms
@@ -319,7 +320,8 @@ def test_a_persons_variables_of_sbatch_change_nothing(slurm: Bench) -> None:
     """They outweigh the lines of the script, which the preview showed: another would be billed."""
     run = slurm.run("true")
     variables = (
-        "SBATCH_ACCOUNT=project_462000002 SBATCH_WAIT=1 SBATCH_EXPORT=NONE SBATCH_TIMELIMIT=1"
+        "SBATCH_ACCOUNT=project_462000002 SBATCH_WAIT=1 SBATCH_EXPORT=NONE SBATCH_TIMELIMIT=1 "
+        "SLURM_EXPORT_ENV=NONE SLURM_HINT=multithread SRUN_CPUS_PER_TASK=9"
     )
     slurm.transport.before = f"export {variables}"
     try:
@@ -330,3 +332,34 @@ def test_a_persons_variables_of_sbatch_change_nothing(slurm: Bench) -> None:
     run.until(State.DONE)
     queue = f"squeue --me -h -t all -j {answer.job_id} -o '%a %l'"
     assert slurm.transport.below.run(queue).text == "project_462000001 5:00\n"
+
+
+@pytest.mark.cluster
+@pytest.mark.both_slurms
+def test_a_persons_variables_hide_no_job_and_save_none_from_a_cancel(slurm: Bench) -> None:
+    run = slurm.run("exec sleep 60")
+    slurm.transport.before = (
+        "export SQUEUE_QOS=high SQUEUE_STATES=PD SCANCEL_STATE=PENDING SCANCEL_INTERACTIVE=true"
+    )
+    try:
+        job_id = run.submit().job_id
+        run.until(State.RUNNING)
+        assert run.settle().job_id == job_id
+        slurm.scheduler.cancel([job_id or ""])
+        run.until(State.CANCELLED)
+    finally:
+        slurm.transport.before = ""
+
+
+@pytest.mark.cluster
+def test_jobs_in_a_hidden_partition_are_seen(slurm: Bench, cluster: Cluster) -> None:
+    run = slurm.run("exec sleep 60")
+    cluster.admin("scontrol", "update", "partitionname=small-g", "hidden=yes")
+    try:
+        job_id = run.submit().job_id
+        poll = run.until(State.RUNNING)
+        assert poll.gone == frozenset(), "accounting alone knew it"
+        slurm.scheduler.cancel([job_id or ""])
+        run.until(State.CANCELLED)
+    finally:
+        cluster.admin("scontrol", "update", "partitionname=small-g", "hidden=no")

@@ -5,11 +5,13 @@ from dataclasses import replace
 
 import pytest
 
+from lumitui.app.runs import Runs
 from lumitui.remote.quoting import quote
 from lumitui.remote.scheduler import Answer, State
 from lumitui.remote.submission import _answer
 from tests import scheduler_bench
 from tests.cluster_fixture import Cluster
+from tests.runs_made import a_run
 from tests.scheduler_bench import LIMIT, Bench
 
 pytestmark = pytest.mark.both_slurms
@@ -199,3 +201,25 @@ def test_what_sbatch_left_open_is_not_a_refusal(bench: Bench) -> None:
 )
 def test_only_words_of_sbatch_itself_are_a_refusal(rc: str, message: str, state: State) -> None:
     assert _answer(["rc", rc], message).state is state
+
+
+def test_an_id_that_is_another_job_s_by_now_is_not_cancelled(
+    cluster_runs: Runs, cluster: Cluster
+) -> None:
+    """A controller that lost its state begins its ids anew."""
+    runs, told = cluster_runs, list[str]()
+    sleeper = "sbatch --parsable -A project_462000001 -p small-g --wrap 'sleep 300'"
+    other = cluster.login(sleeper).stdout.strip()
+    now = time.time()
+    lost = a_run(
+        "lost-000001", site="minilumi", state=State.RUNNING, job_id=other,
+        submitted=now - 90_000, folder="/tmp/nowhere", snapshot=None,
+    )  # fmt: skip
+    runs.history.begin(lost)
+    try:
+        run = runs.cancel("lost-000001", warn=told.append)
+        assert (run.state, run.job_id) == (State.UNKNOWN, other)
+        assert any("nothing was cancelled" in words for words in told), told
+        assert cluster.login(f"squeue -h -j {other} -o %t").stdout.strip() in ("PD", "R", "CF")
+    finally:
+        cluster.login(f"scancel {other}")

@@ -15,46 +15,46 @@ from lumitui.remote.slurm import parse_account, parse_poll, parse_queue, poll_sc
 from lumitui.remote.watching import blocks, files_script, parse_exit, parse_files
 
 QUEUE = """\
-M-job|317|CANCELLED|1795236570|1795236570|1795236573|small-g|nid005002|None
-M-job|269|FAILED|1795236360|1795236360|1795236360|small-g|nid[005002-005003]|NonZeroExitCode
-M-job|282|FAILED|1795236413|1795236414|1795236414|small-g|nid005001|JobLaunchFailure
-M-job|318|PENDING|1795236570|1795240170|1795240230|small-g||BeginTime
-M-job|319|PENDING|1795236573|1795236694|1795236754|small-g||JobHeldUser
-M-job|320|RUNNING|1795236570|1795236570|1795236630|small-g|nid[005002-005004]|None
-M-job|321|COMPLETED|1795236570|1795236570|1795236571|small-g|nid005002|None
+M-job|317|CANCELLED|1795236570|1795236570|1795236573|small-g|nid005002|a|None
+M-job|269|FAILED|1795236360|1795236360|1795236360|small-g|nid[005002-005003]|run-269|NonZeroExitCode
+M-job|282|FAILED|1795236413|1795236414|1795236414|small-g|nid005001|run-282|JobLaunchFailure
+M-job|318|PENDING|1795236570|1795240170|1795240230|small-g||run-318|BeginTime
+M-job|319|PENDING|1795236573|1795236694|1795236754|small-g||run-319|JobHeldUser
+M-job|320|RUNNING|1795236570|1795236570|1795236630|small-g|nid[005002-005004]|b|None
+M-job|321|COMPLETED|1795236570|1795236570|1795236571|small-g|nid005002|run-321|None
 """
 ACCOUNT = """\
-316|FAILED|1795236570|1795236570|1795236570|small-g|3:0|nid005002
-317|CANCELLED by 1001|1795236570|1795236570|1795236573|small-g|0:0|nid005002
-318|CANCELLED by 1001|1795236570|None|1795236600|small-g|0:0|None assigned
-319|REQUEUED|1795236570|1795236570|1795236573|small-g|0:0|nid005002
-320|RUNNING|1795236570|1795236570|Unknown|small-g|0:0|nid[005002-005004]
-322|FAILED|1795236570|1795236570|1795236571|small-g|0:9|nid005002
-319|PENDING|1795236573|Unknown|Unknown|small-g|0:0|None assigned
+316|FAILED|1795236570|1795236570|1795236570|small-g|3:0|nid005002|c
+317|CANCELLED by 1001|1795236570|1795236570|1795236573|small-g|0:0|nid005002|a
+318|CANCELLED by 1001|1795236570|None|1795236600|small-g|0:0|None assigned|run-318
+319|REQUEUED|1795236570|1795236570|1795236573|small-g|0:0|nid005002|run-319
+320|RUNNING|1795236570|1795236570|Unknown|small-g|0:0|nid[005002-005004]|b
+322|FAILED|1795236570|1795236570|1795236571|small-g|0:9|nid005002|run-322
+319|PENDING|1795236573|Unknown|Unknown|small-g|0:0|None assigned|run-319
 """
 # Slurm 24.11.5: a signal has its name in the reason, and what a job was ended with its exit code.
 QUEUE_24 = """\
-M-job|41|CANCELLED|1795244263|1795244264|1795244264|small-g||BeginTime
-M-job|40|CANCELLED|1795244263|1795244263|1795244264|small-g|nid005001|None
-M-job|37|COMPLETED|1795244263|1795244263|1795244263|small-g|nid005001|None
-M-job|31|FAILED|1795244082|1795244082|1795244083|small-g|nid[005001-005002]|NonZeroExitCode
-M-job|39|FAILED|1795244263|1795244263|1795244263|small-g|nid005001|RaisedSignal:9(Killed)
-M-job|42|PENDING|1795244263|1795247863|1795247923|small-g||BeginTime
-M-job|46|PENDING|1795244263|N/A|N/A|small-g||Dependency
-M-job|44|PENDING|1795244264|1795244385|1795244445|small-g||job requeued in held state
-M-job|45|RUNNING|1795244263|1795244263|1795244323|small-g|nid[005001-005003]|None
-M-job|36|TIMEOUT|1795244090|1795244090|1795244173|small-g|nid005001|TimeLimit
-M-job|62|FAILED|1795244394|1795244394|1795244394|standard-g||BadConstraints
+M-job|41|CANCELLED|1795244263|1795244264|1795244264|small-g||run-41|BeginTime
+M-job|40|CANCELLED|1795244263|1795244263|1795244264|small-g|nid005001|run-40|None
+M-job|37|COMPLETED|1795244263|1795244263|1795244263|small-g|nid005001|run-37|None
+M-job|31|FAILED|1795244082|1795244082|1795244083|small-g|nid[005001-005002]|run-31|NonZeroExitCode
+M-job|39|FAILED|1795244263|1795244263|1795244263|small-g|nid005001|run-39|RaisedSignal:9(Killed)
+M-job|42|PENDING|1795244263|1795247863|1795247923|small-g||run-42|BeginTime
+M-job|46|PENDING|1795244263|N/A|N/A|small-g||run-46|Dependency
+M-job|44|PENDING|1795244264|1795244385|1795244445|small-g||run-44|job requeued in held state
+M-job|45|RUNNING|1795244263|1795244263|1795244323|small-g|nid[005001-005003]|run-45|None
+M-job|36|TIMEOUT|1795244090|1795244090|1795244173|small-g|nid005001|run-36|TimeLimit
+M-job|62|FAILED|1795244394|1795244394|1795244394|standard-g||run-62|BadConstraints
 """
 ACCOUNT_24 = """\
-2|FAILED|1795243412|None|1795243412|standard-g|1:0|None assigned
-34|CANCELLED|1795244087|1795244087|1795244088|small-g|0:15|nid005001
-36|TIMEOUT|1795244090|1795244090|1795244173|small-g|0:15|nid005001
-37|COMPLETED|1795244263|1795244263|1795244263|small-g|0:0|nid005001
-39|FAILED|1795244263|1795244263|1795244263|small-g|0:9|nid005001
-40|CANCELLED by 1003|1795244263|1795244263|1795244264|small-g|0:0|nid005001
-44|REQUEUED|1795244263|1795244263|1795244264|small-g|0:0|nid005001
-45|RUNNING|1795244263|1795244263|Unknown|small-g|0:0|nid[005001-005003]
+2|FAILED|1795243412|None|1795243412|standard-g|1:0|None assigned|run-2
+34|CANCELLED|1795244087|1795244087|1795244088|small-g|0:15|nid005001|run-34
+36|TIMEOUT|1795244090|1795244090|1795244173|small-g|0:15|nid005001|run-36
+37|COMPLETED|1795244263|1795244263|1795244263|small-g|0:0|nid005001|run-37
+39|FAILED|1795244263|1795244263|1795244263|small-g|0:9|nid005001|run-39
+40|CANCELLED by 1003|1795244263|1795244263|1795244264|small-g|0:0|nid005001|run-40
+44|REQUEUED|1795244263|1795244263|1795244264|small-g|0:0|nid005001|run-44
+45|RUNNING|1795244263|1795244263|Unknown|small-g|0:0|nid[005001-005003]|run-45
 """
 WATCHES = [Watch("a", "/s/runs/a", "317", 0.0), Watch("b", "/s/runs/b b", "320", 0.0)]
 
@@ -79,10 +79,11 @@ def test_squeue() -> None:
         ended=1795236630.0,
         nodes="nid[005002-005004]",
         partition="small-g",
+        name="b",
     )
     assert jobs["319"].reason == "JobHeldUser"
     # No estimate yet: squeue's own word for it (squeue(1), %S).
-    (job,) = parse_queue("M-job|5|PENDING|1795236573|N/A|N/A|small-g||Priority", "M")
+    (job,) = parse_queue("M-job|5|PENDING|1795236573|N/A|N/A|small-g||run|Priority", "M")
     assert (job.started, job.ended, job.reason) == (None, None, "Priority")
 
 
@@ -109,9 +110,9 @@ def test_squeue_of_24_11() -> None:
     "line",
     [
         "squeue: warning: something",
-        "X-job|320|RUNNING|1|1|1|small-g|nid005002|None",
+        "X-job|320|RUNNING|1|1|1|small-g|nid005002|b|None",
         "M-job|320|RUNNING|1|1",
-        "320|RUNNING|1|1|1|small-g|nid005002|None",
+        "320|RUNNING|1|1|1|small-g|nid005002|b|None",
         "",
     ],
 )
@@ -120,7 +121,7 @@ def test_a_line_that_is_no_record_is_no_job(line: str) -> None:
 
 
 def test_a_reason_may_have_bars_and_a_word_may_be_new() -> None:
-    (job,) = parse_queue("M-job|1|RESTING|1|1|1|p|n|a|b|c", "M")
+    (job,) = parse_queue("M-job|1|RESTING|1|1|1|p|n|run|a|b|c", "M")
     assert (job.state, job.word, job.reason) == (State.UNKNOWN, "RESTING", "a|b|c")
 
 
@@ -152,6 +153,26 @@ def test_sacct_of_24_11() -> None:
     # Refused while it was sent: it never ran, and was nowhere.
     assert (jobs["2"].started, jobs["2"].nodes) == (None, "")
     assert (jobs["34"].reason, jobs["40"].reason) == ("", "by 1003")
+
+
+def test_a_job_that_has_the_id_by_now_is_not_the_run_s() -> None:
+    """A controller that lost its state begins its ids anew."""
+    at = 1795236570
+    watches = [Watch("mine", "/s/mine", "24", float(at))]
+
+    def seen(name: str, submitted: int, requeued: str = "") -> dict[str, State]:
+        queue = f"M-job|24|RUNNING|{submitted}|1|1|small-g|n|{name}|None\n"
+        text = f"M queue 0\n{queue}M end\nM account 0\n{requeued}M end\n"
+        poll = parse_poll(text.encode(), "M", watches)
+        return {job_id: job.state for job_id, job in poll.jobs.items()}
+
+    assert seen("mine", at + 90_000) == {"24": State.RUNNING}  # requeued
+    assert seen("renamed-by-the-site", at + 20) == {"24": State.RUNNING}
+    assert seen("another", at + 90_000) == {}
+    rows = (
+        f"24|COMPLETED|{at}|1|2|small-g|0:0|n|mine\n24|FAILED|{at + 90_000}|1|2|p|1:0|n|another\n"
+    )
+    assert seen("another", at + 90_000, rows) == {"24": State.DONE}
 
 
 @pytest.mark.parametrize("line", ["", "316.batch|FAILED|1|1|1||3:0|n", "sacct: error: x|y", "1|2"])
