@@ -34,9 +34,8 @@ SUBMIT = (
 # man page): SBATCH_ACCOUNT, SLURM_HINT and SLURM_EXPORT_ENV would make another job than the preview
 # shows, SQUEUE_QOS hides jobs, SCANCEL_STATE=PENDING lets them run on. Some variables of Slurm say
 # where it is and who asks.
-_PLAIN = r"""unset $(env | sed -n 's/^\(S[A-Z]*_[A-Z0-9_]*\)=.*/\1/p' |
-  grep -E '^(SBATCH|SRUN|SQUEUE|SACCT|SCANCEL|SLURM)_' |
-  grep -vxE 'SLURM_(CONF|CONF_SERVER|JWT|SACK_JWKS|SACK_KEY)')"""
+_PLAIN = r"""unset $(env | sed -nE '/^SLURM_(CONF|CONF_SERVER|JWT|SACK_JWKS|SACK_KEY)=/d
+s/^((SBATCH|SRUN|SQUEUE|SACCT|SCANCEL|SLURM)_[A-Z0-9_]*)=.*/\1/p')"""
 _CLEAN = f"{_PLAIN}\nLC_ALL=C SLURM_TIME_FORMAT=%s; export LC_ALL SLURM_TIME_FORMAT"
 # A job cancelled before it was eligible (--begin, which a site's filter may add) is listed by name
 # only when the time asked about reaches to then. Without accounting sacct fails: it will never know
