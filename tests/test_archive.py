@@ -267,7 +267,7 @@ def test_the_job_unpacks_it_on_every_node(
         f"result-{rank}" for rank in range(4)
     ]
     assert {path.read_text() for path in Path(run.folder).glob("result-*")} == {"29 /etc /etc"}
-    assert not list(Path("/tmp").glob(f"lumitui-{run.id}-*")), "the nodes are tidy again"
+    assert not list(cluster.root.glob(f"nodes/*/tmp/lumitui-{run.id}-*")), "not tidy again"
     # Resubmitted with the same code nothing is sent; from a purged archive it is refused.
     plan = runs.plan_resubmission(run.id, code="same", start="scratch")
     assert "tar -xzof" in plan.preview.launch.script
@@ -332,7 +332,7 @@ def test_a_requeued_job_unpacks_it_again_and_tidies_up(
     assert (run.state, run.attempt) == (State.DONE, 2)
     again = (Path(run.folder) / "attempt-2.out").read_text()
     assert again.count(f"in /tmp/lumitui-{run.id}-{run.job_id}-2") == 4
-    assert not list(Path("/tmp").glob(f"lumitui-{run.id}-*"))
+    assert not list(cluster.root.glob(f"nodes/*/tmp/lumitui-{run.id}-*"))
 
 
 @pytest.mark.slow
