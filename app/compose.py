@@ -100,7 +100,8 @@ def compose(spec: JobSpec, site: Site, *, deepspeed_config: str | None = None) -
         "environment": _profile_environment(spec, site, container),
         "user_environment": spec.env,
         "secrets": spec.secrets,
-        "node_directories": container.node_directories if container else (),
+        "node_directories": site.node_directories,
+        "removed": _removed(spec, site),
         "launcher_tasks": launcher.tasks,
         "layout": layout,
         "masks": layout.masks,
@@ -235,6 +236,12 @@ def _program(
     if not path.endswith(".py"):
         return Program(f"{quoted}{arguments}")
     return Program(f"{python} {quoted}{arguments}", quoted, arguments, is_python=True)
+
+
+def _removed(spec: JobSpec, site: Site) -> list[str]:
+    """Return what the job makes on its nodes for itself alone, as shell words."""
+    code = ['"$CODE"'] if spec.ship == "archive" else []
+    return code + [expand(path) for path in site.node_directories if "UNGUESSED" in path]
 
 
 def _interpreter(python: str) -> str:

@@ -197,8 +197,6 @@ class Container(Facts):
     """Shell lines that make the container command and its binds available."""
     environment: dict[str, str] = {}
     """Exported in the job script; `$NAME` is expanded there, on the first node."""
-    node_directories: tuple[str, ...] = ()
-    """Folders made on every node before the launch."""
     activate: str = ""
     """A command run inside the container before the program, e.g. `$WITH_CONDA`."""
     python: str = "python"
@@ -263,6 +261,9 @@ class Site(Facts):
     """Shell lines of a job that uses no container."""
     environment: dict[str, str] = {}
     """Exported in every job script."""
+    node_directories: tuple[str, ...] = ()
+    """Folders made on every node before the launch. One with `${UNGUESSED}` in its name, which
+    nobody can know before, is the job's alone and is removed when the job ends."""
     python: str = "python3"
     """The interpreter of a job without a container."""
     torchrun_binding: Literal["numa", "script", "none"] = "none"

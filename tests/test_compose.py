@@ -184,12 +184,39 @@ def test_the_script_does_not_depend_on_the_run() -> None:
 
 
 @pytest.mark.parametrize("launcher", ["srun", "torchrun"])
+@pytest.mark.parametrize(
+    "container", [{"none": True}, {"generation": "laif"}, {"generation": "legacy"}]
+)
+def test_what_the_nodes_need_does_not_depend_on_the_container(
+    container: dict[str, object], launcher: str
+) -> None:
+    script = compose(job(nodes=2, launcher=launcher, container=container), LUMI).script
+    assert 'export NCCL_SOCKET_IFNAME="hsn0,hsn1,hsn2,hsn3"\n' in script
+    made = next(line for line in script.splitlines() if "mkdir -p" in line and "srun" in line)
+    for name in ("MIOPEN_CUSTOM_CACHE_DIR", "MIOPEN_USER_DB_PATH"):
+        folder = re.search(f"export {name}=(.*)\n", script)
+        assert folder and folder[1] in made
+        # On the first node, and on all of them.
+        assert script.count(f"rm -rf {LUMI_FOLDERS}") == 2 and folder[1] in LUMI_FOLDERS
+
+
+LUMI_FOLDERS = " ".join(f'"{folder}"' for folder in LUMI.node_directories)
+
+
+def test_a_folder_that_is_not_the_jobs_alone_is_never_removed() -> None:
+    kept = LUMI.model_copy(update={"node_directories": ("/scratch/shared", "/tmp/$UNGUESSED-x")})
+    script = compose(JOB, kept).script
+    assert 'mkdir -p "/scratch/shared" "/tmp/$UNGUESSED-x"' in script
+    assert script.count('rm -rf "/tmp/$UNGUESSED-x"') == 2
+
+
+@pytest.mark.parametrize("launcher", ["srun", "torchrun"])
 def test_no_step_but_the_launch_holds_anything(launcher: str) -> None:
     script = compose(changed(JOB, {"launcher": launcher}, "t"), LUMI).script
     steps = [line for line in script.splitlines() if re.search(r"(^|\s)srun --", line)]
     launch = script[script.index("# Launch\n") :]
-    assert len(steps) == 3 and sum("--overlap" in line for line in steps) == 2
-    assert "--overlap" not in launch
+    assert len(steps) == 4 and sum("--overlap" in line for line in steps) == 3
+    assert "--overlap" not in launch[: launch.index(" || rc=$?")]
 
 
 def test_masks_go_without_the_number_of_cores_and_torchrun_with_it() -> None:

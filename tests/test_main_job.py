@@ -1,6 +1,7 @@
 """The main job on the mini cluster: compose, send, watch, prove, resubmit at more nodes."""
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -15,7 +16,7 @@ from lumitui.app.runs import Runs
 from lumitui.remote.scheduler import State
 from tests.cluster_fixture import Cluster
 from tests.conftest import Home
-from tests.jobs import finish, hello_job, hello_project
+from tests.jobs import finish, hello_job, hello_project, wait_until
 
 TRAIN = """
 name: mnist
@@ -138,6 +139,51 @@ def test_results_come_back(cluster_runs: Runs, tmp_path: Path) -> None:
     fetched = runs.fetch(run.id, tmp_path / "results")
     assert {item.name for item in fetched} >= {"job.sh", "binding.json", "attempt-1.out"}
     assert (tmp_path / "results" / "job.sh").read_text() == run.script
+
+
+FOLDERS = """\
+#!/bin/bash
+set -e
+[ -d "$MIOPEN_CUSTOM_CACHE_DIR" ] && [ -d "$MIOPEN_USER_DB_PATH" ]
+save() { sleep 1; touch "$MIOPEN_CUSTOM_CACHE_DIR/late"; echo saved; exit; }
+trap save TERM
+echo "cache $MIOPEN_CUSTOM_CACHE_DIR"
+for second in $(seq "$1"); do sleep 1; done
+"""
+
+
+def test_a_job_takes_its_folders_on_the_nodes_with_it(
+    cluster_runs: Runs, cluster: Cluster, tmp_path: Path
+) -> None:
+    runs = cluster_runs
+    (tmp_path / "folders").write_text(FOLDERS)
+    (tmp_path / "folders").chmod(0o755)
+    job: dict[str, object] = {"script": "folders", "proof": "off", "container": {"none": True}}
+    ends, stays = (
+        runs.send(runs.preview(hello_job(**job, nodes=nodes, args=[seconds]), tmp_path))
+        for nodes, seconds in ((2, "0"), (1, "600"))
+    )
+
+    def cache_of(run: Run) -> set[str]:
+        log = (
+            runs.read_log(run.id)[1].decode() if Path(run.folder, "attempt-1.out").exists() else ""
+        )
+        return set(re.findall(r"cache /tmp/(\S+)", log))
+
+    def left(run: Run) -> list[Path]:
+        (name,) = cache_of(run)
+        return list(cluster.root.glob(f"nodes/*/tmp/{name}"))
+
+    wait_until(lambda: bool(cache_of(stays)), what="the job has its folder")
+    assert len(left(stays)) == 1
+    runs.cancel(stays.id)
+    ends = finish(runs, ends)
+    assert ends.state is State.DONE, runs.read_log(ends.id)[1]
+    assert left(ends) == []
+    # While its ranks save, the folder of a job that is cancelled is still there.
+    assert finish(runs, stays).state is State.CANCELLED
+    wait_until(lambda: left(stays) == [], what="the folder is gone")
+    assert runs.read_log(stays.id)[1].count(b"saved") == 2
 
 
 @pytest.mark.both_slurms

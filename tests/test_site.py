@@ -147,7 +147,7 @@ def test_the_containers_are_those_of_the_guide(lumi: Site, script: facts_lumi.Sc
         assert (container.torchrun_binding == "numa") is has_numa
     for name in ("NCCL_SOCKET_IFNAME", "NCCL_NET_GDR_LEVEL"):
         if name in script.exports:
-            assert container.environment[name] == script.exports[name]
+            assert (lumi.environment | container.environment)[name] == script.exports[name]
     if "SINGULARITYENV_PREPEND_PATH" in script.exports:
         prepended = container.venv_environment["SINGULARITYENV_PREPEND_PATH"]
         assert prepended == script.exports["SINGULARITYENV_PREPEND_PATH"]
@@ -161,12 +161,11 @@ def test_no_container_sets_what_breaks_it(lumi: Site) -> None:
 
 
 def test_miopen_has_folders_of_the_job_on_every_node(lumi: Site) -> None:
-    for container in lumi.containers.values():
-        names = ("MIOPEN_CUSTOM_CACHE_DIR", "MIOPEN_USER_DB_PATH")
-        folders = {container.environment[name] for name in names}
-        assert folders == set(container.node_directories)
-        # /tmp of a shared node is everybody's: a name that can be guessed can be made before.
-        assert all(f.startswith("/tmp/") and "${UNGUESSED}" in f for f in folders)
+    names = ("MIOPEN_CUSTOM_CACHE_DIR", "MIOPEN_USER_DB_PATH")
+    folders = {lumi.environment[name] for name in names}
+    assert folders == set(lumi.node_directories)
+    # /tmp of a shared node is everybody's: a name that can be guessed can be made before.
+    assert all(f.startswith("/tmp/") and "${UNGUESSED}" in f for f in folders)
 
 
 LUMI_RULES = {

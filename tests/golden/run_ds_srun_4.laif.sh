@@ -48,8 +48,8 @@ UNGUESSED=$(od -An -N12 -tx1 /dev/urandom | tr -d ' \n')
 export TORCH_HOME="/scratch/${SLURM_JOB_ACCOUNT}/${USER}/torch_home"
 export HF_HOME="/scratch/${SLURM_JOB_ACCOUNT}/${USER}/hf_home"
 export NCCL_SOCKET_IFNAME="hsn0,hsn1,hsn2,hsn3"
-export MIOPEN_CUSTOM_CACHE_DIR="/tmp/${USER}-miopen-${UNGUESSED}/cache"
-export MIOPEN_USER_DB_PATH="/tmp/${USER}-miopen-${UNGUESSED}/config"
+export MIOPEN_CUSTOM_CACHE_DIR="/tmp/${USER}-miopen-${UNGUESSED}-cache"
+export MIOPEN_USER_DB_PATH="/tmp/${USER}-miopen-${UNGUESSED}-config"
 export PYTHONUNBUFFERED="1"
 set -u
 # With SRUN_CPUS_PER_TASK a step has only the first cores of the job, and masks reach beyond them.
@@ -69,8 +69,14 @@ export WORLD_SIZE=$SLURM_NTASKS LOCAL_WORLD_SIZE=8
 # Local rank i runs on the cores nearest to GPU i.
 CPU_BIND_MASKS="0x00fe000000000000,0xfe00000000000000,0x0000000000fe0000,0x00000000fe000000,0x00000000000000fe,0x000000000000fe00,0x000000fe00000000,0x0000fe0000000000"
 
+# What the job makes on its nodes goes with it.
+clean() { rm -rf "/tmp/${USER}-miopen-${UNGUESSED}-cache" "/tmp/${USER}-miopen-${UNGUESSED}-config"; }
+trap clean EXIT
+# Without it bash removes them at once, under ranks that are saving; with it, when srun has returned.
+trap 'exit 143' TERM
+
 # Folders every node needs
-srun --overlap --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 mkdir -p "/tmp/${USER}-miopen-${UNGUESSED}/cache" "/tmp/${USER}-miopen-${UNGUESSED}/config"
+srun --overlap --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 mkdir -p "/tmp/${USER}-miopen-${UNGUESSED}-cache" "/tmp/${USER}-miopen-${UNGUESSED}-config"
 
 cd "$RUN_DIR"/code/.
 # Continue from this run's own checkpoints when there are any: after a requeue, or copied there.
@@ -140,6 +146,11 @@ printf '{"rc": %d, "rank": %s, "job": "%s", "attempt": %d, "started": %d, "ended
   "$rc" "${rank:-null}" "$SLURM_JOB_ID" "$attempt" $((ended - SECONDS)) "$ended" "$oom" \
   >"$RUN_DIR/.exit-$attempt" &&
   mv "$RUN_DIR/.exit-$attempt" "$RUN_DIR/attempt-$attempt.exit" || true
+cd "$RUN_DIR"
+# This node's go with the script.
+if ((SLURM_JOB_NUM_NODES > 1)); then
+  timeout 60 srun --overlap --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 rm -rf "/tmp/${USER}-miopen-${UNGUESSED}-cache" "/tmp/${USER}-miopen-${UNGUESSED}-config" || true
+fi
 # A login shell runs ~/.bash_logout: under set -e its failure would become the job's.
 set +eu
 exit "$rc"
