@@ -339,6 +339,13 @@ def test_wrong_arguments_give_a_sentence(
 
 
 @pytest.mark.usefixtures("load")
+def test_a_seed_may_have_any_size(tmp_path: Path) -> None:
+    words = ("--limit", "64", "--steps", "1", "--eval", "never")
+    done = train(tmp_path, *words, "--seed", str(2**70 + 1))
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.usefixtures("load")
 def test_an_error_leaves_its_file_and_a_new_attempt_removes_it(tmp_path: Path) -> None:
     (tmp_path / "checkpoints").write_text("in the way")
     failed = train(tmp_path, "--steps", "1", "--eval", "never")

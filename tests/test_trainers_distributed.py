@@ -287,10 +287,55 @@ def test_deepspeed_trains_and_resumes_with_the_same_losses(tmp_path: Path) -> No
 
 @pytest.mark.usefixtures("needs_deepspeed")
 def test_deepspeed_trains_alone_without_a_launcher(tmp_path: Path) -> None:
-    command = [PYTHON, str(TRAINERS / ZERO[0]), *ZERO[1:], "--steps", "3"]
+    command = [PYTHON, str(TRAINERS / ZERO[0]), *ZERO[1:], "--steps", "3", "--seed", "1234567890"]
     with started([command], [clean_environ(tmp_path)]) as job:
         assert job.wait() == [0], job.output()
     assert list(losses(tmp_path)) == [1, 2, 3]
+
+
+KILLED_IN_SAVE = """
+import os, runpy, signal, sys
+from pathlib import Path
+import deepspeed
+
+real, calls, path, fatal = deepspeed.DeepSpeedEngine.save_checkpoint, [], sys.argv[1], sys.argv[2]
+
+def save(engine, folder, tag, **options):
+    calls.append(tag)
+    if len(calls) == int(fatal):
+        for file in Path(folder, tag).glob("*.pt"):
+            file.write_bytes(b"")  # opened anew, and not a byte is written
+        os.kill(os.getpid(), signal.SIGKILL)
+    return real(engine, folder, tag=tag, **options)
+
+deepspeed.DeepSpeedEngine.save_checkpoint = save
+sys.argv[:3] = [path]
+sys.path.insert(0, str(Path(path).parent))
+runpy.run_path(path, run_name="__main__")
+"""
+
+
+@pytest.mark.usefixtures("needs_deepspeed")
+def test_no_kill_while_deepspeed_saves_costs_the_last_checkpoint(tmp_path: Path) -> None:
+    def killed_in_save(number: int) -> int:
+        words = ("--limit", "128", "--epochs", "1", "--save-every", "2", "--eval", "never")
+        program = [PYTHON, "-c", KILLED_IN_SAVE, str(TRAINERS / ZERO[0]), str(number), *words]
+        with started([program], [clean_environ(tmp_path)]) as job:
+            return job.wait()[0]
+
+    folder = tmp_path / "checkpoints"
+    # The last step is saved when it is due, and at the end only its position is written anew.
+    assert killed_in_save(2) == 0
+    assert (folder / "latest").read_text() == "step-00000002"
+    kept = {path: path.read_bytes() for path in sorted(folder.glob("step-00000002/*"))}
+    position = json.loads(kept[folder / "step-00000002" / "position.json"])
+    assert (position["step"], position["epoch"], position["samples"]) == (2, 1, 0)
+    # Begun anew in the same folder, the same step does not go over it either.
+    assert killed_in_save(1) == -signal.SIGKILL
+    assert {path: path.read_bytes() for path in kept} == kept
+    assert killed_in_save(2) == 0
+    assert (folder / "latest").read_text() == "step-00000002-anew"
+    assert [path.name for path in folder.glob("step-*")] == ["step-00000002-anew"]
 
 
 @pytest.mark.usefixtures("needs_deepspeed")

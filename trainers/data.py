@@ -107,9 +107,14 @@ def to_input(images: Tensor, device: torch.device, dtype: torch.dtype = torch.fl
     return ((images.to(device).float() / 255 - MEAN) / DEVIATION).to(dtype)
 
 
+def seed_of(number: int) -> int:
+    """A number of any size as torch takes seeds: beyond 64 bits it says Overflow."""
+    return number % 2**63
+
+
 def epoch_order(count: int, seed: int, epoch: int) -> Tensor:
     """The order in which one epoch visits the images: the same on every rank."""
-    generator = torch.Generator().manual_seed(seed * 100_003 + epoch)
+    generator = torch.Generator().manual_seed(seed_of(seed * 100_003 + epoch))
     return torch.randperm(count, generator=generator)
 
 

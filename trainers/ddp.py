@@ -99,7 +99,8 @@ class Training:
             group["lr"] = lr
         # The random numbers of a step (dropout) follow from its place and the rank: nothing to
         # save, and a resumed training draws the same.
-        torch.manual_seed((self.args.seed * 1_000_003 + at.step) * 65_537 + self.me.rank)
+        number = (self.args.seed * 1_000_003 + at.step) * 65_537 + self.me.rank
+        torch.manual_seed(data.seed_of(number))
         mine = data.share(order, at.samples, self.global_batch, self.me.rank, self.me.world_size)
         images = data.to_input(self.digits.train_images[mine], self.device)
         labels = self.digits.train_labels[mine].to(self.device)

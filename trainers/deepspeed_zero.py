@@ -95,6 +95,8 @@ class Training:
     digits: data.Digits
     engine: deepspeed.DeepSpeedEngine
     at: checkpoint.Position
+    saved: tuple[int, str] | None = None
+    """Step and folder of the checkpoint that this training saved last, or went on from."""
 
     @property
     def folder(self) -> Path:
@@ -119,7 +121,8 @@ class Training:
         at, me = self.at, self.me
         # The random numbers of a step (dropout) follow from its place and the rank: nothing to
         # save, and a resumed training draws the same.
-        torch.manual_seed((self.args.seed * 1_000_003 + at.step) * 65_537 + me.rank)
+        number = (self.args.seed * 1_000_003 + at.step) * 65_537 + me.rank
+        torch.manual_seed(data.seed_of(number))
         dtype = next(self.engine.module.parameters()).dtype
         parts = int(self.engine.gradient_accumulation_steps())
         # The batch is the engine's: one of our own would train on another amount than the
@@ -146,16 +149,27 @@ class Training:
 
         DeepSpeed writes `latest` in place and doesn't wait for the disk; here it is renamed
         into its place when every rank's part is on disk, so it always names a whole checkpoint.
+        For the same reason no part of it is ever written over: of a step that is saved already
+        only the position can have changed (a whole epoch), and a training that begins anew where
+        `latest` names the same step takes another folder.
         """
-        tag = f"step-{self.at.step:08d}"
-        self.engine.save_checkpoint(str(self.folder), tag=tag, save_latest=False)
-        here = self.folder / tag
-        mine = set(here.glob(f"*pp_rank_{self.me.rank}_*"))
-        for file in mine | set(here.glob("mp_rank_*")) if self.me.rank == 0 else mine:
-            checkpoint.sync(file)
+        if self.saved is None or self.saved[0] != self.at.step:
+            tag = f"step-{self.at.step:08d}"
+            latest = self.folder / "latest"
+            named = latest.exists() and latest.read_text().strip() == tag
+            if ranks.average([named], self.device)[0]:
+                tag += "-anew"
+            self.engine.save_checkpoint(str(self.folder), tag=tag, save_latest=False)
+            mine = set((self.folder / tag).glob(f"*pp_rank_{self.me.rank}_*"))
+            shared = set((self.folder / tag).glob("mp_rank_*")) if self.me.rank == 0 else set()
+            for file in mine | shared:
+                checkpoint.sync(file)
+            self.saved = self.at.step, tag
+        tag = self.saved[1]
         ranks.average([0.0], self.device)  # every rank's part is on disk
         if self.me.rank == 0:
             position = json.dumps(self.at.as_tree()).encode()
+            here = self.folder / tag
             checkpoint.write_whole(here / "position.json", lambda file: file.write(position))
             checkpoint.write_whole(self.folder / "latest", lambda file: file.write(tag.encode()))
             for older in self.folder.glob("step-*"):
@@ -186,7 +200,7 @@ class Training:
                 f"{self.me.world_size}. Resume with {saved.world_size} ranks."
             )
         self.engine.load_checkpoint(str(self.folder), tag=tag)
-        self.at = saved
+        self.at, self.saved = saved, (saved.step, tag)
 
 
 def prepare(args: argparse.Namespace, me: ranks.Ranks) -> Training:

@@ -83,7 +83,7 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
 
 def build(name: str, seed: int) -> nn.Module:
     """Build a model of MODELS with the same first weights on every rank."""
-    torch.manual_seed(seed)
+    torch.manual_seed(data.seed_of(seed))
     return MODELS[name]()
 
 
