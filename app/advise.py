@@ -10,7 +10,13 @@ from datetime import date
 from typing import Literal
 
 from lumitui.app.job import JobSpec, Launch
-from lumitui.app.layout import container_of, launcher_of, partition_of
+from lumitui.app.layout import (
+    container_of,
+    launcher_of,
+    needed_cores,
+    partition_of,
+    torchrun_binding,
+)
 from lumitui.app.strategies import STRATEGIES
 from lumitui.remote import walltime
 from lumitui.remote.manifest import MAX_BYTES, MAX_FILES
@@ -96,6 +102,23 @@ def _cores(launch: Launch, site: Site) -> Iterator[Finding]:
             f"{asked} cores a node are more than the {usable} a job may use.",
             f"Leave out `cpus_per_task`: {site.cores_per_gpu} a GPU fit.",
             "lumi-userguide, lumig-job.md: 'jobs requesting 64 cores/node will never run'",
+        )
+
+
+def _too_few_cores(launch: Launch, site: Site) -> Iterator[Finding]:
+    spec, layout = launch.spec, launch.layout
+    needed = needed_cores(spec, site, layout.ranks_per_node)
+    if launcher_of(spec).tasks != "node" or layout.cpus_per_task >= needed:
+        return
+    if site.scheduler == "slurm":
+        bound = torchrun_binding(spec, site) != "none"
+        yield Finding(
+            "few-cores",
+            "error" if bound else "warning",
+            f"The ranks of a node have {layout.cpus_per_task} cores together"
+            + (": its first ones, and those near their GPUs are others." if bound else "."),
+            f"Leave out `cpus_per_task`: {needed} are asked for then.",
+            "pytorch, torch/numa/binding.py; sched_setaffinity(2)",
         )
 
 
@@ -295,6 +318,7 @@ RULES: tuple[Rule, ...] = (
     _account,
     _limits,
     _cores,
+    _too_few_cores,
     _launcher,
     _options,
     _environment,

@@ -140,7 +140,7 @@ def layout_of(spec: JobSpec, site: Site) -> Layout:
         )
     ranks = gpus
     tasks = ranks if launcher.tasks == "rank" else 1
-    cpus = spec.cpus_per_task or site.cores_per_gpu * (ranks // tasks)
+    cpus = spec.cpus_per_task or needed_cores(spec, site, ranks) // tasks
     masks: tuple[str, ...] = ()
     cores: tuple[str, ...] = ()
     exact = True
@@ -157,6 +157,18 @@ def layout_of(spec: JobSpec, site: Site) -> Layout:
         else:
             unplanned = "torchrun binds no rank here, and Slurm chooses the cores of each node"
     return Layout(spec.nodes, ranks, tasks, cpus, gpus, whole, masks, cores, exact, unplanned)
+
+
+def needed_cores(spec: JobSpec, site: Site, ranks: int) -> int:
+    """Return how many cores of a node its `ranks` need.
+
+    A launcher that is one task a node gets all of a whole node: with fewer its step has the job's
+    first cores, and torchrun finds none beside GPUs whose cores are others.
+    """
+    whole = partition_of(spec, site).allocation == "node" or spec.exclusive
+    if whole and launcher_of(spec).tasks == "node":
+        return len(site.node.usable_cores)
+    return site.cores_per_gpu * ranks
 
 
 def _unplanned(spec: JobSpec, site: Site, launcher: Launcher, whole: bool) -> str:

@@ -28,6 +28,19 @@ def test_a_good_job_has_no_error_and_no_warning() -> None:
         ({"nodes": 1025}, "nodes", "error"),
         ({"partition": "small-g", "nodes": 5}, "nodes", "error"),
         ({"cpus_per_task": 8}, "cores", "error"),
+        ({"launcher": "torchrun", "cpus_per_task": 7}, "few-cores", "error"),
+        ({"launcher": "torchrun", "cpus_per_task": 55}, "few-cores", "error"),
+        (
+            {"launcher": "torchrun", "cpus_per_task": 28, "gpus_per_node": 4},
+            "few-cores",
+            "error",
+        ),
+        ({"launcher": "torchrun", "cpus_per_task": 7, "binding": "none"}, "few-cores", "warning"),
+        (
+            {"launcher": "torchrun", "cpus_per_task": 7, "partition": "small-g"},
+            "few-cores",
+            "warning",
+        ),
         ({"gpus_per_node": 4}, "idle-gpus", "warning"),
         ({"partition": "small-g", "nodes": 2, "gpus_per_node": 4}, "scattered", "warning"),
         ({"partition": "small-g"}, "shared-cores", "note"),
@@ -47,6 +60,13 @@ def test_a_good_job_has_no_error_and_no_warning() -> None:
 def test_a_rule_speaks(changes: dict[str, object], rule: str, severity: str) -> None:
     assert said(LUMI, **changes).get(rule) == severity
     assert rule not in said()
+
+
+@pytest.mark.parametrize("partition", ["standard-g", "small-g"])
+@pytest.mark.parametrize("gpus", range(1, 9))
+def test_torchrun_has_enough_cores_unless_told_otherwise(partition: str, gpus: int) -> None:
+    found = said(LUMI, launcher="torchrun", partition=partition, gpus_per_node=gpus)
+    assert "few-cores" not in found and "cores" not in found
 
 
 def test_a_retired_site_is_refused() -> None:

@@ -101,6 +101,21 @@ def test_torchrun_gets_no_masks() -> None:
         compose(job(launcher="torchrun", binding="masks"), LUMI)
 
 
+@pytest.mark.parametrize("gpus", range(1, 9))
+def test_torchrun_gets_all_cores_of_a_whole_node_and_its_share_of_a_shared_one(gpus: int) -> None:
+    def cores(**changes: object) -> int:
+        launch = compose(job(launcher="torchrun", gpus_per_node=gpus, **changes), LUMI)
+        (asked,) = re.findall(r"--cpus-per-task=(\d+)", launch.script)
+        return int(asked)
+
+    assert cores() == 56
+    assert cores(partition="small-g", exclusive=True) == 56
+    assert cores(container={"generation": "legacy"}) == 56
+    assert cores(container={"none": True}) == 56
+    assert cores(partition="small-g") == 7 * gpus
+    assert cores(cpus_per_task=9) == 9
+
+
 @pytest.mark.parametrize(
     ("changes", "amount"),
     [
