@@ -190,6 +190,32 @@ def _environment(launch: Launch, site: Site) -> Iterator[Finding]:
             )
 
 
+def _image(launch: Launch, site: Site) -> Iterator[Finding]:
+    choice = launch.spec.container
+    patterns = {name: item.images for name, item in site.containers.items() if item.images}
+    if choice.none or choice.image is None or not patterns:
+        return
+    homes = [name for name, pattern in patterns.items() if re.search(pattern, choice.image)]
+    taken = choice.generation or site.default_container
+    if homes and taken not in homes:
+        yield Finding(
+            "image-generation",
+            "error",
+            f"The image is one of the generation {homes[0]}, the job takes it for one of {taken}: "
+            "modules, call and torchrun's options would not fit it.",
+            f"Set `container: {{generation: {homes[0]}}}`.",
+            "the site's profile, containers",
+        )
+    elif not homes and choice.generation is None:
+        yield Finding(
+            "image-unknown",
+            "note",
+            f"The image's name tells no generation: it gets modules, call and options of {taken}.",
+            f"Name the one it was built on: `container: {{generation: {' or '.join(patterns)}}}`.",
+            "the site's profile, containers",
+        )
+
+
 def _options(launch: Launch, site: Site) -> Iterator[Finding]:
     per_gpu = re.compile(
         r"^--(?:cpus-per-gpu|gpus-per-task|n?tasks-per-gpu|gpu-bind)(?:=(?!none)|$)"
@@ -322,6 +348,7 @@ RULES: tuple[Rule, ...] = (
     _launcher,
     _options,
     _environment,
+    _image,
     _site_rules,
     _strategy_stage,
     _part_of_a_node,

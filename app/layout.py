@@ -81,7 +81,9 @@ def launcher_of(spec: JobSpec) -> Launcher:
 
 
 def container_of(spec: JobSpec, site: Site) -> Container | None:
-    """Return the container generation the job runs in; None for no container.
+    """Return the container generation the job runs in, as it is for the job's image.
+
+    None for no container.
 
     Raises:
         InputError: the site has no such generation.
@@ -98,7 +100,12 @@ def container_of(spec: JobSpec, site: Site) -> Container | None:
     if name not in site.containers:
         known = ", ".join(site.containers) or "none"
         raise InputError(f"{site.name} has no container generation {name!r}.", f"It has {known}.")
-    return site.containers[name]
+    container = site.containers[name]
+    for variant in container.variants:
+        if re.search(variant.matches, spec.container.image or container.image):
+            update = variant.model_dump(exclude={"matches"}, exclude_none=True)
+            return container.model_copy(update=update)
+    return container
 
 
 def layout_of(spec: JobSpec, site: Site) -> Layout:

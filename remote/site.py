@@ -187,10 +187,24 @@ class Partition(Facts):
     """Further #SBATCH options that it always needs, e.g. a QOS."""
 
 
+class ImageVariant(Facts):
+    """What is otherwise with some images of a generation; None: as with the others."""
+
+    matches: Pattern
+    """A regular expression on the image's path."""
+    torchrun_binding: Literal["numa", "script", "none"] | None = None
+    torchrun_signals: bool | None = None
+
+
 class Container(Facts):
     """One generation of a site's containers: what belongs together, never mixed."""
 
     image: str
+    images: Pattern | None = None
+    """A regular expression that the path of each image of this generation matches, and of no
+    other's; None: their names say nothing."""
+    variants: tuple[ImageVariant, ...] = ()
+    """Images that need other options; the first that matches counts."""
     call: tuple[str, ...]
     """The words before the image, e.g. `singularity run`."""
     modules: tuple[str, ...] = ()

@@ -69,6 +69,42 @@ def test_torchrun_has_enough_cores_unless_told_otherwise(partition: str, gpus: i
     assert "few-cores" not in found and "cores" not in found
 
 
+LAIF = "/appl/local/laifs/containers/lumi-multitorch-{0}/lumi-multitorch-full-{0}.sif"
+LAIF_IMAGES = (
+    *(LAIF.format(f"u24r64f21m43t29-{built}") for built in ("20251209_134408", "20260319_153422")),
+    LAIF.format("u24r70f21m50t210-20260807_115122"),
+    "/appl/local/laifs/containers/lumi-multitorch-latest.sif",
+    "/scratch/project_462000001/lumi-multitorch-full-u24r70f21m50t210-20260415_130625.sif",
+)
+LEGACY_IMAGES = (
+    LUMI.containers["legacy"].image,
+    "/appl/local/containers/easybuild-sif-images/lumi-pytorch-rocm-6.2.4-python-3.12.sif",
+    "/appl/local/containers/tested-containers/lumi-jax-rocm-6.2.0.sif",
+    "../resources/lumi-pytorch-rocm-6.2.1-python-3.12-pytorch-20240918-vllm-4075b35.sif",
+)
+
+
+@pytest.mark.parametrize("image", LAIF_IMAGES + LEGACY_IMAGES)
+def test_an_image_goes_with_its_generation_only(image: str) -> None:
+    own, other = ("laif", "legacy") if image in LAIF_IMAGES else ("legacy", "laif")
+    ids = {"image-generation", "image-unknown"}
+    mixed = said(LUMI, container={"image": image, "generation": other})
+    assert mixed["image-generation"] == "error"
+    assert not ids & set(said(LUMI, container={"image": image, "generation": own}))
+    untold = said(LUMI, container={"image": image})
+    assert ("image-generation" in untold) is (own != LUMI.default_container)
+    assert "image-unknown" not in untold
+
+
+def test_an_image_of_unknown_kind_is_told_until_its_generation_is() -> None:
+    mine = "/scratch/project_462000001/mine.sif"
+    assert said(LUMI, container={"image": mine})["image-unknown"] == "note"
+    for generation in ("laif", "legacy"):
+        known = said(LUMI, container={"image": mine, "generation": generation})
+        assert not {"image-generation", "image-unknown"} & set(known)
+    assert not {"image-generation", "image-unknown"} & set(said(LUMI, container={"none": True}))
+
+
 def test_a_retired_site_is_refused() -> None:
     gone = LUMI.model_copy(update={"retired": "2026-07-31"})
     assert said(gone)["retired"] == "error"

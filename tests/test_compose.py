@@ -117,6 +117,28 @@ def test_torchrun_gets_all_cores_of_a_whole_node_and_its_share_of_a_shared_one(g
 
 
 @pytest.mark.parametrize(
+    ("torch", "handled"), [("u24r64f21m43t29-20260319_153422", False), ("", True)]
+)
+def test_torchrun_gets_no_option_that_came_after_its_images_torch(
+    torch: str, handled: bool
+) -> None:
+    folder = "/appl/local/laifs/containers"
+    image = f"{folder}/lumi-multitorch-{torch}/lumi-multitorch-full-{torch}.sif" if torch else None
+    launch = compose(
+        job(
+            **{"launcher": "torchrun", "script": None, "trainer": "ddp"},
+            container={"image": image},
+        ),
+        LUMI,
+    )
+    # torch 2.9 knows the one, 2.10 brought the other (pytorch, torch/distributed/run.py).
+    assert "--numa-binding=exclusive" in launch.script
+    assert ("--signals-to-handle" in launch.script) is handled
+    assert ("#SBATCH --signal=USR1@" in launch.script) is handled
+    assert ("#SBATCH --signal=TERM@" in launch.script) is not handled
+
+
+@pytest.mark.parametrize(
     ("changes", "amount"),
     [
         ({"nodes": 4, "time": "24:00:00"}, 384),
