@@ -1,36 +1,36 @@
 """Why did it fail? Rules over Slurm's words and the end of the log. Pure.
 
-A rule is one row of a table. The log is remote text: it is data, shown without its control
-characters, and nothing in it can make this raise.
+A rule is one row of a table (symptoms.py). The log is remote text: it is data, shown without its
+control characters, and nothing in it can make this raise. A wrong cause is worse than none: what
+ranks print of troubles that they got over counts only where no exception tells more.
 """
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from lumitui.app.job import JobSpec
+from lumitui.app.laggard import laggard
+from lumitui.app.log_lines import Line, clean, log_of
 from lumitui.app.symptoms import CONSEQUENCES, EXIT_CODES, RULES, STATE_RULES, Rule
+from lumitui.app.tracebacks import Culprit, culprit
 from lumitui.remote.scheduler import State
-
-_LINES = 20_000
-_WIDTH = 1000
-_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
-# srun --label writes `3: `, padded; PyTorch `[rank3]: `, its launcher `[default3]:`.
-_LABEL = re.compile(r"^ *(\d{1,6}): ?")
-_RANK = re.compile(r"^\[(?:rank|default)(\d{1,6})\]: ?")
-_LAUNCHER = re.compile(r"torch[./]distributed[./](?:elastic|run|launcher)|Root Cause \(first")
-# A traceback ends at its first line that is not indented; in torchrun's report all of it is.
-_RAISED = re.compile(r"^[A-Za-z_][\w.]*(?::|$)|^\s+[A-Za-z_][\w.]*(?:Error|Exception)(?::|$)")
-_ROOT = re.compile(r"Root Cause \(first observed failure\)")
-_ROOT_RANK = re.compile(r"^\s*rank\s*: (\d{1,6}) \(local_rank")
-_WATCHDOG = re.compile(
-    r"\[Rank (\d{1,6})\].*Watchdog caught collective operation timeout.*?SeqNum=(\d{1,12})"
-)
-_ENQUEUED = re.compile(r"\[Rank (\d{1,6})\].*last enqueued (?:NCCL )?work: (\d{1,12})")
-_DESYNC = re.compile(r"^\s*- \[(\d{1,6})(?:, \d+)*\] (?:joined|never|finished|not)")
-
 
 STOPPED_EARLY = 85
 """The bundled trainers' exit code when they saved on a signal (trainers/ranks.py)."""
+
+_STRICT = 78
+"""job.sh's own exit code when `proof: strict` launched nothing."""
+_CRASHED = (135, 137, 139)
+"""No exception of Python ends like this: one that the log shows was handled."""
+
+_SLURM = re.compile(r"^(?:srun|slurmstepd): ")
+_ENDED_BY_SLURM = ("time-limit", "node-failed", "host-memory")
+_STEP_REFUSED = "step-refused"
+_TASK_ENDED = re.compile(r"^srun: error: [^:]*: tasks? \d")
+# A warning is of what the program got over: Python's, logging's, and PyTorch's `[W… file.cpp:1]`.
+# Not NCCL's, which warns of what ends it.
+_WARNING = re.compile(r"^\[W[ \d]|\b(?<!NCCL )WARN(?:ING)?\b|\b[A-Z]\w*Warning: ")
 
 
 @dataclass(frozen=True)
@@ -48,57 +48,64 @@ class Diagnosis:
 
 
 @dataclass(frozen=True)
-class _Line:
-    rank: int | None
-    text: str
+class _Evidence:
+    """What the log tells, and of whom."""
+
+    lines: Sequence[Line]
+    failed_rank: int | None
+    world_size: int | None
 
 
 def diagnose(
-    state: State, word: str, reason: str, rc: int | None, failed_rank: int | None, log_tail: str
+    state: State,
+    word: str,
+    reason: str,
+    rc: int | None,
+    failed_rank: int | None,
+    log_tail: str,
+    *,
+    spec: JobSpec | None = None,
+    world_size: int | None = None,
 ) -> list[Diagnosis]:
     """Return why a run failed, the likeliest reason first; nothing for one that did not fail.
 
-    First what the scheduler itself decided, then causes in the order in which the log shows
-    them, then the first rank's traceback, then what is mostly a consequence of another rank's
-    end, and the exit code when nothing else is known.
+    First what the scheduler decided, then the exception of the rank that failed first: alone,
+    or as the rule says that knows it. Without one: causes in the order in which the log shows
+    them. Then what is mostly a consequence of another rank's end, and the exit code. The codes
+    85 and 78 are lumitui's own only in jobs of which `spec` says so.
     """
     if state is State.DONE or not (state.is_final or state is State.UNKNOWN):
         return []
-    lines, label_is_rank = _lines(log_tail)
-    if not label_is_rank:
+    log = log_of(log_tail)
+    if not log.label_is_rank:
         # What srun named is a node's launcher.
         failed_rank = None
-    found = list(_of_state(state, word, reason, rc, failed_rank))
-    found += _matches(RULES, lines)
-    if (raised := _traceback(lines, failed_rank)) is not None:
-        found.append(raised)
-    found += _matches(CONSEQUENCES, lines)
-    if rc and rc not in (1, 85):
-        found += _of_code(rc, failed_rank)
-    return _distinct(found) or [_nothing_known(state, rc, failed_rank, lines)]
+    evidence = _Evidence(log.lines, failed_rank, world_size)
+    rc_told = rc if _is_ours(rc, failed_rank, spec) else None
+    found = list(_of_state(state, word, reason, rc_told, failed_rank))
+    ended_by = culprit(log.lines, failed_rank)
+    crashed = rc in _CRASHED and log.label_is_rank
+    if ended_by is not None and ended_by.its_own and not crashed:
+        found += _matches(RULES, evidence, only_slurm=True)
+        found.append(_exception(ended_by, evidence))
+        found += _matches(CONSEQUENCES, evidence)
+    else:
+        found += _matches(RULES, evidence)
+        if ended_by is not None and not crashed:
+            found.append(_exception(ended_by, evidence))
+        found += _matches(CONSEQUENCES, evidence)
+    if rc_told and rc_told not in (1, STOPPED_EARLY):
+        found += _of_code(rc_told, failed_rank)
+    return _distinct(found) or [_nothing_known(state, rc, failed_rank, log.lines)]
 
 
-def clean(text: str) -> str:
-    """Return one line of remote text without escape sequences and control characters."""
-    text = _ESCAPE.sub("", text).replace("\t", " ")
-    return "".join(char for char in text if char.isprintable())[:_WIDTH]
-
-
-def _lines(log: str) -> tuple[list[_Line], bool]:
-    """Return the log's lines, and whether srun's labels are ranks."""
-    texts = [clean(line[: 4 * _WIDTH]) for line in log.splitlines()[-_LINES:]]
-    # Under a launcher a node, srun's label is the node's, not the rank's.
-    label_is_rank = not any(_LAUNCHER.search(text) for text in texts)
-    lines = []
-    for text in texts:
-        rank = None
-        if label := _LABEL.match(text):
-            text = text[label.end() :]
-            rank = int(label[1]) if label_is_rank else None
-        if own := _RANK.match(text):
-            text, rank = text[own.end() :], int(own[1])
-        lines.append(_Line(rank, text.rstrip()))
-    return lines, label_is_rank
+def _is_ours(rc: int | None, failed_rank: int | None, spec: JobSpec | None) -> bool:
+    """Return whether the table of exit codes holds: a script of the user's may end with any."""
+    if rc == STOPPED_EARLY:
+        return spec is not None and spec.trainer is not None
+    if rc == _STRICT:
+        return spec is not None and spec.proof == "strict" and failed_rank is None
+    return True
 
 
 def _of_state(
@@ -106,7 +113,7 @@ def _of_state(
 ) -> Iterator[Diagnosis]:
     words = clean(" ".join(part for part in (word, reason) if part))
     if rc == STOPPED_EARLY and state is State.FAILED:
-        rule = EXIT_CODES[85]
+        rule = EXIT_CODES[STOPPED_EARLY]
         yield Diagnosis(rule.id, rule.sentence, rule.do, words, failed_rank)
     if (rule_of_state := STATE_RULES.get(state)) is not None:
         yield Diagnosis(rule_of_state.id, rule_of_state.sentence, rule_of_state.do, words)
@@ -121,100 +128,74 @@ def _of_code(rc: int, failed_rank: int | None) -> list[Diagnosis]:
     return [Diagnosis(rule.id, sentence, rule.do, f"exit code {rc}", failed_rank)]
 
 
-def _matches(rules: Sequence[Rule], lines: Sequence[_Line]) -> list[Diagnosis]:
-    """Return a diagnosis for each rule that fits, in the order of the rules' first lines."""
-    first: list[tuple[int, int, Diagnosis]] = []
+def _matches(
+    rules: Sequence[Rule], evidence: _Evidence, *, only_slurm: bool = False
+) -> list[Diagnosis]:
+    """Return a diagnosis for each rule that fits, in the order of the rules' first lines.
+
+    Lines of the rank that failed first, and of none, go before those of the others.
+    """
+    first: list[tuple[bool, int, int, Diagnosis]] = []
     for order, rule in enumerate(rules):
-        for number, line in enumerate(lines):
-            if match := rule.pattern.search(line.text):
-                first.append((number, order, _diagnosis(rule, match, line, lines)))
-                break
-    return [diagnosis for _, _, diagnosis in sorted(first, key=lambda item: item[:2])]
+        best: tuple[bool, int, re.Match[str]] | None = None
+        for number, line in enumerate(evidence.lines):
+            other = evidence.failed_rank is not None and line.rank not in (
+                None,
+                evidence.failed_rank,
+            )
+            if best is not None and (best[0], best[1]) < (other, number):
+                continue
+            if (match := rule.pattern.search(line.text)) and _counts(
+                rule, number, evidence, only_slurm=only_slurm
+            ):
+                best = (other, number, match)
+        if best is not None:
+            found = _diagnosis(rule, best[2], evidence.lines[best[1]], evidence)
+            first.append((best[0], best[1], order, found))
+    return [diagnosis for *_, diagnosis in sorted(first, key=lambda item: item[:3])]
 
 
-def _diagnosis(rule: Rule, match: re.Match[str], line: _Line, lines: Sequence[_Line]) -> Diagnosis:
+def _counts(rule: Rule, number: int, evidence: _Evidence, *, only_slurm: bool) -> bool:
+    """Return whether a line that fits a rule tells of what ended the job."""
+    text = evidence.lines[number].text
+    if only_slurm:
+        return rule.id in _ENDED_BY_SLURM and _SLURM.match(text) is not None
+    if rule.id == _STEP_REFUSED:
+        # A step after the ranks have run is not theirs.
+        before = evidence.lines[:number]
+        return not any(line.source or _TASK_ENDED.match(line.text) for line in before)
+    return _WARNING.search(text) is None
+
+
+def _diagnosis(rule: Rule, match: re.Match[str], line: Line, evidence: _Evidence) -> Diagnosis:
     groups = match.groupdict()
     named = groups.pop("rank", None)
     rank = int(named) if named else line.rank
     what = next((text for text in groups.values() if text), "see the line")
     sentence = rule.sentence.replace("{what}", what.strip().rstrip(".")[:120])
-    if rule.id == "collective-timeout" and (late := _laggard(lines)) is not None:
-        rank = late
-        sentence = f"{sentence} Rank {late} is the one that did not come."
+    if rule.id == "collective-timeout" and (late := laggard(evidence.lines, evidence.world_size)):
+        rank = late.rank
+        sentence = f"{sentence} {late.told}"
     return Diagnosis(rule.id, sentence, rule.do, line.text, rank)
 
 
-def _laggard(lines: Sequence[_Line]) -> int | None:
-    """Return the rank the others waited for; None where the log does not tell.
-
-    PyTorch names it in its desync report; else it is the one with the least work enqueued, or
-    the only rank of the log whose own watchdog saw nothing.
-    """
-    works: dict[int, int] = {}
-    waiting: set[int] = set()
-    ranks = {line.rank for line in lines if line.rank is not None}
-    for line in lines:
-        if match := _DESYNC.match(line.text):
-            return int(match[1])
-        if match := _WATCHDOG.search(line.text):
-            waiting.add(int(match[1]))
-            works.setdefault(int(match[1]), int(match[2]))
-        if match := _ENQUEUED.search(line.text):
-            works[int(match[1])] = int(match[2])
-    least = [rank for rank, work in works.items() if work == min(works.values())]
-    if len(set(works.values())) > 1 and len(least) == 1:
-        return least[0]
-    silent = ranks - waiting
-    return silent.pop() if waiting and len(silent) == 1 else None
-
-
-def _traceback(lines: Sequence[_Line], failed_rank: int | None) -> Diagnosis | None:
-    """Return the exception that was raised first: of the rank named first, else in time."""
-    raised = [
-        line
-        for line in _exceptions(lines)
-        if not any(rule.pattern.search(line.text) for rule in CONSEQUENCES)
-    ]
-    if not raised:
-        return None
-    named = _root_rank(lines)
-    named = failed_rank if named is None else named
-    # A traceback without a rank may be the named one's.
-    first = next((line for line in raised if named is not None and line.rank == named), raised[0])
-    rank = named if first.rank is None else first.rank
+def _exception(ended_by: Culprit, evidence: _Evidence) -> Diagnosis:
+    """Return what the exception means: as a rule knows it, else in its own words."""
+    raised = ended_by.raised
+    rank = ended_by.rank if raised.line.rank is None else raised.line.rank
+    for line in (raised.line, *raised.causes):
+        for rule in RULES:
+            if match := rule.pattern.search(line.text):
+                known = _diagnosis(rule, match, line, evidence)
+                return replace(known, rank=rank)
     who = "The program" if rank is None else f"Rank {rank}"
     return Diagnosis(
         "exception",
         f"{who} raised an exception.",
         "Read the traceback above this line in the log; it names file and line.",
-        first.text,
+        raised.line.text,
         rank,
     )
-
-
-def _exceptions(lines: Sequence[_Line]) -> Iterator[_Line]:
-    """Yield the last line of each traceback, in the order in which the tracebacks began."""
-    ends: dict[int, _Line] = {}
-    began: dict[int | None, int] = {}
-    for number, line in enumerate(lines):
-        if "Traceback (most recent call last)" in line.text:
-            began[line.rank] = number
-        elif line.rank in began and _RAISED.match(line.text):
-            if "ChildFailedError" not in line.text:
-                ends[began[line.rank]] = _Line(line.rank, line.text.strip())
-            del began[line.rank]
-    for number in sorted(ends):
-        yield ends[number]
-
-
-def _root_rank(lines: Sequence[_Line]) -> int | None:
-    """Return the rank in torchrun's block of the first observed failure."""
-    for number, line in enumerate(lines):
-        if _ROOT.search(line.text):
-            for after in lines[number + 1 : number + 8]:
-                if match := _ROOT_RANK.match(after.text):
-                    return int(match[1])
-    return None
 
 
 def _distinct(found: Sequence[Diagnosis]) -> list[Diagnosis]:
@@ -233,9 +214,9 @@ def _distinct(found: Sequence[Diagnosis]) -> list[Diagnosis]:
 
 
 def _nothing_known(
-    state: State, rc: int | None, failed_rank: int | None, lines: Sequence[_Line]
+    state: State, rc: int | None, failed_rank: int | None, lines: Sequence[Line]
 ) -> Diagnosis:
-    last = next((line for line in reversed(lines) if line.text.strip()), _Line(None, ""))
+    last = next((line for line in reversed(lines) if line.text.strip()), Line("", None, ""))
     code = "" if rc is None else f" with exit code {rc}"
     return Diagnosis(
         "unknown",

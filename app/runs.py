@@ -321,9 +321,12 @@ class Runs:
             except RefusedError:
                 tail = ""
         # torchrun loses the trainer's own exit code: what it wrote last tells.
-        stopped = any(point.event == "stop" for point in self.history.metrics(run.id, last=1))
+        stopped = run.spec.trainer is not None and any(
+            point.event == "stop" for point in self.history.metrics(run.id, last=1)
+        )
         rc = STOPPED_EARLY if stopped and run.rc else run.rc
-        return diagnose(run.state, run.word, run.reason, rc, run.failed_rank, tail)
+        known = (run.state, run.word, run.reason, rc, run.failed_rank, tail)
+        return diagnose(*known, spec=run.spec, world_size=run.layout.world_size)
 
     def fetch(self, run_id: str, target: Path, patterns: Sequence[str] = ()) -> list[Fetched]:
         """Bring results to `target`, verified by hash; already equal files are left alone.

@@ -87,15 +87,16 @@ RULES: tuple[Rule, ...] = (
     ),
     _rule(
         "host-memory",
-        r"oom[-_ ]?kill(?:ed)?\b|OOM Killed|tasks? (?P<rank>\d{1,6})\S*: Out Of Memory"
-        r"|Out of memory: Killed process|DefaultCPUAllocator: (?:can't|not enough)",
+        r"[Dd]etected [1-9]\d* oom[-_]kill|OOM Killed|Out of memory: Killed process"
+        r"|^srun: error: \S+: tasks? (?P<rank>\d{1,6})\S*: Out Of Memory"
+        r"|DefaultCPUAllocator: (?:can't|not enough)",
         STATE_RULES[State.OUT_OF_MEMORY].sentence,
         STATE_RULES[State.OUT_OF_MEMORY].do,
     ),
     _rule(
         "gpu-memory",
-        r"(?:HIP|CUDA|GPU) out of memory|(?:hip|cuda)ErrorOutOfMemory|OutOfMemoryError"
-        r"|(?:HIP|CUDA) error: out of memory",
+        r"^\s*(?:[\w.]+Error|what\(\)): +(?:(?:HIP|CUDA) error: |(?:HIP|CUDA|GPU) )out of memory"
+        r"|^\s*(?:\w+\.)*OutOfMemoryError\b|(?:hip|cuda)ErrorOutOfMemory",
         "A GPU's memory was not enough.",
         "Make the batch a rank smaller, use bf16 or activation checkpointing, "
         "or split the states (`strategy: zero2` or `zero3`).",
@@ -139,32 +140,32 @@ RULES: tuple[Rule, ...] = (
     ),
     _rule(
         "no-module",
-        r"ModuleNotFoundError: No module named '?(?P<what>[\w.]+)",
+        r"^\s*ModuleNotFoundError: No module named '?(?P<what>[\w.]+)",
         "Python does not find the module {what} where the ranks run.",
         "Install it in the environment of `container: {venv: …}`, or ship it with the project.",
     ),
     _rule(
         "no-file",
-        r"FileNotFoundError: (?:\[Errno 2\] )?No such file or directory: (?P<what>\S.*)"
+        r"^\s*FileNotFoundError: (?:\[Errno 2\] )?No such file or directory: (?P<what>\S.*)"
         r"|can't open file (?P<script>.+): \[Errno 2\]",
         "A file is not there: {what}.",
         "Paths count from `workdir:` in the run's copy of the project; large data is a `links:`.",
     ),
     _rule(
         "no-image",
-        r"could not open image (?P<what>[^\s:]+)",
+        r"^FATAL: {3}(?:.*: )?could not open image (?P<what>[^\s:]+)",
         "The container image {what} cannot be opened.",
         "Check `container: {image: …}`; the site's own images change names over time.",
     ),
     _rule(
         "container-command",
-        r"FATAL: +(?:\S+: )?permission denied",
+        r"^FATAL: {3}(?:\S+: )?permission denied",
         "The container was told to run something that is no program.",
         "Check that the interpreter stands before the script, and that the image's path is right.",
     ),
     _rule(
         "container",
-        r"FATAL: +(?P<what>.+)",
+        r"^FATAL: {3}(?P<what>.+)",
         "The container did not start: {what}.",
         "Check the image and `container: {binds: …}`; sources of binds must exist on the site.",
     ),

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.diagnose import diagnose
 from lumitui.app.job import JobSpec, parse_job
 from lumitui.app.records import Run
 from lumitui.app.runs import Runs
@@ -80,8 +79,7 @@ def test_the_signal_comes_thirty_seconds_before_the_time_limit(
     spec = job(launcher, time="00:02:00", signal="USR1@30")
     run = finish(runs, runs.send(runs.preview(spec, tmp_path)), 240)
     assert run.state is State.FAILED, run.state  # it ended by itself, before the limit
-    why = diagnose(run.state, run.word, run.reason, run.rc, run.failed_rank, "")
-    assert why
+    assert runs.why(run.id)[0].id == "stopped-early"
     assert_saved_and_continues(runs, cluster, run)
 
 

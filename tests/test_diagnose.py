@@ -2,9 +2,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lumitui.app.diagnose import Diagnosis, clean, diagnose
+from lumitui.app.diagnose import Diagnosis, diagnose
+from lumitui.app.job import JobSpec
+from lumitui.app.log_lines import clean
 from lumitui.app.symptoms import CONSEQUENCES, RULES, STATE_RULES
 from lumitui.remote.scheduler import State
+from tests.jobs import hello_job
 
 WATCHDOG = (
     "[rank{0}]:[E1121 03:01:02.123 ProcessGroupNCCL.cpp:632] [Rank {0}] Watchdog caught collective "
@@ -45,8 +48,15 @@ srun: error: nid005002: task 1: Exited with exit code 1
 """
 
 
-def why(log: str, *, rc: int | None = 1, rank: int | None = None) -> list[Diagnosis]:
-    return diagnose(State.FAILED, "FAILED", "", rc, rank, log)
+def why(
+    log: str, *, rc: int | None = 1, rank: int | None = None, spec: JobSpec | None = None
+) -> list[Diagnosis]:
+    return diagnose(State.FAILED, "FAILED", "", rc, rank, log, spec=spec)
+
+
+def bundled() -> JobSpec:
+    """Return a job of a bundled trainer."""
+    return hello_job().model_copy(update={"script": None, "trainer": "ddp"})
 
 
 @pytest.mark.parametrize(
@@ -211,8 +221,8 @@ def test_without_evidence_no_rank_is_blamed() -> None:
 
 @pytest.mark.parametrize(
     ("rc", "expected"),
-    [(85, "stopped-early"), (134, "aborted"), (137, "killed"), (139, "segfault"),
-     (143, "terminated"), (127, "no-command"), (126, "not-executable"), (78, "proof-strict"),
+    [(134, "aborted"), (137, "killed"), (139, "segfault"),
+     (143, "terminated"), (127, "no-command"), (126, "not-executable"),
      (2, "usage"), (3, "unknown"), (None, "unknown")],
 )  # fmt: skip
 def test_the_exit_code_speaks_when_nothing_else_does(rc: int | None, expected: str) -> None:
@@ -223,8 +233,23 @@ def test_the_exit_code_speaks_when_nothing_else_does(rc: int | None, expected: s
 
 
 def test_stopped_early_is_told_before_what_the_log_shows() -> None:
-    found = why("1: Connection closed by peer\nslurmstepd: DUE TO TIME LIMIT", rc=85)
+    log = "1: Connection closed by peer\nslurmstepd: DUE TO TIME LIMIT"
+    found = why(log, rc=85, spec=bundled())
     assert found[0].id == "stopped-early"
+
+
+@pytest.mark.parametrize("rc", [85, 78])
+def test_a_script_of_the_users_own_may_end_with_any_code(rc: int) -> None:
+    for spec in (hello_job(), None):
+        assert [item.id for item in why("2: bye", rc=rc, rank=2, spec=spec)] == ["unknown"]
+
+
+def test_lumituis_own_codes_are_known_where_they_are_its_own() -> None:
+    assert why("bye", rc=85, spec=bundled())[0].id == "stopped-early"
+    strict = hello_job(proof="strict")
+    assert why("bye", rc=78, spec=strict)[0].id == "proof-strict"
+    # A rank ended with 78: the launch was made.
+    assert why("bye", rc=78, rank=3, spec=strict)[0].id == "unknown"
 
 
 def test_a_failed_run_always_has_a_reason() -> None:

@@ -1,0 +1,75 @@
+"""The lines of a job's log: who wrote each, without what could steer a terminal. Pure."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_LINES = 20_000
+_WIDTH = 1000
+_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+# srun --label writes `3: `, padded.
+_LABEL = re.compile(r"^ *(\d{1,6}): ?")
+# torchrun's prefix holds the local rank (torch/distributed/elastic/multiprocessing/tail_log.py).
+_LOCAL = re.compile(r"^\[[a-z]+\d{1,6}\]: ?")
+# PyTorch's own, in tracebacks and messages, the rank (distributed_c10d.py, excepthook_prefix).
+_RANK = re.compile(r"^\[rank(\d{1,6})\]: ?")
+_LAUNCHER = re.compile(r"torch[./]distributed[./](?:elastic|run|launcher)|Root Cause \(first")
+_PROBED = re.compile(r"^lumitui: the probe ended with \d+; the binding is not proven\.")
+_NOT_LAUNCHED = re.compile(r"^lumitui: .*; nothing was launched\.")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a log."""
+
+    source: str
+    """Whose output it is, as its labels say; "" for a line without any."""
+    rank: int | None
+    """The rank in the whole job; None where the labels do not tell."""
+    text: str
+    """What stands behind the labels."""
+
+
+@dataclass(frozen=True)
+class Log:
+    """The end of a log."""
+
+    lines: Sequence[Line]
+    """From where the launch began, as far as the log tells."""
+    label_is_rank: bool
+    """Whether srun's labels, and the task it names as the first that failed, are ranks."""
+
+
+def clean(text: str) -> str:
+    """Return one line of remote text without escape sequences and control characters."""
+    text = _ESCAPE.sub("", text).replace("\t", " ")
+    return "".join(char for char in text if char.isprintable())[:_WIDTH]
+
+
+def log_of(tail: str) -> Log:
+    """Return the lines of `tail` that the launch wrote."""
+    texts = [clean(line[: 4 * _WIDTH]) for line in tail.splitlines()[-_LINES:]]
+    # Under a launcher a node, srun's label is the node's, not the rank's.
+    label_is_rank = not any(_LAUNCHER.search(text) for text in texts)
+    lines = [_line(text, label_is_rank=label_is_rank) for text in texts]
+    return Log(_launched(lines), label_is_rank)
+
+
+def _line(text: str, *, label_is_rank: bool) -> Line:
+    whole, rank = text, None
+    if label := _LABEL.match(text):
+        text = text[label.end() :]
+        rank = int(label[1]) if label_is_rank else None
+    if not _RANK.match(text) and (local := _LOCAL.match(text)):
+        text = text[local.end() :]
+    if own := _RANK.match(text):
+        text, rank = text[own.end() :], int(own[1])
+    return Line(whole[: len(whole) - len(text)].strip(), rank, text.rstrip())
+
+
+def _launched(lines: Sequence[Line]) -> Sequence[Line]:
+    """Return the lines behind a probe that failed: its trouble ended nothing, unless strict."""
+    ends = [number for number, line in enumerate(lines) if _PROBED.match(line.text)]
+    if not ends or any(_NOT_LAUNCHED.match(line.text) for line in lines[ends[-1] :]):
+        return lines
+    return lines[ends[-1] + 1 :]

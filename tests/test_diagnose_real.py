@@ -1,0 +1,275 @@
+"""Logs as programs write them, with troubles that ended nothing, and what `diagnose` makes of them.
+
+Texts: PyTorch's of its sources and of what people posted (the place is named), Slurm's 22.05 and
+SingularityCE's as they print them.
+"""
+
+import pytest
+
+from lumitui.app.diagnose import Diagnosis, diagnose
+from lumitui.remote.scheduler import State
+
+KEY_ERROR = """\
+2: Traceback (most recent call last):
+2:   File "train.py", line 20, in <module>
+2:     config["missing"]
+2: KeyError: 'missing'
+srun: error: nid005001: task 2: Exited with exit code 1
+srun: Terminating StepId=9.0
+"""
+
+
+def why(
+    log: str, *, rc: int | None = 1, rank: int | None = 2, world_size: int | None = None
+) -> list[Diagnosis]:
+    return diagnose(State.FAILED, "FAILED", "", rc, rank, log, world_size=world_size)
+
+
+def test_fatal_is_singularitys_only_where_singularity_writes_it() -> None:
+    log = "3: 2026-11-21 10:00:00 train FATAL: validation loss diverged\n"
+    assert [item.id for item in why(log, rank=3)] == ["unknown"]
+    for text in (
+        "FATAL:   container creation failed: mount /x->/x error: while mounting /x: no such file",
+        # With a terminal's colours.
+        "\x1b[31mFATAL:  \x1b[0m container creation failed: mount error",
+    ):
+        found = why(f"3: {text}\n{log}", rc=255, rank=3)
+        assert found[0].id == "container"
+        assert "creation failed: mount" in found[0].sentence
+    text = (
+        "0: FATAL:   While checking container encryption: could not open image "
+        "/appl/x.sif: failed to retrieve path for /appl/x.sif"
+    )
+    assert "image /appl/x.sif cannot" in why(text, rc=255, rank=0)[0].sentence
+
+
+HARMLESS = [
+    "2: flash-attn not used (ModuleNotFoundError: No module named 'flash_attn')",
+    "2: CUDA out of memory. Trying batch size 16",
+    "2: torch.OutOfMemoryError caught: HIP out of memory. Tried to allocate 2.00 GiB, halving",
+    "2: [W socket.cpp:436] [c10d] The server socket has failed to bind to [::]:29500 (errno: 98 "
+    "- Address already in use).",
+    "[rank2]:[W1121 10:00:00.123456789 socket.cpp:204] [c10d] The server socket has failed to "
+    "bind to 0.0.0.0:29500 (errno: 98 - Address already in use).",
+    "2: [W socket.cpp:663] [c10d] The client socket has failed to connect to [nid005001]:29500 "
+    "(errno: 111 - Connection refused).",
+    "2: memory.events: low 0 high 0 max 0 oom 0 oom_kill 0",
+    "2: 2026-11-21 10:00:00 WARNING cache: OSError: [Errno 28] No space left on device, going on",
+    "2: x.py:3: UserWarning: cannot write: [Errno 122] Disk quota exceeded",
+]
+
+
+@pytest.mark.parametrize("line", HARMLESS)
+def test_what_a_rank_got_over_does_not_hide_the_exception_that_ended_it(line: str) -> None:
+    found = why(f"{line}\n{KEY_ERROR}")
+    assert [(item.id, item.rank, item.line) for item in found] == [
+        ("exception", 2, "KeyError: 'missing'")
+    ]
+
+
+@pytest.mark.parametrize("line", [line for line in HARMLESS if " caught: " not in line])
+def test_a_warning_is_no_cause_without_an_exception_either(line: str) -> None:
+    assert [item.id for item in why(f"{line}\n2: bye\n", rc=3)] == ["unknown"]
+
+
+def test_an_exception_that_a_rule_knows_is_told_as_the_rule_says() -> None:
+    log = "\n".join(HARMLESS) + "\n" + KEY_ERROR.replace(
+        "KeyError: 'missing'", "ModuleNotFoundError: No module named 'h5py'"
+    )  # fmt: skip
+    found = why(log)
+    assert [(item.id, item.rank) for item in found] == [("no-module", 2)]
+    assert "h5py" in found[0].sentence
+
+
+def test_the_cause_that_an_exception_was_raised_from_explains_it() -> None:
+    log = KEY_ERROR.replace(
+        "2: Traceback",
+        "2: Traceback (most recent call last):\n"
+        "2:   File \"train.py\", line 9, in save\n"
+        "2: OSError: [Errno 122] Disk quota exceeded: '/scratch/x.pt'\n2: \n"
+        "2: The above exception was the direct cause of the following exception:\n2: \n"
+        "2: Traceback",
+        1,
+    ).replace("KeyError: 'missing'", "RuntimeError: the checkpoint could not be saved")  # fmt: skip
+    assert [(item.id, item.rank) for item in why(log)] == [("quota", 2)]
+    # What was being handled is not said to be the cause.
+    during = "During handling of the above exception, another exception occurred:"
+    found = why(log.replace("The above exception was the direct cause of the following exception:",
+                            during))  # fmt: skip
+    assert [item.line for item in found] == ["RuntimeError: the checkpoint could not be saved"]
+
+
+def test_main_memory_that_slurm_took_notice_of_is_told_before_the_exception() -> None:
+    log = KEY_ERROR.replace(
+        "KeyError: 'missing'", "RuntimeError: DataLoader worker (pid 7) was killed"
+    ) + (
+        "slurmstepd: error: Detected 1 oom_kill event in StepId=9.0. Some of the step tasks "
+        "have been OOM Killed.\n"
+    )  # fmt: skip
+    assert [item.id for item in why(log)] == ["host-memory", "exception"]
+
+
+PROBE = """\
+srun: error: Unable to create step for job 9: Job/step already completing or completed
+lumitui: the probe ended with 1; the binding is not proven.
+"""
+
+
+def test_the_trouble_of_the_probe_is_not_the_trouble_of_the_ranks() -> None:
+    assert [item.id for item in why(PROBE + KEY_ERROR)] == ["exception"]
+    assert [item.id for item in why(PROBE + "2: bye\n", rc=3)] == ["unknown"]
+    cancelled = (
+        "slurmstepd: error: *** STEP 9.0 ON nid005001 CANCELLED AT x DUE TO TIME LIMIT ***\n"
+    )
+    assert [item.id for item in why(cancelled + PROBE + "2: bye\n", rc=3)] == ["unknown"]
+
+
+def test_where_a_strict_proof_launched_nothing_the_probes_trouble_is_the_cause() -> None:
+    strict = "lumitui: local rank 0 has its cores 1-7 on 0 of 1 nodes; nothing was launched.\n"
+    found = why(PROBE + strict, rc=78, rank=None)
+    assert [item.id for item in found] == ["step-refused", "proof-strict"]
+
+
+def test_a_step_that_cleans_up_after_the_ranks_is_not_theirs() -> None:
+    refused = "srun: error: Unable to create step for job 9: Job/step already completing\n"
+    assert [item.id for item in why(KEY_ERROR + refused)] == ["exception"]
+    assert [item.id for item in why("2: bye\n" + refused, rc=3)] == ["unknown"]
+    assert [item.id for item in why(refused, rank=None)] == ["step-refused"]
+
+
+HANDLED = """\
+{rank}: Traceback (most recent call last):
+{rank}:   File "wandb/sdk/lib/retry.py", line 131, in __call__
+{rank}: requests.exceptions.ConnectTimeout: HTTPSConnectionPool(host='api.wandb.ai', port=443)
+"""
+
+
+def test_of_the_failing_rank_the_last_exception_counts() -> None:
+    fatal = KEY_ERROR.replace("KeyError: 'missing'", "ValueError: bad label 7")
+    steps = "".join(f"2: step {step} loss 0.5\n" for step in range(5))
+    found = why(HANDLED.format(rank=2) + steps + fatal)
+    assert [(item.id, item.line) for item in found] == [("exception", "ValueError: bad label 7")]
+
+
+def test_an_exception_long_before_the_end_was_handled() -> None:
+    steps = "".join(f"2: step {step} loss 0.5\n" for step in range(500))
+    assert [item.id for item in why(HANDLED.format(rank=2) + steps, rc=3)] == ["unknown"]
+    # No exception ends a process with a segmentation fault.
+    killed = "srun: error: nid005001: task 2: Segmentation fault (core dumped)\n"
+    found = why(HANDLED.format(rank=2) + killed, rc=139)
+    assert [item.id for item in found] == ["killed-by-signal", "segfault"]
+
+
+def test_the_prefix_of_torchrun_is_a_local_rank() -> None:
+    log = """\
+1: [default3]:[rank11]: Traceback (most recent call last):
+1: [default3]:[rank11]:   File "train.py", line 5, in <module>
+1: [default3]:[rank11]: KeyError: 'x'
+1: E1121 torch/distributed/elastic/multiprocessing/api.py:984] failed (exitcode: 1)
+"""
+    assert why(log, rank=1)[0].rank == 11
+    assert why(log.replace("[rank11]: ", ""), rank=1)[0].rank is None
+
+
+# Of pytorch/pytorch#134006 and XPixelGroup/BasicSR#737; DiffSynth-Studio#458 has groups.
+def caught(rank: int, inner: int, work: int, *, operation: str = "ALLREDUCE") -> str:
+    return (
+        f"[rank{rank}]:[E626 06:24:44.903881913 ProcessGroupNCCL.cpp:616] [Rank {inner}] Watchdog "
+        f"caught collective operation timeout: WorkNCCL(SeqNum={work}, OpType={operation}, "
+        "NumelIn=9801523, NumelOut=9801523, Timeout(ms)=600000) ran for 600020 milliseconds "
+        "before timing out.\n"
+    )
+
+
+def detected(rank: int, place: str, work: int, enqueued: int) -> str:
+    return (
+        f"[rank{rank}]:[E626 06:24:44.906457629 ProcessGroupNCCL.cpp:1785] [{place}] Exception "
+        f"(either an error or timeout) detected by watchdog at work: {work}, last enqueued NCCL "
+        f"work: {enqueued}, last completed NCCL work: {work - 1}.\n"
+    )
+
+
+DUMP = (
+    "[rank{0}]:[E703 15:37:17.178360488 ProcessGroupNCCL.cpp:1987] [PG ID 0 PG GUID 0(default_pg) "
+    "Rank {0}] Received a dump signal due to a collective timeout from  rank 7 and we will try our "
+    "best to dump the debug info. Last enqueued NCCL work: {1}, last completed NCCL work: {1}."
+    "This is most likely caused by incorrect usages of collectives.\n"
+)
+DEFAULT = "PG ID 0 PG GUID 0(default_pg) Rank {0}"
+
+
+def test_a_rank_of_a_group_is_not_blamed_as_a_rank_of_the_job() -> None:
+    log = caught(5, 1, 1) + "[rank1]: hello\n"
+    found = why(log, rank=None, world_size=8)
+    assert (found[0].id, found[0].rank) == ("collective-timeout", 5)
+    assert "Rank 1" not in found[0].sentence
+    # Ranks 4 and 5 are one group, 6 and 7 another; each counts its own operations.
+    found = why(caught(5, 1, 12) + caught(6, 0, 7), rank=None)
+    assert "Rank" not in found[0].sentence.replace("ranks", "")
+    found = why(caught(0, 0, 12) + caught(1, 1, 7, operation="BROADCAST"), rank=None)
+    assert "Rank" not in found[0].sentence.replace("ranks", "")
+
+
+@pytest.mark.parametrize(
+    "place", [DEFAULT, "PG 0 (default_pg) Rank {0}", "PG 1 Rank {0}", "Rank {0}"]
+)
+def test_every_form_of_pytorch_names_the_rank_that_is_behind(place: str) -> None:
+    log = "".join(
+        caught(rank, rank, 808) + detected(rank, place.format(rank), 808, enqueued)
+        for rank, enqueued in ((1, 811), (0, 811), (2, 808), (3, 811))
+    )
+    found = why(log, rank=None, world_size=4)
+    assert (found[0].id, found[0].rank) == ("collective-timeout", 2)
+    assert "Rank 2 is behind: it had started 808 operations, others up to 811." in (
+        found[0].sentence
+    )
+
+
+def test_the_rank_that_never_started_what_the_others_waited_for_did_not_come() -> None:
+    log = caught(7, 7, 56119) + detected(7, DEFAULT.format(7), 56119, 56119)
+    found = why(log + DUMP.format(4, 56118), rank=None, world_size=8)
+    assert found[0].rank == 4
+    assert "Rank 4 is the one that did not come." in found[0].sentence
+    # A frozen process has started nothing; and where several are behind, none is named.
+    assert why(log + DUMP.format(4, -1), rank=None)[0].rank == 4
+    found = why(log + DUMP.format(4, 56118) + DUMP.format(3, 56118), rank=None)
+    assert "Rank" not in found[0].sentence.replace("ranks", "")
+
+
+def test_operations_of_different_groups_are_not_compared() -> None:
+    tensor = "PG ID 2 PG GUID {1}(tp) Rank {0}"
+    log = (
+        caught(4, 0, 610) + detected(4, tensor.format(0, 5), 610, 616)
+        + caught(6, 0, 44) + detected(6, tensor.format(0, 7), 44, 50)
+    )  # fmt: skip
+    found = why(log, rank=None, world_size=8)
+    assert "Rank" not in found[0].sentence.replace("ranks", "")
+    # Of one group they are, by the ranks of the job.
+    log += caught(5, 1, 609) + detected(5, tensor.format(1, 5), 609, 609)
+    assert why(log, rank=None, world_size=8)[0].rank == 5
+    # The short names of older versions count in each process.
+    log = detected(4, "PG 1 Rank 0", 610, 616) + detected(7, "PG 1 Rank 1", 44, 50)
+    found = why(caught(4, 0, 610) + log, rank=None)
+    assert "Rank" not in found[0].sentence.replace("ranks", "")
+
+
+def test_a_rank_is_silent_only_when_all_others_spoke() -> None:
+    log = "0: epoch 1\n" + caught(1, 1, 12) + caught(2, 2, 12)
+    assert why(log, rank=None, world_size=3)[0].rank == 0
+    assert "is the one" not in why(log, rank=None, world_size=8)[0].sentence
+
+
+def test_a_desync_report_of_several_ranks_blames_none() -> None:
+    report = """\
+\t - To our best knowledge, the lagging/dead/mismatched ranks that caused the desync are:
+\t   - [{0}] joined but didn't finish collective #11 (count from 1)
+\t - Snapshot of ranks' latest states:
+\t   #11 started ranks:
+\t     [2] started ALLREDUCE
+\t     [3] finished ALLREDUCE
+"""
+    log = caught(0, 0, 12) + caught(1, 1, 12)
+    assert why(log + report.format("6"), rank=None)[0].rank == 6
+    assert "is the one" not in why(log + report.format("6, 7"), rank=None)[0].sentence
+    second = "\t     [5] finished collective #10, but didn't join collective #11 (count from 1)\n"
+    assert why(log + second, rank=None)[0].rank == 5
