@@ -243,13 +243,21 @@ def cancel(reply: Reply, run_id: str, yes: bool) -> None:
 @json_option
 @click.pass_obj
 def fetch(reply: Reply, run_id: str, patterns: tuple[str, ...], target: Path | None) -> None:
-    """Bring a run's results here, verified by hash."""
+    """Bring a run's results here, verified by hash; a folder brings all that is in it.
+
+    Exit code 4 when some of it could not be brought, 2 when nothing fits a PATTERN.
+    """
+    from lumitui.app import results
+
     with core() as runs:
         run = runs.history.get(run_id)
         folder = target or Path(run.id)
         found = runs.fetch(run.id, folder, patterns)
-    reply.give(found, tables.fetched_text(found))
-    say(f"{len(found)} files in {folder}." if found else "Nothing there fits.")
+    reply.give(found, tables.fetched_text(found.files))
+    for note in results.notes(found, named=bool(patterns)):
+        say(f"note: {note}")
+    say(f"{len(found.files)} file{'s'[: len(found.files) != 1]} in {folder}.")
+    results.check(found, named=bool(patterns))
 
 
 lumitui.add_command(cli_site.prune)

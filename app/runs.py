@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from lumitui.app import following, project, recovering, refreshing, sending, tailing
+from lumitui.app import following, project, recovering, refreshing, results, sending, tailing
 from lumitui.app.advise import findings
 from lumitui.app.compose import compose
 from lumitui.app.connections import Connect, Connection, Connections, connect
@@ -21,9 +21,8 @@ from lumitui.app.records import Run
 from lumitui.app.refreshing import Refreshed, Warn
 from lumitui.app.sender_lock import sender_lock
 from lumitui.app.settings import Settings
-from lumitui.app.strategies import TRAINERS
 from lumitui.remote.errors import InputError, OutcomeUnknown, RefusedError
-from lumitui.remote.fetch import Fetched, fetch
+from lumitui.remote.fetch import Brought
 from lumitui.remote.footprint import Footprint
 from lumitui.remote.login import Ask, attendance
 from lumitui.remote.site import Site, Sites
@@ -328,22 +327,14 @@ class Runs:
         known = (run.state, run.word, run.reason, rc, run.failed_rank, tail)
         return diagnose(*known, spec=run.spec, world_size=run.layout.world_size)
 
-    def fetch(self, run_id: str, target: Path, patterns: Sequence[str] = ()) -> list[Fetched]:
+    def fetch(self, run_id: str, target: Path, patterns: Sequence[str] = ()) -> Brought:
         """Bring results to `target`, verified by hash; already equal files are left alone.
 
         Without `patterns`: the job file's `fetch:`, else the trainer's, and the run's records.
         """
         run = self.history.get(run_id)
-        bundled = TRAINERS.get(run.spec.trainer or "")
-        chosen = tuple(patterns) or (
-            *(run.spec.fetch or (bundled.fetch if bundled else ())),
-            "metrics.jsonl",
-            "binding.json",
-            "attempt-*.out",
-            "job.sh",
-        )
-        connection = self._connection(self.sites.load(run.site))
-        return fetch(connection.transport, run.folder, chosen, target)
+        transport = self._connection(self.sites.load(run.site)).transport
+        return results.bring(run, transport, target, patterns)
 
     def prune(
         self, site_name: str, *, dry: bool = False, warn: Warn = lambda words: None

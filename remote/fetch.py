@@ -3,7 +3,6 @@
 import hashlib
 import io
 import os
-import re
 import secrets
 import tarfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,25 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from lumitui.remote.errors import InputError, LumiError, RefusedError
-from lumitui.remote.portable import SHA
+from lumitui.remote.errors import LumiError, RefusedError
+from lumitui.remote.listing import Listed, list_again, list_files
 from lumitui.remote.quoting import quote
 from lumitui.remote.transport import Transport
 
 _CHUNK = 1 << 18
-
-_LIST = (
-    SHA
-    + """\
-cd {folder} || exit 66
-set --
-for f in {patterns}; do
-  if [ -f "$f" ]; then set -- "$@" "$f"; fi
-done
-[ $# -eq 0 ] && exit 0
-sha "$@"
-"""
-)
+_WORDS = 1 << 17
+"""Characters of names that one tar is given: the arguments of a command have a limit."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +33,29 @@ class Fetched:
     """Whether it was brought now; false: an equal file stood here."""
 
 
+@dataclass(frozen=True)
+class Left:
+    """One remote file that did not come."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Brought:
+    """What a fetch brought, and what it did not."""
+
+    files: tuple[Fetched, ...]
+    left: tuple[Left, ...] = ()
+    """Files that fit a pattern and changed, vanished or could not be read."""
+    links: tuple[str, ...] = ()
+    """Links that were not followed: to nothing, to folders, or out of the folder."""
+    unmatched: tuple[str, ...] = ()
+    """The patterns that brought nothing."""
+    troubles: tuple[str, ...] = ()
+    """What the site said of what it could not read."""
+
+
 def fetch(
     transport: Transport,
     folder: str,
@@ -52,75 +63,98 @@ def fetch(
     target: Path,
     *,
     stop: Callable[[], bool] = lambda: False,
-) -> list[Fetched]:
+) -> Brought:
     """Bring the files below remote `folder` that match `patterns` under `target`.
 
-    `patterns` are the shell's (`checkpoints/*.pt`), relative to `folder`. Equal files are not
-    brought again. Checkpoints do not compress, so the stream is plain tar. `stop` ends it between
-    two pieces; whole files stay.
+    `patterns` are the shell's (`checkpoints/*.pt`), relative to `folder`; a folder that matches
+    brings all that is in it. Equal files are not brought again. Checkpoints do not compress, so
+    the stream is plain tar. A file that grows meanwhile comes as it was when it was listed; any
+    other that changes or vanishes is left, and the rest comes. `stop` ends it between two
+    pieces; whole files stay.
 
     Raises:
         InputError: a pattern is absolute or leaves the folder.
-        RefusedError: the site could not read a file, or it changed meanwhile.
+        RefusedError: the site could not read the folder, or sent what nobody asked for.
         LinkError, LinkLost: as `Transport`; whole files stay.
     """
-    wanted = _listed(transport, folder, [_word(pattern) for pattern in patterns])
+    listing = list_files(transport, folder, patterns)
+    done, missing = _here(listing.files, target)
+    done += _brought(transport, folder, missing, target, stop)
+    lost = _without(missing, done)
+    left = [Left(name, "its name is not UTF-8") for name in listing.unnamed]
+    if lost and not stop():
+        # Once more, each up to the size that it has now: what only grows comes.
+        again = list_again(transport, folder, list(lost))
+        found, missing = _here(again.files, target)
+        found += _brought(transport, folder, missing, target, stop)
+        done += found
+        gone = _without(lost, found)
+        if not stop():
+            left += [
+                Left(
+                    name, "it changed meanwhile" if name in missing else "it is gone or unreadable"
+                )
+                for name in gone
+            ]
+    return Brought(
+        tuple(sorted(done, key=lambda item: item.name)),
+        tuple(sorted(left, key=lambda item: item.name)),
+        listing.links,
+        listing.unmatched,
+        listing.troubles,
+    )
+
+
+def _here(wanted: Mapping[str, Listed], target: Path) -> tuple[list[Fetched], dict[str, Listed]]:
+    """Return what stands here already, and what is missing."""
     done = [
         Fetched(name, target / name, (target / name).stat().st_size, fresh=False)
-        for name, digest in wanted.items()
-        if _digest(target / name) == digest
+        for name, item in wanted.items()
+        if _digest(target / name) == item.digest
     ]
+    return done, _without(wanted, done)
+
+
+def _without(wanted: Mapping[str, Listed], done: Sequence[Fetched]) -> dict[str, Listed]:
     have = {item.name for item in done}
-    missing = {name: digest for name, digest in wanted.items() if name not in have}
-    if missing:
-        words = " ".join(quote(f"./{name}") for name in missing)
-        # GNU tar reads a backslash of a name as the beginning of an escape.
+    return {name: item for name, item in wanted.items() if name not in have}
+
+
+def _brought(
+    transport: Transport,
+    folder: str,
+    missing: Mapping[str, Listed],
+    target: Path,
+    stop: Callable[[], bool],
+) -> list[Fetched]:
+    """Bring those of `missing` that come as they were listed."""
+    done: list[Fetched] = []
+    for names in _portions(list(missing)):
+        words = " ".join(quote(f"./{name}") for name in names)
+        # GNU tar reads a backslash of a name as the beginning of an escape. A file that changes or
+        # vanishes meanwhile is 1 or 2 (GNU tar(1), RETURN VALUE), 1 of busybox; hashes tell.
         script = (
             "u=--no-unquote; tar $u --version >/dev/null 2>&1 || u=\n"
-            f"cd {quote(folder)} && exec tar $u -chf - {words}"
+            f"cd {quote(folder)} || exit 66\ntar $u -chf - {words}\n[ $? -le 2 ]"
         )
-        done += _unpack(transport.stream(script, stop=stop), missing, target, stop)
-    return sorted(done, key=lambda item: item.name)
+        portion = {name: missing[name] for name in names}
+        done += _unpack(transport.stream(script, stop=stop), portion, target)
+        if stop():
+            break
+    return done
 
 
-def _word(pattern: str) -> str:
-    """`pattern` as a word of the shell in which only `*`, `?` and `[...]` are special."""
-    if pattern.startswith(("/", "~")) or ".." in pattern.split("/"):
-        raise InputError(
-            f"The pattern {pattern!r} leaves the run's folder.",
-            "Write it relative to the run, such as checkpoints/*.pt.",
-        )
-    # In brackets only what no shell reads as more than a character; the rest is plain text.
-    parts = re.split(r"(\*|\?|\[!?[\w.,:+@%=-]+\])", pattern, flags=re.ASCII)
-    special = ((part if index % 2 else quote(part)) for index, part in enumerate(parts) if part)
-    return "./" + "".join(special)
-
-
-def _listed(transport: Transport, folder: str, words: Sequence[str]) -> dict[str, str]:
-    """Name -> digest of what is there, as `sha256sum` prints it."""
-    head, body = _LIST.split("{folder}")
-    script = head + quote(folder) + body.replace("{patterns}", " ".join(words))
-    result = transport.run(script, timeout=900.0)
-    if result.code:
-        reason = result.err.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
-        raise RefusedError(f"The site could not read {folder}: {reason[-1]}.", "")
-    found: dict[str, str] = {}
-    # Not splitlines: a name may have what Unicode calls a line's end.
-    for line in result.text.split("\n")[:-1]:
-        escaped = line.startswith("\\")
-        digest, _, name = line.lstrip("\\").partition("  ")
-        name = name.removeprefix("./")
-        if escaped:
-            name = re.sub(r"\\(.)", lambda match: {"n": "\n"}.get(match[1], match[1]), name)
-        found[_inside(name)] = digest
-    return found
-
-
-def _inside(name: str) -> str:
-    """`name`, when it stays below a folder."""
-    if name.startswith("/") or not {"..", ""}.isdisjoint(name.split("/")):
-        raise RefusedError(f"The site names a file outside the run's folder: {name!r}.", "")
-    return name
+def _portions(names: Sequence[str]) -> Iterator[list[str]]:
+    portion: list[str] = []
+    room = _WORDS
+    for name in names:
+        if portion and len(name) > room:
+            yield portion
+            portion, room = [], _WORDS
+        portion.append(name)
+        room -= len(name) + 8
+    if portion:
+        yield portion
 
 
 def _digest(path: Path) -> str:
@@ -133,49 +167,44 @@ def _digest(path: Path) -> str:
 
 
 def _unpack(
-    stream: Iterator[bytes],
-    missing: Mapping[str, str],
-    target: Path,
-    stop: Callable[[], bool],
+    stream: Iterator[bytes], wanted: Mapping[str, Listed], target: Path
 ) -> Iterator[Fetched]:
-    left = dict(missing)
     came: set[str] = set()
     try:
         with tarfile.open(fileobj=io.BufferedReader(_Pipe(stream), _CHUNK), mode="r|") as archive:
             for member in archive:
                 name = member.name.removeprefix("./")
-                digest = left.pop(name, None)
-                content = _opened(archive, member, came, target)
-                if digest is None or content is None:
+                if name not in wanted or not (member.isreg() or member.islnk()):
                     raise RefusedError(f"The site sent a file nobody asked for: {name!r}.", "")
+                content = _opened(archive, member, came, target)
+                if content is None:
+                    continue  # of a file that changed: both its names are asked for again
                 with content:
-                    size = _put(content, target, name, digest)
-                came.add(name)
-                yield Fetched(name, target / name, size, fresh=True)
-    except tarfile.TarError as error:  # a stream that was stopped ends in the middle
-        if not stop():
-            raise RefusedError(
-                f"What the site sent is damaged: {error}.", "Fetch again."
-            ) from error
-    if left and not stop():
-        raise RefusedError(f"The site did not send {', '.join(sorted(left)[:5])}.", "Fetch again.")
+                    size = _put(content, target, name, wanted[name])
+                if size is not None:
+                    came.add(name)
+                    yield Fetched(name, target / name, size, fresh=True)
+    except tarfile.TarError:
+        # A stream that was stopped ends in the middle, and so does busybox's where a file shrank:
+        # what did not come is asked for again, or told.
+        return
 
 
 def _opened(
     archive: tarfile.TarFile, member: tarfile.TarInfo, came: set[str], target: Path
 ) -> IO[bytes] | None:
-    """The content of `member`; None when it is no file.
+    """The content of `member`; None when it is another name of a file that did not come.
 
-    tar sends the second name of one file (latest.pt) as a link to the first, which `came` before.
+    tar sends the second name of one file (latest.pt) as a link to the first.
     """
+    if member.isreg():
+        return archive.extractfile(member)
     twin = member.linkname.removeprefix("./")
-    if member.islnk() and twin in came:
-        return open(target / twin, "rb")
-    return archive.extractfile(member) if member.isreg() else None
+    return open(target / twin, "rb") if twin in came else None
 
 
-def _put(content: IO[bytes], target: Path, name: str, digest: str) -> int:
-    """Write aside, check, rename; return the bytes."""
+def _put(content: IO[bytes], target: Path, name: str, listed: Listed) -> int | None:
+    """Write aside, check, rename; return the bytes, or None for other content than was listed."""
     path = target / name
     aside = path.parent / f".{path.name}.{secrets.token_hex(4)}.part"
     try:
@@ -183,14 +212,14 @@ def _put(content: IO[bytes], target: Path, name: str, digest: str) -> int:
         if not path.parent.resolve().is_relative_to(target.resolve()):
             raise RefusedError(f"{path.parent} leads out of {target}.", "Remove that link.")
         found = hashlib.sha256()
+        left = listed.size
         with open(aside, "xb") as file:
-            while piece := content.read(_CHUNK):
+            while piece := content.read(_CHUNK if left is None else min(_CHUNK, left)):
                 found.update(piece)
                 file.write(piece)
-        if found.hexdigest() != digest:
-            raise RefusedError(
-                f"The file {name} changed on the site while it was brought.", "Fetch again."
-            )
+                left = None if left is None else left - len(piece)
+        if found.hexdigest() != listed.digest:
+            return None
         os.replace(aside, path)
         return path.stat().st_size
     except OSError as error:

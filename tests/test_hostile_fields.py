@@ -222,7 +222,7 @@ def test_brackets_of_a_pattern_are_no_command(tmp_path: Path, pattern: str) -> N
     (run / pattern.replace("/", "_")).write_text("x")
     found = fetch(Local(), str(run), [pattern], tmp_path / "to")
     assert canaries(run) in ([], [run / pattern]) and not (run / CANARY).exists()
-    assert [item.name for item in found] == [pattern]
+    assert [item.name for item in found.files] == [pattern]
 
 
 def test_a_file_name_with_a_line_end_of_unicode_is_fetched(tmp_path: Path) -> None:
@@ -232,8 +232,8 @@ def test_a_file_name_with_a_line_end_of_unicode_is_fetched(tmp_path: Path) -> No
     for name in names:
         (run / name).write_text(name)
     found = fetch(Local(), str(run), ["*"], tmp_path / "to")
-    assert {item.name for item in found} == set(names)
-    assert all(item.path.read_text() == item.name for item in found)
+    assert {item.name for item in found.files} == set(names)
+    assert all(item.path.read_text() == item.name for item in found.files)
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def test_results_come_back(cluster_runs: Runs, tmp_path: Path) -> None:
     runs = cluster_runs
     run = finish(runs, runs.send(runs.preview(hello_job(), hello_project(tmp_path / "p"))))
     fetched = runs.fetch(run.id, tmp_path / "results")
-    assert {item.name for item in fetched} >= {"job.sh", "binding.json", "attempt-1.out"}
+    assert {item.name for item in fetched.files} >= {"job.sh", "binding.json", "attempt-1.out"}
     assert (tmp_path / "results" / "job.sh").read_text() == run.script
 
 
