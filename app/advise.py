@@ -13,6 +13,7 @@ from lumitui.app.job import JobSpec, Launch
 from lumitui.app.layout import (
     container_of,
     launcher_of,
+    memory_gib,
     needed_cores,
     partition_of,
     torchrun_binding,
@@ -122,6 +123,18 @@ def _too_few_cores(launch: Launch, site: Site) -> Iterator[Finding]:
         )
 
 
+def _memory(launch: Launch, site: Site) -> Iterator[Finding]:
+    asked, most = memory_gib(launch.spec, site, launch.layout), site.node.memory_gib
+    if asked > most and site.scheduler == "slurm":
+        yield Finding(
+            "memory",
+            "error",
+            f"{asked:g} GiB a node are more than the {most} a job may use.",
+            "Ask for less, or leave out `memory:`.",
+            "the site's profile, node.memory_gib",
+        )
+
+
 def _launcher(launch: Launch, site: Site) -> Iterator[Finding]:
     if launch.spec.launcher not in site.launchers:
         yield Finding(
@@ -222,7 +235,9 @@ def _options(launch: Launch, site: Site) -> Iterator[Finding]:
     )
     ours = re.compile(
         r"^--(?:job-name|comment|output|error|chdir|open-mode|nodes|partition|account|time|wrap|"
-        r"array|ntasks|ntasks-per-node|cpus-per-task|parsable|signal)(?:=|$|\s)|^-[JNpAtnconeDa]"
+        r"array|ntasks|ntasks-per-node|cpus-per-task|parsable|signal|exclusive|gres|"
+        r"mem|mem-per-cpu|mem-per-gpu|gpus|gpus-per-node|gpus-per-socket)(?:=|$|\s)|"
+        r"^-[JNpAtnconeDaG]"
     )
     for option in launch.spec.sbatch:
         if per_gpu.match(option):
@@ -345,6 +360,7 @@ RULES: tuple[Rule, ...] = (
     _limits,
     _cores,
     _too_few_cores,
+    _memory,
     _launcher,
     _options,
     _environment,

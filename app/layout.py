@@ -197,7 +197,7 @@ def price_of(spec: JobSpec, site: Site) -> Price:
     """Return what the site bills for the job if it runs to its time limit."""
     partition, layout = partition_of(spec, site), layout_of(spec, site)
     cores = layout.cpus_per_task * layout.tasks_per_node
-    memory = _memory_gib(spec, site, layout)
+    memory = memory_gib(spec, site, layout)
     gpus = layout.gpus_per_node
     if spec.exclusive:
         cores, memory, gpus = len(site.node.usable_cores), site.node.memory_gib, site.node.gpus
@@ -260,11 +260,16 @@ def memory_options(spec: JobSpec, site: Site, layout: Layout) -> list[str]:
     return [f"--mem-per-gpu={site.memory_per_gpu}"] if site.memory_per_gpu else []
 
 
-def _memory_gib(spec: JobSpec, site: Site, layout: Layout) -> float:
-    """Return the memory a node that `memory_options` asks for, in GiB; 0 where the site decides."""
+def memory_gib(spec: JobSpec, site: Site, layout: Layout) -> float:
+    """Return the memory a node that `memory_options` asks for, in GiB; 0 where the site decides.
+
+    `--mem=0` is all memory of a node (sbatch(1)).
+    """
     for option in memory_options(spec, site, layout):
         match = re.match(r"^(--mem|--mem-per-gpu)=(\d+)([KMGT]?)$", option)
         if match:
+            if int(match[2]) == 0:
+                return site.node.memory_gib
             share = layout.gpus_per_node if match[1] == "--mem-per-gpu" else 1
             return int(match[2]) * _GIB[match[3]] * share
     return 0.0

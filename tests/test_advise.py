@@ -53,6 +53,16 @@ def test_a_good_job_has_no_error_and_no_warning() -> None:
         ({"sbatch": ["--gpus-per-task=1"]}, "gpu-cgroup", "error"),
         ({"sbatch": ["--gpu-bind=closest"]}, "gpu-cgroup", "error"),
         ({"sbatch": ["--output=x"]}, "own-option", "error"),
+        *(
+            ({"sbatch": [option]}, "own-option", "error")
+            for option in (
+                *("--exclusive", "--exclusive=user", "--mem=480G", "--mem 480G", "--mem=0"),
+                *("--mem-per-cpu=2G", "--mem-per-gpu=60G", "--gpus=4", "-G4", "--gpus-per-node=4"),
+                *("--gpus-per-socket=4", "--gres=gpu:4"),
+            )
+        ),
+        ({"partition": "small-g", "memory": "600G"}, "memory", "error"),
+        ({"memory": "481G"}, "memory", "error"),
         ({"name": "bash"}, "job-name", "warning"),
         ({"time": "12:00:00"}, "no-checkpoint-signal", "note"),
     ],
@@ -118,5 +128,8 @@ def test_a_launcher_that_does_not_work_there_is_refused() -> None:
 
 def test_a_harmless_option_is_not_refused() -> None:
     assert not {"gpu-cgroup", "own-option"} & set(
-        said(LUMI, sbatch=["--exclude=nid005001", "--gpu-bind=none"])
+        said(LUMI, sbatch=["--exclude=nid005001", "--gpu-bind=none", "--mem-bind=local"])
     )
+    assert "own-option" not in said(LUMI, sbatch=["--gres-flags=enforce-binding"])
+    for memory in ("480G", "0", "1K"):
+        assert "memory" not in said(LUMI, memory=memory)

@@ -154,6 +154,8 @@ def test_torchrun_gets_no_option_that_came_after_its_images_torch(
             2,
         ),
         ({"partition": "small-g", "exclusive": True, "time": "01:00:00"}, 4),
+        ({"partition": "small-g", "gpus_per_node": 1, "memory": "0"}, 4),
+        ({"partition": "small-g", "gpus_per_node": 1, "memory": "65536"}, 0.5),
     ],
 )
 def test_the_price_is_the_sites_formula(changes: dict[str, object], amount: float) -> None:
