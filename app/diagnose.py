@@ -24,13 +24,15 @@ _STRICT = 78
 _CRASHED = (135, 137, 139)
 """No exception of Python ends like this: one that the log shows was handled."""
 
-_SLURM = re.compile(r"^(?:srun|slurmstepd): ")
+# slurmstepd adds its node where it writes into a labelled log.
+_SLURM = re.compile(r"^(?:srun|slurmstepd(?:-\S+)?): ")
 _ENDED_BY_SLURM = ("time-limit", "node-failed", "host-memory")
 _STEP_REFUSED = "step-refused"
 _TASK_ENDED = re.compile(r"^srun: error: [^:]*: tasks? \d")
-# A warning is of what the program got over: Python's, logging's, and PyTorch's `[W… file.cpp:1]`.
+# A warning is of what the program got over: Python's, logging's, and PyTorch's `[W… file.cpp:1]`
+# and `W1121 … file.py:1]`.
 # Not NCCL's, which warns of what ends it.
-_WARNING = re.compile(r"^\[W[ \d]|\b(?<!NCCL )WARN(?:ING)?\b|\b[A-Z]\w*Warning: ")
+_WARNING = re.compile(r"^\[W[ \d]|^W\d{4} |\b(?<!NCCL )WARN(?:ING)?\b|\b[A-Z]\w*Warning: ")
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ _CAUSED = "The above exception was the direct cause of the following exception"
 _DURING = "During handling of the above exception, another exception occurred"
 _ROOT = re.compile(r"Root Cause \(first observed failure\)")
 _ROOT_RANK = re.compile(r"^\s*rank\s*: (\d{1,6}) \(local_rank")
+_ROOT_SIGNAL = re.compile(r"^\s*exitcode\s*: -(?!6\b)\d")
 _ROOT_END = re.compile(r"^\s*={20}")
 # What a process may still write after the exception that ends it: a tracker's summary, the
 # stack of a C++ abort. Behind a handled exception the training goes on.
@@ -51,6 +52,9 @@ def culprit(lines: Sequence[Line], failed_rank: int | None) -> Culprit | None:
     first in time. One that tells only of another rank's end is none.
     """
     root_rank, block = _root(lines)
+    if any(_ROOT_SIGNAL.match(lines[number].text) for number in block):
+        # A signal ended it, no exception; one may still do before PyTorch aborts (signal 6).
+        return None
     named = failed_rank if root_rank is None else root_rank
     found = sorted(_raised(lines), key=lambda raised: raised.number)
     if told := [raised for raised in found if raised.number in block]:

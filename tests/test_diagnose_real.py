@@ -4,8 +4,11 @@ Texts: PyTorch's of its sources and of what people posted (the place is named), 
 SingularityCE's as they print them.
 """
 
+from pathlib import Path
+
 import pytest
 
+import lumitui.app
 from lumitui.app.diagnose import Diagnosis, diagnose
 from lumitui.remote.scheduler import State
 
@@ -53,6 +56,8 @@ HARMLESS = [
     "bind to 0.0.0.0:29500 (errno: 98 - Address already in use).",
     "2: [W socket.cpp:663] [c10d] The client socket has failed to connect to [nid005001]:29500 "
     "(errno: 111 - Connection refused).",
+    "[rank2]:W1121 10:49:46.920000 15192 torch/_inductor/utils.py:1028] OSError: [Errno 28] No "
+    "space left on device",
     "2: memory.events: low 0 high 0 max 0 oom 0 oom_kill 0",
     "2: 2026-11-21 10:00:00 WARNING cache: OSError: [Errno 28] No space left on device, going on",
     "2: x.py:3: UserWarning: cannot write: [Errno 122] Disk quota exceeded",
@@ -103,10 +108,15 @@ def test_main_memory_that_slurm_took_notice_of_is_told_before_the_exception() ->
     log = KEY_ERROR.replace(
         "KeyError: 'missing'", "RuntimeError: DataLoader worker (pid 7) was killed"
     ) + (
-        "slurmstepd: error: Detected 1 oom_kill event in StepId=9.0. Some of the step tasks "
-        "have been OOM Killed.\n"
+        "2: slurmstepd-nid005001: error: Detected 1 oom_kill event in StepId=9.0. Some of the step "
+        "tasks have been OOM Killed.\n"
     )  # fmt: skip
     assert [item.id for item in why(log)] == ["host-memory", "exception"]
+
+
+def test_the_job_says_of_a_failed_probe_what_is_looked_for() -> None:
+    script = (Path(lumitui.app.__file__).parents[1] / "templates/job.sh.j2").read_text()
+    assert PROBE.splitlines()[1].replace("with 1", "with $probe") in script
 
 
 PROBE = """\
@@ -158,6 +168,48 @@ def test_an_exception_long_before_the_end_was_handled() -> None:
     killed = "srun: error: nid005001: task 2: Segmentation fault (core dumped)\n"
     found = why(HANDLED.format(rank=2) + killed, rc=139)
     assert [item.id for item in found] == ["killed-by-signal", "segfault"]
+
+
+def test_under_torchrun_a_signal_is_no_exception() -> None:
+    log = """\
+0: Traceback (most recent call last):
+0:   File "wandb/sdk/lib/retry.py", line 131, in __call__
+0: requests.exceptions.ConnectTimeout: HTTPSConnectionPool(host='api.wandb.ai', port=443)
+0: torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+0: ============================================================
+0: Root Cause (first observed failure):
+0: [0]:
+0:   rank      : 2 (local_rank: 2)
+0:   exitcode  : -11 (pid: 15592)
+0:   traceback : Signal 11 (SIGSEGV) received by PID 15592
+0: ============================================================
+srun: error: nid005001: task 0: Exited with exit code 1
+"""
+    assert [item.id for item in why(log, rank=0)] == ["unknown"]
+    aborted = log.replace("-11", "-6")
+    assert [(item.id, item.rank) for item in why(aborted, rank=0)] == [("exception", 2)]
+
+
+def test_torchruns_report_holds_the_traceback_that_counts() -> None:
+    log = """\
+0: Traceback (most recent call last):
+0: ValueError: of some rank, without its number
+0: torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+0: Failures:
+0:   <NO_OTHER_FAILURES>
+0: Root Cause (first observed failure):
+0: [0]:
+0:   rank      : 2 (local_rank: 2)
+0:   exitcode  : 1 (pid: 15592)
+0:   traceback : Traceback (most recent call last):
+0:     File "train.py", line 20, in main
+0:       config["missing"]
+0:   torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB.
+0: ============================================================
+0: Traceback (most recent call last):
+0: OSError: [Errno 9] Bad file descriptor
+"""
+    assert [(item.id, item.rank) for item in why(log, rank=0)] == [("gpu-memory", 2)]
 
 
 def test_the_prefix_of_torchrun_is_a_local_rank() -> None:
