@@ -23,6 +23,7 @@ from lumitui.app.command import (
     print_log,
     progress,
     read,
+    refuse_errors,
     run_argument,
     run_process,
     sent,
@@ -31,6 +32,7 @@ from lumitui.app.command import (
     sites_beginning,
     wait_for,
     warn,
+    without_later,
     yes_option,
 )
 from lumitui.app.output import Reply, say
@@ -78,10 +80,12 @@ def init(
         site = runs.sites.load(site_name)
         beginning = examples.Beginning(name, account, script, trainer)
         text = examples.text_for(site, beginning)
-        preview = runs.preview(parse_job(text, str(path)), path.parent)
+        found = runs.preview(parse_job(text, str(path)), path.parent)
+        found = without_later(found)
+        show_findings(found)
+        refuse_errors(found)
         examples.write_new(path, text)
-    show_findings(preview)
-    data = {"path": str(path), "findings": preview.findings}
+    data = {"path": str(path), "findings": found.findings}
     reply.give(data, f"{path} is written. Look at it, then: lumitui preview {path}")
 
 

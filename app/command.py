@@ -5,6 +5,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -159,6 +160,15 @@ def refuse_errors(found: "Preview") -> None:
             f"The job has {len(found.errors)} error{'s'[: len(found.errors) > 1]} (above).",
             found.errors[0].do,
         )
+
+
+def without_later(found: "Preview") -> "Preview":
+    """Return the preview of a job that only begins: its script may be written later."""
+    later = {"script", "project"}
+    findings = (
+        replace(item, severity="warning") if item.id in later else item for item in found.findings
+    )
+    return replace(found, findings=tuple(findings))
 
 
 def agree_to_submit(found: "Preview", *, yes: bool) -> None:

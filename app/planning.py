@@ -99,11 +99,12 @@ def plan(
     notes = list(scaled.notes)
     insists = start == "checkpoint"
     start = _start(parent, launch, start, notes)
+    shipped = Path(parent.project) if code == "current" else None
     preview = Preview(
         launch,
         site,
         command,
-        tuple(findings(launch, site)),
+        (*findings(launch, site), *project.faults(launch.spec, shipped)),
         Path(parent.project),
         scaled.deepspeed_config,
         Path(parent.job_file) if parent.job_file else None,

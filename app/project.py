@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
+from lumitui.app.advise import Finding
 from lumitui.app.compose import BUNDLED
 from lumitui.app.job import JobSpec, changed
 from lumitui.app.sending import Code
@@ -16,7 +17,7 @@ from lumitui.app.strategies import STRATEGIES, TRAINERS
 from lumitui.remote import archive
 from lumitui.remote.errors import InputError
 from lumitui.remote.hashes import Hashes
-from lumitui.remote.manifest import MAX_BYTES, MAX_FILES, exceeds, scan
+from lumitui.remote.manifest import MAX_BYTES, MAX_FILES, exceeds, has, scan
 
 _TRUSTED_SECONDS = 2.0
 """How long a look at a project's size counts: a preview is made at every key."""
@@ -60,6 +61,66 @@ def _is_large(root: Path, period: int) -> bool:
     return exceeds(root)
 
 
+def faults(
+    spec: JobSpec, root: Path | None, environ: Mapping[str, str] = os.environ
+) -> tuple[Finding, ...]:
+    """Return what the laptop lacks to send `spec`: its project, script, working folder, secrets.
+
+    A look at names; what `collect` finds in the files comes with the send. Without `root` the code
+    is on the site already.
+    """
+    found = [("secrets", _no_secret(name)) for name in spec.secrets if not environ.get(name)]
+    if root is not None:
+        found += _absent(spec, root) if root.is_dir() else [("project", _no_project(root))]
+    return tuple(
+        Finding(key, "error", problem.message, problem.hint, "the files here")
+        for key, problem in found
+    )
+
+
+def _absent(spec: JobSpec, root: Path) -> list[tuple[str, InputError]]:
+    """The keys whose file or folder is not sent, each with why."""
+    workdir, found = posixpath.normpath(spec.workdir), []
+    wanted = [("workdir", workdir, _no_workdir(spec))] if workdir != "." else []
+    if spec.script:
+        wanted.append(("script", posixpath.normpath(spec.script), _no_script(spec, root)))
+    for key, path, problem in wanted:
+        try:
+            if not _ships(root, path, folder=key == "workdir"):
+                found.append((key, problem))
+        except InputError as refused:
+            found.append((key, refused))
+    return found
+
+
+def _ships(root: Path, path: str, *, folder: bool) -> bool:
+    place = root / path
+    if place.is_dir() != folder or (folder and place.is_symlink()):
+        return False
+    return has(root, path)
+
+
+def _no_project(root: Path) -> InputError:
+    return InputError(f"The project {root} is not a folder.", "Check `project:`.")
+
+
+def _no_script(spec: JobSpec, root: Path) -> InputError:
+    return InputError(
+        f"The script {spec.script} is not among the files that are sent.",
+        f"It must lie in {root} and not be ignored by .gitignore or .lumituiignore.",
+    )
+
+
+def _no_workdir(spec: JobSpec) -> InputError:
+    return InputError(
+        f"The working folder {spec.workdir} has no files that are sent.", "Check `workdir:`."
+    )
+
+
+def _no_secret(name: str) -> InputError:
+    return InputError(f"The secret {name} is not set in this shell.", f"export {name}=… first.")
+
+
 def collect(spec: JobSpec, root: Path, known: Path | None = None) -> Code:
     """Return what is shipped: the project's files, and the bundled trainer's beside them.
 
@@ -69,7 +130,7 @@ def collect(spec: JobSpec, root: Path, known: Path | None = None) -> Code:
         InputError: the script or the working folder is not among them, or a file is refused.
     """
     if not root.is_dir():
-        raise InputError(f"The project {root} is not a folder.", "Check `project:`.")
+        raise _no_project(root)
     extra = _bundled(spec)
     # A job with a bundled trainer and no files of its own needs nothing of the project.
     packed = spec.ship == "archive"
@@ -83,15 +144,11 @@ def collect(spec: JobSpec, root: Path, known: Path | None = None) -> Code:
         hashes=_hashes(known, root) if known else None,
     )
     paths = {entry.path for entry in manifest.entries}
-    if spec.script and spec.script not in paths:
-        raise InputError(
-            f"The script {spec.script} is not among the files that are sent.",
-            f"It must lie in {root} and not be ignored by .gitignore or .lumituiignore.",
-        )
-    if spec.workdir != "." and not any(path.startswith(f"{spec.workdir}/") for path in paths):
-        raise InputError(
-            f"The working folder {spec.workdir} has no files that are sent.", "Check `workdir:`."
-        )
+    if spec.script and posixpath.normpath(spec.script) not in paths:
+        raise _no_script(spec, root)
+    workdir = posixpath.normpath(spec.workdir)
+    if workdir != "." and not any(path.startswith(f"{workdir}/") for path in paths):
+        raise _no_workdir(spec)
     for name in map(posixpath.normpath, spec.links) if packed else ():
         if name in paths or any(path.startswith(f"{name}/") for path in paths):
             raise InputError(
@@ -113,9 +170,7 @@ def secret_values(spec: JobSpec, environ: Mapping[str, str] = os.environ) -> dic
     """
     missing = [name for name in spec.secrets if not environ.get(name)]
     if missing:
-        raise InputError(
-            f"The secret {missing[0]} is not set in this shell.", f"export {missing[0]}=… first."
-        )
+        raise _no_secret(missing[0])
     return {name: environ[name] for name in spec.secrets}
 
 

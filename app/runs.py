@@ -76,7 +76,8 @@ class Runs:
         text = deepspeed_config or project.deepspeed_config(spec, root)
         launch = compose(spec, site, deepspeed_config=text)
         command = self._connection(site).scheduler.command()
-        return Preview(launch, site, command, tuple(findings(launch, site)), root, text, job_file)
+        found = (*findings(launch, site), *project.faults(spec, root))
+        return Preview(launch, site, command, found, root, text, job_file)
 
     # -- send
 

@@ -150,6 +150,20 @@ def exceeds(root: Path, *, max_files: int = MAX_FILES, max_bytes: int = MAX_BYTE
     return found.full
 
 
+def has(root: Path, path: str) -> bool:
+    """Whether `path`, a file or something in that folder, is shipped; reads its folders alone.
+
+    Raises:
+        InputError: it is there, and must not or cannot be shipped.
+    """
+    found = _Found(1)
+    if root.is_dir():
+        parts = () if path == "." else tuple(path.split("/"))
+        _walk(root, "", Ignoring.of(root), found, parts)
+    found.raise_refused()
+    return found.full
+
+
 def source_of(root: Path, extra: Mapping[str, Path] | None = None) -> Callable[[str], Path]:
     """Where the content of a manifest's path lies on this machine."""
     added = dict(extra or {})
@@ -214,8 +228,13 @@ class _Found:
         )
 
 
-def _walk(folder: Path, below: str, ignoring: Ignoring, found: _Found) -> None:
-    """Collect what is shipped of `folder`, which is `below` ("a/b/") the root."""
+def _walk(
+    folder: Path, below: str, ignoring: Ignoring, found: _Found, along: Sequence[str] = ()
+) -> None:
+    """Collect what is shipped of `folder`, which is `below` ("a/b/") the root.
+
+    `along` names the only item to look at, and in it the next one.
+    """
     try:
         items = sorted(os.scandir(folder), key=lambda item: item.name)
     except OSError as error:
@@ -228,14 +247,16 @@ def _walk(folder: Path, below: str, ignoring: Ignoring, found: _Found) -> None:
     for item in items:
         if found.full:
             return
+        if along and item.name != along[0]:
+            continue
         is_folder = item.is_dir(follow_symlinks=False)
         path = below + item.name
         if item.name in _SKIPPED and (is_folder or item.name == ".git"):
             continue
         verdict = rules.verdict(path + "/" if is_folder else path)
         if is_folder and (verdict.shipped or verdict.look_inside):
-            _walk(folder / item.name, path + "/", rules.entering(verdict), found)
-        elif not is_folder and verdict.shipped:
+            _walk(folder / item.name, path + "/", rules.entering(verdict), found, along[1:])
+        elif not is_folder and verdict.shipped and not along[1:]:
             _take(item, path, found)
 
 

@@ -11,10 +11,21 @@ from pathlib import Path
 import pytest
 
 from tests.cluster_fixture import Cluster
-from tests.command_line import CLUSTER, LAPTOP, envelope, history, lt, path, told, write
+from tests.command_line import (
+    CLUSTER,
+    LAPTOP,
+    Here,
+    envelope,
+    here,
+    history,
+    lt,
+    path,
+    told,
+    write,
+)
 from tests.conftest import Home
 
-__all__ = ["path"]  # fixtures
+__all__ = ["here", "path"]  # fixtures
 
 # What shells, YAML, tables, terminals and templates stumble over.
 TRICKY = [
@@ -95,6 +106,39 @@ def test_a_time_over_the_limit_and_a_missing_script_are_not_sent(home: Home, pat
     write(path, LAPTOP)
     told(lt(home, "submit", str(path), "--yes"), 2, "hello.py", ".gitignore")
     assert history(home) == []
+
+
+def test_a_preview_tells_what_a_send_would_refuse(here: Here, home: Home, path: Path) -> None:
+    (path.parent / "sub").mkdir(parents=True)
+    (path.parent / "sub" / "kept").write_text("")
+    for changes, words in (
+        ({"script": "train.py"}, ("train.py is not among", str(path.parent))),
+        ({"script": "sub"}, ("sub is not among",)),
+        ({"workdir": "nothere"}, ("folder nothere has no files",)),
+        ({"workdir": "hello.py"}, ("folder hello.py has no files",)),
+        ({"project": "gone"}, ("gone is not a folder",)),
+        ({"secrets": ["HF_TOKEN_OF_NOBODY"]}, ("HF_TOKEN_OF_NOBODY is not set",)),
+    ):
+        write(path, LAPTOP | changes)
+        done = here("preview", str(path))
+        assert done.returncode == 2 and done.stdout, done.stderr
+        (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+        assert all(word in line for word in words), line
+        told(here("submit", str(path), "--yes"), 2, *words)
+    write(path, LAPTOP)
+    (path.parent / ".gitignore").write_text("hello.py\n")
+    assert "error: The script hello.py is not" in here("preview", str(path)).stderr
+    (path.parent / ".gitignore").unlink()
+    for changes in ({}, {"workdir": "./sub/"}, {"script": "./hello.py"}):
+        write(path, LAPTOP | changes)
+        done = here("preview", str(path))
+        assert (done.returncode, "error" in done.stderr) == (0, False), done.stderr
+    assert here("submit", str(path), "--yes", "--wait").returncode == 0
+    assert len(history(home)) == 1
+    # Sent again with the code of now, which lacks it; the code that is there has it.
+    (path.parent / "hello.py").unlink()
+    told(here("resubmit", "last", "--code", "current", "--yes"), 2, "hello.py is not among")
+    assert here("resubmit", "last", "--yes").returncode == 0
 
 
 def test_runs_and_settings_that_are_not_there_are_told(home: Home, path: Path) -> None:

@@ -196,10 +196,15 @@ def test_init_writes_a_job_file_once(home: Home, tmp_path: Path) -> None:
     spec = parse_job(path.read_text(), "job")
     assert (spec.name, spec.account, spec.script) == ('a "b" # c', "project_465000009", "train.py")
     assert "dev-g: up to 3:00:00" in path.read_text()
+    assert "warning: The script train.py is not among" in done.stderr
     before = path.read_bytes()
     done = lt(home, *words, "--output", str(path))
     assert (done.returncode, path.read_bytes()) == (2, before)
     assert lt(home, "init", "--site", "lumi", "--output", "/no/job.yaml").returncode == 2
+    other = tmp_path / "other.yaml"
+    done = lt(home, "init", "--site", "lumi", "--account", "proj_1", "--output", str(other))
+    assert (done.returncode, other.exists()) == (2, False)
+    assert "The account 'proj_1' is not one of lumi's" in done.stderr
 
 
 def test_sites_schema_and_binding_are_told(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
