@@ -286,11 +286,20 @@ def test_deepspeed_trains_and_resumes_with_the_same_losses(tmp_path: Path) -> No
 
 
 @pytest.mark.usefixtures("needs_deepspeed")
-def test_deepspeed_trains_alone_without_a_launcher(tmp_path: Path) -> None:
+def test_deepspeed_trains_alone_and_goes_on_with_an_edited_rate(tmp_path: Path) -> None:
     command = [PYTHON, str(TRAINERS / ZERO[0]), *ZERO[1:], "--steps", "3", "--seed", "1234567890"]
     with started([command], [clean_environ(tmp_path)]) as job:
         assert job.wait() == [0], job.output()
     assert list(losses(tmp_path)) == [1, 2, 3]
+    # A rate that was edited since counts; the optimizer's state has the old one in it.
+    config = json.loads((TRAINERS / "ds_config.json").read_text())
+    config["optimizer"]["params"]["lr"] = 0.0005
+    (tmp_path / "ds.json").write_text(json.dumps(config))
+    command[-3] = "4"
+    command += ["--resume", "--deepspeed_config", str(tmp_path / "ds.json")]
+    with started([command], [clean_environ(tmp_path)]) as job:
+        assert job.wait() == [0], job.output()
+    assert [line["lr"] for line in told(tmp_path) if "loss" in line] == [0.002] * 3 + [0.0005]
 
 
 KILLED_IN_SAVE = """

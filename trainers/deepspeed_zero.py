@@ -199,7 +199,12 @@ class Training:
                 f"The checkpoint's ZeRO parts are of {saved.world_size} ranks, this run has "
                 f"{self.me.world_size}. Resume with {saved.world_size} ranks."
             )
+        rates = [group["lr"] for group in self.engine.optimizer.param_groups]
         self.engine.load_checkpoint(str(self.folder), tag=tag)
+        if self.engine.lr_scheduler is None:
+            # The optimizer's state brings the rates it was saved with; the configuration's count.
+            for group, rate in zip(self.engine.optimizer.param_groups, rates, strict=True):
+                group["lr"] = rate
         self.at, self.saved = saved, (saved.step, tag)
 
 
