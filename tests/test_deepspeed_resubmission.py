@@ -5,14 +5,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.widgets import Button, Input
 
 from lumitui.app.batch import MICRO, TRAIN
 from lumitui.app.job import JobSpec, parse_job
 from lumitui.app.records import Run
 from lumitui.app.runs import Resubmission, Runs
+from lumitui.app.screens.resubmit import ResubmitDialog
+from lumitui.app.tui import LumiApp
 from lumitui.remote.errors import InputError
 from lumitui.remote.scheduler import State
 from tests.command_line import LAPTOP, Here, envelope, here, told, write
+from tests.conftest import Home
+from tests.driving import app_of, sees
 from tests.jobs import finish
 from tests.runs_made import a_run
 
@@ -123,6 +128,17 @@ def test_an_edited_configuration_is_written_for_the_first_runs_ranks(
     assert batch_and_rate(larger) == (256, 0.016)
 
 
+def test_a_rate_that_is_an_argument_follows_the_batch_of_the_run_before(
+    runs: Runs, work: Path
+) -> None:
+    scale = "scale: {batch: {keep: per_gpu}, lr: {rule: linear, arg: --rate}}\n"
+    first = ran(runs, work, SCRIPT + "args: [--rate, 0.1]\n" + scale)
+    second = ran(runs, work, runs.plan_resubmission(first.id, nodes=2))
+    assert second.spec.args == ("--rate", "0.2")
+    plan = runs.plan_resubmission(second.id, nodes=4, code="current")
+    assert plan.preview.launch.spec.args == ("--rate", "0.4")
+
+
 def test_a_strategy_named_by_hand_brings_its_configuration(runs: Runs, work: Path) -> None:
     run = ran(runs, work, "script: train.py\n")
     settings = ["strategy=zero1", "deepspeed.config=ds.json"]
@@ -170,6 +186,19 @@ def test_other_checkpoints_are_continued_on_any_number_of_ranks(runs: Runs, work
     assert plan.start == "checkpoint"
     assert any("The checkpoint is of 8 ranks" in note for note in plan.notes)
     assert not any("8 ranks" in note for note in runs.plan_resubmission(own.id).notes)
+
+
+async def test_the_dialog_tells_both_and_lets_the_person_choose(home: Home, work: Path) -> None:
+    async with LumiApp(home.settings).run_test(size=(110, 45)) as pilot:
+        run = ran(app_of(pilot).runs, work, ZERO, state=State.TIMEOUT)
+        pilot.app.push_screen(ResubmitDialog(run, 2))
+        await sees(pilot, "It starts from scratch: ZeRO splits")
+        await sees(pilot, "starts +from scratch")
+        await pilot.click("#start")
+        await sees(pilot, "cannot be continued")
+        assert pilot.app.screen.query_one("#yes", Button).disabled
+        pilot.app.screen.query_one("#nodes", Input).value = "1"
+        await sees(pilot, "starts +from checkpoint")
 
 
 # -- seen by the job
