@@ -19,11 +19,13 @@ from lumitui.app.command import (
     follow_log,
     job_argument,
     json_option,
+    known_site,
     open_tui,
     print_log,
     progress,
     read,
     refuse_errors,
+    refuse_silence,
     run_argument,
     run_process,
     sent,
@@ -152,9 +154,10 @@ def submit(reply: Reply, job: Path, wait: bool, timeout: float | None, yes: bool
 def status(reply: Reply, site_name: str | None) -> None:
     """Ask the sites about unfinished runs, and list them."""
     with core() as runs:
-        ids = [run.id for run in runs.history.unfinished(site_name)]
+        known_site(runs, site_name)
+        asked = {run.id: run.site for run in runs.history.unfinished(site_name)}
         news = runs.refresh(site_name)
-        found = [runs.history.get(run_id) for run_id in ids]
+        found = [runs.history.get(run_id) for run_id in asked]
         proofs = [(run.id, runs.proof(run)) for run in found]
     warnings = [
         *news.warnings,
@@ -162,11 +165,12 @@ def status(reply: Reply, site_name: str | None) -> None:
     ]
     for warning in warnings:
         say(f"warning: {warning}")
-    data = {"runs": [tables.run_data(run) for run in found], "warnings": warnings}
-    text = tables.run_table(found, time.time(), columns()) if found else ""
-    reply.give(data, text)
+    rows = [tables.run_data(run) | {"stale": run.site in news.failed} for run in found]
+    text = tables.run_table(found, time.time(), columns(), news.failed) if found else ""
+    reply.give({"runs": rows, "warnings": warnings}, text)
     if not found:
         say("No unfinished runs. `lumitui history` lists the others.")
+    refuse_silence(set(asked.values()), news.failed)
 
 
 @lumitui.command()

@@ -10,6 +10,7 @@ from lumitui.app.command import (
     columns,
     core,
     json_option,
+    known_site,
     run_argument,
     runs_beginning,
     site_option,
@@ -61,6 +62,7 @@ def history(
         if check:
             _check(reply, runs)
             return
+        known_site(runs, site_name)
         found = runs.history.page(limit=limit, site=site_name, state=chosen, text=text)
         about = tables.file_words(runs.history.facts(), runs.history.count())
     data = [tables.run_data(run) for run in found]

@@ -3,7 +3,7 @@
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,14 @@ from click.shell_completion import CompletionItem
 
 from lumitui.app import output, tables
 from lumitui.app.output import Reply, say
-from lumitui.remote.errors import InputError, LumiError, RefusedError, RunFailed, WaitTimedOut
+from lumitui.remote.errors import (
+    InputError,
+    LinkError,
+    LumiError,
+    RefusedError,
+    RunFailed,
+    WaitTimedOut,
+)
 
 if TYPE_CHECKING:
     from lumitui.app.records import Run
@@ -138,6 +145,32 @@ def open_tui(job: Path | None) -> int:
     from lumitui.app.tui import run_tui
 
     return run_tui(own_settings(), job)
+
+
+def known_site(runs: "Runs", name: str | None) -> None:
+    """Return when `name` is a site's, or one that the history remembers; None is any.
+
+    Raises:
+        InputError: nobody knows such a site.
+    """
+    if name is not None and not runs.history.page(limit=1, site=name):
+        runs.sites.path(name)
+
+
+def refuse_silence(asked: Collection[str], failed: Mapping[str, LumiError]) -> None:
+    """Raise when none of the sites that were `asked` told anything; `failed` says why.
+
+    Raises:
+        LinkError: none could be reached.
+        LumiError: one answered, but not with what its jobs do.
+    """
+    if not asked or set(asked) - set(failed):
+        return
+    reasons = sorted(failed.values(), key=lambda error: isinstance(error, LinkError))
+    raise type(reasons[0])(
+        f"There is no news from {', '.join(failed)}.",
+        "What is shown was so at the last news; jobs go on. The warning says what is wrong.",
+    )
 
 
 def read(runs: "Runs", job: Path) -> "Preview":

@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,6 +30,8 @@ class Refreshed:
     """Requests that were made, over all sites."""
     unanswered: tuple[AnswerNeeded, ...] = ()
     """Logins that wait for a person; nothing was sent to those sites."""
+    failed: Mapping[str, LumiError] = field(default_factory=dict)
+    """Sites that told nothing, each with why; their runs are as they were."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ def refresh(desk: Desk, open_runs: Sequence[Run], *, wanted: bool) -> Refreshed:
     changed: list[str] = []
     warnings: list[str] = []
     unanswered: list[AnswerNeeded] = []
+    failed: dict[str, LumiError] = {}
     requests = 0
     sweep_locks(desk.locks)
     for name in dict.fromkeys(run.site for run in open_runs):
@@ -69,10 +72,11 @@ def refresh(desk: Desk, open_runs: Sequence[Run], *, wanted: bool) -> Refreshed:
                 warnings += [f"{name}: {words}" for words in looked.warnings]
         except LumiError as error:
             warnings.append(f"{name}: {error}")
+            failed[name] = error
             if isinstance(error, AnswerNeeded):
                 unanswered.append(error)
                 requests -= 1
-    return Refreshed(tuple(changed), tuple(warnings), requests, tuple(unanswered))
+    return Refreshed(tuple(changed), tuple(warnings), requests, tuple(unanswered), failed)
 
 
 def settle(desk: Desk, run: Run, connection: Connection) -> list[str]:

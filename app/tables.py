@@ -1,7 +1,7 @@
 """Tables and pages of text for the command line. Pure: values in, lines out."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -114,22 +114,33 @@ def layout_words(layout: "Layout") -> str:
     return f"{nodes}, {gpus} GPU{'' if gpus == 1 else 's'}, {ranks}"
 
 
-def run_table(runs: Sequence["Run"], now: float, columns: int) -> str:
-    """Return the table of `status`: what each run is doing."""
-    rows = [
-        (
-            run.id,
-            run.state.value,
-            run.layout.nodes,
-            run.job_id or "-",
-            f"{walltime.text_of(int(run.elapsed(now)))}/{run.spec.time}",
-            run.site,
-            "" if run.reason in ("None", "none") else run.reason,
-        )
-        for run in runs
-    ]
-    titles = ("RUN", "STATE", "NODES", "JOB", "ELAPSED/LIMIT", "SITE", "REASON")
-    return table(titles, rows, columns, shrink=(6, 5, 0, 6, 4, 3), ids=0)
+def run_table(runs: Sequence["Run"], now: float, columns: int, silent: Collection[str] = ()) -> str:
+    """Return the table of `status`: what each run is doing.
+
+    Of the sites in `silent` there is no news now: their clocks stand, and the last news is told.
+    """
+    rows = []
+    for run in runs:
+        stale = run.site in silent and not run.state.is_final
+        elapsed = walltime.text_of(int(run.elapsed(run.updated if stale else now)))
+        news = [_clock(run.updated, now) if stale else "now"] if silent else []
+        reason = "" if run.reason in ("None", "none") else run.reason
+        facts = (run.job_id or "-", f"{elapsed}/{run.spec.time}", run.site, reason)
+        rows.append((run.id, run.state.value, *news, run.layout.nodes, *facts))
+    titles = ["RUN", "STATE", "NODES", "JOB", "ELAPSED/LIMIT", "SITE", "REASON"]
+    shrink = [6, 5, 0, 6, 4, 3]
+    if silent:
+        titles.insert(2, "LAST NEWS")
+        shrink = [index and index + 1 for index in shrink]
+    return table(titles, rows, columns, shrink=shrink, ids=0)
+
+
+def _clock(moment: float, now: float) -> str:
+    """An epoch as a time of today, or with its day; `never` for 0."""
+    if not moment:
+        return "never"
+    day, _, clock = when(moment).partition(" ")
+    return clock if when(now).startswith(day) else f"{day} {clock[:5]}"
 
 
 def history_table(runs: Sequence["Run"], columns: int) -> str:

@@ -80,9 +80,9 @@ def test_a_site_that_went_away_leaves_its_runs_as_they_were(
     run = lt(home, "submit", str(path), "--yes").stdout.strip()
     reach(home, cluster, path.parent, Port="1")
     done = lt(home, "status", "--json")
-    assert done.returncode == 0
+    assert done.returncode == 3
     data = envelope(done)["data"]
-    assert [row["state"] for row in data["runs"]] == ["queued"]
+    assert [(row["state"], row["stale"]) for row in data["runs"]] == [("queued", True)]
     assert "other" in data["warnings"][0] and "Traceback" not in done.stderr
     told(lt(home, "logs", run), 3)
     told(lt(home, "cancel", run, "--yes"), 3)
