@@ -211,8 +211,8 @@ def _unfit(parent: Run, launch: Launch) -> str:
     ranks = parent.layout.world_size
     if launch.layout.world_size != ranks:
         return (
-            f"ZeRO splits the optimizer's state among the ranks, it has {ranks} parts and "
-            f"{launch.layout.world_size} ranks would read them"
+            "ZeRO splits the optimizer's state among the ranks, "
+            f"{ranks} then and {launch.layout.world_size} now"
         )
     stages = [STRATEGIES[spec.strategy].zero_stage for spec in (old, new)]
     return f"it is of ZeRO stage {stages[0]}, not {stages[1]}" if stages[0] != stages[1] else ""

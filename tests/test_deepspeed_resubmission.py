@@ -160,7 +160,7 @@ def test_a_strategy_named_by_hand_brings_its_configuration(runs: Runs, work: Pat
 @pytest.mark.parametrize(
     ("settings", "nodes", "reason"),
     [
-        ([], 2, "it has 8 parts and 16 ranks would read them"),
+        ([], 2, "8 then and 16 now"),
         (["strategy=zero2"], 1, "it is of ZeRO stage 1, not 2"),
     ],
 )
