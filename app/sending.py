@@ -104,10 +104,12 @@ def send(
     except LinkError as error:
         words = error.message
         history.update(run.id, state=State.NOT_SENT, reason=words, snapshot=run.snapshot)
-        raise
+        raise type(error)(f"{words} No job was submitted.", error.hint) from error
     except (RefusedError, InputError) as error:
         words = error.message
         history.update(run.id, state=State.REFUSED, reason=words, snapshot=run.snapshot)
+        if _NO_ACCESS.search(words) and run.spec.account in run.root.split("/"):
+            raise RefusedError(words, membership_hint(run.site, run.spec.account)) from error
         raise
     history.update(run.id, submitted=time.time())
     try:
@@ -150,6 +152,17 @@ def settle(run: Run, scheduler: Scheduler, now: float) -> Answer:
         return Answer(State.NOT_SENT, None, "sending ended before the job was submitted")
     old = now - (run.submitted or run.created) > GRACE_SECONDS
     return scheduler.settle(submission_of(run), deep=old, void=old, grace=GRACE_SECONDS)
+
+
+_NO_ACCESS = re.compile("permission denied|no such file", re.IGNORECASE)
+
+
+def membership_hint(site: str, account: str) -> str:
+    """Return what to try when the folder of an account cannot be written to."""
+    return (
+        f"Are you a member of {account}? Check `account:` in the job file; "
+        f"`lumitui doctor {site} --account {account}` looks at its folder."
+    )
 
 
 def hint_for(message: str) -> str:

@@ -32,7 +32,9 @@ def test_a_foreign_account_without_a_folder_is_refused_and_kept(
 ) -> None:
     home.add_cluster(cluster)
     write(path, CLUSTER | {"account": "project_462000002"})
-    told(lt(home, "submit", str(path), "--yes"), 4, "project_462000002")
+    words = told(lt(home, "submit", str(path), "--yes"), 4, "Permission denied")
+    assert "hint: Are you a member of project_462000002? Check `account:`" in words
+    assert "lumitui doctor minilumi --account project_462000002" in words
     assert [row["state"] for row in history(home)] == ["refused"]
 
 
@@ -61,7 +63,7 @@ def test_an_unreachable_host_is_told_and_the_run_is_kept(
         closed.bind(("127.0.0.1", 0))
         reach(home, cluster, path.parent, Port=str(closed.getsockname()[1]))
         told(lt(home, "doctor", "other"), 3, "127.0.0.1")
-        told(lt(home, "submit", str(path), "--yes"), 3, "127.0.0.1")
+        told(lt(home, "submit", str(path), "--yes"), 3, "127.0.0.1", "No job was submitted.")
     (row,) = history(home)
     assert (row["state"], row["job_id"]) == ("not sent", None)
     reach(home, cluster, path.parent)
