@@ -363,3 +363,15 @@ def test_jobs_in_a_hidden_partition_are_seen(slurm: Bench, cluster: Cluster) -> 
         run.until(State.CANCELLED)
     finally:
         cluster.admin("scontrol", "update", "partitionname=small-g", "hidden=no")
+
+
+@pytest.mark.cluster
+def test_a_login_file_does_not_take_the_environment_from_the_ranks(slurm: Bench) -> None:
+    run = slurm.run('echo "in $RUN_DIR"')
+    slurm.here("echo 'export SLURM_EXPORT_ENV=NONE' >>~/.bash_profile")
+    try:
+        run.submit()
+        run.until(State.DONE)
+    finally:
+        slurm.here("sed -i '/SLURM_EXPORT_ENV/d' ~/.bash_profile")
+    assert f"in {run.submission.folder}" in run.log()

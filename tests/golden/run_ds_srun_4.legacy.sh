@@ -56,6 +56,8 @@ export CXX=g++-12
 set -u
 # With SRUN_CPUS_PER_TASK a step has only the first cores of the job, and masks reach beyond them.
 unset SRUN_CPUS_PER_TASK
+# A login file's NONE would take all of this from the ranks.
+unset SLURM_EXPORT_ENV
 
 # A step that is not the launch says --overlap: until it has quite ended, the next one would get
 # other cores and GPUs, or be refused ("Invalid generic resource").

@@ -56,6 +56,8 @@ export CXX=g++-12
 set -u
 # srun does not inherit sbatch's --cpus-per-task (Slurm >= 22.05): a task would get one core.
 export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
+# A login file's NONE would take all of this from the ranks.
+unset SLURM_EXPORT_ENV
 
 # A step that is not the launch says --overlap: until it has quite ended, the next one would get
 # other cores and GPUs, or be refused ("Invalid generic resource").
