@@ -7,8 +7,7 @@ same step, under the lock that squeue waits for (seen with 22.05, tests/test_tru
 
 import time
 
-from lumitui.app.history import Changes
-from lumitui.app.records import Run
+from lumitui.app.records import Changes, Run
 from lumitui.remote.scheduler import ExitFile, JobStatus, Poll, RunFiles, State, Watch
 
 ACCOUNTING_SECONDS = 600.0

@@ -7,42 +7,17 @@ import difflib
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Unpack
 
 from lumitui.app import records
 from lumitui.app.database import Database, FileFacts
 from lumitui.app.metrics import MetricPoint, parse_line
-from lumitui.app.records import Run
+from lumitui.app.records import Changes, Run
 from lumitui.remote.errors import HistoryError, InputError
 from lumitui.remote.scheduler import State
 
 _UNFINISHED = tuple(state.value for state in State if not state.is_final)
 _TEXTS = ("script", "patch", "binding")
-
-
-class Changes(TypedDict, total=False):
-    """What may change in a run after it was made."""
-
-    state: State
-    job_id: str | None
-    reason: str
-    word: str
-    rc: int | None
-    failed_rank: int | None
-    attempt: int
-    submitted: float | None
-    started: float | None
-    ended: float | None
-    updated: float
-    nodes_used: str
-    log_sizes: dict[int, int]
-    binding: str | None
-    metrics_offset: int
-    exits: int
-    snapshot: str | None
-    note: str
-    folder: str
-    resumed_from: str | None
 
 
 class History:
@@ -243,26 +218,35 @@ class History:
         return int(self._file.rows("SELECT count(*) FROM runs")[0][0])
 
     def add_metrics(
-        self, run_id: str, lines: Sequence[bytes], span: tuple[int, int] | None = None
+        self,
+        run_id: str,
+        lines: Sequence[bytes],
+        span: tuple[int, int] | None = None,
+        *,
+        instead: int | None = None,
     ) -> int:
         """Append lines of metrics.jsonl; return how many were broken and left out.
 
         With `span`, the bytes of the file the lines were cut from, they are added only when
         the run's `metrics_offset` is where the span begins, and it is moved to the span's end
-        in the same transaction: two processes that fetched the same bytes add them once.
+        in the same transaction: two processes that fetched the same bytes add them once. With
+        `instead`, the offset in a file that was written anew since, its points go first.
 
         Raises:
             HistoryError: there is no such run, or it could not be written.
         """
-        texts = [line.decode("utf-8", "replace").strip() for line in lines if line.strip()]
+        texts = [_text(line) for line in lines if line.strip()]
         good = [text for text in texts if parse_line(text.encode("utf-8", "replace"))]
         broken = len(texts) - len(good)
         with self._file.transaction() as db:
             row = db.execute("SELECT metrics_offset FROM runs WHERE id = ?", (run_id,)).fetchone()
             if row is None:
                 raise _no_run(run_id)
-            if span is not None and row[0] != span[0]:
+            if span is not None and row[0] != (span[0] if instead is None else instead):
                 return 0
+            if instead is not None:
+                db.execute("DELETE FROM metrics WHERE run = ?", (run_id,))
+                db.execute("UPDATE runs SET broken_metrics = 0 WHERE id = ?", (run_id,))
             (first,) = db.execute(
                 "SELECT coalesce(max(ordinal) + 1, 0) FROM metrics WHERE run = ?", (run_id,)
             ).fetchone()
@@ -276,6 +260,19 @@ class History:
                 (broken, row[0] if span is None else span[1], run_id),
             )
         return broken
+
+    def continues(self, run_id: str, offset: int, line: bytes) -> bool:
+        """Whether `line`, which ends at byte `offset` of metrics.jsonl, may be the last one known.
+
+        A line that cannot be read was not kept; another process may have added more meanwhile.
+        """
+        known = self._file.rows(
+            "SELECT metrics_offset, (SELECT line FROM metrics WHERE run = id"
+            " ORDER BY ordinal DESC LIMIT 1) FROM runs WHERE id = ?",
+            (run_id,),
+        )
+        same = not known or known[0][0] != offset or known[0][1] == _text(line)
+        return same or parse_line(line) is None
 
     def metrics(self, run_id: str, *, last: int | None = None) -> list[MetricPoint]:
         """Return the run's points in the order they were written; only the `last` ones if given."""
@@ -374,6 +371,10 @@ def _insert(db: sqlite3.Connection, run: Run) -> None:
     for table, values in (("runs", row), ("texts", texts)):
         names, marks = ", ".join(values), ", ".join(f":{name}" for name in values)
         db.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", values)
+
+
+def _text(line: bytes) -> str:
+    return line.decode("utf-8", "replace").strip()
 
 
 def _no_run(run_id: str) -> HistoryError:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from lumitui.app import following
 from lumitui.app.connections import Connection
-from lumitui.app.history import Changes, History
-from lumitui.app.records import Run
+from lumitui.app.history import History
+from lumitui.app.records import Changes, Run
 from lumitui.remote.errors import LinkError
 from lumitui.remote.scheduler import RunFiles, State, Watch
 from lumitui.remote.watching import look
@@ -49,6 +49,11 @@ def look_at(runs: Sequence[Run], connection: Connection, history: History) -> Lo
     ):
         warnings.append(poll.silent)
     behind, rounds = _store(watches, poll.files, history), 0
+    warnings += [
+        f"{key}: its metrics.jsonl was written anew; what it said before is dropped."
+        for key, watch in behind.items()
+        if watch.anew
+    ]
     try:
         while behind and rounds < MOST_ROUNDS:
             rounds += 1
@@ -79,11 +84,19 @@ def _store(
     behind: dict[str, Watch] = {}
     for key, watch in watches.items():
         found = files.get(key, RunFiles())
-        end = watch.metrics_offset + len(found.metrics)
+        start = 0 if watch.anew else watch.metrics_offset
+        end = start + len(found.metrics)
+        known = max((item.attempt for item in found.exits), default=watch.exits)
+        later = replace(watch, has_binding=True, exits=known)
+        after = found.metrics_after
+        if found.metrics_anew or (
+            found.metrics and after is not None and not history.continues(key, start, after)
+        ):
+            behind[key] = replace(later, anew=True)
+            continue
         if found.metrics:
-            span = (watch.metrics_offset, end)
-            history.add_metrics(key, found.metrics.splitlines(), span)
+            instead = watch.metrics_offset if watch.anew else None
+            history.add_metrics(key, found.metrics.splitlines(), (start, end), instead=instead)
         if found.more_metrics:
-            known = max((item.attempt for item in found.exits), default=watch.exits)
-            behind[key] = replace(watch, metrics_offset=end, has_binding=True, exits=known)
+            behind[key] = replace(later, metrics_offset=end, anew=False)
     return behind

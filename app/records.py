@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, get_args, get_type_hints
+from typing import Any, TypedDict, get_args, get_type_hints
 
 from lumitui.app.job import JobSpec, Layout, Price
 from lumitui.remote.scheduler import State
@@ -84,6 +84,31 @@ class Run:
             # An end nobody saw: the last news bounds it.
             end = self.updated if self.ended is None else self.ended
         return max(0.0, end - self.started)
+
+
+class Changes(TypedDict, total=False):
+    """What may change in a run after it was made."""
+
+    state: State
+    job_id: str | None
+    reason: str
+    word: str
+    rc: int | None
+    failed_rank: int | None
+    attempt: int
+    submitted: float | None
+    started: float | None
+    ended: float | None
+    updated: float
+    nodes_used: str
+    log_sizes: dict[int, int]
+    binding: str | None
+    metrics_offset: int
+    exits: int
+    snapshot: str | None
+    note: str
+    folder: str
+    resumed_from: str | None
 
 
 _PLAIN = tuple(

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lumitui.app.history import Changes, History
+from lumitui.app.history import History
 from lumitui.app.job import Launch
 from lumitui.app.preparing import SnapshotGone, prepare
-from lumitui.app.records import Run
+from lumitui.app.records import Changes, Run
 from lumitui.remote.archive import sync_archive
 from lumitui.remote.errors import HistoryError, InputError, LinkError, OutcomeUnknown, RefusedError
 from lumitui.remote.login import attendance, is_attended

@@ -121,6 +121,8 @@ class Watch:
     a laptop's clock may be wrong."""
     metrics_offset: int = 0
     """Bytes of metrics.jsonl already here."""
+    anew: bool = False
+    """Those are of another file: it was written anew and is wanted from its beginning."""
     has_binding: bool = False
     attempt: int = 1
     """The last one known: a later one's binding is news."""
@@ -174,6 +176,10 @@ class RunFiles:
     """binding.json, when it is there and was not known."""
     metrics: bytes = b""
     """Whole new lines of metrics.jsonl."""
+    metrics_after: bytes | None = None
+    """The line before them, where it is short: the last one known, if it is the same file still."""
+    metrics_anew: bool = False
+    """It is another file than the one whose bytes are known; none of its lines are here."""
     more_metrics: bool = False
     """There are more than one answer brings."""
     missing: bool = False

@@ -7,6 +7,7 @@ taken for structure.
 import json
 import secrets
 from collections.abc import Sequence
+from typing import TypedDict
 
 from lumitui.remote.quoting import quote
 from lumitui.remote.scheduler import ExitFile, RunFiles, Watch, count, moment
@@ -16,6 +17,8 @@ METRICS_BYTES = 65536
 """At the most, a run and tick."""
 REST_BYTES = 1 << 22
 """At the most, a request for the rest of them, of all runs together."""
+BEFORE_BYTES = 512
+"""Bytes before the new ones that are asked for too: a line, to see that it is the same file."""
 _MOST = 10**9  # of ranks, and of what an exit code may be
 
 
@@ -46,14 +49,14 @@ def files_script(marker: str, watches: Sequence[Watch], most: int = METRICS_BYTE
         folders.append(f'"${parents[parent]}"/{quote(name)}')
     asked = [
         f"one {index} {folder} {watch.exits} {watch.attempt if watch.has_binding else 0}"
-        f" {watch.metrics_offset}"
+        f" {_offset(watch)}"
         for index, (folder, watch) in enumerate(zip(folders, watches, strict=True))
     ]
     return "\n".join(
         [
             *(f"{name}={quote(parent)}" for parent, name in parents.items()),
             _SIZES.format(marker=marker, folders=" ".join(folders)),
-            _ONE.format(marker=marker, most=most),
+            _ONE.format(marker=marker, most=most, before=BEFORE_BYTES),
             *asked,
         ]
     )
@@ -84,7 +87,8 @@ if [ -f binding.json ] && {{ [ $4 = 0 ] || [ -f attempt-$(($4 + 1)).out ]; }}; t
 fi
 case $sizes in *[!0-9]"$5 $2/metrics.jsonl"*) return ;; esac
 if [ -s metrics.jsonl ]; then
-  echo {marker} metrics $1; tail -c +$(($5 + 1)) metrics.jsonl | head -c {most}
+  b=$(($5 > {before} ? {before} : $5))
+  echo {marker} metrics $1; tail -c +$(($5 - b + 1)) metrics.jsonl | head -c $((b + {most}))
   echo; echo {marker} end
 fi
 }}"""
@@ -113,8 +117,7 @@ def parse_files(
     sizes: dict[str, dict[int, int]] = {}
     exits: dict[int, list[ExitFile]] = {}
     bindings: dict[int, str] = {}
-    metrics: dict[int, bytes] = {}
-    more: set[int] = set()
+    metrics: dict[int, _Metrics] = {}
     missing: set[int] = set()
     for words, content in blocks(output, marker):
         match words:
@@ -125,15 +128,9 @@ def parse_files(
                     exits.setdefault(int(index), []).append(item)
             case ["binding", index] if count(index) is not None:
                 bindings[int(index)] = content.decode("utf-8", "replace").strip()
-            case ["metrics", index] if count(index) is not None:
-                # The line still being written stays for the next request.
-                body = content[:-1]
-                whole = body[: body.rfind(b"\n") + 1]
-                full = len(body) >= most
-                # A line longer than a whole answer would come again for ever: it is passed over.
-                metrics[int(index)] = whole or (body if full else b"")
-                if full:
-                    more.add(int(index))
+            case ["metrics", index] if (place := count(index)) is not None:
+                if place < len(watches):
+                    metrics[place] = _metrics(content[:-1], _offset(watches[place]), most)
             case ["missing", index] if count(index) is not None:
                 missing.add(int(index))
             case _:
@@ -143,12 +140,41 @@ def parse_files(
             log_sizes=sizes.get(watch.folder, {}),
             exits=tuple(sorted(exits.get(index, ()), key=lambda item: item.attempt)),
             binding=bindings.get(index),
-            metrics=metrics.get(index, b""),
-            more_metrics=index in more,
+            **metrics.get(index, {}),
             missing=index in missing,
         )
         for index, watch in enumerate(watches)
     }
+
+
+class _Metrics(TypedDict, total=False):
+    metrics: bytes
+    more_metrics: bool
+    metrics_after: bytes
+    metrics_anew: bool
+
+
+def _metrics(content: bytes, offset: int, most: int) -> _Metrics:
+    """Return what an answer from `offset` says; the bytes before it come first.
+
+    What is known ends with a line. A shorter file, or one with no line's end there, is another.
+    """
+    before, body = content[: min(offset, BEFORE_BYTES)], content[min(offset, BEFORE_BYTES) :]
+    if len(before) < min(offset, BEFORE_BYTES) or (b"\n" in before and not before.endswith(b"\n")):
+        return {"metrics_anew": True}
+    # The line still being written stays for the next request.
+    whole = body[: body.rfind(b"\n") + 1]
+    full = len(body) >= most
+    # A line longer than a whole answer would come again for ever: it is passed over.
+    found: _Metrics = {"metrics": whole or (body if full else b""), "more_metrics": full}
+    lines = before.splitlines()
+    if before.endswith(b"\n") and (len(lines) > 1 or offset <= BEFORE_BYTES):
+        found["metrics_after"] = lines[-1]
+    return found
+
+
+def _offset(watch: Watch) -> int:
+    return 0 if watch.anew else watch.metrics_offset
 
 
 def _sizes(content: bytes) -> dict[str, dict[int, int]]:
