@@ -24,13 +24,18 @@ def sites(reply: Reply, site_name: str | None) -> None:
     """List the sites, or show all facts of one."""
     from lumitui.remote.site import Sites
 
-    known = Sites(own_settings().profiles)
+    folders = own_settings().profiles
+    known = Sites(folders)
     if site_name is not None:
         site = known.load(site_name)
         reply.give(site, tables.site_page(site, known.path(site_name)))
         return
     found = [known.load(name) for name in known.names()]
     reply.give(found, tables.site_table(found, columns()))
+    say(
+        f"Your own profiles go to {folders[0]}/NAME.yaml; `extends: OTHER` inherits what one "
+        "does not say, and `lumitui schema site` lists the keys."
+    )
 
 
 @click.command()

@@ -339,10 +339,16 @@ class Sites:
 
     def __init__(self, folders: Iterable[Path]) -> None:
         """Look in `folders`, the most important first; files are read when asked for."""
-        self._files: dict[str, list[Path]] = {}
-        for folder in folders:
-            for path in sorted(folder.glob("*.yaml")) if folder.is_dir() else ():
-                self._files.setdefault(path.stem, []).append(path)
+        self._folders = tuple(folders)
+
+    @property
+    def _files(self) -> dict[str, list[Path]]:
+        # Looked up each time: a profile that is added while the program runs is found.
+        found: dict[str, list[Path]] = {}
+        for folder in filter(Path.is_dir, self._folders):
+            for path in sorted(folder.glob("*.yaml")):
+                found.setdefault(path.stem, []).append(path)
+        return found
 
     def names(self) -> list[str]:
         """Return the known names in order."""
@@ -366,12 +372,10 @@ class Sites:
         return validate(document, Site, data)
 
     def _find(self, name: str) -> list[Path]:
-        if name not in self._files:
-            raise InputError(
-                f"There is no site called {name!r}.",
-                f"Known are: {', '.join(self.names()) or 'none'}.",
-            )
-        return self._files[name]
+        if found := self._files.get(name):
+            return found
+        known = ", ".join(self.names()) or "none"
+        raise InputError(f"There is no site called {name!r}.", f"Known are: {known}.")
 
     def _merged(self, name: str, seen: tuple[Path, ...]) -> tuple[Document, dict[str, object]]:
         # A person's own profile may extend the built-in one of the same name.

@@ -207,11 +207,14 @@ def test_init_writes_a_job_file_once(home: Home, tmp_path: Path) -> None:
     assert "The account 'proj_1' is not one of lumi's" in done.stderr
 
 
-def test_sites_schema_and_binding_are_told(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sites_schema_and_binding_are_told(
+    home: Home, here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     done = here("sites")
     assert max(map(output.width, done.stdout.splitlines())) <= 80
     assert "standard-g" in done.stdout
+    assert f"{home.config}/sites/NAME.yaml; `extends: " in done.stderr
     page = here("sites", "lumi").stdout
     assert "unverified:" in page and "partitions.dev-g.max_nodes" in page
     assert envelope(here("sites", "lumi", "--json"))["data"]["node"]["gpus"] == 8

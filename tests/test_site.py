@@ -270,6 +270,17 @@ def test_a_persons_profile_hides_the_built_in_one_and_may_extend_it(
     assert (sites.load("small").poll_seconds, sites.load("small").title) == (7, "Small")
 
 
+def test_a_profile_that_comes_later_is_found_and_one_that_goes_is_not(tmp_path: Path) -> None:
+    sites = Sites([tmp_path / "later"])
+    assert sites.names() == []
+    (tmp_path / "later").mkdir()
+    (tmp_path / "later" / "small.yaml").write_text(SMALL)
+    assert (sites.names(), sites.load("small").title) == (["small"], "Small")
+    (tmp_path / "later" / "small.yaml").unlink()
+    with pytest.raises(InputError, match="no site called 'small'"):
+        sites.load("small")
+
+
 def test_a_folder_that_is_not_there_has_no_profiles(tmp_path: Path) -> None:
     assert Sites([tmp_path / "none"]).names() == []
 
