@@ -217,6 +217,12 @@ class History:
         """Return how many runs there are."""
         return int(self._file.rows("SELECT count(*) FROM runs")[0][0])
 
+    def count_unfinished(self) -> int:
+        """Return to how many runs something may still happen."""
+        marks = ", ".join("?" for _ in _UNFINISHED)
+        rows = self._file.rows(f"SELECT count(*) FROM runs WHERE state IN ({marks})", _UNFINISHED)
+        return int(rows[0][0])
+
     def add_metrics(
         self,
         run_id: str,

@@ -47,6 +47,9 @@ class Place:
     """None: the first screen, which is always there."""
 
 
+MOST_NAME = 20
+"""Characters of a job's name in the title bar while it is sent."""
+
 PLACES = (
     Place("runs", "1", "Runs", None),
     Place("new", "2", "New run", lambda app: NewScreen(app.runs)),
@@ -65,11 +68,8 @@ class LumiApp(WorkerApp):
                     id=f"go.{place.name}", tooltip=f"The screen {place.title}")
             for place in PLACES
         ),
-        Binding("question_mark", "help", "Help", key_display="?", id="app.help",
-                tooltip="The keys that work here"),
         Binding("colon,ctrl+p", "command_palette", "Commands", show=False, id="app.commands",
                 tooltip="Find a command by its name"),
-        Binding("q", "quit", "Quit", id="app.quit", tooltip="Quit; a send is finished first"),
     ]  # fmt: skip
 
     def __init__(
@@ -78,6 +78,8 @@ class LumiApp(WorkerApp):
         """Open the history; `job` is opened in the screen that makes runs."""
         super().__init__(settings, connect)
         self._job = job
+        self._sends: dict[SendingDialog, tuple[Path, str]] = {}
+        """The sends under way: of which project, and the job's name."""
         self._quit_when_done = False
         self._last_repeated = ""
         self._warned = 0
@@ -184,15 +186,42 @@ class LumiApp(WorkerApp):
         self._sending(event.preview, event.resubmission)
 
     def _sending(self, preview: Preview, resubmission: Resubmission | None) -> None:
-        dialog = SendingDialog(preview.launch.spec.name)
+        """Send; what is on its way already is sent a second time only on purpose."""
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self._send(preview, resubmission)
+
+        spec = preview.launch.spec
+        if (preview.project, spec.name) in self._sends.values():
+            lines = [("under way", f"{spec.name} is being sent already")]
+            lines.append(("would be", "one job more, billed as well"))
+            title = f"Send {wording.shorten(spec.name, MOST_NAME)} twice?"
+            self.push_screen(Confirm(title, lines, "Send a second job"), answered)
+        else:
+            answered(yes=True)
+
+    def _send(self, preview: Preview, resubmission: Resubmission | None) -> None:
+        name = preview.launch.spec.name
+        dialog = SendingDialog(name)
         self.mutations += 1
+        self._sends[dialog] = (preview.project, name)
+        self._tell_sends()
         self.push_screen(dialog)
         self.send_launch(preview, resubmission, dialog)
+
+    def _tell_sends(self) -> None:
+        """Let every title bar say what is being sent."""
+        names = [wording.shorten(name, MOST_NAME) for _, name in self._sends.values()]
+        words = names[0] if len(names) == 1 else f"{len(names)} jobs"
+        self.sub_title = wording.plain(f"sending {words}").plain if names else ""
 
     @on(messages.SendEnded)
     def _send_ended(self, event: messages.SendEnded) -> None:
         assert isinstance(event.dialog, SendingDialog)
         seen = event.dialog.finish()
+        del self._sends[event.dialog]
+        self._tell_sends()
         self.history_changed()
         if event.run is not None:
             self.notify(f"{event.run.id} is job {event.run.job_id}.", markup=False)

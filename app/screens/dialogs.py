@@ -12,7 +12,9 @@ from textual.screen import ModalScreen, Screen
 from textual.widgets import Button, Input, Static
 
 from lumitui.app import messages
+from lumitui.app.screens.page import footer
 from lumitui.app.sending import STEPS
+from lumitui.app.widgets.line import Line
 from lumitui.app.widgets.wording import plain
 from lumitui.remote.errors import LumiError
 from lumitui.remote.login import Question
@@ -36,6 +38,7 @@ class Confirm(ModalScreen[bool]):
 
     def compose(self) -> ComposeResult:
         """The question, its facts, two buttons."""
+        yield footer()
         with Vertical(classes="dialog") as box:
             box.border_title = plain(self._title)
             yield Static(facts(self._lines), markup=False)
@@ -67,6 +70,7 @@ class ErrorDialog(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         """Message, hint, one button."""
+        yield footer()
         with Vertical(classes="dialog error") as box:
             box.border_title = "That did not work"
             with VerticalScroll():
@@ -100,12 +104,13 @@ class AskDialog(ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         """The question and a field, or two buttons for a host's key."""
+        yield footer()
         with Vertical(classes="dialog") as box:
             box.border_title = "Is this the right host?" if self._is_key else "The site asks"
             with VerticalScroll():
                 yield Static(plain(self._question.text), markup=False)
             if not self._is_key:
-                yield Input(password=self._question.secret, compact=True, id="answer")
+                yield Line(password=self._question.secret, compact=True, id="answer")
             with Horizontal(classes="buttons"):
                 yield Button(Text("Decline"), id="no", compact=True)
                 label = "Yes, trust it" if self._is_key else "Answer"
@@ -141,6 +146,7 @@ class SendingDialog(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         """One line a step."""
+        yield footer()
         with Vertical(classes="dialog") as box:
             box.border_title = plain(f"Sending {self._job}")
             yield Static(self._steps(), id="steps", markup=False)
@@ -192,6 +198,7 @@ class HelpDialog(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         """One line a key."""
+        yield footer()
         with Vertical(classes="dialog help") as box:
             box.border_title = "Keys here"
             with VerticalScroll():

@@ -18,6 +18,7 @@ from lumitui.app.runs import Preview, Runs
 from lumitui.app.screens.dialogs import Confirm, facts
 from lumitui.app.screens.page import Page, buttons
 from lumitui.app.widgets import wording
+from lumitui.app.widgets.line import Line
 from lumitui.app.widgets.script_view import ScriptView
 from lumitui.remote.errors import InputError
 
@@ -67,7 +68,7 @@ class NewScreen(Page):
 
     def body(self) -> ComposeResult:
         """Where the job file is, then what it comes to."""
-        yield Input(placeholder="path of a job file", id="path", compact=True)
+        yield Line(placeholder="path of a job file", id="path", compact=True)
         yield OptionList(id="files", compact=True, markup=False)
         with TabbedContent(id="parts"):
             with TabPane("Check", id="check"), VerticalScroll():

@@ -22,25 +22,31 @@ from lumitui.remote.errors import InputError, LumiError
 class Page(Screen[None]):
     """A full screen. It reads history when it is shown and when history changed."""
 
+    # Help and Quit first: a narrow terminal cuts the footer's end.
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("question_mark", "app.help", "Help", key_display="?", id="app.help",
+                tooltip="The keys that work here"),
+        Binding("q", "app.quit", "Quit", id="app.quit", tooltip="Quit; a send is finished first"),
         Binding("escape", "back", "Back", id="page.back", tooltip="One screen back"),
-    ]
+    ]  # fmt: skip
 
     def __init__(self, runs: Runs) -> None:
         """A screen over `runs`."""
         super().__init__()
         self.runs = runs
+        self._told: tuple[str | Text, ...] = ()
 
     def compose(self) -> ComposeResult:
         """Title bar, the body, the footer."""
         yield Static(id="title", markup=False)
         yield from self.body()
-        yield Footer(compact=True, show_command_palette=False)
+        yield footer()
 
     def on_mount(self) -> None:
         """Begin; a screen that opens while the app is being left is never composed."""
         if self.query("#title"):
             self.begin()
+            self.watch(self.app, "sub_title", self._draw_title_bar)
 
     def begin(self) -> None:
         """Show what is there for the first time."""
@@ -63,9 +69,15 @@ class Page(Screen[None]):
 
     def title_text(self, *parts: str | Text) -> None:
         """Show the title bar's words."""
-        text = Text(no_wrap=True, overflow="ellipsis")
-        text.append(" lumitui ", "bold reverse")
-        for part in parts:
+        self._told = parts
+        self._draw_title_bar()
+
+    def _draw_title_bar(self) -> None:
+        # What is being sent comes first: a dialog that tells it can be hidden.
+        text = Text().append(" lumitui ", "bold reverse")
+        if under_way := self.app.sub_title:
+            text.append(f" {under_way} ", "bold black on cyan")
+        for part in self._told:
             text.append("  ").append(wording.plain(part) if isinstance(part, str) else part)
         self.query_one("#title", Static).update(text)
 
@@ -81,6 +93,11 @@ class Page(Screen[None]):
         """Leave the screen; the first one stays."""
         if len(self.app.screen_stack) > 1:
             self.app.pop_screen()
+
+
+def footer() -> Footer:
+    """Return the line of keys; a dialog has its own, which covers that of the screen below."""
+    return Footer(compact=True, show_command_palette=False)
 
 
 def buttons(*pairs: tuple[str, str]) -> Widget:

@@ -16,8 +16,10 @@ from lumitui.app import messages
 from lumitui.app.records import Run
 from lumitui.app.runs import Resubmission, Start
 from lumitui.app.screens.new import findings_text
+from lumitui.app.screens.page import footer
 from lumitui.app.widgets import wording
 from lumitui.app.widgets.choice import Choice
+from lumitui.app.widgets.line import Line
 from lumitui.app.widgets.script_view import Scroll
 from lumitui.remote.errors import LumiError
 
@@ -43,13 +45,14 @@ class ResubmitDialog(ModalScreen[Resubmission | None]):
 
     def compose(self) -> ComposeResult:
         """Fields, the table, two buttons."""
+        yield footer()
         with Vertical(classes="dialog resubmit") as box:
             box.border_title = Text(f"Resubmit {self._parent_run.id}")
             with Horizontal(classes="fields"):
                 yield Label("nodes ")
-                yield Input(str(self._asked), type="integer", id="nodes", compact=True)
+                yield Line(str(self._asked), type="integer", id="nodes", compact=True)
                 yield Label("time ")
-                yield Input(self._parent_run.spec.time, id="time", compact=True)
+                yield Line(self._parent_run.spec.time, id="time", compact=True)
                 yield Choice[Start](
                     [("scratch", "from scratch"), ("checkpoint", "from checkpoint")], id="start"
                 )

@@ -89,7 +89,9 @@ class RunScreen(RunPage):
     def draw(self) -> None:
         """Show what history says now."""
         run = self.runs.history.get(self._run_id)
-        self.title_text(Text(run.id, style="bold"), wording.state_text(run.state), self._place(run))
+        # The state first: a long id would push it out of a narrow bar.
+        name = Text(wording.shorten(run.id, max(18, self.size.width // 3)), style="bold")
+        self.title_text(wording.state_text(run.state), name, self._place(run))
         pane = self._pane
         if pane == "state":
             verdict = self.runs.proof(run)

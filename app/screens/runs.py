@@ -15,6 +15,7 @@ from lumitui.app.records import Run
 from lumitui.app.runs import Runs
 from lumitui.app.screens.page import RunPage, buttons
 from lumitui.app.widgets import wording
+from lumitui.app.widgets.line import Filter
 from lumitui.app.widgets.run_table import RunTable
 
 PAGE = 50
@@ -53,7 +54,7 @@ class RunsScreen(RunPage):
                 yield Static(EMPTY, id="empty-words", markup=False)
             with Center():
                 yield Button(Text("New run (n)"), action="app.go('new')", compact=True)
-        yield Input(placeholder="text in id, name, job id or note", id="filter", compact=True)
+        yield Filter(placeholder="text in id, name, job id or note", id="filter", compact=True)
         yield Static(id="selected", markup=False)
         yield Static(id="looks", markup=False)
         yield buttons(
@@ -87,7 +88,7 @@ class RunsScreen(RunPage):
         table = self.query_one(RunTable)
         table.show(found, now, self.size.width)
         self._draw_empty(bool(found), text)
-        self._draw_title(found, more)
+        self._draw_title(found, more, text)
         self._draw_selected()
         self._draw_looks(time.monotonic())
 
@@ -97,42 +98,44 @@ class RunsScreen(RunPage):
         words = f"No run has {text!r} in it. esc shows all again." if text else EMPTY
         self.query_one("#empty-words", Static).update(words)
 
-    def _draw_title(self, found: list[Run], more: bool) -> None:
-        open_runs = sum(not run.state.is_final for run in found)
+    def _draw_title(self, found: list[Run], more: bool, text: str) -> None:
         shown = (
             f"newest {len(found)} runs, o for older" if more else wording.count(len(found), "run")
         )
-        self.title_text("1 Runs", f"{shown}, {open_runs} unfinished")
+        shown += f" with {wording.shorten(text, 20)!r}" if text else ""
+        every = " in all" if text or more else ""
+        unfinished = self.runs.history.count_unfinished()
+        self.title_text("1 Runs", f"{shown}, {unfinished} unfinished{every}")
 
     @on(RunTable.RowHighlighted)
     def _moved(self) -> None:
         self.reread()
 
     def _draw_selected(self) -> None:
-        line = Text(no_wrap=True, overflow="ellipsis")
+        line = Text()
         key = self.chosen
         if key is not None:
             run = self.runs.history.get(key)
             line.append(run.id, "bold").append(
                 f"  {wording.size_of(run.layout)}, {run.spec.partition}"
             )
+            if words := wording.reason(run):
+                line.append(wording.plain(f"  {words}", "yellow"))
             if run.parent:
-                line.append(f", from {run.parent}")
-            if run.reason not in ("", "None"):
-                line.append(wording.plain(f"  {' '.join(run.reason.split())}", "yellow"))
+                line.append(f"  from {run.parent}")
         self.query_one("#selected", Static).update(line)
 
     def _draw_looks(self, now: float) -> None:
-        schedule, line = self._schedule, Text(no_wrap=True, overflow="ellipsis")
+        schedule, line = self._schedule, Text()
         if schedule.warnings:
-            line.append(" STALE ", "bold black on yellow").append(" ")
+            line.append(" STALE ", "bold black on yellow")
+            words = "".join(f"  {' '.join(warning.split())}" for warning in schedule.warnings)
+            line.append(wording.plain(f"{words}  ", "yellow"))
         seen = schedule.last_look
         age = f"{wording.duration(now - seen)} ago" if seen is not None else "not yet"
         line.append(f"refreshed {age}, {wording.count(schedule.requests, 'request')}")
         if schedule.is_idle(now):
             line.append(", paused until a key is pressed")
-        words = "".join(f"  {' '.join(warning.split())}" for warning in schedule.warnings)
-        line.append(wording.plain(words, "yellow"))
         self.query_one("#looks", Static).update(line)
 
     @on(RunTable.RowSelected)

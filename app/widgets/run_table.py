@@ -57,9 +57,10 @@ def _figure(
     return Column(key, heading, _plain(read, right=True), narrow, wide, right=True)
 
 
+# Narrow, all but the reason take 77 cells: 80 less the padding and a scroll bar of one.
 COLUMNS = (
     Column("state", "State", lambda run, now, width: wording.state_text(run.state), 13, 13),
-    _column("run", "Run", lambda run, now: run.id, 18, 32),
+    _column("run", "Run", lambda run, now: run.id, 17, 32),
     _column("site", "Site", lambda run, now: run.site, 8, 14),
     _figure("nodes", "Nodes", lambda run, now: str(run.layout.nodes), 5, 5),
     _figure("ranks", "Ranks", lambda run, now: str(run.layout.world_size), 5, 5),
@@ -73,8 +74,7 @@ WIDE = 110
 
 
 def _reason(run: Run) -> str:
-    words = run.reason if run.reason != "None" else ""
-    return visible(" ".join(words.split()))
+    return visible(wording.reason(run))
 
 
 class RunTable(DataTable[Text]):

@@ -96,6 +96,17 @@ def size_of(layout: Layout) -> str:
     )
 
 
+def reason(run: Run) -> str:
+    """Return why the run is as it is, in one line; of a failure, which rank and its exit code."""
+    words = " ".join(run.reason.split())
+    words = "" if words == "None" else words
+    if run.state is not State.FAILED or not run.rc:
+        return words
+    rank = f"rank {run.failed_rank}, " if run.failed_rank is not None else ""
+    # Slurm's NonZeroExitCode says no more than that.
+    return f"{rank}exit {run.rc}" + (f", {words}" if words not in ("", "NonZeroExitCode") else "")
+
+
 def price(price: Price) -> str:
     """Return what is billed at most; a site that bills nothing says so."""
     return f"{price.amount:g} {price.unit}" if price.amount else "nothing"
