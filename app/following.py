@@ -89,6 +89,8 @@ def _from_job(run: Run, job: JobStatus, exit_file: ExitFile | None) -> Changes:
         "nodes_used": "" if waits or never_ran else job.nodes or run.nodes_used,
         "started": None if waits or never_ran else job.started,
         "ended": None,
+        "expected_start": job.started if waits else None,
+        "expected_end": None if state.is_final else job.ended,
         "rc": None,
         "failed_rank": None,
     }

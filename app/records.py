@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypedDict, get_args, get_type_hints
 
 from lumitui.app.job import JobSpec, Layout, Price
+from lumitui.remote import walltime
 from lumitui.remote.scheduler import State
 
 
@@ -74,6 +75,22 @@ class Run:
     """Attempts whose exit file is already here."""
     resumed_from: str | None = None
     note: str = ""
+    expected_start: float | None = None
+    """When the scheduler thinks that a queued job starts; it often starts earlier."""
+    expected_end: float | None = None
+    """When the time limit ends it, as the scheduler says; None once it has ended."""
+
+    @property
+    def latest_end(self) -> float | None:
+        """When the time limit ends the job; None where that is not known, or it has ended."""
+        if self.state.is_final or self.expected_end:
+            return None if self.state.is_final else self.expected_end
+        start = self.started or self.expected_start
+        return start + walltime.seconds_of(self.spec.time) if start else None
+
+    def billed(self, now: float) -> float:
+        """Return about what its last attempt has cost so far, in the unit of its price."""
+        return min(self.price.per_hour * self.elapsed(now) / 3600, self.price.amount)
 
     def elapsed(self, now: float) -> float:
         """Return the seconds the job has been running, or ran; 0 before it starts."""
@@ -109,6 +126,8 @@ class Changes(TypedDict, total=False):
     note: str
     folder: str
     resumed_from: str | None
+    expected_start: float | None
+    expected_end: float | None
 
 
 _PLAIN = tuple(

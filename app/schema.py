@@ -47,7 +47,12 @@ def _about(db: sqlite3.Connection) -> None:
     db.execute("CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
 
 
-MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [_first_tables, _about]
+def _expectations(db: sqlite3.Connection) -> None:
+    db.execute("ALTER TABLE runs ADD COLUMN expected_start REAL")
+    db.execute("ALTER TABLE runs ADD COLUMN expected_end REAL")
+
+
+MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [_first_tables, _about, _expectations]
 """Each brings the schema from its index to the next."""
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from lumitui.app import tables
 from lumitui.app.diagnose import Diagnosis
 from lumitui.app.metrics import Summary, summarize
+from lumitui.app.outlook import billed_words, outlook
 from lumitui.app.output import clean
 from lumitui.app.proof import Verdict, differences
 from lumitui.app.records import Run
@@ -143,10 +144,10 @@ def _facts(run: Run, now: float) -> list[tuple[str, object]]:
         ("created", when(run.created)),
         ("submitted", when(run.submitted)),
         ("started", when(run.started)),
-        ("ended" if run.state.is_final else "ends at the latest", when(run.ended)),
+        *(outlook(run, now) if not run.state.is_final else [("ended", when(run.ended))]),
         ("last news", when(run.updated) if run.submitted else ""),
         ("attempt", run.attempt),
-        ("price", tables.price_words(run.price)),
+        ("billed", billed_words(run, now)),
         ("global batch", run.global_batch),
         ("commit", f"{commit}{dirty}" if commit else ""),
         ("snapshot", run.snapshot),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lumitui.app.output import clean, width
 from lumitui.remote import walltime
+from lumitui.remote.scheduler import State
 
 if TYPE_CHECKING:
     from lumitui.app.advise import Finding
@@ -199,11 +200,15 @@ def run_data(run: "Run") -> dict[str, object]:
         "nodes_used": run.nodes_used,
         "global_batch": run.global_batch,
         "price": run.price,
+        # About, and until the last news of a run that goes on.
+        "billed": round(run.billed(run.updated), 4),
         "time_limit": run.spec.time,
         "created": run.created,
         "submitted": run.submitted,
         "started": run.started,
         "ended": run.ended,
+        "expected_start": run.expected_start if run.state is State.QUEUED else None,
+        "expected_end": run.latest_end,
         "updated": run.updated,
         "attempt": run.attempt,
         "folder": run.folder,

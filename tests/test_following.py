@@ -171,6 +171,22 @@ def test_the_end_of_a_running_jobs_time_is_not_its_end() -> None:
     assert changes["started"] == NOW
 
 
+def test_when_it_would_start_and_end_is_kept_as_long_as_it_is_to_come() -> None:
+    queued = replace(RUN, state=State.QUEUED)
+    waits = job("PENDING", State.QUEUED, started=NOW + 60, ended=NOW + 3660, reason="Resources")
+    changes = judge(queued, poll(waits), NOW)
+    assert (changes["started"], changes["ended"]) == (None, None)
+    assert (changes["expected_start"], changes["expected_end"]) == (NOW + 60, NOW + 3660)
+    runs = job("RUNNING", State.RUNNING, started=NOW, ended=NOW + 3600, nodes="n1")
+    changes = judge(queued, poll(runs), NOW)
+    assert (changes["started"], changes["ended"]) == (NOW, None)
+    assert (changes["expected_start"], changes["expected_end"]) == (None, NOW + 3600)
+    done = job("COMPLETED", State.DONE, started=NOW, ended=NOW + 9, nodes="n1")
+    changes = judge(queued, poll(done), NOW)
+    assert changes["ended"] == NOW + 9
+    assert (changes["expected_start"], changes["expected_end"]) == (None, None)
+
+
 def test_a_second_attempt_is_noticed_by_its_log() -> None:
     files = RunFiles(log_sizes={1: 10, 2: 5})
     changes = judge(RUN, poll(job("RUNNING", State.RUNNING), files), NOW)

@@ -60,6 +60,7 @@ def test_every_change_arrives_and_touches_one_run_only(history: History) -> None
     changes: Changes = {
         "state": State.RUNNING, "job_id": "8", "reason": "r", "word": "w", "rc": 2,
         "failed_rank": 1, "attempt": 3, "submitted": 1.0, "started": 2.0, "ended": 3.0,
+            "expected_start": 5.0, "expected_end": 6.0,
         "updated": 4.0, "nodes_used": "n", "log_sizes": {3: 30}, "binding": "[1]",
         "metrics_offset": 5, "exits": 2, "snapshot": "s", "note": "note", "folder": "/f",
         "resumed_from": "p",

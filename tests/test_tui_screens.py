@@ -1,6 +1,8 @@
 """What a person reads around the panes: title bar, lines, table and footer, also when narrow."""
 
+import re
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -175,6 +177,35 @@ async def test_the_footer_shows_the_keys_that_work(settings: Settings, project: 
         bottom = screen_lines(app)[-1]
         assert "y Yes" in bottom and "n No" in bottom
         assert not {"s", "r", "q", "?"} & set(bottom.split())
+
+
+async def test_a_queued_run_tells_why_it_waits_and_when_it_would_start(settings: Settings) -> None:
+    app = LumiApp(settings)
+    now = time.time()
+    app.runs.history.begin(
+        a_run(state=State.QUEUED, word="PENDING", reason="Resources", job_id="41",
+              submitted=now - 130, expected_start=now + 630, expected_end=now + 4230)
+    )  # fmt: skip
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("enter")
+        await sees(pilot, r"waits for +it waits for free nodes, and is next in line \(Resources\)")
+        await sees(pilot, r"waiting for +2 min")
+        await sees(pilot, r"would start +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d, in 10 min")
+        await sees(pilot, r"would end +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d, in 1 h 10 min")
+        assert not re.search(r"\n *(started|ended) ", shown(pilot))
+        await pilot.press("d")
+        await sees(pilot, "It has not failed; it is queued since 2 min: it waits for free nodes")
+        assert "cause was found" not in shown(pilot)
+
+
+async def test_a_run_that_is_done_did_not_fail_and_says_what_it_cost(settings: Settings) -> None:
+    app = LumiApp(settings)
+    app.runs.history.begin(a_run(state=State.DONE, job_id="41", started=1000.0, ended=1225.0, rc=0))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("d")
+        await sees(pilot, "It did not fail: it is done.")
+        assert "cause was found" not in shown(pilot)
+        await sees(pilot, r"billed +about 1 GPU-hours \(of at most 32\)")
 
 
 async def test_help_and_quit_are_in_a_narrow_footer(settings: Settings) -> None:

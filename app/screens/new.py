@@ -183,7 +183,7 @@ def terms(preview: Preview) -> list[tuple[str, str]]:
     lines = [
         ("asks for", wording.size_of(launch.layout)),
         ("time", f"at most {launch.spec.time}"),
-        ("billed", f"at most {wording.price(launch.price)}"),
+        ("billed", wording.price(launch.price)),
     ]
     return [*lines, ("warnings", str(warnings))] if warnings else lines
 

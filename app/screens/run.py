@@ -1,6 +1,7 @@
 """One run: its state, log, script, proof and metrics."""
 
 import time
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.text import Text
@@ -11,6 +12,8 @@ from textual.containers import Vertical
 from textual.widgets import ContentSwitcher, Static, Tab, Tabs
 
 from lumitui.app import messages
+from lumitui.app.diagnose import Diagnosis
+from lumitui.app.outlook import no_failure
 from lumitui.app.records import Run
 from lumitui.app.runs import Runs
 from lumitui.app.screens.page import RunPage, buttons
@@ -18,6 +21,7 @@ from lumitui.app.widgets import telling, wording
 from lumitui.app.widgets.chart import Chart
 from lumitui.app.widgets.log_view import LogView
 from lumitui.app.widgets.script_view import ScriptView, Scroll
+from lumitui.remote.errors import LumiError
 
 PANES = {"state": "State", "log": "Log", "script": "Script", "proof": "Proof", "metrics": "Metrics"}
 
@@ -46,6 +50,9 @@ class RunScreen(RunPage):
         """Bytes of metrics.jsonl that the pane shows."""
         self._open = False
         self._ended = ""
+        self._diagnoses: Sequence[Diagnosis] | None = None
+        self._looking = False
+        """Whether the log's end is being searched for a cause."""
 
     @property
     def chosen(self) -> str:
@@ -97,6 +104,8 @@ class RunScreen(RunPage):
             verdict = self.runs.proof(run)
             lines = telling.facts_of(run, self.runs.history.lineage(run.id), verdict, time.time())
             self.query_one("#facts", Static).update(lines)
+            if self.query_one("#why").display:
+                self._draw_why(run)
         elif pane == "proof":
             self.query_one("#verdict", Static).update(telling.verdict(self.runs.proof(run)))
         elif pane == "metrics" and run.metrics_offset != self._points_at:
@@ -115,9 +124,7 @@ class RunScreen(RunPage):
         if not self._open:
             return  # a key was faster than the first paint, which opens this pane then
         if pane == "why":
-            self.query_one("#why").display = True
-            self.query_one("#why", Static).update("Looking at the end of the log …\n")
-            self.post_message(messages.WhyWanted(self, self._run_id))
+            self._ask_why()
             pane = "state"
         with self.prevent(Tabs.TabActivated):
             self.query_one(Tabs).active = f"tab-{pane}"
@@ -215,6 +222,23 @@ class RunScreen(RunPage):
 
     # -- why
 
+    def _ask_why(self) -> None:
+        self.query_one("#why").display = True
+        self._diagnoses, self._looking = None, False
+        try:
+            run = self.runs.history.get(self._run_id)
+        except LumiError as error:
+            self.post_message(messages.Failed(error))
+            return
+        if not no_failure(run, time.time()):
+            self._looking = True
+            self.post_message(messages.WhyWanted(self, self._run_id))
+
+    def _draw_why(self, run: Run) -> None:
+        words = telling.why(run, self._diagnoses, time.time(), looking=self._looking)
+        self.query_one("#why", Static).update(words)
+
     @on(messages.WhyFound)
     def _why_found(self, event: messages.WhyFound) -> None:
-        self.query_one("#why", Static).update(telling.why(event.diagnoses))
+        self._diagnoses, self._looking = event.diagnoses, False
+        self.reread()

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from lumitui.app.diagnose import Diagnosis
 from lumitui.app.figures import Figures, LogFigures
+from lumitui.app.outlook import billed_words, no_failure, outlook
 from lumitui.app.proof import Verdict, differences
 from lumitui.app.records import Run
 from lumitui.app.widgets import wording
@@ -43,17 +44,19 @@ def facts_of(run: Run, lineage: Sequence[Run], found: Verdict, now: float) -> Re
 
 def _lines(run: Run, now: float) -> list[tuple[str, str]]:
     attempts = ", ".join(f"{number}: {size:,} B" for number, size in run.log_sizes.items())
-    ended = "would end" if not run.state.is_final else "ended"
+    started = [("started", wording.clock(run.started))] if run.started else []
+    ended = [("ended", wording.clock(run.ended))] if run.ended else []
     return [
         ("scheduler", f"{run.word or '-'}, job {run.job_id or 'none'}, attempt {run.attempt}"),
         ("size", wording.size_of(run.layout) + (f" on {run.nodes_used}" if run.nodes_used else "")),
         ("site", f"{run.site}, {run.spec.partition}, account {run.spec.account}"),
         ("time", _time(run, now)),
         ("submitted", wording.clock(run.submitted or run.created)),
-        ("started", wording.clock(run.started)),
-        (ended, wording.clock(run.ended)),
+        *outlook(run, now),
+        *started,
+        *ended,
         ("last news", wording.clock(run.updated)),
-        ("billed", f"at most {wording.price(run.price)}"),
+        ("billed", billed_words(run, now)),
         ("batch", f"{run.global_batch} samples a step over all ranks" if run.global_batch else ""),
         ("exit", _exit(run)),
         ("code", _code(run)),
@@ -173,11 +176,24 @@ def _ranges(gpus: str) -> str:
     return format_cores(numbers) if in_order else gpus
 
 
-def why(diagnoses: Sequence[Diagnosis] | None) -> RenderableType:
-    """Return why a run failed, the likeliest cause first, each with its line of the log."""
+def why(
+    run: Run, diagnoses: Sequence[Diagnosis] | None, now: float = 0.0, *, looking: bool = False
+) -> RenderableType:
+    """Return why a run failed, the likeliest cause first, each with its line of the log.
+
+    Of a run that did not fail it says that. `looking`: the log's end is still on its way.
+    """
+    if told := no_failure(run, now):
+        return wording.plain(f"{told}\n")
+    if looking:
+        return Text("Looking at the end of the log …\n", style="dim")
+    if diagnoses is None:
+        return Text()
     if not diagnoses:
-        told = "Nothing that looks like a cause was found." if diagnoses is not None else ""
-        return Text(f"{told}\n" if told else "", style="dim")
+        told = "Nothing that looks like a cause was found.\n"
+        if not run.state.is_final:
+            told = f"It is {run.state}, and the end of its log tells of no failure.\n"
+        return Text(told, style="dim")
     parts = []
     for found in diagnoses:
         rank = f" (rank {found.rank})" if found.rank is not None else ""

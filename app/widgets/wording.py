@@ -109,4 +109,4 @@ def reason(run: Run) -> str:
 
 def price(price: Price) -> str:
     """Return what is billed at most; a site that bills nothing says so."""
-    return f"{price.amount:g} {price.unit}" if price.amount else "nothing"
+    return f"at most {price.amount:g} {price.unit}" if price.amount else "nothing"
