@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -18,6 +19,7 @@ from lumitui.remote.errors import (
     InputError,
     LinkError,
     LumiError,
+    OutcomeUnknown,
     RefusedError,
     RunFailed,
     WaitTimedOut,
@@ -282,10 +284,17 @@ def wait_for(reply: Reply, runs: "Runs", run: "Run", timeout: float | None) -> N
 
     Raises:
         RunFailed: it did not end well.
+        OutcomeUnknown: nobody knows its job any more.
         WaitTimedOut: it has not ended after `timeout` seconds.
     """
+    began = time.monotonic()
     run = runs.wait(run.id, seconds=timeout, stop=lambda: False, warn=warn)
     reply.data = output.as_data(tables.run_data(run))
+    if not run.state.is_final and (timeout is None or time.monotonic() - began < timeout):
+        raise OutcomeUnknown(
+            f"{run.id} is {run.reason}.",
+            f"Look into its log, `lumitui logs {run.id}`; `lumitui status` asks again.",
+        )
     if not run.state.is_final:
         raise WaitTimedOut(
             f"{run.id} is still {run.state} after {timeout:g} s.", "The job goes on."

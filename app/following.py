@@ -13,6 +13,7 @@ from lumitui.remote.scheduler import ExitFile, JobStatus, Poll, RunFiles, State,
 ACCOUNTING_SECONDS = 600.0
 """How long accounting is waited for when the queue has forgotten a job that a signal ended: it
 may have been the time limit, memory or a cancel. slurmctld keeps what it has to tell slurmdbd."""
+_NOBODY = "accounting does not know it"
 STALE_SECONDS = 5.0
 """An exit file so much older than the job's start is an earlier attempt's; clocks of nodes
 differ by less, and a requeued job waits for longer (AuthInfo=cred_expire, 120 s by default)."""
@@ -30,6 +31,11 @@ def watch(run: Run) -> Watch:
         attempt=run.attempt,
         exits=run.exits,
     )
+
+
+def nobody_knows(run: Run) -> bool:
+    """Whether neither the queue nor accounting, which was asked, knew the job at the last look."""
+    return run.state is State.UNKNOWN and run.job_id is not None and _NOBODY in run.reason
 
 
 def judge(run: Run, poll: Poll, now: float) -> Changes:
@@ -129,7 +135,7 @@ def _vanished(
     elif job is not None:
         told = f"accounting still says {job.word}"
     else:
-        told = "accounting does not know it"
+        told = _NOBODY
     changes: Changes = {}
     clock = poll.clock or now
     if (

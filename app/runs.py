@@ -270,6 +270,7 @@ class Runs:
     ) -> Run:
         """Return the run when it has ended, or as it is after `seconds`.
 
+        Or `unknown`, when nobody has known its job for ACCOUNTING_SECONDS and at a last look.
         A site that cannot be asked is waited for; `warn` is told once a change.
 
         Raises:
@@ -280,19 +281,25 @@ class Runs:
         deadline = None if seconds is None else time.monotonic() + seconds
         attended = True
         told: tuple[str, ...] = ()
+        lost: float | None = None
         while True:
             news = self.refresh(run.site, attended=attended)
             if news.unanswered:
                 raise news.unanswered[0]
-            attended = False
             for words in news.warnings:
                 if words not in told:
                     warn(words)
             told = news.warnings
             run = self.history.get(run.id)
-            left = None if deadline is None else deadline - time.monotonic()
+            now = time.monotonic()
+            lost = (lost or now) if following.nobody_knows(run) else None
+            over = lost is not None and now - lost > following.ACCOUNTING_SECONDS
+            left = None if deadline is None else deadline - now
             if run.state.is_final or stop() or (left is not None and left <= 0):
                 return run
+            if over and attended:
+                return run
+            attended = over
             tailing.rest(pause if left is None else min(pause, left), stop)
 
     # -- after

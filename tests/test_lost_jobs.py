@@ -1,0 +1,40 @@
+"""Waiting for a job that neither the queue nor accounting knows ends, and says so."""
+
+import pytest
+
+from lumitui.app import following
+from lumitui.app.command import wait_for
+from lumitui.app.output import Reply
+from lumitui.app.runs import Refreshed, Runs
+from lumitui.remote.errors import OutcomeUnknown, WaitTimedOut
+from lumitui.remote.scheduler import State
+from tests.runs_made import a_run
+
+
+def test_waiting_for_a_job_nobody_knows_ends(
+    cluster_runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = cluster_runs
+    run = a_run("lost", site="minilumi", state=State.RUNNING, job_id="987654", folder="/none")
+    runs.history.begin(run)
+    with pytest.raises(WaitTimedOut):  # accounting may be late
+        wait_for(Reply(json=False), runs, run, 0.5)
+    assert following.nobody_knows(runs.history.get("lost"))
+    monkeypatch.setattr(following, "ACCOUNTING_SECONDS", 0.2)
+    looks: list[bool] = []
+    refresh = runs.refresh
+
+    def watched(site: str, *, attended: bool) -> Refreshed:
+        looks.append(attended)
+        return refresh(site, attended=attended)
+
+    monkeypatch.setattr(runs, "refresh", watched)
+    with pytest.raises(OutcomeUnknown, match=r"unknown since .* accounting does not know it"):
+        wait_for(Reply(json=False), runs, run, None)
+    assert looks[-1] and len(looks) > 1, "asked once more, as a person would"
+
+
+def test_accounting_that_cannot_be_asked_is_waited_for() -> None:
+    reason = "unknown since 2026-01-01 00:00: the job left the queue; accounting cannot be asked"
+    run = a_run("silent", site="minilumi", state=State.UNKNOWN, job_id="987655", reason=reason)
+    assert not following.nobody_knows(run)
