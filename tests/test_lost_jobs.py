@@ -30,7 +30,7 @@ def test_waiting_for_a_job_nobody_knows_ends(
 
     monkeypatch.setattr(runs, "refresh", watched)
     with pytest.raises(OutcomeUnknown, match=r"unknown since .* accounting does not know it"):
-        wait_for(Reply(json=False), runs, run, None)
+        wait_for(Reply(json=False), runs, run, 30.0)
     assert looks[-1] and len(looks) > 1, "asked once more, as a person would"
 
 
