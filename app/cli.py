@@ -193,6 +193,7 @@ def logs(run_id: str, follow: bool, attempt: int | None, last: int) -> None:
 
 lumitui.add_command(cli_history.history)
 lumitui.add_command(cli_history.show)
+lumitui.add_command(cli_history.note)
 lumitui.add_command(cli_history.diff)
 
 

@@ -123,6 +123,19 @@ def show(reply: Reply, run_id: str) -> None:
 
 
 @click.command()
+@run_argument
+@click.argument("text", metavar="TEXT")
+@json_option
+@click.pass_obj
+def note(reply: Reply, run_id: str, text: str) -> None:
+    """Keep a line about a run, which `history --text` finds; an empty TEXT removes it."""
+    with core() as runs:
+        run = runs.note(run_id, text)
+    reply.give(tables.run_data(run))
+    say(f"The note of {run.id} is kept." if text else f"{run.id} has no note any more.")
+
+
+@click.command()
 @click.argument("first", metavar="RUN", shell_complete=runs_beginning)
 @click.argument("second", metavar="RUN", shell_complete=runs_beginning)
 @json_option

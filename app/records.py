@@ -7,7 +7,11 @@ from typing import Any, TypedDict, get_args, get_type_hints
 
 from lumitui.app.job import JobSpec, Layout, Price
 from lumitui.remote import walltime
+from lumitui.remote.document import SEPARATOR, UNSEEN
+from lumitui.remote.errors import InputError
 from lumitui.remote.scheduler import State
+
+_LONGEST_NOTE = 200
 
 
 @dataclass(frozen=True)
@@ -144,6 +148,21 @@ def _types(hint: object) -> tuple[type, ...]:
 
 
 _TYPES = {name: _types(hint) for name, hint in get_type_hints(Run).items() if name in _PLAIN}
+
+
+def one_line(note: str) -> str:
+    """Return `note` when it is one line of at most 200 characters that steers no terminal.
+
+    Raises:
+        InputError: it is not.
+    """
+    if UNSEEN.search(note) or SEPARATOR.search(note) or {"\n", "\t"} & set(note):
+        raise InputError("A note is one line without control characters.", "Write it in one line.")
+    if len(note) > _LONGEST_NOTE:
+        raise InputError(
+            f"The note has {len(note)} characters, more than {_LONGEST_NOTE}.", "Shorten it."
+        )
+    return note
 
 
 def column(value: object) -> str | int | float | None:

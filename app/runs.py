@@ -17,7 +17,7 @@ from lumitui.app.history import History
 from lumitui.app.job import JobSpec
 from lumitui.app.planning import Preview, Resubmission, Start, new_run, plan
 from lumitui.app.proof import Verdict, verdict
-from lumitui.app.records import Run
+from lumitui.app.records import Run, one_line
 from lumitui.app.refreshing import Refreshed, Warn
 from lumitui.app.sender_lock import sender_lock
 from lumitui.app.settings import Settings
@@ -304,6 +304,12 @@ class Runs:
 
     # -- after
 
+    def note(self, run_id: str, text: str) -> Run:
+        """Keep a line about a run ('' removes it); InputError when it is not one plain line."""
+        run = self.history.get(run_id)
+        self.history.update(run.id, note=one_line(text))
+        return replace(run, note=text)
+
     def proof(self, run: Run) -> Verdict:
         """Return what the run's probe says of its binding."""
         ended = run.state.is_final
@@ -355,10 +361,10 @@ class Runs:
         connection = self._connection(site)
         for words in self.refresh(site_name).warnings:
             warn(words)
-        freed: dict[str, Pruned] = {}
-        for root, keep in self.history.snapshots_in_use(site_name).items():
-            freed[root] = prune(connection.transport, f"{root}/code", keep, dry=dry)
-        return freed
+        return {
+            root: prune(connection.transport, f"{root}/code", keep, dry=dry)
+            for root, keep in self.history.snapshots_in_use(site_name).items()
+        }
 
     def recover(self, site_name: str, account: str = "") -> recovering.Recovered:
         """Rebuild the runs that the history does not know from their folders on a site.

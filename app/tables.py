@@ -145,7 +145,8 @@ def _clock(moment: float, now: float) -> str:
 
 
 def history_table(runs: Sequence["Run"], columns: int) -> str:
-    """Return the table of `history`: newest first."""
+    """Return the table of `history`: newest first, with the notes where there are any."""
+    noted = any(run.note for run in runs)
     rows = [
         (
             run.id,
@@ -154,11 +155,12 @@ def history_table(runs: Sequence["Run"], columns: int) -> str:
             run.layout.nodes,
             run.site,
             run.parent or "-",
+            *([run.note] if noted else []),
         )
         for run in runs
     ]
-    titles = ("RUN", "CREATED", "STATE", "NODES", "SITE", "FROM")
-    return table(titles, rows, columns, shrink=(5, 4, 0), ids=0)
+    titles = ("RUN", "CREATED", "STATE", "NODES", "SITE", "FROM", *(["NOTE"] if noted else []))
+    return table(titles, rows, columns, shrink=(*([6] if noted else []), 5, 4, 0), ids=0)
 
 
 def file_words(facts: "FileFacts", runs: int) -> str:

@@ -1,4 +1,4 @@
-"""What `status` and `history` say where a site told nothing, or where nobody knows the site."""
+"""What is known of runs without asking a site: the last news, sites nobody knows, notes."""
 
 import time
 
@@ -79,3 +79,24 @@ def test_the_last_news_of_another_day_has_its_date() -> None:
     assert "2026-11-20 10:00" in first and "never" in second
     assert output.width(first) <= 100
     assert "LAST NEWS" not in tables.run_table(runs, now, 100)
+
+
+def test_a_note_is_kept_found_and_removed(
+    kept: History, here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert "NOTE" not in here("history").stdout
+    assert here("note", "vit-ended", "the wärm baseline").returncode == 0
+    listed = here("history").stdout.splitlines()
+    assert "NOTE" in listed[0] and "the wärm" in listed[1] + listed[2]
+    assert max(map(len, listed)) <= 80
+    (found,) = envelope(here("history", "--text", "wärm", "--json"))["data"]
+    assert (found["id"], found["note"]) == ("vit-ended-000002", "the wärm baseline")
+    shown = here("show", "vit-ended").stdout.splitlines()
+    assert ["note", "the", "wärm", "baseline"] in [line.split() for line in shown]
+    for text in ("two\nlines", "a\ttab", "bell\x07", "\x9b5n", "a\u2028b", "x" * 201):
+        told(here("note", "vit-ended", text), 2, "note")
+    told(here("note", "nothing", "a"), 2, "no run 'nothing'")
+    assert kept.get("vit-ended").note == "the wärm baseline"
+    assert envelope(here("note", "vit-ended", "", "--json"))["data"]["note"] == ""
+    assert kept.get("vit-ended").note == ""
