@@ -8,12 +8,13 @@ from pathlib import Path
 
 from lumitui.app import sending
 from lumitui.app.connections import Connection
+from lumitui.app.following import watch
 from lumitui.app.history import History
 from lumitui.app.looking import look_at
 from lumitui.app.patience import Patience
 from lumitui.app.records import Run
 from lumitui.app.sender_lock import sender_lock, sweep_locks
-from lumitui.remote.errors import AnswerNeeded, LumiError, OutcomeUnknown, RefusedError
+from lumitui.remote.errors import AnswerNeeded, InputError, LumiError, OutcomeUnknown, RefusedError
 
 Warn = Callable[[str], None]
 """Called with what kept a site from being asked; the runs there are as they were."""
@@ -93,3 +94,33 @@ def settle(desk: Desk, run: Run, connection: Connection) -> list[str]:
         with contextlib.suppress(RefusedError, OutcomeUnknown):
             sending.record(run, answer, desk.history)
     return [run.id] if answer.state is not run.state else []
+
+
+def cancel(desk: Desk, run: Run, warn: Warn) -> bool:
+    """Cancel a run's job; false when it turns out that it never had one, and history says so.
+
+    `warn` is told that nothing was cancelled, where the queue has no such job any more.
+
+    Raises:
+        InputError: it has ended.
+        OutcomeUnknown: whether it has a job is not known yet.
+        RefusedError, LinkError: the scheduler would not, or cannot be reached.
+    """
+    if run.state.is_final:
+        raise InputError(f"{run.id} has ended: {run.state}.", "There is nothing to cancel.")
+    connection = desk.connection(run.site)
+    if run.job_id is None:
+        settle(desk, run, connection)
+        run = desk.history.get(run.id)
+    if run.job_id is None:
+        if run.state.is_final:
+            return False
+        raise OutcomeUnknown(
+            f"{run.id} has no known job yet ({run.reason}).", "Try again in two minutes."
+        )
+    if run.job_id in connection.scheduler.poll([watch(run)]).gone:
+        # Its id may be another job's by now.
+        warn("The queue does not have its job any more, so that nothing was cancelled.")
+    else:
+        connection.scheduler.cancel([run.job_id])
+    return True

@@ -21,7 +21,7 @@ from lumitui.app.records import Run, one_line
 from lumitui.app.refreshing import Refreshed, Warn
 from lumitui.app.sender_lock import sender_lock
 from lumitui.app.settings import Settings
-from lumitui.remote.errors import InputError, OutcomeUnknown, RefusedError
+from lumitui.remote.errors import InputError, RefusedError
 from lumitui.remote.fetch import Brought
 from lumitui.remote.footprint import Footprint
 from lumitui.remote.login import Ask, attendance
@@ -192,23 +192,8 @@ class Runs:
             RefusedError, LinkError: the scheduler would not, or cannot be reached.
         """
         run = self.history.get(run_id)
-        if run.state.is_final:
-            raise InputError(f"{run.id} has ended: {run.state}.", "There is nothing to cancel.")
-        connection = self._connection(self.sites.load(run.site))
-        if run.job_id is None:
-            refreshing.settle(self._desk, run, connection)
-            run = self.history.get(run.id)
-        if run.job_id is None:
-            if run.state.is_final:
-                return run
-            raise OutcomeUnknown(
-                f"{run.id} has no known job yet ({run.reason}).", "Try again in two minutes."
-            )
-        if run.job_id in connection.scheduler.poll([following.watch(run)]).gone:
-            # Its id may be another job's by now.
-            warn("The queue does not have its job any more, so that nothing was cancelled.")
-        else:
-            connection.scheduler.cancel([run.job_id])
+        if not refreshing.cancel(self._desk, run, warn):
+            return self.history.get(run.id)
         for words in self.refresh(run.site).warnings:
             warn(words)
         return self.history.get(run.id)
