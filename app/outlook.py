@@ -118,7 +118,7 @@ def no_failure(run: Run, now: float) -> str:
             start = run.expected_start
             begins = f" It would start {ahead(start, now)}." if start else ""
             since = length(waited(run, now))
-            return f"It has not failed; it is queued since {since}: {plain_reason(run)}.{begins}"
+            return f"It has not failed. Queued for {since}: {plain_reason(run)}.{begins}"
         case _:
             return ""
 

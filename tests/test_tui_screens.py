@@ -194,7 +194,7 @@ async def test_a_queued_run_tells_why_it_waits_and_when_it_would_start(settings:
         await sees(pilot, r"would end +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d, in 1 h 10 min")
         assert not re.search(r"\n *(started|ended) ", shown(pilot))
         await pilot.press("d")
-        await sees(pilot, "It has not failed; it is queued since 2 min: it waits for free nodes")
+        await sees(pilot, "It has not failed. Queued for 2 min: it waits for free nodes")
         assert "cause was found" not in shown(pilot)
 
 
@@ -212,7 +212,7 @@ async def test_help_and_quit_are_in_a_narrow_footer(settings: Settings) -> None:
     app = LumiApp(settings)
     app.runs.history.begin(a_run(state=State.DONE, job_id="41"))
     async with app.run_test(size=(60, 24)) as pilot:
-        await until(pilot, lambda: "? Help" in keys_below(pilot), "help")
-        assert "q Quit" in keys_below(pilot)
+        await until(pilot, lambda: "? Help" in screen_lines(app)[-1], "help")
+        assert "q Quit" in screen_lines(app)[-1]
         await pilot.press("q")
         await until(pilot, lambda: not app.is_running, "the end")

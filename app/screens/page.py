@@ -128,7 +128,7 @@ class RunPage(Page):
         Binding("R", "resubmit(1)", "Resubmit", show=False, id="run.again",
                 tooltip="Send it again on as many nodes"),
         Binding("c", "cancel", "Cancel", id="run.cancel", tooltip="Cancel its job, after asking"),
-        Binding("d", "pane('why')", "Why", id="run.why", tooltip="Why it failed"),
+        Binding("d", "pane('why')", "Why", id="run.why", tooltip="Why it failed, or why it waits"),
         Binding("b,s", "pane('script')", "Script", show=False, id="run.script",
                 tooltip="The job script that was sent, and the submit command"),
         Binding("p", "pane('proof')", "Proof", show=False, id="run.proof",
