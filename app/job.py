@@ -151,7 +151,8 @@ class Scale(Part):
 class JobSpec(Part):
     """A job file: what to run and how. Everything else is derived."""
 
-    name: Annotated[Line, Field(min_length=1, max_length=100)]
+    # The length first: of text that a function has seen, pydantic would count "items".
+    name: Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_one_line)]
     site: Line
     account: Annotated[Word, BeforeValidator(lambda value: value or "none")] = "none"
     partition: Word

@@ -65,6 +65,8 @@ TRICKY = [
         ({"env": {"A B": "1"}}, ["'A B' is not a variable's name"]),
         ({"name": "two\nlines"}, ["name", "one line"]),
         ({"name": "bell\x07"}, ["control character"]),
+        ({"name": "x" * 168}, ["name: String should have at most 100 characters"]),
+        ({"name": ""}, ["name: String should have at least 1 character"]),
         ({"args": ["\x1b[31m"]}, ["control character"]),
         ({"launcher": "rocket"}, ["no launcher 'rocket'"]),
         ({"project": "no such folder"}, ["is not a folder"]),
