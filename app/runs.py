@@ -242,6 +242,8 @@ class Runs:
             offset=offset,
             stop=stop,
             look=look,
+            # A job that has left the queue writes no more, whoever can tell how it ended.
+            over=lambda run: run.state.is_final or following.nobody_knows(run),
             pause=site.poll_seconds if refreshing else 1.0,
         )
 

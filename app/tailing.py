@@ -47,9 +47,10 @@ def follow(
     offset: int,
     stop: Callable[[], bool],
     look: Callable[[], Run],
+    over: Callable[[Run], bool],
     pause: float,
 ) -> Iterator[bytes]:
-    """Yield the log from byte `offset` until the run has ended; b"" in between.
+    """Yield the log from byte `offset` until the run is `over`; b"" in between.
 
     `look` returns the run as it is now and is called every `pause` seconds. A requeued run goes
     on with the log of its next attempt.
@@ -79,7 +80,7 @@ def follow(
                         run, offset = later, 0
                         break
                     run = later
-                    quiet_since = now if run.state.is_final else None
+                    quiet_since = now if over(run) else None
                 if quiet_since is not None and now - quiet_since > LAST_WORDS:
                     return
             else:

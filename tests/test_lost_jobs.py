@@ -1,5 +1,7 @@
 """Waiting for a job that neither the queue nor accounting knows ends, and says so."""
 
+import time
+
 import pytest
 
 from lumitui.app import following
@@ -8,6 +10,7 @@ from lumitui.app.output import Reply
 from lumitui.app.runs import Refreshed, Runs
 from lumitui.remote.errors import OutcomeUnknown, WaitTimedOut
 from lumitui.remote.scheduler import State
+from tests.cluster_fixture import Cluster
 from tests.runs_made import a_run
 
 
@@ -32,6 +35,16 @@ def test_waiting_for_a_job_nobody_knows_ends(
     with pytest.raises(OutcomeUnknown, match=r"unknown since .* accounting does not know it"):
         wait_for(Reply(json=False), runs, run, 30.0)
     assert looks[-1] and len(looks) > 1, "asked once more, as a person would"
+
+
+def test_following_its_log_ends_too(cluster_runs: Runs, cluster: Cluster) -> None:
+    folder = f"{cluster.scratch}/{cluster.user}/lost"
+    cluster.login(f"mkdir -p {folder}; echo the last words >{folder}/attempt-1.out")
+    run = a_run("lost", site="minilumi", state=State.RUNNING, job_id="987656", folder=folder)
+    cluster_runs.history.begin(run)
+    deadline = time.monotonic() + 30
+    text = b"".join(cluster_runs.follow("lost", stop=lambda: time.monotonic() > deadline))
+    assert text == b"the last words\n" and time.monotonic() < deadline
 
 
 def test_accounting_that_cannot_be_asked_is_waited_for() -> None:
