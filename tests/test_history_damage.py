@@ -13,6 +13,7 @@ import pytest
 
 from lumitui.app import output, tables
 from lumitui.app.history import History
+from lumitui.app.schema import MIGRATIONS
 from lumitui.remote.errors import HistoryError, LumiError
 from tests.command_line import Here, here, told
 from tests.conftest import Home
@@ -197,7 +198,7 @@ def test_the_file_is_told(home: Home, here: Here) -> None:
     assert f"{home.settings.history}: 0 runs, " in here("history").stderr
     done = here("history", "--check")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.endswith("schema 2, sound\n")
+    assert done.stdout.endswith(f"schema {len(MIGRATIONS)}, sound\n")
     filled_history(home.settings.history)
     one_page(home.settings.history)
     told(here("history", "--check"), 1, "is damaged", "--recover")
