@@ -79,7 +79,7 @@ def compose(spec: JobSpec, site: Site, *, deepspeed_config: str | None = None) -
     layout, launcher = layout_of(spec, site), launcher_of(spec)
     container, bundled = container_of(spec, site), TRAINERS.get(spec.trainer or "")
     files = [LaunchFile("probe.sh", (TEMPLATES / "probe.sh").read_text(encoding="utf-8"))]
-    options, train = _deepspeed(spec, layout, deepspeed_config)
+    options, train = deepspeed_of(spec, layout, deepspeed_config)
     if options is not None:
         files.append(LaunchFile("ds_config.json", json.dumps(options, indent=2) + "\n"))
     resume = spec.resume or (bundled.resume if bundled else ())
@@ -249,9 +249,16 @@ def _interpreter(python: str) -> str:
     return python if re.match(r"^[\w./-]+$", python) else expand(python)
 
 
-def _deepspeed(
+def deepspeed_of(
     spec: JobSpec, layout: Layout, text: str | None
 ) -> tuple[dict[str, object] | None, int | None]:
+    """Return the configuration that a job sends when its file says `text`, and its global batch.
+
+    Both are None for a job without DeepSpeed.
+
+    Raises:
+        InputError: there is no configuration, or its batch cannot be split over the ranks.
+    """
     if not has_deepspeed(spec):
         return None, None
     if text is None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from lumitui.app.job import JobSpec
 from lumitui.app.laggard import laggard
 from lumitui.app.log_lines import Line, clean, log_of
-from lumitui.app.symptoms import CONSEQUENCES, EXIT_CODES, RULES, STATE_RULES, Rule
+from lumitui.app.symptoms import CONSEQUENCES, EXIT_CODES, RULES, SCARCE, STATE_RULES, Rule
 from lumitui.app.tracebacks import Culprit, culprit
 from lumitui.remote.scheduler import State
 
@@ -89,12 +89,12 @@ def diagnose(
     crashed = rc in _CRASHED and log.label_is_rank
     if ended_by is not None and ended_by.its_own and not crashed:
         found += _matches(RULES, evidence, only_slurm=True)
-        found.append(_exception(ended_by, evidence))
+        found += _exceptions(ended_by, evidence)
         found += _matches(CONSEQUENCES, evidence)
     else:
         found += _matches(RULES, evidence)
         if ended_by is not None and not crashed:
-            found.append(_exception(ended_by, evidence))
+            found += _exceptions(ended_by, evidence)
         found += _matches(CONSEQUENCES, evidence)
     if rc_told and rc_told not in (1, STOPPED_EARLY):
         found += _of_code(rc_told, failed_rank)
@@ -179,6 +179,18 @@ def _diagnosis(rule: Rule, match: re.Match[str], line: Line, evidence: _Evidence
         rank = late.rank
         sentence = f"{sentence} {late.told}"
     return Diagnosis(rule.id, sentence, rule.do, line.text, rank)
+
+
+def _exceptions(ended_by: Culprit, evidence: _Evidence) -> list[Diagnosis]:
+    """Return what ran out, if it was that which was being handled, and the exception itself."""
+    scarce = [rule for rule in RULES if rule.id in SCARCE]
+    handled = [
+        replace(_diagnosis(rule, match, line, evidence), rank=line.rank)
+        for line in ended_by.raised.handled
+        for rule in scarce
+        if (match := rule.pattern.search(line.text))
+    ]
+    return [*handled[:1], _exception(ended_by, evidence)]
 
 
 def _exception(ended_by: Culprit, evidence: _Evidence) -> Diagnosis:

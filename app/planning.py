@@ -9,7 +9,8 @@ from typing import Literal
 
 from lumitui.app import project, sending
 from lumitui.app.advise import Finding, findings
-from lumitui.app.compose import has_deepspeed
+from lumitui.app.batch import read_config
+from lumitui.app.compose import deepspeed_of, has_deepspeed
 from lumitui.app.connections import Connection
 from lumitui.app.job import Launch, LaunchFile
 from lumitui.app.provenance import provenance
@@ -117,8 +118,9 @@ def _config(
 ) -> _Config:
     """Return the DeepSpeed configuration: the one the run had, or the project's as it is now.
 
-    A file that is named by hand stands as it is. One that was edited since is written, like the
-    job file, for the ranks of the first run that had it, and grows from there.
+    A file that is named by hand stands as it is. One that was not edited since one of the runs
+    read it is what that chain has made of it. One that was edited is written, like the job file,
+    for the ranks of the first run that had it, and grows from there.
 
     Raises:
         InputError: the same code is asked for with another configuration or trainer.
@@ -144,9 +146,23 @@ def _config(
         return _Config(text, "new")
     known = {run.id: run for run in lineage}
     first = parent
+    unedited = _has_read(parent, text)
     while (older := known.get(first.parent or "")) and _reads_same(older, parent):
         first = older
+        unedited = unedited or _has_read(first, text)
+    if unedited and wanted.strategy == parent.spec.strategy:
+        return _Config(parent.deepspeed_config, parent.layout.world_size)
     return _Config(text, first.layout.world_size)
+
+
+def _has_read(run: Run, text: str | None) -> bool:
+    """Return whether a file that says `text` gave `run` its configuration."""
+    try:
+        config, _ = deepspeed_of(run.spec, run.layout, text)
+    except InputError:
+        return False  # it could not be split over its ranks
+    sent = read_config(run.deepspeed_config or "{}", "the DeepSpeed configuration")
+    return config == sent
 
 
 def _reads_same(run: Run, other: Run) -> bool:

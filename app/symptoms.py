@@ -224,6 +224,9 @@ RULES: tuple[Rule, ...] = (
 )
 """Causes: the first one in the log is the likeliest."""
 
+SCARCE = frozenset({"gpu-memory", "quota", "no-space"})
+"""Rules whose exception is told too when its handling raised the one that ended the program."""
+
 CONSEQUENCES: tuple[Rule, ...] = (
     _rule(
         "collective-timeout",

@@ -13,6 +13,9 @@ _RAISED = re.compile(r"^[A-Za-z_][\w.]*(?::|$)|^\s+[A-Za-z_][\w.]*(?:Error|Excep
 # traceback.py, _cause_message and _context_message.
 _CAUSED = "The above exception was the direct cause of the following exception"
 _DURING = "During handling of the above exception, another exception occurred"
+# Printed by a process that goes on, or that is ending already: CPython's PyErr_WriteUnraisable,
+# threading.excepthook, logging.Handler.handleError, atexit.
+_ASIDE = ("Exception ignored in", "Exception in thread", "--- Logging error ---", "Error in atexit")
 _ROOT = re.compile(r"Root Cause \(first observed failure\)")
 _ROOT_RANK = re.compile(r"^\s*rank\s*: (\d{1,6}) \(local_rank")
 _ROOT_SIGNAL = re.compile(r"^\s*exitcode\s*: -(?!6\b)\d")
@@ -30,6 +33,8 @@ class Raised:
     """Its last line: the class and the message."""
     causes: tuple[Line, ...]
     """The same of the exceptions it was raised from, the last first."""
+    handled: tuple[Line, ...]
+    """The same of those that were being handled when it was raised, the last first."""
     number: int
     """Where in the log `line` is."""
 
@@ -99,8 +104,12 @@ def _raised(lines: Sequence[Line]) -> Iterator[Raised]:
     open_sources: set[str] = set()
     ended: dict[str, Raised] = {}
     link: dict[str, str] = {}
+    before_it: dict[str, str] = {}
     for number, line in enumerate(lines):
         text, source = line.text, line.source
+        previous, before_it[source] = before_it.get(source, ""), text.strip()
+        if _BEGIN in text and previous.startswith(_ASIDE):
+            continue
         if _BEGIN in text:
             open_sources.add(source)
             if source not in link and source in ended:
@@ -110,9 +119,11 @@ def _raised(lines: Sequence[Line]) -> Iterator[Raised]:
             before, how = ended.pop(source, None), link.pop(source, "")
             if "ChildFailedError" in text:
                 continue
-            causes = (before.line, *before.causes) if before and how == _CAUSED else ()
+            earlier = (before.line, *before.causes) if before else ()
+            causes = earlier if how == _CAUSED else ()
+            handled = (*(earlier if how == _DURING else ()), *(before.handled if before else ()))
             own = replace(line, text=text.strip())
-            ended[source] = Raised(own, causes, number)
+            ended[source] = Raised(own, causes, handled if how else (), number)
         elif source in ended:
             for words in (_CAUSED, _DURING):
                 if text.strip().startswith(words):

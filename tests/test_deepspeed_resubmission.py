@@ -225,3 +225,29 @@ def test_the_job_trains_with_the_edited_configuration(
     again = finish(runs, runs.history.get(envelope(done)["data"]["id"]))
     assert "LR USED 9e-09" in runs.read_log(again.id)[1].decode()
     assert "learning rate" in done.stderr and "9e-09" in done.stderr
+
+
+def test_a_file_nobody_edited_stays_what_the_chain_made_of_it(runs: Runs, work: Path) -> None:
+    """Current code alone takes back neither a batch set by hand nor a file named by hand."""
+    batch = "args: [--batch-size, 8]\n"
+    rule = "scale: {batch: {arg: --batch-size, keep: per_gpu}, lr: {rule: linear}}\n"
+    first = ran(runs, work, SCRIPT + batch + rule)
+    by_hand = ["--batch-size=16"]
+    second = ran(runs, work, runs.plan_resubmission(first.id, settings=by_hand, code="current"))
+    for nodes in (1, 2):
+        plans = [
+            runs.plan_resubmission(second.id, nodes=nodes, code=code)
+            for code in ("same", "current")
+        ]
+        assert sent(plans[0]) == sent(plans[1])
+        assert sent(plans[1])[TRAIN] == 128 * nodes
+        assert plans[1].preview.launch.spec.args == ("--batch-size", "16")
+    named = ["deepspeed.config=ds.json"]
+    wide = ran(
+        runs,
+        work,
+        runs.plan_resubmission(
+            ran(runs, work, SCRIPT + LINEAR).id, nodes=4, settings=named, code="current"
+        ),
+    )
+    assert sent(runs.plan_resubmission(wide.id, code="current"))[TRAIN] == 64

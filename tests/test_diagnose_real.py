@@ -4,6 +4,8 @@ Texts: PyTorch's of its sources and of what people posted (the place is named), 
 SingularityCE's as they print them.
 """
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -97,11 +99,11 @@ def test_the_cause_that_an_exception_was_raised_from_explains_it() -> None:
         1,
     ).replace("KeyError: 'missing'", "RuntimeError: the checkpoint could not be saved")  # fmt: skip
     assert [(item.id, item.rank) for item in why(log)] == [("quota", 2)]
-    # What was being handled is not said to be the cause.
+    # What was being handled is told only when something ran out, and with what came of it.
     during = "During handling of the above exception, another exception occurred:"
     found = why(log.replace("The above exception was the direct cause of the following exception:",
                             during))  # fmt: skip
-    assert [item.line for item in found] == ["RuntimeError: the checkpoint could not be saved"]
+    assert [item.id for item in found] == ["quota", "exception"]
 
 
 def test_main_memory_that_slurm_took_notice_of_is_told_before_the_exception() -> None:
@@ -325,3 +327,49 @@ def test_a_desync_report_of_several_ranks_blames_none() -> None:
     assert "is the one" not in why(log + report.format("6, 7"), rank=None)[0].sentence
     second = "\t     [5] finished collective #10, but didn't join collective #11 (count from 1)\n"
     assert why(log + second, rank=None)[0].rank == 5
+
+
+ENDED_BADLY = """\
+import gc, logging, sys, threading
+
+class Writer:
+    def __del__(self):
+        self.queue.put(None)
+
+writer = Writer()
+thread = threading.Thread(target=lambda: 1 / 0)
+thread.start(); thread.join()
+sys.stderr.flush()
+logging.raiseExceptions = True
+logging.warning("%d", "no number")
+raise ValueError("loss is NaN at step 12")
+"""
+
+
+def test_what_python_prints_aside_and_while_it_ends_is_no_cause() -> None:
+    """A thread's end, logging's own trouble, a finalizer of a dying interpreter."""
+    done = subprocess.run([sys.executable, "-c", ENDED_BADLY], capture_output=True, text=True)
+    for words in ("Exception in thread", "Logging error", "Exception ignored in", "ValueError"):
+        assert words in done.stderr
+    log = "".join(f"2: {line}\n" for line in done.stderr.splitlines())
+    (found,) = why(f"{log}srun: error: nid005001: task 2: Exited with exit code 1\n")
+    assert (found.id, found.line) == ("exception", "ValueError: loss is NaN at step 12")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "cause"),
+    [
+        ("OSError: [Errno 122] Disk quota exceeded", "FileNotFoundError: ckpt/x.pt", "quota"),
+        ("torch.OutOfMemoryError: HIP out of memory.", "AttributeError: no x", "gpu-memory"),
+        ("KeyError: 'a'", "AttributeError: no x", "exception"),
+    ],
+)
+def test_what_ran_out_is_the_cause_although_its_handling_failed(
+    first: str, second: str, cause: str
+) -> None:
+    trace = '2: Traceback (most recent call last):\n2:   File "t.py", line 1, in f\n2: '
+    during = "2: During handling of the above exception, another exception occurred:\n2: \n"
+    found = why(f"{trace}{first}\n2: \n{during}{trace}{second}\n")
+    assert found[0].id == cause
+    assert found[0].line == (second if cause == "exception" else first)
+    assert found[-1].line == second
