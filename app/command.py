@@ -303,9 +303,14 @@ def wait_for(reply: Reply, runs: "Runs", run: "Run", timeout: float | None) -> N
 
 
 def ended(run: "Run") -> None:
-    """Tell how a run ended; raises RunFailed unless it is done."""
+    """Tell how a run ended; raises RunFailed unless it is done, OutcomeUnknown if nobody knows."""
     from lumitui.remote.scheduler import State
 
+    if not run.state.is_final:
+        raise OutcomeUnknown(
+            f"{run.id} is {run.reason or run.state}.",
+            f"`lumitui status` asks again, and `lumitui show {run.id}` tells what is known.",
+        )
     if run.state is not State.DONE:
         raise RunFailed(f"{run.id}: {run.state}.", f"`lumitui show {run.id}` says why.")
     say(f"{run.id}: done.")

@@ -187,6 +187,7 @@ class RunCancelled(Told, bubble=False):
     """A cancel is over; without a run the error is presented."""
 
     run: Run | None
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass

@@ -78,7 +78,8 @@ def culprit(lines: Sequence[Line], failed_rank: int | None) -> Culprit | None:
     # A traceback without a rank may be the named one's.
     for rank in () if named is None else (named, None):
         if own := [raised for raised in final if raised.line.rank == rank]:
-            return Culprit(own[-1], named, its_own=True)
+            # Without ranks each process has its last one here: the others ended by the first.
+            return Culprit(own[0] if rank is None else own[-1], named, its_own=True)
     # The named rank may only have been the first to notice.
     noticed = any(raised.line.rank == named for raised in last.values())
     return Culprit(final[0], final[0].line.rank, its_own=named is None or noticed)
@@ -117,7 +118,8 @@ def _raised(lines: Sequence[Line]) -> Iterator[Raised]:
         elif source in open_sources and _RAISED.match(text):
             open_sources.remove(source)
             before, how = ended.pop(source, None), link.pop(source, "")
-            if "ChildFailedError" in text:
+            # torchrun's own: a rank ended, or Slurm ended the agent.
+            if "ChildFailedError" in text or ("elastic" in text and "SignalException" in text):
                 continue
             earlier = (before.line, *before.causes) if before else ()
             causes = earlier if how == _CAUSED else ()

@@ -261,6 +261,8 @@ class LumiApp(WorkerApp):
     def _cancelled(self, event: messages.RunCancelled) -> None:
         if event.run is not None:
             self.notify(f"{event.run.id}: {event.run.state}.", markup=False)
+        for words in event.warnings:
+            self.notify(words, severity="warning", markup=False)
         self.history_changed()
         self._mutated(well=event.run is not None)
 

@@ -187,11 +187,11 @@ class WorkerApp(App[int]):
     @work(thread=True, group="cancel", exit_on_error=False)
     def cancel_run(self, run_id: str) -> None:
         """Cancel a run's job."""
-        run = None
+        run, warnings = None, list[str]()
         try:
-            run = self.runs.cancel(run_id)
+            run = self.runs.cancel(run_id, warn=warnings.append)
         finally:
-            self.post_message(messages.RunCancelled(run))
+            self.post_message(messages.RunCancelled(run, tuple(warnings)))
 
     @on(messages.WhyWanted)
     def _why_wanted(self, event: messages.WhyWanted) -> None:

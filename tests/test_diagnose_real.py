@@ -373,3 +373,28 @@ def test_what_ran_out_is_the_cause_although_its_handling_failed(
     assert found[0].id == cause
     assert found[0].line == (second if cause == "exception" else first)
     assert found[-1].line == second
+
+
+def test_an_agent_that_slurm_ended_is_not_the_cause() -> None:
+    """torchrun on two nodes: the log of one whose script raised on one of them."""
+    log = """\
+0: Traceback (most recent call last):
+0:   File "train.py", line 11, in <module>
+0: RuntimeError: boom
+0: Traceback (most recent call last):
+0:   File "torch/distributed/launcher/api.py", line 383, in launch_agent
+0: torch.distributed.elastic.multiprocessing.errors.ChildFailedError: 
+0: Root Cause (first observed failure):
+0: [0]:
+0:   rank      : 1 (local_rank: 1)
+0:   exitcode  : 1 (pid: 5885) 
+0:   traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html
+0: ============================================================
+srun: error: node1: task 0: Exited with exit code 1
+1: Traceback (most recent call last):
+1:   File "torch/distributed/elastic/multiprocessing/api.py", line 86, in _terminate_process_handler
+1: torch.distributed.elastic.multiprocessing.api.SignalException: Process 4750 got signal: 15
+srun: error: node2: task 1: Exited with exit code 1
+"""
+    (found,) = diagnose(State.FAILED, "FAILED", "", 1, None, log)
+    assert (found.line, found.rank) == ("RuntimeError: boom", 1)

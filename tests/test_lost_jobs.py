@@ -5,7 +5,7 @@ import time
 import pytest
 
 from lumitui.app import following
-from lumitui.app.command import wait_for
+from lumitui.app.command import ended, wait_for
 from lumitui.app.output import Reply
 from lumitui.app.runs import Refreshed, Runs
 from lumitui.remote.errors import OutcomeUnknown, WaitTimedOut
@@ -45,6 +45,8 @@ def test_following_its_log_ends_too(cluster_runs: Runs, cluster: Cluster) -> Non
     deadline = time.monotonic() + 30
     text = b"".join(cluster_runs.follow("lost", stop=lambda: time.monotonic() > deadline))
     assert text == b"the last words\n" and time.monotonic() < deadline
+    with pytest.raises(OutcomeUnknown, match="the job left the queue"):
+        ended(cluster_runs.history.get("lost"))
 
 
 def test_accounting_that_cannot_be_asked_is_waited_for() -> None:

@@ -91,8 +91,10 @@ class Planted:
 
 
 def files_with_it(*folders: Path) -> list[str]:
-    argv = ["grep", "-rlaF", "-D", "skip", NEEDLE.decode(), *map(str, folders)]
-    return subprocess.run(argv, capture_output=True, text=True).stdout.splitlines()
+    # The words come by the input: a watcher may be looking at all command lines.
+    argv = ["grep", "-rlaF", "-D", "skip", "-f", "-", *map(str, folders)]
+    done = subprocess.run(argv, input=NEEDLE.decode(), capture_output=True, text=True)
+    return done.stdout.splitlines()
 
 
 @pytest.fixture(scope="module")

@@ -14,12 +14,13 @@ from textual.widgets import Input
 from textual.widgets._footer import FooterKey
 
 from lumitui.app.records import Run
-from lumitui.app.screens.dialogs import Confirm, SendingDialog
+from lumitui.app.screens.dialogs import Confirm, ErrorDialog, SendingDialog
 from lumitui.app.screens.new import NewScreen
 from lumitui.app.screens.run import RunScreen
 from lumitui.app.settings import Settings
 from lumitui.app.tui import LumiApp
 from lumitui.app.widgets.run_table import RunTable
+from lumitui.remote.errors import LinkError
 from lumitui.remote.scheduler import State
 from tests.driving import project, runs_of, sees, settings, shown, submit, until
 from tests.runs_made import SPEC, a_run
@@ -90,6 +91,33 @@ async def test_a_hidden_send_is_seen_and_not_repeated_by_a_slip(
         # Once it is over, the next send is asked about as ever.
         await submit(pilot)
         assert len(runs_of(pilot)) == 2
+
+
+async def test_two_sends_that_fail_are_two_errors_to_close(
+    settings: Settings, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, released = LumiApp(settings, project / "job.yaml"), threading.Event()
+
+    def fail(*args: Any, **kwargs: Any) -> Run:
+        assert released.wait(60)
+        raise LinkError("The connection was cut.", "Submit it again.")
+
+    monkeypatch.setattr(app.runs, "send", fail)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await sees(pilot, "asks for")
+        await pilot.press("s", "y")
+        await until(pilot, lambda: isinstance(app.screen, SendingDialog), "the first send")
+        await pilot.press("escape", "s")
+        for words in ("1 node, 2 ranks", "twice"):
+            await sees(pilot, words)
+            await pilot.press("y")
+        await until(pilot, lambda: isinstance(app.screen, SendingDialog), "the second send")
+        released.set()
+        for _ in range(2):
+            await until(pilot, lambda: isinstance(app.screen, ErrorDialog), "an error")
+            await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, NewScreen), "the screen New")
+        assert app.defect is None
 
 
 @pytest.mark.parametrize("width", [80, 120])

@@ -142,7 +142,8 @@ class SendingDialog(ModalScreen[None]):
     def __init__(self, name: str) -> None:
         """Show the send of the job `name`."""
         super().__init__()
-        self._job, self._step, self._words, self._over = name, "", "", False
+        self._job, self._step, self._words = name, "", ""
+        self._over = self._hidden = False
 
     def compose(self) -> ComposeResult:
         """One line a step."""
@@ -175,12 +176,14 @@ class SendingDialog(ModalScreen[None]):
 
     def on_screen_resume(self) -> None:
         """A question that lay on top has been answered."""
-        if self._over and self.is_current:
-            self.dismiss()
+        if self._over:
+            self.action_hide()
 
     def action_hide(self) -> None:
-        """Hide it."""
-        self.dismiss()
+        """Hide it, once: it may be on top twice before it is gone."""
+        if self.is_current and not self._hidden:
+            self._hidden = True
+            self.dismiss()
 
 
 class HelpDialog(ModalScreen[None]):
