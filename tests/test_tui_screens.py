@@ -96,10 +96,12 @@ async def test_a_hidden_send_is_seen_and_not_repeated_by_a_slip(
 async def test_two_sends_that_fail_are_two_errors_to_close(
     settings: Settings, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    app, released = LumiApp(settings, project / "job.yaml"), threading.Event()
+    app = LumiApp(settings, project / "job.yaml")
+    first, second = threading.Event(), threading.Event()
+    waiting = [first, second]
 
     def fail(*args: Any, **kwargs: Any) -> Run:
-        assert released.wait(60)
+        assert waiting.pop(0).wait(60)
         raise LinkError("The connection was cut.", "Submit it again.")
 
     monkeypatch.setattr(app.runs, "send", fail)
@@ -112,7 +114,10 @@ async def test_two_sends_that_fail_are_two_errors_to_close(
             await sees(pilot, words)
             await pilot.press("y")
         await until(pilot, lambda: isinstance(app.screen, SendingDialog), "the second send")
-        released.set()
+        first.set()
+        await until(pilot, lambda: isinstance(app.screen, ErrorDialog), "an error above it")
+        second.set()
+        await until(pilot, lambda: not app.mutations, "the end of both")
         for _ in range(2):
             await until(pilot, lambda: isinstance(app.screen, ErrorDialog), "an error")
             await pilot.press("enter")

@@ -170,7 +170,7 @@ class SendingDialog(ModalScreen[None]):
     def finish(self) -> bool:
         """Close it, now or as soon as it is on top; returns whether the person still sees it."""
         self._over = True
-        seen = self.is_current
+        seen = self.is_active
         self.on_screen_resume()
         return seen
 
@@ -180,8 +180,8 @@ class SendingDialog(ModalScreen[None]):
             self.action_hide()
 
     def action_hide(self) -> None:
-        """Hide it, once: it may be on top twice before it is gone."""
-        if self.is_current and not self._hidden:
+        """Hide it, once, when it is on top; below a dialog it is current too, for Textual."""
+        if self.is_active and not self._hidden:
             self._hidden = True
             self.dismiss()
 
