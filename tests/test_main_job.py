@@ -174,7 +174,10 @@ def test_a_job_takes_its_folders_on_the_nodes_with_it(
         (name,) = cache_of(run)
         return list(cluster.root.glob(f"nodes/*/tmp/{name}"))
 
-    wait_until(lambda: bool(cache_of(stays)), what="the job has its folder")
+    def both_wait() -> bool:
+        return bool(cache_of(stays)) and runs.read_log(stays.id)[1].count(b"cache ") == 2
+
+    wait_until(both_wait, what="both ranks of the job have their folder")
     assert len(left(stays)) == 1
     runs.cancel(stays.id)
     ends = finish(runs, ends)
