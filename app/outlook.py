@@ -64,9 +64,17 @@ def waited(run: Run, now: float) -> float:
 
 
 def ahead(moment: float, now: float) -> str:
-    """Return a moment to come on the laptop's clock, and in how long it is."""
+    """Return a moment to come on the laptop's clock, and in how long it is, or was."""
     clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment))
+    # A look a few seconds late is no delay.
+    if now - moment >= 60:
+        return f"{clock}, {length(now - moment)} ago"
     return f"{clock}, {'in ' + length(moment - now) if moment > now else 'due now'}"
+
+
+def _start(expected: float, now: float) -> str:
+    late = "; due any moment" if now - expected >= 60 else ""
+    return ahead(expected, now) + late
 
 
 def length(seconds: float) -> str:
@@ -85,14 +93,16 @@ def outlook(run: Run, now: float) -> list[tuple[str, str]]:
     """Return what is expected of an unfinished run, as (what, words); empty for others."""
     if run.state is State.QUEUED:
         start = run.expected_start
-        begins = ahead(start, now) if start else "the scheduler gives no time yet"
+        begins = _start(start, now) if start else "the scheduler gives no time yet"
         lines = [
             ("waits for", plain_reason(run)),
             ("waiting for", length(waited(run, now))),
             ("would start", begins),
         ]
-        end = run.latest_end
-        return [*lines, ("would end", ahead(end, now))] if start and end else lines
+        if not (start and (end := run.latest_end)):
+            return lines
+        # It takes as long from a later start.
+        return [*lines, ("would end", ahead(end + max(0.0, now - start), now))]
     if run.state is State.RUNNING and run.latest_end:
         return [("ends at latest", ahead(run.latest_end, now))]
     return []
@@ -116,7 +126,7 @@ def no_failure(run: Run, now: float) -> str:
             return f"It never became a job{why}. Nothing was billed."
         case State.QUEUED:
             start = run.expected_start
-            begins = f" It would start {ahead(start, now)}." if start else ""
+            begins = f" It would start {_start(start, now)}." if start else ""
             since = length(waited(run, now))
             return f"It has not failed. Queued for {since}: {plain_reason(run)}.{begins}"
         case _:

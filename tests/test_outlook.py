@@ -53,6 +53,9 @@ def test_what_is_expected_of_a_run() -> None:
     assert dict(outlook.outlook(replace(QUEUED, expected_start=NOW - 9), NOW))[
         "would start"
     ].endswith(", due now")
+    late = dict(outlook.outlook(replace(QUEUED, expected_start=NOW - 300), NOW))
+    assert late["would start"].endswith(", 5 min ago; due any moment")
+    assert late["would end"].endswith(", in 1 h 00 min")
     (line,) = outlook.outlook(RUNNING, NOW)
     assert line[1].endswith(", in 52 min")
     assert outlook.outlook(replace(RUNNING, expected_end=None), NOW) == [line]
