@@ -157,10 +157,12 @@ class _Metrics(TypedDict, total=False):
 def _metrics(content: bytes, offset: int, most: int) -> _Metrics:
     """Return what an answer from `offset` says; the bytes before it come first.
 
-    What is known ends with a line. A shorter file, or one with no line's end there, is another.
+    What is known ends with a line, unless part of a line too long for an answer was passed over.
+    A shorter file, or one with no line's end there, is another.
     """
     before, body = content[: min(offset, BEFORE_BYTES)], content[min(offset, BEFORE_BYTES) :]
-    if len(before) < min(offset, BEFORE_BYTES) or (b"\n" in before and not before.endswith(b"\n")):
+    may_be_within = offset == 0 or (b"\n" not in before and offset >= min(most, METRICS_BYTES))
+    if len(before) < min(offset, BEFORE_BYTES) or not (before.endswith(b"\n") or may_be_within):
         return {"metrics_anew": True}
     # The line still being written stays for the next request.
     whole = body[: body.rfind(b"\n") + 1]

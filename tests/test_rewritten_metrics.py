@@ -85,6 +85,18 @@ def test_another_file_whose_lines_are_as_long_is_known_by_them(
         assert watcher.losses() == list(range(first, first + first // 100))
 
 
+def test_another_file_whose_first_line_is_longer_than_all_that_was_known(
+    transport: Transport, tmp_path: Path
+) -> None:
+    watcher = Watcher(transport, tmp_path)
+    watcher.file.write_text(lines(10, 2))
+    watcher.look()
+    watcher.file.write_text('{"note": "' + "x" * 200 + '", "loss": 50}\n' + lines(60, 1))
+    (warning,) = watcher.look()
+    assert "written anew" in warning
+    assert watcher.losses() == [50, 60]
+
+
 def test_a_file_that_grows_is_never_taken_for_another(transport: Transport, tmp_path: Path) -> None:
     watcher = Watcher(transport, tmp_path)
     odd = ['{"loss": 1}', "", '{"loss": 2}\r', "half a li", " [] ", '{"loss": 3}\r{"loss": 4}',
