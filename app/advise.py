@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from datetime import date
 
 from lumitui.app import request_rules
+from lumitui.app.batch import MICRO, whole
+from lumitui.app.compose import argument_value
+from lumitui.app.deepspeed import sent_config
 from lumitui.app.finding import Finding, Rule, Severity
 from lumitui.app.job import JobSpec, Launch
 from lumitui.app.layout import container_of, launcher_of
@@ -182,17 +185,32 @@ def _site_rules(launch: Launch, site: Site) -> Iterator[Finding]:
 
 
 def _strategy_stage(launch: Launch, site: Site) -> Iterator[Finding]:
+    zero = sent_config(launch).get("zero_optimization")
+    told = zero.get("stage") if isinstance(zero, dict) else None
     stage = STRATEGIES[launch.spec.strategy].zero_stage
-    for file in launch.files:
-        match = re.search(r'"stage":\s*(\d)', file.content)
-        if file.name == "ds_config.json" and match and stage and int(match[1]) != stage:
-            yield Finding(
-                "zero-stage",
-                "warning",
-                f"The strategy is {launch.spec.strategy}, its configuration has stage {match[1]}.",
-                "Make both say the same.",
-                "DeepSpeed configuration, zero_optimization.stage",
-            )
+    if told is not None and stage and told != stage:
+        yield Finding(
+            "zero-stage",
+            "warning",
+            f"The strategy is {launch.spec.strategy}, its configuration has stage {told}.",
+            "Make both say the same.",
+            "DeepSpeed configuration, zero_optimization.stage",
+        )
+
+
+def _two_micro_batches(launch: Launch, site: Site) -> Iterator[Finding]:
+    name = launch.spec.scale.batch.arg if launch.spec.scale else None
+    micro = sent_config(launch).get(MICRO)
+    text = argument_value(launch.spec.args, name) if name else None
+    if micro is not None and text is not None and whole(text) != micro:
+        yield Finding(
+            "two-micro-batches",
+            "warning",
+            f"{name} is {text} and DeepSpeed's micro batch {micro}: the script trains on another "
+            f"global batch than the {launch.global_batch} that are told here.",
+            f"Set {name} to {micro}, or `{MICRO}` to {text}.",
+            f"DeepSpeed configuration, {MICRO}",
+        )
 
 
 def _binding_of_torchrun(launch: Launch, site: Site) -> Iterator[Finding]:
@@ -219,6 +237,7 @@ RULES: tuple[Rule, ...] = (
     _image,
     _site_rules,
     _strategy_stage,
+    _two_micro_batches,
     _binding,
     _binding_of_torchrun,
     _strict_proof,

@@ -4,10 +4,11 @@ import json
 
 import pytest
 
+from lumitui.app.advise import findings
 from lumitui.app.batch import ACCUMULATION, MICRO, TRAIN, batch_of
 from lumitui.app.compose import compose
 from lumitui.app.deepspeed import sent_config
-from lumitui.app.job import JobSpec, Launch, parse_job
+from lumitui.app.job import JobSpec, Launch, changed, parse_job
 from lumitui.app.scaling import Scaled, rescale
 from lumitui.remote.errors import InputError
 from lumitui.remote.site import BUILT_IN, Sites
@@ -45,6 +46,36 @@ def fields(launch: Launch) -> tuple[object, ...]:
 
 
 # -- the script's argument is the micro batch
+
+
+@pytest.mark.parametrize(
+    ("scale", "args", "told"),
+    [
+        (KEEP, ("--batch-size", "8"), False),
+        (KEEP, ("--batch-size=16",), True),
+        (KEEP, ("--batch-size", "many"), True),
+        (KEEP, (), False),
+        ("", ("--batch-size", "16"), False),
+    ],
+)
+def test_two_sizes_for_one_batch_are_told_before_the_first_launch(
+    scale: str, args: tuple[str, ...], told: bool
+) -> None:
+    # 64 samples over 8 ranks.
+    found = {item.id: item for item in findings(launched(scale, *args), LUMI)}
+    assert ("two-micro-batches" in found) == told
+    if told:
+        assert "micro batch 8" in found["two-micro-batches"].message
+        assert "than the 64" in found["two-micro-batches"].message
+
+
+@pytest.mark.parametrize(("zero", "told"), [(3, True), (2, False), (None, False)])
+def test_another_zero_stage_than_the_strategys_is_told(zero: int | None, told: bool) -> None:
+    text = config(**({"zero_optimization": {"stage": zero}} if zero else {}))
+    spec = changed(job(""), {"strategy": "zero2"}, "t")
+    launch = compose(spec, LUMI, deepspeed_config=text)
+    found = {item.id: item.severity for item in findings(launch, LUMI)}
+    assert found.get("zero-stage") == ("warning" if told else None)
 
 
 def test_the_scripts_argument_stays_deepspeeds_micro_batch() -> None:
