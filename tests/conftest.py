@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from lumitui.app.runs import Runs
@@ -12,6 +13,10 @@ from lumitui.app.settings import Settings, settings
 from tests.cluster_fixture import Cluster, cluster
 
 __all__ = ["cluster"]
+
+# A busy machine is no defect: no test asserts how long something takes.
+hypothesis.settings.register_profile("patient", deadline=None)
+hypothesis.settings.load_profile("patient")
 
 SITES = Path(__file__).resolve().parent / "cluster" / "sites"
 

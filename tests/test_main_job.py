@@ -87,12 +87,14 @@ def test_each_launcher_with_each_strategy_on_two_nodes(
     cluster_runs: Runs, tmp_path: Path, spec: JobSpec
 ) -> None:
     runs = cluster_runs
+    # Two ranks a node: sixteen take two CPUs long to start, and are what the test above has.
+    spec = changed(spec, {"gpus_per_node": 2}, "few ranks")
     run = finish(runs, runs.send(runs.preview(spec, tmp_path)), seconds=240)
-    assert_trained(runs, run, 16)
+    assert_trained(runs, run, 4)
     proof = runs.proof(run)
     # torchrun binds nothing here: its ranks share the node's cores.
     kind = "proved" if spec.launcher == "srun" else "unbound"
-    assert (proof.kind, proof.measured) == (kind, 16)
+    assert (proof.kind, proof.measured) == (kind, 4)
 
 
 @pytest.mark.both_slurms
@@ -141,11 +143,11 @@ def test_results_come_back(cluster_runs: Runs, tmp_path: Path) -> None:
     assert (tmp_path / "results" / "job.sh").read_text() == run.script
 
 
+# The signal reaches each `sleep` too, which may end before the shell has its own.
 FOLDERS = """\
 #!/bin/bash
-set -e
-[ -d "$MIOPEN_CUSTOM_CACHE_DIR" ] && [ -d "$MIOPEN_USER_DB_PATH" ]
-save() { sleep 1; touch "$MIOPEN_CUSTOM_CACHE_DIR/late"; echo saved; exit; }
+[ -d "$MIOPEN_CUSTOM_CACHE_DIR" ] && [ -d "$MIOPEN_USER_DB_PATH" ] || exit 1
+save() { sleep 1; touch "$MIOPEN_CUSTOM_CACHE_DIR/late" && echo saved; exit; }
 trap save TERM
 echo "cache $MIOPEN_CUSTOM_CACHE_DIR"
 for second in $(seq "$1"); do sleep 1; done
