@@ -16,8 +16,8 @@ from lumitui.app.job import JobSpec, Launch
 from lumitui.app.layout import container_of, launcher_of
 from lumitui.app.strategies import STRATEGIES
 from lumitui.remote import walltime
-from lumitui.remote.manifest import MAX_BYTES, MAX_FILES
-from lumitui.remote.site import Site
+from lumitui.remote.site.profile import Site
+from lumitui.remote.source.manifest import MAX_BYTES, MAX_FILES
 
 __all__ = ["RULES", "Finding", "Severity", "field_text", "findings"]
 

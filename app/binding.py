@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from lumitui.remote.cores import format_cores, mask
 from lumitui.remote.errors import InputError
-from lumitui.remote.site import NodeShape, Site
+from lumitui.remote.site.profile import NodeShape, Site
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ def schema(what: str) -> None:
     import json
 
     from lumitui.app.job import JobSpec
-    from lumitui.remote.site import Site
+    from lumitui.remote.site.profile import Site
 
     click.echo(json.dumps((JobSpec if what == "job" else Site).model_json_schema(), indent=1))
 

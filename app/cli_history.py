@@ -46,7 +46,7 @@ def history(
     account: str,
 ) -> None:
     """List runs, newest first, without asking any site; or rebuild what was lost."""
-    from lumitui.remote.scheduler import State
+    from lumitui.remote.scheduler.protocol import State
 
     if account and recover is None:
         raise InputError("--account says whose runs to rebuild.", "Add --recover SITE.")

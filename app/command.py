@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from lumitui.app.records import Run
     from lumitui.app.runs import Preview, Resubmission, Runs
     from lumitui.app.settings import Settings
-    from lumitui.remote.login import Question
+    from lumitui.remote.ssh.config import Question
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 WAY_OUT = "`lumitui --help` lists the verbs, `lumitui VERB --help` what each takes."
@@ -124,7 +124,7 @@ def runs_beginning(ctx: click.Context, param: click.Parameter, text: str) -> lis
 
 def sites_beginning(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
     """Return the sites whose names begin with `text`, for the shell's completion."""
-    from lumitui.remote.site import Sites
+    from lumitui.remote.site.profile import Sites
 
     names = Sites(own_settings().profiles).names()
     return [CompletionItem(name) for name in names if name.startswith(text)]
@@ -304,7 +304,7 @@ def wait_for(reply: Reply, runs: "Runs", run: "Run", timeout: float | None) -> N
 
 def ended(run: "Run") -> None:
     """Tell how a run ended; raises RunFailed unless it is done, OutcomeUnknown if nobody knows."""
-    from lumitui.remote.scheduler import State
+    from lumitui.remote.scheduler.protocol import State
 
     if not run.state.is_final:
         raise OutcomeUnknown(

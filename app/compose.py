@@ -24,9 +24,9 @@ from lumitui.app.layout import (
 )
 from lumitui.app.strategies import STRATEGIES, TRAINERS, Trainer
 from lumitui.remote.errors import InputError
-from lumitui.remote.quoting import quote
-from lumitui.remote.site import Container, Site
-from lumitui.remote.snapshots import ARCHIVE
+from lumitui.remote.site.profile import Container, Site
+from lumitui.remote.snapshots.store import ARCHIVE
+from lumitui.remote.transport.quoting import quote
 
 BUNDLED = ".lumitui/trainers"
 """Where a bundled trainer lies in a run's code."""

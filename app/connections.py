@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from lumitui.remote.footprint import Footprint, footprint
-from lumitui.remote.login import Ask, Login
-from lumitui.remote.scheduler import Scheduler
-from lumitui.remote.site import Site
-from lumitui.remote.transport import Transport
+from lumitui.remote.scheduler.protocol import Scheduler
+from lumitui.remote.site.profile import Site
+from lumitui.remote.ssh.config import Ask, Login
+from lumitui.remote.transport.footprint import Footprint, footprint
+from lumitui.remote.transport.protocol import Transport
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ Connect = Callable[[Site, Ask], Connection]
 def connect(site: Site, ask: Ask) -> Connection:
     """Return a connection to `site`; nothing is opened before the first request."""
     if site.scheduler == "process":
-        from lumitui.remote.local import Local
-        from lumitui.remote.process import Process
+        from lumitui.remote.laptop.scheduler import Process
+        from lumitui.remote.transport.local import Local
 
         local = Local()
         processes = Process(local)
@@ -49,8 +49,8 @@ def connect(site: Site, ask: Ask) -> Connection:
         return Connection(
             local, processes, getpass.getuser, home, lambda: footprint(local, processes)
         )
-    from lumitui.remote.slurm import Slurm
-    from lumitui.remote.ssh import Ssh
+    from lumitui.remote.scheduler.slurm import Slurm
+    from lumitui.remote.ssh.connection import Ssh
 
     hosts = site.hosts
     login = Login(

@@ -12,8 +12,8 @@ from lumitui.app import examples, tables
 from lumitui.app.metrics import Measured, compare, summarize
 from lumitui.app.output import log_writer, say
 from lumitui.remote.errors import InputError, LumiError, RunFailed
-from lumitui.remote.scheduler import State
-from lumitui.remote.site import BUILT_IN, Site, Sites
+from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.site.profile import BUILT_IN, Site, Sites
 
 if TYPE_CHECKING:
     from lumitui.app.records import Run

@@ -14,7 +14,7 @@ from lumitui.app.laggard import laggard
 from lumitui.app.log_lines import Line, clean, log_of
 from lumitui.app.symptoms import CONSEQUENCES, EXIT_CODES, RULES, SCARCE, STATE_RULES, Rule
 from lumitui.app.tracebacks import Culprit, culprit
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 
 STOPPED_EARLY = 85
 """The bundled trainers' exit code when they saved on a signal (trainers/ranks.py)."""

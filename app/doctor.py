@@ -9,10 +9,10 @@ from typing import Literal
 
 from lumitui.remote import walltime
 from lumitui.remote.cores import format_cores, parse_cores
-from lumitui.remote.quoting import quote
-from lumitui.remote.scheduler import count
-from lumitui.remote.site import Site
-from lumitui.remote.transport import Transport
+from lumitui.remote.scheduler.protocol import count
+from lumitui.remote.site.profile import Site
+from lumitui.remote.transport.protocol import Transport
+from lumitui.remote.transport.quoting import quote
 
 Status = Literal["ok", "warning", "failed"]
 TOOLS = ("tar", "gzip", "sha256sum", "find", "ln", "readlink")

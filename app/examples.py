@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lumitui.remote.errors import InputError, LumiError
-from lumitui.remote.site import Site
+from lumitui.remote.site.profile import Site
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "templates" / "examples"
 _PLAIN = re.compile(r"^[A-Za-z_/.][A-Za-z0-9_./-]*$")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lumitui.app.job import Launch
-from lumitui.remote.site import Site
+from lumitui.remote.site.profile import Site
 
 Severity = Literal["error", "warning", "note"]
 

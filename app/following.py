@@ -8,7 +8,7 @@ same step, under the lock that squeue waits for (seen with 22.05, tests/test_tru
 import time
 
 from lumitui.app.records import Changes, Run
-from lumitui.remote.scheduler import ExitFile, JobStatus, Poll, RunFiles, State, Watch
+from lumitui.remote.scheduler.protocol import ExitFile, JobStatus, Poll, RunFiles, State, Watch
 
 ACCOUNTING_SECONDS = 600.0
 """How long accounting is waited for when the queue has forgotten a job that a signal ended: it

@@ -14,7 +14,7 @@ from lumitui.app.database import Database, FileFacts
 from lumitui.app.metrics import MetricPoint, parse_line
 from lumitui.app.records import Changes, Run
 from lumitui.remote.errors import HistoryError, InputError
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 
 _UNFINISHED = tuple(state.value for state in State if not state.is_final)
 _TEXTS = ("script", "patch", "binding")

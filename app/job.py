@@ -18,7 +18,7 @@ from pydantic import (
 
 from lumitui.app.strategies import STRATEGIES, TRAINERS
 from lumitui.remote import walltime
-from lumitui.remote.document import SEPARATOR, UNSEEN, Document, validate
+from lumitui.remote.site.yaml_document import SEPARATOR, UNSEEN, Document, validate
 
 # The whole word at the end of a part of a name: HF_TOKEN and APIKEY, not TOKENIZERS_PARALLELISM.
 _SECRET = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD)S?(?:_|$)", re.IGNORECASE)
@@ -280,7 +280,7 @@ def read_job(path: Path) -> JobSpec:
     Raises:
         InputError: every mistake in it, with its line.
     """
-    from lumitui.remote.document import read_document
+    from lumitui.remote.site.yaml_document import read_document
 
     document = read_document(path, plain=True)
     return validate(document, JobSpec, document.data)

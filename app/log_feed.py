@@ -7,7 +7,7 @@ from lumitui.app import messages
 from lumitui.app.runs import Runs
 from lumitui.app.tailing import rest
 from lumitui.remote.errors import AnswerNeeded, RefusedError
-from lumitui.remote.login import attendance
+from lumitui.remote.ssh.config import attendance
 
 FIRST_BYTES = 262_144
 """Read of a log at once; what is before stays on the site."""

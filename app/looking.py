@@ -9,8 +9,8 @@ from lumitui.app.connections import Connection
 from lumitui.app.history import History
 from lumitui.app.records import Changes, Run
 from lumitui.remote.errors import LinkError
-from lumitui.remote.scheduler import RunFiles, State, Watch
-from lumitui.remote.watching import look
+from lumitui.remote.scheduler.protocol import RunFiles, State, Watch
+from lumitui.remote.scheduler.run_files import look
 
 MOST_ROUNDS = 16
 """Requests for the rest of the metrics, a look: 64 MiB. What is left comes with the next look."""

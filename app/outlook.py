@@ -6,7 +6,7 @@ The reasons are Slurm's (squeue(1), "JOB REASON CODES"; slurm.schedmd.com/job_re
 import time
 
 from lumitui.app.records import Run
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 
 REASONS = {
     "None": "the scheduler has not looked at it yet",

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from lumitui.app.records import Run
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 
 DAY = 86_400.0
 

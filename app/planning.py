@@ -18,8 +18,8 @@ from lumitui.app.records import Provenance, Run
 from lumitui.app.scaling import Change, apply_settings, rescale
 from lumitui.app.strategies import STRATEGIES, TRAINERS
 from lumitui.remote.errors import InputError
-from lumitui.remote.scheduler import State
-from lumitui.remote.site import Site
+from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.site.profile import Site
 
 Start = Literal["scratch", "checkpoint"]
 CodeChoice = Literal["same", "current"]

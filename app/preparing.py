@@ -10,10 +10,10 @@ from lumitui.app.job import Launch
 from lumitui.app.record_file import RECORD, record_text
 from lumitui.app.records import Run
 from lumitui.remote.errors import RefusedError
-from lumitui.remote.portable import REFLINK
-from lumitui.remote.quoting import quote
-from lumitui.remote.snapshots import archive_copy_script, copy_script
-from lumitui.remote.transport import Transport
+from lumitui.remote.snapshots.store import archive_copy_script, copy_script
+from lumitui.remote.transport.portable import REFLINK
+from lumitui.remote.transport.protocol import Transport
+from lumitui.remote.transport.quoting import quote
 
 _FROM_SCRATCH = ".record-from-scratch"
 """The record of a run that was to continue, were there nothing to continue from."""

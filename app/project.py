@@ -14,10 +14,10 @@ from lumitui.app.compose import BUNDLED
 from lumitui.app.job import JobSpec, changed
 from lumitui.app.sending import Code
 from lumitui.app.strategies import STRATEGIES, TRAINERS
-from lumitui.remote import archive
 from lumitui.remote.errors import InputError
-from lumitui.remote.hashes import Hashes
-from lumitui.remote.manifest import MAX_BYTES, MAX_FILES, exceeds, has, scan
+from lumitui.remote.snapshots import archive
+from lumitui.remote.source.hash_cache import Hashes
+from lumitui.remote.source.manifest import MAX_BYTES, MAX_FILES, exceeds, has, scan
 
 _TRUSTED_SECONDS = 2.0
 """How long a look at a project's size counts: a preview is made at every key."""

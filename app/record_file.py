@@ -12,7 +12,7 @@ from lumitui.app import records
 from lumitui.app.job import JobSpec, Layout, Price
 from lumitui.app.output import version
 from lumitui.app.records import Provenance, Run
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 
 RECORD = "lumitui.json"
 """The file's name. Not `run.json`: a person's own script may write such a file beside it."""

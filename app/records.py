@@ -7,9 +7,9 @@ from typing import Any, TypedDict, get_args, get_type_hints
 
 from lumitui.app.job import JobSpec, Layout, Price
 from lumitui.remote import walltime
-from lumitui.remote.document import SEPARATOR, UNSEEN
 from lumitui.remote.errors import InputError
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.site.yaml_document import SEPARATOR, UNSEEN
 
 _LONGEST_NOTE = 200
 

@@ -11,12 +11,12 @@ from lumitui.app.connections import Connection
 from lumitui.app.history import History
 from lumitui.app.record_file import run_of
 from lumitui.app.records import Run
-from lumitui.remote import recorded
 from lumitui.remote.errors import InputError
-from lumitui.remote.recorded import RECORD_BYTES, Folder
-from lumitui.remote.site import Site
-from lumitui.remote.transport import Transport
-from lumitui.remote.watching import look
+from lumitui.remote.scheduler import run_folders
+from lumitui.remote.scheduler.run_files import look
+from lumitui.remote.scheduler.run_folders import RECORD_BYTES, Folder
+from lumitui.remote.site.profile import Site
+from lumitui.remote.transport.protocol import Transport
 
 MAKING_SECONDS = 300.0
 """A folder younger than this may be in the making by another laptop: `preparing` waits as long."""
@@ -60,8 +60,8 @@ def recover(connection: Connection, site: Site, account: str, history: History) 
     roots, known, rebuilt, passed, warnings = [], 0, list[Run](), list[PassedOver](), list[str]()
     for work in _work_roots(connection, site, account, history):
         marker = f"lumitui-{secrets.token_hex(8)}"
-        answer = transport.run(recorded.names_script(marker, work), timeout=120.0)
-        paths = recorded.parse_names(answer.out, marker, work)
+        answer = transport.run(run_folders.names_script(marker, work), timeout=120.0)
+        paths = run_folders.parse_names(answer.out, marker, work)
         if paths is None:
             warnings.append(f"There is no folder {work} that can be read.")
             continue
@@ -69,7 +69,7 @@ def recover(connection: Connection, site: Site, account: str, history: History) 
         have = history.ids()
         new = [path for path in paths if path.rpartition("/")[2] not in have]
         known += len(paths) - len(new)
-        for page in _pages(new, recorded.PAGE):
+        for page in _pages(new, run_folders.PAGE):
             runs = []
             for folder in _read(transport, page):
                 try:
@@ -127,15 +127,15 @@ def _work_roots(
 def _accounts(transport: Transport, site: Site, history: History) -> list[str]:
     """Return those of the runs that the history still has, and those the site lists."""
     had = {run.spec.account for run in history.page(limit=1000, site=site.name)}
-    answer = transport.run(recorded.accounts_script(), timeout=60.0)
-    listed = recorded.parse_accounts(answer.text, site.account.pattern)
+    answer = transport.run(run_folders.accounts_script(), timeout=60.0)
+    listed = run_folders.parse_accounts(answer.text, site.account.pattern)
     return sorted(name for name in had | set(listed) if re.match(site.account.pattern, name))
 
 
 def _read(transport: Transport, paths: Sequence[str]) -> list[Folder]:
     marker = f"lumitui-{secrets.token_hex(8)}"
-    answer = transport.run(recorded.folders_script(marker, paths), timeout=300.0)
-    return recorded.parse_folders(answer.out, marker, paths)
+    answer = transport.run(run_folders.folders_script(marker, paths), timeout=300.0)
+    return run_folders.parse_folders(answer.out, marker, paths)
 
 
 def _rebuild(folder: Folder, site: str, now: float) -> Run:

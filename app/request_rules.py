@@ -13,7 +13,7 @@ from lumitui.app.layout import (
     torchrun_binding,
 )
 from lumitui.remote import walltime
-from lumitui.remote.site import Site
+from lumitui.remote.site.profile import Site
 
 
 def _limits(launch: Launch, site: Site) -> Iterator[Finding]:

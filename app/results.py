@@ -7,8 +7,8 @@ from pathlib import Path
 from lumitui.app.records import Run
 from lumitui.app.strategies import TRAINERS
 from lumitui.remote.errors import InputError, RefusedError
-from lumitui.remote.fetch import Brought, fetch
-from lumitui.remote.transport import Transport
+from lumitui.remote.snapshots.fetch import Brought, fetch
+from lumitui.remote.transport.protocol import Transport
 
 RECORDS = ("metrics.jsonl", "binding.json", "attempt-*.out", "job.sh")
 """What every fetch without patterns brings as well, as far as it is there."""

@@ -22,11 +22,11 @@ from lumitui.app.refreshing import Refreshed, Warn
 from lumitui.app.sender_lock import sender_lock
 from lumitui.app.settings import Settings
 from lumitui.remote.errors import InputError, RefusedError
-from lumitui.remote.fetch import Brought
-from lumitui.remote.footprint import Footprint
-from lumitui.remote.login import Ask, attendance
-from lumitui.remote.site import Site, Sites
-from lumitui.remote.snapshots import Pruned, prune
+from lumitui.remote.site.profile import Site, Sites
+from lumitui.remote.snapshots.fetch import Brought
+from lumitui.remote.snapshots.store import Pruned, prune
+from lumitui.remote.ssh.config import Ask, attendance
+from lumitui.remote.transport.footprint import Footprint
 
 __all__ = ["Preview", "Refreshed", "Resubmission", "Runs", "Start"]
 

@@ -17,9 +17,9 @@ from lumitui.app.arguments import (
 from lumitui.app.compose import argument_value, compose, has_deepspeed
 from lumitui.app.job import JobSpec, Launch, Layout, Scale, changed
 from lumitui.app.layout import layout_of, partition_of
-from lumitui.remote.document import Document
 from lumitui.remote.errors import InputError
-from lumitui.remote.site import Site
+from lumitui.remote.site.profile import Site
+from lumitui.remote.site.yaml_document import Document
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ from lumitui.app.history import History
 from lumitui.app.job import Launch
 from lumitui.app.preparing import SnapshotGone, prepare
 from lumitui.app.records import Changes, Run
-from lumitui.remote.archive import sync_archive
 from lumitui.remote.errors import HistoryError, InputError, LinkError, OutcomeUnknown, RefusedError
-from lumitui.remote.login import attendance, is_attended
-from lumitui.remote.manifest import Manifest, source_of
-from lumitui.remote.scheduler import Answer, Scheduler, State, Submission
-from lumitui.remote.sync import sync
-from lumitui.remote.transport import Transport
+from lumitui.remote.scheduler.protocol import Answer, Scheduler, State, Submission
+from lumitui.remote.snapshots.archive import sync_archive
+from lumitui.remote.snapshots.upload import sync
+from lumitui.remote.source.manifest import Manifest, source_of
+from lumitui.remote.ssh.config import attendance, is_attended
+from lumitui.remote.transport.protocol import Transport
 
 STEPS = ("begin", "sync", "prepare", "submit", "record")
 """The steps of a send, in order. Up to and without `submit` there is certainly no job."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import platformdirs
 
-from lumitui.remote.site import BUILT_IN
+from lumitui.remote.site.profile import BUILT_IN
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from lumitui.app.records import Run
 from lumitui.app.tables import number, pairs, section, table, when
 from lumitui.remote import walltime
 from lumitui.remote.errors import LumiError
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 
 if TYPE_CHECKING:
     from lumitui.app.runs import Runs

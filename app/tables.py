@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lumitui.app.output import clean, width
 from lumitui.remote import walltime
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 
 if TYPE_CHECKING:
     from lumitui.app.advise import Finding
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from lumitui.app.records import Run
     from lumitui.app.runs import Preview
     from lumitui.app.scaling import Change
-    from lumitui.remote.fetch import Fetched
-    from lumitui.remote.site import Site
-    from lumitui.remote.snapshots import Pruned
+    from lumitui.remote.site.profile import Site
+    from lumitui.remote.snapshots.fetch import Fetched
+    from lumitui.remote.snapshots.store import Pruned
 
 NARROWEST = 8
 """Columns below which no column shrinks."""

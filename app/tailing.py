@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 
 from lumitui.app.records import Run
 from lumitui.remote.errors import AnswerNeeded, LinkError, RefusedError
-from lumitui.remote.login import attendance, is_attended
-from lumitui.remote.quoting import quote
-from lumitui.remote.transport import Transport
+from lumitui.remote.ssh.config import attendance, is_attended
+from lumitui.remote.transport.protocol import Transport
+from lumitui.remote.transport.quoting import quote
 
 TRIES = 8
 """Cuts in a row without a byte between them before following is given up."""

@@ -25,7 +25,7 @@ from lumitui.app.screens.dialogs import AskDialog, SendingDialog
 from lumitui.app.settings import Settings
 from lumitui.app.widgets.steering import NoSteering
 from lumitui.remote.errors import InputError, LumiError
-from lumitui.remote.login import Question
+from lumitui.remote.ssh.config import Question
 
 ANSWER_SECONDS = 240.0
 """A question is closed after so long; sshd's LoginGraceTime is 120 s where nobody set it."""

@@ -17,11 +17,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from lumitui.remote.hashes import Hashes
-from lumitui.remote.login import Login
-from lumitui.remote.manifest import Manifest, scan, source_of
-from lumitui.remote.ssh import Ssh
-from lumitui.remote.sync import sync
+from lumitui.remote.snapshots.upload import sync
+from lumitui.remote.source.hash_cache import Hashes
+from lumitui.remote.source.manifest import Manifest, scan, source_of
+from lumitui.remote.ssh.config import Login
+from lumitui.remote.ssh.connection import Ssh
 from tests.cluster_fixture import Cluster, LinkProxy, read_cluster, start
 
 FILES, BYTES, RTT_MS, MBIT, ROUNDS = 2000, 24_000_000, 50, 100, 3

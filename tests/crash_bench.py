@@ -18,7 +18,7 @@ from pathlib import Path
 from lumitui.app.records import Run
 from lumitui.app.runs import Runs
 from lumitui.remote.errors import InputError
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 from tests.cluster_fixture import HERE, Cluster, LinkProxy
 from tests.conftest import Home
 from tests.jobs import wait_until

@@ -22,9 +22,9 @@ import pytest
 
 from lumitui.app.records import Run
 from lumitui.app.runs import Runs
-from lumitui.remote.quoting import quote
-from lumitui.remote.scheduler import State
-from lumitui.remote.site import BUILT_IN, Sites
+from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.site.profile import BUILT_IN, Sites
+from lumitui.remote.transport.quoting import quote
 from tests.cluster_fixture import Cluster, LinkProxy, read_cluster, start
 from tests.conftest import Home
 from tests.jobs import finish, hello_job, hello_project

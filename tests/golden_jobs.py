@@ -5,7 +5,7 @@ from pathlib import Path
 from lumitui.app.compose import compose
 from lumitui.app.job import JobSpec, Launch, changed, parse_job
 from lumitui.app.project import deepspeed_config
-from lumitui.remote.site import BUILT_IN, Sites
+from lumitui.remote.site.profile import BUILT_IN, Sites
 from tests.facts_lumi import SCRIPTS, Script
 
 GOLDEN = Path(__file__).resolve().parent / "golden"

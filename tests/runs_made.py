@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from lumitui.app.job import JobSpec, Layout, Price
 from lumitui.app.records import Provenance, Run
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 
 SPEC = JobSpec(
     name="vit-tiny",

@@ -14,15 +14,15 @@ import pytest
 
 from lumitui.app.compose import compose
 from lumitui.app.job import JobSpec
-from lumitui.remote.local import Local
-from lumitui.remote.login import Login
-from lumitui.remote.process import Process
-from lumitui.remote.quoting import quote
-from lumitui.remote.scheduler import Answer, Poll, Scheduler, State, Submission, Watch
-from lumitui.remote.site import BUILT_IN, Sites
-from lumitui.remote.slurm import Slurm
-from lumitui.remote.ssh import Ssh
-from lumitui.remote.transport import Result, Transport
+from lumitui.remote.laptop.scheduler import Process
+from lumitui.remote.scheduler.protocol import Answer, Poll, Scheduler, State, Submission, Watch
+from lumitui.remote.scheduler.slurm import Slurm
+from lumitui.remote.site.profile import BUILT_IN, Sites
+from lumitui.remote.ssh.config import Login
+from lumitui.remote.ssh.connection import Ssh
+from lumitui.remote.transport.local import Local
+from lumitui.remote.transport.protocol import Result, Transport
+from lumitui.remote.transport.quoting import quote
 from tests.cluster_fixture import Cluster
 
 PROFILES = Sites([Path(__file__).parent / "cluster" / "sites", BUILT_IN])

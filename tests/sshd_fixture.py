@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.remote.login import Login, Question
-from lumitui.remote.ssh import Ssh
+from lumitui.remote.ssh.config import Login, Question
+from lumitui.remote.ssh.connection import Ssh
 
 SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
 

@@ -5,7 +5,7 @@ import pytest
 from lumitui.app.advise import findings
 from lumitui.app.compose import compose
 from lumitui.app.job import changed
-from lumitui.remote.site import BUILT_IN, Site, Sites
+from lumitui.remote.site.profile import BUILT_IN, Site, Sites
 from tests.test_compose import JOB
 
 LUMI = Sites([BUILT_IN]).load("lumi")

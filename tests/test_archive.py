@@ -13,15 +13,16 @@ from lumitui.app.compose import compose
 from lumitui.app.job import changed, parse_job
 from lumitui.app.project import collect, with_way
 from lumitui.app.runs import Runs
-from lumitui.remote import archive, manifest
-from lumitui.remote.archive import sync_archive
 from lumitui.remote.errors import InputError, RefusedError
-from lumitui.remote.manifest import Manifest, scan, source_of
-from lumitui.remote.quoting import quote
-from lumitui.remote.scheduler import State
-from lumitui.remote.snapshots import ARCHIVE, archive_copy_script, prune
-from lumitui.remote.sync import Synced, sync
-from lumitui.remote.transport import Transport
+from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.snapshots import archive
+from lumitui.remote.snapshots.archive import sync_archive
+from lumitui.remote.snapshots.store import ARCHIVE, archive_copy_script, prune
+from lumitui.remote.snapshots.upload import Synced, sync
+from lumitui.remote.source import manifest
+from lumitui.remote.source.manifest import Manifest, scan, source_of
+from lumitui.remote.transport.protocol import Transport
+from lumitui.remote.transport.quoting import quote
 from tests.cluster_fixture import Cluster
 from tests.jobs import finish, hello_job, hello_project, wait_until
 from tests.small_disk import small_disk

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.remote.certificates import Certificate, read_certificate
 from lumitui.remote.errors import LinkError
-from lumitui.remote.ssh import Ssh
+from lumitui.remote.ssh.certificates import Certificate, read_certificate
+from lumitui.remote.ssh.connection import Ssh
 from tests.sshd_fixture import Answers, Sshd, fingerprint, new_key, public, running_sshd, wait_for
 
 DAY = 86400

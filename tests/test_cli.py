@@ -19,7 +19,7 @@ from lumitui.app.compose import compose
 from lumitui.app.job import parse_job
 from lumitui.app.project import deepspeed_config
 from lumitui.app.runs import Runs
-from lumitui.remote.site import BUILT_IN, Sites
+from lumitui.remote.site.profile import BUILT_IN, Sites
 from tests.command_line import (
     HELLO,
     PROGRAM,

@@ -13,7 +13,7 @@ from lumitui.app.job import JobSpec, changed, parse_job
 from lumitui.app.layout import launchers
 from lumitui.remote.cores import cores_of_mask, format_cores
 from lumitui.remote.errors import InputError
-from lumitui.remote.site import BUILT_IN, Site, Sites
+from lumitui.remote.site.profile import BUILT_IN, Site, Sites
 from tests.facts_lumi import MASKS, RESERVED_MASK
 from tests.hostile import fuzzed, passable
 

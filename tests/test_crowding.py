@@ -21,12 +21,12 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.connections import Connections
-from lumitui.remote import ssh as ssh_module
-from lumitui.remote.channels import Link
 from lumitui.remote.errors import LinkError, LinkLost
-from lumitui.remote.login import Question
-from lumitui.remote.site import Sites
-from lumitui.remote.transport import Transport
+from lumitui.remote.site.profile import Sites
+from lumitui.remote.ssh import connection as ssh_module
+from lumitui.remote.ssh.channels import Link
+from lumitui.remote.ssh.config import Question
+from lumitui.remote.transport.protocol import Transport
 from tests.conftest import SITES, Home
 from tests.sshd_fixture import Sshd, running_sshd, wait_for
 

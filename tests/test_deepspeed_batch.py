@@ -11,7 +11,7 @@ from lumitui.app.deepspeed import sent_config
 from lumitui.app.job import JobSpec, Launch, changed, parse_job
 from lumitui.app.scaling import Scaled, rescale
 from lumitui.remote.errors import InputError
-from lumitui.remote.site import BUILT_IN, Sites
+from lumitui.remote.site.profile import BUILT_IN, Sites
 
 LUMI = Sites([BUILT_IN]).load("lumi")
 KEEP = "scale: {batch: {arg: --batch-size, keep: global}}\n"

@@ -14,7 +14,7 @@ from lumitui.app.runs import Resubmission, Runs
 from lumitui.app.screens.resubmit import ResubmitDialog
 from lumitui.app.tui import LumiApp
 from lumitui.remote.errors import InputError
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 from tests.command_line import LAPTOP, Here, envelope, here, told, write
 from tests.conftest import Home
 from tests.driving import app_of, sees

@@ -6,7 +6,7 @@ from lumitui.app.diagnose import Diagnosis, diagnose
 from lumitui.app.job import JobSpec
 from lumitui.app.log_lines import clean
 from lumitui.app.symptoms import CONSEQUENCES, RULES, STATE_RULES
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 from tests.jobs import hello_job
 
 WATCHDOG = (

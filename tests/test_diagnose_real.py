@@ -12,7 +12,7 @@ import pytest
 
 import lumitui.app
 from lumitui.app.diagnose import Diagnosis, diagnose
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 
 KEY_ERROR = """\
 2: Traceback (most recent call last):

@@ -15,8 +15,8 @@ import paramiko
 import pytest
 
 from lumitui.remote.errors import LinkError
-from lumitui.remote.login import Login, Question
-from lumitui.remote.ssh import Ssh
+from lumitui.remote.ssh.config import Login, Question
+from lumitui.remote.ssh.connection import Ssh
 from tests.sshd_fixture import Answers, fingerprint, new_key, public
 
 CODE = "246810"

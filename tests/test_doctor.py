@@ -8,8 +8,8 @@ import pytest
 from lumitui.app import doctor
 from lumitui.app.doctor import Check
 from lumitui.app.runs import Runs
-from lumitui.remote.local import Local
-from lumitui.remote.site import BUILT_IN, Site, Sites
+from lumitui.remote.site.profile import BUILT_IN, Site, Sites
+from lumitui.remote.transport.local import Local
 from tests.conftest import Home
 
 # Real answers of the mini cluster (Slurm 22.05), shortened to the keys that are read.

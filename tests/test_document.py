@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 
-from lumitui.remote.document import Document, read_document, validate
 from lumitui.remote.errors import InputError
+from lumitui.remote.site.yaml_document import Document, read_document, validate
 
 
 class Inner(BaseModel):

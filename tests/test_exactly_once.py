@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from lumitui.app import sending
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 from tests import cluster_fixture
 from tests.cluster_fixture import Cluster
 from tests.command_line import lt

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from lumitui.remote.errors import InputError, LinkError, RefusedError
-from lumitui.remote.fetch import fetch
-from lumitui.remote.transport import Result, Transport
+from lumitui.remote.snapshots.fetch import fetch
+from lumitui.remote.transport.protocol import Result, Transport
 from tests.transport_fixture import Cut, transport
 
 __all__ = ["transport"]  # fixtures

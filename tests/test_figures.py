@@ -15,7 +15,7 @@ from lumitui.app.metrics import Curve, MetricPoint, curve, thinned
 from lumitui.app.settings import Settings
 from lumitui.app.tui import LumiApp
 from lumitui.app.widgets.chart import LABEL, columns, sparkline
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 from tests.driving import ended, project, sees, settings, shown, submit
 from tests.runs_made import a_run
 

@@ -12,13 +12,13 @@ import pytest
 
 from lumitui.app.project import collect
 from lumitui.app.runs import Runs
-from lumitui.remote import manifest as module
 from lumitui.remote.errors import InputError, RefusedError
-from lumitui.remote.local import Local
-from lumitui.remote.manifest import scan, source_of
-from lumitui.remote.scheduler import State
-from lumitui.remote.sync import refuse_names, sync
-from lumitui.remote.transport import Transport
+from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.snapshots.upload import refuse_names, sync
+from lumitui.remote.source import manifest as module
+from lumitui.remote.source.manifest import scan, source_of
+from lumitui.remote.transport.local import Local
+from lumitui.remote.transport.protocol import Transport
 from tests.jobs import finish, hello_job, hello_project
 from tests.test_sync import same
 from tests.transport_fixture import transport

@@ -7,7 +7,7 @@ import pytest
 
 from lumitui.app.following import ACCOUNTING_SECONDS, judge
 from lumitui.app.records import Run
-from lumitui.remote.scheduler import ExitFile, JobStatus, Poll, RunFiles, State
+from lumitui.remote.scheduler.protocol import ExitFile, JobStatus, Poll, RunFiles, State
 from tests.runs_made import a_run
 
 NOW = 1_000_000.0

@@ -10,7 +10,7 @@ from lumitui.app.screens.sites import SitesScreen, hourly
 from lumitui.app.settings import Settings
 from lumitui.app.tui import LumiApp
 from lumitui.app.widgets import wording
-from lumitui.remote.footprint import Footprint
+from lumitui.remote.transport.footprint import Footprint
 from tests.cluster_fixture import Cluster
 from tests.driving import app_of, ended, project, sees, settings, submit, until
 from tests.jobs import finish, hello_job, hello_project, wait_until

@@ -11,8 +11,8 @@ from lumitui.app import sending
 from lumitui.app.records import Run
 from lumitui.app.runs import Runs
 from lumitui.remote.errors import RefusedError
-from lumitui.remote.scheduler import State
-from lumitui.remote.sync import Synced
+from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.snapshots.upload import Synced
 from tests.cluster_fixture import Cluster
 from tests.jobs import finish, hello_job, wait_until
 

@@ -9,7 +9,7 @@ import pytest
 from lumitui.app.job import JobSpec
 from lumitui.app.runs import Runs
 from lumitui.remote.errors import RefusedError
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 from tests.cluster_fixture import Cluster
 from tests.conftest import Home
 from tests.jobs import finish, hello_job, hello_project

@@ -28,14 +28,15 @@ from lumitui.app.output import LogFilter, clean
 from lumitui.app.widgets import telling, wording
 from lumitui.app.widgets.chart import columns
 from lumitui.app.widgets.log_text import STEERING, LogText
-from lumitui.remote import process, submission, watching
-from lumitui.remote.document import Document, validate
 from lumitui.remote.errors import LumiError
-from lumitui.remote.fence import Fence
-from lumitui.remote.scheduler import STATES, State, Watch
-from lumitui.remote.site import BUILT_IN, Site, Sites
-from lumitui.remote.slurm import parse_account, parse_poll, parse_queue
-from lumitui.remote.transport import Result
+from lumitui.remote.laptop import scheduler
+from lumitui.remote.scheduler import run_files, submission
+from lumitui.remote.scheduler.protocol import STATES, State, Watch
+from lumitui.remote.scheduler.slurm import parse_account, parse_poll, parse_queue
+from lumitui.remote.site.profile import BUILT_IN, Site, Sites
+from lumitui.remote.site.yaml_document import Document, validate
+from lumitui.remote.transport.framing import Fence
+from lumitui.remote.transport.protocol import Result
 from tests.driving import SCRIPT
 from tests.hostile import FRAGMENTS
 from tests.mutating import survive, worse
@@ -140,7 +141,7 @@ def test_profiles(fresh: Path, count: int) -> None:
         tables.site_table([site], 80)
         doctor.examine(Answers(DOCTOR), site, "", lambda account: site.work_root)
 
-        Connection(Answers(b""), process.Process(Answers(b"")), lambda: "u", "~").root(
+        Connection(Answers(b""), scheduler.Process(Answers(b"")), lambda: "u", "~").root(
             site, "a", "p"
         )
 
@@ -220,7 +221,7 @@ def test_squeue_and_sacct(count: int) -> None:
 
 
 @many
-@pytest.mark.parametrize("parse", [parse_poll, process.parse_poll])
+@pytest.mark.parametrize("parse", [parse_poll, scheduler.parse_poll])
 def test_whole_answers_are_judged_kept_and_shown(
     fresh: Path, count: int, parse: Callable[..., object]
 ) -> None:
@@ -270,7 +271,7 @@ def test_exit_files_and_the_evidence_of_a_submission(count: int) -> None:
     evidence = b"evidence id 317\nevidence rc 1\nsbatch: error: Batch job submission failed: x\n"
 
     def take(text: bytes) -> None:
-        found = watching.parse_exit(text, 1)
+        found = run_files.parse_exit(text, 1)
         assert found is None or abs(found.rc) < 2**62
         with contextlib.suppress(LumiError):
             answer = submission._judge(Result(0, text, b""))

@@ -8,7 +8,7 @@ import pytest
 from lumitui.app.job import changed
 from lumitui.app.metrics import summarize
 from lumitui.app.runs import Runs
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 from tests.cluster_fixture import Cluster
 from tests.facts_lumi import SCRIPTS, Script
 from tests.golden_jobs import RESOURCES, golden_path, job_of

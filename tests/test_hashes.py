@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.project import collect
-from lumitui.remote import manifest
-from lumitui.remote.hashes import Hashes
-from lumitui.remote.manifest import Manifest, scan
+from lumitui.remote.source import manifest
+from lumitui.remote.source.hash_cache import Hashes
+from lumitui.remote.source.manifest import Manifest, scan
 from tests.jobs import hello_job, hello_project
 
 

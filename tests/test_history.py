@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lumitui.app.history import History
 from lumitui.app.records import Changes, Provenance, Run
 from lumitui.remote.errors import InputError, LumiError
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 from tests.runs_made import a_run
 
 

@@ -12,7 +12,7 @@ import pytest
 from lumitui.app.history import History
 from lumitui.app.runs import Runs
 from lumitui.remote.errors import HistoryError, OutcomeUnknown
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 from tests.command_line import Here, here, job, lt, runs_of, told
 from tests.conftest import Home
 from tests.jobs import finish, hello_job

@@ -12,7 +12,7 @@ from lumitui.app.runs import Runs
 from lumitui.app.screens.dialogs import ErrorDialog
 from lumitui.app.settings import Settings
 from lumitui.app.tui import LumiApp
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 from tests.driving import ended, project, settings, shown, submit, until
 from tests.runs_made import a_run
 from tests.test_history_damage import filled_history, one_page

@@ -9,7 +9,7 @@ import pytest
 from lumitui.app.history import History
 from lumitui.app.settings import Settings
 from lumitui.app.tui import LumiApp
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 from tests.command_line import PROGRAM, environ
 from tests.conftest import Home
 from tests.driving import app_of, ended, project, settings, submit, until
@@ -23,7 +23,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from lumitui.app.history import History
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 from tests.runs_made import a_run
 path, name, rounds = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 history = History(path)
@@ -107,7 +107,7 @@ import os, random, signal, sys, time
 from pathlib import Path
 from lumitui.app import database
 from lumitui.app.history import History
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 from tests.runs_made import a_run
 
 folder, seed, kills = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])

@@ -18,7 +18,7 @@ from lumitui.app.history import History
 from lumitui.app.job import read_job
 from lumitui.app.records import Run
 from lumitui.app.runs import Runs
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 from tests.cluster_fixture import Cluster
 from tests.command_line import envelope, lt, on_terminal
 from tests.conftest import Home

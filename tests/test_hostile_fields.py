@@ -14,10 +14,10 @@ from lumitui.app.compose import compose
 from lumitui.app.job import JobSpec, changed, parse_job
 from lumitui.app.layout import TEMPLATES
 from lumitui.remote.errors import InputError
-from lumitui.remote.fetch import fetch
-from lumitui.remote.local import Local
-from lumitui.remote.quoting import quote
-from lumitui.remote.site import BUILT_IN, Sites
+from lumitui.remote.site.profile import BUILT_IN, Sites
+from lumitui.remote.snapshots.fetch import fetch
+from lumitui.remote.transport.local import Local
+from lumitui.remote.transport.quoting import quote
 from tests.command_line import Here, here
 from tests.hostile import CANARY, as_yaml, canaries, fuzzed, one_line, passable, refused
 

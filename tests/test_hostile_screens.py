@@ -20,8 +20,8 @@ from lumitui.app.widgets.chart import sparkline
 from lumitui.app.widgets.log_text import STEERING
 from lumitui.app.widgets.log_view import LogView
 from lumitui.remote.errors import LumiError
-from lumitui.remote.login import Question
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.ssh.config import Question
 from tests.driving import project, sees, settings, shown, until
 from tests.hostile import UNPASSABLE, one_line, passable, written
 from tests.runs_made import a_run

@@ -29,7 +29,7 @@ def test_the_contracts_hold() -> None:
         ("app/compose.py", "import lumitui.app.runs"),
         ("app/scaling.py", "import textual"),
         ("app/runs.py", "import sqlite3"),
-        ("remote/sync.py", "import paramiko"),
+        ("remote/snapshots/upload.py", "import paramiko"),
     ],
 )
 def test_a_planted_violation_is_found(tmp_path: Path, module: str, line: str) -> None:
@@ -49,7 +49,7 @@ def test_a_planted_violation_is_found(tmp_path: Path, module: str, line: str) ->
     [
         ("import lumitui.app.runs", {"textual", "rich", "torch"}),
         ("import lumitui.app.compose", {"textual", "paramiko", "sqlite3"}),
-        ("import lumitui.remote.slurm", {"textual", "paramiko", "pydantic"}),
+        ("import lumitui.remote.scheduler.slurm", {"textual", "paramiko", "pydantic"}),
     ],
 )
 def test_what_a_module_loads_at_run_time(statement: str, absent: set[str]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.remote import ssh
+from lumitui.remote.ssh import connection
 from tests.command_line import PROGRAM, Here, environ, here, told
 from tests.conftest import SITES, Home
 from tests.pam_fixture import CODE, asking_sshd
@@ -138,7 +138,7 @@ def test_a_crowded_site_is_two_sentences_and_exit_code_3(
     busy: Sshd, home: Home, here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     be_site(home, busy)
-    monkeypatch.setattr(ssh, "_PAUSES", (0.1, 0.1))
+    monkeypatch.setattr(connection, "_PAUSES", (0.1, 0.1))
     with half_open(busy.port):
         told(here("doctor", "minilumi"), 3, "Exceeded MaxStartups", "in a minute")
 

@@ -13,8 +13,8 @@ import pytest
 from cryptography.exceptions import UnsupportedAlgorithm
 
 from lumitui.remote.errors import LinkError
-from lumitui.remote.login import Login, Question, jump_login, openssh_table, settings
-from lumitui.remote.ssh import Ssh
+from lumitui.remote.ssh.config import Login, Question, jump_login, openssh_table, settings
+from lumitui.remote.ssh.connection import Ssh
 from tests.sshd_fixture import (
     Answers,
     Sshd,
@@ -274,7 +274,7 @@ def test_settings_come_from_openssh_with_include_and_match(tmp_path: Path) -> No
 def test_without_openssh_the_configuration_is_read_and_that_is_said(
     server: Sshd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lumitui.remote.ssh.has_openssh", lambda: False)
+    monkeypatch.setattr("lumitui.remote.ssh.connection.has_openssh", lambda: False)
     connection = server.connect()
     assert connection.run("echo in").text == "in\n"
     assert "Include and Match" in connection.notes[0]

@@ -23,8 +23,8 @@ import pytest
 
 from lumitui.app.runs import Runs
 from lumitui.remote.errors import LinkError, LinkLost
-from lumitui.remote.scheduler import State
-from lumitui.remote.ssh import Ssh
+from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.ssh.connection import Ssh
 from tests.cluster_fixture import Cluster
 from tests.conftest import Home
 from tests.jobs import finish, hello_job, hello_project

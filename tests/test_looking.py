@@ -12,9 +12,7 @@ from lumitui.app import looking
 from lumitui.app.connections import Connection, connect
 from lumitui.app.runs import Refreshed, Runs
 from lumitui.app.tailing import log_path, read_end
-from lumitui.remote.local import Local
-from lumitui.remote.login import Ask
-from lumitui.remote.scheduler import (
+from lumitui.remote.scheduler.protocol import (
     ExitFile,
     JobStatus,
     Poll,
@@ -23,8 +21,10 @@ from lumitui.remote.scheduler import (
     State,
     Watch,
 )
-from lumitui.remote.site import Site
-from lumitui.remote.watching import parse_files
+from lumitui.remote.scheduler.run_files import parse_files
+from lumitui.remote.site.profile import Site
+from lumitui.remote.ssh.config import Ask
+from lumitui.remote.transport.local import Local
 from tests.conftest import Home
 from tests.ending import send
 from tests.jobs import finish, wait_until

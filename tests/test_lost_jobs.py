@@ -9,7 +9,7 @@ from lumitui.app.command import ended, wait_for
 from lumitui.app.output import Reply
 from lumitui.app.runs import Refreshed, Runs
 from lumitui.remote.errors import OutcomeUnknown, WaitTimedOut
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 from tests.cluster_fixture import Cluster
 from tests.runs_made import a_run
 

@@ -13,7 +13,7 @@ from lumitui.app.job import JobSpec, changed, parse_job
 from lumitui.app.metrics import summarize
 from lumitui.app.records import Run
 from lumitui.app.runs import Runs
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 from tests.cluster_fixture import Cluster
 from tests.conftest import Home
 from tests.jobs import finish, hello_job, hello_project, wait_until

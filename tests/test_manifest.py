@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.remote import manifest as module
 from lumitui.remote.errors import InputError
-from lumitui.remote.manifest import Manifest, differing, scan, source_of
+from lumitui.remote.source import manifest as module
+from lumitui.remote.source.manifest import Manifest, differing, scan, source_of
 
 
 def write(root: Path, *paths: str, **named: str) -> Path:

@@ -12,7 +12,7 @@ import pytest
 
 from lumitui.app.history import History
 from lumitui.app.schema import MIGRATIONS, migrate, schema_of
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 from tests.runs_made import a_run
 from tests.test_history_file import child
 

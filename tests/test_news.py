@@ -6,7 +6,7 @@ import pytest
 
 from lumitui.app import output, tables
 from lumitui.app.history import History
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 from tests.command_line import Here, envelope, here, told
 from tests.conftest import Home
 from tests.runs_made import a_run

@@ -27,9 +27,9 @@ from pathlib import Path
 import pytest
 
 from lumitui.remote.errors import AnswerNeeded, LinkError
-from lumitui.remote.link import ParamikoLink
-from lumitui.remote.login import Question, attendance
-from lumitui.remote.ssh import Ssh
+from lumitui.remote.ssh.config import Question, attendance
+from lumitui.remote.ssh.connection import Ssh
+from lumitui.remote.ssh.link import ParamikoLink
 from tests.pam_fixture import CODE, Asking, asking_sshd
 from tests.sshd_fixture import Answers, wait_for
 

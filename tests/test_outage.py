@@ -24,7 +24,7 @@ import pytest
 from paramiko.packet import Packetizer
 
 from lumitui.remote.errors import LinkError, LinkLost
-from lumitui.remote.ssh import Ssh
+from lumitui.remote.ssh.connection import Ssh
 from tests.cluster_fixture import LinkProxy, linkproxy
 from tests.command_line import ROOT
 from tests.sshd_fixture import Sshd, running_sshd, server, shared, wait_for
@@ -163,8 +163,8 @@ CLIENT = """
 import json, sys, time
 from pathlib import Path
 from lumitui.remote.errors import LumiError
-from lumitui.remote.login import Login
-from lumitui.remote.ssh import Ssh
+from lumitui.remote.ssh.config import Login
+from lumitui.remote.ssh.connection import Ssh
 ssh = Ssh(Login("site", config=Path(sys.argv[1])))
 for line in sys.stdin:
     began = time.monotonic()

@@ -8,7 +8,7 @@ from lumitui.app import outlook, showing, tables
 from lumitui.app.job import Price
 from lumitui.app.metrics import summarize
 from lumitui.app.proof import verdict
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 from tests.runs_made import a_run
 
 NOW = 1_000_000.0

@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from lumitui.app.patience import DAY, Patience
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 from tests.runs_made import a_run
 
 LOST = a_run("lost", state=State.UNKNOWN, job_id="7", updated=1000.0)

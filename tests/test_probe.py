@@ -11,7 +11,7 @@ from lumitui.app.compose import compose
 from lumitui.app.job import changed, parse_job
 from lumitui.app.layout import TEMPLATES
 from lumitui.app.proof import verdict
-from lumitui.remote.site import BUILT_IN, Sites
+from lumitui.remote.site.profile import BUILT_IN, Sites
 
 PROBE = TEMPLATES / "probe.sh"
 SHELLS = [words for words in (["sh"], ["bash"], ["busybox", "sh"]) if shutil.which(words[0])]

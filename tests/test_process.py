@@ -17,14 +17,14 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.remote import descendants, process, spool, supervisor
-from lumitui.remote.directives import Request
 from lumitui.remote.errors import RefusedError
-from lumitui.remote.local import Local
-from lumitui.remote.process import Process
-from lumitui.remote.scheduler import Answer, JobStatus, State, Submission, Watch
+from lumitui.remote.laptop import job_store, process_tree, scheduler, supervisor
+from lumitui.remote.laptop.batch_options import Request
+from lumitui.remote.laptop.scheduler import Process
+from lumitui.remote.scheduler.protocol import Answer, JobStatus, State, Submission, Watch
+from lumitui.remote.transport.local import Local
 
-REMOTE = Path(process.__file__).parent
+REMOTE = Path(scheduler.__file__).parent
 LIMIT = 20.0
 HEAD = "#!/bin/bash -l\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=2 --cpus-per-task=1\n"
 
@@ -195,7 +195,7 @@ def test_no_process_of_a_job_outlives_it(desk: Desk, body: str, way: str) -> Non
     if way == "cancel":
         desk.process.cancel([answer.job_id or ""])
     if way == "supervisor killed":
-        record = spool.read_record(run)
+        record = job_store.read_record(run)
         assert record
         os.kill(int(str(record["supervisor"])), signal.SIGKILL)
         until(lambda: json.loads((run / "attempt-1.state").read_text())["word"] == "NODE_FAIL")
@@ -226,12 +226,12 @@ def test_an_orphan_is_known_by_its_session(tmp_path: Path) -> None:
     ) as bash:
         assert bash.stdout
         assert bash.stdout.readline() == "up\n"
-        record = spool.Record("1", "run", str(tmp_path / "door"))
+        record = job_store.Record("1", "run", str(tmp_path / "door"))
         job = supervisor.Job(record, Request(), tmp_path, tmp_path)
         assert job.members() == set()  # nothing was started yet
         job.script = bash.pid
         orphan = int(running(f"sleep {mark}")[-1].split()[1])
-        assert orphan not in descendants.below({os.getpid()}, descendants.processes())
+        assert orphan not in process_tree.below({os.getpid()}, process_tree.processes())
         assert {bash.pid, orphan} <= job.members()
         os.killpg(bash.pid, signal.SIGKILL)
 
@@ -240,11 +240,11 @@ def test_a_machine_that_went_down_is_a_lost_node(desk: Desk) -> None:
     run, answer = desk.submit("echo up; sleep 60")
     until(lambda: "up" in log(run))
     assert desk.look(run, answer).state is State.RUNNING
-    record = spool.read_record(run)
+    record = job_store.read_record(run)
     assert record
     # All at once: first the one that would clean up.
     own = int(str(record["supervisor"]))
-    for pid in (descendants.processes()[own], own):
+    for pid in (process_tree.processes()[own], own):
         os.kill(pid, signal.SIGKILL)
     status = desk.end(run, answer)
     assert status.word == "NODE_FAIL"
@@ -264,7 +264,7 @@ def test_a_machine_that_went_down_is_a_lost_node(desk: Desk) -> None:
 def test_a_supervisor_that_is_told_to_end_ends_its_job(desk: Desk) -> None:
     run, answer = desk.submit("echo up; sleep 60")
     until(lambda: "up" in log(run))
-    record = spool.read_record(run)
+    record = job_store.read_record(run)
     assert record
     os.kill(int(str(record["supervisor"])), signal.SIGTERM)
     status = desk.end(run, answer)
@@ -338,24 +338,24 @@ def test_cancel_of_what_is_no_job_is_refused(desk: Desk) -> None:
 
 
 def test_the_process_table_needs_no_ps(monkeypatch: pytest.MonkeyPatch) -> None:
-    with_ps = descendants.processes()
+    with_ps = process_tree.processes()
     assert with_ps[os.getpid()] == os.getppid()
     if sys.platform == "linux":
         monkeypatch.setenv("PATH", "/nonexistent")
-        without = descendants.processes()
+        without = process_tree.processes()
         assert without[os.getpid()] == os.getppid()
         assert len(set(with_ps) ^ set(without)) < len(with_ps) / 2
 
 
 def test_descendants() -> None:
     parents = {2: 1, 3: 2, 4: 3, 5: 1, 6: 5}
-    assert descendants.below({2, 6}, parents) == {3, 4}
+    assert process_tree.below({2, 6}, parents) == {3, 4}
 
 
 def test_the_supervisor_needs_the_standard_library_alone() -> None:
     probe = (
         "import runpy, sys\n"
-        f"for name in ('supervisor.py', 'steps.py'):\n"
+        f"for name in ('supervisor.py', 'srun.py'):\n"
         f"    runpy.run_path({str(REMOTE)!r} + '/' + name)\n"
         "print(*sorted(m for m in sys.modules if m.partition('.')[0] not in "
         "sys.stdlib_module_names))"
@@ -363,5 +363,5 @@ def test_the_supervisor_needs_the_standard_library_alone() -> None:
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", probe], capture_output=True, text=True, check=True
     )
-    assert re.fullmatch(r"(__main__ |lumitui[a-z.]* ?)+", done.stdout.strip() + " "), done.stdout
-    assert "lumitui.remote.site" not in done.stdout
+    assert re.fullmatch(r"(__main__ |lumitui[a-z._]* ?)+", done.stdout.strip() + " "), done.stdout
+    assert "lumitui.remote.site.profile" not in done.stdout

@@ -8,7 +8,7 @@ import pytest
 
 from lumitui.app.records import Run
 from lumitui.remote.cores import parse_cores
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 from tests.proving import CONTAINERS, Proving, proving, where_job
 
 __all__ = ["proving"]

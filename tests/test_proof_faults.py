@@ -6,7 +6,7 @@ import pytest
 
 from lumitui.app import showing
 from lumitui.app.job import JobSpec
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 from tests.proving import (
     Plant,
     Proving,

@@ -14,9 +14,9 @@ from lumitui.app import sending
 from lumitui.app.records import Run
 from lumitui.app.runs import Refreshed, Runs
 from lumitui.app.settings import settings
-from lumitui.remote.manifest import scan
-from lumitui.remote.scheduler import State
-from lumitui.remote.sync import Synced, sync
+from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.snapshots.upload import Synced, sync
+from lumitui.remote.source.manifest import scan
 from tests.command_line import lt
 from tests.conftest import Home
 from tests.jobs import finish, hello_job, hello_project

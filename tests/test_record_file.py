@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lumitui.app.record_file import REBUILT, record_text, run_of
 from lumitui.app.records import Provenance, Run
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 from tests.runs_made import SPEC, a_run
 
 ROOT = "/scratch/me/project"

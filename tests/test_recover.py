@@ -12,10 +12,10 @@ import pytest
 from lumitui.app import recovering
 from lumitui.app.record_file import record_text
 from lumitui.app.runs import Runs
-from lumitui.remote import recorded
-from lumitui.remote.recorded import Folder
-from lumitui.remote.scheduler import State
-from lumitui.remote.transport import Transport
+from lumitui.remote.scheduler import run_folders
+from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.run_folders import Folder
+from lumitui.remote.transport.protocol import Transport
 from tests.cluster_fixture import Cluster
 from tests.command_line import HELLO, Here, envelope, here, job, runs_of
 from tests.conftest import Home
@@ -76,13 +76,13 @@ def test_folders_are_listed_and_read(transport: Transport, tmp_path: Path) -> No
     (work / "project" / "runs" / "file").write_text("")
     (work / "project" / "runs" / "two words").mkdir()
 
-    answer = transport.run(recorded.names_script("m", str(work)))
-    paths = recorded.parse_names(answer.out, "m", str(work))
+    answer = transport.run(run_folders.names_script("m", str(work)))
+    paths = run_folders.parse_names(answer.out, "m", str(work))
     assert paths is not None
     assert set(paths) == {str(made), str(claimed), str(trap), f"{work}/project/runs/line"}
     paths = [str(made), str(claimed), str(trap), f"{work}/project/runs/line"]
-    answer = transport.run(recorded.folders_script("m", paths), timeout=20)
-    assert recorded.parse_folders(answer.out, "m", paths) == [
+    answer = transport.run(run_folders.folders_script("m", paths), timeout=20)
+    assert run_folders.parse_folders(answer.out, "m", paths) == [
         Folder(str(made), b"{\xff}\nno line end", locked=True, job_id="42", composed=False),
         Folder(str(claimed), None, locked=False, job_id="43", composed=True),
         Folder(str(trap), None, locked=False, job_id=None, composed=False),
@@ -91,13 +91,13 @@ def test_folders_are_listed_and_read(transport: Transport, tmp_path: Path) -> No
 
 def test_a_work_root_that_is_not_there_or_empty(transport: Transport, tmp_path: Path) -> None:
     for work, expected in ((tmp_path / "no", None), (tmp_path, [])):
-        answer = transport.run(recorded.names_script("m", str(work)))
-        assert recorded.parse_names(answer.out, "m", str(work)) == expected
+        answer = transport.run(run_folders.names_script("m", str(work)))
+        assert run_folders.parse_names(answer.out, "m", str(work)) == expected
 
 
 def test_accounts_are_the_listed_names_that_fit() -> None:
     text = "project_462000001|\nproject_465000002|\nroot|\nusers\nproject_462000001\n\n"
-    found = recorded.parse_accounts(text, r"^project_46[25]\d{6}$")
+    found = run_folders.parse_accounts(text, r"^project_46[25]\d{6}$")
     assert found == ["project_462000001", "project_465000002"]
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from lumitui.app.metrics import parse_line
 from lumitui.app.runs import Runs
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 from tests.command_line import envelope, lt
 from tests.conftest import Home
 from tests.ending import send

@@ -10,7 +10,7 @@ from lumitui.app.record_file import RECORD
 from lumitui.app.records import Run
 from lumitui.app.runs import Runs
 from lumitui.remote.errors import RefusedError
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 from tests.command_line import LAPTOP
 from tests.jobs import finish, hello_project
 

@@ -11,9 +11,9 @@ from lumitui.app.connections import Connection
 from lumitui.app.history import History
 from lumitui.app.looking import look_at
 from lumitui.app.runs import Runs
-from lumitui.remote.scheduler import Poll, State
-from lumitui.remote.transport import Transport
-from lumitui.remote.watching import look
+from lumitui.remote.scheduler.protocol import Poll, State
+from lumitui.remote.scheduler.run_files import look
+from lumitui.remote.transport.protocol import Transport
 from tests.cluster_fixture import Cluster
 from tests.ending import send, start_again
 from tests.jobs import finish, wait_until

@@ -10,7 +10,7 @@ from lumitui.app.compose import compose
 from lumitui.app.job import JobSpec, Launch, changed, parse_job
 from lumitui.app.scaling import apply_settings, rescale
 from lumitui.remote.errors import InputError
-from lumitui.remote.site import BUILT_IN, Sites
+from lumitui.remote.site.profile import BUILT_IN, Sites
 
 LUMI = Sites([BUILT_IN]).load("lumi")
 DDP = parse_job(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lumitui.remote.scheduler import Answer, State, Watch
+from lumitui.remote.scheduler.protocol import Answer, State, Watch
 from tests import scheduler_bench
 from tests.cluster_fixture import Cluster
 from tests.scheduler_bench import LIMIT, Bench

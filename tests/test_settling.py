@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from lumitui.app.runs import Runs
-from lumitui.remote.quoting import quote
-from lumitui.remote.scheduler import Answer, State
-from lumitui.remote.submission import _answer
+from lumitui.remote.scheduler.protocol import Answer, State
+from lumitui.remote.scheduler.submission import _answer
+from lumitui.remote.transport.quoting import quote
 from tests import scheduler_bench
 from tests.cluster_fixture import Cluster
 from tests.runs_made import a_run

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from lumitui.remote import walltime
-from lumitui.remote.document import read_document
 from lumitui.remote.errors import InputError
-from lumitui.remote.site import BUILT_IN, Container, Rule, Site, Sites, merge
+from lumitui.remote.site.profile import BUILT_IN, Container, Rule, Site, Sites, merge
+from lumitui.remote.site.yaml_document import read_document
 from tests import facts_lumi
 
 MINI = Path(__file__).resolve().parent / "cluster" / "sites"

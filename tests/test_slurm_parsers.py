@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumitui.remote import process
-from lumitui.remote.scheduler import STATES, ExitFile, JobStatus, RunFiles, State, Watch
-from lumitui.remote.slurm import parse_account, parse_poll, parse_queue, poll_script
-from lumitui.remote.watching import blocks, files_script, parse_exit, parse_files
+from lumitui.remote.laptop import scheduler
+from lumitui.remote.scheduler.protocol import STATES, ExitFile, JobStatus, RunFiles, State, Watch
+from lumitui.remote.scheduler.run_files import blocks, files_script, parse_exit, parse_files
+from lumitui.remote.scheduler.slurm import parse_account, parse_poll, parse_queue, poll_script
 
 QUEUE = """\
 M-job|317|CANCELLED|1795236570|1795236570|1795236573|small-g|nid005002|a|None
@@ -267,7 +267,7 @@ RECORD = {
 
 
 def test_a_record() -> None:
-    job = process.parse_record(json.dumps(RECORD))
+    job = scheduler.parse_record(json.dumps(RECORD))
     assert job == JobStatus(
         "7", State.RUNNING, "RUNNING", submitted=1.0, started=2.0, nodes="node1", partition="local"
     )
@@ -276,11 +276,11 @@ def test_a_record() -> None:
 @pytest.mark.parametrize("name", sorted(set(RECORD) - {"name"}))
 def test_a_record_that_lacks_something_is_none(name: str) -> None:
     short = {key: value for key, value in RECORD.items() if key != name}
-    assert process.parse_record(json.dumps(short)) is None
+    assert scheduler.parse_record(json.dumps(short)) is None
 
 
 def test_a_failed_look_at_processes_is_a_warning() -> None:
-    poll = process.parse_poll(b"M queue 127\nsh: python: not found\n\nM end\n", "M", WATCHES)
+    poll = scheduler.parse_poll(b"M queue 127\nsh: python: not found\n\nM end\n", "M", WATCHES)
     assert poll.warning == "sh: python: not found"
     assert poll.jobs == {}
 
@@ -296,7 +296,7 @@ FIELDS = st.sampled_from([*(f"M {words}\n" for words in OPENINGS), *PIECES])
 GARBAGE = st.one_of(st.text(), st.lists(FIELDS, max_size=30).map("".join))
 
 
-@pytest.mark.parametrize("parse", [parse_poll, process.parse_poll])
+@pytest.mark.parametrize("parse", [parse_poll, scheduler.parse_poll])
 @given(text=GARBAGE)
 def test_a_poll_never_raises_and_never_invents_a_job(
     parse: Callable[..., object], text: str
@@ -326,7 +326,7 @@ def test_any_bytes_are_an_exit_file_or_none(content: bytes) -> None:
 
 @given(st.one_of(st.text(), st.recursive(st.none(), st.lists).map(json.dumps)))
 def test_any_line_is_a_record_or_none(line: str) -> None:
-    found = process.parse_record(line)
+    found = scheduler.parse_record(line)
     assert found is None or isinstance(found, JobStatus)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from lumitui.remote.errors import LinkError, LinkLost, LumiError, RefusedError
-from lumitui.remote.ssh import Ssh
+from lumitui.remote.ssh.connection import Ssh
 from tests.sshd_fixture import (
     Sshd,
     free_port,
@@ -245,7 +245,7 @@ def test_a_wrong_configuration_is_named(server: Sshd) -> None:
 
 
 def test_an_answer_without_end_is_ended(ssh: Ssh, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lumitui.remote.fence.MOST_ANSWER", 1_000_000)
+    monkeypatch.setattr("lumitui.remote.transport.framing.MOST_ANSWER", 1_000_000)
     with pytest.raises(RefusedError, match="larger than"):
         ssh.run("yes 2>/dev/null")
     assert ssh.run("echo still there").text == "still there\n"

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumitui.remote import steps
-from lumitui.remote.directives import Refused, Request, options_of, read_request
+from lumitui.remote.laptop import srun as steps
+from lumitui.remote.laptop.batch_options import Refused, Request, options_of, read_request
 from tests.test_process import running
 
 STEPS = [sys.executable, "-I", "-S", str(Path(steps.__file__))]

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from lumitui.remote.errors import InputError, RefusedError
-from lumitui.remote.manifest import Manifest, scan, source_of
-from lumitui.remote.quoting import quote
-from lumitui.remote.snapshots import copy_script, prune
-from lumitui.remote.sync import Synced, sync
-from lumitui.remote.transport import Transport
+from lumitui.remote.snapshots.store import copy_script, prune
+from lumitui.remote.snapshots.upload import Synced, sync
+from lumitui.remote.source.manifest import Manifest, scan, source_of
+from lumitui.remote.transport.protocol import Transport
+from lumitui.remote.transport.quoting import quote
 from tests.transport_fixture import Cut, transport
 
 __all__ = ["transport"]  # fixtures

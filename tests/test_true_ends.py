@@ -14,7 +14,7 @@ from lumitui.app import showing
 from lumitui.app.metrics import summarize
 from lumitui.app.records import Run
 from lumitui.app.runs import Runs
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 from tests.cluster_fixture import Cluster
 from tests.ending import (
     in_shell,

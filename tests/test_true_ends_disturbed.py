@@ -15,7 +15,7 @@ import pytest
 
 from lumitui.app.records import Run
 from lumitui.app.runs import Runs
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 from tests.cluster_fixture import Cluster
 from tests.ending import (
     bring_up,

@@ -23,7 +23,7 @@ from lumitui.app.settings import Settings
 from lumitui.app.tui import LumiApp
 from lumitui.app.widgets.log_view import LogView
 from lumitui.app.widgets.run_table import RunTable
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 from tests.driving import (
     JOB,
     app_of,

@@ -8,7 +8,7 @@ from lumitui.app.screens.resubmit import ResubmitDialog
 from lumitui.app.screens.run import RunScreen
 from lumitui.app.tui import LumiApp
 from lumitui.app.widgets.log_view import LogView
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 from tests.cluster_fixture import Cluster
 from tests.conftest import Home
 from tests.driving import app_of, ended, runs_of, sees, until

@@ -18,8 +18,8 @@ from lumitui.app.tui import LumiApp
 from lumitui.app.widgets import wording
 from lumitui.app.widgets.log_text import MAX_LINE, LogText, visible
 from lumitui.app.widgets.log_view import KEPT_LINES, LogView
-from lumitui.remote.login import Question
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.ssh.config import Question
 from tests.driving import app_of, project, sees, settings, submit, until
 
 __all__ = ["project", "settings"]

@@ -12,7 +12,7 @@ from lumitui.app.runs import Runs
 from lumitui.app.screens.run import RunScreen
 from lumitui.app.settings import Settings
 from lumitui.app.tui import LumiApp
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 from tests.command_line import Here, envelope, here
 from tests.conftest import Home
 from tests.driving import app_of, project, sees, settings, shown

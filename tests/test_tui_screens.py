@@ -21,7 +21,7 @@ from lumitui.app.settings import Settings
 from lumitui.app.tui import LumiApp
 from lumitui.app.widgets.run_table import RunTable
 from lumitui.remote.errors import LinkError
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 from tests.driving import project, runs_of, sees, settings, shown, submit, until
 from tests.runs_made import SPEC, a_run
 

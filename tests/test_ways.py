@@ -22,8 +22,8 @@ from pathlib import Path
 import pytest
 
 from lumitui.remote.errors import AnswerNeeded, LinkError
-from lumitui.remote.login import attendance
-from lumitui.remote.ssh import Ssh
+from lumitui.remote.ssh.config import attendance
+from lumitui.remote.ssh.connection import Ssh
 from tests.sshd_fixture import (
     Answers,
     Sshd,

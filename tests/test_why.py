@@ -4,7 +4,7 @@ from pathlib import Path
 
 from lumitui.app.runs import Runs
 from lumitui.app.showing import gather, page_text
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 from tests.jobs import finish, hello_job
 
 TRAIN = """\

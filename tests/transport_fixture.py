@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 import pytest
 
 from lumitui.remote.errors import LinkError
-from lumitui.remote.local import Local
-from lumitui.remote.transport import Result, Transport
+from lumitui.remote.transport.local import Local
+from lumitui.remote.transport.protocol import Result, Transport
 from tests.sshd_fixture import running_sshd
 
 

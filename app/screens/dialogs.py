@@ -17,7 +17,7 @@ from lumitui.app.sending import STEPS
 from lumitui.app.widgets.line import Line
 from lumitui.app.widgets.wording import plain
 from lumitui.remote.errors import LumiError
-from lumitui.remote.login import Question
+from lumitui.remote.ssh.config import Question
 
 
 class Confirm(ModalScreen[bool]):

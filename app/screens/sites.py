@@ -15,7 +15,7 @@ from lumitui.app.screens.page import Page
 from lumitui.app.widgets import wording
 from lumitui.app.widgets.site_table import SiteRow, SiteTable
 from lumitui.remote.errors import InputError
-from lumitui.remote.footprint import Footprint
+from lumitui.remote.transport.footprint import Footprint
 
 MANNERS = """One connection a site, kept open. All watched runs of a site are one
 request and one squeue; sacct is asked only for jobs that left the queue.

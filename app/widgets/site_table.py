@@ -7,7 +7,7 @@ from rich.text import Text
 from textual.widgets import DataTable
 
 from lumitui.app.widgets import wording
-from lumitui.remote.footprint import Footprint
+from lumitui.remote.transport.footprint import Footprint
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from lumitui.app.job import Layout, Price
 from lumitui.app.records import Run
 from lumitui.app.widgets.log_text import visible
 from lumitui.remote import walltime
-from lumitui.remote.scheduler import State
+from lumitui.remote.scheduler.protocol import State
 
 COLOURS: dict[State, str] = {
     State.SENDING: "cyan",

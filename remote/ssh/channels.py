@@ -13,10 +13,10 @@ from itertools import chain
 from typing import Protocol
 
 from lumitui.remote.errors import LinkError, LinkLost
-from lumitui.remote.exchange import Channel, Exchange
-from lumitui.remote.fence import Fence, check_answer, check_stream, pieces
-from lumitui.remote.login import is_attended
-from lumitui.remote.transport import Result
+from lumitui.remote.ssh.config import is_attended
+from lumitui.remote.ssh.exchange import Channel, Exchange
+from lumitui.remote.transport.framing import Fence, check_answer, check_stream, pieces
+from lumitui.remote.transport.protocol import Result
 
 _PATIENCE = 3.0  # sshd frees a session a moment after its channel is closed
 _FREEING = 0.05  # that moment: asked earlier, it refuses, which costs a turn and 0.1 s more

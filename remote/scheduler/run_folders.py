@@ -9,8 +9,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lumitui.remote.quoting import quote
-from lumitui.remote.watching import blocks
+from lumitui.remote.scheduler.run_files import blocks
+from lumitui.remote.transport.quoting import quote
 
 RECORD_BYTES = 1_000_000
 """Of one record at the most: a script and a configuration; they have some 10 kB."""

@@ -12,8 +12,8 @@ from functools import cached_property
 from pathlib import Path
 
 from lumitui.remote.errors import InputError
-from lumitui.remote.hashes import Hashes
-from lumitui.remote.ignoring import Ignoring
+from lumitui.remote.source.hash_cache import Hashes
+from lumitui.remote.source.ignore import Ignoring
 
 MAX_FILES = 5000
 MAX_BYTES = 200_000_000

@@ -23,11 +23,10 @@ from shlex import quote
 from typing import NoReturn
 
 # The folder of the package, last: nothing in it may stand before the standard library.
-sys.path.append(str(Path(__file__).absolute().parents[2]))
+sys.path.append(str(Path(__file__).absolute().parents[3]))
 
-from lumitui.remote.descendants import below, processes, send, session_of
-from lumitui.remote.directives import Refused, Request, read_request
-from lumitui.remote.spool import (
+from lumitui.remote.laptop.batch_options import Refused, Request, read_request
+from lumitui.remote.laptop.job_store import (
     LIVE,
     Record,
     cancel,
@@ -36,6 +35,7 @@ from lumitui.remote.spool import (
     read_record,
     remove_job,
 )
+from lumitui.remote.laptop.process_tree import below, processes, send, session_of
 
 KILL_WAIT = float(os.environ.get("LUMITUI_KILL_WAIT", "10"))
 """Seconds from SIGTERM to SIGKILL, Slurm's KillWait (30 by default; here nobody waits for it)."""
@@ -275,7 +275,7 @@ def _spool(run: Path, script: bytes) -> Path:
     (spool / "job.sh").write_bytes(script)
     (spool / "steps").mkdir()
     (spool / "bin").mkdir()
-    steps = Path(__file__).absolute().with_name("steps.py")
+    steps = Path(__file__).absolute().with_name("srun.py")
     for command in ("srun", "scontrol", *(() if shutil.which("timeout") else ("timeout",))):
         stand_in = spool / "bin" / command
         call = f"{quote(sys.executable)} -I -S {quote(str(steps))} {command}"

@@ -19,9 +19,9 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from paramiko.agent import AgentKey, AgentSSH
 from paramiko.pkey import PublicBlob, UnknownKeyType
 
-from lumitui.remote.certificates import read_certificate
 from lumitui.remote.errors import AnswerNeeded, LinkError
-from lumitui.remote.login import Ask, Question, Settings, is_attended
+from lumitui.remote.ssh.certificates import read_certificate
+from lumitui.remote.ssh.config import Ask, Question, Settings, is_attended
 
 BROKEN = (paramiko.SSHException, EOFError, OSError)
 """What paramiko raises when a connection or a request over it fails."""

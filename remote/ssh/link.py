@@ -8,11 +8,11 @@ from typing import cast
 
 import paramiko
 
-from lumitui.remote.auth import BROKEN
-from lumitui.remote.channels import ChannelRefused, CommandRefused
 from lumitui.remote.errors import LinkError
-from lumitui.remote.exchange import Channel
-from lumitui.remote.login import Settings
+from lumitui.remote.ssh.auth import BROKEN
+from lumitui.remote.ssh.channels import ChannelRefused, CommandRefused
+from lumitui.remote.ssh.config import Settings
+from lumitui.remote.ssh.exchange import Channel
 
 _ENDURE = 300.0
 """Seconds of silence after which even a connection that cost a code is given up."""

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import IO
 
 from lumitui.remote.errors import LumiError, RefusedError
-from lumitui.remote.listing import Listed, list_again, list_files
-from lumitui.remote.quoting import quote
-from lumitui.remote.transport import Transport
+from lumitui.remote.snapshots.listing import Listed, list_again, list_files
+from lumitui.remote.transport.protocol import Transport
+from lumitui.remote.transport.quoting import quote
 
 _CHUNK = 1 << 18
 _WORDS = 1 << 17

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lumitui.remote.errors import LinkError
-from lumitui.remote.login import Ask, Question, Settings
+from lumitui.remote.ssh.config import Ask, Question, Settings
 
 
 @dataclass(frozen=True)

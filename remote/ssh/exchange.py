@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from lumitui.remote.errors import LinkError, LinkLost
-from lumitui.remote.fence import Fence
+from lumitui.remote.transport.framing import Fence
 
 _POLL = 0.3
 _PACKET = 1 << 15  # the most OpenSSH takes in one packet of a session

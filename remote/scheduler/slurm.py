@@ -8,10 +8,9 @@ by SLURM_TIME_FORMAT=%s (squeue(1), sacct(1)).
 import secrets
 from collections.abc import Mapping, Sequence
 
-from lumitui.remote import submission as steps
 from lumitui.remote.errors import RefusedError
-from lumitui.remote.quoting import quote
-from lumitui.remote.scheduler import (
+from lumitui.remote.scheduler import submission as steps
+from lumitui.remote.scheduler.protocol import (
     STATES,
     Answer,
     JobStatus,
@@ -21,8 +20,9 @@ from lumitui.remote.scheduler import (
     Watch,
     moment,
 )
-from lumitui.remote.transport import Transport
-from lumitui.remote.watching import blocks, files_script, parse_files
+from lumitui.remote.scheduler.run_files import blocks, files_script, parse_files
+from lumitui.remote.transport.protocol import Transport
+from lumitui.remote.transport.quoting import quote
 
 SUBMIT = (
     'sbatch --parsable --chdir="$RUN" --job-name="$NAME" --comment="lumitui:$TOKEN" '

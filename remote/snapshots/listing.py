@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lumitui.remote.errors import InputError, RefusedError
-from lumitui.remote.portable import SHA
-from lumitui.remote.quoting import quote
-from lumitui.remote.transport import Transport
+from lumitui.remote.transport.portable import SHA
+from lumitui.remote.transport.protocol import Transport
+from lumitui.remote.transport.quoting import quote
 
 SECRETS = ".secrets"
 """The values of `secrets:` in a run's folder, which are never brought anywhere."""

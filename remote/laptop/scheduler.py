@@ -10,10 +10,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lumitui.remote import submission as steps
 from lumitui.remote.errors import RefusedError
-from lumitui.remote.quoting import quote
-from lumitui.remote.scheduler import (
+from lumitui.remote.scheduler import submission as steps
+from lumitui.remote.scheduler.protocol import (
     STATES,
     Answer,
     JobStatus,
@@ -23,8 +22,9 @@ from lumitui.remote.scheduler import (
     Watch,
     moment,
 )
-from lumitui.remote.transport import Transport
-from lumitui.remote.watching import blocks, files_script, parse_files
+from lumitui.remote.scheduler.run_files import blocks, files_script, parse_files
+from lumitui.remote.transport.protocol import Transport
+from lumitui.remote.transport.quoting import quote
 
 # Isolated and without site-packages: the job's environment must not change the supervisor.
 _CALL = f"{quote(sys.executable)} -I -S {quote(str(Path(__file__).with_name('supervisor.py')))}"

@@ -10,10 +10,10 @@ import math
 import re
 
 from lumitui.remote.errors import LinkLost
-from lumitui.remote.portable import SHA
-from lumitui.remote.quoting import quote
-from lumitui.remote.scheduler import Answer, State, Submission
-from lumitui.remote.transport import Result, Transport
+from lumitui.remote.scheduler.protocol import Answer, State, Submission
+from lumitui.remote.transport.portable import SHA
+from lumitui.remote.transport.protocol import Result, Transport
+from lumitui.remote.transport.quoting import quote
 
 _SUBMIT = r"""
 {sha}

@@ -15,8 +15,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from lumitui.remote import walltime
 from lumitui.remote.cores import parse_cores
-from lumitui.remote.document import Document, read_document, validate
 from lumitui.remote.errors import InputError
+from lumitui.remote.site.yaml_document import Document, read_document, validate
 
 
 def _time(text: str) -> str:
@@ -313,7 +313,7 @@ class Site(Facts):
         return self
 
 
-BUILT_IN = Path(__file__).resolve().parent.parent / "templates" / "sites"
+BUILT_IN = Path(__file__).resolve().parents[2] / "templates" / "sites"
 """The profiles that come with the program."""
 
 

@@ -15,12 +15,11 @@ from typing import cast
 import paramiko
 from paramiko.ssh_exception import IncompatiblePeer
 
-from lumitui.remote import hostkeys, wire
-from lumitui.remote.auth import BROKEN, Kept, LogIn, answer_needed
-from lumitui.remote.channels import Requests
 from lumitui.remote.errors import LinkError
-from lumitui.remote.link import ParamikoLink
-from lumitui.remote.login import (
+from lumitui.remote.ssh import known_hosts, tcp
+from lumitui.remote.ssh.auth import BROKEN, Kept, LogIn, answer_needed
+from lumitui.remote.ssh.channels import Requests
+from lumitui.remote.ssh.config import (
     Ask,
     Login,
     Question,
@@ -32,6 +31,7 @@ from lumitui.remote.login import (
     openssh_table,
     settings,
 )
+from lumitui.remote.ssh.link import ParamikoLink
 
 # Without a handler Python prints a library's warnings over the screen.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
@@ -109,7 +109,7 @@ class Ssh(Requests):
         """Connect, through jump hosts where the configuration names them."""
         hops: list[paramiko.Transport] = []
         self._hops = hops
-        socks: list[wire.Metered] = []
+        socks: list[tcp.Metered] = []
         needs: list[str] = []
         try:
             for host, published in self._route(self.login):
@@ -170,14 +170,14 @@ class Ssh(Requests):
         given = {key: [item] if isinstance(item, str) else item for key, item in table.items()}
         return {**default, **given}
 
-    def _dial(self, host: Settings, stopped: Callable[[], bool]) -> wire.Metered:
+    def _dial(self, host: Settings, stopped: Callable[[], bool]) -> tcp.Metered:
         """The first hop's socket: to the login node reached before, else to any of the name's."""
         self.connections += 1
         if host.proxy_command:
-            return self._metered(wire.Proxy(host.proxy_command), host.hostname)
+            return self._metered(tcp.Proxy(host.proxy_command), host.hostname)
 
-        def reach(place: str, seconds: float) -> wire.Metered:
-            sock = wire.dial(place, host.port, timeout=seconds, alive=host.alive, stopped=stopped)
+        def reach(place: str, seconds: float) -> tcp.Metered:
+            sock = tcp.dial(place, host.port, timeout=seconds, alive=host.alive, stopped=stopped)
             self._peer = str(sock.getpeername()[0])
             return self._metered(sock, self._peer)
 
@@ -186,16 +186,16 @@ class Ssh(Requests):
                 return reach(self._peer, min(5.0, host.connect_timeout))
         return reach(host.hostname, host.connect_timeout)
 
-    def _metered(self, sock: wire.Wire, peer: str) -> wire.Metered:
+    def _metered(self, sock: tcp.Wire, peer: str) -> tcp.Metered:
         def up(count: int) -> None:
             self.bytes_up += count
 
         def down(count: int) -> None:
             self.bytes_down += count
 
-        return wire.Metered(sock, up, down, peer)
+        return tcp.Metered(sock, up, down, peer)
 
-    def _through(self, hop: paramiko.Transport, host: Settings) -> wire.Metered:
+    def _through(self, hop: paramiko.Transport, host: Settings) -> tcp.Metered:
         """A channel of a jump host to the next one."""
         try:
             channel = hop.open_channel(
@@ -204,7 +204,7 @@ class Ssh(Requests):
                 ("127.0.0.1", 0),
                 timeout=host.connect_timeout,
             )
-            return wire.Metered(channel)  # its bytes are counted on the first hop's socket
+            return tcp.Metered(channel)  # its bytes are counted on the first hop's socket
         except BROKEN as error:
             raise LinkError(
                 f"The jump host does not reach {host.hostname} on port {host.port}: {error}.",
@@ -218,7 +218,7 @@ class Ssh(Requests):
         options = transport.get_security_options()
         # One AES-GCM call does the work of cipher and HMAC, which paramiko runs in Python.
         options.ciphers = [*_GCM, *(name for name in options.ciphers if name not in _GCM)]
-        first = hostkeys.wanted_types(host, published)
+        first = known_hosts.wanted_types(host, published)
         first += ["rsa-sha2-512", "rsa-sha2-256"] if "ssh-rsa" in first else []
         options.key_types = sorted(
             options.key_types, key=lambda kind: first.index(kind) if kind in first else len(first)
@@ -230,8 +230,8 @@ class Ssh(Requests):
             shown = transport.get_remote_server_key()
         except BROKEN as error:
             raise _no_handshake(error, host, transport.sock) from error
-        key = hostkeys.HostKey(shown.get_name(), shown.asbytes())
-        hostkeys.check(host, key, published, self._question)
+        key = known_hosts.HostKey(shown.get_name(), shown.asbytes())
+        known_hosts.check(host, key, published, self._question)
 
 
 def _no_handshake(error: Exception, host: Settings, sock: object) -> LinkError:
@@ -239,7 +239,7 @@ def _no_handshake(error: Exception, host: Settings, sock: object) -> LinkError:
     place = f"{host.hostname} (port {host.port})"
     if isinstance(error, IncompatiblePeer):
         return LinkError(f"{place} and this program share no algorithm: {error}.", "Update both.")
-    said = sock.said if isinstance(sock, wire.Metered) else ""
+    said = sock.said if isinstance(sock, tcp.Metered) else ""
     if "maxstartups" in said.lower():
         return _TurnedAway(
             f"{place} turns new connections away: {said}.",
@@ -248,7 +248,7 @@ def _no_handshake(error: Exception, host: Settings, sock: object) -> LinkError:
     silent = isinstance(error.__context__, TimeoutError)
     nothing = f"nothing came within {host.connect_timeout:g} s"
     if host.proxy_command:
-        proxy = sock.complaint() if isinstance(sock, wire.Metered) else ""
+        proxy = sock.complaint() if isinstance(sock, tcp.Metered) else ""
         return LinkError(
             f"The ProxyCommand to {host.hostname} failed: "
             f"{proxy or (nothing if silent else 'it ended')}.",

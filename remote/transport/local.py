@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
 from lumitui.remote.errors import LinkError, LinkLost
-from lumitui.remote.fence import Fence, Reader, check_answer, check_stream, pieces
-from lumitui.remote.transport import Result
+from lumitui.remote.transport.framing import Fence, Reader, check_answer, check_stream, pieces
+from lumitui.remote.transport.protocol import Result
 
 _POLL = 0.3
 _CHUNK = 1 << 16

@@ -9,9 +9,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from lumitui.remote.errors import RefusedError
-from lumitui.remote.portable import REFLINK, SHA
-from lumitui.remote.quoting import quote
-from lumitui.remote.transport import Result, Transport
+from lumitui.remote.transport.portable import REFLINK, SHA
+from lumitui.remote.transport.protocol import Result, Transport
+from lumitui.remote.transport.quoting import quote
 
 ARCHIVE = "code.tar.gz"
 """The name of a run's own copy of an archive; its hash is in `code.tar.gz.sha256`."""

@@ -9,9 +9,9 @@ import secrets
 from collections.abc import Sequence
 from typing import TypedDict
 
-from lumitui.remote.quoting import quote
-from lumitui.remote.scheduler import ExitFile, RunFiles, Watch, count, moment
-from lumitui.remote.transport import Transport
+from lumitui.remote.scheduler.protocol import ExitFile, RunFiles, Watch, count, moment
+from lumitui.remote.transport.protocol import Transport
+from lumitui.remote.transport.quoting import quote
 
 METRICS_BYTES = 65536
 """At the most, a run and tick."""

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import IO
 
 from lumitui.remote.errors import InputError, RefusedError
-from lumitui.remote.manifest import Manifest
-from lumitui.remote.packing import Packed, tar_stream
-from lumitui.remote.portable import SHA
-from lumitui.remote.quoting import quote
-from lumitui.remote.snapshots import fill
-from lumitui.remote.sync import Synced, answer
-from lumitui.remote.transport import Transport
+from lumitui.remote.snapshots.store import fill
+from lumitui.remote.snapshots.tar import Packed, tar_stream
+from lumitui.remote.snapshots.upload import Synced, answer
+from lumitui.remote.source.manifest import Manifest
+from lumitui.remote.transport.portable import SHA
+from lumitui.remote.transport.protocol import Transport
+from lumitui.remote.transport.quoting import quote
 
 MAX_FILES = 100_000
 MAX_BYTES = 2_000_000_000

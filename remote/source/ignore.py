@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lumitui.remote.errors import InputError
-from lumitui.remote.repository import Repository, repository
-from lumitui.remote.wildmatch import Patterns
+from lumitui.remote.source.git import Repository, repository
+from lumitui.remote.source.gitignore import Patterns
 
 _FILES = (".lumituiignore", ".gitignore")
 

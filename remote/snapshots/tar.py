@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from lumitui.remote.manifest import Entry, changed, opened
+from lumitui.remote.source.manifest import Entry, changed, opened
 
 _CHUNK = 1 << 18
 

@@ -1,0 +1,1 @@
+"""The embedded site `laptop`: the same job script run by plain processes."""

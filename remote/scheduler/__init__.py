@@ -1,0 +1,1 @@
+"""What is asked of a scheduler: submit once, settle, poll, cancel."""

@@ -1,0 +1,1 @@
+"""The SSH connection: configuration, trust, login, channels. Only here is paramiko."""

@@ -1,0 +1,1 @@
+"""How a request runs somewhere: POSIX sh over one channel, framed and quoted."""
