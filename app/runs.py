@@ -6,21 +6,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from lumitui.app import following, project, recovering, refreshing, results, sending, tailing
-from lumitui.app.advise import findings
-from lumitui.app.compose import compose
-from lumitui.app.connections import Connect, Connection, Connections, connect
-from lumitui.app.diagnose import STOPPED_EARLY, Diagnosis, diagnose
-from lumitui.app.doctor import Check, examine
-from lumitui.app.figures import Figures, LogFigures, figures_of, log_figures_of
-from lumitui.app.history import History
-from lumitui.app.job import JobSpec
-from lumitui.app.planning import Preview, Resubmission, Start, new_run, plan
-from lumitui.app.proof import Verdict, verdict
-from lumitui.app.records import Run, one_line
-from lumitui.app.refreshing import Refreshed, Warn
-from lumitui.app.sender_lock import sender_lock
+from lumitui.app.compose.advice import findings
+from lumitui.app.compose.launch import compose
+from lumitui.app.explain.binding_proof import Verdict, verdict
+from lumitui.app.explain.diagnose import STOPPED_EARLY, Diagnosis, diagnose
+from lumitui.app.history.history import History
+from lumitui.app.history.run import Run, one_line
+from lumitui.app.job.spec import JobSpec
+from lumitui.app.results import fetch as results
+from lumitui.app.results.figures import Figures, LogFigures, figures_of, log_figures_of
+from lumitui.app.scale.resubmission import Preview, Resubmission, Start, new_run, plan
+from lumitui.app.send import source, submit
+from lumitui.app.send.lock import sender_lock
 from lumitui.app.settings import Settings
+from lumitui.app.watch import follow_log, transitions
+from lumitui.app.watch import recover as recovering
+from lumitui.app.watch import refresh as refreshing
+from lumitui.app.watch.refresh import Refreshed, Warn
+from lumitui.remote.connect import Connect, Connection, Connections, connect
+from lumitui.remote.doctor import Check, examine
 from lumitui.remote.errors import InputError, RefusedError
 from lumitui.remote.site.profile import Site, Sites
 from lumitui.remote.snapshots.fetch import Brought
@@ -72,11 +76,11 @@ class Runs:
         """
         site = self.sites.load(spec.site)
         root = (folder / spec.project).resolve()
-        spec = project.with_way(spec, root)
-        text = deepspeed_config or project.deepspeed_config(spec, root)
+        spec = source.with_way(spec, root)
+        text = deepspeed_config or source.deepspeed_config(spec, root)
         launch = compose(spec, site, deepspeed_config=text)
         command = self._connection(site).scheduler.command()
-        found = (*findings(launch, site), *project.faults(spec, root))
+        found = (*findings(launch, site), *source.faults(spec, root))
         return Preview(launch, site, command, found, root, text, job_file)
 
     # -- send
@@ -85,7 +89,7 @@ class Runs:
         self,
         preview: Preview,
         *,
-        report: sending.Report = lambda step, words: None,
+        report: submit.Report = lambda step, words: None,
         resubmission: Resubmission | None = None,
     ) -> Run:
         """Make a job of `preview` and return the run.
@@ -100,8 +104,8 @@ class Runs:
         spec, site = preview.launch.spec, preview.site
         parent = resubmission.parent if resubmission else None
         same_code = resubmission is not None and resubmission.code == "same"
-        code = None if same_code else project.collect(spec, preview.project, self._hashes)
-        values = project.secret_values(spec)
+        code = None if same_code else source.collect(spec, preview.project, self._hashes)
+        values = source.secret_values(spec)
         connection = self._connection(site)
         run = new_run(preview, connection, parent, same_code=same_code)
         checkpoints = None
@@ -109,7 +113,7 @@ class Runs:
             checkpoints = parent.folder
             run = replace(run, resumed_from=parent.id)
         with sender_lock(self._locks, run.id, wait=True):
-            return sending.send(
+            return submit.send(
                 run,
                 preview.launch,
                 code or (parent.snapshot if parent and parent.snapshot else ""),
@@ -157,7 +161,7 @@ class Runs:
         self,
         resubmission: Resubmission,
         *,
-        report: sending.Report = lambda step, words: None,
+        report: submit.Report = lambda step, words: None,
     ) -> Run:
         """Send a planned resubmission; the new run has the old one as its parent."""
         return self.send(resubmission.preview, report=report, resubmission=resubmission)
@@ -211,7 +215,7 @@ class Runs:
         """
         run = self.history.get(run_id)
         transport = self._connection(self.sites.load(run.site)).transport
-        return tailing.read_end(transport, run, attempt, last)
+        return follow_log.read_end(transport, run, attempt, last)
 
     def follow(
         self,
@@ -236,14 +240,14 @@ class Runs:
                 return self.history.get(run.id)
             return replace(self.history.get(run.id), attempt=run.attempt)
 
-        yield from tailing.follow(
+        yield from follow_log.follow(
             self._connection(site).transport,
             run,
             offset=offset,
             stop=stop,
             look=look,
             # A job that has left the queue writes no more, whoever can tell how it ended.
-            over=lambda run: run.state.is_final or following.nobody_knows(run),
+            over=lambda run: run.state.is_final or transitions.nobody_knows(run),
             pause=site.poll_seconds if refreshing else 1.0,
         )
 
@@ -279,15 +283,15 @@ class Runs:
             told = news.warnings
             run = self.history.get(run.id)
             now = time.monotonic()
-            lost = (lost or now) if following.nobody_knows(run) else None
-            over = lost is not None and now - lost > following.ACCOUNTING_SECONDS
+            lost = (lost or now) if transitions.nobody_knows(run) else None
+            over = lost is not None and now - lost > transitions.ACCOUNTING_SECONDS
             left = None if deadline is None else deadline - now
             if run.state.is_final or stop() or (left is not None and left <= 0):
                 return run
             if over and attended:
                 return run
             attended = over
-            tailing.rest(pause if left is None else min(pause, left), stop)
+            follow_log.rest(pause if left is None else min(pause, left), stop)
 
     # -- after
 

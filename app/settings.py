@@ -1,13 +1,13 @@
-"""Where this person's profiles and history are, on this machine."""
+"""Where this person's profiles and history are, on this machine, and which lumitui this is."""
 
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as installed_version
 from pathlib import Path
 
 import platformdirs
-
-from lumitui.remote.site.profile import BUILT_IN
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,17 @@ class Settings:
 
 def settings(environ: Mapping[str, str] = os.environ) -> Settings:
     """Return the platform's folders; LUMITUI_CONFIG_DIR and LUMITUI_DATA_DIR override them."""
+    # Late: profiles bring pydantic, which `lumitui --version` does not wait for.
+    from lumitui.remote.site.profile import BUILT_IN
+
     config = environ.get("LUMITUI_CONFIG_DIR") or platformdirs.user_config_dir("lumitui")
     data = environ.get("LUMITUI_DATA_DIR") or platformdirs.user_data_dir("lumitui")
     return Settings((Path(config) / "sites", BUILT_IN), Path(data))
+
+
+def version() -> str:
+    """Return the program's version; `unknown` when it runs from a folder that is not installed."""
+    try:
+        return installed_version("lumitui")
+    except PackageNotFoundError:
+        return "unknown"

@@ -27,7 +27,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lumitui.app import sending
+from lumitui.app.send import submit
 from tests import cluster_fixture
 from tests.crash_bench import Laptop, Outcome, Seen, accidents, judge
 from tests.faults import Case, Uses, broken, matrix, watch_steps, why_impossible
@@ -147,7 +147,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(argv)
     seed = asked.seed or str(secrets.randbelow(1_000_000))
     print(f"seed {seed}", flush=True)
-    sending.GRACE_SECONDS = GRACE
+    submit.GRACE_SECONDS = GRACE
     root, _ = cluster_fixture.start()
     cluster = cluster_fixture.read_cluster(root)
     folder = Path(tempfile.mkdtemp(prefix="chaos-"))

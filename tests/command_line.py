@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from lumitui.app import output, tables
-from lumitui.app.cli import lumitui
-from lumitui.app.command import run_verb
-from lumitui.app.history import History
+from lumitui.app.cli import output, tables
+from lumitui.app.cli.main import lumitui
+from lumitui.app.cli.session import run_verb
+from lumitui.app.history.history import History
 from tests.conftest import Home
 from tests.jobs import hello_project
 
 ROOT = Path(__file__).resolve().parent.parent
-PROGRAM = [sys.executable, "-m", "lumitui.app.cli"]
+PROGRAM = [sys.executable, "-m", "lumitui.app.cli.main"]
 
 
 def environ(home: Home, **more: str) -> dict[str, str]:

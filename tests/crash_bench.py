@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lumitui.app.records import Run
+from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
 from lumitui.remote.errors import InputError
 from lumitui.remote.scheduler.protocol import State

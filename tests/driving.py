@@ -10,12 +10,12 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Button, OptionList
 
-from lumitui.app.records import Run
-from lumitui.app.screens.dialogs import Confirm
-from lumitui.app.screens.new import NewScreen
-from lumitui.app.screens.run import RunScreen
+from lumitui.app.history.run import Run
 from lumitui.app.settings import Settings
-from lumitui.app.tui import LumiApp
+from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.screens.dialogs import Confirm
+from lumitui.app.tui.screens.new import NewScreen
+from lumitui.app.tui.screens.run import RunScreen
 from tests.conftest import Home
 
 SCRIPT = r"""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lumitui.app.records import Run
+from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
 from lumitui.remote.errors import RefusedError
 from tests import cluster_fixture

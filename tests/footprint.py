@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.records import Run
+from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.site.profile import BUILT_IN, Sites

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from lumitui.app.compose import compose
-from lumitui.app.job import JobSpec, Launch, changed, parse_job
-from lumitui.app.project import deepspeed_config
+from lumitui.app.compose.launch import compose
+from lumitui.app.job.spec import JobSpec, Launch, changed, parse_job
+from lumitui.app.send.source import deepspeed_config
 from lumitui.remote.site.profile import BUILT_IN, Sites
 from tests.facts_lumi import SCRIPTS, Script
 

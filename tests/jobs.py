@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from lumitui.app.job import JobSpec, parse_job
-from lumitui.app.records import Run
+from lumitui.app.history.run import Run
+from lumitui.app.job.spec import JobSpec, parse_job
 from lumitui.app.runs import Runs
 
 HELLO = """\

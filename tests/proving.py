@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.job import JobSpec, parse_job
-from lumitui.app.planning import Preview
-from lumitui.app.records import Run
+from lumitui.app.history.run import Run
+from lumitui.app.job.spec import JobSpec, parse_job
 from lumitui.app.runs import Runs
+from lumitui.app.scale.resubmission import Preview
 from tests.cluster_fixture import Cluster
 from tests.conftest import Home
 

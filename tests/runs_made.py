@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from lumitui.app.job import JobSpec, Layout, Price
-from lumitui.app.records import Provenance, Run
+from lumitui.app.history.run import Provenance, Run
+from lumitui.app.job.spec import JobSpec, Layout, Price
 from lumitui.remote.scheduler.protocol import State
 
 SPEC = JobSpec(

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.compose import compose
-from lumitui.app.job import JobSpec
+from lumitui.app.compose.launch import compose
+from lumitui.app.job.spec import JobSpec
 from lumitui.remote.laptop.scheduler import Process
 from lumitui.remote.scheduler.protocol import Answer, Poll, Scheduler, State, Submission, Watch
 from lumitui.remote.scheduler.slurm import Slurm

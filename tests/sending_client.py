@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self
 
 import lumitui.remote.ssh.connection  # noqa: F401  # imported late by the program; here once for all clients
-from lumitui.app.job import JobSpec
+from lumitui.app.job.spec import JobSpec
 from lumitui.app.runs import Runs
 from lumitui.app.settings import Settings
 from lumitui.remote.errors import LumiError

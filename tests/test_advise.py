@@ -2,9 +2,9 @@
 
 import pytest
 
-from lumitui.app.advise import findings
-from lumitui.app.compose import compose
-from lumitui.app.job import changed
+from lumitui.app.compose.advice import findings
+from lumitui.app.compose.launch import compose
+from lumitui.app.job.spec import changed
 from lumitui.remote.site.profile import BUILT_IN, Site, Sites
 from tests.test_compose import JOB
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.advise import findings
-from lumitui.app.compose import compose
-from lumitui.app.job import changed, parse_job
-from lumitui.app.project import collect, with_way
+from lumitui.app.compose.advice import findings
+from lumitui.app.compose.launch import compose
+from lumitui.app.job.spec import changed, parse_job
 from lumitui.app.runs import Runs
+from lumitui.app.send.source import collect, with_way
 from lumitui.remote.errors import InputError, RefusedError
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.snapshots import archive
@@ -188,9 +188,9 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("exceeds", "scan"):
         defaults = getattr(manifest, name).__kwdefaults__
         monkeypatch.setitem(defaults, "max_files", 20)
-    monkeypatch.setattr("lumitui.app.project.MAX_FILES", 20)
+    monkeypatch.setattr("lumitui.app.send.source.MAX_FILES", 20)
     monkeypatch.setattr(archive, "MAX_FILES", 60)
-    monkeypatch.setattr("lumitui.app.project._TRUSTED_SECONDS", 1e-9)
+    monkeypatch.setattr("lumitui.app.send.source._TRUSTED_SECONDS", 1e-9)
 
 
 def grow(project: Path, files: int) -> None:

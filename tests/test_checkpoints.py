@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.job import JobSpec, parse_job
-from lumitui.app.records import Run
+from lumitui.app.history.run import Run
+from lumitui.app.job.spec import JobSpec, parse_job
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.protocol import State
 from tests.cluster_fixture import Cluster

@@ -11,14 +11,15 @@ from pathlib import Path
 import click
 import pytest
 
-from lumitui.app import examples, output, tables
-from lumitui.app.advise import findings
-from lumitui.app.cli import lumitui
-from lumitui.app.command import run_verb
-from lumitui.app.compose import compose
-from lumitui.app.job import parse_job
-from lumitui.app.project import deepspeed_config
+from lumitui.app.cli import output, tables
+from lumitui.app.cli.main import lumitui
+from lumitui.app.cli.session import run_verb
+from lumitui.app.compose.advice import findings
+from lumitui.app.compose.launch import compose
+from lumitui.app.job import examples
+from lumitui.app.job.spec import parse_job
 from lumitui.app.runs import Runs
+from lumitui.app.send.source import deepspeed_config
 from lumitui.remote.site.profile import BUILT_IN, Sites
 from tests.command_line import (
     HELLO,
@@ -45,7 +46,7 @@ def test_version_loads_nothing_heavy() -> None:
     code = """
 import sys
 sys.argv = ["lumitui", "--version"]
-from lumitui.app.cli import main
+from lumitui.app.cli.main import main
 try:
     main()
 except SystemExit as end:

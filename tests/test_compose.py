@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lumitui.app.binding import draw, rank_bindings
-from lumitui.app.compose import compose
-from lumitui.app.job import JobSpec, changed, parse_job
-from lumitui.app.layout import launchers
+from lumitui.app.compose.binding import draw, rank_bindings
+from lumitui.app.compose.launch import compose
+from lumitui.app.compose.layout import launchers
+from lumitui.app.job.spec import JobSpec, changed, parse_job
 from lumitui.remote.cores import cores_of_mask, format_cores
 from lumitui.remote.errors import InputError
 from lumitui.remote.site.profile import BUILT_IN, Site, Sites

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.connections import Connections
+from lumitui.remote.connect import Connections
 from lumitui.remote.errors import LinkError, LinkLost
 from lumitui.remote.site.profile import Sites
 from lumitui.remote.ssh import connection as ssh_module

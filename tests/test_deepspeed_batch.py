@@ -4,12 +4,11 @@ import json
 
 import pytest
 
-from lumitui.app.advise import findings
-from lumitui.app.batch import ACCUMULATION, MICRO, TRAIN, batch_of
-from lumitui.app.compose import compose
-from lumitui.app.deepspeed import sent_config
-from lumitui.app.job import JobSpec, Launch, changed, parse_job
-from lumitui.app.scaling import Scaled, rescale
+from lumitui.app.compose.advice import findings
+from lumitui.app.compose.deepspeed_batch import ACCUMULATION, MICRO, TRAIN, batch_of
+from lumitui.app.compose.launch import compose, sent_config
+from lumitui.app.job.spec import JobSpec, Launch, changed, parse_job
+from lumitui.app.scale.rescale import Scaled, rescale
 from lumitui.remote.errors import InputError
 from lumitui.remote.site.profile import BUILT_IN, Sites
 

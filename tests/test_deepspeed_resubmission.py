@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from textual.widgets import Button, Input
 
-from lumitui.app.batch import MICRO, TRAIN
-from lumitui.app.job import JobSpec, parse_job
-from lumitui.app.records import Run
+from lumitui.app.compose.deepspeed_batch import MICRO, TRAIN
+from lumitui.app.history.run import Run
+from lumitui.app.job.spec import JobSpec, parse_job
 from lumitui.app.runs import Resubmission, Runs
-from lumitui.app.screens.resubmit import ResubmitDialog
-from lumitui.app.tui import LumiApp
+from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.screens.resubmit import ResubmitDialog
 from lumitui.remote.errors import InputError
 from lumitui.remote.scheduler.protocol import State
 from tests.command_line import LAPTOP, Here, envelope, here, told, write

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.cli import lumitui
-from lumitui.app.command import run_verb
+from lumitui.app.cli.main import lumitui
+from lumitui.app.cli.session import run_verb
 from tests.command_line import HELLO, Here, here, job, lt, runs_of
 from tests.conftest import Home
 

@@ -2,10 +2,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lumitui.app.diagnose import Diagnosis, diagnose
-from lumitui.app.job import JobSpec
-from lumitui.app.log_lines import clean
-from lumitui.app.symptoms import CONSEQUENCES, RULES, STATE_RULES
+from lumitui.app.explain.diagnose import Diagnosis, diagnose
+from lumitui.app.explain.log_lines import clean
+from lumitui.app.explain.rules import CONSEQUENCES, RULES, STATE_RULES
+from lumitui.app.job.spec import JobSpec
 from lumitui.remote.scheduler.protocol import State
 from tests.jobs import hello_job
 

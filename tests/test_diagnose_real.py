@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import lumitui.app
-from lumitui.app.diagnose import Diagnosis, diagnose
+from lumitui.app.explain.diagnose import Diagnosis, diagnose
 from lumitui.remote.scheduler.protocol import State
 
 KEY_ERROR = """\

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app import doctor
-from lumitui.app.doctor import Check
 from lumitui.app.runs import Runs
+from lumitui.remote import doctor
+from lumitui.remote.doctor import Check
 from lumitui.remote.site.profile import BUILT_IN, Site, Sites
 from lumitui.remote.transport.local import Local
 from tests.conftest import Home

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumitui.app.figures import Figures
-from lumitui.app.history import History
-from lumitui.app.metrics import Curve, MetricPoint, curve, thinned
+from lumitui.app.history.history import History
+from lumitui.app.history.metric_points import MetricPoint
+from lumitui.app.results.figures import Figures
+from lumitui.app.results.summary import Curve, curve, thinned
 from lumitui.app.settings import Settings
-from lumitui.app.tui import LumiApp
-from lumitui.app.widgets.chart import LABEL, columns, sparkline
+from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.widgets.chart import LABEL, columns, sparkline
 from lumitui.remote.scheduler.protocol import State
 from tests.driving import ended, project, sees, settings, shown, submit
 from tests.runs_made import a_run

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.project import collect
 from lumitui.app.runs import Runs
+from lumitui.app.send.source import collect
 from lumitui.remote.errors import InputError, RefusedError
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.snapshots.upload import refuse_names, sync

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from lumitui.app.following import ACCOUNTING_SECONDS, judge
-from lumitui.app.records import Run
+from lumitui.app.history.run import Run
+from lumitui.app.watch.transitions import ACCOUNTING_SECONDS, judge
 from lumitui.remote.scheduler.protocol import ExitFile, JobStatus, Poll, RunFiles, State
 from tests.runs_made import a_run
 

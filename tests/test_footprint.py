@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.runs import Runs
-from lumitui.app.screens.sites import SitesScreen, hourly
 from lumitui.app.settings import Settings
-from lumitui.app.tui import LumiApp
-from lumitui.app.widgets import wording
+from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.screens.sites import SitesScreen, hourly
+from lumitui.app.tui.widgets import wording
 from lumitui.remote.transport.footprint import Footprint
 from tests.cluster_fixture import Cluster
 from tests.driving import app_of, ended, project, sees, settings, submit, until

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app import sending
-from lumitui.app.records import Run
+from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
+from lumitui.app.send import submit
 from lumitui.remote.errors import RefusedError
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.snapshots.upload import Synced
@@ -51,7 +51,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[Synced]:
     """What each send had to send."""
     seen: list[Synced] = []
     for name in ("sync", "sync_archive"):
-        plain = getattr(sending, name)
+        plain = getattr(submit, name)
 
         def counted(*words: object, plain: object = plain) -> Synced:
             assert callable(plain)
@@ -60,7 +60,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[Synced]:
             seen.append(done)
             return done
 
-        monkeypatch.setattr(sending, name, counted)
+        monkeypatch.setattr(submit, name, counted)
     return seen
 
 

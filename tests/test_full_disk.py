@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.job import JobSpec
+from lumitui.app.job.spec import JobSpec
 from lumitui.app.runs import Runs
 from lumitui.remote.errors import RefusedError
 from lumitui.remote.scheduler.protocol import State

@@ -15,19 +15,24 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from lumitui.app import doctor, following, proof, record_file, tables
-from lumitui.app.advise import findings
-from lumitui.app.compose import compose
-from lumitui.app.connections import Connection
-from lumitui.app.diagnose import diagnose
-from lumitui.app.figures import figures_of
-from lumitui.app.history import History
-from lumitui.app.job import read_job
-from lumitui.app.metrics import curve, parse_line, summarize
-from lumitui.app.output import LogFilter, clean
-from lumitui.app.widgets import telling, wording
-from lumitui.app.widgets.chart import columns
-from lumitui.app.widgets.log_text import STEERING, LogText
+from lumitui.app.cli import tables
+from lumitui.app.cli.output import LogFilter, clean
+from lumitui.app.compose.advice import findings
+from lumitui.app.compose.launch import compose
+from lumitui.app.explain import binding_proof
+from lumitui.app.explain.diagnose import diagnose
+from lumitui.app.history import run_record
+from lumitui.app.history.history import History
+from lumitui.app.history.metric_points import parse_line
+from lumitui.app.job.spec import read_job
+from lumitui.app.results.figures import figures_of
+from lumitui.app.results.summary import curve, summarize
+from lumitui.app.tui.widgets import run_details, wording
+from lumitui.app.tui.widgets.chart import columns
+from lumitui.app.tui.widgets.log_text import STEERING, LogText
+from lumitui.app.watch import transitions
+from lumitui.remote import doctor
+from lumitui.remote.connect import Connection
 from lumitui.remote.errors import LumiError
 from lumitui.remote.laptop import scheduler
 from lumitui.remote.scheduler import run_files, submission
@@ -232,13 +237,15 @@ def test_whole_answers_are_judged_kept_and_shown(
 
     def take(text: bytes) -> None:
         poll = parse(text, "M", WATCHES)
-        change = following.judge(run, poll, time.time())  # type: ignore[arg-type]
+        change = transitions.judge(run, poll, time.time())  # type: ignore[arg-type]
         changes.append((run.id, change))
         if len(changes) % 50 == 0:
             history.update_many(changes[-50:])
             now = history.get(run.id)
             tables.run_table([now], time.time(), 80)
-            shown = drawn(telling.facts_of(now, [now], proof.verdict(None, run.layout), 1.0))
+            shown = drawn(
+                run_details.facts_of(now, [now], binding_proof.verdict(None, run.layout), 1.0)
+            )
             assert not STEERING & set(shown) - {"\n"}
 
     survive(worse([ANSWER, process_answer()], count), take)
@@ -285,10 +292,10 @@ def test_binding_files(count: int) -> None:
     layout = a_run().layout
 
     def take(text: bytes) -> None:
-        found = proof.verdict(text.decode("utf-8", "replace"), layout, ended=True)
-        proof.table(found)
+        found = binding_proof.verdict(text.decode("utf-8", "replace"), layout, ended=True)
+        binding_proof.table(found)
         if len(text) % 10 == 0:
-            drawn(telling.verdict(found))
+            drawn(run_details.verdict(found))
 
     survive(worse([BINDING, BINDING.replace(b"}, {", b"},\n{")], count), take)
 
@@ -312,7 +319,7 @@ def test_metrics(fresh: Path, count: int) -> None:
 
     survive(iter([huge, METRICS + huge, b"\0" * 1_000_000]), take)
     survive(worse([METRICS], count), take)
-    drawn(telling.figures(figures_of(history, a_run().id)))
+    drawn(run_details.figures(figures_of(history, a_run().id)))
     history.close()
 
 
@@ -339,11 +346,11 @@ def test_logs(count: int) -> None:
 
 @many
 def test_records_of_runs(count: int) -> None:
-    record = record_file.record_text(a_run()).encode()
+    record = run_record.record_text(a_run()).encode()
 
     def take(text: bytes) -> None:
         with contextlib.suppress(ValueError):
-            record_file.run_of(text, "/scratch/me/project/runs/vit-tiny-000001")
+            run_record.run_of(text, "/scratch/me/project/runs/vit-tiny-000001")
 
     survive(worse([record], count), take)
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.job import changed
-from lumitui.app.metrics import summarize
+from lumitui.app.job.spec import changed
+from lumitui.app.results.summary import summarize
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.protocol import State
 from tests.cluster_fixture import Cluster

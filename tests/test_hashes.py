@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.project import collect
+from lumitui.app.send.source import collect
 from lumitui.remote.source import manifest
 from lumitui.remote.source.hash_cache import Hashes
 from lumitui.remote.source.manifest import Manifest, scan

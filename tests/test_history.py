@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lumitui.app.history import History
-from lumitui.app.records import Changes, Provenance, Run
+from lumitui.app.history.history import History
+from lumitui.app.history.run import Changes, Provenance, Run
 from lumitui.remote.errors import InputError, LumiError
 from lumitui.remote.scheduler.protocol import State
 from tests.runs_made import a_run

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app import output, tables
-from lumitui.app.history import History
-from lumitui.app.schema import MIGRATIONS
+from lumitui.app.cli import output, tables
+from lumitui.app.history.history import History
+from lumitui.app.history.schema import MIGRATIONS
 from lumitui.remote.errors import HistoryError, LumiError
 from tests.command_line import Here, here, told
 from tests.conftest import Home

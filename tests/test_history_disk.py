@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.history import History
+from lumitui.app.history.history import History
 from lumitui.app.runs import Runs
 from lumitui.remote.errors import HistoryError, OutcomeUnknown
 from lumitui.remote.scheduler.protocol import State

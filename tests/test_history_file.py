@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app import database, schema
-from lumitui.app.history import History
-from lumitui.app.mounts import is_shared
+from lumitui.app.history import schema, sqlite_file
+from lumitui.app.history.filesystem import is_shared
+from lumitui.app.history.history import History
 from lumitui.remote.errors import LumiError
 from tests.runs_made import a_run
 
@@ -76,7 +76,7 @@ def test_on_a_network_there_is_no_shared_memory(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for place, mode in ((False, "wal"), (True, "delete"), (False, "wal")):
-        monkeypatch.setattr(database, "is_shared", lambda path, place=place: place)
+        monkeypatch.setattr(sqlite_file, "is_shared", lambda path, place=place: place)
         history = History(path)
         history.begin(a_run(f"r-{mode}-{os.urandom(3).hex()}"))
         assert history._file.rows("PRAGMA journal_mode")[0][0] == mode
@@ -118,7 +118,7 @@ def test_a_network_is_told_from_a_disk(tmp_path: Path, place: str, shared: bool)
 BEGIN_AND_LEAVE = """
 import sys
 from pathlib import Path
-from lumitui.app.history import History
+from lumitui.app.history.history import History
 from tests.runs_made import a_run
 history = History(Path(sys.argv[1]))
 history.begin(a_run(sys.argv[2]))
@@ -141,7 +141,7 @@ def test_two_histories_of_one_process_keep_their_file(history: History, path: Pa
 BEGIN_FOREVER = """
 import sys
 from pathlib import Path
-from lumitui.app.history import History
+from lumitui.app.history.history import History
 from tests.runs_made import a_run
 history = History(Path(sys.argv[1]))
 for number in range(100_000):
@@ -207,7 +207,7 @@ def test_threads_share_one_history(history: History) -> None:
 
 
 def test_a_lock_that_stays_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "BUSY_MS", 50)
+    monkeypatch.setattr(sqlite_file, "BUSY_MS", 50)
     history = History(path)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -360,7 +360,7 @@ def test_migrations_run_once_each_and_in_order(path: Path, monkeypatch: pytest.M
     def add_column(db: sqlite3.Connection) -> None:
         db.execute("ALTER TABLE runs ADD COLUMN colour TEXT NOT NULL DEFAULT 'blue'")
 
-    monkeypatch.setattr(database, "MIGRATIONS", [*schema.MIGRATIONS, add_column])
+    monkeypatch.setattr(sqlite_file, "MIGRATIONS", [*schema.MIGRATIONS, add_column])
     for _ in range(2):
         history = History(path)
         assert history._file.rows("SELECT colour FROM runs")[0][0] == "blue"
@@ -380,7 +380,7 @@ def test_a_migration_that_fails_leaves_the_old_schema(
         db.execute("SELECT no_such_column FROM runs")
 
     with monkeypatch.context() as patch:
-        patch.setattr(database, "MIGRATIONS", [*schema.MIGRATIONS, half])
+        patch.setattr(sqlite_file, "MIGRATIONS", [*schema.MIGRATIONS, half])
         with pytest.raises(LumiError, match="no such column"):
             History(path)
     history = History(path)

@@ -7,11 +7,11 @@ from pathlib import Path
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from lumitui.app.history import History
+from lumitui.app.history.history import History
 from lumitui.app.runs import Runs
-from lumitui.app.screens.dialogs import ErrorDialog
 from lumitui.app.settings import Settings
-from lumitui.app.tui import LumiApp
+from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.screens.dialogs import ErrorDialog
 from lumitui.remote.scheduler.protocol import State
 from tests.driving import ended, project, settings, shown, submit, until
 from tests.runs_made import a_run

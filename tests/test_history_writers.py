@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.history import History
+from lumitui.app.history.history import History
 from lumitui.app.settings import Settings
-from lumitui.app.tui import LumiApp
+from lumitui.app.tui.app import LumiApp
 from lumitui.remote.scheduler.protocol import State
 from tests.command_line import PROGRAM, environ
 from tests.conftest import Home
@@ -22,7 +22,7 @@ __all__ = ["project", "settings"]  # fixtures
 WRITER = """
 import sys
 from pathlib import Path
-from lumitui.app.history import History
+from lumitui.app.history.history import History
 from lumitui.remote.scheduler.protocol import State
 from tests.runs_made import a_run
 path, name, rounds = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
@@ -40,7 +40,7 @@ assert not history.warnings
 READER = """
 import sys
 from pathlib import Path
-from lumitui.app.history import History
+from lumitui.app.history.history import History
 history = History(Path(sys.argv[1]))
 looks = 0
 while not Path(sys.argv[2]).exists() or looks < 20:
@@ -105,13 +105,13 @@ async def test_the_tui_and_commands_write_at_once_and_lose_nothing(
 KILLER = """
 import os, random, signal, sys, time
 from pathlib import Path
-from lumitui.app import database
-from lumitui.app.history import History
+from lumitui.app.history import sqlite_file
+from lumitui.app.history.history import History
 from lumitui.remote.scheduler.protocol import State
 from tests.runs_made import a_run
 
 folder, seed, kills = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-database.is_shared = lambda path: sys.argv[4] == "shared"
+sqlite_file.is_shared = lambda path: sys.argv[4] == "shared"
 chance = random.Random(seed)
 written = 0
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.history import History
-from lumitui.app.job import read_job
-from lumitui.app.records import Run
+from lumitui.app.history.history import History
+from lumitui.app.history.run import Run
+from lumitui.app.job.spec import read_job
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.protocol import State
 from tests.cluster_fixture import Cluster

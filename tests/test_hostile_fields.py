@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumitui.app import batch, job
-from lumitui.app.compose import compose
-from lumitui.app.job import JobSpec, changed, parse_job
-from lumitui.app.layout import TEMPLATES
+from lumitui.app.compose import deepspeed_batch
+from lumitui.app.compose.launch import compose
+from lumitui.app.compose.layout import TEMPLATES
+from lumitui.app.job import spec as job
+from lumitui.app.job.spec import JobSpec, changed, parse_job
 from lumitui.remote.errors import InputError
 from lumitui.remote.site.profile import BUILT_IN, Sites
 from lumitui.remote.snapshots.fetch import fetch
@@ -183,13 +184,13 @@ def test_a_pattern_that_cannot_be_compiled_is_told(pattern: str) -> None:
 )
 def test_a_deepspeed_configuration_that_cannot_be_read_is_told(text: str) -> None:
     with pytest.raises(InputError, match="DeepSpeed configuration"):
-        batch.batch_of(batch.read_config(text, "ds.json"), 8, 1)
+        deepspeed_batch.batch_of(deepspeed_batch.read_config(text, "ds.json"), 8, 1)
 
 
 @pytest.mark.parametrize("size", [10**12 + 1, 0, -1, 1.5, True, [1], {"a": 1}])
 def test_a_batch_beyond_all_measure_is_told_at_once(size: object) -> None:
     with pytest.raises(InputError, match="train_batch_size"):
-        batch.batch_of({"train_batch_size": size}, 8, 3)
+        deepspeed_batch.batch_of({"train_batch_size": size}, 8, 3)
 
 
 def test_thousands_of_mistakes_are_told_in_a_few_lines() -> None:

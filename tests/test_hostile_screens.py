@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from textual.geometry import Region
 
-from lumitui.app.job import JobSpec
-from lumitui.app.records import Provenance
-from lumitui.app.screens.dialogs import AskDialog, Confirm, ErrorDialog, SendingDialog
-from lumitui.app.screens.new import job_files
-from lumitui.app.screens.resubmit import ResubmitDialog
-from lumitui.app.screens.run import PANES, RunScreen
+from lumitui.app.history.run import Provenance
+from lumitui.app.job.spec import JobSpec
 from lumitui.app.settings import Settings
-from lumitui.app.tui import LumiApp
-from lumitui.app.widgets.chart import sparkline
-from lumitui.app.widgets.log_text import STEERING
-from lumitui.app.widgets.log_view import LogView
+from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.screens.dialogs import AskDialog, Confirm, ErrorDialog, SendingDialog
+from lumitui.app.tui.screens.new import job_files
+from lumitui.app.tui.screens.resubmit import ResubmitDialog
+from lumitui.app.tui.screens.run import PANES, RunScreen
+from lumitui.app.tui.widgets.chart import sparkline
+from lumitui.app.tui.widgets.log_text import STEERING
+from lumitui.app.tui.widgets.log_view import LogView
 from lumitui.remote.errors import LumiError
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.ssh.config import Question

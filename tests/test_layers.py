@@ -25,11 +25,17 @@ def test_the_contracts_hold() -> None:
 @pytest.mark.parametrize(
     ("module", "line"),
     [
-        ("remote/errors.py", "import lumitui.app.job"),
-        ("app/compose.py", "import lumitui.app.runs"),
-        ("app/scaling.py", "import textual"),
+        ("app/explain/words_of_today.py", "import lumitui.app.scale.rescale"),
+        ("app/newcomer/__init__.py", "from pathlib import Path"),
+        ("remote/transport/quoting.py", "import lumitui.remote.ssh.link"),
+        ("remote/newcomer/__init__.py", "from pathlib import Path"),
+        ("remote/errors.py", "import lumitui.app.settings"),
+        ("app/scale/rescale.py", "import textual"),
+        ("app/runs.py", "import click"),
+        ("app/send/submit.py", "import jinja2"),
         ("app/runs.py", "import sqlite3"),
         ("remote/snapshots/upload.py", "import paramiko"),
+        ("app/job/strategies.py", "import lumitui.app.job.spec"),
     ],
 )
 def test_a_planted_violation_is_found(tmp_path: Path, module: str, line: str) -> None:
@@ -38,7 +44,9 @@ def test_a_planted_violation_is_found(tmp_path: Path, module: str, line: str) ->
         shutil.copytree(ROOT / name, tmp_path / name, symlinks=True, ignore=ignore)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     path = tmp_path / module
-    path.write_text(path.read_text() + f"\n{line}\n")
+    path.parent.mkdir(exist_ok=True)
+    text = path.read_text() if path.exists() else ""
+    path.write_text(text + f"\n{line}\n")
     result = lint(tmp_path)
     assert result.returncode != 0
     assert "BROKEN" in result.stdout
@@ -48,7 +56,7 @@ def test_a_planted_violation_is_found(tmp_path: Path, module: str, line: str) ->
     ("statement", "absent"),
     [
         ("import lumitui.app.runs", {"textual", "rich", "torch"}),
-        ("import lumitui.app.compose", {"textual", "paramiko", "sqlite3"}),
+        ("import lumitui.app.compose.launch", {"textual", "paramiko", "sqlite3"}),
         ("import lumitui.remote.scheduler.slurm", {"textual", "paramiko", "pydantic"}),
     ],
 )

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from lumitui.app.log_series import series_of
+from lumitui.app.cli.show import gather, page_data, page_text
+from lumitui.app.results.log_patterns import series_of
 from lumitui.app.runs import Runs
-from lumitui.app.showing import gather, page_data, page_text
 from lumitui.remote.errors import InputError
 from tests.ending import send
 from tests.hostile import passable, written
@@ -25,10 +25,10 @@ def test_series_come_from_the_log() -> None:
     assert series_of(LOG, {}) == {}
 
 
-@pytest.mark.parametrize("pattern", ["(a+)+$", r"(.*)*\d", "(a?){2000}b"])
+@pytest.mark.parametrize("pattern", ["(?:a|aa)+$", r"(?:\w|\w\w)+\d"])
 def test_a_pattern_that_would_take_for_ever_is_named(pattern: str) -> None:
     log = "step 1 Images/sec: 100\n" + "a" * 60 + "!\n"
-    patterns = {"speed": r"Images/sec: (\S+)", "slow": f"({pattern})".replace("((", "(?:(", 1)}
+    patterns = {"speed": r"Images/sec: (\S+)", "slow": f"({pattern})"}
     with pytest.raises(InputError, match="The pattern slow under `metrics:` takes more than"):
         series_of(log, patterns, seconds=0.7)
 
@@ -63,6 +63,6 @@ def test_a_slow_pattern_is_a_warning_of_show(
     project.mkdir()
     (project / "program").write_text(f"#!/bin/bash\necho {'a' * 60}b\n")
     (project / "program").chmod(0o755)
-    run = finish(runs, send(runs, project, "slow", metrics={"x": "((?:a+)+)$"}, **LOCAL))
+    run = finish(runs, send(runs, project, "slow", metrics={"x": "((?:a|aa)+)$"}, **LOCAL))
     (warning,) = gather(runs, run.id).warnings
     assert "The pattern x under `metrics:` takes more than" in warning

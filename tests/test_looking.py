@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import pytest
 
-from lumitui.app import looking
-from lumitui.app.connections import Connection, connect
 from lumitui.app.runs import Refreshed, Runs
-from lumitui.app.tailing import log_path, read_end
+from lumitui.app.watch import poll as looking
+from lumitui.app.watch.follow_log import log_path, read_end
+from lumitui.remote.connect import Connection, connect
 from lumitui.remote.scheduler.protocol import (
     ExitFile,
     JobStatus,

@@ -4,10 +4,10 @@ import time
 
 import pytest
 
-from lumitui.app import following
-from lumitui.app.command import ended, wait_for
-from lumitui.app.output import Reply
+from lumitui.app.cli.output import Reply
+from lumitui.app.cli.session import ended, wait_for
 from lumitui.app.runs import Refreshed, Runs
+from lumitui.app.watch import transitions
 from lumitui.remote.errors import OutcomeUnknown, WaitTimedOut
 from lumitui.remote.scheduler.protocol import State
 from tests.cluster_fixture import Cluster
@@ -22,8 +22,8 @@ def test_waiting_for_a_job_nobody_knows_ends(
     runs.history.begin(run)
     with pytest.raises(WaitTimedOut):  # accounting may be late
         wait_for(Reply(json=False), runs, run, 0.5)
-    assert following.nobody_knows(runs.history.get("lost"))
-    monkeypatch.setattr(following, "ACCOUNTING_SECONDS", 0.2)
+    assert transitions.nobody_knows(runs.history.get("lost"))
+    monkeypatch.setattr(transitions, "ACCOUNTING_SECONDS", 0.2)
     looks: list[bool] = []
     refresh = runs.refresh
 
@@ -52,4 +52,4 @@ def test_following_its_log_ends_too(cluster_runs: Runs, cluster: Cluster) -> Non
 def test_accounting_that_cannot_be_asked_is_waited_for() -> None:
     reason = "unknown since 2026-01-01 00:00: the job left the queue; accounting cannot be asked"
     run = a_run("silent", site="minilumi", state=State.UNKNOWN, job_id="987655", reason=reason)
-    assert not following.nobody_knows(run)
+    assert not transitions.nobody_knows(run)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.job import JobSpec, changed, parse_job
-from lumitui.app.metrics import summarize
-from lumitui.app.records import Run
+from lumitui.app.history.run import Run
+from lumitui.app.job.spec import JobSpec, changed, parse_job
+from lumitui.app.results.summary import summarize
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.protocol import State
 from tests.cluster_fixture import Cluster
@@ -37,7 +37,7 @@ DEEPSPEED = changed(
 
 
 def cli(home: Home, *words: str) -> "subprocess.CompletedProcess[str]":
-    argv = [sys.executable, "-m", "lumitui.app.cli", *words]
+    argv = [sys.executable, "-m", "lumitui.app.cli.main", *words]
     return subprocess.run(argv, capture_output=True, text=True, env=home.environ, timeout=300)
 
 

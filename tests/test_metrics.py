@@ -5,15 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumitui.app.metrics import (
-    Measured,
-    MetricPoint,
-    Summary,
-    compare,
-    parse_line,
-    series_from_log,
-    summarize,
-)
+from lumitui.app.history.metric_points import MetricPoint, parse_line
+from lumitui.app.results.log_patterns import series_of
+from lumitui.app.results.summary import Measured, Summary, compare, summarize
 
 
 def points(*lines: dict[str, object]) -> list[MetricPoint]:
@@ -117,13 +111,13 @@ def test_runs_are_compared_with_the_first_that_has_a_throughput() -> None:
 
 def test_series_come_from_the_log_by_their_patterns() -> None:
     log = "step 1 Images/sec: 100\nnothing\nstep 2 Images/sec: 1,200.5\nImages/sec: fast\n"
-    found = series_from_log(log, {"speed": r"Images/sec: (\S+)", "none": r"loss (\d+)"})
+    found = series_of(log, {"speed": r"Images/sec: (\S+)", "none": r"loss (\d+)"})
     assert found == {"speed": [100.0, 1200.5], "none": []}
 
 
 @pytest.mark.parametrize("pattern", ["(", "no group", "(a)|b", r"(?P<x>\w+)"])
 def test_a_pattern_that_does_not_fit_gives_an_empty_series(pattern: str) -> None:
-    assert series_from_log("no group b", {"x": pattern}) == {"x": []}
+    assert series_of("no group b", {"x": pattern}) == {"x": []}
 
 
 _value = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.none())
@@ -141,4 +135,4 @@ def test_garbage_never_raises(lines: list[bytes]) -> None:
 
 @given(st.text(), st.text(max_size=10))
 def test_garbage_logs_and_patterns_never_raise(log: str, pattern: str) -> None:
-    series_from_log(log, {"a": pattern, "b": f"({pattern})"})
+    series_of(log, {"a": pattern, "b": f"({pattern})"})

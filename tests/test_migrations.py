@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.history import History
-from lumitui.app.schema import MIGRATIONS, migrate, schema_of
+from lumitui.app.history.history import History
+from lumitui.app.history.schema import MIGRATIONS, migrate, schema_of
 from lumitui.remote.scheduler.protocol import State
 from tests.runs_made import a_run
 from tests.test_history_file import child
@@ -70,8 +70,8 @@ def test_every_older_schema_is_migrated_with_its_runs(number: int, tmp_path: Pat
 MIGRATE = """
 import sys, time
 from pathlib import Path
-from lumitui.app import database
-from lumitui.app.history import History
+from lumitui.app.history import sqlite_file
+from lumitui.app.history.history import History
 
 def slow(db):
     db.execute("ALTER TABLE runs ADD COLUMN colour TEXT NOT NULL DEFAULT 'blue'")
@@ -80,7 +80,7 @@ def slow(db):
     print("in the middle", flush=True)
     time.sleep(float(sys.argv[2]))
 
-database.MIGRATIONS = [*database.MIGRATIONS, slow]
+sqlite_file.MIGRATIONS = [*sqlite_file.MIGRATIONS, slow]
 print(sys.stdin.readline())
 history = History(Path(sys.argv[1]))
 assert history.count() == 2

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from lumitui.app import output, tables
-from lumitui.app.history import History
+from lumitui.app.cli import output, tables
+from lumitui.app.history.history import History
 from lumitui.remote.scheduler.protocol import State
 from tests.command_line import Here, envelope, here, told
 from tests.conftest import Home

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from lumitui.app import tui
-from lumitui.app.records import Run
+from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
-from lumitui.app.screens.dialogs import AskDialog, ErrorDialog
-from lumitui.app.tui import LumiApp
+from lumitui.app.tui import app as tui
+from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.screens.dialogs import AskDialog, ErrorDialog
 from lumitui.remote.errors import AnswerNeeded
 from tests.cluster_fixture import Cluster
 from tests.command_line import lt, on_terminal, told

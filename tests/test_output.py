@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumitui.app import output, tables
-from lumitui.app.output import LogFilter
+from lumitui.app.cli import output, tables
+from lumitui.app.cli.output import LogFilter
 
 
 @given(st.binary(max_size=200), st.integers(0, 200))

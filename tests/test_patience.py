@@ -3,7 +3,7 @@
 from dataclasses import replace
 from itertools import pairwise
 
-from lumitui.app.patience import DAY, Patience
+from lumitui.app.watch.backoff import DAY, Patience
 from lumitui.remote.scheduler.protocol import State
 from tests.runs_made import a_run
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.compose import compose
-from lumitui.app.job import changed, parse_job
-from lumitui.app.layout import TEMPLATES
-from lumitui.app.proof import verdict
+from lumitui.app.compose.launch import compose
+from lumitui.app.compose.layout import TEMPLATES
+from lumitui.app.explain.binding_proof import verdict
+from lumitui.app.job.spec import changed, parse_job
 from lumitui.remote.site.profile import BUILT_IN, Sites
 
 PROBE = TEMPLATES / "probe.sh"

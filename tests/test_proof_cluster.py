@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.records import Run
+from lumitui.app.history.run import Run
 from lumitui.remote.cores import parse_cores
 from lumitui.remote.scheduler.protocol import State
 from tests.proving import CONTAINERS, Proving, proving, where_job

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from lumitui.app.job import JobSpec
+from lumitui.app.job.spec import JobSpec
 from lumitui.remote.scheduler.protocol import State
 from tests.jobs import wait_until
 from tests.proving import Plant, Proving, before_proof, in_probe, in_tasks, proving, where_job

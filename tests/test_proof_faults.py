@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from lumitui.app import showing
-from lumitui.app.job import JobSpec
+from lumitui.app.cli import show
+from lumitui.app.job.spec import JobSpec
 from lumitui.remote.scheduler.protocol import State
 from tests.proving import (
     Plant,
@@ -184,7 +184,7 @@ def test_each_fault_is_found_and_named_by_its_rank(proving: Proving) -> None:
         found = proving.runs.proof(run)
         named = tuple(row.rank for row in found.rows if not row.ok)
         assert (found.kind, named) == (fault.kind, fault.wrong), f"{fault.name}: {found}"
-        shown = " ".join(showing.page_text(showing.gather(proving.runs, run.id), 0.0, 80).split())
+        shown = " ".join(show.page_text(show.gather(proving.runs, run.id), 0.0, 80).split())
         for words in fault.says:
             assert words in found.sentence, f"{fault.name}: {found.sentence}"
             assert words in shown, f"{fault.name}: {shown}"

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.provenance import PATCH_BYTES, provenance
-from lumitui.app.records import Provenance
+from lumitui.app.history.run import Provenance
+from lumitui.app.send.provenance import PATCH_BYTES, provenance
 
 NONE = Provenance(None, None, "", False)
 

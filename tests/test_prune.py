@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from lumitui.app import sending
-from lumitui.app.records import Run
+from lumitui.app.history.run import Run
 from lumitui.app.runs import Refreshed, Runs
+from lumitui.app.send import submit
 from lumitui.app.settings import settings
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.snapshots.upload import Synced, sync
@@ -29,7 +29,7 @@ def send(runs: Runs, tmp_path: Path) -> Callable[..., Run]:
     """Sends the project with another text in it each time."""
     project = hello_project(tmp_path / "project")
 
-    def now(text: str, *, core: Runs = runs, report: sending.Report = lambda *_: None) -> Run:
+    def now(text: str, *, core: Runs = runs, report: submit.Report = lambda *_: None) -> Run:
         (project / "text").write_text(text)
         return core.send(core.preview(JOB, project), report=report)
 
@@ -108,7 +108,7 @@ def test_a_prune_from_another_machine_during_a_send_only_makes_it_send_again(
         sent.append(sync(*words))
         return sent[-1]
 
-    monkeypatch.setattr(sending, "sync", counted)
+    monkeypatch.setattr(submit, "sync", counted)
     taken: list[int] = []
 
     def meanwhile(name: str, words: str) -> None:

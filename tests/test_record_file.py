@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumitui.app.record_file import REBUILT, record_text, run_of
-from lumitui.app.records import Provenance, Run
+from lumitui.app.history.run import Provenance, Run
+from lumitui.app.history.run_record import REBUILT, record_text, run_of
 from lumitui.remote.scheduler.protocol import State
 from tests.runs_made import SPEC, a_run
 

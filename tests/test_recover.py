@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from lumitui.app import recovering
-from lumitui.app.record_file import record_text
+from lumitui.app.history.run_record import record_text
 from lumitui.app.runs import Runs
+from lumitui.app.watch import recover
 from lumitui.remote.scheduler import run_folders
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.scheduler.run_folders import Folder
@@ -129,7 +129,7 @@ def test_lost_runs_come_back_as_they_were(here: Here, job: Path, home: Home) -> 
     with core.history._file.transaction() as db:
         db.execute("DELETE FROM runs")
     site = core.sites.load("laptop")
-    before_a_look = recovering.recover(core._connection(site), site, "", core.history).rebuilt
+    before_a_look = recover.recover(core._connection(site), site, "", core.history).rebuilt
     assert {run.state for run in before_a_look} == {State.UNKNOWN}
     assert [len(core.history.metrics(run.id)) for run in before_a_look] == [3000] * 3
     core.refresh()

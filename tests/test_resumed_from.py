@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.job import JobSpec
-from lumitui.app.record_file import RECORD
-from lumitui.app.records import Run
+from lumitui.app.history.run import Run
+from lumitui.app.history.run_record import RECORD
+from lumitui.app.job.spec import JobSpec
 from lumitui.app.runs import Runs
 from lumitui.remote.errors import RefusedError
 from lumitui.remote.scheduler.protocol import State

@@ -7,10 +7,10 @@ from typing import cast
 
 import pytest
 
-from lumitui.app.connections import Connection
-from lumitui.app.history import History
-from lumitui.app.looking import look_at
+from lumitui.app.history.history import History
 from lumitui.app.runs import Runs
+from lumitui.app.watch.poll import look_at
+from lumitui.remote.connect import Connection
 from lumitui.remote.scheduler.protocol import Poll, State
 from lumitui.remote.scheduler.run_files import look
 from lumitui.remote.transport.protocol import Transport

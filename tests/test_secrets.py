@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from textual.app import App
 
-from lumitui.app import output, tui
-from lumitui.app.history import History
-from lumitui.app.records import Run
+from lumitui.app.cli import output
+from lumitui.app.history.history import History
+from lumitui.app.history.run import Run
+from lumitui.app.tui import app as tui
 from tests.cluster_fixture import Cluster
 from tests.command_line import CLUSTER, PROGRAM, environ, on_terminal, write
 from tests.conftest import Home
@@ -216,7 +217,7 @@ def test_a_default_acl_above_opens_nothing(planted: Planted, cluster: Cluster) -
 def test_a_link_that_waits_in_a_shared_folder_is_not_followed(
     planted: Planted, cluster: Cluster, tmp_path: Path
 ) -> None:
-    from lumitui.app.doctor import work_script
+    from lumitui.remote.doctor import work_script
 
     script = work_script(str(planted.above))
     name = script.partition("/.lumitui-doctor-")[2].split()[0]

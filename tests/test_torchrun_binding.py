@@ -2,8 +2,8 @@
 
 import pytest
 
-from lumitui.app.compose import compose
-from lumitui.app.job import Layout
+from lumitui.app.compose.launch import compose
+from lumitui.app.job.spec import Layout
 from lumitui.remote.cores import parse_cores
 from tests.test_compose import LUMI, job
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app import showing
-from lumitui.app.metrics import summarize
-from lumitui.app.records import Run
+from lumitui.app.cli import show
+from lumitui.app.history.run import Run
+from lumitui.app.results.summary import summarize
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.protocol import State
 from tests.cluster_fixture import Cluster
@@ -184,7 +184,7 @@ def test_state_reason_and_exit(ended: Ended, name: str) -> None:
         assert why == []
     elif awaited.why is not None:
         assert why[0].id == awaited.why
-    page = showing.page_text(showing.gather(ended.runs, run.id), time.time(), 100)
+    page = show.page_text(show.gather(ended.runs, run.id), time.time(), 100)
     assert f"{run.state} ({awaited.word})" in page
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.records import Run
+from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.protocol import State
 from tests.cluster_fixture import Cluster

@@ -12,17 +12,17 @@ from textual.binding import Binding
 from textual.pilot import Pilot
 from textual.widgets import Button, Input, Static
 
-from lumitui.app.records import Run
+from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
-from lumitui.app.screens.dialogs import Confirm, ErrorDialog, HelpDialog, SendingDialog
-from lumitui.app.screens.new import NewScreen
-from lumitui.app.screens.resubmit import ResubmitDialog
-from lumitui.app.screens.run import RunScreen
-from lumitui.app.screens.runs import RunsScreen
 from lumitui.app.settings import Settings
-from lumitui.app.tui import LumiApp
-from lumitui.app.widgets.log_view import LogView
-from lumitui.app.widgets.run_table import RunTable
+from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.screens.dialogs import Confirm, ErrorDialog, HelpDialog, SendingDialog
+from lumitui.app.tui.screens.new import NewScreen
+from lumitui.app.tui.screens.resubmit import ResubmitDialog
+from lumitui.app.tui.screens.run import RunScreen
+from lumitui.app.tui.screens.runs import RunsScreen
+from lumitui.app.tui.widgets.log_view import LogView
+from lumitui.app.tui.widgets.run_table import RunTable
 from lumitui.remote.scheduler.protocol import State
 from tests.driving import (
     JOB,

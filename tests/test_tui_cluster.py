@@ -4,10 +4,10 @@ from pathlib import Path
 
 from textual.widgets import Button
 
-from lumitui.app.screens.resubmit import ResubmitDialog
-from lumitui.app.screens.run import RunScreen
-from lumitui.app.tui import LumiApp
-from lumitui.app.widgets.log_view import LogView
+from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.screens.resubmit import ResubmitDialog
+from lumitui.app.tui.screens.run import RunScreen
+from lumitui.app.tui.widgets.log_view import LogView
 from lumitui.remote.scheduler.protocol import State
 from tests.cluster_fixture import Cluster
 from tests.conftest import Home

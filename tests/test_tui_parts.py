@@ -9,15 +9,15 @@ import pytest
 from textual.widgets import Button, Input
 from textual.worker import Worker
 
-from lumitui.app import messages, workers
-from lumitui.app.polling import IDLE_SECONDS, Schedule
-from lumitui.app.screens.dialogs import AskDialog, ErrorDialog
-from lumitui.app.screens.new import NewScreen
 from lumitui.app.settings import Settings
-from lumitui.app.tui import LumiApp
-from lumitui.app.widgets import wording
-from lumitui.app.widgets.log_text import MAX_LINE, LogText, visible
-from lumitui.app.widgets.log_view import KEPT_LINES, LogView
+from lumitui.app.tui import messages, workers
+from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.screens.dialogs import AskDialog, ErrorDialog
+from lumitui.app.tui.screens.new import NewScreen
+from lumitui.app.tui.widgets import wording
+from lumitui.app.tui.widgets.log_text import MAX_LINE, LogText, visible
+from lumitui.app.tui.widgets.log_view import KEPT_LINES, LogView
+from lumitui.app.watch.schedule import IDLE_SECONDS, Schedule
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.ssh.config import Question
 from tests.driving import app_of, project, sees, settings, submit, until

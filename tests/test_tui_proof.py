@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app import showing
-from lumitui.app.job import Layout
+from lumitui.app.cli import show
+from lumitui.app.job.spec import Layout
 from lumitui.app.runs import Runs
-from lumitui.app.screens.run import RunScreen
 from lumitui.app.settings import Settings
-from lumitui.app.tui import LumiApp
+from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.screens.run import RunScreen
 from lumitui.remote.scheduler.protocol import State
 from tests.command_line import Here, envelope, here
 from tests.conftest import Home
@@ -93,7 +93,7 @@ def test_show_says_the_same_on_the_terminal(settings: Settings, columns: int) ->
     items[6]["gpus"] = ALL_GPUS[:3]
     run_id = seed(settings, items)
     runs = Runs(settings)
-    text = showing.page_text(showing.gather(runs, run_id), 0.0, columns)
+    text = show.page_text(show.gather(runs, run_id), 0.0, columns)
     runs.close()
     assert max(map(len, text.splitlines())) <= columns
     words = " ".join(text.split())

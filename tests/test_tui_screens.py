@@ -13,13 +13,13 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 from textual.widgets._footer import FooterKey
 
-from lumitui.app.records import Run
-from lumitui.app.screens.dialogs import Confirm, ErrorDialog, SendingDialog
-from lumitui.app.screens.new import NewScreen
-from lumitui.app.screens.run import RunScreen
+from lumitui.app.history.run import Run
 from lumitui.app.settings import Settings
-from lumitui.app.tui import LumiApp
-from lumitui.app.widgets.run_table import RunTable
+from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.screens.dialogs import Confirm, ErrorDialog, SendingDialog
+from lumitui.app.tui.screens.new import NewScreen
+from lumitui.app.tui.screens.run import RunScreen
+from lumitui.app.tui.widgets.run_table import RunTable
 from lumitui.remote.errors import LinkError
 from lumitui.remote.scheduler.protocol import State
 from tests.driving import project, runs_of, sees, settings, shown, submit, until

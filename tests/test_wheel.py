@@ -56,7 +56,7 @@ def test_it_runs_from_a_folder_with_its_own_app_and_remote(wheel: Path, tmp_path
         (hostile / name).mkdir(parents=True)
         (hostile / name / "__init__.py").write_text("raise SystemExit('the wrong package')\n")
     env = {**os.environ, "PYTHONPATH": ".", "LUMITUI_DATA_DIR": str(tmp_path / "data")}
-    code = "import lumitui.app.cli as cli; print(cli.__file__); cli.main()"
+    code = "import lumitui.app.cli.main as cli; print(cli.__file__); cli.main()"
     for words in (["--version"], ["bind", "lumi"], ["sites", "--json"], ["history"]):
         result = subprocess.run(
             [environment / "bin" / "python", "-c", code, *words],

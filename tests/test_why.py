@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from lumitui.app.cli.show import gather, page_text
 from lumitui.app.runs import Runs
-from lumitui.app.showing import gather, page_text
 from lumitui.remote.scheduler.protocol import State
 from tests.jobs import finish, hello_job
 

@@ -1,0 +1,135 @@
+"""The demo: a real training on this machine, then again on twice the nodes, compared."""
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lumitui.app.cli import tables
+from lumitui.app.cli.output import log_writer, say
+from lumitui.app.job import examples
+from lumitui.app.results.summary import Measured, compare, summarize
+from lumitui.remote.errors import InputError, LumiError, RunFailed
+from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.site.profile import BUILT_IN, Site, Sites
+
+if TYPE_CHECKING:
+    from lumitui.app.history.run import Run
+    from lumitui.app.runs import Preview, Runs
+
+
+def this_machine() -> Site:
+    """Return the built-in site whose jobs are plain processes."""
+    known = Sites([BUILT_IN])
+    return next(site for site in map(known.load, known.names()) if site.scheduler == "process")
+
+
+def prepare(folder: Path) -> Path:
+    """Return the demo's job file in `folder`, made when it is not there.
+
+    Raises:
+        InputError: no python here has torch.
+        LumiError: the folder cannot be made.
+    """
+    if not os.environ.get("LUMITUI_PYTHON"):
+        if importlib.util.find_spec("torch") is None:
+            raise InputError(
+                "The demo trains with PyTorch, and this Python has none.",
+                "pip install 'lumitui[trainers]', or set LUMITUI_PYTHON to a python with torch.",
+            )
+        os.environ["LUMITUI_PYTHON"] = sys.executable
+    job = folder / "job.yaml"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LumiError(
+            f"The folder {folder} cannot be made: {error.strerror}.", "Name another with --to."
+        ) from error
+    if not job.exists():
+        text = examples.text_for(this_machine(), examples.Beginning("demo"))
+        examples.write_new(job, text)
+    return job
+
+
+def headless(runs: "Runs", job: Path) -> int:
+    """Train, train again on two nodes with the same code, and print the comparison.
+
+    Raises:
+        RunFailed: a training did not end well.
+    """
+    from lumitui.app.job.spec import read_job
+
+    spec = read_job(job)
+    preview = runs.preview(spec, job.resolve().parent, job_file=job.resolve())
+    _tell(preview)
+    first = _follow(runs, runs.send(preview))
+    planned = runs.plan_resubmission(first.id, nodes=2 * spec.nodes, code="same", start="scratch")
+    click.echo(f"\n{first.id} again on {2 * spec.nodes} nodes:")
+    click.echo(tables.change_table(planned.changes, 100))
+    for note in planned.notes:
+        say(f"note: {note}")
+    second = _follow(runs, runs.resubmit(planned))
+    click.echo("\n" + comparison(runs, (first, second)))
+    say("note: here both nodes share this machine's cores, so that twice of them gain little.")
+    return 0
+
+
+def comparison(runs: "Runs", family: "tuple[Run, ...]") -> str:
+    """Return the table of runs of one training on different numbers of nodes."""
+    sums = [summarize(runs.history.metrics(run.id)) for run in family]
+    scaling = compare(
+        [Measured(run.id, run.layout.nodes, s) for run, s in zip(family, sums, strict=True)]
+    )
+    rows = [
+        (
+            run.id,
+            run.layout.nodes,
+            found.world_size,
+            found.global_batch,
+            tables.number(found.samples_per_s),
+            tables.number(row.speed_up, " x"),
+            tables.number(row.efficiency, " %"),
+            tables.number(found.test_accuracy),
+            f"{run.price.amount:g} {run.price.unit}" if run.price.amount else run.price.unit,
+        )
+        for run, found, row in zip(family, sums, scaling, strict=True)
+    ]
+    titles = (
+        "RUN",
+        "NODES",
+        "RANKS",
+        "GLOBAL BATCH",
+        "SAMPLES/S",
+        "SPEED-UP",
+        "EFFICIENCY",
+        "TEST ACCURACY",
+        "BILLED",
+    )
+    return tables.table(titles, rows, 200)
+
+
+def _tell(preview: "Preview") -> None:
+    launch = preview.launch
+    click.echo(f"{launch.spec.name}: {launch.spec.strategy} by {launch.spec.launcher}")
+    click.echo(f"{tables.layout_words(launch.layout)}; {tables.price_words(launch.price)}")
+    click.echo(f"job.sh: {len(launch.script.splitlines())} lines, submitted by: {preview.command}")
+    for finding in preview.findings:
+        say(tables.finding_words(finding))
+
+
+def _follow(runs: "Runs", run: "Run") -> "Run":
+    click.echo(f"{run.id} is sent.")
+    write = log_writer()
+    for chunk in runs.follow(run.id):
+        if chunk:
+            write(chunk)
+    write(b"")
+    run = runs.history.get(run.id)
+    if run.state is not State.DONE:
+        why = runs.why(run.id)
+        reason = f" {why[0].sentence}" if why else ""
+        raise RunFailed(f"{run.id}: {run.state}.{reason}", f"`lumitui show {run.id}` tells more.")
+    return run

@@ -1,0 +1,83 @@
+"""The verbs about a site: its facts, its check, its room, its cores."""
+
+import click
+
+from lumitui.app.cli import tables
+from lumitui.app.cli.output import Reply, say
+from lumitui.app.cli.session import (
+    columns,
+    core,
+    json_option,
+    own_settings,
+    site_argument,
+    sites_beginning,
+    warn,
+)
+from lumitui.remote.errors import LumiError
+
+
+@click.command()
+@click.argument("site_name", metavar="[SITE]", required=False, shell_complete=sites_beginning)
+@json_option
+@click.pass_obj
+def sites(reply: Reply, site_name: str | None) -> None:
+    """List the sites, or show all facts of one."""
+    from lumitui.remote.site.profile import Sites
+
+    folders = own_settings().profiles
+    known = Sites(folders)
+    if site_name is not None:
+        site = known.load(site_name)
+        reply.give(site, tables.site_page(site, known.path(site_name)))
+        return
+    found = [known.load(name) for name in known.names()]
+    reply.give(found, tables.site_table(found, columns()))
+    say(
+        f"Your own profiles go to {folders[0]}/NAME.yaml; `extends: OTHER` inherits what one "
+        "does not say, and `lumitui schema site` lists the keys."
+    )
+
+
+@click.command()
+@site_argument
+@click.option("--account", default="", help="The project to check the work root of.")
+@json_option
+@click.pass_obj
+def doctor(reply: Reply, site_name: str, account: str) -> int:
+    """Check a site's profile against the live cluster."""
+    with core() as runs:
+        checks = runs.doctor(site_name, account)
+    failed = [check for check in checks if check.status == "failed"]
+    reply.give(checks, tables.check_text(checks))
+    if failed:
+        raise LumiError(f"{len(failed)} of {len(checks)} checks failed.", failed[0].do)
+    return 0
+
+
+@click.command()
+@site_argument
+@click.option("--dry-run", "dry", is_flag=True, help="Only say what would be removed.")
+@json_option
+@click.pass_obj
+def prune(reply: Reply, site_name: str, dry: bool) -> None:
+    """Remove code on a site that no unfinished run uses."""
+    with core() as runs:
+        freed = runs.prune(site_name, dry=dry, warn=warn)
+    reply.give(freed, tables.pruned_text(freed))
+    if not freed:
+        say("There is nothing to remove.")
+
+
+@click.command()
+@site_argument
+@click.option("--ranks", type=int, help="Ranks a node; without it one a GPU.")
+@json_option
+@click.pass_obj
+def bind(reply: Reply, site_name: str, ranks: int | None) -> None:
+    """Draw which cores each rank of a node gets."""
+    from lumitui.app.compose.binding import draw, rank_bindings
+    from lumitui.remote.site.profile import Sites
+
+    site = Sites(own_settings().profiles).load(site_name)
+    count = site.node.gpus if ranks is None else ranks
+    reply.give(rank_bindings(site.node, count), draw(site, count))

@@ -1,0 +1,286 @@
+"""Tables and pages of text for the command line. Pure: values in, lines out."""
+
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lumitui.app.cli.output import clean, width
+from lumitui.remote import walltime
+from lumitui.remote.scheduler.protocol import State
+
+if TYPE_CHECKING:
+    from lumitui.app.compose.advice import Finding
+    from lumitui.app.history.run import Run
+    from lumitui.app.history.sqlite_file import FileFacts
+    from lumitui.app.job.spec import Layout, Price
+    from lumitui.app.runs import Preview
+    from lumitui.app.scale.rescale import Change
+    from lumitui.remote.doctor import Check
+    from lumitui.remote.site.profile import Site
+    from lumitui.remote.snapshots.fetch import Fetched
+    from lumitui.remote.snapshots.store import Pruned
+
+NARROWEST = 8
+"""Columns below which no column shrinks."""
+
+
+def cut(text: str, columns: int, *, keep_end: bool = False) -> str:
+    """Return `text` in at most `columns`, with `…` where something is missing.
+
+    `keep_end` keeps the last seven characters: a run's id is told apart by its end.
+    """
+    if width(text) <= columns:
+        return text
+    tail = text[-7:] if keep_end and columns > 9 else ""
+    room, end = columns - 1 - width(tail), 0
+    for char in text[: len(text) - len(tail)]:
+        room -= width(char)
+        if room < 0:
+            break
+        end += 1
+    return f"{text[:end]}…{tail}"
+
+
+def table(
+    titles: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    columns: int,
+    *,
+    shrink: Sequence[int] = (),
+    ids: int | None = None,
+) -> str:
+    """Return `rows` below `titles` as aligned text, at most `columns` wide.
+
+    Columns in `shrink` are cut, the first of them first; `ids` is the column with runs' ids.
+    """
+    cells = [[clean(str(cell)) for cell in row] for row in rows]
+    widths = [
+        max(width(title), *(width(row[index]) for row in cells), 0)
+        for index, title in enumerate(titles)
+    ]
+    for index in shrink:
+        over = sum(widths) + 2 * (len(widths) - 1) - columns
+        if over > 0:
+            least = max(NARROWEST, width(titles[index]))
+            widths[index] = max(min(least, widths[index]), widths[index] - over)
+    lines = []
+    for row in [list(titles), *cells]:
+        parts = []
+        for index, cell in enumerate(row):
+            shown = cut(cell, widths[index], keep_end=index == ids)
+            parts.append(shown + " " * (widths[index] - width(shown)))
+        lines.append("  ".join(parts).rstrip())
+    return "\n".join(lines)
+
+
+def pairs(rows: Iterable[tuple[str, object]]) -> str:
+    """Return `name: value` lines with the values below each other; None and '' are left out."""
+    kept = [(name, clean(str(value))) for name, value in rows if value not in (None, "")]
+    widest = max((len(name) for name, _ in kept), default=0)
+    return "\n".join(f"{name:<{widest}}  {value}" for name, value in kept)
+
+
+def section(title: str, body: str) -> str:
+    """Return `body` indented below `title`; '' when there is nothing."""
+    if not body.strip():
+        return ""
+    return f"{title}\n" + "\n".join(f"  {line}".rstrip() for line in body.splitlines())
+
+
+def when(moment: float | None) -> str:
+    """Return an epoch as local date and time; '' for None."""
+    if moment is None:
+        return ""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment))
+
+
+def number(value: float | None, unit: str = "") -> str:
+    """Return a number a person reads at a glance, `-` for None."""
+    return "-" if value is None else f"{value:.4g}{unit}"
+
+
+def price_words(price: "Price") -> str:
+    """Return what is billed at most, in words."""
+    if price.amount == 0:
+        return "nothing is billed"
+    return f"billed at most {price.amount:g} {price.unit}"
+
+
+def layout_words(layout: "Layout") -> str:
+    """Return nodes, GPUs and ranks in words."""
+    nodes = "1 node" if layout.nodes == 1 else f"{layout.nodes} nodes"
+    gpus = layout.nodes * layout.gpus_per_node
+    ranks = "1 rank" if layout.world_size == 1 else f"{layout.world_size} ranks"
+    return f"{nodes}, {gpus} GPU{'' if gpus == 1 else 's'}, {ranks}"
+
+
+def run_table(runs: Sequence["Run"], now: float, columns: int, silent: Collection[str] = ()) -> str:
+    """Return the table of `status`: what each run is doing.
+
+    Of the sites in `silent` there is no news now: their clocks stand, and the last news is told.
+    """
+    rows = []
+    for run in runs:
+        stale = run.site in silent and not run.state.is_final
+        elapsed = walltime.text_of(int(run.elapsed(run.updated if stale else now)))
+        news = [_clock(run.updated, now) if stale else "now"] if silent else []
+        reason = "" if run.reason in ("None", "none") else run.reason
+        facts = (run.job_id or "-", f"{elapsed}/{run.spec.time}", run.site, reason)
+        rows.append((run.id, run.state.value, *news, run.layout.nodes, *facts))
+    titles = ["RUN", "STATE", "NODES", "JOB", "ELAPSED/LIMIT", "SITE", "REASON"]
+    shrink = [6, 5, 0, 6, 4, 3]
+    if silent:
+        titles.insert(2, "LAST NEWS")
+        shrink = [index and index + 1 for index in shrink]
+    return table(titles, rows, columns, shrink=shrink, ids=0)
+
+
+def _clock(moment: float, now: float) -> str:
+    """An epoch as a time of today, or with its day; `never` for 0."""
+    if not moment:
+        return "never"
+    day, _, clock = when(moment).partition(" ")
+    return clock if when(now).startswith(day) else f"{day} {clock[:5]}"
+
+
+def history_table(runs: Sequence["Run"], columns: int) -> str:
+    """Return the table of `history`: newest first, with the notes where there are any."""
+    noted = any(run.note for run in runs)
+    rows = [
+        (
+            run.id,
+            when(run.created)[:16],
+            run.state.value,
+            run.layout.nodes,
+            run.site,
+            run.parent or "-",
+            *([run.note] if noted else []),
+        )
+        for run in runs
+    ]
+    titles = ("RUN", "CREATED", "STATE", "NODES", "SITE", "FROM", *(["NOTE"] if noted else []))
+    return table(titles, rows, columns, shrink=(*([6] if noted else []), 5, 4, 0), ids=0)
+
+
+def file_words(facts: "FileFacts", runs: int) -> str:
+    """Return where the history's file is, and how it is, in a line."""
+    state = f"damaged: {facts.damage}" if facts.damage else "sound"
+    size = f"{facts.size / 2**20:.1f} MiB"
+    return f"{facts.path}: {runs} runs, {size}, schema {facts.schema}, {state}"
+
+
+def change_table(changes: Sequence["Change"], columns: int) -> str:
+    """Return the before/after table of a resubmission; `=` where nothing changes."""
+    rows = [(item.what, item.before, item.after if item.differs else "=") for item in changes]
+    return table(("", "BEFORE", "AFTER"), rows, columns, shrink=(1, 2))
+
+
+def finding_words(finding: "Finding") -> str:
+    """Return a finding in one line."""
+    return f"{finding.severity}: {finding.message} {finding.do} [{finding.id}; {finding.source}]"
+
+
+def run_data(run: "Run") -> dict[str, object]:
+    """Return what `--json` says of a run; its big texts and its token stay out."""
+    return {
+        "id": run.id,
+        "name": run.name,
+        "state": run.state,
+        "word": run.word,
+        "reason": run.reason,
+        "rc": run.rc,
+        "failed_rank": run.failed_rank,
+        "site": run.site,
+        "partition": run.spec.partition,
+        "job_id": run.job_id,
+        "parent": run.parent,
+        "resumed_from": run.resumed_from,
+        "nodes": run.layout.nodes,
+        "ranks": run.layout.world_size,
+        "gpus": run.layout.nodes * run.layout.gpus_per_node,
+        "nodes_used": run.nodes_used,
+        "global_batch": run.global_batch,
+        "price": run.price,
+        # About, and until the last news of a run that goes on.
+        "billed": round(run.billed(run.updated), 4),
+        "time_limit": run.spec.time,
+        "created": run.created,
+        "submitted": run.submitted,
+        "started": run.started,
+        "ended": run.ended,
+        "expected_start": run.expected_start if run.state is State.QUEUED else None,
+        "expected_end": run.latest_end,
+        "updated": run.updated,
+        "attempt": run.attempt,
+        "folder": run.folder,
+        "project": run.project,
+        "job_file": run.job_file,
+        "snapshot": run.snapshot,
+        "commit": run.provenance.commit,
+        "branch": run.provenance.branch,
+        "dirty": run.provenance.dirty,
+        "note": run.note,
+    }
+
+
+def preview_data(found: "Preview") -> dict[str, object]:
+    """Return what `preview --json` says."""
+    launch = found.launch
+    return {
+        "command": found.command,
+        "script": launch.script,
+        "findings": found.findings,
+        "price": launch.price,
+        "layout": launch.layout,
+        "global_batch": launch.global_batch,
+        "files": launch.files,
+    }
+
+
+def site_table(sites: Sequence["Site"], columns: int) -> str:
+    """Return the table of `sites`: a line a partition."""
+    rows = []
+    for site in sites:
+        for index, (name, item) in enumerate(site.partitions.items()):
+            first = index == 0
+            gpus = f"{site.node.gpus} x {site.node.gpu}" if first else ""
+            title = f"{site.title} (no jobs since {site.retired})" if site.retired else site.title
+            limits = f"{item.max_time}, {item.max_nodes} nodes"
+            rows.append((site.name if first else "", title if first else "", name, limits, gpus))
+    titles = ("SITE", "TITLE", "PARTITION", "LIMITS", "GPUS A NODE")
+    return table(titles, rows, columns, shrink=(4, 1))
+
+
+def site_page(site: "Site", path: Path) -> str:
+    """Return all facts of a site, as its profile would say them."""
+    import yaml
+
+    facts = yaml.safe_dump(site.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+    checked = f"{len(site.unverified)} keys are unverified (see the end)"
+    return clean(f"# {path}\n# {checked}\n{facts.rstrip()}", keep="\n")
+
+
+def check_text(checks: Sequence["Check"]) -> str:
+    """Return doctor's checks, one a line; what was expected and what to do below."""
+    lines = []
+    for item in checks:
+        lines.append(clean(f"{item.status:<7}  {item.name}: {item.found}"))
+        if item.status != "ok":
+            lines += [f"         expected: {clean(item.expected)}"] if item.expected else []
+            lines += [f"         {clean(item.do)}"] if item.do else []
+    return "\n".join(lines)
+
+
+def fetched_text(found: Sequence["Fetched"]) -> str:
+    """Return the paths that were brought, one a line."""
+    return "\n".join(clean(str(item.path)) for item in found)
+
+
+def pruned_text(freed: Mapping[str, "Pruned"]) -> str:
+    """Return what was freed in each folder, one a line."""
+    return "\n".join(
+        f"{clean(root)}: {len(item.snapshots)} snapshots, {item.files} files, "
+        f"{item.bytes / 2**20:.1f} MiB"
+        for root, item in freed.items()
+    )

@@ -1,0 +1,264 @@
+"""What is wrong or unwise about a launch: a table of rules. Pure.
+
+Each rule is one function; its source is the document that says so (names as in the profiles).
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import date
+
+from lumitui.app.compose import slurm_advice
+from lumitui.app.compose.deepspeed_batch import MICRO, whole
+from lumitui.app.compose.finding import Finding, Rule, Severity
+from lumitui.app.compose.launch import sent_config
+from lumitui.app.compose.layout import container_of, launcher_of
+from lumitui.app.job.script_args import argument_value
+from lumitui.app.job.spec import JobSpec, Launch
+from lumitui.app.job.strategies import STRATEGIES
+from lumitui.remote import walltime
+from lumitui.remote.site.profile import Site
+from lumitui.remote.source.manifest import MAX_BYTES, MAX_FILES
+
+__all__ = ["RULES", "Finding", "Severity", "field_text", "findings"]
+
+
+def _account(launch: Launch, site: Site) -> Iterator[Finding]:
+    account = launch.spec.account
+    if site.account.required and not re.match(site.account.pattern, account):
+        yield Finding(
+            "account",
+            "error",
+            f"The account {account!r} is not one of {site.name}'s.",
+            f"Set `account:` to your project, like {site.account.example}.",
+            "sbatch(1) --account; the site's profile",
+        )
+
+
+def _retired(launch: Launch, site: Site) -> Iterator[Finding]:
+    if site.retired and date.today().isoformat() >= site.retired:
+        yield Finding(
+            "retired",
+            "error",
+            f"{site.name} runs no jobs since {site.retired}.",
+            "Choose another site.",
+            "the site's profile",
+        )
+
+
+def _launcher(launch: Launch, site: Site) -> Iterator[Finding]:
+    if launch.spec.launcher not in site.launchers:
+        yield Finding(
+            "launcher",
+            "error",
+            f"The launcher {launch.spec.launcher} does not work at {site.name}.",
+            f"Use {' or '.join(site.launchers)}.",
+            "the site's profile",
+        )
+
+
+def _binding(launch: Launch, site: Site) -> Iterator[Finding]:
+    spec, layout = launch.spec, launch.layout
+    if not site.node.gpu_cores or layout.world_size == 1:
+        return
+    if not layout.whole_nodes:
+        yield Finding(
+            "shared-cores",
+            "note",
+            f"On {spec.partition} nodes are shared: Slurm chooses the cores, no masks are given.",
+            "Use a partition of whole nodes, or `exclusive: true` when all GPUs are used.",
+            "lumi-userguide, distribution-binding.md",
+        )
+    elif not layout.masks and spec.binding == "none":
+        yield Finding(
+            "no-binding",
+            "warning",
+            "Nothing binds the ranks to the cores nearest to their GPUs.",
+            "Remove `binding: none`.",
+            "LUMI-AI-Guide, 05-multi-gpu-and-node",
+        )
+
+
+def _environment(launch: Launch, site: Site) -> Iterator[Finding]:
+    container = container_of(launch.spec, site)
+    for name in container.forbidden_environment if container else ():
+        if name in launch.spec.env:
+            yield Finding(
+                "container-variable",
+                "error" if launch.spec.nodes > 1 else "warning",
+                f"{name} breaks this generation of containers on several nodes.",
+                f"Remove {name} from `env:`.",
+                container.note or "the site's profile" if container else "",
+            )
+
+
+def _image(launch: Launch, site: Site) -> Iterator[Finding]:
+    choice = launch.spec.container
+    patterns = {name: item.images for name, item in site.containers.items() if item.images}
+    if choice.none or choice.image is None or not patterns:
+        return
+    homes = [name for name, pattern in patterns.items() if re.search(pattern, choice.image)]
+    taken = choice.generation or site.default_container
+    if homes and taken not in homes:
+        yield Finding(
+            "image-generation",
+            "error",
+            f"The image is one of the generation {homes[0]}, the job takes it for one of {taken}: "
+            "modules, call and torchrun's options would not fit it.",
+            f"Set `container: {{generation: {homes[0]}}}`.",
+            "the site's profile, containers",
+        )
+    elif not homes and choice.generation is None:
+        yield Finding(
+            "image-unknown",
+            "note",
+            f"The image's name tells no generation: it gets modules, call and options of {taken}.",
+            f"Name the one it was built on: `container: {{generation: {' or '.join(patterns)}}}`.",
+            "the site's profile, containers",
+        )
+
+
+def _strict_proof(launch: Launch, site: Site) -> Iterator[Finding]:
+    layout = launch.layout
+    if launch.spec.proof == "strict" and not (layout.exact and layout.planned_cores):
+        yield Finding(
+            "strict-unchecked",
+            "warning",
+            "No exact cores are planned here: `proof: strict` stops nothing.",
+            "Use `launcher: srun` on whole nodes.",
+            "templates/job.sh.j2",
+        )
+
+
+def _lightning_name(launch: Launch, site: Site) -> Iterator[Finding]:
+    if launch.spec.name in ("bash", "interactive"):
+        yield Finding(
+            "job-name",
+            "warning",
+            f"The name {launch.spec.name!r} switches Lightning's Slurm detection off.",
+            "Choose another `name:`.",
+            "Lightning-AI/pytorch-lightning, plugins/environments/slurm.py",
+        )
+
+
+def _no_save(launch: Launch, site: Site) -> Iterator[Finding]:
+    spec = launch.spec
+    if spec.script and not spec.signal and walltime.seconds_of(spec.time) > 4 * 3600:
+        yield Finding(
+            "no-checkpoint-signal",
+            "note",
+            f"Nothing tells the script that its {spec.time} are ending.",
+            "If it saves on a signal, name it: `signal: USR1@300`.",
+            "sbatch(1) --signal",
+        )
+
+
+def _archive(launch: Launch, site: Site) -> Iterator[Finding]:
+    spec = launch.spec
+    if spec.ship != "archive":
+        return
+    disk = f" (local disk: {site.node.local_disk})" if site.node.local_disk else ""
+    yield Finding(
+        "archive",
+        "note",
+        f"The code goes as one archive, as a project over {MAX_FILES} files or "
+        f"{MAX_BYTES / 1e6:.0f} MB does: every node unpacks it into {site.node_folder}{disk} "
+        "before the launch, and what the program writes beside its code ends with the job.",
+        "Write results to $RUN_DIR, and exclude data in .lumituiignore: `links:` reaches it.",
+        "the site's profile, node_folder",
+    )
+    lost = [pattern for pattern in spec.fetch if pattern.startswith("code/")]
+    if lost:
+        yield Finding(
+            "archive-fetch",
+            "warning",
+            f"`fetch:` names {lost[0]}, but the code of this job is not in the run's folder.",
+            "Let the program write it to $RUN_DIR, and name it from there.",
+            "templates/job.sh.j2",
+        )
+
+
+def _site_rules(launch: Launch, site: Site) -> Iterator[Finding]:
+    for rule in site.rules:
+        text = field_text(launch.spec, rule.field)
+        if text is not None and re.search(rule.matches, text, re.MULTILINE):
+            yield Finding(rule.id, rule.severity, rule.message, rule.do, rule.source)
+
+
+def _strategy_stage(launch: Launch, site: Site) -> Iterator[Finding]:
+    zero = sent_config(launch).get("zero_optimization")
+    told = zero.get("stage") if isinstance(zero, dict) else None
+    stage = STRATEGIES[launch.spec.strategy].zero_stage
+    if told is not None and stage and told != stage:
+        yield Finding(
+            "zero-stage",
+            "warning",
+            f"The strategy is {launch.spec.strategy}, its configuration has stage {told}.",
+            "Make both say the same.",
+            "DeepSpeed configuration, zero_optimization.stage",
+        )
+
+
+def _two_micro_batches(launch: Launch, site: Site) -> Iterator[Finding]:
+    name = launch.spec.scale.batch.arg if launch.spec.scale else None
+    micro = sent_config(launch).get(MICRO)
+    text = argument_value(launch.spec.args, name) if name else None
+    if micro is not None and text is not None and whole(text) != micro:
+        yield Finding(
+            "two-micro-batches",
+            "warning",
+            f"{name} is {text} and DeepSpeed's micro batch {micro}: the script trains on another "
+            f"global batch than the {launch.global_batch} that are told here.",
+            f"Set {name} to {micro}, or `{MICRO}` to {text}.",
+            f"DeepSpeed configuration, {MICRO}",
+        )
+
+
+def _binding_of_torchrun(launch: Launch, site: Site) -> Iterator[Finding]:
+    launcher = launcher_of(launch.spec)
+    if launcher.binding == "torchrun" and launch.layout.whole_nodes and site.node.gpu_cores:
+        container = container_of(launch.spec, site)
+        way = container.torchrun_binding if container else site.torchrun_binding
+        if way == "none":
+            yield Finding(
+                "torchrun-unbound",
+                "warning",
+                "torchrun here does not bind its ranks to cores.",
+                "Use `launcher: srun`, which gets masks.",
+                "LUMI-AI-Guide #95",
+            )
+
+
+RULES: tuple[Rule, ...] = (
+    _retired,
+    _account,
+    *slurm_advice.RULES,
+    _launcher,
+    _environment,
+    _image,
+    _site_rules,
+    _strategy_stage,
+    _two_micro_batches,
+    _binding,
+    _binding_of_torchrun,
+    _strict_proof,
+    _lightning_name,
+    _no_save,
+    _archive,
+)
+_ORDER = {"error": 0, "warning": 1, "note": 2}
+
+
+def findings(launch: Launch, site: Site) -> list[Finding]:
+    """Return everything the rules say of `launch`, errors first."""
+    found = [finding for rule in RULES for finding in rule(launch, site)]
+    return sorted(found, key=lambda finding: _ORDER[finding.severity])
+
+
+def field_text(spec: JobSpec, field: str) -> str | None:
+    """Return a field of the job file as text (`env.NAME`, `sbatch`, `launcher` …); None: unset."""
+    value: object = spec.model_dump(mode="json")
+    for part in field.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    if value is None or value == [] or value == {}:
+        return None
+    return "\n".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,149 @@
+"""The adviser's rules about what a launch asks Slurm for: time, nodes, cores, memory, options."""
+
+import re
+from collections.abc import Iterator
+
+from lumitui.app.compose.finding import Finding, Rule
+from lumitui.app.compose.layout import (
+    launcher_of,
+    memory_gib,
+    needed_cores,
+    partition_of,
+    torchrun_binding,
+)
+from lumitui.app.job.spec import Launch
+from lumitui.remote import walltime
+from lumitui.remote.site.profile import Site
+
+
+def _limits(launch: Launch, site: Site) -> Iterator[Finding]:
+    spec, partition = launch.spec, partition_of(launch.spec, site)
+    if walltime.seconds_of(spec.time) > walltime.seconds_of(partition.max_time):
+        yield Finding(
+            "time-limit",
+            "error",
+            f"{spec.time} is more than {spec.partition} allows ({partition.max_time}).",
+            "Ask for less, and continue from a checkpoint in a second run.",
+            "the site's profile, partitions",
+        )
+    if spec.nodes > partition.max_nodes:
+        other = f" or use {partition.grows_to}" if partition.grows_to else ""
+        yield Finding(
+            "nodes",
+            "error",
+            f"{spec.nodes} nodes are more than {spec.partition} has ({partition.max_nodes}).",
+            f"Ask for fewer{other}.",
+            "the site's profile, partitions",
+        )
+    most = partition.max_gpus_per_node
+    if most is not None and launch.layout.gpus_per_node > most:
+        yield Finding(
+            "gpus",
+            "error",
+            f"{launch.layout.gpus_per_node} GPUs a node are more than {spec.partition} gives.",
+            f"Ask for {most}.",
+            "the site's profile, partitions",
+        )
+
+
+def _cores(launch: Launch, site: Site) -> Iterator[Finding]:
+    layout, usable = launch.layout, len(site.node.usable_cores)
+    asked = layout.tasks_per_node * layout.cpus_per_task
+    if asked > usable and site.scheduler == "slurm":
+        yield Finding(
+            "cores",
+            "error",
+            f"{asked} cores a node are more than the {usable} a job may use.",
+            f"Leave out `cpus_per_task`: {site.cores_per_gpu} a GPU fit.",
+            "lumi-userguide, lumig-job.md: 'jobs requesting 64 cores/node will never run'",
+        )
+
+
+def _too_few_cores(launch: Launch, site: Site) -> Iterator[Finding]:
+    spec, layout = launch.spec, launch.layout
+    needed = needed_cores(spec, site, layout.ranks_per_node)
+    if launcher_of(spec).tasks != "node" or layout.cpus_per_task >= needed:
+        return
+    if site.scheduler == "slurm":
+        bound = torchrun_binding(spec, site) != "none"
+        yield Finding(
+            "few-cores",
+            "error" if bound else "warning",
+            f"The ranks of a node have {layout.cpus_per_task} cores together"
+            + (": its first ones, and those near their GPUs are others." if bound else "."),
+            f"Leave out `cpus_per_task`: {needed} are asked for then.",
+            "pytorch, torch/numa/binding.py; sched_setaffinity(2)",
+        )
+
+
+def _memory(launch: Launch, site: Site) -> Iterator[Finding]:
+    asked, most = memory_gib(launch.spec, site, launch.layout), site.node.memory_gib
+    if asked > most and site.scheduler == "slurm":
+        yield Finding(
+            "memory",
+            "error",
+            f"{asked:g} GiB a node are more than the {most} a job may use.",
+            "Ask for less, or leave out `memory:`.",
+            "the site's profile, node.memory_gib",
+        )
+
+
+def _part_of_a_node(launch: Launch, site: Site) -> Iterator[Finding]:
+    spec, layout, partition = launch.spec, launch.layout, partition_of(launch.spec, site)
+    partial = layout.gpus_per_node < site.node.gpus
+    if partition.allocation == "node" and partial:
+        yield Finding(
+            "idle-gpus",
+            "warning",
+            f"{spec.partition} gives and bills whole nodes: "
+            f"{site.node.gpus - layout.gpus_per_node} GPUs a node stay idle.",
+            f"Use all {site.node.gpus}, or a shared partition.",
+            "lumi-userguide, billing.md",
+        )
+    if partition.allocation == "shared" and spec.nodes > 1 and partial:
+        yield Finding(
+            "scattered",
+            "warning",
+            f"{spec.nodes} nodes with {layout.gpus_per_node} of {site.node.gpus} GPUs each.",
+            "Fill whole nodes before adding nodes: traffic inside a node is faster.",
+            "csc-user-guide, ml-multi.md",
+        )
+
+
+def _options(launch: Launch, site: Site) -> Iterator[Finding]:
+    per_gpu = re.compile(
+        r"^--(?:cpus-per-gpu|gpus-per-task|n?tasks-per-gpu|gpu-bind)(?:=(?!none)|$)"
+    )
+    ours = re.compile(
+        r"^--(?:job-name|comment|output|error|chdir|open-mode|nodes|partition|account|time|wrap|"
+        r"array|ntasks|ntasks-per-node|cpus-per-task|parsable|signal|exclusive|gres|"
+        r"mem|mem-per-cpu|mem-per-gpu|gpus|gpus-per-node|gpus-per-socket)(?:=|$|\s)|"
+        r"^-[JNpAtnconeDaG]"
+    )
+    for option in launch.spec.sbatch:
+        if per_gpu.match(option):
+            yield Finding(
+                "gpu-cgroup",
+                "error",
+                f"{option} hides the other GPUs from each rank.",
+                "Remove it: ranks choose their GPU by LOCAL_RANK.",
+                "LUMI-training-materials 2day-20260422/202-Binding",
+            )
+        elif ours.match(option):
+            yield Finding(
+                "own-option",
+                "error",
+                f"{option} is written by lumitui itself.",
+                "Use the key of the job file, or leave it out.",
+                "DESIGN, job script",
+            )
+
+
+RULES: tuple[Rule, ...] = (
+    _limits,
+    _cores,
+    _too_few_cores,
+    _memory,
+    _options,
+    _part_of_a_node,
+)

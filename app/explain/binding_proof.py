@@ -1,0 +1,363 @@
+"""What the probe found against what was planned: has each rank its cores and GPUs? Pure."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from lumitui.app.explain.probe_report import Measured, Report, read
+from lumitui.app.job.spec import ALL_NODES, Layout, measured_nodes
+from lumitui.remote.cores import format_cores, parse_cores
+
+_CORES = re.compile(r"\d{1,4}(?:[,-]\d{1,4})*")
+_STOPPED = 124  # timeout(1): the time was over
+
+Kind = Literal["proved", "differs", "unbound", "not measured", "pending"]
+"""`unbound`: measured, and as planned no rank has cores of its own."""
+
+
+@dataclass(frozen=True)
+class RankProof:
+    """One rank: what was planned for it and what it found."""
+
+    rank: int
+    local_rank: int
+    host: str
+    planned: str
+    """Cores as ranges; empty where nothing was promised."""
+    found: str
+    """Cores as ranges; empty where they could not be measured."""
+    gpus: str
+    """The GPUs it may see, `none`, or empty where no variable limits them."""
+    ok: bool
+    why: str = ""
+    """What is wrong with it."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a run's probe says of its binding."""
+
+    kind: Kind
+    measured: int
+    """Ranks that reported their cores."""
+    expected: int
+    """Ranks that should have."""
+    rows: tuple[RankProof, ...]
+    sentence: str
+
+
+def verdict(
+    binding: str | None, layout: Layout, *, ended: bool = False, proof: str = "on"
+) -> Verdict:
+    """Return what `binding` (the text of binding.json) says of the plan in `layout`.
+
+    `ended` tells whether the text may still come, `proof` what the job file asked for. Whatever
+    the text holds, nothing is raised.
+    """
+    expected = measured_nodes(layout.nodes) * layout.ranks_per_node
+    if binding is None:
+        kind, sentence = _nothing(ended, proof)
+        return Verdict(kind, 0, expected, (), sentence)
+    found = read(binding)
+    if found is None:
+        why = "binding.json cannot be read: it is broken off, or not what the probe writes."
+        return Verdict("not measured", 0, expected, (), why)
+    rows = _judged(_unique(found.reports), layout)
+    measured = sum(1 for row in rows if row.found)
+    kind, sentence = _conclude(rows, layout, found, expected)
+    return Verdict(kind, measured, expected, tuple(rows), sentence)
+
+
+def table(verdict: Verdict) -> str:
+    """Return the verdict and a line a rank as text."""
+    lines = [f"{verdict.kind}: {verdict.sentence}"]
+    if not verdict.rows:
+        return lines[0]
+    cells = [("rank", "local", "host", "planned", "found", "GPUs", "")]
+    cells += [
+        (
+            str(row.rank),
+            str(row.local_rank),
+            row.host or "?",
+            row.planned or "-",
+            row.found or "?",
+            row.gpus or "?",
+            "ok" if row.ok else f"differs: {row.why}",
+        )
+        for row in verdict.rows
+    ]
+    widths = [max(len(row[column]) for row in cells) for column in range(6)]
+    lines.append("")
+    for row in cells:
+        padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        lines.append("  ".join([*padded, row[6]]).rstrip())
+    return "\n".join(lines)
+
+
+def differences(verdict: Verdict, most: int = 10) -> list[str]:
+    """Return what is wrong, a line a reason with the ranks that have it; at most `most` lines.
+
+    Nothing for two ranks or one: the sentence says all of it.
+    """
+    having: dict[str, list[int]] = {}
+    for row in verdict.rows:
+        if not row.ok:
+            having.setdefault(row.why, []).append(row.rank)
+    if sum(map(len, having.values())) <= 2:
+        return []
+    lines = [f"{ranks_named(ranks)}: {why}" for why, ranks in having.items()]
+    more = sum(len(ranks) for ranks in list(having.values())[most:])
+    return lines[:most] + ([f"{more} more ranks differ, see below"] if more else [])
+
+
+def ranks_named(ranks: Sequence[int]) -> str:
+    """Return ranks as words: `Rank 3`, `Ranks 3, 8-15`."""
+    spelled = format_cores(ranks).replace(",", ", ")
+    return f"Rank{'s' if len(set(ranks)) > 1 else ''} {spelled}"
+
+
+def _nothing(ended: bool, proof: str) -> tuple[Kind, str]:
+    if proof == "off":
+        return "not measured", "The job file says `proof: off`."
+    if not ended:
+        return "pending", "The ranks have not reported yet."
+    return (
+        "not measured",
+        "The job left no binding.json: it ended before the probe, or the file could not be "
+        "written; its log says which.",
+    )
+
+
+def _unique(reports: Sequence[Report]) -> list[RankProof]:
+    """Return one row a rank, by rank; a rank that said two things is wrong."""
+    rows: dict[int, RankProof] = {}
+    for item in reports:
+        row = RankProof(item.rank, item.local_rank, item.host, "", item.cores, item.gpus, True)
+        known = rows.setdefault(item.rank, row)
+        if known.ok and replace(row, ok=True) != known:
+            both = " and ".join(f"{one.found or '?'} on {one.host or '?'}" for one in (known, row))
+            rows[item.rank] = _wrong(known, f"two processes say they are this rank: cores {both}")
+    return [rows[rank] for rank in sorted(rows)]
+
+
+def _wrong(row: RankProof, why: str) -> RankProof:
+    """Return the row marked wrong; the first reason stays."""
+    return row if not row.ok else replace(row, ok=False, why=why)
+
+
+def _judged(rows: list[RankProof], layout: Layout) -> list[RankProof]:
+    planned = layout.planned_cores
+    rows = [
+        replace(row, planned=planned[row.local_rank]) if 0 <= row.local_rank < len(planned) else row
+        for row in rows
+    ]
+    rows = [_place(row, layout) for row in rows]
+    if planned:
+        # Without a plan the ranks may be processes of one machine (the embedded site).
+        rows = _hosts(rows, layout)
+        rows = [_cores(row, layout) for row in rows]
+        if not layout.exact:
+            rows = _disjoint(rows)
+    return _gpus(rows, layout)
+
+
+def _place(row: RankProof, layout: Layout) -> RankProof:
+    """Ranks fill one node after the other: rank r is local rank r mod ranks a node."""
+    if not 0 <= row.rank < layout.world_size:
+        return _wrong(row, f"there are only {layout.world_size} ranks")
+    if row.local_rank != row.rank % layout.ranks_per_node:
+        return _wrong(row, f"its local rank should be {row.rank % layout.ranks_per_node}")
+    return row
+
+
+def _hosts(rows: list[RankProof], layout: Layout) -> list[RankProof]:
+    """Each node's ranks are on one host, and no host has two nodes' ranks."""
+    host_of: dict[int, str] = {}
+    node_of: dict[str, int] = {}
+    judged = []
+    for row in rows:
+        node = row.rank // layout.ranks_per_node
+        if row.host and row.host != host_of.setdefault(node, row.host):
+            row = _wrong(row, f"the ranks before it on this node are on {host_of[node]}")
+        elif row.host and node != node_of.setdefault(row.host, node):
+            row = _wrong(row, f"{row.host} already has {layout.ranks_per_node} other ranks")
+        judged.append(row)
+    return judged
+
+
+def _cores(row: RankProof, layout: Layout) -> RankProof:
+    if not row.found:
+        return row
+    found, planned = _set(row.found), _set(row.planned)
+    if found is None:
+        return _wrong(row, "its cores cannot be read")
+    if planned is None:
+        return _wrong(row, f"it has cores {row.found}, planned none")
+    if found != planned if layout.exact else not found <= planned:
+        words = f"it has cores {row.found}, planned {row.planned}"
+        return _wrong(row, words + _kind_of_wrong(found, planned, layout))
+    return row
+
+
+def _kind_of_wrong(found: frozenset[int], planned: frozenset[int], layout: Layout) -> str:
+    """Return how the cores differ from exact ones, where it has a name."""
+    if not layout.exact:
+        return ""
+    others = [i for i, cores in enumerate(layout.planned_cores) if _set(cores) == found]
+    if others:
+        return f" (local rank {others[0]}'s)"
+    if found < planned:
+        return f" (only {len(found)} of {len(planned)})"
+    if found > planned and layout.masks:
+        # Linux numbers the second threads after all cores; a mask has four of them a digit.
+        cores = 4 * len(layout.masks[0].removeprefix("0x"))
+        if any(found - planned == {core + cores - k for core in planned} for k in range(4)):
+            return " (and their second hardware threads)"
+    return ""
+
+
+def _set(text: str) -> frozenset[int] | None:
+    if not _CORES.fullmatch(text):
+        return None
+    try:
+        return frozenset(parse_cores(text))
+    except ValueError:
+        return None
+
+
+def _disjoint(rows: list[RankProof]) -> list[RankProof]:
+    """No two ranks of a host share a core."""
+    owner: dict[tuple[str, int], int] = {}
+    judged = []
+    for row in rows:
+        # A rank that is wrong already must not put the blame on those whose cores it took.
+        cores = _set(row.found) if row.ok else None
+        taken = {owner.setdefault((row.host, core), row.rank) for core in cores or ()}
+        others = sorted(taken - {row.rank})
+        judged.append(_wrong(row, f"it shares cores with rank {others[0]}") if others else row)
+    return judged
+
+
+def _gpus(rows: list[RankProof], layout: Layout) -> list[RankProof]:
+    """A rank finds its GPU by its local rank: all of a host see the same, or each its own."""
+    hosts: dict[str, list[RankProof]] = {}
+    for row in rows:
+        hosts.setdefault(row.host, []).append(row)
+    lists = {host: [_visible(row) for row in some] for host, some in hosts.items()}
+    judged = []
+    for row in rows:
+        why = _wrong_gpus(row, lists[row.host], layout) if any(lists[row.host]) else ""
+        judged.append(_wrong(row, why) if why else row)
+    return judged
+
+
+def _visible(row: RankProof) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(part for part in row.gpus.split(",") if part))
+
+
+def _wrong_gpus(row: RankProof, beside: list[tuple[str, ...]], layout: Layout) -> str:
+    """Return what is wrong with the GPUs the row sees; `beside` are the lists of its host."""
+    mine, local = _visible(row), row.local_rank
+    if mine == ("none",):
+        return f"it sees no GPU, planned {layout.gpus_per_node}"
+    alone = sum(1 for seen in beside if len(seen) == 1)
+    if layout.ranks_per_node > 1 and 2 * alone > len(beside) > 1:
+        # Each has a GPU of its own.
+        if mine == (str(local),):
+            return ""
+        return f"it sees GPU {row.gpus or '0 and all others'}, planned {local}"
+    counts = Counter(beside)
+    common = max(counts, key=lambda seen: (len(seen) >= layout.gpus_per_node, counts[seen]))
+    if mine != common:
+        others = ",".join(common) or "all"
+        return f"it sees GPU {row.gpus or 'all'}, the others of its node {others}"
+    if len(mine) < layout.gpus_per_node:
+        return f"it sees only GPU {row.gpus}, planned {layout.gpus_per_node}"
+    if all(part.isdecimal() for part in mine):
+        right = sorted(mine, key=int)
+        if local < len(mine) and mine[local] != right[local]:
+            return f"its GPU is {mine[local]}, planned {right[local]}: the list is {row.gpus}"
+    return ""
+
+
+def _conclude(
+    rows: list[RankProof], layout: Layout, found: Measured, expected: int
+) -> tuple[Kind, str]:
+    missing = _missing(rows, layout)
+    wrong = [row for row in rows if not row.ok]
+    if wrong:
+        return "differs", _differing(wrong) + _absent(missing, found)
+    if not rows:
+        return "not measured", f"No rank reported.{_probe(found)}"
+    if not layout.planned_cores:
+        why = layout.unplanned or "none were promised"
+        words = f"{len(rows)} ranks reported, without cores to compare: {why}."
+        return "not measured", words + _absent(missing, found)
+    if not any(row.found for row in rows):
+        return "not measured", "The ranks reported no cores: there is no taskset where they run."
+    measured = sum(1 for row in rows if row.found)
+    if measured < expected or missing:
+        silent = [row.rank for row in rows if not row.found]
+        without = f" {ranks_named(silent)} found no taskset." if silent else ""
+        return (
+            "not measured",
+            f"Only {measured} of {expected} ranks reported; those have the planned cores."
+            + without
+            + _absent(missing, found),
+        )
+    hosts = len({row.host for row in rows})
+    where = "one node" if hosts == 1 else f"{hosts} nodes"
+    if layout.nodes > ALL_NODES:
+        where += f" (the first and the last of {layout.nodes}; the others were not measured)"
+    gpus = "" if any(row.gpus for row in rows) else " Which GPUs they see was not told."
+    if layout.ranks_per_node > 1 and len(set(layout.planned_cores)) == 1:
+        return "unbound", (
+            f"All {measured} ranks measured on {where} share their node's cores "
+            f"{layout.planned_cores[0]}: nothing binds a rank to those near its GPU.{gpus}"
+        )
+    what = "the planned cores" if layout.exact else "cores of their own NUMA domain"
+    return "proved", f"All {measured} ranks measured on {where} have {what}.{gpus}"
+
+
+def _differing(wrong: list[RankProof]) -> str:
+    """Return which ranks differ and how the first two do."""
+    told = [f"Rank {row.rank} on {row.host or '?'}: {row.why}." for row in wrong[:2]]
+    if len(wrong) == 1:
+        return told[0]
+    first = told if len(wrong) == 2 else told[:1]
+    return f"{ranks_named([row.rank for row in wrong])} differ. {' '.join(first)}"
+
+
+def _missing(rows: list[RankProof], layout: Layout) -> list[int]:
+    """Return the ranks that should have reported and did not."""
+    each = layout.ranks_per_node
+    wanted: Sequence[int] = range(layout.nodes)
+    if layout.nodes > ALL_NODES:
+        # torchrun numbers the nodes itself: the first and the last of Slurm's may be any.
+        reported = {row.rank // each for row in rows}
+        wanted = [node for node in wanted if node in reported]
+    there = {row.rank for row in rows}
+    ranks = (node * each + local for node in wanted for local in range(each))
+    return [rank for rank in ranks if rank not in there]
+
+
+def _absent(missing: list[int], found: Measured) -> str:
+    if not missing:
+        return ""
+    many = "s" if found.broken > 1 else ""
+    broken = f", and {found.broken} report{many} cannot be read" if found.broken else ""
+    return f" {ranks_named(missing)} did not report{broken}.{_probe(found)}"
+
+
+def _probe(found: Measured) -> str:
+    """Return how the probe's launch ended, when it did not end well."""
+    if found.probe is None:
+        return ""
+    how = (
+        "The probe was ended, as its time was over"
+        if found.probe == _STOPPED
+        else f"The probe's launch ended with code {found.probe}"
+    )
+    return f" {how}: {found.said}." if found.said else f" {how}."

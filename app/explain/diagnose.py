@@ -1,0 +1,241 @@
+"""Why did it fail? Rules over Slurm's words and the end of the log. Pure.
+
+A rule is one row of a table (symptoms.py). The log is remote text: it is data, shown without its
+control characters, and nothing in it can make this raise. A wrong cause is worse than none: what
+ranks print of troubles that they got over counts only where no exception tells more.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from lumitui.app.explain.log_lines import Line, clean, log_of
+from lumitui.app.explain.rules import CONSEQUENCES, EXIT_CODES, RULES, SCARCE, STATE_RULES, Rule
+from lumitui.app.explain.straggler import laggard
+from lumitui.app.explain.tracebacks import Culprit, culprit
+from lumitui.app.job.spec import JobSpec
+from lumitui.remote.scheduler.protocol import State
+
+STOPPED_EARLY = 85
+"""The bundled trainers' exit code when they saved on a signal (trainers/ranks.py)."""
+
+_STRICT = 78
+"""job.sh's own exit code when `proof: strict` launched nothing."""
+_CRASHED = (135, 137, 139)
+"""No exception of Python ends like this: one that the log shows was handled."""
+
+# slurmstepd adds its node where it writes into a labelled log.
+_SLURM = re.compile(r"^(?:srun|slurmstepd(?:-\S+)?): ")
+_ENDED_BY_SLURM = ("time-limit", "node-failed", "host-memory")
+_STEP_REFUSED = "step-refused"
+_TASK_ENDED = re.compile(r"^srun: error: [^:]*: tasks? \d")
+# A warning is of what the program got over: Python's, logging's, and PyTorch's `[W… file.cpp:1]`
+# and `W1121 … file.py:1]`.
+# Not NCCL's, which warns of what ends it.
+_WARNING = re.compile(r"^\[W[ \d]|^W\d{4} |\b(?<!NCCL )WARN(?:ING)?\b|\b[A-Z]\w*Warning: ")
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """One reason why a run failed."""
+
+    id: str
+    sentence: str
+    """What happened."""
+    do: str
+    """What to try."""
+    line: str = ""
+    """The line of the log, or the scheduler's words, that shows it."""
+    rank: int | None = None
+
+
+@dataclass(frozen=True)
+class _Evidence:
+    """What the log tells, and of whom."""
+
+    lines: Sequence[Line]
+    failed_rank: int | None
+    world_size: int | None
+
+
+def diagnose(
+    state: State,
+    word: str,
+    reason: str,
+    rc: int | None,
+    failed_rank: int | None,
+    log_tail: str,
+    *,
+    spec: JobSpec | None = None,
+    world_size: int | None = None,
+) -> list[Diagnosis]:
+    """Return why a run failed, the likeliest reason first; nothing for one that did not fail.
+
+    First what the scheduler decided, then the exception of the rank that failed first: alone,
+    or as the rule says that knows it. Without one: causes in the order in which the log shows
+    them. Then what is mostly a consequence of another rank's end, and the exit code. The codes
+    85 and 78 are lumitui's own only in jobs of which `spec` says so.
+    """
+    if state is State.DONE or not (state.is_final or state is State.UNKNOWN):
+        return []
+    log = log_of(log_tail)
+    if not log.label_is_rank:
+        # What srun named is a node's launcher.
+        failed_rank = None
+    evidence = _Evidence(log.lines, failed_rank, world_size)
+    rc_told = rc if _is_ours(rc, failed_rank, spec) else None
+    found = list(_of_state(state, word, reason, rc_told, failed_rank))
+    ended_by = culprit(log.lines, failed_rank)
+    crashed = rc in _CRASHED and log.label_is_rank
+    if ended_by is not None and ended_by.its_own and not crashed:
+        found += _matches(RULES, evidence, only_slurm=True)
+        found += _exceptions(ended_by, evidence)
+        found += _matches(CONSEQUENCES, evidence)
+    else:
+        found += _matches(RULES, evidence)
+        if ended_by is not None and not crashed:
+            found += _exceptions(ended_by, evidence)
+        found += _matches(CONSEQUENCES, evidence)
+    if rc_told and rc_told not in (1, STOPPED_EARLY):
+        found += _of_code(rc_told, failed_rank)
+    return _distinct(found) or [_nothing_known(state, rc, failed_rank, log.lines)]
+
+
+def _is_ours(rc: int | None, failed_rank: int | None, spec: JobSpec | None) -> bool:
+    """Return whether the table of exit codes holds: a script of the user's may end with any."""
+    if rc == STOPPED_EARLY:
+        return spec is not None and spec.trainer is not None
+    if rc == _STRICT:
+        return spec is not None and spec.proof == "strict" and failed_rank is None
+    return True
+
+
+def _of_state(
+    state: State, word: str, reason: str, rc: int | None, failed_rank: int | None
+) -> Iterator[Diagnosis]:
+    words = clean(" ".join(part for part in (word, reason) if part))
+    if rc == STOPPED_EARLY and state is State.FAILED:
+        rule = EXIT_CODES[STOPPED_EARLY]
+        yield Diagnosis(rule.id, rule.sentence, rule.do, words, failed_rank)
+    if (rule_of_state := STATE_RULES.get(state)) is not None:
+        yield Diagnosis(rule_of_state.id, rule_of_state.sentence, rule_of_state.do, words)
+
+
+def _of_code(rc: int, failed_rank: int | None) -> list[Diagnosis]:
+    who = "The program" if failed_rank is None else f"Rank {failed_rank}"
+    rule = EXIT_CODES.get(rc)
+    if rule is None:
+        return []
+    sentence = rule.sentence.replace("The program", who, 1)
+    return [Diagnosis(rule.id, sentence, rule.do, f"exit code {rc}", failed_rank)]
+
+
+def _matches(
+    rules: Sequence[Rule], evidence: _Evidence, *, only_slurm: bool = False
+) -> list[Diagnosis]:
+    """Return a diagnosis for each rule that fits, in the order of the rules' first lines.
+
+    Lines of the rank that failed first, and of none, go before those of the others.
+    """
+    first: list[tuple[bool, int, int, Diagnosis]] = []
+    for order, rule in enumerate(rules):
+        best: tuple[bool, int, re.Match[str]] | None = None
+        for number, line in enumerate(evidence.lines):
+            other = evidence.failed_rank is not None and line.rank not in (
+                None,
+                evidence.failed_rank,
+            )
+            if best is not None and (best[0], best[1]) < (other, number):
+                continue
+            if (match := rule.pattern.search(line.text)) and _counts(
+                rule, number, evidence, only_slurm=only_slurm
+            ):
+                best = (other, number, match)
+        if best is not None:
+            found = _diagnosis(rule, best[2], evidence.lines[best[1]], evidence)
+            first.append((best[0], best[1], order, found))
+    return [diagnosis for *_, diagnosis in sorted(first, key=lambda item: item[:3])]
+
+
+def _counts(rule: Rule, number: int, evidence: _Evidence, *, only_slurm: bool) -> bool:
+    """Return whether a line that fits a rule tells of what ended the job."""
+    text = evidence.lines[number].text
+    if only_slurm:
+        return rule.id in _ENDED_BY_SLURM and _SLURM.match(text) is not None
+    if rule.id == _STEP_REFUSED:
+        # A step after the ranks have run is not theirs.
+        before = evidence.lines[:number]
+        return not any(line.source or _TASK_ENDED.match(line.text) for line in before)
+    return _WARNING.search(text) is None
+
+
+def _diagnosis(rule: Rule, match: re.Match[str], line: Line, evidence: _Evidence) -> Diagnosis:
+    groups = match.groupdict()
+    named = groups.pop("rank", None)
+    rank = int(named) if named else line.rank
+    what = next((text for text in groups.values() if text), "see the line")
+    sentence = rule.sentence.replace("{what}", what.strip().rstrip(".")[:120])
+    if rule.id == "collective-timeout" and (late := laggard(evidence.lines, evidence.world_size)):
+        rank = late.rank
+        sentence = f"{sentence} {late.told}"
+    return Diagnosis(rule.id, sentence, rule.do, line.text, rank)
+
+
+def _exceptions(ended_by: Culprit, evidence: _Evidence) -> list[Diagnosis]:
+    """Return what ran out, if it was that which was being handled, and the exception itself."""
+    scarce = [rule for rule in RULES if rule.id in SCARCE]
+    handled = [
+        replace(_diagnosis(rule, match, line, evidence), rank=line.rank)
+        for line in ended_by.raised.handled
+        for rule in scarce
+        if (match := rule.pattern.search(line.text))
+    ]
+    return [*handled[:1], _exception(ended_by, evidence)]
+
+
+def _exception(ended_by: Culprit, evidence: _Evidence) -> Diagnosis:
+    """Return what the exception means: as a rule knows it, else in its own words."""
+    raised = ended_by.raised
+    rank = ended_by.rank if raised.line.rank is None else raised.line.rank
+    for line in (raised.line, *raised.causes):
+        for rule in RULES:
+            if match := rule.pattern.search(line.text):
+                known = _diagnosis(rule, match, line, evidence)
+                return replace(known, rank=rank)
+    who = "The program" if rank is None else f"Rank {rank}"
+    return Diagnosis(
+        "exception",
+        f"{who} raised an exception.",
+        "Read the traceback above this line in the log; it names file and line.",
+        raised.line.text,
+        rank,
+    )
+
+
+def _distinct(found: Sequence[Diagnosis]) -> list[Diagnosis]:
+    """One diagnosis an id and a line: a rule tells more than the traceback of the same line."""
+    ids: set[str] = set()
+    lines: set[str] = set()
+    kept = []
+    for item in found:
+        text = item.line.strip()
+        if item.id in ids or (text and text in lines):
+            continue
+        ids.add(item.id)
+        lines.add(text)
+        kept.append(item)
+    return kept
+
+
+def _nothing_known(
+    state: State, rc: int | None, failed_rank: int | None, lines: Sequence[Line]
+) -> Diagnosis:
+    last = next((line for line in reversed(lines) if line.text.strip()), Line("", None, ""))
+    code = "" if rc is None else f" with exit code {rc}"
+    return Diagnosis(
+        "unknown",
+        f"The job is {state}{code}, and nothing in the end of its log says why.",
+        "Read the whole log, from where the program began.",
+        last.text,
+        failed_rank,
+    )

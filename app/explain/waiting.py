@@ -1,0 +1,151 @@
+"""What a run waits for, when it starts and ends, what it costs, in plain words. Pure.
+
+The reasons are Slurm's (squeue(1), "JOB REASON CODES"; slurm.schedmd.com/job_reason_codes.html).
+"""
+
+import time
+
+from lumitui.app.history.run import Run
+from lumitui.remote.scheduler.protocol import State
+
+REASONS = {
+    "None": "the scheduler has not looked at it yet",
+    "Resources": "it waits for free nodes, and is next in line",
+    "Priority": "jobs with a higher priority wait for the same nodes",
+    "Dependency": "it waits for another job to end",
+    "DependencyNeverSatisfied": "the job it waits for ended otherwise than asked: cancel it",
+    "BeginTime": "it asked not to start before a certain time, or was put back after a failure",
+    "JobHeldUser": "you hold it: `scontrol release` lets it go",
+    "JobHeldAdmin": "an administrator holds it: ask the site",
+    "Licenses": "it waits for a licence",
+    "Reservation": "it waits for its reservation to begin",
+    "ReqNodeNotAvail": "nodes it could run on are down, drained or reserved for maintenance",
+    "NodeDown": "a node it needs is down",
+    "PartitionDown": "the partition takes jobs but starts none now",
+    "PartitionInactive": "the partition takes no jobs now",
+    "PartitionNodeLimit": "it asks for more nodes than the partition gives: cancel it and ask less",
+    "PartitionTimeLimit": "it asks for more time than the partition gives: cancel it and ask less",
+    "InvalidAccount": "its account cannot be billed: cancel it and check `account:`",
+    "InvalidQOS": "its quality of service does not exist for you",
+    "MaxJobsPerAccount": "the account runs as many jobs at once as it may",
+    "JobArrayTaskLimit": "its array runs as many jobs at once as it may",
+    "Prolog": "its nodes are being prepared",
+    "Cleaning": "it is put back into the queue: its last attempt is being cleaned up",
+}
+"""The scheduler's reason to a sentence's second half."""
+BEGINNINGS = {
+    "ReqNodeNotAvail": REASONS["ReqNodeNotAvail"],
+    "QOSGrp": "all jobs of its quality of service together use as much as they may",
+    "QOSMax": "you use as much at once as its quality of service allows",
+    "AssocGrp": "the account's jobs together use as much as they may: others end first, or the "
+    "project has no hours left",
+    "AssocMax": "you use as much at once as the account allows",
+    "Nodes required": REASONS["ReqNodeNotAvail"],
+}
+"""Families of reasons, by how they begin."""
+
+
+def plain_reason(run: Run) -> str:
+    """Return why a queued run waits, with the scheduler's own word; '' for a run that does not."""
+    if run.state is not State.QUEUED:
+        return ""
+    word = " ".join(run.reason.split()) or "None"
+    # "ReqNodeNotAvail, UnavailableNodes:nid[005001-005002]"
+    said = REASONS.get(word.split(",")[0]) or next(
+        (words for begin, words in BEGINNINGS.items() if word.startswith(begin)), ""
+    )
+    return f"{said} ({word})" if said and word != "None" else said or word
+
+
+def waited(run: Run, now: float) -> float:
+    """Return the seconds since a run was sent until it started, or until `now`."""
+    end = run.started or (run.ended if run.state.is_final else now) or now
+    return max(0.0, end - (run.submitted or run.created))
+
+
+def ahead(moment: float, now: float) -> str:
+    """Return a moment to come on the laptop's clock, and in how long it is, or was."""
+    clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment))
+    # A look a few seconds late is no delay.
+    if now - moment >= 60:
+        return f"{clock}, {length(now - moment)} ago"
+    return f"{clock}, {'in ' + length(moment - now) if moment > now else 'due now'}"
+
+
+def _start(expected: float, now: float) -> str:
+    late = "; due any moment" if now - expected >= 60 else ""
+    return ahead(expected, now) + late
+
+
+def length(seconds: float) -> str:
+    """Return a length of time in words that need no legend: `45 s`, `12 min`, `3 h 05 min`."""
+    whole = max(0, int(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min"
+    if whole < 86400:
+        return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+    return f"{whole // 86400} d {whole % 86400 // 3600:02d} h"
+
+
+def outlook(run: Run, now: float) -> list[tuple[str, str]]:
+    """Return what is expected of an unfinished run, as (what, words); empty for others."""
+    if run.state is State.QUEUED:
+        start = run.expected_start
+        begins = _start(start, now) if start else "the scheduler gives no time yet"
+        lines = [
+            ("waits for", plain_reason(run)),
+            ("waiting for", length(waited(run, now))),
+            ("would start", begins),
+        ]
+        if not (start and (end := run.latest_end)):
+            return lines
+        # It takes as long from a later start.
+        return [*lines, ("would end", ahead(end + max(0.0, now - start), now))]
+    if run.state is State.RUNNING and run.latest_end:
+        return [("ends at latest", ahead(run.latest_end, now))]
+    return []
+
+
+def no_failure(run: Run, now: float) -> str:
+    """Return what to say of a run that did not fail to whoever asks why; '' of one that may have.
+
+    Of a run that runs or whose end nobody saw the log may tell more.
+    """
+    match run.state:
+        case State.DONE:
+            return "It did not fail: it is done."
+        case State.CANCELLED:
+            when = f" ({run.reason})" if run.reason not in ("", "None") else ""
+            return f"It did not fail: it was cancelled{when}."
+        case State.SENDING:
+            return "It is on its way to the site; nothing has failed so far."
+        case State.NOT_SENT:
+            why = f": {' '.join(run.reason.split())}" if run.reason not in ("", "None") else ""
+            return f"It never became a job{why}. Nothing was billed."
+        case State.QUEUED:
+            start = run.expected_start
+            begins = f" It would start {_start(start, now)}." if start else ""
+            since = length(waited(run, now))
+            return f"It has not failed. Queued for {since}: {plain_reason(run)}.{begins}"
+        case _:
+            return ""
+
+
+def billed_words(run: Run, now: float) -> str:
+    """Return what a run cost, or has cost so far, of what it may cost at most.
+
+    Of a job that was run again only the last attempt's time is known.
+    """
+    price = run.price
+    if price.amount == 0:
+        return "nothing"
+    most = f"{price.amount:g}"
+    spent = run.billed(now)
+    about = f"about {spent:.3g} {price.unit}"
+    if run.attempt > 1 and spent:
+        about += " in its last attempt"
+    if run.state.is_final:
+        return f"{about if spent else 'nothing'} (of at most {most})"
+    return f"{about} so far, at most {most}" if spent else f"at most {most} {price.unit}"

@@ -1,0 +1,1 @@
+"""Every run ever made from this laptop, in one SQLite file."""

@@ -1,0 +1,390 @@
+"""The history: every run ever made from this laptop, in one SQLite file.
+
+The command line and the TUI share the file, in several processes and threads.
+"""
+
+import difflib
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Unpack
+
+from lumitui.app.history import run as records
+from lumitui.app.history.metric_points import MetricPoint, parse_line
+from lumitui.app.history.run import Changes, Run
+from lumitui.app.history.sqlite_file import Database, FileFacts
+from lumitui.remote.errors import HistoryError, InputError
+from lumitui.remote.scheduler.protocol import State
+
+_UNFINISHED = tuple(state.value for state in State if not state.is_final)
+_TEXTS = ("script", "patch", "binding")
+
+
+class History:
+    """The runs, their metrics and the last snapshot of each project's folder on a site."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the history at `path`, making folder (0700) and file (0600) when missing.
+
+        A damaged file is kept beside it and a fresh history begun; `warnings` says so.
+
+        Raises:
+            HistoryError: it cannot be opened, or a newer version of the program wrote it.
+        """
+        self._file = Database(path)
+        self.warnings = self._file.warnings
+
+    def close(self) -> None:
+        """Close the file; the history cannot be used any more."""
+        self._file.close()
+
+    def begin(self, run: Run) -> None:
+        """Write a new run; it is on the disk when this returns.
+
+        Raises:
+            HistoryError: it could not be written, so that nothing may be sent.
+        """
+        with self._file.transaction() as db:
+            _insert(db, run)
+
+    def adopt(self, runs: Sequence[Run]) -> list[Run]:
+        """Write those of `runs` that are not known yet, and return them; others stay as they are.
+
+        Raises:
+            HistoryError: it could not be written.
+        """
+        with self._file.transaction() as db:
+            known = {row[0] for row in db.execute("SELECT id FROM runs")}
+            new = [run for run in runs if run.id not in known]
+            for run in new:
+                _insert(db, run)
+        return new
+
+    def ids(self) -> set[str]:
+        """Return the ids of all runs."""
+        return {str(row[0]) for row in self._file.rows("SELECT id FROM runs")}
+
+    def update(self, run_id: str, **changes: Unpack[Changes]) -> None:
+        """Change a run.
+
+        Raises:
+            HistoryError: there is no such run, or it could not be written.
+        """
+        self.update_many([(run_id, changes)])
+
+    def update_many(self, changes: Sequence[tuple[str, Changes]]) -> None:
+        """Change several runs in one transaction: all of them or none.
+
+        Raises:
+            HistoryError: there is no such run, or it could not be written.
+        """
+        with self._file.transaction() as db:
+            for run_id, change in changes:
+                self._change(db, run_id, change)
+
+    def observe(self, looks: Sequence[tuple[Run, Changes]]) -> list[str]:
+        """Write what a look at a site means for runs, each as it was when the site was asked.
+
+        Another process may have looked later and written first: an end stays, the numbers of
+        attempts never go down, and what was learned of another job is not this one's. Returns
+        the ids of the runs whose state is another now.
+
+        Raises:
+            HistoryError: there is no such run, or it could not be written.
+        """
+        moved = []
+        with self._file.transaction() as db:
+            for run, seen in looks:
+                row = db.execute(
+                    "SELECT state, job_id, attempt, exits FROM runs WHERE id = ?", (run.id,)
+                ).fetchone()
+                if row is None:
+                    raise _no_run(run.id)
+                state, job_id, attempt, exits = row
+                if state not in _UNFINISHED or job_id != run.job_id:
+                    continue
+                changes = seen.copy()
+                if "attempt" in changes:
+                    changes["attempt"] = max(attempt, changes["attempt"])
+                if "exits" in changes:
+                    changes["exits"] = max(exits, changes["exits"])
+                self._change(db, run.id, changes)
+                if changes.get("state", state) != state:
+                    moved.append(run.id)
+        return moved
+
+    def get(self, key: str) -> Run:
+        """Return the run whose id is or uniquely begins with `key`; `last` is the newest.
+
+        Raises:
+            InputError: there is none, or there are several; it names them.
+        """
+        if key == "last":
+            found = self._runs("ORDER BY r.created DESC, r.id DESC LIMIT 1", texts=_TEXTS)
+            if not found:
+                raise InputError("There is no run yet.", "Submit a job file first.")
+            return found[0]
+        ids = [
+            str(row[0])
+            for row in self._file.rows(
+                "SELECT id FROM runs WHERE substr(id, 1, length(?1)) = ?1"
+                " ORDER BY id = ?1 DESC, created DESC LIMIT 6",
+                (key,),
+            )
+        ]
+        if not key or not ids:
+            raise InputError(f"There is no run {key!r}.", self._nearest(key))
+        if ids[0] != key and len(ids) > 1:
+            more = ", …" if len(ids) > 5 else ""
+            raise InputError(
+                f"Several runs begin with {key!r}: {', '.join(ids[:5])}{more}.",
+                "Give more of the id.",
+            )
+        for run in self._runs("WHERE r.id = ?", (ids[0],), texts=_TEXTS):
+            return run
+        raise HistoryError(f"The run {ids[0]} cannot be read.", "A newer lumitui may have made it.")
+
+    def page(
+        self,
+        limit: int = 50,
+        before: float | None = None,
+        site: str | None = None,
+        state: State | None = None,
+        text: str = "",
+    ) -> list[Run]:
+        """Return runs made before `before`, newest first, at most `limit`.
+
+        `text` is looked for in id, name, job id and note. The big texts are not read: `script`
+        and `provenance.patch` are empty here; `get` has them.
+        """
+        where: list[str] = ["1"]
+        values: list[str | float] = []
+        for condition, value in (
+            ("r.created < ?", before),
+            ("r.site = ?", site),
+            ("r.state = ?", state.value if state else None),
+        ):
+            if value is not None:
+                where.append(condition)
+                values.append(value)
+        if text:
+            escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+            columns = "r.id || ' ' || r.name || ' ' || coalesce(r.job_id, '') || ' ' || r.note"
+            where.append(f"{columns} LIKE ? ESCAPE '\\'")
+            values.append(f"%{escaped}%")
+        return self._runs(
+            f"WHERE {' AND '.join(where)} ORDER BY r.created DESC, r.id DESC LIMIT ?",
+            (*values, limit),
+            texts=("binding",),
+        )
+
+    def unfinished(self, site: str | None = None) -> list[Run]:
+        """Return the runs that something may still happen to, oldest first.
+
+        `provenance.patch` is not read and empty here; `script` and `binding` are there.
+        """
+        where = f"r.state IN ({', '.join('?' for _ in _UNFINISHED)})"
+        values = _UNFINISHED
+        if site is not None:
+            where, values = f"{where} AND r.site = ?", (*values, site)
+        return self._runs(f"WHERE {where} ORDER BY r.created, r.id", values, ("script", "binding"))
+
+    def lineage(self, run_id: str) -> list[Run]:
+        """Return the run with its chain of parents and all its descendants, root first.
+
+        The lineage of the root is the whole tree. The big texts are empty, as in `page`.
+        """
+        return self._runs(
+            "WHERE r.id IN ("
+            " WITH RECURSIVE up (id) AS (VALUES (?1) UNION"
+            " SELECT parent FROM runs JOIN up USING (id) WHERE parent IS NOT NULL),"
+            " down (id) AS (VALUES (?1) UNION"
+            " SELECT runs.id FROM runs JOIN down ON runs.parent = down.id)"
+            " SELECT id FROM up UNION SELECT id FROM down) ORDER BY r.created, r.id",
+            (run_id,),
+            ("binding",),
+        )
+
+    def facts(self) -> FileFacts:
+        """Return where the file is, its size and schema, and what a check of it finds.
+
+        Raises:
+            HistoryError: it cannot be read.
+        """
+        return self._file.facts()
+
+    def count(self) -> int:
+        """Return how many runs there are."""
+        return int(self._file.rows("SELECT count(*) FROM runs")[0][0])
+
+    def count_unfinished(self) -> int:
+        """Return to how many runs something may still happen."""
+        marks = ", ".join("?" for _ in _UNFINISHED)
+        rows = self._file.rows(f"SELECT count(*) FROM runs WHERE state IN ({marks})", _UNFINISHED)
+        return int(rows[0][0])
+
+    def add_metrics(
+        self,
+        run_id: str,
+        lines: Sequence[bytes],
+        span: tuple[int, int] | None = None,
+        *,
+        instead: int | None = None,
+    ) -> int:
+        """Append lines of metrics.jsonl; return how many were broken and left out.
+
+        With `span`, the bytes of the file the lines were cut from, they are added only when
+        the run's `metrics_offset` is where the span begins, and it is moved to the span's end
+        in the same transaction: two processes that fetched the same bytes add them once. With
+        `instead`, the offset in a file that was written anew since, its points go first.
+
+        Raises:
+            HistoryError: there is no such run, or it could not be written.
+        """
+        texts = [_text(line) for line in lines if line.strip()]
+        good = [text for text in texts if parse_line(text.encode("utf-8", "replace"))]
+        broken = len(texts) - len(good)
+        with self._file.transaction() as db:
+            row = db.execute("SELECT metrics_offset FROM runs WHERE id = ?", (run_id,)).fetchone()
+            if row is None:
+                raise _no_run(run_id)
+            if span is not None and row[0] != (span[0] if instead is None else instead):
+                return 0
+            if instead is not None:
+                db.execute("DELETE FROM metrics WHERE run = ?", (run_id,))
+                db.execute("UPDATE runs SET broken_metrics = 0 WHERE id = ?", (run_id,))
+            (first,) = db.execute(
+                "SELECT coalesce(max(ordinal) + 1, 0) FROM metrics WHERE run = ?", (run_id,)
+            ).fetchone()
+            db.executemany(
+                "INSERT INTO metrics VALUES (?, ?, ?)",
+                [(run_id, first + index, text) for index, text in enumerate(good)],
+            )
+            db.execute(
+                "UPDATE runs SET broken_metrics = broken_metrics + ?, metrics_offset = ?"
+                " WHERE id = ?",
+                (broken, row[0] if span is None else span[1], run_id),
+            )
+        return broken
+
+    def continues(self, run_id: str, offset: int, line: bytes) -> bool:
+        """Whether `line`, which ends at byte `offset` of metrics.jsonl, may be the last one known.
+
+        A line that cannot be read was not kept; another process may have added more meanwhile.
+        """
+        known = self._file.rows(
+            "SELECT metrics_offset, (SELECT line FROM metrics WHERE run = id"
+            " ORDER BY ordinal DESC LIMIT 1) FROM runs WHERE id = ?",
+            (run_id,),
+        )
+        same = not known or known[0][0] != offset or known[0][1] == _text(line)
+        return same or parse_line(line) is None
+
+    def metrics(self, run_id: str, *, last: int | None = None) -> list[MetricPoint]:
+        """Return the run's points in the order they were written; only the `last` ones if given."""
+        rows = self._file.rows(
+            "SELECT line FROM metrics WHERE run = ? ORDER BY ordinal DESC LIMIT ?",
+            (run_id, -1 if last is None else max(0, last)),
+        )
+        points = (parse_line(str(row[0]).encode()) for row in reversed(rows))
+        return [point for point in points if point is not None]
+
+    def broken_metrics(self, run_id: str) -> int:
+        """Return how many lines of the run's metrics.jsonl could not be read."""
+        rows = self._file.rows("SELECT broken_metrics FROM runs WHERE id = ?", (run_id,))
+        return int(rows[0][0]) if rows else 0
+
+    def remember_manifest(self, site: str, root: str, manifest_text: str, manifest_id: str) -> None:
+        """Keep the manifest of the last snapshot known to stand in `root` on `site`."""
+        with self._file.transaction() as db:
+            db.execute(
+                "INSERT INTO manifests (site, root, id, manifest) VALUES (?, ?, ?, ?)"
+                " ON CONFLICT DO UPDATE SET id = excluded.id, manifest = excluded.manifest",
+                (site, root, manifest_id, manifest_text),
+            )
+
+    def known_manifest(self, site: str, root: str) -> str | None:
+        """Return the text of that manifest; None when no snapshot is known there."""
+        rows = self._file.rows(
+            "SELECT manifest FROM manifests WHERE site = ? AND root = ?", (site, root)
+        )
+        return str(rows[0][0]) if rows else None
+
+    def snapshots_in_use(self, site: str) -> dict[str, set[str]]:
+        """Return, for each project's folder on `site`, the snapshots that must stay.
+
+        Those of unfinished runs, which may still be copied; of their parents, whose a
+        resubmission on its way uses; and the last one that was sent, on which the next builds.
+        """
+        kept: dict[str, set[str]] = {}
+        for root, snapshot in self._file.rows(
+            "SELECT DISTINCT root, NULL FROM runs WHERE site = ?1"
+            " UNION SELECT root, id FROM manifests WHERE site = ?1",
+            (site,),
+        ):
+            kept.setdefault(root, set()).update({snapshot} - {None})
+        marks = ", ".join("?" for _ in _UNFINISHED)
+        for root, snapshot in self._file.rows(
+            "SELECT used.root, used.snapshot FROM runs r JOIN runs used"
+            f" ON used.id IN (r.id, r.parent) WHERE r.site = ? AND r.state IN ({marks})",
+            (site, *_UNFINISHED),
+        ):
+            kept.setdefault(root, set()).update({snapshot} - {None})
+        return kept
+
+    def _change(self, db: sqlite3.Connection, run_id: str, change: Changes) -> None:
+        values = {name: records.column(value) for name, value in change.items()}
+        if "binding" in values:
+            db.execute(
+                "UPDATE texts SET binding = ? WHERE run = ?", (values.pop("binding"), run_id)
+            )
+        sets = ", ".join(f"{name} = :{name}" for name in values) or "id = id"
+        done = db.execute(f"UPDATE runs SET {sets} WHERE id = :id", values | {"id": run_id})
+        if not done.rowcount:
+            raise _no_run(run_id)
+
+    def _runs(
+        self, tail: str, values: Sequence[str | float] = (), texts: Sequence[str] = ()
+    ) -> list[Run]:
+        columns = ["r.*"]
+        for name in _TEXTS:
+            empty = "NULL" if name == "binding" else "''"
+            columns.append(f"{f't.{name}' if name in texts else empty} AS {name}")
+        rows = self._file.rows(
+            f"SELECT {', '.join(columns)} FROM runs r LEFT JOIN texts t ON t.run = r.id {tail}",
+            values,
+        )
+        runs = []
+        for row in rows:
+            try:
+                runs.append(records.from_row(dict(row)))
+            except ValueError as error:
+                warning = f"The run {row['id']} of another version cannot be read: {error}"
+                if warning not in self.warnings:
+                    self.warnings.append(warning)
+        return runs
+
+    def _nearest(self, key: str) -> str:
+        rows = self._file.rows("SELECT id FROM runs ORDER BY created DESC LIMIT 500")
+        ids = [str(row[0]) for row in rows]
+        near = difflib.get_close_matches(key, ids, n=3, cutoff=0.5) or ids[:3]
+        return f"The nearest are {', '.join(near)}." if near else "There is no run yet."
+
+
+def _insert(db: sqlite3.Connection, run: Run) -> None:
+    row = records.to_row(run)
+    texts = {name: row.pop(name) for name in _TEXTS} | {"run": run.id}
+    for table, values in (("runs", row), ("texts", texts)):
+        names, marks = ", ".join(values), ", ".join(f":{name}" for name in values)
+        db.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", values)
+
+
+def _text(line: bytes) -> str:
+    return line.decode("utf-8", "replace").strip()
+
+
+def _no_run(run_id: str) -> HistoryError:
+    return HistoryError(
+        f"The history has no run {run_id!r}.",
+        "Look at the list of runs; `lumitui history --recover SITE` rebuilds what was lost.",
+    )

@@ -1,0 +1,1 @@
+"""The job file a person writes, and what it may name."""

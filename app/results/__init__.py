@@ -1,0 +1,1 @@
+"""What a run brought: metrics, series of its log, files."""

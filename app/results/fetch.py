@@ -1,0 +1,70 @@
+"""What is brought back of a run, and what is told of the rest."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from lumitui.app.history.run import Run
+from lumitui.app.job.strategies import TRAINERS
+from lumitui.remote.errors import InputError, RefusedError
+from lumitui.remote.snapshots.fetch import Brought, fetch
+from lumitui.remote.transport.protocol import Transport
+
+RECORDS = ("metrics.jsonl", "binding.json", "attempt-*.out", "job.sh")
+"""What every fetch without patterns brings as well, as far as it is there."""
+_MOST = 5
+
+
+def bring(run: Run, transport: Transport, target: Path, patterns: Sequence[str]) -> Brought:
+    """Bring what fits `patterns`, or else what the job file or its trainer names, and RECORDS.
+
+    Records that are not there yet are not in `unmatched`.
+
+    Raises:
+        InputError, RefusedError, LinkError: as `fetch`.
+    """
+    if patterns:
+        return fetch(transport, run.folder, patterns, target)
+    bundled = TRAINERS.get(run.spec.trainer or "")
+    chosen = run.spec.fetch or (bundled.fetch if bundled else ())
+    brought = fetch(transport, run.folder, (*chosen, *RECORDS), target)
+    return replace(brought, unmatched=tuple(item for item in brought.unmatched if item in chosen))
+
+
+def notes(brought: Brought, *, named: bool) -> list[str]:
+    """Return what a person should know of a fetch that is no error, a sentence each.
+
+    `named`: the patterns were the person's own words.
+    """
+    found = []
+    if brought.links:
+        found.append(f"links that were not followed: {_some(brought.links)}.")
+    if brought.unmatched and not named:
+        found.append(f"nothing fits {_some(brought.unmatched)}, which the job fetches.")
+    return found
+
+
+def check(brought: Brought, *, named: bool) -> None:
+    """Raise when something that was asked for did not come.
+
+    Raises:
+        RefusedError: files changed, vanished or could not be read.
+        InputError: nothing fits a pattern that the person typed.
+    """
+    missed = [f"{item.name} ({item.why})" for item in brought.left] + list(brought.troubles)
+    unmatched = f"Nothing there fits {_some(brought.unmatched)}." if brought.unmatched else ""
+    if missed:
+        more = f" {unmatched}" if named and unmatched else ""
+        raise RefusedError(
+            f"Not everything came: {_some(missed)}.{more}",
+            "What came is whole. Fetch again: only what is missing or new is brought.",
+        )
+    if named and unmatched:
+        raise InputError(
+            unmatched, "Patterns are relative to the run's folder; `checkpoints` brings all of it."
+        )
+
+
+def _some(items: Sequence[str]) -> str:
+    more = f" and {len(items) - _MOST} more" if len(items) > _MOST else ""
+    return ", ".join(items[:_MOST]) + more

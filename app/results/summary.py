@@ -1,0 +1,146 @@
+"""metrics.jsonl and log patterns as series, and runs compared by their throughput. Pure."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from lumitui.app.history.metric_points import MetricPoint
+
+WARM_UP_STEPS = 5
+"""Steps of each attempt that say nothing about speed: kernels are compiled, caches fill."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a run's metrics come to."""
+
+    steps: int
+    """The last step."""
+    last_loss: float | None
+    samples_per_s: float | None
+    """The median step after each attempt's warm-up."""
+    test_accuracy: float | None
+    """The last one told."""
+    seconds: float | None
+    """Spent training, over all attempts."""
+    world_size: int | None
+    """Of the last attempt."""
+    global_batch: int | None
+
+
+def summarize(points: Iterable[MetricPoint]) -> Summary:
+    """Return the summary of a run's points in the order they were written.
+
+    A resumed attempt writes a step again that the one before it had already written: the later
+    line counts. Speeds are those of the last world size, so that a run resumed on more nodes is
+    not averaged with its beginning.
+    """
+    losses: dict[int, float] = {}
+    attempts: list[list[float]] = [[]]
+    ends: list[float] = [0.0]
+    accuracy: float | None = None
+    world_size = global_batch = None
+    for point in points:
+        if point.event == "start":
+            if point.world_size is not None and point.world_size != world_size:
+                attempts = []
+            attempts.append([])
+            ends.append(0.0)
+        world_size = point.world_size if point.world_size is not None else world_size
+        global_batch = point.global_batch if point.global_batch is not None else global_batch
+        accuracy = point.test_accuracy if point.test_accuracy is not None else accuracy
+        if point.seconds is not None:
+            ends[-1] = max(ends[-1], point.seconds)
+        if point.event == "step" and point.step is not None:
+            losses.pop(point.step, None)
+            losses[point.step] = math.nan if point.loss is None else point.loss
+            if point.samples_per_s is not None and point.samples_per_s > 0:
+                attempts[-1].append(point.samples_per_s)
+    speeds = [speed for attempt in attempts for speed in attempt[WARM_UP_STEPS:]]
+    # A run too short to warm up: better its own speed than none.
+    speeds = speeds or [speed for attempt in attempts for speed in attempt]
+    last = next(reversed(losses.values()), math.nan)
+    return Summary(
+        steps=next(reversed(losses), 0),
+        last_loss=None if math.isnan(last) else last,
+        samples_per_s=median(speeds) if speeds else None,
+        test_accuracy=accuracy,
+        seconds=sum(ends) or None,
+        world_size=world_size,
+        global_batch=global_batch,
+    )
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A figure over the steps, thinned for a screen."""
+
+    first_step: int = 0
+    last_step: int = 0
+    values: tuple[float, ...] = ()
+    """Each the mean of an equal share of the steps, in their order."""
+
+
+def curve(points: Iterable[MetricPoint], most: int = 240) -> Curve:
+    """Return the loss over the steps in at most `most` values; a step written again counts once."""
+    losses: dict[int, float] = {}
+    for point in points:
+        if point.event == "step" and point.step is not None and point.loss is not None:
+            losses[point.step] = point.loss
+    if not losses:
+        return Curve()
+    steps = sorted(losses)
+    return Curve(steps[0], steps[-1], thinned([losses[step] for step in steps], most))
+
+
+def thinned(values: Sequence[float], most: int) -> tuple[float, ...]:
+    """Return at most `most` values: the means of equal shares. Sums of huge ones stay finite."""
+    count = min(most, len(values))
+    edges = [len(values) * index // count for index in range(count + 1)] if count else [0]
+    return tuple(
+        math.fsum(value / (end - begin) for value in values[begin:end])
+        for begin, end in pairwise(edges)
+    )
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A run to compare: on how many nodes it got its summary."""
+
+    run: str
+    nodes: int
+    summary: Summary
+
+
+@dataclass(frozen=True)
+class ScalingRow:
+    """One run beside the first one."""
+
+    run: str
+    nodes: int
+    world_size: int | None
+    samples_per_s: float | None
+    speed_up: float | None
+    """Throughput over the first run's."""
+    efficiency: float | None
+    """Percent: the speed-up over how many times more ranks (nodes, where not known) it has."""
+
+
+def compare(runs: Sequence[Measured]) -> list[ScalingRow]:
+    """Return a row a run, in the given order, compared with the first that has a throughput."""
+    first = next((item for item in runs if item.summary.samples_per_s), None)
+    return [_row(item, first) for item in runs]
+
+
+def _row(item: Measured, first: Measured | None) -> ScalingRow:
+    speed, ranks = item.summary.samples_per_s, item.summary.world_size
+    speed_up = efficiency = None
+    if first is not None and speed and first.summary.samples_per_s:
+        speed_up = speed / first.summary.samples_per_s
+        more = item.nodes / first.nodes if first.nodes else 0.0
+        if ranks and first.summary.world_size:
+            more = ranks / first.summary.world_size
+        efficiency = 100 * speed_up / more if more else None
+    return ScalingRow(item.run, item.nodes, ranks, speed, speed_up, efficiency)

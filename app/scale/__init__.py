@@ -1,0 +1,1 @@
+"""A run again on other nodes, with everything that follows recomputed."""

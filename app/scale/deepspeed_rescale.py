@@ -1,0 +1,166 @@
+"""What becomes of DeepSpeed's configuration when ranks, batch or the file itself change. Pure.
+
+Where `scale.batch.arg` is named, the script loads so many samples a rank and micro step: it is
+DeepSpeed's micro batch, and the two are kept equal, or the global batch that is told is not the
+one that is trained.
+"""
+
+import json
+from dataclasses import dataclass
+
+from lumitui.app.compose import deepspeed_batch as batches
+from lumitui.app.compose.launch import sent_config
+from lumitui.app.job.script_args import argument_value, no_number, with_value
+from lumitui.app.job.spec import JobSpec, Launch, Layout, Scale
+from lumitui.app.scale import learning_rate
+from lumitui.app.scale.learning_rate import rate_factor, with_rate
+
+
+@dataclass(frozen=True)
+class Written:
+    """A DeepSpeed configuration, and for how many ranks its batch and rates were written."""
+
+    text: str
+    ranks: int
+
+
+def follow(
+    spec: JobSpec,
+    earlier: Launch,
+    layout: Layout,
+    written: Written,
+    held: frozenset[str],
+    notes: list[str],
+) -> tuple[JobSpec, str]:
+    """Return the job and its configuration for the ranks of `layout`, as `scale:` says.
+
+    `held` names the arguments set by hand in this very step; `notes` gets what a person should
+    know.
+
+    Raises:
+        InputError: the batch cannot be split over the ranks, or is no number.
+    """
+    scale, world = spec.scale or Scale(), layout.world_size
+    config = batches.read_config(written.text, "the DeepSpeed configuration")
+    old = batches.batch_of(config, written.ranks, 1)
+    by_hand = _set_by_hand(spec, earlier.spec, held)
+    if by_hand:
+        batch = batches.Batch(by_hand * old.accumulation * world, by_hand, old.accumulation)
+    else:
+        batch = _resized(old, scale, layout, written.ranks, spec.nodes)
+        spec = _with_micro(spec, earlier, batch.micro, layout, notes)
+    config = batches.with_batch(config, batch)
+    ratio = batch.train / old.train
+    factor = rate_factor(scale, ratio)
+    if factor != 1:
+        config = learning_rate.scaled(config, factor)
+        _tell_of_rates(config, scale, notes)
+    if ratio != 1:
+        _tell_of_steps(config, ratio, notes)
+    if scale.lr.arg is not None:
+        grown = batch.train / (earlier.global_batch or old.train)
+        spec = with_rate(spec, earlier.spec, grown, held, notes)
+    return spec, json.dumps(config, indent=2) + "\n"
+
+
+def differences(before: Launch, after: Launch) -> list[tuple[str, str, str]]:
+    """Return the fields in which two launches' configurations differ, as (name, before, after).
+
+    The global batch and the learning rates are left out: the table has rows for them.
+    """
+    old, new = sent_config(before), sent_config(after)
+    if not old or not new:
+        return []
+    shown = {batches.TRAIN} | learning_rate.rates(old).keys() | learning_rate.rates(new).keys()
+    one, other = dict(_fields(old)), dict(_fields(new))
+    return [
+        (".".join(path), one.get(path, "none"), other.get(path, "none"))
+        for path in dict.fromkeys([*one, *other])
+        if path[-1] not in shown and one.get(path) != other.get(path)
+    ]
+
+
+def _fields(value: object, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], str]]:
+    if not isinstance(value, dict):
+        return [(path, value if isinstance(value, str) else json.dumps(value))]
+    return [row for key, inner in value.items() for row in _fields(inner, (*path, str(key)))]
+
+
+def _resized(
+    old: batches.Batch, scale: Scale, layout: Layout, ranks: int, nodes: int
+) -> batches.Batch:
+    """Return the batch that the rule asks for on the ranks of `layout`."""
+    world = layout.world_size
+    if world == ranks:
+        return old
+    if scale.batch.keep == "per_gpu":
+        return batches.Batch(old.train * world // ranks, old.micro, old.accumulation)
+    # The global batch is what counts; the micro batch, which fills a GPU's memory, never grows.
+    if old.train % world:
+        raise batches.indivisible(
+            "The global batch", old.train, layout.ranks_per_node, nodes, may_grow=True
+        )
+    return batches.split(old.train, world, old.micro)
+
+
+def _argument(spec: JobSpec) -> str | None:
+    return spec.scale.batch.arg if spec.scale else None
+
+
+def _set_by_hand(spec: JobSpec, before: JobSpec, held: frozenset[str]) -> int | None:
+    """Return the micro batch that was set by hand as the script's argument; None: it was not."""
+    name = _argument(spec)
+    if name is None:
+        return None
+    text = argument_value(spec.args, name)
+    if name not in held and text in (None, argument_value(before.args, name)):
+        return None
+    micro = batches.whole(text)
+    if not micro:
+        raise no_number(name, text, spec.nodes)
+    return micro
+
+
+def _with_micro(
+    spec: JobSpec, earlier: Launch, micro: int, layout: Layout, notes: list[str]
+) -> JobSpec:
+    """Return `spec` with the script's argument at DeepSpeed's micro batch, if either changed."""
+    name, told = _argument(spec), sent_config(earlier).get(batches.MICRO)
+    if name is None:
+        return spec
+    text = argument_value(spec.args, name)
+    if text is not None and not batches.whole(text):
+        raise no_number(name, text, spec.nodes)
+    if text == str(micro):
+        return spec
+    if told is not None and text is not None and batches.whole(text) != told:
+        notes.append(
+            f"{name} was {text} where DeepSpeed's micro batch was {told}: the script trained on "
+            "another global batch than was told."
+        )
+    if micro == told and layout.world_size == earlier.layout.world_size:
+        return spec
+    return with_value(spec, name, str(micro))
+
+
+def _tell_of_rates(config: dict[str, object], scale: Scale, notes: list[str]) -> None:
+    if not learning_rate.rates(config) and scale.lr.arg is None:
+        notes.append(
+            "The DeepSpeed configuration names no learning rate: the optimizer's own stays."
+        )
+    if learning_rate.depends_on_version(config):
+        notes.append(
+            "WarmupLR without `warmup_max_lr` warms up to the optimizer's rate, in older "
+            "DeepSpeed always to 0.001: write it out, so that it surely follows."
+        )
+
+
+def _tell_of_steps(config: dict[str, object], ratio: float, notes: list[str]) -> None:
+    """Tell of a schedule's lengths: only the script knows whether it counts steps or epochs."""
+    lengths = learning_rate.lengths(config)
+    if lengths:
+        notes.append(
+            f"The schedule's {', '.join(f'{name} {value}' for name, value in lengths.items())} "
+            f"stay, while an epoch has {1 / ratio:g} times the steps: if your script counts "
+            f"epochs, divide them by {ratio:g}."
+        )

@@ -1,0 +1,151 @@
+"""Learning rates of a DeepSpeed configuration: where they are, and how they follow a batch. Pure.
+
+Source: microsoft/DeepSpeed, deepspeed/runtime/lr_schedules.py. What a schedule gives as a ratio
+of the optimizer's rate (WarmupCosineLR) follows by itself.
+"""
+
+import copy
+import math
+from collections.abc import Iterator
+
+from lumitui.app.job.script_args import argument_value, rate_argument, with_value
+from lumitui.app.job.spec import JobSpec, Scale
+from lumitui.remote.errors import InputError
+
+_SCHEDULES: dict[str, dict[str, float | None]] = {
+    "WarmupLR": {"warmup_max_lr": None},
+    "WarmupDecayLR": {"warmup_max_lr": 0.001},
+    "OneCycle": {"cycle_min_lr": None, "cycle_max_lr": None},
+}
+"""The rates a schedule sets itself; its default where that is not the optimizer's rate."""
+
+_LENGTHS = (
+    *("total_num_steps", "warmup_num_steps", "lr_range_test_step_size", "decay_step_size"),
+    *("cycle_first_step_size", "cycle_second_step_size"),
+)
+"""What schedules count in optimizer steps."""
+
+Config = dict[str, object]
+
+
+def rates(config: Config) -> dict[str, object]:
+    """Return the learning rates that `config` names: numbers, or a list, one a parameter group."""
+    return {name: place[name] for place, name in _places(config) if _scalable(place.get(name))}
+
+
+def scaled(config: Config, factor: float) -> Config:
+    """Return `config` with every learning rate that it sets multiplied."""
+    config = copy.deepcopy(config)
+    schedule = config.get("scheduler")
+    if isinstance(schedule, dict):
+        schedule.setdefault("params", {})
+    for place, name in _places(config):
+        value = place.get(name)
+        if value is None:
+            value = _default(config, name)
+        if isinstance(value, list):
+            place[name] = [times(item, factor) for item in value]
+        elif value is not None and is_number(value):
+            place[name] = times(value, factor)
+    return config
+
+
+def lengths(config: Config) -> dict[str, object]:
+    """Return the numbers of optimizer steps that `config`'s schedule names."""
+    parameters = _parameters(config, "scheduler") or {}
+    return {name: parameters[name] for name in _LENGTHS if is_number(parameters.get(name))}
+
+
+def depends_on_version(config: Config) -> bool:
+    """Return whether the rate of `config`'s schedule depends on DeepSpeed's version.
+
+    WarmupLR's `warmup_max_lr` was 0.001 by default; now it is the optimizer's rate.
+    """
+    parameters = _parameters(config, "scheduler") or {}
+    return _type(config) == "WarmupLR" and parameters.get("warmup_max_lr") is None
+
+
+def times(value: object, factor: float) -> float:
+    """Return a rate multiplied, without the noise of binary fractions."""
+    return float(f"{float(str(value)) * factor:.10g}")
+
+
+def is_number(value: object) -> bool:
+    """Return whether `value` is a number, or the text of one."""
+    if isinstance(value, bool):
+        return False
+    try:
+        float(str(value))
+    except ValueError:
+        return False
+    return True
+
+
+def _scalable(value: object) -> bool:
+    return all(map(is_number, value)) if isinstance(value, list) else is_number(value)
+
+
+def _places(config: Config) -> Iterator[tuple[Config, str]]:
+    """Yield each mapping that may hold a rate, with the rate's name."""
+    optimizer = _parameters(config, "optimizer")
+    if optimizer is not None:
+        yield optimizer, "lr"
+    schedule = _parameters(config, "scheduler")
+    if schedule is not None:
+        for name in _SCHEDULES.get(_type(config), {}):
+            yield schedule, name
+
+
+def _type(config: Config) -> str:
+    section = config.get("scheduler")
+    return str(section.get("type")) if isinstance(section, dict) else ""
+
+
+def _default(config: Config, name: str) -> float | None:
+    return _SCHEDULES.get(_type(config), {}).get(name)
+
+
+def _parameters(config: Config, section: str) -> Config | None:
+    inside = config.get(section)
+    if not isinstance(inside, dict):
+        return None
+    parameters = inside.get("params")
+    return parameters if isinstance(parameters, dict) else None
+
+
+def rate_factor(scale: Scale, ratio: float) -> float:
+    """Return what the rate is multiplied with when the global batch grows by `ratio`."""
+    if scale.lr.rule == "linear":
+        return ratio
+    return math.sqrt(ratio) if scale.lr.rule == "sqrt" else 1.0
+
+
+def with_rate(
+    spec: JobSpec, before: JobSpec, ratio: float, held: frozenset[str], notes: list[str]
+) -> JobSpec:
+    """Return `spec` with the argument of the learning rate as a global batch `ratio` times asks.
+
+    Arguments in `held`, and those that differ from `before`, were set by hand and stay.
+
+    Raises:
+        InputError: the argument is missing or no number.
+    """
+    scale = spec.scale or Scale()
+    name, factor = rate_argument(spec), rate_factor(scale, ratio)
+    if factor == 1 or name in held:
+        return spec
+    if name is None:
+        notes.append(
+            f"`scale.lr.rule` is {scale.lr.rule}, but no `lr.arg` names the argument: "
+            "the learning rate stays."
+        )
+        return spec
+    rate = argument_value(spec.args, name)
+    if rate is None or not is_number(rate):
+        raise InputError(
+            f"The argument {name} with the learning rate is not among `args:`.",
+            f"Add it ({name} 0.001), so that `scale.lr` can change it.",
+        )
+    if argument_value(before.args, name) != rate:
+        return spec  # set by hand, with all of `args`
+    return with_value(spec, name, f"{times(rate, factor):.10g}")

@@ -1,0 +1,226 @@
+"""More nodes, or fewer: everything that follows from their number recomputed. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from lumitui.app.compose import deepspeed_batch as batches
+from lumitui.app.compose.launch import compose, has_deepspeed, sent_config
+from lumitui.app.compose.layout import layout_of, partition_of
+from lumitui.app.job.script_args import (
+    argument_value,
+    batch_argument,
+    no_number,
+    rate_argument,
+    with_argument,
+    with_value,
+)
+from lumitui.app.job.spec import JobSpec, Launch, Layout, Scale, changed
+from lumitui.app.scale import deepspeed_rescale, learning_rate
+from lumitui.app.scale.learning_rate import with_rate
+from lumitui.remote.errors import InputError
+from lumitui.remote.site.profile import Site
+from lumitui.remote.site.yaml_document import Document
+
+
+@dataclass(frozen=True)
+class Change:
+    """One line of the before/after table."""
+
+    what: str
+    before: str
+    after: str
+
+    @property
+    def differs(self) -> bool:
+        """Whether anything changed."""
+        return self.before != self.after
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A resubmission made ready, with what it changes."""
+
+    launch: Launch
+    changes: tuple[Change, ...]
+    deepspeed_config: str | None
+    notes: tuple[str, ...]
+
+
+def rescale(
+    earlier: Launch,
+    site: Site,
+    *,
+    nodes: int | None = None,
+    settings: Sequence[str] = (),
+    deepspeed_config: str | None = None,
+    config_ranks: int | Literal["new"] | None = None,
+) -> Scaled:
+    """Return `earlier` on `nodes` nodes, with `key=value` settings, and what changes.
+
+    Time never shrinks by itself. `deepspeed_config` is DeepSpeed's configuration, where the job
+    needs one, and `config_ranks` for how many ranks its batch and rates are written: without it
+    those of the earlier launch, and with "new" it stands as it is.
+
+    Raises:
+        InputError: a setting is wrong, or the batch cannot be split over the ranks.
+    """
+    spec = apply_settings(earlier.spec, settings)
+    target = nodes if nodes is not None else spec.nodes
+    if target < 1:
+        raise InputError(f"{target} nodes are no job.", "Give 1 or more.")
+    notes: list[str] = []
+    spec = changed(spec, {"nodes": target}, f"--nodes {target}")
+    spec = _partition(spec, site, notes)
+    layout = layout_of(spec, site)
+    held = frozenset(key for key, _, _ in (s.partition("=") for s in settings) if key[:1] == "-")
+    written = None
+    if has_deepspeed(spec) and deepspeed_config is not None:
+        ranks = layout.world_size if config_ranks == "new" else config_ranks
+        written = deepspeed_rescale.Written(deepspeed_config, ranks or earlier.layout.world_size)
+    if layout.world_size != earlier.layout.world_size and spec.scale is None:
+        notes.append("No `scale:` in the job file: global batch and learning rate stay.")
+    if written:
+        spec, deepspeed_config = deepspeed_rescale.follow(
+            spec, earlier, layout, written, held, notes
+        )
+    else:
+        spec = _batch_and_rate(spec, earlier, layout, held, notes)
+    launch = compose(spec, site, deepspeed_config=deepspeed_config)
+    return Scaled(launch, tuple(_table(earlier, launch)), deepspeed_config, tuple(notes))
+
+
+def apply_settings(spec: JobSpec, settings: Sequence[str]) -> JobSpec:
+    """Return `spec` with `key=value` settings: a job file's key (dots go deeper), or an argument.
+
+    `time=02:00:00`, `env.NCCL_DEBUG=INFO` and `--epochs=20` are settings.
+
+    Raises:
+        InputError: no such key, or a value it cannot have.
+    """
+    data: dict[str, Any] = spec.model_dump(mode="json", exclude_defaults=True)
+    for setting in settings:
+        key, sign, text = setting.partition("=")
+        if not sign or not key:
+            raise InputError(
+                f"{setting!r} is not a setting.", "Write key=value, like --set time=02:00:00."
+            )
+        if key.startswith("-"):
+            data["args"] = list(with_argument(tuple(data.get("args", ())), key, text))
+            continue
+        place = data
+        *path, last = key.split(".", 1) if key.startswith("env.") else key.split(".")
+        for part in path:
+            below = place.setdefault(part, {})
+            if not isinstance(below, dict):
+                raise InputError(f"{part} has no keys below it.", f"Set {part}= itself.")
+            place = below
+        place[last] = _value(text)
+    return changed(JobSpec.model_construct(), data, "--set")
+
+
+def _value(text: str) -> object:
+    """Return a setting's value: lists and mappings as YAML, everything else as it stands."""
+    if text[:1] in ("[", "{"):
+        return Document(f"value: {text}", "--set", plain=True).data["value"]
+    return text
+
+
+def _partition(spec: JobSpec, site: Site, notes: list[str]) -> JobSpec:
+    partition = partition_of(spec, site)
+    while spec.nodes > partition.max_nodes and partition.grows_to:
+        following = partition.grows_to
+        notes.append(
+            f"{spec.partition} ends at {partition.max_nodes} nodes: the job moves to {following}."
+        )
+        spec = changed(spec, {"partition": following}, "partition")
+        partition = site.partitions[following]
+    if spec.nodes > partition.max_nodes:
+        raise InputError(
+            f"{spec.nodes} nodes are more than {spec.partition} has ({partition.max_nodes}).",
+            "Ask for fewer.",
+        )
+    return spec
+
+
+def _batch_and_rate(
+    spec: JobSpec, earlier: Launch, layout: Layout, held: frozenset[str], notes: list[str]
+) -> JobSpec:
+    """Return the job with the arguments of batch and rate as `scale:` says.
+
+    The learning rate follows the global batch, whatever changed that: ranks, a rule, a hand.
+    `held` names the arguments set by hand in this very step: they stay, also at their old value.
+    """
+    before, old_world, new_world = earlier.spec, earlier.layout.world_size, layout.world_size
+    scale, resized = spec.scale or Scale(), new_world != old_world
+    name = batch_argument(spec)
+    if name is None:
+        ratio = new_world / old_world
+        if resized:
+            notes.append(
+                "Your script's arguments stay as they are: if its batch size is per GPU, the "
+                f"global batch becomes {ratio:g} times what it was."
+            )
+        return with_rate(spec, before, ratio if scale.batch.keep == "per_gpu" else 1.0, held, notes)
+    text, old = argument_value(spec.args, name), argument_value(before.args, name)
+    per_rank, old_per_rank = batches.whole(text), batches.whole(old)
+    if not per_rank:
+        if not resized:
+            return spec
+        raise no_number(name, text, spec.nodes)
+    if scale.batch.keep == "global" and old == text and name not in held:
+        total = per_rank * old_world
+        if total % new_world:
+            raise batches.indivisible(
+                "The global batch", total, layout.ranks_per_node, spec.nodes, may_grow=True
+            )
+        per_rank = total // new_world
+        spec = with_value(spec, name, str(per_rank))
+    if not old_per_rank:
+        return spec  # what the batch was is not known
+    ratio = per_rank * new_world / (old_per_rank * old_world)
+    return with_rate(spec, before, ratio, held, notes)
+
+
+def _billed(launch: Launch) -> str:
+    return f"{launch.price.amount:g} {launch.price.unit}" if launch.price.amount else "nothing"
+
+
+def _rates(launch: Launch) -> str:
+    """Return the learning rates that the launch names, in its arguments and DeepSpeed's file."""
+    name = rate_argument(launch.spec)
+    value = argument_value(launch.spec.args, name) if name else None
+    found = [value] if value else []
+    found += [
+        f"{rate}" if key == "lr" else f"{key} {rate}"
+        for key, rate in learning_rate.rates(sent_config(launch)).items()
+    ]
+    return ", ".join(found) or "unknown"
+
+
+def _table(before: Launch, after: Launch) -> list[Change]:
+    def row(what: str, read: Any) -> Change:
+        return Change(what, str(read(before)), str(read(after)))
+
+    rows = [
+        row("nodes", lambda launch: launch.layout.nodes),
+        row("ranks", lambda launch: launch.layout.world_size),
+        row("GPUs", lambda launch: launch.layout.nodes * launch.layout.gpus_per_node),
+        row("tasks a node", lambda launch: launch.layout.tasks_per_node),
+        row("partition", lambda launch: launch.spec.partition),
+        row("time limit", lambda launch: launch.spec.time),
+        row("masks", lambda launch: f"{len(launch.layout.masks)} a node"),
+        row("global batch", lambda launch: launch.global_batch or "unknown"),
+        row("learning rate", _rates),
+        row("arguments", lambda launch: " ".join(launch.spec.args)),
+        row("billed at most", _billed),
+    ]
+    rows += [Change(*fields) for fields in deepspeed_rescale.differences(before, after)]
+    old, new = before.spec.model_dump(mode="json"), after.spec.model_dump(mode="json")
+    shown = {"nodes", "partition", "time", "args", "name"}
+    rows += [
+        Change(key, str(old[key]), str(new[key]))
+        for key in old
+        if key not in shown and old[key] != new[key]
+    ]
+    return rows

@@ -1,0 +1,69 @@
+"""Which code is about to be sent: commit, branch and uncommitted changes, as git tells them."""
+
+import os
+import subprocess
+from pathlib import Path
+
+from lumitui.app.history.run import Provenance
+
+PATCH_BYTES = 1_000_000
+"""What is kept of the uncommitted changes; a patch that is longer says that it was cut."""
+_SECONDS = 10.0
+_NONE = Provenance(None, None, "", False)
+
+
+def provenance(project: Path) -> Provenance:
+    """Return what git knows of the folder `project`; all empty outside a repository or its reach.
+
+    Only the folder itself counts, not the rest of the repository: that is what is shipped. It is
+    a record, not a condition: git that is missing or too slow costs the record, never the send.
+    """
+    commit = _git(project, "rev-parse", "--verify", "HEAD")
+    inside = commit is not None or _git(project, "rev-parse", "--git-dir") is not None
+    if not inside:
+        return _NONE
+    branch = _git(project, "symbolic-ref", "--short", "-q", "HEAD")
+    # --no-ext-diff and --no-textconv: a person's own diff programs are neither run nor waited for.
+    base = ["HEAD"] if commit else ["--cached"]
+    options = ["--no-color", "--no-ext-diff", "--no-textconv", "--relative"]
+    diff = _git(project, "diff", *base, *options, "--", ".") or ""
+    listed = _git(project, "ls-files", "--others", "--exclude-standard", "-z", "--", ".") or ""
+    names = [name for name in listed.split("\0") if name]
+    untracked = "".join(f"untracked: {name}\n" for name in names)
+    return Provenance(
+        commit=commit.strip() if commit else None,
+        branch=branch.strip() if branch else None,
+        patch=_bounded(untracked, PATCH_BYTES // 10) + _bounded(diff, PATCH_BYTES * 9 // 10),
+        dirty=bool(names or diff),
+    )
+
+
+def _bounded(text: str, limit: int) -> str:
+    data = text.encode("utf-8", "replace")
+    if len(data) <= limit:
+        return text
+    note = f"\n[cut: {len(data)} bytes in all]\n"
+    return data[: limit - len(note)].decode("utf-8", "ignore") + note
+
+
+def _git(project: Path, *words: str) -> str | None:
+    """Return what git prints, or None when it fails or is not there."""
+    # A person's own git may be at work: no lock is taken, and nobody is asked for a password.
+    environment = os.environ | {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
+        environment.pop(name, None)
+    # No fsmonitor: it is a program that the repository names.
+    command = ["git", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false", *words]
+    try:
+        done = subprocess.run(
+            command,
+            cwd=project,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None

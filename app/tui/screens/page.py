@@ -1,0 +1,181 @@
+"""What all full screens have in common: a title bar, a footer, the way back, keys of a run."""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.message import Message
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Button, Footer, Static
+
+from lumitui.app.runs import Runs
+from lumitui.app.tui import messages
+from lumitui.app.tui.widgets import wording
+from lumitui.remote.errors import InputError, LumiError
+
+
+class Page(Screen[None]):
+    """A full screen. It reads history when it is shown and when history changed."""
+
+    # Help and Quit first: a narrow terminal cuts the footer's end.
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("question_mark", "app.help", "Help", key_display="?", id="app.help",
+                tooltip="The keys that work here"),
+        Binding("q", "app.quit", "Quit", id="app.quit", tooltip="Quit; a send is finished first"),
+        Binding("escape", "back", "Back", id="page.back", tooltip="One screen back"),
+    ]  # fmt: skip
+
+    def __init__(self, runs: Runs) -> None:
+        """A screen over `runs`."""
+        super().__init__()
+        self.runs = runs
+        self._told: tuple[str | Text, ...] = ()
+
+    def compose(self) -> ComposeResult:
+        """Title bar, the body, the footer."""
+        yield Static(id="title", markup=False)
+        yield from self.body()
+        yield footer()
+
+    def on_mount(self) -> None:
+        """Begin; a screen that opens while the app is being left is never composed."""
+        if self.query("#title"):
+            self.begin()
+            self.watch(self.app, "sub_title", self._draw_title_bar)
+
+    def begin(self) -> None:
+        """Show what is there for the first time."""
+
+    def body(self) -> ComposeResult:
+        """What is between title bar and footer."""
+        raise NotImplementedError
+
+    def draw(self) -> None:
+        """Show what history says now."""
+
+    def reread(self) -> None:
+        """Draw again; what goes wrong is told, not raised."""
+        if not self.query("#title"):
+            return  # not composed yet, or never: the app is being left
+        try:
+            self.draw()
+        except LumiError as error:
+            self.post_message(messages.Failed(error, repeats=True))
+
+    def title_text(self, *parts: str | Text) -> None:
+        """Show the title bar's words."""
+        self._told = parts
+        self._draw_title_bar()
+
+    def _draw_title_bar(self) -> None:
+        # What is being sent comes first: a dialog that tells it can be hidden.
+        text = Text().append(" lumitui ", "bold reverse")
+        if under_way := self.app.sub_title:
+            text.append(f" {under_way} ", "bold black on cyan")
+        for part in self._told:
+            text.append("  ").append(wording.plain(part) if isinstance(part, str) else part)
+        self.query_one("#title", Static).update(text)
+
+    def on_screen_resume(self) -> None:
+        """Another screen has gone."""
+        self.reread()
+
+    @on(messages.HistoryChanged)
+    def _changed(self) -> None:
+        self.reread()
+
+    def action_back(self) -> None:
+        """Leave the screen; the first one stays."""
+        if len(self.app.screen_stack) > 1:
+            self.app.pop_screen()
+
+
+def footer() -> Footer:
+    """Return the line of keys; a dialog has its own, which covers that of the screen below."""
+    return Footer(compact=True, show_command_palette=False)
+
+
+def buttons(*pairs: tuple[str, str]) -> Widget:
+    """Return a row of one-line buttons of (label, action of the screen or the app)."""
+    return Horizontal(
+        *(
+            Button(
+                Text(label),
+                action=action if "app." in action else f"screen.{action}",
+                compact=True,
+                classes="action",
+            )
+            for label, action in pairs
+        ),
+        classes="buttons",
+    )
+
+
+class RunPage(Page):
+    """A screen with a run that can be acted on: the one shown, or the one under the cursor."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("l", "pane('log')", "Log", id="run.log", tooltip="Its log, as it grows"),
+        Binding(
+            "plus,equals_sign", "resubmit(2)", "Resubmit x2", key_display="+", id="run.scale",
+            tooltip="Send it again on twice the nodes, after a look at what changes",
+        ),
+        Binding("R", "resubmit(1)", "Resubmit", show=False, id="run.again",
+                tooltip="Send it again on as many nodes"),
+        Binding("c", "cancel", "Cancel", id="run.cancel", tooltip="Cancel its job, after asking"),
+        Binding("d", "pane('why')", "Why", id="run.why", tooltip="Why it failed, or why it waits"),
+        Binding("b,s", "pane('script')", "Script", show=False, id="run.script",
+                tooltip="The job script that was sent, and the submit command"),
+        Binding("p", "pane('proof')", "Proof", show=False, id="run.proof",
+                tooltip="The cores and GPUs each rank really has"),
+        Binding("m", "pane('metrics')", "Metrics", show=False, id="run.metrics",
+                tooltip="Loss and throughput"),
+        Binding("y", "copy", "Copy id", show=False, id="run.copy",
+                tooltip="Copy the run's id to the clipboard"),
+        Binding("r", "look", "Refresh", show=False, id="page.refresh", tooltip="Ask the sites now"),
+        Binding("n", "app.go('new')", "New", show=False, id="page.new",
+                tooltip="Make a run from a job file"),
+    ]  # fmt: skip
+
+    @property
+    def chosen(self) -> str | None:
+        """The id of the run that actions are for."""
+        raise NotImplementedError
+
+    def _chosen(self) -> str:
+        if self.chosen is None:
+            raise InputError("There is no run here.", "Press n to make one from a job file.")
+        return self.chosen
+
+    def _act(self, wanted: Callable[[str], Message]) -> None:
+        try:
+            self.post_message(wanted(self._chosen()))
+        except InputError as error:
+            self.post_message(messages.Failed(error))
+
+    def action_pane(self, pane: str) -> None:
+        """Open the run at a pane."""
+        self._act(lambda run: messages.RunWanted(run, pane))
+
+    def action_resubmit(self, factor: int) -> None:
+        """Open the dialog for sending it again."""
+        self._act(lambda run: messages.ResubmitWanted(run, factor))
+
+    def action_cancel(self) -> None:
+        """Cancel it, after asking."""
+        self._act(messages.CancelWanted)
+
+    def action_copy(self) -> None:
+        """Copy its id."""
+        if self.chosen:
+            self.app.copy_to_clipboard(self.chosen)
+            self.notify(f"Copied {self.chosen}.", markup=False)
+
+    def action_look(self) -> None:
+        """Ask the sites now."""
+        self.post_message(messages.RefreshWanted())

@@ -1,0 +1,168 @@
+"""The first screen: every run, newest first."""
+
+import time
+from typing import ClassVar
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Center, Vertical
+from textual.widgets import Button, Input, Static
+
+from lumitui.app.history.run import Run
+from lumitui.app.runs import Runs
+from lumitui.app.tui.screens.page import RunPage, buttons
+from lumitui.app.tui.widgets import wording
+from lumitui.app.tui.widgets.input import Filter
+from lumitui.app.tui.widgets.run_table import RunTable
+from lumitui.app.watch.schedule import Schedule
+
+PAGE = 50
+"""Runs read at first, and again on demand."""
+
+EMPTY = """No runs yet.
+
+Press n to make one from a job file: it is shown with its price
+and its script before anything is sent. The site `laptop` needs no cluster."""
+
+
+class RunsScreen(RunPage):
+    """The runs, a line on the one under the cursor, and how fresh all of it is."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", "All runs", show=False, id="runs.all", tooltip="End filtering"),
+        Binding("r", "look", "Refresh", id="page.refresh", tooltip="Ask the sites now"),
+        Binding("n", "app.go('new')", "New", id="page.new", tooltip="Make a run from a job file"),
+        Binding("slash", "filter", "Filter", key_display="/", id="runs.filter",
+                tooltip="Show only runs with a text in id, name, job id or note"),
+        Binding("o", "older", "Older", show=False, id="runs.older",
+                tooltip=f"Show {PAGE} older runs as well"),
+    ]  # fmt: skip
+
+    def __init__(self, runs: Runs, schedule: Schedule) -> None:
+        """Show `runs`; `schedule` knows how fresh they are."""
+        super().__init__(runs)
+        self._schedule = schedule
+        self._limit = PAGE
+
+    def body(self) -> ComposeResult:
+        """The table or, without runs, what to do."""
+        yield RunTable(id="runs")
+        with Vertical(id="empty"):
+            with Center():
+                yield Static(EMPTY, id="empty-words", markup=False)
+            with Center():
+                yield Button(Text("New run (n)"), action="app.go('new')", compact=True)
+        yield Filter(placeholder="text in id, name, job id or note", id="filter", compact=True)
+        yield Static(id="selected", markup=False)
+        yield Static(id="looks", markup=False)
+        yield buttons(
+            ("New", "app.go('new')"),
+            ("Open", "pane('state')"),
+            ("Log", "pane('log')"),
+            ("Resubmit x2", "resubmit(2)"),
+            ("Cancel", "cancel"),
+        )
+
+    def begin(self) -> None:
+        """Paint from history; figures that depend on the time follow it."""
+        self.query_one("#filter").display = False
+        self.reread()
+        self.query_one(RunTable).focus()
+        self.set_interval(1.0, self.reread)
+
+    @property
+    def chosen(self) -> str | None:
+        """The run under the cursor."""
+        return self.query_one(RunTable).selected
+
+    def draw(self) -> None:
+        """Show what history says now."""
+        if not self.is_current:
+            return
+        text = self.query_one("#filter", Input).value
+        found = self.runs.history.page(self._limit + 1, text=text)
+        more, found = len(found) > self._limit, found[: self._limit]
+        now = time.time()
+        table = self.query_one(RunTable)
+        table.show(found, now, self.size.width)
+        self._draw_empty(bool(found), text)
+        self._draw_title(found, more, text)
+        self._draw_selected()
+        self._draw_looks(time.monotonic())
+
+    def _draw_empty(self, some: bool, text: str) -> None:
+        self.query_one(RunTable).display = some
+        self.query_one("#empty").display = not some
+        words = f"No run has {text!r} in it. esc shows all again." if text else EMPTY
+        self.query_one("#empty-words", Static).update(words)
+
+    def _draw_title(self, found: list[Run], more: bool, text: str) -> None:
+        shown = (
+            f"newest {len(found)} runs, o for older" if more else wording.count(len(found), "run")
+        )
+        shown += f" with {wording.shorten(text, 20)!r}" if text else ""
+        every = " in all" if text or more else ""
+        unfinished = self.runs.history.count_unfinished()
+        self.title_text("1 Runs", f"{shown}, {unfinished} unfinished{every}")
+
+    @on(RunTable.RowHighlighted)
+    def _moved(self) -> None:
+        self.reread()
+
+    def _draw_selected(self) -> None:
+        line = Text()
+        key = self.chosen
+        if key is not None:
+            run = self.runs.history.get(key)
+            line.append(run.id, "bold").append(
+                f"  {wording.size_of(run.layout)}, {run.spec.partition}"
+            )
+            if words := wording.reason(run):
+                line.append(wording.plain(f"  {words}", "yellow"))
+            if run.parent:
+                line.append(f"  from {run.parent}")
+        self.query_one("#selected", Static).update(line)
+
+    def _draw_looks(self, now: float) -> None:
+        schedule, line = self._schedule, Text()
+        if schedule.warnings:
+            line.append(" STALE ", "bold black on yellow")
+            words = "".join(f"  {' '.join(warning.split())}" for warning in schedule.warnings)
+            line.append(wording.plain(f"{words}  ", "yellow"))
+        seen = schedule.last_look
+        age = f"{wording.duration(now - seen)} ago" if seen is not None else "not yet"
+        line.append(f"refreshed {age}, {wording.count(schedule.requests, 'request')}")
+        if schedule.is_idle(now):
+            line.append(", paused until a key is pressed")
+        self.query_one("#looks", Static).update(line)
+
+    @on(RunTable.RowSelected)
+    def _open(self) -> None:
+        self.action_pane("state")
+
+    def action_filter(self) -> None:
+        """Begin to type a filter."""
+        line = self.query_one("#filter", Input)
+        line.display = True
+        line.focus()
+
+    @on(Input.Changed, "#filter")
+    def _filter(self) -> None:
+        self.reread()
+
+    @on(Input.Submitted, "#filter")
+    def _filtered(self) -> None:
+        self.query_one(RunTable).focus()
+
+    def action_back(self) -> None:
+        """End filtering."""
+        line = self.query_one("#filter", Input)
+        line.value, line.display = "", False
+        self.query_one(RunTable).focus()
+
+    def action_older(self) -> None:
+        """Read one page more."""
+        self._limit += PAGE
+        self.reread()

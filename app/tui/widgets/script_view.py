@@ -1,0 +1,38 @@
+"""A job script as it is sent, with its submit command."""
+
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import ScrollableContainer
+from textual.highlight import highlight
+from textual.widgets import Static
+
+from lumitui.app.tui.widgets.log_text import visible
+
+
+class Scroll(ScrollableContainer):
+    """A pane that scrolls by the same keys as everything else."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j", "scroll_down", "Down", show=False, id="pane.down", tooltip="One line down"),
+        Binding("k", "scroll_up", "Up", show=False, id="pane.up", tooltip="One line up"),
+        Binding("g", "scroll_home", "Top", show=False, id="pane.top", tooltip="To the top"),
+        Binding("G", "scroll_end", "End", show=False, id="pane.end", tooltip="To the end"),
+    ]
+
+
+class ScriptView(Scroll):
+    """Command and script, unwrapped: these very bytes are what the site gets."""
+
+    def compose(self) -> ComposeResult:
+        """One text."""
+        yield Static(id="command", markup=False)
+        yield Static(id="text", markup=False)
+
+    def show(self, command: str, script: str) -> None:
+        """Show a script and the command that submits it."""
+        self.query_one("#command", Static).update(Text(f"$ {visible(command)}\n", style="bold"))
+        text = "\n".join(visible(line) for line in script.split("\n"))
+        self.query_one("#text", Static).update(highlight(text, language="bash"))

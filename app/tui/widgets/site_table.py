@@ -1,0 +1,83 @@
+"""The table of sites: what each is asked, and what that has cost its login node."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.text import Text
+from textual.widgets import DataTable
+
+from lumitui.app.tui.widgets import wording
+from lumitui.remote.transport.footprint import Footprint
+
+
+@dataclass(frozen=True)
+class SiteRow:
+    """One site as it is now."""
+
+    name: str
+    open_runs: int
+    """Runs that are watched; a site without any is never asked."""
+    every: float
+    """Seconds between two looks."""
+    cost: Footprint
+
+
+COLUMNS = (
+    ("Site", 18),
+    ("Watched", 7),
+    ("Every", 6),
+    ("Requests", 8),
+    ("Slurm", 6),
+    ("Sent", 8),
+    ("Received", 8),
+    ("Logins", 6),
+)
+"""Headings and widths in cells; with one cell between they fit 80."""
+
+
+class SiteTable(DataTable[Text]):
+    """One row a site, kept by its name."""
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
+        """An empty table."""
+        super().__init__(id=id, cursor_type="row", cell_padding=0, zebra_stripes=True)
+
+    @property
+    def selected(self) -> str | None:
+        """The name of the site under the cursor."""
+        if not self.row_count:
+            return None
+        return self.coordinate_to_cell_key(self.cursor_coordinate).row_key.value
+
+    def show(self, rows: Sequence[SiteRow]) -> None:
+        """Show `rows`; the cursor stays at its site."""
+        if [row.name for row in rows] != [row.key.value for row in self.ordered_rows]:
+            self.clear(columns=True)
+            for number, (heading, width) in enumerate(COLUMNS):
+                words = heading.rjust(width) if number else heading
+                self.add_column(Text(words, no_wrap=True), key=heading, width=width + 1)
+            for row in rows:
+                self.add_row(*cells(row), key=row.name)
+            return
+        for row in rows:
+            for (heading, _), text in zip(COLUMNS, cells(row), strict=True):
+                if self.get_cell(row.name, heading) != text:
+                    self.update_cell(row.name, heading, text)
+
+
+def cells(row: SiteRow) -> list[Text]:
+    """Return the cells of one row, figures aligned to the right."""
+    cost = row.cost
+    figures = (
+        str(row.open_runs),
+        wording.duration(row.every),
+        str(cost.requests),
+        str(cost.commands),
+        wording.size(cost.bytes_up),
+        wording.size(cost.bytes_down),
+        str(cost.logins),
+    )
+    texts = [Text(wording.shorten(row.name, COLUMNS[0][1]), no_wrap=True)]
+    for words, (_, width) in zip(figures, COLUMNS[1:], strict=True):
+        texts.append(Text(words.rjust(width), no_wrap=True))
+    return texts

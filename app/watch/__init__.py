@@ -1,0 +1,1 @@
+"""What jobs do: one request a site, states, logs, waiting, recovery."""

@@ -1,0 +1,102 @@
+"""One look at a site: the poll, what is left of the metrics, and what it means in history."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from lumitui.app.history.history import History
+from lumitui.app.history.run import Changes, Run
+from lumitui.app.watch import transitions
+from lumitui.remote.connect import Connection
+from lumitui.remote.errors import LinkError
+from lumitui.remote.scheduler.protocol import RunFiles, State, Watch
+from lumitui.remote.scheduler.run_files import look
+
+MOST_ROUNDS = 16
+"""Requests for the rest of the metrics, a look: 64 MiB. What is left comes with the next look."""
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What a look at a site brought."""
+
+    changed: tuple[str, ...]
+    """Ids of runs whose state is another now."""
+    warnings: tuple[str, ...]
+    requests: int
+
+
+def look_at(runs: Sequence[Run], connection: Connection, history: History) -> Looked:
+    """Ask a site about `runs`, all of which have jobs, and write what is new to history.
+
+    A run ends in history when all its metrics are here: afterwards nobody asks for them.
+
+    Raises:
+        LinkError: the site could not be asked.
+    """
+    watches = {run.id: transitions.watch(run) for run in runs}
+    poll = connection.scheduler.poll(list(watches.values()))
+    now = time.time()
+    looks: list[tuple[Run, Changes]] = []
+    for run in runs:
+        if changes := transitions.judge(run, poll, now):
+            looks.append((run, changes))
+    warnings = [poll.warning] if poll.warning else []
+    # Once: the reason of the run goes on telling it, and other runs there are not stale for it.
+    if poll.silent and any(
+        changes.get("state") is State.UNKNOWN and changes.get("reason") != run.reason
+        for run, changes in looks
+    ):
+        warnings.append(poll.silent)
+    behind, rounds = _store(watches, poll.files, history), 0
+    warnings += [
+        f"{key}: its metrics.jsonl was written anew; what it said before is dropped."
+        for key, watch in behind.items()
+        if watch.anew
+    ]
+    try:
+        while behind and rounds < MOST_ROUNDS:
+            rounds += 1
+            behind = _store(behind, look(connection.transport, list(behind.values())), history)
+    except LinkError as error:
+        warnings.append(str(error))
+    for run, changes in looks:
+        unseen = _unseen(poll.files.get(run.id, RunFiles()), changes, poll.clock or now)
+        if (run.id in behind or unseen) and changes.get("state", State.UNKNOWN).is_final:
+            changes["state"] = State.FINISHING
+            still = "its folder is out of sight" if unseen else "its metrics are still to come"
+            changes["reason"] = f"it has ended; {still}"
+            # The exit file is judged once more.
+            changes.pop("exits", None)
+    return Looked(tuple(history.observe(looks)), tuple(warnings), 1 + rounds)
+
+
+def _unseen(files: RunFiles, changes: Changes, now: float) -> bool:
+    """Whether the folder may come into sight again, with the exit file and the last metrics."""
+    ended = changes.get("ended") or 0.0
+    return files.missing and now - ended < transitions.ACCOUNTING_SECONDS
+
+
+def _store(
+    watches: dict[str, Watch], files: Mapping[str, RunFiles], history: History
+) -> dict[str, Watch]:
+    """Keep the metrics that came; return what to ask of the runs that have more."""
+    behind: dict[str, Watch] = {}
+    for key, watch in watches.items():
+        found = files.get(key, RunFiles())
+        start = 0 if watch.anew else watch.metrics_offset
+        end = start + len(found.metrics)
+        known = max((item.attempt for item in found.exits), default=watch.exits)
+        later = replace(watch, has_binding=True, exits=known)
+        after = found.metrics_after
+        if found.metrics_anew or (
+            found.metrics and after is not None and not history.continues(key, start, after)
+        ):
+            behind[key] = replace(later, anew=True)
+            continue
+        if found.metrics:
+            instead = watch.metrics_offset if watch.anew else None
+            history.add_metrics(key, found.metrics.splitlines(), (start, end), instead=instead)
+        if found.more_metrics:
+            behind[key] = replace(later, metrics_offset=end, anew=False)
+    return behind

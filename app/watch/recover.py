@@ -1,0 +1,167 @@
+"""A lost history, rebuilt from the runs' folders on a site."""
+
+import re
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from lumitui.app.history.history import History
+from lumitui.app.history.run import Run
+from lumitui.app.history.run_record import run_of
+from lumitui.app.watch import transitions
+from lumitui.remote.connect import Connection
+from lumitui.remote.errors import InputError
+from lumitui.remote.scheduler import run_folders
+from lumitui.remote.scheduler.run_files import look
+from lumitui.remote.scheduler.run_folders import RECORD_BYTES, Folder
+from lumitui.remote.site.profile import Site
+from lumitui.remote.transport.protocol import Transport
+
+MAKING_SECONDS = 300.0
+"""A folder younger than this may be in the making by another laptop: `preparing` waits as long."""
+COPYING_SECONDS = 3600.0
+"""The same for one that gets the checkpoints of another run."""
+
+
+@dataclass(frozen=True)
+class PassedOver:
+    """A folder that no run was rebuilt from."""
+
+    folder: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """What was rebuilt of a site's runs."""
+
+    roots: tuple[str, ...]
+    """The work roots that were looked into."""
+    rebuilt: tuple[Run, ...]
+    known: int
+    """Folders of runs that the history has: nothing of those was changed."""
+    passed: tuple[PassedOver, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def recover(connection: Connection, site: Site, account: str, history: History) -> Recovered:
+    """Write the runs to `history` that the site has folders of and the history does not know.
+
+    Without `account` it looks into the work roots of all accounts the person has there. The
+    state of what is rebuilt is not known: the next look at the site brings it.
+
+    Raises:
+        InputError: the work root needs an account, and none is known or `account` cannot be one.
+        LinkError: the site cannot be reached.
+        LumiError: the history cannot be written.
+    """
+    transport = connection.transport
+    roots, known, rebuilt, passed, warnings = [], 0, list[Run](), list[PassedOver](), list[str]()
+    for work in _work_roots(connection, site, account, history):
+        marker = f"lumitui-{secrets.token_hex(8)}"
+        answer = transport.run(run_folders.names_script(marker, work), timeout=120.0)
+        paths = run_folders.parse_names(answer.out, marker, work)
+        if paths is None:
+            warnings.append(f"There is no folder {work} that can be read.")
+            continue
+        roots.append(work)
+        have = history.ids()
+        new = [path for path in paths if path.rpartition("/")[2] not in have]
+        known += len(paths) - len(new)
+        for page in _pages(new, run_folders.PAGE):
+            runs = []
+            for folder in _read(transport, page):
+                try:
+                    runs.append(_rebuild(folder, site.name, time.time()))
+                except ValueError as error:
+                    passed.append(PassedOver(folder.path, str(error)))
+            added = history.adopt(runs)
+            _fetch_metrics(transport, added, history)
+            rebuilt += added
+    rebuilt.sort(key=lambda run: run.created)
+    return Recovered(tuple(roots), tuple(rebuilt), known, tuple(passed), tuple(warnings))
+
+
+def _fetch_metrics(transport: Transport, runs: Sequence[Run], history: History) -> None:
+    """Bring all metrics of `runs`: a look at the site brings a piece, and none after the end."""
+    left = [run for run in runs if run.job_id is not None]
+    while left:
+        found = look(transport, [replace(transitions.watch(run), has_binding=True) for run in left])
+        more = []
+        for run in left:
+            files = found[run.id]
+            end = run.metrics_offset + len(files.metrics)
+            if files.metrics:
+                span = (run.metrics_offset, end)
+                history.add_metrics(run.id, files.metrics.splitlines(), span)
+            # Not whatever came: a job that trains writes a line while it is asked.
+            if files.more_metrics:
+                more.append(replace(run, metrics_offset=end))
+        left = more
+
+
+def _work_roots(
+    connection: Connection, site: Site, account: str, history: History
+) -> Iterator[str]:
+    def root_of(name: str) -> str:
+        return connection.root(site, name, "").rstrip("/")
+
+    if "{account}" not in site.work_root:
+        yield root_of(account)
+        return
+    pattern = site.account.pattern
+    if account and not re.match(pattern, account):
+        raise InputError(
+            f"{account!r} is no account of {site.name}.", f"Accounts there are like {pattern}."
+        )
+    accounts = [account] if account else _accounts(connection.transport, site, history)
+    if not accounts:
+        raise InputError(
+            f"The runs at {site.name} lie by account, and it names none of yours.",
+            "Give it: --account PROJECT.",
+        )
+    yield from dict.fromkeys(map(root_of, accounts))
+
+
+def _accounts(transport: Transport, site: Site, history: History) -> list[str]:
+    """Return those of the runs that the history still has, and those the site lists."""
+    had = {run.spec.account for run in history.page(limit=1000, site=site.name)}
+    answer = transport.run(run_folders.accounts_script(), timeout=60.0)
+    listed = run_folders.parse_accounts(answer.text, site.account.pattern)
+    return sorted(name for name in had | set(listed) if re.match(site.account.pattern, name))
+
+
+def _read(transport: Transport, paths: Sequence[str]) -> list[Folder]:
+    marker = f"lumitui-{secrets.token_hex(8)}"
+    answer = transport.run(run_folders.folders_script(marker, paths), timeout=300.0)
+    return run_folders.parse_folders(answer.out, marker, paths)
+
+
+def _rebuild(folder: Folder, site: str, now: float) -> Run:
+    """Return the run of `folder`.
+
+    Raises:
+        ValueError: why there is none.
+    """
+    if folder.record is None:
+        job = f"; its job was {folder.job_id}" if folder.job_id else ""
+        what = "an older lumitui made it" if folder.composed else "it is no run's folder"
+        raise ValueError(f"it has no record, {what}{job}")
+    if len(folder.record) >= RECORD_BYTES:
+        raise ValueError(f"its record has more than {RECORD_BYTES} bytes")
+    try:
+        run = run_of(folder.record, folder.path)
+    except ValueError as error:
+        raise ValueError(f"its record cannot be read: {error}") from error
+    if run.site != site:
+        raise ValueError(f"its site is {run.site!r}: `lumitui history --recover {run.site}`")
+    making = COPYING_SECONDS if run.resumed_from else MAKING_SECONDS
+    if not folder.locked and folder.job_id is None and now - run.created < making:
+        raise ValueError(f"it may be on its way; try again in {making / 60:g} minutes")
+    return replace(run, job_id=folder.job_id)
+
+
+def _pages(paths: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    for start in range(0, len(paths), size):
+        yield paths[start : start + size]

@@ -1,0 +1,168 @@
+"""What a look at a site means for each run: pure judgement of the scheduler's and files' words.
+
+The scheduler's word is the judge. squeue's NODE_FAIL and PREEMPTED are an end at once: where
+Slurm runs the job again it writes such a state to accounting and makes the job PENDING in the
+same step, under the lock that squeue waits for (seen with 22.05, tests/test_true_ends.py).
+"""
+
+import time
+
+from lumitui.app.history.run import Changes, Run
+from lumitui.remote.scheduler.protocol import ExitFile, JobStatus, Poll, RunFiles, State, Watch
+
+ACCOUNTING_SECONDS = 600.0
+"""How long accounting is waited for when the queue has forgotten a job that a signal ended: it
+may have been the time limit, memory or a cancel. slurmctld keeps what it has to tell slurmdbd."""
+_NOBODY = "accounting does not know it"
+STALE_SECONDS = 5.0
+"""An exit file so much older than the job's start is an earlier attempt's; clocks of nodes
+differ by less, and a requeued job waits for longer (AuthInfo=cred_expire, 120 s by default)."""
+
+
+def watch(run: Run) -> Watch:
+    """Return what to ask about a run that has a job."""
+    return Watch(
+        run=run.id,
+        folder=run.folder,
+        job_id=run.job_id or "",
+        submitted=run.submitted or run.created,
+        metrics_offset=run.metrics_offset,
+        has_binding=run.binding is not None,
+        attempt=run.attempt,
+        exits=run.exits,
+    )
+
+
+def nobody_knows(run: Run) -> bool:
+    """Whether neither the queue nor accounting, which was asked, knew the job at the last look."""
+    return run.state is State.UNKNOWN and run.job_id is not None and _NOBODY in run.reason
+
+
+def judge(run: Run, poll: Poll, now: float) -> Changes:
+    """Return what the answer changes for `run`; {} when nothing was learned of it."""
+    changes: Changes = {}
+    files = poll.files.get(run.id, RunFiles())
+    attempt = max(run.attempt, *files.log_sizes, *(item.attempt for item in files.exits), 1)
+    if files.log_sizes:
+        changes["log_sizes"] = dict(files.log_sizes)
+    if attempt != run.attempt:
+        changes["attempt"] = attempt
+    if files.binding is not None or attempt > run.attempt:
+        # A later attempt may be on other nodes: the proof of the one before says nothing of it.
+        changes["binding"] = files.binding
+    job = poll.jobs.get(run.job_id or "")
+    exit_file = _exit_file(run, files, attempt, job)
+    # The newest one is asked for again until the end is judged by it.
+    known = max((item.attempt for item in files.exits if item != exit_file), default=run.exits)
+    if job is not None and (job.state.is_final or job.job_id not in poll.gone):
+        changes |= _from_job(run, job, exit_file)
+    elif run.job_id in poll.gone:
+        changes |= _vanished(run, job, exit_file, poll, files, now)
+    state = changes.get("state")
+    if state is not None and state is not State.UNKNOWN:
+        changes["updated"] = now
+    if state is not None and state.is_final and exit_file is not None:
+        known = exit_file.attempt
+    if known != run.exits:
+        changes["exits"] = known
+    return changes
+
+
+def _exit_file(run: Run, files: RunFiles, attempt: int, job: JobStatus | None) -> ExitFile | None:
+    """Return the exit file of this very attempt: a requeued one may have left its own."""
+    for item in files.exits:
+        started = job.started if job is not None and job.state.is_final else None
+        stale = started is not None and item.ended < started - STALE_SECONDS
+        if item.attempt == attempt and item.job_id in ("", run.job_id) and not stale:
+            return item
+    return None
+
+
+def _from_job(run: Run, job: JobStatus, exit_file: ExitFile | None) -> Changes:
+    state, reason = job.state, job.reason
+    waits = state is State.QUEUED
+    never_ran = state.is_final and not job.nodes
+    if state is State.CANCELLED and never_ran:
+        # The queue keeps why it waited, like Priority, which says nothing of its end.
+        reason = "before it started"
+    elif state is State.FAILED and exit_file is not None and exit_file.oom:
+        # A step that ran out of memory does not make its job OUT_OF_MEMORY.
+        state, reason = State.OUT_OF_MEMORY, f"srun: task {exit_file.rank} ran out of memory"
+    changes: Changes = {
+        "state": state,
+        "word": job.word,
+        "reason": reason,
+        "nodes_used": "" if waits or never_ran else job.nodes or run.nodes_used,
+        "started": None if waits or never_ran else job.started,
+        "ended": None,
+        "expected_start": job.started if waits else None,
+        "expected_end": None if state.is_final else job.ended,
+        "rc": None,
+        "failed_rank": None,
+    }
+    if job.submitted is not None:
+        changes["submitted"] = job.submitted
+    if state.is_final:
+        changes |= _end(state, exit_file)
+        changes["ended"] = job.ended or changes.get("ended")
+    if state is State.FAILED and exit_file is None:
+        code = job.exit_code.partition(":")[0]
+        right = code.isascii() and code.isdecimal() and len(code) < 10 and int(code)
+        changes["rc"] = int(code) if right else None
+    return changes
+
+
+def _end(state: State, exit_file: ExitFile | None) -> Changes:
+    """Return what an exit file tells of a run's end."""
+    if exit_file is None:
+        return {"rc": 0 if state is State.DONE else None}
+    if state is State.DONE:
+        return {"rc": 0, "ended": exit_file.ended}
+    return {"rc": exit_file.rc, "failed_rank": exit_file.rank, "ended": exit_file.ended}
+
+
+def _vanished(
+    run: Run,
+    job: JobStatus | None,
+    exit_file: ExitFile | None,
+    poll: Poll,
+    files: RunFiles,
+    now: float,
+) -> Changes:
+    """The queue has no such job; accounting has none, or is late (`job`), or cannot be asked."""
+    if poll.silent:
+        told = f"accounting cannot be asked ({poll.silent.splitlines()[0]})"
+    elif job is not None:
+        told = f"accounting still says {job.word}"
+    else:
+        told = _NOBODY
+    changes: Changes = {}
+    clock = poll.clock or now
+    if (
+        job is not None
+        and job.word == "REQUEUED"
+        and clock - (job.ended or clock) > ACCOUNTING_SECONDS
+    ):
+        # Cancelled before its last attempt had quite ended: no other row follows (22.05).
+        reason = "it left the queue while it was to run again"
+        return {"state": State.CANCELLED, "word": job.word, "reason": reason, "ended": job.ended}
+    if job is not None and job.started is not None and job.state is not State.QUEUED:
+        changes = {"started": job.started, "nodes_used": job.nodes or run.nodes_used}
+    if exit_file is not None:
+        if exit_file.rc < 128 or clock - exit_file.ended > ACCOUNTING_SECONDS:
+            state = State.DONE if exit_file.rc == 0 else State.FAILED
+            if exit_file.oom:
+                state = State.OUT_OF_MEMORY
+            return changes | {
+                "state": state,
+                "word": "",
+                "started": changes.get("started") or run.started or exit_file.started,
+                "reason": f"from the exit file: {told}",
+                **_end(state, exit_file),
+            }
+        told += f"; a signal ended the program (exit code {exit_file.rc})"
+    if files.missing:
+        told += "; its folder is not there any more"
+    since = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.updated or run.created))
+    reason = f"unknown since {since}: the job left the queue; {told}"
+    return changes | {"state": State.UNKNOWN, "reason": reason}
