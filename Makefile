@@ -38,13 +38,13 @@ check: setup
 	.venv/bin/lint-imports
 
 bench: setup cluster-up
-	@$(PY) -m tests.bench
+	@$(PY) -m tests.measure.bench
 
 footprint: setup cluster-up
-	@$(PY) -m tests.footprint
+	@$(PY) -m tests.measure.footprint
 
 chaos: setup cluster-up
-	@$(PY) -m tests.chaos --count $(or $(N),1000) $(if $(SEED),--seed $(SEED))
+	@$(PY) -m tests.measure.chaos --count $(or $(N),1000) $(if $(SEED),--seed $(SEED))
 
 cluster-up: setup
 	@tests/cluster/up

@@ -2,7 +2,7 @@
 
 The scheduler's word is the judge. squeue's NODE_FAIL and PREEMPTED are an end at once: where
 Slurm runs the job again it writes such a state to accounting and makes the job PENDING in the
-same step, under the lock that squeue waits for (seen with 22.05, tests/test_true_ends.py).
+same step, under the lock that squeue waits for (seen with 22.05, test_true_ends.py).
 """
 
 import time

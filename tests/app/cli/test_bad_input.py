@@ -1,0 +1,265 @@
+"""What people get wrong, and what arrives unasked: a sentence, a hint, the right exit code.
+
+Every case runs the real program in a process of its own; where a cluster has the say, the real
+one says it. Nothing is lost, nothing shows a traceback, and text is carried unchanged or refused.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.command_line import (
+    CLUSTER,
+    LAPTOP,
+    Here,
+    envelope,
+    here,
+    history,
+    lt,
+    path,
+    told,
+    write,
+)
+from tests.support.home import Home
+from tests.support.servers.cluster import Cluster
+
+__all__ = ["here", "path"]  # fixtures
+
+# What shells, YAML, tables, terminals and templates stumble over.
+TRICKY = [
+    "a|b",
+    "'single' \"double\"",
+    "two\nlines",
+    "$(touch x) `touch x` ; touch x & touch x",
+    "[/] [bold]",
+    "é 🚀 日本",
+    "{{ 7 * 7 }} {% raw %} ${HOME} $HOME %s %j \\n !! # -",
+    "--flag=* ?",
+    "",
+]
+
+
+# -- job files
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"noeds": 2}, ["job.yaml:10: noeds: unknown key; did you mean `nodes`?"]),
+        ({"nodes": "two"}, ["job.yaml:10: nodes:", "integer"]),
+        ({"args": {"a": 1}}, ["job.yaml:10: args:"]),
+        ({"time": 10}, ["job.yaml:5: time: 10 alone is ambiguous", "10:00 for 10 minutes"]),
+        ({"time": "soon"}, ["'soon' is not a time"]),
+        ({"site": "lummi"}, ["no site called 'lummi'", "Known are: laptop, lumi."]),
+        ({"partition": "big"}, ["no partition 'big'", "local"]),
+        ({"script": "../up.py"}, ["inside the project"]),
+        ({"trainer": "ddp"}, ["either `trainer:`"]),
+        (
+            {"nodes": 2, "noeds": 2, "time": 5},
+            ["2 mistakes", "job.yaml:5: time: 5 alone", "job.yaml:11: noeds"],
+        ),
+        ({"gpus_per_node": 3}, ["more than the 2 of a node"]),
+        ({"env": {"WANDB_API_KEY": "abc"}}, ["looks like a secret", "secrets:"]),
+        ({"env": {"A B": "1"}}, ["'A B' is not a variable's name"]),
+        ({"name": "two\nlines"}, ["name", "one line"]),
+        ({"name": "bell\x07"}, ["control character"]),
+        ({"name": "x" * 168}, ["name: String should have at most 100 characters"]),
+        ({"name": ""}, ["name: String should have at least 1 character"]),
+        ({"args": ["\x1b[31m"]}, ["control character"]),
+        ({"launcher": "rocket"}, ["no launcher 'rocket'"]),
+        ({"project": "no such folder"}, ["is not a folder"]),
+    ],
+)
+def test_a_wrong_job_file_is_told_with_its_line(
+    home: Home, path: Path, changes: dict[str, object], words: list[str]
+) -> None:
+    write(path, LAPTOP | changes)
+    done = lt(home, "submit", str(path), "--yes")
+    assert "abc" not in told(done, 2, *words)
+    assert history(home) == []
+
+
+def test_files_that_are_no_job_files_are_told(home: Home, tmp_path: Path) -> None:
+    told(lt(home, "preview", str(tmp_path / "no.yaml")), 2, "There is no file", "no.yaml")
+    told(lt(home, "preview", str(tmp_path)), 2, "cannot be read")
+    for content, word in (
+        (b"", "mistakes"),
+        (b"\xff\xfe\x00binary", "UTF-8"),
+        (b"- a\n- list\n", "key: value"),
+        (b"name: [unclosed\n", "not valid YAML"),
+        (b"name: &a [*a]\n", "alias"),
+        (b"x: " + b"[" * 5000, "levels deep"),
+        (b"#" * 2_000_000, "larger than"),
+    ):
+        (tmp_path / "job.yaml").write_bytes(content)
+        told(lt(home, "preview", str(tmp_path / "job.yaml")), 2, word)
+    error = envelope(lt(home, "preview", str(tmp_path / "no.yaml"), "--json"))["error"]
+    assert (error["exit_code"], bool(error["hint"])) == (2, True)
+
+
+def test_a_time_over_the_limit_and_a_missing_script_are_not_sent(home: Home, path: Path) -> None:
+    write(path, LAPTOP | {"time": "2-00:00:00"})
+    told(lt(home, "submit", str(path), "--yes"), 2, "2-00:00:00 is more than local allows")
+    write(path, LAPTOP | {"script": "train.py"})
+    told(lt(home, "submit", str(path), "--yes"), 2, "train.py is not among the files")
+    (path.parent / ".gitignore").write_text("hello.py\n")
+    write(path, LAPTOP)
+    told(lt(home, "submit", str(path), "--yes"), 2, "hello.py", ".gitignore")
+    assert history(home) == []
+
+
+def test_a_preview_tells_what_a_send_would_refuse(here: Here, home: Home, path: Path) -> None:
+    (path.parent / "sub").mkdir(parents=True)
+    (path.parent / "sub" / "kept").write_text("")
+    for changes, words in (
+        ({"script": "train.py"}, ("train.py is not among", str(path.parent))),
+        ({"script": "sub"}, ("sub is not among",)),
+        ({"workdir": "nothere"}, ("folder nothere has no files",)),
+        ({"workdir": "hello.py"}, ("folder hello.py has no files",)),
+        ({"project": "gone"}, ("gone is not a folder",)),
+        ({"secrets": ["HF_TOKEN_OF_NOBODY"]}, ("HF_TOKEN_OF_NOBODY is not set",)),
+    ):
+        write(path, LAPTOP | changes)
+        done = here("preview", str(path))
+        assert done.returncode == 2 and done.stdout, done.stderr
+        (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+        assert all(word in line for word in words), line
+        told(here("submit", str(path), "--yes"), 2, *words)
+    write(path, LAPTOP)
+    (path.parent / ".gitignore").write_text("hello.py\n")
+    assert "error: The script hello.py is not" in here("preview", str(path)).stderr
+    (path.parent / ".gitignore").unlink()
+    for changes in ({}, {"workdir": "./sub/"}, {"script": "./hello.py"}):
+        write(path, LAPTOP | changes)
+        done = here("preview", str(path))
+        assert (done.returncode, "error" in done.stderr) == (0, False), done.stderr
+    assert here("submit", str(path), "--yes", "--wait").returncode == 0
+    assert len(history(home)) == 1
+    # Sent again with the code of now, which lacks it; the code that is there has it.
+    (path.parent / "hello.py").unlink()
+    told(here("resubmit", "last", "--code", "current", "--yes"), 2, "hello.py is not among")
+    assert here("resubmit", "last", "--yes").returncode == 0
+
+
+def test_runs_and_settings_that_are_not_there_are_told(home: Home, path: Path) -> None:
+    told(lt(home, "show", "last"), 2, "There is no run yet.")
+    write(path, LAPTOP)
+    run = lt(home, "submit", str(path), "--yes", "--wait").stdout.strip()
+    told(lt(home, "show", "hallo"), 2, "no run 'hallo'", run)
+    for words, message in (
+        (("--nodes", "0"), "0 nodes"),
+        (("--nodes", "99"), "local has (8)"),
+        (("--set", "noeds=2"), "did you mean `nodes`"),
+        (("--set", "nodes"), "is not a setting"),
+        (("--set", "time=10"), "ambiguous"),
+        (("--from", "checkpoint"), "resume"),
+    ):
+        told(lt(home, "resubmit", run, *words, "--yes"), 2, message)
+    assert len(history(home)) == 1
+
+
+# -- text that is not as expected
+
+
+def check_carried(home: Home, run: str, expected_env: str) -> None:
+    # JSON escapes every control character, so a record is one line whatever the text.
+    done = lt(home, "logs", run)
+    (line,) = [line for line in done.stdout.splitlines() if '"argv"' in line]
+    said = json.loads(line[line.index("{") :])
+    assert said["argv"] == TRICKY
+    assert said["probe"] == expected_env
+
+
+def test_tricky_text_is_carried_unchanged_on_this_machine(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "a 'b' \"c\" $(touch x) [/] 🚀"
+    script = "sub $(touch x)/he'llo |.py"
+    probe = "\n".join(TRICKY)
+    name = "$(touch x) 'a' \"b\" | [/] 🚀"
+    job = LAPTOP | {"name": name, "script": script, "workdir": "sub $(touch x)"}
+    path = write(folder / "job.yaml", job | {"args": TRICKY, "env": {"PROBE_TEXT": probe}})
+    (folder / script).parent.mkdir()
+    (folder / "hello.py").rename(folder / script)
+    done = lt(home, "submit", str(path), "--yes", "--wait")
+    assert done.returncode == 0, done.stderr + lt(home, "logs", "last").stdout
+    check_carried(home, done.stdout.strip(), probe)
+    (row,) = history(home)
+    assert row["name"] == name
+    assert name in lt(home, "show", "last").stdout
+    assert [found for found in tmp_path.rglob("x")] == []
+
+
+def test_tricky_text_is_carried_unchanged_on_the_cluster(
+    home: Home, cluster: Cluster, path: Path
+) -> None:
+    home.add_cluster(cluster)
+    probe = "\n".join(TRICKY)
+    name = "$(touch x) 'a' | [/] 🚀"
+    job = CLUSTER | {"name": name, "launcher": "srun", "args": TRICKY, "env": {"PROBE_TEXT": probe}}
+    write(path, job)
+    done = lt(home, "submit", str(path), "--yes", "--wait", "--timeout", "60")
+    assert done.returncode == 0, done.stderr
+    run = done.stdout.strip()
+    check_carried(home, run, probe)
+    (row,) = history(home)
+    assert row["name"] == name
+    found = cluster.login(f"find ~ {row['folder']} -name x").stdout
+    assert found == ""
+
+
+def test_file_names_that_steer_a_terminal_are_refused_or_carried(home: Home, path: Path) -> None:
+    write(path, LAPTOP)
+    (path.parent / "bad\x1b]0;title\x07name").write_text("")
+    done = lt(home, "submit", str(path), "--yes", "--wait")
+    assert "\x1b" not in done.stderr
+    if done.returncode:
+        told(done, 2, "name")
+
+
+def test_words_of_the_command_line_cannot_steer_the_terminal(home: Home) -> None:
+    for words in (("show", "\x1b[2Jx"), ("preview", "\x1b]0;t\x07\u202e"), ("\x1b[31mverb",)):
+        done = lt(home, *words)
+        told(done, 2)
+        assert "\x1b" not in done.stderr and "\u202e" not in done.stderr
+
+
+def test_a_secret_reaches_the_job_and_nothing_else(
+    home: Home, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    value = "s3cr3t-'q\"$(touch x)-🚀"
+    write(path, LAPTOP | {"secrets": ["WANDB_API_KEY"]})
+    (path.parent / "hello.py").write_text(
+        "import glob, hashlib, os\n"
+        "value = os.environ['WANDB_API_KEY'].encode()\n"
+        "print(hashlib.sha256(value).hexdigest())\n"
+        "for name in glob.glob('/proc/[0-9]*/cmdline'):\n"
+        "    try:\n"
+        "        assert value not in open(name, 'rb').read(), name\n"
+        "    except OSError:\n"
+        "        pass\n"
+    )
+    told(lt(home, "submit", str(path), "--yes"), 2, "WANDB_API_KEY is not set")
+    assert history(home) == []
+    monkeypatch.setenv("WANDB_API_KEY", value)
+    done = lt(home, "submit", str(path), "--yes", "--wait")
+    log = lt(home, "logs", "last").stdout
+    assert done.returncode == 0, log
+    assert hashlib.sha256(value.encode()).hexdigest() in log
+    (row,) = history(home)
+    shown = done.stdout + done.stderr + log + lt(home, "show", "last", "--json").stdout
+    assert "s3cr3t" not in shown
+    secret = value.split("-")[0].encode()
+    kept = [
+        file
+        for folder in (home.data, Path(row["folder"]))
+        for file in folder.rglob("*")
+        if file.is_file() and file.name != ".secrets" and secret in file.read_bytes()
+    ]
+    assert kept == []
+    for file in Path(row["folder"]).glob(".secrets"):
+        assert file.stat().st_mode & 0o077 == 0
+    assert list(path.parent.rglob("x")) == []

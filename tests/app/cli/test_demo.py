@@ -1,0 +1,65 @@
+"""The demo: a training, the same again on twice the nodes, and the comparison."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from lumitui.app.cli.main import lumitui
+from lumitui.app.cli.session import run_verb
+from tests.support.command_line import HELLO, Here, here, job, lt, runs_of
+from tests.support.home import Home
+
+__all__ = ["here", "job"]  # fixtures
+
+
+TRAINS = """\
+import json, os
+world = int(os.environ["WORLD_SIZE"])
+if os.environ["RANK"] == "0":
+    with open(os.environ["RUN_DIR"] + "/metrics.jsonl", "a") as file:
+        for step in range(1, 11):
+            line = {"event": "step", "step": step, "samples_per_s": 80.0 * world,
+                    "world_size": world, "global_batch": 32 * world, "loss": 1.0}
+            print(json.dumps(line), file=file)
+"""
+
+
+def test_the_demo_follows_resubmits_on_two_nodes_and_compares(
+    home: Home, here: Here, job: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = HELLO.replace("gpus_per_node: 1\n", "").replace("strategy: single", "strategy: ddp")
+    job.write_text(text.replace("launcher: plain", "launcher: srun"))
+    (job.parent / "hello.py").write_text(TRAINS)
+    monkeypatch.setenv("DEMO", "headless")
+    monkeypatch.setenv("LUMITUI_PYTHON", sys.executable)
+    done = here("demo", "--to", str(job.parent))
+    assert done.returncode == 0, done.stdout + done.stderr
+    titles, first, second = (line.split() for line in done.stdout.splitlines()[-3:])
+    assert titles[:3] == ["RUN", "NODES", "RANKS"]
+    assert first[1:] == ["1", "2", "64", "160", "1", "x", "100", "%", "-", "nothing"]
+    assert second[1:] == ["2", "4", "128", "320", "2", "x", "100", "%", "-", "nothing"]
+    assert [row["state"] for row in runs_of(home)] == ["done", "done"]
+
+    (job.parent / "hello.py").write_text("raise SystemExit(3)\n")
+    assert here("demo", "--to", str(job.parent)).returncode == 5
+
+
+@pytest.mark.slow
+def test_the_demo_trains_with_torch(home: Home, tmp_path: Path) -> None:
+    folder = tmp_path / "demo"
+    done = lt(home, "demo", "--to", str(folder), DEMO="headless")
+    assert done.returncode == 0, done.stdout + done.stderr
+    _, first, second = (line.split() for line in done.stdout.splitlines()[-3:])
+    assert (first[1:4], second[1:4]) == (["1", "2", "64"], ["2", "4", "128"])
+    assert float(second[-2]) > 0.9  # the test accuracy
+    assert [row["state"] for row in runs_of(home)] == ["done", "done"]
+
+
+def test_the_demo_without_torch_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.delenv("LUMITUI_PYTHON", raising=False)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert run_verb(lumitui, ["demo", "--to", str(tmp_path / "demo")]) == 2
+    assert "lumitui[trainers]" in capsys.readouterr().err

@@ -1,0 +1,182 @@
+"""Every way a link may fail, on the command line: an error, a hint, exit code 3, no traceback."""
+
+import os
+import pty
+import select
+import socket
+import termios
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from lumitui.remote.ssh import connection
+from tests.remote.ssh.test_certificates import certify
+from tests.remote.ssh.test_crowding import busy, half_open
+from tests.support.command_line import PROGRAM, Here, environ, here, told
+from tests.support.home import Home
+from tests.support.places import SITES
+from tests.support.servers.asking_sshd import CODE, asking_sshd
+from tests.support.servers.sshd import Sshd, free_port, new_key, public, server, shared
+
+__all__ = ["busy", "here", "server", "shared"]  # fixtures
+
+
+@pytest.fixture
+def site(home: Home, server: Sshd) -> Sshd:
+    """The site `minilumi` is the module's server, whose key is known."""
+    be_site(home, server)
+    return server
+
+
+def be_site(home: Home, server: Sshd) -> None:
+    server.trust()
+    profile = (SITES / "minilumi.yaml").read_text()
+    text = profile.replace("/tmp/minilumi/ssh/config", str(server.config))
+    (home.config / "sites" / "minilumi.yaml").write_text(text)
+
+
+def configure(server: Sshd, *lines: str) -> None:
+    """As Sshd.configure, for every name."""
+    server.configure()
+    text = server.config.read_text().split("\n", 1)[1]
+    server.config.write_text("\n".join([*lines, text]))
+
+
+def unknown(server: Sshd, folder: Path) -> None:
+    server.known_hosts.unlink()
+
+
+def changed(server: Sshd, folder: Path) -> None:
+    line = f"[127.0.0.1]:{server.port} {public(new_key(folder / 'old'))}\n"
+    server.known_hosts.write_text(line)
+
+
+def revoked(server: Sshd, folder: Path) -> None:
+    server.known_hosts.write_text(f"@revoked * {public(server.host_key)}\n")
+
+
+def foreign_key(server: Sshd, folder: Path) -> None:
+    configure(server, f"IdentityFile {new_key(folder / 'foreign')}")
+    server.allow()
+
+
+def locked_key(server: Sshd, folder: Path) -> None:
+    locked = new_key(folder / "locked", "open sesame")
+    server.allow(locked)
+    configure(server, f"IdentityFile {locked}")
+
+
+def expired(server: Sshd, folder: Path) -> None:
+    key = new_key(folder / "key")
+    certify(new_key(folder / "authority"), key, "-V", "20010101:20010102")
+    configure(server, f"IdentityFile {key}")
+    server.allow()
+
+
+def nobody(server: Sshd, folder: Path) -> None:
+    configure(server, f"Port {free_port()}")
+
+
+def no_such_name(server: Sshd, folder: Path) -> None:
+    configure(server, "HostName no-such-host.invalid")
+
+
+def no_such_jump(server: Sshd, folder: Path) -> None:
+    jump = "Host minilumi\nProxyJump hop\nHost hop\nHostName no-such-jump.invalid\n"
+    server.config.write_text(jump + server.config.read_text())
+
+
+def circle(server: Sshd, folder: Path) -> None:
+    configure(server, "ProxyJump minilumi")
+
+
+def dead_proxy(server: Sshd, folder: Path) -> None:
+    configure(server, "ProxyCommand echo the VPN is down >&2")
+
+
+def bad_option(server: Sshd, folder: Path) -> None:
+    configure(server, "NoSuchOption yes")
+
+
+def end_of_shell(server: Sshd, folder: Path) -> None:
+    (server.folder / ".bashrc").write_text("echo closed for repair; exit 3\n")
+
+
+FAILURES: dict[Callable[[Sshd, Path], None], str] = {
+    unknown: "was not accepted",
+    changed: "changed",
+    revoked: "is revoked",
+    foreign_key: "was refused; offered",
+    locked_key: "a question was not answered",
+    expired: "expired on 2001-01-02",
+    nobody: "Connection refused",
+    no_such_name: "is not known",
+    no_such_jump: "no-such-jump.invalid is not known",
+    circle: "goes in a circle",
+    dead_proxy: "the VPN is down",
+    bad_option: "OpenSSH cannot use the configuration",
+    end_of_shell: "closed for repair",
+}
+
+
+@pytest.fixture(autouse=True)
+def tidy(shared: Sshd) -> Iterator[None]:
+    yield
+    (shared.folder / ".bashrc").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize(("fail", "said"), FAILURES.items(), ids=[f.__name__ for f in FAILURES])
+def test_a_link_that_fails_is_two_sentences_and_exit_code_3(
+    site: Sshd, here: Here, tmp_path: Path, fail: Callable[[Sshd, Path], None], said: str
+) -> None:
+    fail(site, tmp_path)
+    told(here("doctor", "minilumi"), 3, said)
+
+
+def test_a_crowded_site_is_two_sentences_and_exit_code_3(
+    busy: Sshd, home: Home, here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    be_site(home, busy)
+    monkeypatch.setattr(connection, "_PAUSES", (0.1, 0.1))
+    with half_open(busy.port):
+        told(here("doctor", "minilumi"), 3, "Exceeded MaxStartups", "in a minute")
+
+
+def test_a_silent_site_is_two_sentences_and_exit_code_3(site: Sshd, here: Here) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        configure(site, f"Port {silent.getsockname()[1]}", "ConnectTimeout 1")
+        told(here("doctor", "minilumi"), 3, "nothing came within 1 s")
+
+
+def test_a_site_that_works_is_the_measure(site: Sshd, here: Here) -> None:
+    """Without a failure the same verb comes further: to the site's commands, which are missing."""
+    done = here("doctor", "minilumi")
+    assert done.returncode == 1 and "connection" in done.stdout, done.stderr
+
+
+@pytest.mark.usefixtures("cluster")  # a PAM module is compiled: root, gcc
+def test_ctrl_c_at_a_question_gives_the_terminal_back(home: Home, tmp_path: Path) -> None:
+    """The question is put in a thread of the connection, which Ctrl-C leaves in the middle."""
+    with asking_sshd(tmp_path, CODE) as asking:
+        be_site(home, asking.sshd)
+        process, screen = pty.fork()
+        if process == 0:
+            program = " ".join([*PROGRAM, "doctor", "minilumi"])
+            script = f"trap : INT; {program}; echo rc=$?; stty -a | grep -o ' -*echo '; echo over"
+            os.execve("/bin/sh", ["sh", "-c", script], environ(home))
+        shown, deadline, pressed = b"", time.monotonic() + 30, False
+        while b"over" not in shown and time.monotonic() < deadline:
+            if select.select([screen], [], [], 0.5)[0]:
+                shown += os.read(screen, 65536)
+            # The prompt is written before the echo is off; the mode tells when it is.
+            hidden = not termios.tcgetattr(screen)[3] & termios.ECHO
+            if b"Verification code:" in shown and hidden and not pressed:
+                pressed = bool(os.write(screen, b"\x03"))
+        os.close(screen)
+        os.waitpid(process, 0)
+        text = shown.decode()
+        assert "rc=130" in text and "Interrupted" in text, text
+        assert " echo " in text.partition("rc=130")[2] and " -echo " not in text, text
+        assert asking.answers == []

@@ -1,0 +1,293 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lumitui.app.explain.diagnose import Diagnosis, diagnose
+from lumitui.app.explain.log_lines import clean
+from lumitui.app.explain.rules import CONSEQUENCES, RULES, STATE_RULES
+from lumitui.app.job.spec import JobSpec
+from lumitui.remote.scheduler.protocol import State
+from tests.support.jobs.small_jobs import hello_job
+
+WATCHDOG = (
+    "[rank{0}]:[E1121 03:01:02.123 ProcessGroupNCCL.cpp:632] [Rank {0}] Watchdog caught collective "
+    "operation timeout: WorkNCCL(SeqNum={1}, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, "
+    "Timeout(ms)=600000) ran for 600026 milliseconds before timing out."
+)
+
+# As torch 2.13's torchrun wrote it: rank 1 raised, rank 0 lost its peer; one launcher a node, so
+# that srun's label is the node's number.
+TORCHRUN = """\
+1: [rank3]: Traceback (most recent call last):
+1: [rank3]:   File "train.py", line 5, in <module>
+1: [rank3]:     raise RuntimeError("boom here")
+1: [rank3]: RuntimeError: boom here
+1: [rank2]: Traceback (most recent call last):
+1: [rank2]:   File "train.py", line 6, in <module>
+1: [rank2]:     d.barrier()
+1: [rank2]: RuntimeError: [gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]
+1: Traceback (most recent call last):
+1:   File "torch/distributed/launcher/api.py", line 383, in launch_agent
+1:     raise ChildFailedError(
+1: torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+1: ============================================================
+1: Failures:
+1: [1]:
+1:   rank      : 2 (local_rank: 0)
+1:   exitcode  : -15 (pid: 19736)  (SIGTERM)
+1: ------------------------------------------------------------
+1: Root Cause (first observed failure):
+1: [0]:
+1:   time      : 2026-11-21_04:51:13
+1:   host      : nid005002
+1:   rank      : 3 (local_rank: 1)
+1:   exitcode  : 1 (pid: 19737)
+1:   traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html
+1: ============================================================
+srun: error: nid005002: task 1: Exited with exit code 1
+"""
+
+
+def why(
+    log: str, *, rc: int | None = 1, rank: int | None = None, spec: JobSpec | None = None
+) -> list[Diagnosis]:
+    return diagnose(State.FAILED, "FAILED", "", rc, rank, log, spec=spec)
+
+
+def bundled() -> JobSpec:
+    """Return a job of a bundled trainer."""
+    return hello_job().model_copy(update={"script": None, "trainer": "ddp"})
+
+
+@pytest.mark.parametrize(
+    ("line", "expected", "rank"),
+    [
+        ("slurmstepd: error: *** STEP 9.0 ON nid005001 CANCELLED AT 2026-01-01T00:00:00 "
+         "DUE TO TIME LIMIT ***", "time-limit", None),
+        ("slurmstepd: error: *** JOB 9 ON nid005001 CANCELLED AT 2026-01-01T00:00:00 "
+         "DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***", "node-failed", None),
+        ("slurmstepd: error: Detected 1 oom_kill event in StepId=9.0. Some of the step tasks "
+         "have been OOM Killed.", "host-memory", None),
+        ("srun: error: nid005001: task 3: Out Of Memory", "host-memory", 3),
+        ("5: torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB.",
+         "gpu-memory", 5),
+        ("[rank2]: torch.OutOfMemoryError: CUDA out of memory.", "gpu-memory", 2),
+        ("srun: error: CPU binding outside of job step allocation, allocated CPUs are: 0xFE",
+         "cpu-bind", None),
+        ("srun: error: Unable to create step for job 9: More processors requested than "
+         "permitted", "step-refused", None),
+        ("0: RuntimeError: The server socket has failed to listen on any local network address. "
+         "port: 29500, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in "
+         "use", "port-in-use", 0),
+        ("3: OSError: [Errno 122] Disk quota exceeded", "quota", 3),
+        ("3: OSError: [Errno 28] No space left on device: '/tmp/x'", "no-space", 3),
+        (" 3: ModuleNotFoundError: No module named 'deepspeed.ops'", "no-module", 3),
+        ("3: FileNotFoundError: [Errno 2] No such file or directory: '../resources/x.hdf5'",
+         "no-file", 3),
+        ("3: python: can't open file '/a/train.py': [Errno 2] No such file or directory",
+         "no-file", 3),
+        ("3: FATAL:   could not open image /appl/x.sif: failed to retrieve path", "no-image", 3),
+        ("3: FATAL:   permission denied", "container-command", 3),
+        ("3: FATAL:   container creation failed: mount /x->/y error", "container", 3),
+        ("Lmod has detected the following error: The following module(s) are unknown: "
+         '"no-such"', "no-environment-module", None),
+        ("3: AssertionError: Check batch related parameters. train_batch_size is not equal to "
+         "micro_batch_per_gpu * gradient_acc_step * world_size 32 != 4 * 1 * 16",
+         "batch-triangle", 3),
+        ("3: RuntimeError: HIP error: invalid device ordinal", "device-ordinal", 3),
+        ("3: Memory access fault by GPU node-4 on address 0x7f0", "gpu-fault", 3),
+        ("lumitui: local rank 2 has its cores 17-23 on 1 of 2 nodes; nothing was launched.",
+         "proof-strict", None),
+        ("lumitui: attempt 1 belongs to job 7; job 9 ends.", "second-job", None),
+        ("0: ddp.py: error: unrecognized arguments: --nope", "usage", 0),
+        ("0: ddp.py: 10 training images are fewer than one global batch of 32 x 8 ranks.",
+         "usage", 0),
+        ("1: torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. "
+         "3/8 clients joined.", "rendezvous", 1),
+        ("torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError", "rendezvous", None),
+        ("1: RuntimeError: Connection closed by peer [10.0.0.2]:4711", "peer-lost", 1),
+        ("lumitui: the code could not be unpacked on every node; nothing was launched.",
+         "archive", None),
+        ("srun: error: nid005001: task 6: Segmentation fault (core dumped)",
+         "killed-by-signal", 6),
+    ],
+)  # fmt: skip
+def test_each_symptom_is_told_with_its_rank(line: str, expected: str, rank: int | None) -> None:
+    found = why(f"starting\n{line}\nlast words")
+    assert (found[0].id, found[0].rank) == (expected, rank)
+    assert found[0].line and found[0].line in line
+    assert found[0].sentence and found[0].do and "{what}" not in found[0].sentence
+
+
+def test_the_rule_names_what_is_missing() -> None:
+    assert "h5py" in why("0: ModuleNotFoundError: No module named 'h5py'")[0].sentence
+    assert "/a/t.py" in why("0: python: can't open file '/a/t.py': [Errno 2] No such")[0].sentence
+
+
+@pytest.mark.parametrize("state", list(STATE_RULES))
+def test_what_slurm_decided_comes_first(state: State) -> None:
+    log = "3: RuntimeError: boom\n3: OSError: [Errno 28] No space left on device"
+    found = diagnose(state, "WORD", "by 1000", None, None, log)
+    assert found[0].id == STATE_RULES[state].id
+    assert found[0].line == "WORD by 1000"
+    assert "no-space" in [item.id for item in found]
+
+
+@pytest.mark.parametrize("state", [State.DONE, State.QUEUED, State.RUNNING, State.SENDING])
+def test_a_run_that_did_not_fail_has_no_reasons(state: State) -> None:
+    assert diagnose(state, "", "", 0, None, "FATAL:   permission denied") == []
+
+
+def test_torchruns_root_cause_names_the_rank_and_not_the_node() -> None:
+    found = why(TORCHRUN, rank=1)
+    assert (found[0].id, found[0].rank) == ("exception", 3)
+    assert found[0].line == "RuntimeError: boom here"
+    assert [item.id for item in found] == ["exception", "peer-lost"]
+
+
+def test_under_a_launcher_a_node_sruns_task_is_no_rank() -> None:
+    log = "1: E1121 torch/distributed/elastic/multiprocessing/api.py] failed (exitcode: -11)"
+    assert (why(log, rc=139, rank=1)[0].id, why(log, rc=139, rank=1)[0].rank) == ("segfault", None)
+    assert why("1: plain words", rc=139, rank=1)[0].rank == 1
+
+
+def test_what_a_rule_tells_is_not_told_again_as_an_exception() -> None:
+    log = "1: Traceback (most recent call last):\n1: ModuleNotFoundError: No module named 'x'"
+    assert [item.id for item in why(log)] == ["no-module"]
+
+
+def test_the_first_rank_in_time_is_the_culprit_not_those_that_lost_their_peer() -> None:
+    log = """\
+2: Traceback (most recent call last):
+7: Traceback (most recent call last):
+2:   File "t.py", line 1
+7:   File "t.py", line 2
+2: RuntimeError: Connection closed by peer
+7: subprocess.TimeoutExpired: Command timed out
+"""
+    found = why(log)
+    assert (found[0].rank, found[0].line) == (7, "subprocess.TimeoutExpired: Command timed out")
+
+
+def test_of_several_tracebacks_the_one_of_the_rank_srun_named_counts() -> None:
+    log = "".join(
+        f"{rank}: Traceback (most recent call last):\n{rank}: ValueError: of {rank}\n"
+        for rank in (4, 2)
+    )
+    assert why(log)[0].rank == 4
+    assert why(log, rank=2)[0].line == "ValueError: of 2"
+
+
+def test_a_cause_is_told_before_its_consequences_whatever_comes_first_in_the_log() -> None:
+    log = "1: DistStoreError: waiting for clients. 3/8 clients\n0: OSError: [Errno 98] EADDRINUSE"
+    assert [item.id for item in why(log)] == ["port-in-use", "rendezvous"]
+
+
+def test_causes_are_told_in_the_order_of_the_log() -> None:
+    log = "3: OSError: [Errno 28] No space left on device\n3: OutOfMemoryError: CUDA out of memory"
+    assert [item.id for item in why(log)] == ["no-space", "gpu-memory"]
+
+
+def test_the_rank_with_the_least_work_is_the_laggard() -> None:
+    log = "\n".join(WATCHDOG.format(rank, 12 if rank != 5 else 11) for rank in range(8))
+    found = why(log)
+    assert (found[0].id, found[0].rank) == ("collective-timeout", 5)
+    assert "Rank 5" in found[0].sentence
+
+
+def test_the_only_rank_whose_watchdog_is_silent_is_the_laggard() -> None:
+    log = "\n".join([f"{rank}: hello" for rank in range(4)] + [
+        f"{rank}: " + WATCHDOG.format(rank, 12) for rank in (0, 1, 3)
+    ])  # fmt: skip
+    assert why(log)[0].rank == 2
+
+
+def test_pytorchs_desync_report_names_the_laggard() -> None:
+    log = "\n".join(
+        [
+            WATCHDOG.format(0, 12),
+            "To our best knowledge, the lagging/dead/mismatched ranks that caused the desync are:",
+            "  - [6] joined but didn't finish collective #11 (count from 1)",
+        ]
+    )
+    assert why(log)[0].rank == 6
+
+
+def test_without_evidence_no_rank_is_blamed() -> None:
+    log = "\n".join(WATCHDOG.format(rank, 12) for rank in range(4))
+    assert "that did not come." in why(log)[0].sentence
+    assert "is the one" not in why(log)[0].sentence
+
+
+@pytest.mark.parametrize(
+    ("rc", "expected"),
+    [(134, "aborted"), (137, "killed"), (139, "segfault"),
+     (143, "terminated"), (127, "no-command"), (126, "not-executable"),
+     (2, "usage"), (3, "unknown"), (None, "unknown")],
+)  # fmt: skip
+def test_the_exit_code_speaks_when_nothing_else_does(rc: int | None, expected: str) -> None:
+    found = why("some line", rc=rc, rank=4)
+    assert found[0].id == expected
+    if expected == "unknown":
+        assert found[0].line == "some line"
+
+
+def test_stopped_early_is_told_before_what_the_log_shows() -> None:
+    log = "1: Connection closed by peer\nslurmstepd: DUE TO TIME LIMIT"
+    found = why(log, rc=85, spec=bundled())
+    assert found[0].id == "stopped-early"
+
+
+@pytest.mark.parametrize("rc", [85, 78])
+def test_a_script_of_the_users_own_may_end_with_any_code(rc: int) -> None:
+    for spec in (hello_job(), None):
+        assert [item.id for item in why("2: bye", rc=rc, rank=2, spec=spec)] == ["unknown"]
+
+
+def test_lumituis_own_codes_are_known_where_they_are_its_own() -> None:
+    assert why("bye", rc=85, spec=bundled())[0].id == "stopped-early"
+    strict = hello_job(proof="strict")
+    assert why("bye", rc=78, spec=strict)[0].id == "proof-strict"
+    # A rank ended with 78: the launch was made.
+    assert why("bye", rc=78, rank=3, spec=strict)[0].id == "unknown"
+
+
+def test_a_failed_run_always_has_a_reason() -> None:
+    assert why("", rc=None)[0].id == "unknown"
+
+
+def test_nothing_of_the_log_can_control_the_terminal() -> None:
+    log = "3: \x1b[31mFATAL:   permission denied\x1b[0m\x1b]0;title\x07\x9b2J\u202e\x00\n"
+    assert why(log)[0].line == "FATAL:   permission denied2J"
+    assert clean("a\tb\x08c\x1bMd") == "a bcd"
+
+
+def test_ids_are_unique_within_a_table_and_every_rule_says_what_to_do() -> None:
+    for rules in (RULES, CONSEQUENCES):
+        assert len({rule.id for rule in rules}) == len(rules)
+    assert all(rule.sentence and rule.do for rule in (*RULES, *CONSEQUENCES))
+
+
+_pieces = st.lists(
+    st.sampled_from(
+        [WATCHDOG, "3: ", "[rank1]: ", "Traceback (most recent call last):", "Root Cause (first "
+         "observed failure):", "  rank      : 3 (local_rank: 3)", "\x1b[", "FATAL:   ", "\n",
+         "srun: error: n: task 99999999999: ", "Error: ", "oom_kill", "SeqNum="]
+    )
+    | st.text(max_size=20)
+).map("".join)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    state=st.sampled_from(list(State)),
+    word=st.text(max_size=20),
+    rc=st.none() | st.integers(),
+    rank=st.none() | st.integers(),
+    log=_pieces,
+)
+def test_garbage_never_raises(
+    state: State, word: str, rc: int | None, rank: int | None, log: str
+) -> None:
+    for item in diagnose(state, word, word, rc, rank, log):
+        assert item.line.isprintable()

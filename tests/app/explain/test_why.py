@@ -1,0 +1,48 @@
+"""A job that fails behind much that looks worse, on the mini cluster, and what is said of it."""
+
+from pathlib import Path
+
+from lumitui.app.cli.show import gather, page_text
+from lumitui.app.runs import Runs
+from lumitui.remote.scheduler.protocol import State
+from tests.support.jobs.small_jobs import finish, hello_job
+
+TRAIN = """\
+import os, sys, time, traceback
+
+rank = int(os.environ["RANK"])
+said = [
+    "flash-attn not used (ModuleNotFoundError: No module named 'flash_attn')",
+    "CUDA out of memory. Trying batch size 16",
+    "[W socket.cpp:436] [c10d] The server socket has failed to bind to [::]:29500 (errno: 98 - "
+    "Address already in use).",
+    "memory.events: low 0 high 0 max 0 oom 0 oom_kill 0",
+    "train FATAL: validation loss diverged",
+]
+for line in said:
+    print(line, flush=True)
+try:
+    raise ConnectionError("api.wandb.ai: connect timed out")
+except ConnectionError:
+    traceback.print_exc()
+if rank == 2:
+    {}["missing"]
+time.sleep(60)
+"""
+
+
+def test_the_exception_of_the_rank_that_failed_is_told_first(
+    cluster_runs: Runs, tmp_path: Path
+) -> None:
+    runs = cluster_runs
+    (tmp_path / "train.py").write_text(TRAIN)
+    spec = hello_job(name="why", script="train.py", gpus_per_node=4)
+    run = finish(runs, runs.send(runs.preview(spec, tmp_path)))
+    assert (run.state, run.failed_rank) == (State.FAILED, 2)
+    found = runs.why(run.id)
+    assert [(item.id, item.rank, item.line) for item in found] == [
+        ("exception", 2, "KeyError: 'missing'")
+    ]
+    text = page_text(gather(runs, run.id), 0.0, 100)
+    assert "Rank 2 raised an exception." in text
+    assert "out of memory" not in text and "container" not in text.split("why")[-1].split("\n\n")[0]

@@ -1,0 +1,331 @@
+"""The history of runs: what is kept, and how it is found again."""
+
+import contextlib
+import sqlite3
+import time
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lumitui.app.history.history import History
+from lumitui.app.history.run import Changes, Provenance, Run
+from lumitui.remote.errors import InputError, LumiError
+from lumitui.remote.scheduler.protocol import State
+from tests.support.jobs.made_runs import a_run
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "data" / "history.db"
+
+
+@pytest.fixture
+def history(path: Path) -> Iterator[History]:
+    made = History(path)
+    yield made
+    made.close()
+
+
+# ------------------------------------------------------------------------- what is kept
+
+
+def test_a_run_comes_back_as_it_was(history: History, path: Path) -> None:
+    run = a_run(
+        parent="other", snapshot="s1", job_id="7", reason="r", word="FAILED", rc=1, failed_rank=3,
+        attempt=2, submitted=1.5, started=2.5, ended=3.5, updated=4.5, nodes_used="nid[1-2]",
+        log_sizes={1: 10, 2: 20}, binding="[]", metrics_offset=9, exits=1, resumed_from="x",
+        note="n", state=State.FAILED,
+    )  # fmt: skip
+    history.begin(run)
+    assert history.get(run.id) == run
+    other = History(path)
+    assert other.get(run.id) == run
+    other.close()
+
+
+def test_every_field_may_be_missing_that_may_be(history: History) -> None:
+    run = a_run(global_batch=None, deepspeed_config=None, job_file=None,
+                provenance=Provenance(None, None, "", False))  # fmt: skip
+    history.begin(run)
+    assert history.get("last") == run
+
+
+def test_every_change_arrives_and_touches_one_run_only(history: History) -> None:
+    history.begin(a_run("a-1"))
+    history.begin(a_run("b-2"))
+    changes: Changes = {
+        "state": State.RUNNING, "job_id": "8", "reason": "r", "word": "w", "rc": 2,
+        "failed_rank": 1, "attempt": 3, "submitted": 1.0, "started": 2.0, "ended": 3.0,
+            "expected_start": 5.0, "expected_end": 6.0,
+        "updated": 4.0, "nodes_used": "n", "log_sizes": {3: 30}, "binding": "[1]",
+        "metrics_offset": 5, "exits": 2, "snapshot": "s", "note": "note", "folder": "/f",
+        "resumed_from": "p",
+    }  # fmt: skip
+    assert set(changes) == set(Changes.__annotations__)
+    assert set(changes) <= {item.name for item in fields(Run)}
+    history.update("a-1", **changes)
+    assert history.get("a-1") == replace(a_run("a-1"), **changes)
+    assert history.get("b-2") == a_run("b-2")
+    history.update("a-1", binding=None, note="only")
+    assert (history.get("a-1").binding, history.get("a-1").note) == (None, "only")
+
+
+def test_many_updates_are_all_or_none(history: History) -> None:
+    for number in range(200):
+        history.begin(a_run(f"run-{number:03d}"))
+    with pytest.raises(LumiError, match="no run 'gone'"):
+        history.update_many([("run-000", {"state": State.DONE}), ("gone", {"state": State.DONE})])
+    assert history.get("run-000").state is State.SENDING
+    history.update_many([(f"run-{number:03d}", {"rc": number}) for number in range(200)])
+    assert [history.get(f"run-{number:03d}").rc for number in (0, 7, 199)] == [0, 7, 199]
+    with pytest.raises(LumiError):
+        history.update("gone", binding="[]")
+
+
+def test_a_look_that_comes_late_changes_no_end(history: History) -> None:
+    asked = a_run(state=State.RUNNING, job_id="7", attempt=2, exits=1)
+    history.begin(asked)
+    # Another process looked later and was faster.
+    history.update(asked.id, attempt=3, exits=2)
+    assert history.observe([(asked, {"state": State.QUEUED, "attempt": 2, "exits": 1})]) == [
+        asked.id
+    ]
+    run = history.get(asked.id)
+    assert (run.state, run.attempt, run.exits) == (State.QUEUED, 3, 2)
+    assert history.observe([(asked, {"state": State.DONE, "rc": 0})]) == [asked.id]
+    assert history.observe([(asked, {"state": State.RUNNING, "rc": None, "updated": 9.0})]) == []
+    run = history.get(asked.id)
+    assert (run.state, run.rc, run.updated) == (State.DONE, 0, asked.updated)
+
+
+def test_a_look_at_another_job_is_not_this_ones(history: History) -> None:
+    history.begin(a_run(state=State.RUNNING, job_id="8"))
+    assert history.observe([(a_run(job_id="7"), {"state": State.FAILED})]) == []
+    assert history.get("last").state is State.RUNNING
+    with pytest.raises(LumiError, match="no run 'gone'"):
+        history.observe([(a_run("gone"), {"state": State.FAILED})])
+
+
+def test_the_same_run_twice_is_refused_and_changes_nothing(history: History) -> None:
+    history.begin(a_run())
+    with pytest.raises(LumiError, match="refused a record"):
+        history.begin(a_run(note="second"))
+    assert history.get("last").note == ""
+    history.begin(a_run("still-works"))
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(text=st.text(), number=st.integers(0, 10**9))
+def test_any_text_is_kept(history: History, text: str, number: int) -> None:
+    name = f"r-{number}-{time.monotonic_ns()}"
+    history.begin(a_run(name, note=text, reason=text))
+    assert history.get(name).note == text
+    history.page(text=text, limit=3)
+    with contextlib.suppress(InputError):
+        history.get(text)
+
+
+def test_names_that_are_not_utf8_are_kept_as_far_as_they_can(history: History) -> None:
+    history.begin(a_run(project="/home/\udcff", reason="\ud800"))
+    assert history.get("last").project == "/home/?"
+    history.update("vit-tiny-000001", note="\udcff")
+    assert history.get("last").note == "?"
+
+
+def test_elapsed_counts_from_the_start_to_the_end_or_now() -> None:
+    run = a_run(state=State.RUNNING, started=100.0, ended=5000.0)
+    assert a_run().elapsed(50.0) == 0
+    assert run.elapsed(160.0) == 60
+    assert run.elapsed(90.0) == 0
+    assert replace(run, state=State.DONE, ended=130.0).elapsed(160.0) == 30
+    assert replace(run, state=State.FAILED, ended=None, updated=140.0).elapsed(160.0) == 40
+
+
+# ------------------------------------------------------------------------- finding runs
+
+
+def test_a_run_is_found_by_id_unique_prefix_or_last(history: History) -> None:
+    for created, name in enumerate(("vit-1", "vit-12", "cnn-3")):
+        history.begin(a_run(name, created=float(created)))
+    assert history.get("vit-1").id == "vit-1"
+    assert history.get("c").id == "cnn-3"
+    assert history.get("last").id == "cnn-3"
+    with pytest.raises(InputError, match=r"Several runs begin with 'vit': vit-12, vit-1\."):
+        history.get("vit")
+    with pytest.raises(InputError, match=r"no run 'vti-12'.*vit-12"):
+        history.get("vti-12")
+    with pytest.raises(InputError, match="no run ''"):
+        history.get("")
+    for wild in ("%", "_", "*", "vit_"):
+        with pytest.raises(InputError):
+            history.get(wild)
+
+
+def test_an_ambiguous_prefix_names_five_and_says_there_are_more(history: History) -> None:
+    for number in range(9):
+        history.begin(a_run(f"x-{number}", created=float(number)))
+    with pytest.raises(InputError, match="x-8, x-7, x-6, x-5, x-4, …"):
+        history.get("x")
+
+
+def test_an_empty_history_says_so(history: History) -> None:
+    for key in ("last", "x"):
+        with pytest.raises(InputError, match="no run yet"):
+            history.get(key)
+    assert (history.page(), history.unfinished(), history.count()) == ([], [], 0)
+
+
+def test_pages_are_newest_first_and_follow_each_other(history: History) -> None:
+    for number in range(120):
+        history.begin(a_run(f"r-{number:03d}", created=float(number)))
+    seen: list[str] = []
+    before: float | None = None
+    while page := history.page(50, before):
+        assert len(page) <= 50
+        seen += [run.id for run in page]
+        before = page[-1].created
+    assert seen == [f"r-{number:03d}" for number in reversed(range(120))]
+    assert history.count() == 120
+
+
+def test_a_page_reads_neither_script_nor_patch_but_the_binding(history: History) -> None:
+    history.begin(a_run(binding="[]"))
+    (run,) = history.page()
+    assert run == replace(
+        a_run(binding="[]"), script="", provenance=Provenance("abc123", "main", "", True)
+    )
+
+
+def test_a_page_is_filtered(history: History) -> None:
+    history.begin(a_run("a-1", created=1.0, site="x", note="50% done"))
+    history.begin(a_run("b-2", created=2.0, state=State.DONE, job_id="4711"))
+    history.begin(a_run("c-3", created=3.0, name="Großes"))
+
+    def ids(**filters: object) -> list[str]:
+        return [run.id for run in history.page(**filters)]  # type: ignore[arg-type]
+
+    assert ids(site="x") == ["a-1"]
+    assert ids(state=State.DONE) == ["b-2"]
+    assert ids(text="471") == ["b-2"]
+    assert ids(text="B-2") == ["b-2"]
+    assert ids(text="große") == ["c-3"]
+    assert ids(text="50%") == ["a-1"]
+    assert ids(text="%") == ["a-1"]
+    assert ids(text="_") == []
+    assert ids(text="'; DROP TABLE runs; --") == []
+    assert ids(site="x", state=State.DONE) == []
+    assert history.count() == 3
+
+
+def test_a_page_uses_the_index_and_never_sorts(history: History) -> None:
+    plan = history._file.rows(
+        "EXPLAIN QUERY PLAN SELECT * FROM runs r LEFT JOIN texts t ON t.run = r.id"
+        " WHERE r.created < 5 ORDER BY r.created DESC, r.id DESC LIMIT 50"
+    )
+    words = " ".join(str(row["detail"]) for row in plan)
+    assert "runs_created" in words and "TEMP B-TREE" not in words
+
+
+def test_unfinished_runs_are_all_that_are_not_final(history: History) -> None:
+    for number, state in enumerate(State):
+        history.begin(a_run(f"r-{number}", state=state, created=float(number), binding="[]"))
+    found = history.unfinished()
+    assert [run.state for run in found] == [state for state in State if not state.is_final]
+    assert found[0].script and found[0].binding == "[]"
+    history.update(found[0].id, state=State.DONE)
+    assert len(history.unfinished("somewhere")) == len(found) - 1
+    assert history.unfinished("elsewhere") == []
+
+
+def test_a_lineage_is_the_chain_up_and_all_descendants(history: History) -> None:
+    tree = {"root": None, "child": "root", "sibling": "root", "mine": "child", "own-1": "mine",
+            "own-2": "own-1", "other": None, "orphan": "pruned"}  # fmt: skip
+    for created, (name, parent) in enumerate(tree.items()):
+        history.begin(a_run(name, parent=parent, created=float(created)))
+
+    def ids(name: str) -> list[str]:
+        return [run.id for run in history.lineage(name)]
+
+    assert ids("mine") == ["root", "child", "mine", "own-1", "own-2"]
+    assert ids("root") == ["root", "child", "sibling", "mine", "own-1", "own-2"]
+    assert ids("orphan") == ["orphan"]
+    assert ids("nobody") == []
+
+
+def test_a_circle_of_parents_ends(history: History) -> None:
+    history.begin(a_run("a", parent="b", created=1.0))
+    history.begin(a_run("b", parent="a", created=2.0))
+    assert [run.id for run in history.lineage("a")] == ["a", "b"]
+
+
+def test_a_run_of_another_version_is_left_out_and_told(history: History, path: Path) -> None:
+    history.begin(a_run("good"))
+    history.begin(a_run("bad"))
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("""UPDATE runs SET spec = '{"from": "the future"}' WHERE id = 'bad'""")
+    for _ in range(2):
+        assert [run.id for run in history.page()] == ["good"]
+    assert len(history.warnings) == 1 and "bad" in history.warnings[0]
+    with pytest.raises(LumiError, match="cannot be read"):
+        history.get("bad")
+
+
+# ------------------------------------------------------------------ metrics and snapshots
+
+
+def test_metrics_are_kept_in_order_and_broken_lines_counted(history: History) -> None:
+    history.begin(a_run())
+    lines = [b'{"step": 1}', b"half a li", b"", b'{"step": 2}\n', b"\xff"]
+    assert history.add_metrics("vit-tiny-000001", lines) == 2
+    assert history.add_metrics("vit-tiny-000001", [b'{"step": 3}', b"[]"]) == 1
+    assert [point.step for point in history.metrics("vit-tiny-000001")] == [1, 2, 3]
+    assert [point.step for point in history.metrics("vit-tiny-000001", last=2)] == [2, 3]
+    assert history.metrics("vit-tiny-000001", last=0) == []
+    assert history.broken_metrics("vit-tiny-000001") == 3
+    assert (history.metrics("other"), history.broken_metrics("other")) == ([], 0)
+    with pytest.raises(LumiError, match="no run 'other'"):
+        history.add_metrics("other", [b"{}"])
+
+
+def test_the_same_bytes_fetched_twice_are_added_once(history: History) -> None:
+    history.begin(a_run())
+    first, second = [b'{"step": 1}'], [b'{"step": 2}']
+    history.add_metrics("vit-tiny-000001", first, span=(0, 12))
+    history.add_metrics("vit-tiny-000001", first, span=(0, 12))
+    history.add_metrics("vit-tiny-000001", second, span=(12, 24))
+    history.add_metrics("vit-tiny-000001", first, span=(0, 12))
+    assert [point.step for point in history.metrics("vit-tiny-000001")] == [1, 2]
+    assert history.get("last").metrics_offset == 24
+
+
+def test_one_manifest_is_known_for_each_folder_of_a_site(history: History) -> None:
+    history.remember_manifest("s", "/root", "text 1", "id1")
+    history.remember_manifest("s", "/other", "text 2", "id2")
+    history.remember_manifest("s", "/root", "text 3", "id3")
+    assert history.known_manifest("s", "/root") == "text 3"
+    assert history.known_manifest("s", "/other") == "text 2"
+    assert history.known_manifest("t", "/root") is None
+
+
+def test_snapshots_of_live_runs_their_parents_and_the_last_one_sent_stay(history: History) -> None:
+    rows = [
+        ("done", State.DONE, "s-done", None),
+        ("base", State.FAILED, "s-base", None),
+        ("live", State.QUEUED, "s-live", None),
+        ("sending", State.SENDING, None, "base"),
+    ]
+    for name, state, snapshot, parent in rows:
+        history.begin(a_run(name, root="/r", state=state, snapshot=snapshot, parent=parent))
+    history.begin(a_run("alone", root="/q", state=State.DONE, snapshot="s-alone"))
+    history.begin(a_run("away", root="/r", site="t", state=State.QUEUED, snapshot="s-away"))
+    history.remember_manifest("somewhere", "/r", "text", "s-last")
+    history.remember_manifest("somewhere", "/new", "text", "s-new")
+    assert history.snapshots_in_use("somewhere") == {
+        "/r": {"s-base", "s-live", "s-last"}, "/q": set(), "/new": {"s-new"},
+    }  # fmt: skip

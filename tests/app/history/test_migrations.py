@@ -1,0 +1,155 @@
+"""Every schema that was ever released is read by this version, whatever interrupts it."""
+
+import contextlib
+import os
+import shutil
+import signal
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lumitui.app.history.history import History
+from lumitui.app.history.schema import MIGRATIONS, migrate, schema_of
+from lumitui.remote.scheduler.protocol import State
+from tests.app.history.test_sqlite_file import child
+from tests.support.jobs.made_runs import a_run
+from tests.support.places import SCHEMAS
+
+"""`N.sql`: a file of schema N with runs, as the version that released it left it; never edited."""
+NUMBERS = range(1, len(MIGRATIONS) + 1)
+PARENT = a_run("parent-000001", created=10.0, state=State.DONE, rc=0, job_id="41", snapshot="s1")
+CHILD = a_run(
+    "child-000002", created=20.0, parent=PARENT.id, state=State.RUNNING, job_id="42",
+    binding="[]", log_sizes={1: 7}, note="ä note", resumed_from=PARENT.id,
+)  # fmt: skip
+
+
+def released(number: int, path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.executescript((SCHEMAS / f"{number}.sql").read_text())
+    return path
+
+
+def shape(path: Path) -> list[tuple[str, ...]]:
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        return sorted(db.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"))
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_released_migration_is_never_edited(number: int, tmp_path: Path) -> None:
+    path = tmp_path / "made.db"
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        for migration in MIGRATIONS[:number]:
+            migration(db)
+        db.commit()
+    assert shape(path) == shape(released(number, tmp_path / "released.db"))
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_every_older_schema_is_migrated_with_its_runs(number: int, tmp_path: Path) -> None:
+    path = released(number, tmp_path / "data" / "history.db")
+    fresh = tmp_path / "fresh" / "history.db"
+    History(fresh).close()
+    for _ in range(2):
+        history = History(path)
+        assert history.warnings == []
+        assert history.get(CHILD.id) == replace(CHILD, metrics_offset=24)
+        assert history.get(PARENT.id) == PARENT
+        assert [run.id for run in history.lineage(CHILD.id)] == [PARENT.id, CHILD.id]
+        assert [point.step for point in history.metrics(CHILD.id)] == [1, 2]
+        assert history.known_manifest("somewhere", "/root") == "text"
+        facts = history.facts()
+        assert (facts.schema, facts.damage) == (len(MIGRATIONS), "")
+        history.close()
+    assert shape(path) == shape(fresh)
+
+
+MIGRATE = """
+import sys, time
+from pathlib import Path
+from lumitui.app.history import sqlite_file
+from lumitui.app.history.history import History
+
+def slow(db):
+    db.execute("ALTER TABLE runs ADD COLUMN colour TEXT NOT NULL DEFAULT 'blue'")
+    db.execute("UPDATE runs SET note = 'migrated', colour = 'red'")
+    db.execute("DROP TABLE manifests")
+    print("in the middle", flush=True)
+    time.sleep(float(sys.argv[2]))
+
+sqlite_file.MIGRATIONS = [*sqlite_file.MIGRATIONS, slow]
+print(sys.stdin.readline())
+history = History(Path(sys.argv[1]))
+assert history.count() == 2
+assert history._file.rows("SELECT DISTINCT colour, note FROM runs")[0][:] == ("red", "migrated")
+history.close()
+"""
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_migration_killed_in_the_middle_has_not_happened(number: int, tmp_path: Path) -> None:
+    path = released(number, tmp_path / "data" / "history.db")
+    before = shape(path)
+    killed = child(MIGRATE, str(path), "60", stdin=True)
+    assert killed.stdin is not None and killed.stdout is not None
+    killed.stdin.write("go\n")
+    killed.stdin.flush()
+    while "in the middle" not in killed.stdout.readline():
+        assert killed.poll() is None
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.communicate(timeout=20)
+    shutil.copytree(path.parent, tmp_path / "copy")
+    with contextlib.closing(sqlite3.connect(tmp_path / "copy" / path.name)) as db:
+        assert schema_of(db) == number
+    assert shape(tmp_path / "copy" / path.name) == before
+    history = History(path)
+    assert history.get(CHILD.id).note == CHILD.note
+    assert history.known_manifest("somewhere", "/root") == "text"
+    history.close()
+
+
+def test_processes_that_migrate_at_once_migrate_once(tmp_path: Path) -> None:
+    path = released(1, tmp_path / "data" / "history.db")
+    children = [child(MIGRATE, str(path), "0.3", stdin=True) for _ in range(4)]
+    for process in children:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    told = [process.communicate(timeout=60) for process in children]
+    assert [process.returncode for process in children] == [0] * 4, told
+    assert sum("in the middle" in out for out, _ in told) == 1
+
+
+def test_migrations_that_are_done_are_not_done_again(tmp_path: Path) -> None:
+    path = released(len(MIGRATIONS), tmp_path / "history.db")
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        migrate(db, MIGRATIONS)
+        assert db.total_changes == 0
+
+
+def test_a_new_migration_comes_with_its_frozen_file() -> None:
+    """Make it with `python -m tests.app.history.test_migrations` before the version is released."""
+    assert [path.name for path in sorted(SCHEMAS.iterdir())] == [f"{n}.sql" for n in NUMBERS]
+
+
+def freeze() -> None:
+    """Write the file of the newest schema."""
+    number = len(MIGRATIONS)
+    path = SCHEMAS / f"{number}.db"
+    history = History(path)
+    history.begin(PARENT)
+    history.begin(CHILD)
+    history.add_metrics(CHILD.id, [b'{"step": 1}', b'{"step": 2}'], (0, 24))
+    history.remember_manifest("somewhere", "/root", "text", "id")
+    history.close()
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        lines = [*db.iterdump(), f"PRAGMA user_version = {number};"]
+    (SCHEMAS / f"{number}.sql").write_text("\n".join(lines) + "\n")
+    path.unlink()
+
+
+if __name__ == "__main__":
+    freeze()

@@ -1,0 +1,388 @@
+"""The history's file and its faults: several writers, full disks, damage, other versions."""
+
+import contextlib
+import os
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lumitui.app.history import schema, sqlite_file
+from lumitui.app.history.filesystem import is_shared
+from lumitui.app.history.history import History
+from lumitui.remote.errors import LumiError
+from tests.support.jobs.made_runs import a_run
+from tests.support.places import ROOT
+
+
+def child(code: str, *words: str, stdin: bool = False) -> subprocess.Popen[str]:
+    environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *words],
+        env=environment,
+        cwd=ROOT,
+        stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "data" / "history.db"
+
+
+@pytest.fixture
+def history(path: Path) -> Iterator[History]:
+    made = History(path)
+    yield made
+    made.close()
+
+
+# --------------------------------------------------------------- the file and its faults
+
+
+def test_folder_and_file_are_the_persons_alone(path: Path) -> None:
+    before = os.umask(0)
+    try:
+        history = History(path)
+        history.begin(a_run())
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    files = list(path.parent.iterdir())
+    assert len(files) >= 2
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+    history.close()
+
+
+def test_the_settings_that_make_begin_a_promise(history: History) -> None:
+    def pragma(name: str) -> object:
+        return history._file.rows(f"PRAGMA {name}")[0][0]
+
+    assert (pragma("journal_mode"), pragma("synchronous")) == ("wal", 2)
+    assert pragma("foreign_keys") == 1
+
+
+def test_on_a_network_there_is_no_shared_memory(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place, mode in ((False, "wal"), (True, "delete"), (False, "wal")):
+        monkeypatch.setattr(sqlite_file, "is_shared", lambda path, place=place: place)
+        history = History(path)
+        history.begin(a_run(f"r-{mode}-{os.urandom(3).hex()}"))
+        assert history._file.rows("PRAGMA journal_mode")[0][0] == mode
+        assert history._file.rows("PRAGMA synchronous")[0][0] == 2
+        history.close()
+
+
+MOUNTS = """\
+/dev/root / ext4 rw 0 0
+server:/home /home nfs4 rw 0 0
+/dev/sdb /home/me/local\\040disk ext4 rw 0 0
+//server/share /mnt/share cifs rw 0 0
+me@host: /mnt/far fuse.sshfs rw 0 0
+tmpfs /mnt/share tmpfs rw 0 0
+half a line
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "shared"),
+    [
+        ("/home/me/.local/share", True),
+        ("/home", True),
+        ("/homely", False),
+        ("/home/me/local disk/data", False),
+        ("/mnt/far/x", True),
+        ("/mnt/share/x", False),
+        ("/var", False),
+    ],
+)
+def test_a_network_is_told_from_a_disk(tmp_path: Path, place: str, shared: bool) -> None:
+    table = tmp_path / "mounts"
+    table.write_text(MOUNTS)
+    assert is_shared(Path(place), table) is shared
+    assert is_shared(Path(place), tmp_path / "none") is False
+    assert is_shared(tmp_path) is False
+
+
+BEGIN_AND_LEAVE = """
+import sys
+from pathlib import Path
+from lumitui.app.history.history import History
+from tests.support.jobs.made_runs import a_run
+history = History(Path(sys.argv[1]))
+history.begin(a_run(sys.argv[2]))
+history.close()
+"""
+
+
+def test_two_histories_of_one_process_keep_their_file(history: History, path: Path) -> None:
+    history.begin(a_run("first-000001"))
+    other = History(path)
+    for number in range(2, 6):
+        leaver = child(BEGIN_AND_LEAVE, str(path), f"child-{number:06}")
+        assert leaver.wait(30) == 0, leaver.communicate()[1]
+        history.begin(a_run(f"first-{number:06}"))
+    assert {kept.count() for kept in (history, other)} == {9}
+    assert history._file.rows("PRAGMA integrity_check")[0][0] == "ok"
+    other.close()
+
+
+BEGIN_FOREVER = """
+import sys
+from pathlib import Path
+from lumitui.app.history.history import History
+from tests.support.jobs.made_runs import a_run
+history = History(Path(sys.argv[1]))
+for number in range(100_000):
+    name = f"{sys.argv[2]}-{number:06d}"
+    history.begin(a_run(name, script="x" * 20_000))
+    history.update(name, note="written")
+    history.add_metrics(f"{sys.argv[2]}-000000", [b'{"step": 1}'])
+    print(name, flush=True)
+    if number == int(sys.argv[3]):
+        break
+"""
+
+
+def test_what_begin_returned_from_survives_kill_9(path: Path) -> None:
+    for kill_after in (1, 7, 20):
+        writer = child(BEGIN_FOREVER, str(path), f"w{kill_after}", "-1")
+        assert writer.stdout is not None
+        promised = [writer.stdout.readline().strip() for _ in range(kill_after)]
+        os.kill(writer.pid, signal.SIGKILL)
+        promised += writer.stdout.read().split()
+        writer.communicate(timeout=20)
+        history = History(path)
+        assert history.warnings == []
+        assert history._file.rows("PRAGMA integrity_check")[0][0] == "ok"
+        assert [history.get(name).note for name in promised] == ["written"] * len(promised)
+        history.close()
+
+
+def test_two_processes_write_at_once_and_lose_nothing(path: Path) -> None:
+    # The file is not there yet: both also race for making and migrating it.
+    writers = [child(BEGIN_FOREVER, str(path), name, "30") for name in ("a", "b", "c")]
+    for writer in writers:
+        _, error = writer.communicate(timeout=60)
+        assert (writer.returncode, error) == (0, "")
+    history = History(path)
+    assert history.count() == 3 * 31
+    assert {run.note for run in history.page(limit=100)} == {"written"}
+    assert [len(history.metrics(f"{name}-000000")) for name in ("a", "b", "c")] == [31] * 3
+    history.close()
+
+
+def test_threads_share_one_history(history: History) -> None:
+    history.begin(a_run())
+    failures: list[BaseException] = []
+
+    def work(name: str) -> None:
+        try:
+            for number in range(20):
+                history.begin(a_run(f"{name}-{number}"))
+                history.add_metrics("vit-tiny-000001", [b'{"step": 1}'])
+                history.page(limit=5)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert failures == []
+    assert history.count() == 81
+    assert len(history.metrics("vit-tiny-000001")) == 80
+
+
+def test_a_lock_that_stays_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite_file, "BUSY_MS", 50)
+    history = History(path)
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(LumiError, match="held by another lumitui") as caught:
+            history.begin(a_run())
+        assert caught.value.hint
+        assert history.count() == 0
+        other.execute("ROLLBACK")
+    history.begin(a_run())
+    history.close()
+
+
+def test_a_thread_that_waits_to_write_keeps_no_other_from_reading(history: History) -> None:
+    with contextlib.closing(sqlite3.connect(history._file.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        writer = threading.Thread(target=history.begin, args=(a_run(),))
+        writer.start()
+        # With the thread's lock held while it waits, none of these would come back.
+        assert [history.count() for _ in range(20)] == [0] * 20
+        assert writer.is_alive()
+        other.execute("ROLLBACK")
+        writer.join(20)
+    assert history.count() == 1
+
+
+def test_a_full_disk_is_told_and_the_file_stays_good(history: History) -> None:
+    history.begin(a_run("before"))
+    pages = history._file.rows("PRAGMA page_count")[0][0]
+    history._file.rows(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(LumiError, match="the disk is full"):
+        history.begin(a_run("big", script="x" * 1_000_000))
+    history._file.rows("PRAGMA max_page_count = 1000000")
+    history.begin(a_run("after"))
+    assert history.count() == 2
+
+
+def test_a_history_that_may_only_be_read_is_told(history: History) -> None:
+    history.begin(a_run())
+    history._file.rows("PRAGMA query_only = 1")
+    with pytest.raises(LumiError, match="is read-only"):
+        history.update("vit-tiny-000001", note="x")
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(LumiError, match="cannot be opened"):
+        History(tmp_path / "file" / "history.db")
+    with pytest.raises(LumiError, match="cannot be opened"):
+        History(tmp_path)
+
+
+def test_a_closed_history_is_told(path: Path) -> None:
+    history = History(path)
+    history.close()
+    history.close()
+    with pytest.raises(LumiError, match="closed"):
+        history.count()
+
+
+@pytest.mark.parametrize(
+    "content", [b"not a database, " * 300, b"SQLite format 3\0" + b"\xff" * 900]
+)
+def test_a_damaged_file_is_kept_and_a_fresh_one_begun(path: Path, content: bytes) -> None:
+    path.parent.mkdir()
+    path.write_bytes(content)
+    history = History(path)
+    history.begin(a_run())
+    (kept,) = path.parent.glob("history.db.corrupt-*")
+    assert kept.read_bytes() == content
+    assert len(history.warnings) == 1 and kept.name in history.warnings[0]
+    history.close()
+    again = History(path)
+    assert (again.count(), again.warnings) == (1, [])
+    again.close()
+
+
+def test_an_empty_file_is_a_fresh_history(path: Path) -> None:
+    path.parent.mkdir()
+    path.touch(0o644)
+    history = History(path)
+    assert (history.count(), history.warnings) == (0, [])
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    history.close()
+
+
+def test_damage_seen_in_use_is_told_and_set_aside_at_the_next_start(path: Path) -> None:
+    history = History(path)
+    for number in range(40):
+        history.begin(a_run(f"r-{number}", script="x" * 5000))
+    history.close()
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.seek(12288)
+        file.write(b"\xa5" * (size - 12288))
+    history = History(path)
+    with pytest.raises(LumiError, match="is damaged"):
+        for run in history.page(limit=100):
+            history.get(run.id)
+    history.close()
+    fresh = History(path)
+    assert fresh.count() == 0 and "kept as" in fresh.warnings[0]
+    fresh.close()
+    assert list(path.parent.glob("*.suspect")) == []
+
+
+def test_a_suspicion_that_is_not_confirmed_costs_nothing(path: Path) -> None:
+    history = History(path)
+    history.begin(a_run())
+    history.close()
+    path.with_name("history.db.suspect").touch()
+    again = History(path)
+    assert (again.count(), again.warnings) == (1, [])
+    again.close()
+    assert not path.with_name("history.db.suspect").exists()
+
+
+def test_a_newer_schema_is_not_touched(path: Path) -> None:
+    History(path).close()
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA journal_mode = DELETE")  # perhaps it has its reasons
+        db.execute("UPDATE about SET value = '9.9'")
+        db.execute("PRAGMA user_version = 99")
+        db.commit()
+    before = path.read_bytes()
+    with pytest.raises(LumiError, match=r"written by lumitui 9\.9 \(schema 99.*Upgrade lumitui"):
+        History(path)
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute("DROP TABLE about")
+    with pytest.raises(LumiError, match="written by a newer lumitui"):
+        History(path)
+
+
+def test_a_file_that_is_migrated_by_a_newer_version_meanwhile_is_not_written(path: Path) -> None:
+    history = History(path)
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA user_version = 99")
+    with pytest.raises(LumiError, match="schema 99"):
+        history.begin(a_run())
+    assert history.count() == 0
+    history.close()
+
+
+def test_migrations_run_once_each_and_in_order(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    history = History(path)
+    history.begin(a_run())
+    history.close()
+
+    def add_column(db: sqlite3.Connection) -> None:
+        db.execute("ALTER TABLE runs ADD COLUMN colour TEXT NOT NULL DEFAULT 'blue'")
+
+    monkeypatch.setattr(sqlite_file, "MIGRATIONS", [*schema.MIGRATIONS, add_column])
+    for _ in range(2):
+        history = History(path)
+        assert history._file.rows("SELECT colour FROM runs")[0][0] == "blue"
+        assert history.get("last") == a_run()
+        history.close()
+
+
+def test_a_migration_that_fails_leaves_the_old_schema(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = History(path)
+    history.begin(a_run())
+    history.close()
+
+    def half(db: sqlite3.Connection) -> None:
+        db.execute("DROP TABLE metrics")
+        db.execute("SELECT no_such_column FROM runs")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite_file, "MIGRATIONS", [*schema.MIGRATIONS, half])
+        with pytest.raises(LumiError, match="no such column"):
+            History(path)
+    history = History(path)
+    history.add_metrics("vit-tiny-000001", [b'{"step": 1}'])
+    assert len(history.metrics("vit-tiny-000001")) == 1
+    history.close()

@@ -1,0 +1,67 @@
+"""What a site is asked is counted where it is asked, and shown."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lumitui.app.runs import Runs
+from lumitui.app.settings import Settings
+from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.screens.sites import SitesScreen, hourly
+from lumitui.app.tui.widgets import wording
+from lumitui.remote.transport.footprint import Footprint
+from tests.support.driven_tui import app_of, ended, project, sees, settings, submit, until
+from tests.support.jobs.small_jobs import finish, hello_job, hello_project, wait_until
+from tests.support.servers.cluster import Cluster
+
+__all__ = ["project", "settings"]
+
+
+def test_an_hour_at_the_rate_so_far() -> None:
+    cost = Footprint(logins=1, requests=2, commands=3, bytes_up=1000, bytes_down=4000)
+    assert hourly(cost, 60.0) == "120 requests, 180 Slurm commands, 300 kB"
+    assert hourly(Footprint(), 0.0) == "0 requests, 0 Slurm commands, 0 B"
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (9_960, "10 kB"), (999_600, "1.0 MB"),
+     (23_400_000, "23 MB"), (5_200_000_000, "5.2 GB"), (12_345_000_000_000, "12345 GB")],
+)  # fmt: skip
+def test_bytes_in_few_characters(count: int, words: str) -> None:
+    assert wording.size(count) == words
+
+
+def test_the_counts_are_what_the_server_saw(
+    cluster_runs: Runs, cluster: Cluster, tmp_path: Path
+) -> None:
+    runs = cluster_runs
+    assert runs.footprint("minilumi") == Footprint()
+    cluster.clear_calls()
+    run = finish(runs, runs.send(runs.preview(hello_job(), hello_project(tmp_path))))
+    # A job that no one knows any more: accounting is asked as well.
+    runs.history.begin(replace(run, id=f"{run.id}-gone", state=run.state.QUEUED, job_id="999999"))
+    runs.refresh("minilumi")
+    cost = runs.footprint("minilumi")
+    wait_until(lambda: cluster.sessions().commands == cost.requests, what="every channel logged")
+    assert cluster.sessions().logins == cost.logins == 1
+    calls = [call.command for call in cluster.calls()]
+    assert calls.count("sbatch") == 1 and calls.count("sacct") == 1
+    assert len(calls) == cost.commands
+    assert cost.bytes_up > 1000 and cost.bytes_down > 1000
+
+
+async def test_the_sites_screen_shows_what_was_asked(settings: Settings, project: Path) -> None:
+    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
+        await pilot.press("3")
+        await until(pilot, lambda: isinstance(pilot.app.screen, SitesScreen), "the sites")
+        await sees(pilot, r"laptop +0 +0s +0 +0 +0 B +0 B +0")
+        run = await submit(pilot)
+        await ended(pilot, run.id)
+        await pilot.press("3")
+        await until(pilot, lambda: isinstance(pilot.app.screen, SitesScreen), "the sites")
+        requests = app_of(pilot).runs.footprint("laptop").requests
+        assert requests > 2
+        await sees(pilot, r"laptop +0 +0s +[1-9]\d* +0 ")
+        await sees(pilot, r"laptop +not asked; an hour at this rate: [1-9]\d* requests, 0 Slurm")

@@ -1,0 +1,82 @@
+"""The TUI over a history that is damaged, or goes away, while it is open."""
+
+import contextlib
+import sqlite3
+from pathlib import Path
+
+from textual.pilot import Pilot
+from textual.widgets import Static
+
+from lumitui.app.history.history import History
+from lumitui.app.runs import Runs
+from lumitui.app.settings import Settings
+from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.screens.dialogs import ErrorDialog
+from lumitui.remote.scheduler.protocol import State
+from tests.app.history.test_damage import filled_history, one_page
+from tests.support.driven_tui import ended, project, settings, shown, submit, until
+from tests.support.jobs.made_runs import a_run
+
+__all__ = ["project", "settings"]  # fixtures
+
+
+async def told(pilot: Pilot[int], words: str) -> None:
+    """Wait until a notice or a dialog tells `words`, whatever lines they are broken into."""
+
+    def found() -> bool:
+        dialog = pilot.app.screen.query("#message, #hint").results(Static)
+        notices = [notice.message for notice in pilot.app._notifications]
+        return any(words in text for text in (*notices, *(str(item.content) for item in dialog)))
+
+    await until(pilot, found, f"told: {words}")
+
+
+async def test_damage_while_the_tui_is_open_is_told_and_it_goes_on(
+    settings: Settings, project: Path
+) -> None:
+    filled_history(settings.history)
+    history = History(settings.history)
+    for run in history.page(limit=100):
+        history.update(run.id, state=State.DONE)
+    history.close()
+    app = LumiApp(settings)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await until(pilot, lambda: "r-000059" in shown(pilot), "the runs")
+        one_page(settings.history)
+        # What another process writes makes this one read the file again.
+        with contextlib.closing(sqlite3.connect(settings.history)) as db:
+            db.execute("UPDATE runs SET note = 'x' WHERE id = 'r-000000'")
+            db.commit()
+        await pilot.press("r")
+        await told(pilot, "history --recover SITE")
+        while isinstance(app.screen, ErrorDialog):
+            await pilot.press("escape")
+        await told(pilot, "is kept as")
+        await until(pilot, lambda: "r-000059" not in shown(pilot), "a fresh history")
+        run = await ended(pilot, (await submit(pilot)).id)
+        assert run.state is State.DONE
+    kept = list(settings.data.glob("history.db.corrupt-2*"))
+    assert len(kept) >= 1
+    core = Runs(settings)
+    assert [found.id for found in core.history.page()] == [run.id]
+    core.close()
+
+
+async def test_a_history_that_is_removed_while_the_tui_is_open_is_told(settings: Settings) -> None:
+    app = LumiApp(settings)
+    app.runs.history.begin(a_run("before-000001", state=State.DONE))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await until(pilot, lambda: "before-000001" in shown(pilot), "the run")
+        for path in settings.data.glob("history.db*"):
+            path.unlink()
+        await told(pilot, "removed while it was open")
+        await until(pilot, lambda: "before-000001" not in shown(pilot), "a fresh history")
+        assert not isinstance(app.screen, ErrorDialog)
+
+
+async def test_what_was_damaged_before_is_told_when_the_tui_opens(settings: Settings) -> None:
+    settings.data.mkdir(parents=True, exist_ok=True)
+    settings.history.write_bytes(b"no history " * 1000)
+    app = LumiApp(settings)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await told(pilot, "is kept as")

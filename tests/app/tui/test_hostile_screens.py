@@ -1,0 +1,140 @@
+"""Hostile text on the screens: shown as text, and nothing in it steers the terminal."""
+
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from textual.geometry import Region
+
+from lumitui.app.history.run import Provenance
+from lumitui.app.job.spec import JobSpec
+from lumitui.app.settings import Settings
+from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.screens.dialogs import AskDialog, Confirm, ErrorDialog, SendingDialog
+from lumitui.app.tui.screens.new import job_files
+from lumitui.app.tui.screens.resubmit import ResubmitDialog
+from lumitui.app.tui.screens.run import PANES, RunScreen
+from lumitui.app.tui.widgets.chart import sparkline
+from lumitui.app.tui.widgets.log_text import STEERING
+from lumitui.app.tui.widgets.log_view import LogView
+from lumitui.remote.errors import LumiError
+from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.ssh.config import Question
+from tests.support.attacks.hostile_text import UNPASSABLE, one_line, passable, written
+from tests.support.driven_tui import project, sees, settings, shown, until
+from tests.support.jobs.made_runs import a_run
+
+__all__ = ["project", "settings"]  # fixtures
+
+WORST = "\x1b]0;owned\x07[bold]x[/] \x1b[2J\x9b31m\u202eabc[$x]\\ [@click=app.quit]q[/]"
+
+
+def drawn(app: LumiApp) -> str:
+    """Return every character that the terminal would get for the screen as it is."""
+    size = app.screen.size
+    lines = app.screen._compositor.render_strips(size)
+    assert Region(0, 0, *size).height == len(lines)
+    return "\n".join(segment.text for line in lines for segment in line)
+
+
+def harmless(app: LumiApp) -> None:
+    steering = STEERING & set(drawn(app)) - {"\n"}
+    assert not steering, f"{sorted(map(repr, steering))} on {app.screen}"
+
+
+def fill(app: LumiApp, texts: list[str]) -> list[str]:
+    """Put a run a text into the history, with the text wherever a site or a person puts some."""
+    ids = []
+    for number, text in enumerate(texts):
+        line = text.replace("\n", " ").replace("\0", "")
+        spec = JobSpec(
+            name="hostile", site="laptop", partition="local", time="01:00:00", script="x.py",
+            args=tuple(words for words in (text,) if not STEERING & set(words) - set("\n\t")),
+        )  # fmt: skip
+        run = a_run(
+            f"hostile-{number:06d}", name=line, site="laptop", spec=spec, script=f"#!{text}\n",
+            command=text, folder=f"/scratch/{line}", project=f"/home/{line}", reason=text,
+            word=line, nodes_used=line, note=text, job_file=line, state=State.FAILED,
+            provenance=Provenance("abc", line, text, True), job_id="7", binding=text,
+        )  # fmt: skip
+        app.runs.history.begin(run)
+        ids.append(run.id)
+    return ids
+
+
+async def test_every_pane_shows_hostile_text_as_text(settings: Settings, project: Path) -> None:
+    app = LumiApp(settings)
+    async with app.run_test(size=(120, 40)) as pilot:
+        texts = [WORST, "[/]".join(UNPASSABLE), "\n".join(written(passable, 20))]
+        ids = fill(app, texts)
+        app.history_changed()
+        await sees(pilot, "hostile-000000")
+        harmless(app)
+        for run_id in ids:
+            app.action_go("runs")
+            await pilot.pause()
+            screen = RunScreen(app.runs, run_id, "state")
+            await app.push_screen(screen)
+            for pane in PANES:
+                if pane != "log":
+                    screen.action_pane(pane)
+                    await pilot.pause()
+                    harmless(app)
+        screen = RunScreen(app.runs, ids[0], "state")
+        await app.push_screen(screen)
+        await sees(pilot, r"\[bold\]x\[/\]")
+        assert "[@click=app.quit]q[/]" in shown(pilot) and "[$x]\\" in shown(pilot)
+
+
+async def test_every_dialog_shows_hostile_text_as_text(settings: Settings, project: Path) -> None:
+    app = LumiApp(settings)
+    async with app.run_test(size=(120, 40)) as pilot:
+        for text in (WORST, "[/]".join(UNPASSABLE), " ".join(written(one_line, 20))):
+            run = replace(a_run(), id=text[:60] or "x")
+            for dialog in (
+                ErrorDialog(LumiError(text, text)),
+                Confirm(f"Submit {text}?", [("what", text)], "Yes"),
+                AskDialog(Question(text, secret=True, kind="password")),
+                SendingDialog(text),
+                ResubmitDialog(run, 2),
+            ):
+                await app.push_screen(dialog)
+                await pilot.pause()
+                harmless(app)
+                await app.pop_screen()
+        # As markup, the second pair of brackets would be lost.
+        title = "Submit ${a}[$x][/]?"
+        await app.push_screen(Confirm(title, [("what", WORST)], "Yes"))
+        await sees(pilot, re.escape(title))
+        assert "[@click=app.quit]q[/]" in shown(pilot)
+        app.notify(WORST, markup=False)
+        await pilot.pause()
+        harmless(app)
+
+
+async def test_a_log_of_everything_is_drawn_as_text(settings: Settings, project: Path) -> None:
+    app = LumiApp(settings)
+    async with app.run_test(size=(100, 30)) as pilot:
+        view = LogView()
+        await app.screen.mount(view)
+        for text in (WORST, "\0" * 50, "\r\r\r", "\x1b" * 50, *written(passable, 20)):
+            view.feed(text.encode() + b"\xff\xfe\n")
+        await until(pilot, lambda: view.total > 20, "the log")
+        harmless(app)
+        assert any("[bold]x[/]" in line for line in view.lines)
+
+
+def test_only_files_are_looked_at_for_jobs(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("site: laptop\n")
+    (tmp_path / "b.yaml").write_bytes(b"site: \xff\n" + b"#" * 1000)
+    (tmp_path / "folder.yaml").mkdir()
+    os.mkfifo(tmp_path / "pipe.yaml")
+    (tmp_path / "gone.yaml").symlink_to("nowhere")
+    assert [path.name for path in job_files(tmp_path)] == ["a.yaml", "b.yaml"]
+
+
+@pytest.mark.parametrize("values", [[1e308] * 9, [1e308, -1e308, 0.0], [5e-324, 0.0], [0.0], []])
+def test_losses_beyond_all_measure_are_drawn(values: list[float]) -> None:
+    assert len(sparkline(values, 3)) == min(3, len(values))

@@ -1,0 +1,111 @@
+"""The proof of binding on a terminal of 80x24: what differs is readable, long lists scroll."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lumitui.app.cli import show
+from lumitui.app.job.spec import Layout
+from lumitui.app.runs import Runs
+from lumitui.app.settings import Settings
+from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.screens.run import RunScreen
+from lumitui.remote.scheduler.protocol import State
+from tests.app.explain.test_binding_proof import ALL_GPUS, CORES, EXACT, Report, reports
+from tests.support.command_line import Here, envelope, here
+from tests.support.driven_tui import app_of, project, sees, settings, shown
+from tests.support.home import Home
+from tests.support.jobs.made_runs import a_run
+
+__all__ = ["here", "project", "settings"]
+
+
+def seed(
+    where: Settings, items: list[Report], layout: Layout = EXACT, state: State = State.DONE
+) -> str:
+    """Put a run with such reports into the history; return its id."""
+    runs = Runs(where)
+    run = replace(a_run("proved-000001"), site="laptop", layout=layout, state=state, job_id="7")
+    runs.history.begin(run)
+    runs.history.update(run.id, binding=json.dumps(items))
+    runs.close()
+    return run.id
+
+
+def wrong(count: int, layout: Layout = EXACT) -> list[Report]:
+    items = reports(layout)
+    for number in range(count):
+        items[3 + 8 * number]["cores"] = f"{25 + number % 3}-30"
+    return items
+
+
+async def test_the_ranks_that_differ_are_named_on_the_first_page(
+    settings: Settings, project: Path
+) -> None:
+    run_id = seed(settings, wrong(2))
+    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
+        pilot.app.push_screen(RunScreen(app_of(pilot).runs, run_id, "proof"))
+        await sees(pilot, "planned +found")
+        screen = " ".join(shown(pilot).split())
+        assert "differs Ranks 3, 11 differ. Rank 3 on nid005001: it has cores 25-30," in screen
+        assert "Rank 11 on nid005002: it has cores 26-30, planned 25-31 (only 5 of 7)." in screen
+        assert "3 3 nid005001 25-31 25-30 0-7 differs" in screen
+        assert "2 2 nid005001 17-23 17-23 0-7 ok" in screen
+        assert max(map(len, shown(pilot).splitlines())) <= 80
+        # The rest of the sixteen is a key away.
+        assert "nid005002 41-47" not in screen
+        await pilot.press("G")
+        await sees(pilot, "15 +7 +nid005002 +41-47 +41-47 +0-7 +ok")
+
+
+async def test_many_that_differ_are_summarised(settings: Settings, project: Path) -> None:
+    layout = replace(EXACT, nodes=16)
+    run_id = seed(settings, wrong(16, layout), layout)
+    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
+        pilot.app.push_screen(RunScreen(app_of(pilot).runs, run_id, "proof"))
+        await sees(pilot, "planned +found")
+        screen = " ".join(shown(pilot).split())
+        assert "Ranks 3, 11, 19, 27, 35, 43" in screen
+        assert "Ranks 3, 27, 51, 75, 99, 123: it has cores 25-30, planned 25-31" in screen
+
+
+async def test_cores_shared_by_all_do_not_push_the_table_out(
+    settings: Settings, project: Path
+) -> None:
+    usable = "1-7,9-15,17-23,25-31,33-39,41-47,49-55,57-63"
+    layout = replace(EXACT, masks=(), planned_cores=(usable,) * 8)
+    items = [item | {"cores": usable} for item in reports(layout)]
+    run_id = seed(settings, items, layout)
+    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
+        pilot.app.push_screen(RunScreen(app_of(pilot).runs, run_id, "proof"))
+        await sees(pilot, "unbound +All 16 ranks measured on 2 nodes share")
+        lines = shown(pilot).splitlines()
+        assert max(map(len, lines)) <= 80
+        assert any("nid005001" in line and "57-63" in line and "0-7" in line for line in lines)
+
+
+@pytest.mark.parametrize("columns", [80, 100])
+def test_show_says_the_same_on_the_terminal(settings: Settings, columns: int) -> None:
+    items = wrong(2)
+    items[5]["gpus"] = "none"
+    items[6]["gpus"] = ALL_GPUS[:3]
+    run_id = seed(settings, items)
+    runs = Runs(settings)
+    text = show.page_text(show.gather(runs, run_id), 0.0, columns)
+    runs.close()
+    assert max(map(len, text.splitlines())) <= columns
+    words = " ".join(text.split())
+    assert "Ranks 3, 5-6, 11 differ." in words
+    assert "Rank 5: it sees no GPU, planned 8" in words
+    assert "Rank 6: it sees GPU 0,1, the others of its node 0,1,2,3,4,5,6,7" in words
+    assert f"11 3 nid005002 {CORES[3]} 26-30" in words
+
+
+def test_status_warns_of_a_run_whose_ranks_differ(home: Home, here: Here) -> None:
+    seed(home.settings, wrong(2), state=State.RUNNING)
+    done = here("status")
+    assert "warning: proved-000001: Ranks 3, 11 differ. Rank 3 on nid005001:" in done.stderr
+    seen = envelope(here("status", "--json"))
+    assert any("Ranks 3, 11 differ" in words for words in seen["data"]["warnings"])

@@ -1,0 +1,42 @@
+"""A job that nobody knows any more is asked about ever more rarely, unless a person wants it."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+from lumitui.app.watch.backoff import DAY, Patience
+from lumitui.remote.scheduler.protocol import State
+from tests.support.jobs.made_runs import a_run
+
+LOST = a_run("lost", state=State.UNKNOWN, job_id="7", updated=1000.0)
+TRAINING = a_run("training", state=State.RUNNING, job_id="8")
+
+
+def test_looks_become_rare_and_never_cease() -> None:
+    patience = Patience()
+    asked = []
+    for tick in range(0, 10 * int(DAY), 45):
+        now = 1000.0 + tick
+        due = patience.due([LOST, TRAINING], now, wanted=False)
+        assert TRAINING in due
+        if LOST in due:
+            asked.append(tick)
+    assert len([tick for tick in asked if tick < DAY]) < 25
+    assert all(after - before <= DAY + 45 for before, after in pairwise(asked))
+    assert len([tick for tick in asked if tick > 5 * DAY]) == 5
+
+
+def test_a_person_asks_whenever_they_want() -> None:
+    patience = Patience()
+    now = 1000.0 + DAY
+    assert patience.due([LOST], now, wanted=False) == [LOST]
+    assert patience.due([LOST], now + 45, wanted=False) == []
+    assert patience.due([LOST], now + 46, wanted=True) == [LOST]
+    assert patience.due([LOST], now - 9999, wanted=False) == [LOST], "the clock was set back"
+
+
+def test_a_job_that_was_known_again_begins_anew() -> None:
+    patience = Patience()
+    assert patience.due([LOST], 1000.0 + DAY, wanted=False)
+    patience.due([replace(LOST, state=State.RUNNING)], 1045.0 + DAY, wanted=False)
+    again = replace(LOST, updated=1045.0 + DAY)
+    assert patience.due([again], 1090.0 + DAY, wanted=False) == [again]

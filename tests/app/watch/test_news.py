@@ -1,0 +1,102 @@
+"""What is known of runs without asking a site: the last news, sites nobody knows, notes."""
+
+import time
+
+import pytest
+
+from lumitui.app.cli import output, tables
+from lumitui.app.history.history import History
+from lumitui.remote.scheduler.protocol import State
+from tests.support.command_line import Here, envelope, here, told
+from tests.support.home import Home
+from tests.support.jobs.made_runs import a_run
+
+__all__ = ["here"]  # a fixture
+
+AWAY = "extends: lumi\nhosts: {login: 127.0.0.1, port: 9, fingerprints: null}\n"
+"""A site behind a port where nobody listens (discard, RFC 863)."""
+
+
+@pytest.fixture
+def kept(home: Home) -> History:
+    """The history of a person whose site `away` cannot be reached."""
+    (home.config / "sites" / "away.yaml").write_text(AWAY)
+    history = History(home.settings.history)
+    now = time.time()
+    running = {"state": State.RUNNING, "job_id": "7", "started": now - 100, "updated": now - 59.5}
+    history.begin(a_run("vit-running-000001", site="away", reason="None", **running))
+    history.begin(a_run("vit-ended-000002", site="closed", state=State.DONE))
+    return history
+
+
+def test_a_site_nobody_knows_is_told_with_those_that_are_known(kept: History, here: Here) -> None:
+    for verb in ("status", "history"):
+        for more in ((), ("--json",)):
+            told(here(verb, "--site", "lummi", *more), 2, "called 'lummi'", "Known are: away, lapt")
+    # A profile that is gone: its runs are still there to be listed.
+    assert "vit-ended-000002" in here("history", "--site", "closed").stdout
+    assert here("status", "--site", "closed").returncode == 0
+    assert here("history", "--site", "laptop").returncode == 0
+    assert here("status", "--site", "laptop").returncode == 0
+
+
+def test_without_any_news_status_ends_with_3_and_tells_the_last(
+    kept: History, here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    done = here("status")
+    assert "no news from away" in told(done, 3, "warning: away: ", "127.0.0.1")
+    heading, row = done.stdout.splitlines()
+    assert "LAST NEWS" in heading and max(map(len, (heading, row))) <= 80
+    run = kept.get("vit-running")
+    # The clock stands at the last news.
+    assert tables.when(run.updated)[11:] in row and "00:00:40/01:00:00" in row
+    answer = envelope(here("status", "--json"))
+    assert (answer["error"]["exit_code"], answer["data"]["runs"][0]["stale"]) == (3, True)
+
+
+def test_one_site_that_answers_is_enough(kept: History, here: Here, home: Home) -> None:
+    # Its job left nothing behind: this machine answers that it does not know it.
+    folder = str(home.data / "p")
+    kept.begin(a_run("here-000003", site="laptop", state=State.RUNNING, job_id="1", root=folder,
+                     folder=f"{folder}/runs/here-000003", started=1.0))  # fmt: skip
+    done = here("status")
+    assert done.returncode == 0, done.stderr
+    assert "warning: away: " in done.stderr
+    rows = {row.split()[0]: row for row in done.stdout.splitlines()}
+    assert " now " in rows["here-000003"] and " now " not in rows["vit-running-000001"]
+    stale = {row["id"]: row["stale"] for row in envelope(here("status", "--json"))["data"]["runs"]}
+    assert stale == {"vit-running-000001": True, "here-000003": False}
+
+
+def test_the_last_news_of_another_day_has_its_date() -> None:
+    now = time.mktime((2026, 11, 21, 10, 0, 0, 0, 0, -1))
+    runs = [
+        a_run("a-000001", state=State.RUNNING, updated=now - 86_400),
+        a_run("b-000002", state=State.SENDING),
+    ]
+    _, first, second = tables.run_table(runs, now, 100, {"somewhere": None}).splitlines()
+    assert "2026-11-20 10:00" in first and "never" in second
+    assert output.width(first) <= 100
+    assert "LAST NEWS" not in tables.run_table(runs, now, 100)
+
+
+def test_a_note_is_kept_found_and_removed(
+    kept: History, here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert "NOTE" not in here("history").stdout
+    assert here("note", "vit-ended", "the wärm baseline").returncode == 0
+    listed = here("history").stdout.splitlines()
+    assert "NOTE" in listed[0] and "the wärm" in listed[1] + listed[2]
+    assert max(map(len, listed)) <= 80
+    (found,) = envelope(here("history", "--text", "wärm", "--json"))["data"]
+    assert (found["id"], found["note"]) == ("vit-ended-000002", "the wärm baseline")
+    shown = here("show", "vit-ended").stdout.splitlines()
+    assert ["note", "the", "wärm", "baseline"] in [line.split() for line in shown]
+    for text in ("two\nlines", "a\ttab", "bell\x07", "\x9b5n", "a\u2028b", "x" * 201):
+        told(here("note", "vit-ended", text), 2, "note")
+    told(here("note", "nothing", "a"), 2, "no run 'nothing'")
+    assert kept.get("vit-ended").note == "the wärm baseline"
+    assert envelope(here("note", "vit-ended", "", "--json"))["data"]["note"] == ""
+    assert kept.get("vit-ended").note == ""

@@ -1,0 +1,295 @@
+"""A history that is gone, rebuilt from the runs' folders, on this machine and over the wire."""
+
+import os
+import shutil
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lumitui.app.history.run_record import record_text
+from lumitui.app.runs import Runs
+from lumitui.app.watch import recover
+from lumitui.remote.scheduler import run_folders
+from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.run_folders import Folder
+from lumitui.remote.transport.protocol import Transport
+from tests.support.command_line import HELLO, Here, envelope, here, job, runs_of
+from tests.support.home import Home
+from tests.support.jobs.made_runs import a_run
+from tests.support.jobs.small_jobs import finish, hello_job
+from tests.support.servers.cluster import Cluster
+from tests.support.servers.transports import transport
+
+__all__ = ["here", "job", "transport"]  # fixtures
+
+METRICS = """\
+import json, os, sys
+path = os.path.join(os.environ["RUN_DIR"], "metrics.jsonl")
+if os.environ["RANK"] == "0":
+    with open(path, "a") as file:
+        for step in range(3000):
+            file.write(json.dumps({"step": step, "loss": 1.0 / (step + 1)}) + "\\n")
+sys.exit(7 if os.environ.get("FAIL_RANK") == os.environ["RANK"] else 0)
+"""
+"""More metrics than one look at a site brings (64 KiB)."""
+
+# What is not in the folder, or is a moment of the laptop.
+APART = ("updated", "note", "submitted")
+
+
+def facts(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {
+        row["id"]: {key: value for key, value in row.items() if key not in APART} for row in rows
+    }
+
+
+def lose(home: Home) -> None:
+    for path in home.data.glob("history.db*"):
+        path.unlink()
+
+
+# -- what is asked, and what is made of the answer
+
+
+def test_folders_are_listed_and_read(transport: Transport, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    made = work / "project" / "runs" / "good-000001"
+    made.mkdir(parents=True)
+    (made / "lumitui.json").write_bytes(b"{\xff}\nno line end")
+    (made / "attempt-1.submit").mkdir()
+    (made / "attempt-1.receipt").write_text("42\n")
+    claimed = work / "project" / "runs" / "claimed-000002"
+    claimed.mkdir()
+    (claimed / "job.sh").write_text("")
+    (claimed / "attempt-1.claim").symlink_to("43")
+    (claimed / "attempt-1.receipt").write_text("$(reboot)")
+    trap = work / "a.b" / "runs" / "trap-000003"
+    trap.mkdir(parents=True)
+    os.mkfifo(trap / "lumitui.json")
+    os.mkfifo(trap / "attempt-1.receipt")
+    (trap / "attempt-1.claim").symlink_to("void")
+    (work / "project" / "runs" / "link-000004").symlink_to(made)
+    (work / "project" / "runs" / "line\n." / "x").mkdir(parents=True)
+    (work / "project" / "runs" / "file").write_text("")
+    (work / "project" / "runs" / "two words").mkdir()
+
+    answer = transport.run(run_folders.names_script("m", str(work)))
+    paths = run_folders.parse_names(answer.out, "m", str(work))
+    assert paths is not None
+    assert set(paths) == {str(made), str(claimed), str(trap), f"{work}/project/runs/line"}
+    paths = [str(made), str(claimed), str(trap), f"{work}/project/runs/line"]
+    answer = transport.run(run_folders.folders_script("m", paths), timeout=20)
+    assert run_folders.parse_folders(answer.out, "m", paths) == [
+        Folder(str(made), b"{\xff}\nno line end", locked=True, job_id="42", composed=False),
+        Folder(str(claimed), None, locked=False, job_id="43", composed=True),
+        Folder(str(trap), None, locked=False, job_id=None, composed=False),
+    ]
+
+
+def test_a_work_root_that_is_not_there_or_empty(transport: Transport, tmp_path: Path) -> None:
+    for work, expected in ((tmp_path / "no", None), (tmp_path, [])):
+        answer = transport.run(run_folders.names_script("m", str(work)))
+        assert run_folders.parse_names(answer.out, "m", str(work)) == expected
+
+
+def test_accounts_are_the_listed_names_that_fit() -> None:
+    text = "project_462000001|\nproject_465000002|\nroot|\nusers\nproject_462000001\n\n"
+    found = run_folders.parse_accounts(text, r"^project_46[25]\d{6}$")
+    assert found == ["project_462000001", "project_465000002"]
+
+
+# -- on this machine
+
+
+def test_lost_runs_come_back_as_they_were(here: Here, job: Path, home: Home) -> None:
+    (job.parent / "hello.py").write_text(METRICS)
+    assert here("submit", str(job), "--yes", "--wait").returncode == 0
+    done = here("resubmit", "last", "--set", "args=[two]", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert here("logs", "-f", "last").returncode == 0
+    job.write_text(HELLO.replace("name: hello", "name: broken") + 'env: {FAIL_RANK: "0"}\n')
+    assert here("submit", str(job), "--yes", "--wait").returncode == 5
+    three = facts(runs_of(here))
+    assert sorted(row["state"] for row in three.values()) == ["done", "done", "failed"]
+    assert {row["parent"] for row in three.values()} & set(three)
+
+    lose(home)
+    assert runs_of(here) == []
+    answer = envelope(here("history", "--recover", "laptop", "--json"))["data"]
+    assert answer["passed_over"] == answer["warnings"] == []
+    assert facts(answer["rebuilt"]) == facts(runs_of(here)) == three
+    core = Runs(home.settings)
+    for run_id in three:
+        assert [point.step for point in core.history.metrics(run_id)] == list(range(3000))
+
+    # Not by the look at the site that follows: of very many runs at once it brings too much.
+    with core.history._file.transaction() as db:
+        db.execute("DELETE FROM runs")
+    site = core.sites.load("laptop")
+    before_a_look = recover.recover(core._connection(site), site, "", core.history).rebuilt
+    assert {run.state for run in before_a_look} == {State.UNKNOWN}
+    assert [len(core.history.metrics(run.id)) for run in before_a_look] == [3000] * 3
+    core.refresh()
+
+    # What is known is never overwritten, whatever its folder says now.
+    kept, *lost = three
+    core.history.update(kept, note="mine", reason="as it was")
+    with core.history._file.transaction() as db:
+        db.execute("DELETE FROM runs WHERE id != ?", (kept,))
+    core.close()
+    (Path(three[kept]["folder"]) / "lumitui.json").write_text("no longer a record")
+    answer = envelope(here("history", "--recover", "laptop", "--json"))["data"]
+    assert {row["id"] for row in answer["rebuilt"]} == set(lost)
+    assert answer["known"] == 1
+    found = {row["id"]: row for row in runs_of(here)}
+    assert (found[kept]["note"], found[kept]["reason"]) == ("mine", "as it was")
+
+
+@pytest.fixture
+def folders(home: Home) -> Path:
+    """The folder of a project's runs at the embedded site."""
+    path = home.data.parent / ".local/share/lumitui/site/project/runs"
+    path.mkdir(parents=True)
+    return path
+
+
+def write_record(folder: Path, **changes: object) -> Path:
+    folder.mkdir()
+    run = a_run(folder.name, site="laptop", **changes)
+    (folder / "lumitui.json").write_text(record_text(run))
+    return folder
+
+
+def test_folders_that_tell_nothing_are_named(folders: Path, here: Here) -> None:
+    old = folders / "old-000001"
+    old.mkdir()
+    (old / "job.sh").touch()
+    (old / "attempt-1.receipt").write_text("4711\n")
+    (folders / "empty-000002").mkdir()
+    broken = write_record(folders / "broken-000003") / "lumitui.json"
+    broken.write_bytes(broken.read_bytes()[:-20])
+    huge = write_record(folders / "huge-000004") / "lumitui.json"
+    huge.write_bytes(b" " * 1_000_000 + huge.read_bytes())
+    write_record(folders / "moved-000005").rename(folders / "other-000005")
+    write_record(folders / "lumi-000006", created=5.0)
+    away = folders / "lumi-000006" / "lumitui.json"
+    away.write_text(away.read_text().replace('"site": "laptop"', '"site": "lumi"'))
+    done = here("history", "--recover", "laptop")
+    assert (done.returncode, done.stdout) == (0, "")
+    for words in (
+        "old-000001: it has no record, an older lumitui made it; its job was 4711",
+        "empty-000002: it has no record, it is no run's folder",
+        "broken-000003: its record cannot be read: not JSON",
+        "huge-000004: its record has more than 1000000 bytes",
+        "other-000005: its record cannot be read: it is the record of 'moved-000005'",
+        "lumi-000006: its site is 'lumi': `lumitui history --recover lumi`",
+        "0 runs of laptop were rebuilt, 0 were known, 6 passed over.",
+    ):
+        assert words in done.stderr
+
+
+def test_a_run_that_was_never_submitted_is_settled(folders: Path, here: Here) -> None:
+    """Its folder was made, and then the laptop died: no job can come of it any more."""
+    young = write_record(folders / "young-000001", created=time.time())
+    old = write_record(folders / "old-000002", created=time.time() - 1000)
+    copied = write_record(
+        folders / "copied-000003", created=time.time() - 1000, resumed_from="old-000002"
+    )
+    answer = envelope(here("history", "--recover", "laptop", "--json"))["data"]
+    assert {item["folder"]: item["why"] for item in answer["passed_over"]} == {
+        str(young): "it may be on its way; try again in 5 minutes",
+        str(copied): "it may be on its way; try again in 60 minutes",
+    }
+    (row,) = answer["rebuilt"]
+    assert (row["id"], row["state"]) == (old.name, State.NOT_SENT)
+    assert not (young / "attempt-1.submit").exists()
+
+
+def test_a_job_that_was_refused_is_refused_again(folders: Path, here: Here) -> None:
+    folder = write_record(folders / "refused-000001", created=time.time()) / "attempt-1.submit"
+    folder.mkdir()
+    (folder / "rc").write_text("1\n")
+    (folder / "out").touch()
+    (folder / "err").write_text("sbatch: error: Invalid account\n")
+    (row,) = envelope(here("history", "--recover", "laptop", "--json"))["data"]["rebuilt"]
+    assert (row["state"], row["reason"]) == ("refused", "sbatch: error: Invalid account")
+
+
+def test_a_job_that_nobody_knows_is_judged_by_its_exit_file(folders: Path, here: Here) -> None:
+    folder = write_record(folders / "gone-000001")
+    (folder / "attempt-1.submit").mkdir()
+    (folder / "attempt-1.receipt").write_text("999999\n")
+    text = '{"rc": 3, "rank": 1, "job": "999999", "restart": 0, "ended": 2000}'
+    (folder / "attempt-1.exit").write_text(text)
+    answer = envelope(here("history", "--recover", "laptop", "--json"))["data"]
+    (row,) = answer["rebuilt"]
+    assert (row["state"], row["rc"], row["failed_rank"]) == ("failed", 3, 1)
+    assert (row["job_id"], row["ended"]) == ("999999", 2000)
+
+
+def test_recover_says_what_it_needs(here: Here) -> None:
+    done = here("history", "--account", "project_462000001")
+    assert done.returncode == 2 and "--recover SITE" in done.stderr
+    assert here("history", "--recover", "nowhere").returncode == 2
+    done = here("history", "--recover", "laptop")
+    assert done.returncode == 0
+    assert "warning: There is no folder" in done.stderr
+
+
+# -- on the cluster
+
+
+def test_runs_of_the_cluster_come_back_and_go_on(
+    home: Home, cluster: Cluster, here: Here, job: Path
+) -> None:
+    home.add_cluster(cluster)
+    # A work root of its own: everything in it is looked at.
+    work = Path(cluster.scratch) / cluster.user / f"recover-{os.getpid()}"
+    with (home.config / "sites" / "minilumi.yaml").open("a") as profile:
+        profile.write(f"\nwork_root: /scratch/{{account}}/{{user}}/{work.name}\n")
+    folder = job.parent
+    (folder / "hello.py").write_text(METRICS)
+    core = Runs(home.settings)
+    first = core.send(core.preview(hello_job(), folder))
+    failing = hello_job(name="broken", env={"FAIL_RANK": "1"})
+    broken = core.send(core.preview(failing, folder))
+    first = finish(core, first)
+    plan = core.plan_resubmission(first.id, nodes=2)
+    second = finish(core, core.resubmit(plan))
+    broken = finish(core, broken)
+    assert [run.state for run in (first, second, broken)] == ["done", "done", "failed"]
+    assert second.layout.nodes == 2
+    before = [core.history.get(run.id) for run in (first, second, broken)]
+    core.close()
+    rows = facts(runs_of(here))
+
+    history = home.data / "history.db"
+    history.write_bytes(b"\0" * history.stat().st_size)
+    cluster.clear_calls()
+    done = here("history", "--recover", "minilumi", "--json")
+    assert done.returncode == 0, done.stderr
+    assert "damaged" in done.stderr
+    found = facts(envelope(done)["data"]["rebuilt"])
+    assert {key: found[key] for key in rows} == rows
+    # The names of accounts, one look at the queue, and accounting for what it has forgotten.
+    assert Counter(call.command for call in cluster.calls()) <= Counter(
+        {"sacctmgr": 1, "squeue": 1, "sacct": 1}
+    )
+
+    core = Runs(home.settings)
+    for run in before:
+        again = core.history.get(run.id)
+        assert (again.script, again.token, again.spec) == (run.script, run.token, run.spec)
+        assert (again.binding, again.log_sizes) == (run.binding, run.log_sizes)
+        assert (again.started, again.ended, again.rc) == (run.started, run.ended, run.rc)
+        assert len(core.history.metrics(run.id)) == 3000
+    assert [run.id for run in core.history.lineage(first.id)] == [first.id, second.id]
+    # It is a run like any other: its code is still there.
+    third = core.resubmit(core.plan_resubmission(second.id, nodes=1))
+    assert (third.parent, third.snapshot) == (second.id, first.snapshot)
+    assert finish(core, third).state is State.DONE
+    core.close()
+    shutil.rmtree(work)

@@ -1,0 +1,54 @@
+"""Every golden job is also run: the same bytes, on the mini cluster, to the end."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lumitui.app.job.spec import changed
+from lumitui.app.results.summary import summarize
+from lumitui.app.runs import Runs
+from lumitui.remote.scheduler.protocol import State
+from tests.app.compose.test_golden import NAMES
+from tests.support.jobs.golden_jobs import RESOURCES, golden_path, job_of
+from tests.support.jobs.guide_scripts import SCRIPTS, Script
+from tests.support.jobs.small_jobs import finish
+from tests.support.servers.cluster import Cluster
+
+NOT_HERE = ("--numa-binding=exclusive",)
+"""What CPU torch cannot do; minilumi's profile says so (`torchrun_binding: none`)."""
+
+
+@pytest.fixture(scope="module")
+def resources(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Put what the guide's setup copies where the legacy jobs look: a venv, two folders."""
+    folder = tmp_path_factory.mktemp("environment")
+    (folder / "bin").mkdir()
+    for name in ("python", "python3"):
+        (folder / "bin" / name).write_text(f'#!/bin/sh\nexec {cluster.python} "$@"\n')
+        (folder / "bin" / name).chmod(0o755)
+    place = Path(RESOURCES)
+    for name in ("deepspeed_adam", "deepspeed_includes"):
+        (place / name).mkdir(parents=True, exist_ok=True)
+    squashed = place / "visualtransformer-env.sqsh"
+    argv = ["mksquashfs", str(folder), str(squashed), "-noappend", "-no-xattrs", "-quiet"]
+    subprocess.run(argv, check=True, capture_output=True, timeout=60)
+    subprocess.run(["chmod", "-R", "a+rX", str(place)], check=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", SCRIPTS, ids=NAMES)
+def test_a_golden_job_trains(
+    cluster_runs: Runs, resources: None, tmp_path: Path, script: Script
+) -> None:
+    runs = cluster_runs
+    spec = changed(job_of(script), {"site": "minilumi"}, "minilumi")
+    preview = runs.preview(spec, tmp_path)
+    golden = golden_path(script).read_text().splitlines()
+    left_out = [line for line in golden if line not in preview.launch.script.splitlines()]
+    assert all(any(word in line for word in NOT_HERE) for line in left_out)
+    run = finish(runs, runs.send(preview), 500)
+    log = runs.read_log(run.id)[1].decode()
+    assert run.state is State.DONE, f"{run.reason}\n{log}"
+    summary = summarize(runs.history.metrics(run.id))
+    assert (summary.world_size, summary.steps) == (script.world_size, 3)

@@ -1,0 +1,368 @@
+"""The embedded site's supervisor: what a job gets, how it ends, and that nothing outlives it."""
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from lumitui.remote.errors import RefusedError
+from lumitui.remote.laptop import job_store, process_tree, scheduler, supervisor
+from lumitui.remote.laptop.batch_options import Request
+from lumitui.remote.laptop.scheduler import Process
+from lumitui.remote.scheduler.protocol import Answer, JobStatus, State, Submission, Watch
+from lumitui.remote.transport.local import Local
+from tests.support.places import ROOT
+
+REMOTE = Path(scheduler.__file__).parent
+LIMIT = 20.0
+HEAD = "#!/bin/bash -l\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=2 --cpus-per-task=1\n"
+
+
+def until(look: Callable[[], object], what: str = "") -> None:
+    """Wait until `look` finds something true."""
+    deadline = time.monotonic() + LIMIT
+    while not look():
+        assert time.monotonic() < deadline, what or look
+        time.sleep(0.05)
+
+
+def running(mark: str) -> list[str]:
+    """Return the processes with `mark` in their arguments, zombies left out."""
+    rows = subprocess.run(
+        ["ps", "-A", "-ww", "-o", "stat=", "-o", "pid=", "-o", "args="],
+        capture_output=True,
+        text=True,
+    ).stdout.splitlines()
+    return [row for row in rows if mark in row and not row.startswith("Z")]
+
+
+class Desk:
+    """Submits jobs to the embedded site."""
+
+    def __init__(self, root: Path) -> None:
+        """Runs lie in `root`."""
+        self.root, self.process = root, Process(Local())
+
+    def submit(self, body: str, head: str = HEAD) -> tuple[Path, Answer]:
+        """Submit the script `head` and `body`."""
+        run = self.root / f"run-{secrets.token_hex(4)}"
+        run.mkdir()
+        (run / "job.sh").write_text(head + body + "\n")
+        digest = hashlib.sha256((run / "job.sh").read_bytes()).hexdigest()
+        return run, self.process.submit(Submission(str(run), run.name, "token", digest))
+
+    def look(self, run: Path, answer: Answer) -> JobStatus:
+        """Poll one job."""
+        job_id = answer.job_id or ""
+        return self.process.poll([Watch("run", str(run), job_id, 0.0)]).jobs[job_id]
+
+    def end(self, run: Path, answer: Answer) -> JobStatus:
+        """Wait for the job's end."""
+        until(lambda: self.look(run, answer).state.is_final, log(run))
+        return self.look(run, answer)
+
+
+def log(run: Path) -> str:
+    """Return what the job wrote."""
+    return (run / "attempt-1.out").read_text() if (run / "attempt-1.out").exists() else ""
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    """A site of its own; no job of a test outlives it."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("LUMITUI_KILL_WAIT", "0.5")
+    desk = Desk(tmp_path)
+    yield desk
+    jobs = tmp_path / "state" / "lumitui" / "jobs"
+    if jobs.exists():
+        desk.process.cancel([entry.name for entry in jobs.iterdir()])
+        until(lambda: not list(jobs.glob("*/door")))
+
+
+# -- the submit command
+
+
+def test_a_refused_script_leaves_nothing_behind(desk: Desk) -> None:
+    run, answer = desk.submit("true", "#!/bin/sh\n#SBATCH --frobnicate\n")
+    assert answer.state is State.REFUSED
+    assert answer.message == "submit: error: unrecognized option '--frobnicate'"
+    assert sorted(entry.name for entry in run.iterdir()) == ["attempt-1.submit", "job.sh"]
+    assert not list((desk.root / "state").glob("lumitui/jobs/*"))
+
+
+# -- the job
+
+
+def test_the_job_sees_slurms_variables_and_not_those_of_another_job(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "3")
+    monkeypatch.setenv("SLURM_NTASKS_PER_NODE", "77")
+    monkeypatch.setenv("OF_THE_PERSON", "kept")
+    monkeypatch.delenv("LC_ALL", raising=False)
+    head = f"{HEAD}#SBATCH -A acc -p local --gpus-per-node=2\n"
+    run, answer = desk.submit("env; echo \"$PWD\"; bash -c 'kill -HUP $$; echo survived'", head)
+    assert desk.end(run, answer).state is State.FAILED  # SIGHUP has its default again
+    lines = log(run).splitlines()
+    values = dict(line.split("=", 1) for line in lines if "=" in line)
+    assert {name: values.get(name) for name in values if name.startswith("SLURM")} == {
+        "SLURM_JOB_ID": answer.job_id,
+        "SLURM_JOBID": answer.job_id,
+        "SLURM_JOB_NAME": run.name,
+        "SLURM_JOB_NODELIST": "node1,node2",
+        "SLURM_NODELIST": "node1,node2",
+        "SLURM_JOB_NUM_NODES": "2",
+        "SLURM_NNODES": "2",
+        "SLURM_NTASKS": "4",
+        "SLURM_NPROCS": "4",
+        "SLURM_NTASKS_PER_NODE": "2",
+        "SLURM_TASKS_PER_NODE": "2,2",
+        "SLURM_CPUS_PER_TASK": "1",
+        "SLURM_GPUS_PER_NODE": "2",
+        "SLURM_JOB_ACCOUNT": "acc",
+        "SLURM_JOB_PARTITION": "local",
+        "SLURM_SUBMIT_DIR": str(run),
+        "SLURMD_NODENAME": "node1",
+        "SLURM_PROCID": "0",
+        "SLURM_LOCALID": "0",
+        "SLURM_NODEID": "0",
+    }
+    assert values["OF_THE_PERSON"] == "kept"
+    assert "LC_ALL" not in values
+    assert values["LUMITUI_PYTHON"] == sys.executable
+    assert str(run) in lines
+    assert "survived" not in lines
+
+
+def test_the_script_is_taken_as_it_was(desk: Desk) -> None:
+    run, answer = desk.submit(f"sleep 0.5\n{'#' * 9000}\necho end")
+    (run / "job.sh").write_text("#!/bin/bash\necho changed\n")
+    assert desk.end(run, answer).state is State.DONE
+    assert log(run) == "end\n"
+
+
+def test_files_of_the_job_are_the_persons_alone(desk: Desk) -> None:
+    run, answer = desk.submit("umask; echo x >code.txt")
+    desk.end(run, answer)
+    for name in ("attempt-1.out", "attempt-1.state"):
+        assert (run / name).stat().st_mode & 0o777 == 0o600
+    assert (desk.root / "state/lumitui/jobs").stat().st_mode & 0o777 == 0o700
+
+
+# Sessions of their own, parents that end, and no wish to go: all of it ends with the job.
+STAY = (
+    "trap '' TERM; sleep MARK & (setsid sh -c \"trap '' TERM; sleep MARK & wait\" &); "
+    "srun --label bash -c 'trap \"\" TERM; setsid sleep MARK & sleep MARK' & sleep 0.7; echo up; "
+)
+TORCHRUN = (  # workers in sessions of their own under an agent that is killed
+    "srun -n1 python3 -c \"import subprocess as s; w = s.Popen(['sleep', 'MARK'], "
+    'start_new_session=True); print(1, flush=True); w.wait()" & sleep 0.7; echo up; '
+)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="setsid(1) is Linux's")
+@pytest.mark.parametrize(
+    ("way", "body"),
+    [
+        ("end", STAY),
+        ("limit", STAY),
+        ("cancel", STAY),
+        ("cancel", TORCHRUN),
+        ("supervisor killed", STAY),
+        ("supervisor killed", TORCHRUN),
+    ],
+)
+def test_no_process_of_a_job_outlives_it(desk: Desk, body: str, way: str) -> None:
+    mark = f"60.{secrets.randbelow(10**9):09d}"
+    text = body.replace("MARK", mark) + ("exit 3" if way == "end" else "wait")
+    head = HEAD + ("#SBATCH --time=00:00:02\n" if way == "limit" else "")
+    run, answer = desk.submit(text, head)
+    until(lambda: "up" in log(run), "the job started")
+    if way != "end":
+        until(lambda: bool(running(f"sleep {mark}")), "a process to be ended")
+    if way == "cancel":
+        desk.process.cancel([answer.job_id or ""])
+    if way == "supervisor killed":
+        record = job_store.read_record(run)
+        assert record
+        os.kill(int(str(record["supervisor"])), signal.SIGKILL)
+        until(lambda: json.loads((run / "attempt-1.state").read_text())["word"] == "NODE_FAIL")
+    status = desk.end(run, answer)
+    assert running(mark) == []
+    assert (
+        status.word
+        == {
+            "end": "FAILED",
+            "cancel": "CANCELLED",
+            "limit": "TIMEOUT",
+            "supervisor killed": "NODE_FAIL",
+        }[way]
+    )
+    assert status.exit_code == ("3:0" if way == "end" else "")
+    # The supervisor closes its door after it has told the end.
+    until(lambda: not list((desk.root / "state").glob("lumitui/jobs/*/door")), "a closed door")
+
+
+def test_an_orphan_is_known_by_its_session(tmp_path: Path) -> None:
+    # As on macOS, where orphans become init's children; here this process adopts none either.
+    mark = f"60.{secrets.randbelow(10**9):09d}"
+    with subprocess.Popen(
+        ["bash", "-c", f"(sleep {mark} &); echo up; exec sleep 60"],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as bash:
+        assert bash.stdout
+        assert bash.stdout.readline() == "up\n"
+        record = job_store.Record("1", "run", str(tmp_path / "door"))
+        job = supervisor.Job(record, Request(), tmp_path, tmp_path)
+        assert job.members() == set()  # nothing was started yet
+        job.script = bash.pid
+        orphan = int(running(f"sleep {mark}")[-1].split()[1])
+        assert orphan not in process_tree.below({os.getpid()}, process_tree.processes())
+        assert {bash.pid, orphan} <= job.members()
+        os.killpg(bash.pid, signal.SIGKILL)
+
+
+def test_a_machine_that_went_down_is_a_lost_node(desk: Desk) -> None:
+    run, answer = desk.submit("echo up; sleep 60")
+    until(lambda: "up" in log(run))
+    assert desk.look(run, answer).state is State.RUNNING
+    record = job_store.read_record(run)
+    assert record
+    # All at once: first the one that would clean up.
+    own = int(str(record["supervisor"]))
+    for pid in (process_tree.processes()[own], own):
+        os.kill(pid, signal.SIGKILL)
+    status = desk.end(run, answer)
+    assert status.word == "NODE_FAIL"
+    assert "restarted" in status.reason
+    assert status.ended == pytest.approx((run / "attempt-1.out").stat().st_mtime)
+    # Somebody else's pid does not make it alive again, nor does a door that is no door.
+    door = Path(str(record["door"]))
+    door.unlink()
+    door.write_text("")
+    assert desk.look(run, answer).word == "NODE_FAIL"
+    door.unlink()
+    desk.process.cancel([answer.job_id or ""])
+    for row in running(f"{desk.root}/state/lumitui/jobs/"):
+        os.killpg(int(row.split()[1]), signal.SIGKILL)
+
+
+def test_a_supervisor_that_is_told_to_end_ends_its_job(desk: Desk) -> None:
+    run, answer = desk.submit("echo up; sleep 60")
+    until(lambda: "up" in log(run))
+    record = job_store.read_record(run)
+    assert record
+    os.kill(int(str(record["supervisor"])), signal.SIGTERM)
+    status = desk.end(run, answer)
+    assert status.word == "NODE_FAIL"
+    assert "goes down" in status.reason
+
+
+def test_the_job_outlives_whoever_submitted_it(desk: Desk) -> None:
+    script = (
+        "import sys, time; from pathlib import Path;"
+        "from tests.remote.laptop.test_scheduler import Desk;"
+        "run, answer = Desk(Path(sys.argv[1])).submit('sleep 1; echo lived');"
+        "print(run, answer.job_id, flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(desk.root)],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
+    ) as child:
+        assert child.stdout
+        run, job_id = child.stdout.readline().split()
+        os.killpg(child.pid, signal.SIGKILL)
+    assert desk.end(Path(run), Answer(State.QUEUED, job_id)).state is State.DONE
+    assert "lived" in log(Path(run))
+
+
+# -- ids, cancel, the process table
+
+
+def test_ids_are_unique_however_many_submit_at_once(desk: Desk) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: desk.submit("true"), range(6)))
+    assert len({answer.job_id for _, answer in found}) == 6
+    for run, answer in found:
+        assert desk.end(run, answer).state is State.DONE
+
+
+def test_an_id_whose_port_is_taken_is_left_out(desk: Desk) -> None:
+    run, answer = desk.submit("true")
+    desk.end(run, answer)
+    number = int(answer.job_id or "0")
+    with socket.socket() as other:
+        while True:
+            number += 1
+            with contextlib.suppress(OSError):  # taken already: not the next id either
+                other.bind(("127.0.0.1", 10000 + number))
+                break
+        other.listen()
+        assert int(desk.submit("true")[1].job_id or "0") > number
+
+
+def test_numbers_of_removed_runs_are_forgotten_but_for_the_last(desk: Desk) -> None:
+    made = []
+    for _ in range(3):
+        run, answer = desk.submit("true")
+        desk.end(run, answer)
+        until(lambda: not list((desk.root / "state").glob("lumitui/jobs/*/door")))
+        made.append(int(answer.job_id or "0"))
+        subprocess.run(["rm", "-r", str(run)], check=True)
+    jobs = sorted(int(entry.name) for entry in (desk.root / "state/lumitui/jobs").iterdir())
+    assert jobs == made[-2:]
+    assert int(desk.submit("true")[1].job_id or "0") > made[-1]
+
+
+def test_cancel_of_what_is_no_job_is_refused(desk: Desk) -> None:
+    with pytest.raises(RefusedError, match="Invalid job id"):
+        desk.process.cancel(["../5"])
+    desk.process.cancel(["5"])
+
+
+def test_the_process_table_needs_no_ps(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_ps = process_tree.processes()
+    assert with_ps[os.getpid()] == os.getppid()
+    if sys.platform == "linux":
+        monkeypatch.setenv("PATH", "/nonexistent")
+        without = process_tree.processes()
+        assert without[os.getpid()] == os.getppid()
+        assert len(set(with_ps) ^ set(without)) < len(with_ps) / 2
+
+
+def test_descendants() -> None:
+    parents = {2: 1, 3: 2, 4: 3, 5: 1, 6: 5}
+    assert process_tree.below({2, 6}, parents) == {3, 4}
+
+
+def test_the_supervisor_needs_the_standard_library_alone() -> None:
+    probe = (
+        "import runpy, sys\n"
+        f"for name in ('supervisor.py', 'srun.py'):\n"
+        f"    runpy.run_path({str(REMOTE)!r} + '/' + name)\n"
+        "print(*sorted(m for m in sys.modules if m.partition('.')[0] not in "
+        "sys.stdlib_module_names))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", probe], capture_output=True, text=True, check=True
+    )
+    assert re.fullmatch(r"(__main__ |lumitui[a-z._]* ?)+", done.stdout.strip() + " "), done.stdout
+    assert "lumitui.remote.site.profile" not in done.stdout

@@ -1,0 +1,255 @@
+"""The stand-ins for Slurm's commands, and what is read from #SBATCH lines.
+
+The expected words are those of srun and sbatch 22.05, as the mini cluster's say them.
+"""
+
+import os
+import re
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lumitui.remote.laptop import srun as steps
+from lumitui.remote.laptop.batch_options import Refused, Request, options_of, read_request
+from tests.remote.laptop.test_scheduler import running
+
+STEPS = [sys.executable, "-I", "-S", str(Path(steps.__file__))]
+LIMIT = 20.0
+
+
+# -- what #SBATCH lines ask for
+
+
+def test_a_request_is_read_from_the_lines_above_the_first_command() -> None:
+    script = """#!/bin/bash -l
+
+# a comment
+#SBATCH --nodes=2 -n 8   # how many
+#SBATCH --ntasks-per-node 4
+#SBATCH -c7
+#SBATCH --gpus-per-node=mi250:4 --signal=USR1@30
+#SBATCH -t 00:10:00 --exclusive --account="project one" -p local
+set -e
+#SBATCH --nodes=5
+"""
+    assert read_request(script) == Request(
+        nodes=2,
+        tasks=8,
+        tasks_per_node=4,
+        cpus_per_task=7,
+        gpus_per_node="mi250:4",
+        limit=600,
+        signal=signal.SIGUSR1,
+        before=30,
+        account="project one",
+        partition="local",
+    )
+
+
+@pytest.mark.parametrize(
+    ("option", "expected"),
+    [
+        ("--time=5", {"limit": 300}),
+        ("--time=1:30", {"limit": 90}),
+        ("--time=00:00:05", {"limit": 5}),
+        ("--time=1-2", {"limit": 93600}),
+        ("--time=0", {"limit": None}),
+        ("--time=UNLIMITED", {"limit": None}),
+        ("--signal=SIGTERM", {"signal": signal.SIGTERM, "before": 60}),
+        ("--signal=B:10@5", {"signal": 10, "before": 5, "to_script": True}),
+        ("--nodes=2-4", {"nodes": 2, "tasks": 2}),
+        ("--ntasks=3", {"tasks": 3}),
+    ],
+)
+def test_options_are_read_as_sbatch_reads_them(option: str, expected: dict[str, object]) -> None:
+    request = read_request(f"#!/bin/sh\n#SBATCH {option}\n")
+    assert {name: getattr(request, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("--nodes=x", 'Invalid numeric value "x" for --nodes.'),
+        ("--nodes=0", "less than one"),
+        ("--ntasks-per-node=-2", "Invalid numeric value"),
+        ("--time=soon", "Invalid --time specification"),
+        ("--signal=NOPE@3", "Invalid --signal specification"),
+        ("--signal=_IGN@3", "Invalid --signal specification"),
+        ("--nodes=4 --ntasks=2", "node configuration is not available"),
+        ("--nodes=100 --ntasks-per-node=100", "More processors requested than permitted"),
+        ("--frobnicate", "unrecognized option '--frobnicate'"),
+        ("-Z", "unrecognized option '-Z'"),
+        ("nodes=3", "unrecognized option 'nodes=3'"),
+        ("--array=1-3", "not available here"),
+        ("--time", "requires an argument"),
+        ('--account="x', "No closing quotation"),
+    ],
+)
+def test_nonsense_is_refused(option: str, words: str) -> None:
+    with pytest.raises(Refused, match=re.escape(words)):
+        read_request(f"#!/bin/sh\n#SBATCH {option}\n")
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("echo hi\n", "does not look like a batch script"),
+        ("#!/bin/bash\r\necho hi\r\n", "DOS line breaks"),
+    ],
+)
+def test_what_is_no_batch_script_is_refused(script: str, words: str) -> None:
+    with pytest.raises(Refused, match=words):
+        options_of(script)
+
+
+@given(st.text(alphabet=st.sampled_from("-=@:#'\" ntNcABtime09.,\n"), max_size=60))
+def test_any_directive_is_read_or_refused(text: str) -> None:
+    try:
+        request = read_request(f"#!/bin/sh\n#SBATCH {text}\n")
+    except Refused as error:
+        assert str(error)
+    else:
+        assert 1 <= request.nodes <= request.tasks
+
+
+# -- the stand-ins
+
+
+def srun(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the stand-in as a job of two nodes would."""
+    job = {"SLURM_JOB_ID": "5", "SLURM_JOB_NUM_NODES": "2", "SLURM_JOB_NODELIST": "node1,node2"}
+    return subprocess.run(
+        [*STEPS, "srun", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        env={**os.environ, "SLURM_NTASKS": "4", "LUMITUI_KILL_WAIT": "1", **job, **environment},
+    )
+
+
+def test_srun_gives_each_task_its_place() -> None:
+    place = "echo $SLURM_PROCID $SLURM_LOCALID $SLURM_NODEID $SLURMD_NODENAME $SLURM_NTASKS"
+    done = srun("--label", "--cpu-bind=v,mask_cpu=fe,fe00", "-v", "bash", "-c", place)
+    assert done.returncode == 0, done
+    assert sorted(done.stdout.splitlines()) == [
+        "0: 0 0 0 node1 4",
+        "1: 1 1 0 node1 4",
+        "2: 2 0 1 node2 4",
+        "3: 3 1 1 node2 4",
+    ]
+    one_a_node = srun("--ntasks=2", "--ntasks-per-node=1", "bash", "-c", place)
+    assert sorted(one_a_node.stdout.splitlines()) == ["0 0 0 node1 2", "1 0 1 node2 2"]
+
+
+def test_labels_are_as_wide_as_the_last_rank() -> None:
+    done = srun("-l", "-n", "11", "bash", "-c", "echo out; printf 'no end' >&2")
+    assert set(done.stdout.splitlines()) == {f"{rank:2d}: out" for rank in range(11)}
+    assert set(done.stderr.splitlines()) == {f"{rank:2d}: no end" for rank in range(11)}
+
+
+def test_lines_stay_whole() -> None:
+    text = "x" * 30000
+    done = srun("--label", "bash", "-c", f"for i in 1 2 3; do printf '%s\\n' {text}; done")
+    assert sorted(set(done.stdout.splitlines())) == [f"{rank}: {text}" for rank in range(4)]
+
+
+def test_a_bad_exit_ends_the_others_in_sruns_words() -> None:
+    body = "[ $SLURM_PROCID = 3 ] && { printf bye; exit 7; }; exec sleep 60"
+    done = srun("--kill-on-bad-exit=1", "--label", "bash", "-c", body)
+    # The highest code: 128 + SIGTERM of those that were ended.
+    assert done.returncode == 143
+    assert done.stdout == "3: bye\n"
+    lines = done.stderr.splitlines()
+    assert lines[0] == "srun: error: node2: task 3: Exited with exit code 7"
+    assert lines[1] == "srun: launch/slurm: _step_signal: Terminating StepId=5.0"
+    assert sorted(lines[2:]) == [
+        "srun: error: node1: tasks 0-1: Terminated",
+        "srun: error: node2: task 2: Terminated",
+    ]
+
+
+def test_without_the_option_the_others_go_on() -> None:
+    body = "case $SLURM_PROCID in 1) exit 3;; 2) exit 9;; *) sleep 0.5; echo done;; esac"
+    done = srun("bash", "-c", body)
+    assert done.returncode == 9
+    assert done.stdout == "done\ndone\n"
+    assert sorted(done.stderr.splitlines()) == [
+        "srun: error: node1: task 1: Exited with exit code 3",
+        "srun: error: node2: task 2: Exited with exit code 9",
+    ]
+
+
+def test_signals_have_their_names() -> None:
+    done = srun("-n", "1", "bash", "-c", "kill -SEGV $$")
+    assert done.stderr.splitlines()[-1] == "srun: error: node1: task 0: Segmentation fault"
+    assert done.returncode == 139
+    missing = srun("--label", "-n1", "no-such-program")
+    assert missing.returncode == 2
+    assert missing.stderr.splitlines() == [
+        "0: slurmstepd: error: execve(): no-such-program: No such file or directory",
+        "srun: error: node1: task 0: Exited with exit code 2",
+    ]
+
+
+def test_what_a_task_leaves_behind_ends_with_the_step() -> None:
+    mark = f"60.{secrets.randbelow(10**9):09d}"
+    begun = time.monotonic()
+    done = srun("--label", "-n", "1", "bash", "-c", f"sleep {mark} & echo done")
+    assert done.stdout == "0: done\n"
+    assert time.monotonic() - begun < LIMIT / 2
+    assert not running(mark)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["-n", "x", "true"], ["-n", "0", "true"], ["-N", "3", "true"], ["-n", "2"]]
+)
+def test_a_step_that_cannot_be_is_an_error(arguments: list[str]) -> None:
+    done = srun(*arguments)
+    assert done.returncode == 1
+    assert done.stderr.startswith("srun: ")
+    assert "Traceback" not in done.stderr
+
+
+def test_srun_forwards_signals() -> None:
+    body = "trap 'echo usr1' USR1; trap 'echo term; exit 3' TERM; echo up; "
+    body += "while :; do sleep .1; done"
+    with subprocess.Popen(
+        [*STEPS, "srun", "-n", "1", "-l", "bash", "-c", body],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as child:
+        assert child.stdout
+        assert child.stdout.readline() == "0: up\n"
+        child.send_signal(signal.SIGUSR1)
+        assert child.stdout.readline() == "0: usr1\n"
+        child.terminate()
+        assert child.stdout.readline() == "0: term\n"
+        assert child.wait(LIMIT) == 3
+
+
+def test_rank_ranges() -> None:
+    assert steps._ranges([4, 0, 1, 2, 7]) == "0-2,4,7"
+
+
+def test_scontrol_names_loopback_and_nothing_else() -> None:
+    call = [*STEPS, "scontrol"]
+    done = subprocess.run(
+        [*call, "show", "hostnames", "node1,node2"], capture_output=True, text=True
+    )
+    assert done.stdout == "127.0.0.1\n127.0.0.1\n"
+    other = subprocess.run([*call, "show", "job"], capture_output=True, text=True)
+    assert (other.returncode, other.stdout) == (1, "")
+
+
+def test_timeout_ends_a_command_like_gnus() -> None:
+    call = [*STEPS, "timeout"]
+    assert subprocess.run([*call, "0.2", "sleep", "60"], timeout=LIMIT).returncode == 124
+    assert subprocess.run([*call, "60", "sh", "-c", "exit 5"], timeout=LIMIT).returncode == 5

@@ -1,0 +1,343 @@
+"""Site profiles: the built-in ones, inheritance, and what a profile may not say."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from lumitui.remote import walltime
+from lumitui.remote.errors import InputError
+from lumitui.remote.site.profile import BUILT_IN, Container, Rule, Site, Sites, merge
+from lumitui.remote.site.yaml_document import read_document
+from tests.support.jobs import guide_scripts
+from tests.support.places import SITES
+
+ALL = Sites([SITES, BUILT_IN])
+
+SMALL = """
+title: Small
+work_root: /scratch/{user}
+cores_per_gpu: 2
+node:
+  cores: 8
+  reserved_cores: 0,4
+  memory_gib: 16
+  gpus: 2
+  gpu: GPU
+  gpu_memory_gib: 8
+  gpu_cores: [1-3, 5-7]
+partitions:
+  gpu:
+    max_time: 1-00:00:00
+    max_nodes: 4
+    allocation: node
+    billing: {kind: node, per_node_hour: 1}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with the profile `small`."""
+    (tmp_path / "small.yaml").write_text(SMALL)
+    return tmp_path
+
+
+def refused(folder: Path, name: str, text: str) -> str:
+    """Return the message about a profile of `text`."""
+    (folder / f"{name}.yaml").write_text(text)
+    with pytest.raises(InputError) as caught:
+        Sites([folder]).load(name)
+    assert caught.value.hint
+    return caught.value.message
+
+
+# --- the profiles that come with the program
+
+
+@pytest.mark.parametrize("name", ALL.names())
+def test_every_profile_loads_and_is_whole(name: str) -> None:
+    site = ALL.load(name)
+    assert site.name == name
+    assert site.title
+    assert site.partitions
+    for partition in site.partitions.values():
+        assert walltime.seconds_of(partition.max_time) > 0
+        assert partition.max_gpus_per_node is None or partition.max_gpus_per_node <= site.node.gpus
+    if site.account.example:
+        assert re.fullmatch(site.account.pattern, site.account.example)
+    assert site.cores_per_gpu * site.node.gpus <= len(site.node.usable_cores)
+    assert site.work_root.format(account="a", user="u", home="/h").startswith("/")
+
+
+@pytest.mark.parametrize("name", ALL.names())
+def test_every_key_that_is_called_unverified_is_there(name: str) -> None:
+    data = ALL.load(name).model_dump()
+    for key in ALL.load(name).unverified:
+        here: object = data
+        for part in key.split("."):
+            assert isinstance(here, dict), key
+            assert part in here, key
+            here = here[part]
+
+
+@pytest.mark.parametrize("name", ALL.names())
+def test_every_rule_is_a_pattern_with_words(name: str) -> None:
+    rules = ALL.load(name).rules
+    assert len({rule.id for rule in rules}) == len(rules)
+    for rule in rules:
+        assert rule.message.endswith("."), rule.id
+        assert rule.do.endswith("."), rule.id
+        assert rule.source, rule.id
+        # A field that is not there has no text, and no rule may fire on it.
+        assert not re.search(rule.matches, ""), rule.id
+
+
+@pytest.mark.parametrize("path", sorted(BUILT_IN.glob("*.yaml")), ids=lambda path: path.stem)
+def test_only_keys_of_yaml_1_2_are_in_a_profile(path: Path) -> None:
+    assert read_document(path).data["name"] == path.stem
+
+
+# --- LUMI, as its documentation has it
+
+
+@pytest.fixture(scope="module")
+def lumi() -> Site:
+    """The built-in profile of LUMI."""
+    return ALL.load("lumi")
+
+
+def test_lumi_has_56_usable_cores_and_no_other(lumi: Site) -> None:
+    node = lumi.node
+    union = sum(1 << core for core in node.usable_cores)
+    assert union == guide_scripts.UNION_OF_MASKS
+    assert frozenset().union(*node.cores_of_gpu) == node.usable_cores
+    assert node.gpu_numa == (3, 3, 1, 1, 0, 0, 2, 2)
+    assert all(
+        {core // 16 for core in cores} == {numa}
+        for cores, numa in zip(node.cores_of_gpu, node.gpu_numa, strict=True)
+    )
+
+
+def test_a_whole_lumi_node_is_what_the_guides_scripts_ask_for(lumi: Site) -> None:
+    for script in guide_scripts.SCRIPTS:
+        asked = script.directives
+        assert lumi.partitions[asked["--partition"]].allocation == "node"
+        assert int(asked["--gpus-per-node"]) == lumi.node.gpus
+        if script.launcher == "srun":
+            assert int(asked["--cpus-per-task"]) == lumi.cores_per_gpu
+            assert asked["--mem-per-gpu"] == lumi.memory_per_gpu
+        else:
+            assert int(asked["--cpus-per-task"]) == lumi.cores_per_gpu * lumi.node.gpus
+            assert asked["--mem"] == lumi.memory_per_node
+
+
+def container_of(site: Site, script: guide_scripts.Script) -> Container:
+    """Return the generation of a script's era."""
+    return site.containers["laif" if script.era == "current" else "legacy"]
+
+
+@pytest.mark.parametrize("script", guide_scripts.SCRIPTS, ids=lambda s: f"{s.era}-{s.name}")
+def test_the_containers_are_those_of_the_guide(lumi: Site, script: guide_scripts.Script) -> None:
+    container = container_of(lumi, script)
+    assert container.modules == script.modules
+    assert container.call == script.container_call[:2]
+    assert Path(container.image).name == Path(script.image).name
+    has_numa = "--numa-binding" in script.launcher_options
+    if script.launcher == "torchrun":
+        assert (container.torchrun_binding == "numa") is has_numa
+    for name in ("NCCL_SOCKET_IFNAME", "NCCL_NET_GDR_LEVEL"):
+        if name in script.exports:
+            assert (lumi.environment | container.environment)[name] == script.exports[name]
+    if "SINGULARITYENV_PREPEND_PATH" in script.exports:
+        prepended = container.venv_environment["SINGULARITYENV_PREPEND_PATH"]
+        assert prepended == script.exports["SINGULARITYENV_PREPEND_PATH"]
+
+
+def test_no_container_sets_what_breaks_it(lumi: Site) -> None:
+    assert "NCCL_NET_GDR_LEVEL" in lumi.containers["laif"].forbidden_environment
+    for container in lumi.containers.values():
+        assert not set(container.forbidden_environment) & set(container.environment)
+        assert not set(container.forbidden_environment) & set(lumi.environment)
+
+
+def test_miopen_has_folders_of_the_job_on_every_node(lumi: Site) -> None:
+    names = ("MIOPEN_CUSTOM_CACHE_DIR", "MIOPEN_USER_DB_PATH")
+    folders = {lumi.environment[name] for name in names}
+    assert folders == set(lumi.node_directories)
+    # /tmp of a shared node is everybody's: a name that can be guessed can be made before.
+    assert all(f.startswith("/tmp/") and "${UNGUESSED}" in f for f in folders)
+
+
+LUMI_RULES = {
+    "lumi-mail": ("--mail-type=END", "--exclude=nid005001"),
+    "lumi-threads-per-core": ("--threads-per-core=2", "--threads-per-core=1"),
+    "lumi-gpu-per-task": ("--ntasks-per-gpu=1", "--gpu-bind=none"),
+    "lumi-gpus-total": ("--gpus=16", "--gpus-per-node=8"),
+    "lumi-requeue-truncates": ("--open-mode=truncate", "--open-mode=append"),
+    "lumi-miopen-name": ("/tmp/x", ""),
+    "lumi-miopen-cache-lustre": ("/scratch/project_462000001/m", "/tmp/m"),
+    "lumi-miopen-db-lustre": ("/users/me/m", "/tmp/m"),
+    "lumi-socket-interface": ("eth0", "hsn0,hsn1"),
+    "lumi-local-gpu": ("1", "0"),
+    "lumi-torch-home": ("/users/me/torch", "/scratch/project_462000001/users/t"),
+    "lumi-hf-home": ("/users/me/hf", "/flash/project_462000001/hf"),
+    "lumi-links-home": ("{'data': '/users/me/data'}", "{'data': '/scratch/project_1/users/a'}"),
+    "lumi-foreign-image": ("docker://pytorch/pytorch", "/appl/local/x.sif"),
+    "lumi-moving-image": (
+        "/appl/local/laifs/containers/lumi-multitorch-latest.sif",
+        guide_scripts.SCRIPTS[-1].image,
+    ),
+    "lumi-slow-image": (
+        "lumi-multitorch-full-u24r64f21m43t29-20260216_101010.sif",
+        "lumi-multitorch-full-u24r64f21m43t29-20260319_153422.sif",
+    ),
+    "lumi-dev-g": ("dev-g", "standard-g"),
+}
+"""For each rule a text that it is about, and one that it must leave alone."""
+
+
+def test_each_rule_of_lumi_finds_what_it_is_about_and_nothing_else(lumi: Site) -> None:
+    assert {rule.id for rule in lumi.rules} == set(LUMI_RULES)
+    for rule in lumi.rules:
+        wrong, right = LUMI_RULES[rule.id]
+        assert re.search(rule.matches, wrong), rule.id
+        assert not re.search(rule.matches, right), rule.id
+
+
+def test_each_field_of_a_rule_is_one_of_a_job_file(lumi: Site) -> None:
+    from lumitui.app.job.spec import ContainerChoice, JobSpec
+
+    def known(rule: Rule) -> bool:
+        first, _, rest = rule.field.partition(".")
+        if first == "container":
+            return rest in ContainerChoice.model_fields
+        return first in JobSpec.model_fields
+
+    assert [rule.id for rule in lumi.rules if not known(rule)] == []
+
+
+def test_the_mini_cluster_changes_only_what_a_stand_in_must(lumi: Site) -> None:
+    mini = ALL.load("minilumi")
+    same = set(Site.model_fields) - {"name", "title", "slurm_version", "hosts", "poll_seconds"}
+    for key in same - {"containers", "partitions"}:
+        assert getattr(mini, key) == getattr(lumi, key), key
+    assert mini.partitions.items() >= lumi.partitions.items()
+    added = {"scrap-g", "spare-g"}  # jobs there can be preempted, which LUMI does to nobody
+    assert mini.partitions.keys() - lumi.partitions.keys() == added
+    for name, container in mini.containers.items():
+        assert container.torchrun_binding == "none"
+        whole = lumi.containers[name].model_copy(update={"torchrun_binding": "none"})
+        assert container == whole
+    assert mini.hosts.login == "minilumi"
+    assert mini.hosts.fingerprints == {}
+
+
+# --- inheritance
+
+
+def test_a_mapping_is_laid_on_key_by_key_and_null_removes() -> None:
+    base = {"a": {"x": 1, "y": 2}, "b": [1, 2], "c": 3, "d": {"z": 1}}
+    over = {"a": {"y": 5, "w": 6}, "b": [9], "c": None, "d": 4, "e": {"v": None, "u": 1}}
+    assert merge(base, over) == {"a": {"x": 1, "y": 5, "w": 6}, "b": [9], "d": 4, "e": {"u": 1}}
+    assert base == {"a": {"x": 1, "y": 2}, "b": [1, 2], "c": 3, "d": {"z": 1}}
+
+
+def test_a_profile_inherits_what_it_does_not_say(folder: Path) -> None:
+    (folder / "mine.yaml").write_text(
+        "extends: small\ntitle: Mine\npartitions: {gpu: {max_nodes: 9}}\nnode: {gpu_cores: null}\n"
+    )
+    mine = Sites([folder]).load("mine")
+    assert (mine.name, mine.title, mine.cores_per_gpu) == ("mine", "Mine", 2)
+    assert mine.partitions["gpu"].max_nodes == 9
+    assert mine.partitions["gpu"].max_time == "1-00:00:00"
+    assert mine.node.gpu_cores == ()
+
+
+def test_a_profile_is_called_as_its_file_is(folder: Path) -> None:
+    message = refused(folder, "mine", "extends: small\nname: small\n")
+    assert "mine.yaml:2" in message
+    assert "'small'" in message
+
+
+def test_a_persons_profile_hides_the_built_in_one_and_may_extend_it(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    own = tmp_path_factory.mktemp("own")
+    (own / "small.yaml").write_text("extends: small\npoll_seconds: 7\n")
+    sites = Sites([own, folder])
+    assert sites.names() == ["small"]
+    assert sites.path("small") == own / "small.yaml"
+    assert (sites.load("small").poll_seconds, sites.load("small").title) == (7, "Small")
+
+
+def test_a_profile_that_comes_later_is_found_and_one_that_goes_is_not(tmp_path: Path) -> None:
+    sites = Sites([tmp_path / "later"])
+    assert sites.names() == []
+    (tmp_path / "later").mkdir()
+    (tmp_path / "later" / "small.yaml").write_text(SMALL)
+    assert (sites.names(), sites.load("small").title) == (["small"], "Small")
+    (tmp_path / "later" / "small.yaml").unlink()
+    with pytest.raises(InputError, match="no site called 'small'"):
+        sites.load("small")
+
+
+def test_a_folder_that_is_not_there_has_no_profiles(tmp_path: Path) -> None:
+    assert Sites([tmp_path / "none"]).names() == []
+
+
+@pytest.mark.parametrize("others", [{}, {"b": "extends: a\n"}])
+def test_a_profile_that_extends_itself_is_refused(folder: Path, others: dict[str, str]) -> None:
+    for name, text in others.items():
+        (folder / f"{name}.yaml").write_text(text)
+    message = refused(folder, "a", f"extends: {'b' if others else 'a'}\n")
+    assert "extends itself" in message
+
+
+def test_an_unknown_profile_is_answered_with_the_known_ones(folder: Path) -> None:
+    with pytest.raises(InputError, match="no site called 'big'") as caught:
+        Sites([folder]).load("big")
+    assert "small" in caught.value.hint
+    assert "no site called 'big'" in refused(folder, "mine", "extends: big\n")
+
+
+def test_a_mistake_is_shown_in_the_file_it_is_in(folder: Path) -> None:
+    (folder / "base.yaml").write_text(SMALL.replace("max_nodes: 4", "max_nodes: four"))
+    message = refused(folder, "mine", "extends: base\npoll_secnds: 3\n")
+    assert "mine.yaml:2: poll_secnds: unknown key; did you mean `poll_seconds`?" in message
+    assert re.search(r"base\.yaml:16: partitions\.gpu\.max_nodes: ", message)
+
+
+# --- what a profile may not say
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("[1-3, 5-7]", "[0-3, 5-7]", "GPU 0: [0] are reserved or not there"),
+        ("[1-3, 5-7]", "[1-3, 5-8]", "GPU 1: [8] are reserved or not there"),
+        ("[1-3, 5-7]", "[1-3, 3]", "GPU 1: [3] belong to another GPU"),
+        ("[1-3, 5-7]", "[1-3]", "gpu_cores lists 1 GPUs, the node has 2"),
+        ("[1-3, 5-7]", "[3-1, 5-7]", "runs backwards"),
+        ("[1-3, 5-7]", "[1-3, true]", "gpu_cores.1: Input should be a valid string"),
+        ("gpus: 2", "gpus: 2\n  gpu_numa: [0]", "gpu_numa lists 1 GPUs"),
+        ("gpus: 2", "gpus: 2\n  gpu_bus: [a, b, c]", "gpu_bus lists 3 GPUs"),
+        ("reserved_cores: 0,4", "reserved_cores: 0;4", "not a list of cores"),
+        ("1-00:00:00", "one day", "is not a time"),
+        ("1-00:00:00", "10", "partitions.gpu.max_time: Input should be a valid string"),
+        ("max_nodes: 4", "max_nodes: 4\n    grows_to: more", "grows to 'more'"),
+        ("title: Small", "default_container: x\ntitle: a", "'x' is not in containers"),
+        ("kind: node", "kind: nod", "partitions.gpu.billing"),
+        ("per_node_hour: 1", "per_node_hours: 1", "did you mean `per_node_hour`?"),
+        ("per_node_hour: 1", "", "partitions.gpu.billing.per_node_hour: this key is required"),
+        ("title: Small", "", "title: this key is required"),
+        ("allocation: node", "allocation: nodes", "partitions.gpu.allocation"),
+    ],
+)
+def test_a_profile_with_a_mistake_is_refused(folder: Path, old: str, new: str, words: str) -> None:
+    assert SMALL.count(old) == 1
+    assert words in refused(folder, "wrong", SMALL.replace(old, new))
+
+
+def test_reserved_cores_may_be_none(folder: Path) -> None:
+    (folder / "all.yaml").write_text(SMALL.replace("0,4", '""'))
+    assert Sites([folder]).load("all").node.usable_cores == frozenset(range(8))

@@ -1,0 +1,189 @@
+"""Files that come back, over a shell of this machine, busybox, and a real SSH server."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from lumitui.remote.errors import InputError, LinkError, RefusedError
+from lumitui.remote.snapshots.fetch import fetch
+from lumitui.remote.transport.protocol import Result, Transport
+from tests.support.servers.transports import Cut, transport
+
+__all__ = ["transport"]  # fixtures
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    run = tmp_path / "a run's"
+    for path in ("checkpoints/one.pt", "checkpoints/two words.pt", "checkpoints/x.tmp", "log"):
+        (run / path).parent.mkdir(parents=True, exist_ok=True)
+        (run / path).write_bytes(path.encode() * 40_000)
+    (run / "checkpoints" / "latest.pt").symlink_to("one.pt")
+    return run
+
+
+def test_files_come_back_once(transport: Transport, results: Path, tmp_path: Path) -> None:
+    target = tmp_path / "here"
+    patterns = ["checkpoints/*.pt", "lo[a-g]", "none/*", "checkpoints/o?e.pt"]
+    brought = fetch(transport, str(results), patterns, target)
+    names = [f"checkpoints/{name}.pt" for name in ("latest", "one", "two words")] + ["log"]
+    files = brought.files
+    assert [item.name for item in files] == names and all(item.fresh for item in files)
+    assert all(item.path.read_bytes() == (results / item.name).read_bytes() for item in files)
+    assert (brought.unmatched, brought.left, brought.troubles) == (("none/*",), (), ())
+    (results / "log").write_text("longer now")
+    again = fetch(transport, str(results), patterns, target)
+    assert [item.name for item in again.files if item.fresh] == ["log"]
+    assert sorted(os.listdir(target / "checkpoints")) == ["latest.pt", "one.pt", "two words.pt"]
+
+
+def test_nothing_that_matches_is_nothing(
+    transport: Transport, results: Path, tmp_path: Path
+) -> None:
+    (results / "empty").mkdir()
+    (results / ".secrets").write_text("A=b")
+    patterns = ["*.none", "empty", "empty/*", ".secrets"]
+    brought = fetch(transport, str(results), patterns, tmp_path / "here")
+    assert (brought.files, brought.unmatched) == ((), tuple(patterns))
+
+
+@pytest.mark.parametrize("pattern", ["/etc/passwd", "../*", "a/../../b", "~/x"])
+def test_patterns_that_leave_the_run_are_refused(
+    transport: Transport, results: Path, tmp_path: Path, pattern: str
+) -> None:
+    with pytest.raises(InputError, match="leaves the run's folder"):
+        fetch(transport, str(results), [pattern], tmp_path)
+
+
+def test_a_pattern_is_no_command(transport: Transport, results: Path, tmp_path: Path) -> None:
+    pattern = f"$(touch {tmp_path}/ran);`touch {tmp_path}/ran`'*"
+    assert fetch(transport, str(results), [pattern], tmp_path / "here").files == ()
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_missing_run_is_said(transport: Transport, tmp_path: Path) -> None:
+    with pytest.raises(RefusedError, match="could not read"):
+        fetch(transport, f"{tmp_path}/none", ["*"], tmp_path / "here")
+
+
+class Meanwhile(Cut):
+    """A transport behind which something happens after each listing."""
+
+    def __init__(self, transport: Transport, happens: Callable[[], object]) -> None:
+        super().__init__(transport)
+        self.happens = happens
+
+    def run(
+        self, script: str, *, stdin: bytes | Iterable[bytes] = b"", timeout: float = 60.0
+    ) -> Result:
+        answer = self.transport.run(script, stdin=stdin, timeout=timeout)
+        self.happens()
+        return answer
+
+    def stream(self, script: str, *, stop: Callable[[], bool]) -> Iterator[bytes]:
+        return self.transport.stream(script, stop=stop)
+
+
+def test_folders_come_with_all_that_is_in_them(
+    transport: Transport, results: Path, tmp_path: Path
+) -> None:
+    """As DeepSpeed saves: a folder, and `latest` that names it."""
+    names = [f"checkpoints/step-2/{name}" for name in ("mp_rank_00.pt", "zero/a\nb", "zero/c\\d")]
+    for name in names:
+        (results / name).parent.mkdir(parents=True, exist_ok=True)
+        (results / name).write_text(name)
+    out = tmp_path / "elsewhere"
+    out.mkdir()
+    (out / "huge").write_text("not ours")
+    links = {"same.pt": "mp_rank_00.pt", "out": str(out), "file": f"{out}/huge", "none": "no"}
+    for name, to in links.items():
+        (results / "checkpoints" / "step-2" / name).symlink_to(to)
+    (results / "checkpoints" / "last").symlink_to("step-2")
+    (results / "away").symlink_to(out)
+    patterns = ["checkpoints/*", "away"]
+    brought = fetch(transport, str(results), patterns, tmp_path / "here")
+    came = {item.name: item.path.read_text() for item in brought.files}
+    assert {name: came[name] for name in names} == {name: name for name in names}
+    assert came["checkpoints/step-2/same.pt"] == came["checkpoints/last/mp_rank_00.pt"] == names[0]
+    assert len(came) == 12
+    lost = {f"checkpoints/{at}/{name}" for at in ("step-2", "last") for name in list(links)[1:]}
+    assert set(brought.links) == lost | {"away"}
+    assert (brought.unmatched, brought.left) == (("away",), ())
+    # The whole folder, by names of every kind.
+    again = fetch(transport, str(results), ["./checkpoints", "."], tmp_path / "here")
+    assert {item.name for item in again.files if item.fresh} == {"log"}
+    assert again.unmatched == ()
+
+
+def test_what_grows_meanwhile_comes_as_it_was_listed(
+    transport: Transport, results: Path, tmp_path: Path
+) -> None:
+    growing = [results / name for name in ("metrics.jsonl", "attempt-1.out", "log")]
+    for path in growing:
+        path.write_text("begun\n")
+
+    def grow() -> None:
+        for path in growing:
+            with path.open("a") as file:
+                file.write("more\n")
+
+    brought = fetch(Meanwhile(transport, grow), str(results), ["*"], tmp_path / "here")
+    assert (brought.left, brought.troubles) == ((), ())
+    here = {item.name: item.path.read_text() for item in brought.files if "/" not in item.name}
+    # What is not known to be appended to is asked for a second time.
+    assert here == {"metrics.jsonl": "begun\n", "attempt-1.out": "begun\n", "log": "begun\nmore\n"}
+
+
+def test_files_that_change_or_vanish_are_told_and_the_rest_comes(
+    transport: Transport, results: Path, tmp_path: Path
+) -> None:
+    (results / "gone").write_text("x")
+    texts = iter("abcdef")
+
+    def change() -> None:
+        (results / "log").write_text(next(texts))
+        (results / "gone").unlink(missing_ok=True)
+
+    target = tmp_path / "here"
+    brought = fetch(Meanwhile(transport, change), str(results), ["*"], target)
+    assert [(item.name, item.why) for item in brought.left] == [
+        ("gone", "it is gone or unreadable"), ("log", "it changed meanwhile")
+    ]  # fmt: skip
+    assert [item.name for item in brought.files if item.name.endswith("one.pt")]
+    assert os.listdir(target) == ["checkpoints"]
+
+
+def test_a_file_that_cannot_be_read_is_told_and_the_rest_comes(
+    transport: Transport, results: Path, tmp_path: Path
+) -> None:
+    (results / "mem").symlink_to("/proc/self/mem")  # also root cannot
+    brought = fetch(transport, str(results), ["mem", "log"], tmp_path / "here")
+    assert [item.name for item in brought.files] == ["log"]
+    assert brought.unmatched == ("mem",) and "mem" in brought.troubles[0]
+
+
+def test_a_cut_link_leaves_no_part_of_a_file(
+    transport: Transport, results: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(LinkError, match="cut"):
+        fetch(Cut(transport), str(results), ["log", "checkpoints/*"], tmp_path / "here")
+    left = [name for _, _, names in os.walk(tmp_path / "here") for name in names]
+    assert not [name for name in left if name.endswith(".part")]
+
+
+def test_a_stopped_fetch_ends_quietly(transport: Transport, results: Path, tmp_path: Path) -> None:
+    done = fetch(transport, str(results), ["log"], tmp_path / "here", stop=lambda: True)
+    assert (done.files, done.left) == ((), ())
+
+
+def test_a_link_on_this_side_is_not_followed_out(
+    transport: Transport, results: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "here" / "checkpoints").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(RefusedError, match="leads out"):
+        fetch(transport, str(results), ["checkpoints/one.pt"], tmp_path / "here")
+    assert os.listdir(tmp_path / "elsewhere") == []

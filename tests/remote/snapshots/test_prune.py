@@ -1,0 +1,129 @@
+"""prune: frees what nobody uses, and nothing of a run that lives, is sent, or is not settled."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lumitui.app.history.run import Run
+from lumitui.app.runs import Refreshed, Runs
+from lumitui.app.send import submit
+from lumitui.app.settings import settings
+from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.snapshots.upload import Synced, sync
+from lumitui.remote.source.manifest import scan
+from tests.support.command_line import lt
+from tests.support.home import Home
+from tests.support.jobs.small_jobs import finish, hello_job, hello_project
+
+JOB = hello_job(site="laptop", partition="local", account="none", gpus_per_node=1)
+
+
+@pytest.fixture
+def send(runs: Runs, tmp_path: Path) -> Callable[..., Run]:
+    """Sends the project with another text in it each time."""
+    project = hello_project(tmp_path / "project")
+
+    def now(text: str, *, core: Runs = runs, report: submit.Report = lambda *_: None) -> Run:
+        (project / "text").write_text(text)
+        return core.send(core.preview(JOB, project), report=report)
+
+    return now
+
+
+def standing(run: Run) -> set[str]:
+    return {name for name in os.listdir(f"{run.root}/code") if len(name) == 24}
+
+
+def used(run: Run) -> tuple[int, int]:
+    """Files, links and folders below the project's snapshots, and what they take."""
+    count = subprocess.check_output(["find", f"{run.root}/code"], text=True).count("\n")
+    size = subprocess.check_output(["du", "-sk", f"{run.root}/code"], text=True).split()[0]
+    return count, int(size) * 1024
+
+
+def test_what_is_said_is_what_is_freed(
+    runs: Runs, home: Home, send: Callable[..., Run], tmp_path: Path
+) -> None:
+    old, new = finish(runs, send("one")), finish(runs, send("two" * 5000))
+    before = used(new)
+    dry = lt(home, "prune", "laptop", "--dry-run", "--json")
+    assert dry.returncode == 0 and used(new) == before
+    done = json.loads(lt(home, "prune", "laptop", "--json").stdout)["data"]
+    assert done == json.loads(dry.stdout)["data"]
+    freed = done[new.root]
+    assert freed["snapshots"] == [old.snapshot] and standing(new) == {new.snapshot}
+    after = used(new)
+    assert (freed["files"], freed["bytes"]) == (before[0] - after[0], before[1] - after[1])
+    assert f"{freed['files']} files" not in lt(home, "prune", "laptop").stdout
+
+
+def test_no_unfinished_run_loses_its_code(
+    runs: Runs, send: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Waiting, running, requeued, unknown, not settled: whatever a refresh cannot tell.
+    run, _ = finish(runs, send("one")), finish(runs, send("two"))
+    monkeypatch.setattr(runs, "refresh", lambda site=None: Refreshed((), (), 0))
+    for state in (state for state in State if not state.is_final):
+        runs.history.update(run.id, state=state)
+        freed = [name for item in runs.prune("laptop").values() for name in item.snapshots]
+        assert freed == [] and run.snapshot in standing(run), state
+    runs.history.update(run.id, state=State.DONE)
+    assert [item.snapshots for item in runs.prune("laptop").values()] == [(run.snapshot,)]
+
+
+@pytest.mark.parametrize("step", ["sync", "prepare"])
+def test_a_prune_during_a_send_in_another_process_takes_nothing_of_it(
+    runs: Runs, home: Home, send: Callable[..., Run], step: str
+) -> None:
+    first = finish(runs, send("one"))
+    finish(runs, send("two"))
+    pruned: list[str] = []
+
+    def meanwhile(name: str, words: str) -> None:
+        if name == step:
+            pruned.append(lt(home, "prune", "laptop").stdout)
+
+    # The first code again: no unfinished run but the one on its way has it.
+    run = finish(runs, send("one", report=meanwhile))
+    assert len(pruned) == 1 and first.snapshot in standing(run)
+    assert (run.state, run.snapshot) == (State.DONE, first.snapshot)
+
+
+def test_a_prune_from_another_machine_during_a_send_only_makes_it_send_again(
+    runs: Runs, home: Home, send: Callable[..., Run], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    finish(runs, send("one"))
+    elsewhere = Runs(settings(home.environ | {"LUMITUI_DATA_DIR": str(tmp_path / "data")}))
+    finish(elsewhere, send("two", core=elsewhere))
+    sent: list[Synced] = []
+
+    def counted(*words: Any) -> Synced:
+        sent.append(sync(*words))
+        return sent[-1]
+
+    monkeypatch.setattr(submit, "sync", counted)
+    taken: list[int] = []
+
+    def meanwhile(name: str, words: str) -> None:
+        if name == "prepare" and not taken:
+            taken.append(sum(len(item.snapshots) for item in elsewhere.prune("laptop").values()))
+
+    run = finish(runs, send("one", report=meanwhile))
+    elsewhere.close()
+    assert taken == [1] and [item.files_sent for item in sent] == [0, 2]
+    assert run.state is State.DONE
+    assert scan(Path(run.folder) / "code").id == run.snapshot
+
+
+def test_a_run_goes_on_when_its_snapshot_is_gone(runs: Runs, send: Callable[..., Run]) -> None:
+    run = finish(runs, send("one"))
+    for path in Path(run.root, "code").glob(f"{run.snapshot}*"):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    assert scan(Path(run.folder) / "code").id == run.snapshot

@@ -1,0 +1,251 @@
+"""Ssh against real servers: what crosses, whom it trusts, how it logs in, how it fails."""
+
+import os
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from lumitui.remote.errors import LinkError, LinkLost, LumiError, RefusedError
+from lumitui.remote.ssh.connection import Ssh
+from tests.support.servers.sshd import (
+    Sshd,
+    free_port,
+    gone,
+    running_sshd,
+    server,
+    shared,
+    wait_for,
+)
+
+__all__ = ["server", "shared"]  # fixtures
+
+
+@pytest.fixture
+def ssh(server: Sshd) -> Iterator[Ssh]:
+    connection = server.connect()
+    yield connection
+    connection.close()
+
+
+# What crosses
+
+
+def test_a_request_gives_status_output_and_errors(ssh: Ssh) -> None:
+    result = ssh.run("printf 'no newline'; echo why >&2; exit 3")
+    assert (result.code, result.out, result.err) == (3, b"no newline", b"why\n")
+
+
+def test_one_connection_serves_all_requests_of_all_threads(ssh: Ssh) -> None:
+    with ThreadPoolExecutor(6) as threads:
+        answers = list(threads.map(lambda n: ssh.run(f"echo {n}").text, range(18)))
+    assert answers == [f"{n}\n" for n in range(18)]
+    assert (ssh.connections, ssh.requests) == (1, 18)
+
+
+def test_thirty_megabytes_come_back_as_they_left(ssh: Ssh) -> None:
+    block = os.urandom(1 << 20)
+    result = ssh.run("cat", stdin=(block for _ in range(30)))
+    assert result.out == block * 30
+    assert ssh.bytes_up > 30 << 20 and ssh.bytes_down > 30 << 20
+
+
+def test_a_script_that_needs_no_more_input_gives_its_answer(ssh: Ssh) -> None:
+    endless = (bytes(1 << 16) for _ in iter(int, 1))
+    assert ssh.run("head -c 3 >/dev/null; echo enough; exit 4", stdin=endless).code == 4
+
+
+def test_an_error_while_reading_the_input_ends_the_request(ssh: Ssh) -> None:
+    def broken() -> Iterator[bytes]:
+        yield b"x" * 100
+        raise RefusedError("no more", "")
+
+    with pytest.raises(RefusedError):
+        ssh.run("cat", stdin=broken())
+    assert ssh.run("echo on").text == "on\n"
+
+
+def test_the_script_is_not_in_the_process_list(ssh: Ssh) -> None:
+    result = ssh.run("secret=xyzzy-plugh; ps -eo args")
+    assert ":lumitui-" in result.text
+    assert "xyzzy-plugh" not in result.text
+
+
+def test_what_login_files_print_is_dropped(server: Sshd, ssh: Ssh) -> None:
+    login_file = server.folder / ".bashrc"
+    login_file.write_text("printf 'Welcome! no line end'; echo quota warning >&2\n")
+    try:
+        plain = ["ssh", "-F", str(server.config), "site", "true"]
+        server.trust()
+        assert b"Welcome" in subprocess.run(plain, capture_output=True, check=True).stdout
+        result = ssh.run("echo data")
+        assert (result.out, result.err) == (b"data\n", b"")
+        assert b"".join(ssh.stream("echo more", stop=lambda: False)) == b"more\n"
+    finally:
+        login_file.unlink()
+
+
+def test_a_login_that_runs_no_commands_is_said_with_its_last_words(tmp_path: Path) -> None:
+    with running_sshd(tmp_path, "ForceCommand echo This account is closed; exit 1") as server:
+        connection = server.connect()
+        with pytest.raises(LinkError, match="This account is closed") as raised:
+            connection.run("true")
+        assert not isinstance(raised.value, LinkLost)
+        connection.close()
+
+
+def test_a_stream_comes_as_it_is_written_and_stops(ssh: Ssh) -> None:
+    seen: list[bytes] = []
+    script = "echo $$; while :; do echo tick; sleep 0.05; done"
+    for chunk in ssh.stream(script, stop=lambda: b"".join(seen).count(b"tick") > 3):
+        seen.append(chunk)
+    pid = int(b"".join(seen).split()[0])
+    wait_for(lambda: gone(pid), "the remote loop to end")
+
+
+def test_leaving_a_silent_stream_ends_the_remote_process(ssh: Ssh) -> None:
+    stream = ssh.stream("echo $$; trap '' TERM; tail -f /dev/null", stop=lambda: False)
+    first = next(chunk for chunk in stream if chunk)
+    assert next(stream) == b""  # silence is said, so that a caller can leave
+    stream.close()  # type: ignore[attr-defined]  # a generator
+    wait_for(lambda: gone(int(first)), "the remote tail to end")
+
+
+def test_a_failed_stream_carries_its_last_words(ssh: Ssh) -> None:
+    with pytest.raises(RefusedError, match="No such file"):
+        list(ssh.stream("cat /no/such", stop=lambda: False))
+
+
+def test_one_session_only_is_shared(tmp_path: Path) -> None:
+    with running_sshd(tmp_path, "MaxSessions 1") as server:
+        connection = server.connect()
+        with ThreadPoolExecutor(3) as threads:
+            answers = list(threads.map(lambda n: connection.run(f"echo {n}").text, range(6)))
+        assert answers == [f"{n}\n" for n in range(6)]
+        stream = connection.stream("tail -f /dev/null", stop=lambda: False)
+        next(stream)
+        with pytest.raises(LinkError, match="no further session"):
+            connection.run("true", timeout=0.5)
+        stream.close()  # type: ignore[attr-defined]  # a generator
+        assert connection.run("echo free").text == "free\n"
+        assert connection.connections == 1
+        connection.close()
+
+
+# How it fails
+
+
+def test_a_session_that_dies_is_lost_and_the_next_request_connects(ssh: Ssh) -> None:
+    with pytest.raises(LinkLost):
+        ssh.run("kill -9 $PPID; sleep 5")
+    assert ssh.run("echo again").text == "again\n"
+    assert ssh.connections == 2
+
+
+def test_a_stream_that_dies_is_lost(ssh: Ssh) -> None:
+    with pytest.raises(LinkLost):
+        list(ssh.stream("kill -9 $PPID; sleep 5", stop=lambda: False))
+
+
+def test_a_script_killed_at_the_site_is_lost_and_the_connection_stays(ssh: Ssh) -> None:
+    with pytest.raises(LinkLost):
+        ssh.run("kill -9 $$")
+    assert ssh.run("echo again").text == "again\n"
+    assert ssh.connections == 1
+
+
+def test_a_slow_script_is_given_up_and_the_connection_stays(ssh: Ssh) -> None:
+    ssh.run("true")
+    with pytest.raises(LinkLost, match=r"0\.5 s"):
+        ssh.run("sleep 5", timeout=0.5)
+    assert ssh.run("echo on").text == "on\n"
+    assert ssh.connections == 1
+
+
+def test_a_stalled_connection_is_replaced_before_anything_is_sent(server: Sshd) -> None:
+    server.configure("ConnectTimeout 1")
+    connection = server.connect()
+    session = int(connection.run("echo $PPID").text)
+    os.kill(session, signal.SIGSTOP)
+    try:
+        assert connection.run("echo $PPID").text != f"{session}\n"
+        assert connection.connections == 2
+    finally:
+        os.kill(session, signal.SIGKILL)
+        connection.close()
+
+
+def test_closing_ends_a_request(server: Sshd) -> None:
+    connection = server.connect()
+    connection.run("true")
+    raised: list[LumiError] = []
+
+    def wait() -> None:
+        try:
+            connection.run("sleep 20")
+        except LumiError as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    wait_for(lambda: connection.requests == 2, "the request to start")
+    connection.close()
+    thread.join(5)
+    assert not thread.is_alive() and isinstance(raised[0], LinkLost)
+
+
+def test_closing_ends_a_connection_being_made(server: Sshd) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(1) as threads:
+        server.configure(f"Port {silent.getsockname()[1]}", "ConnectTimeout 60")
+        connection = server.connect()
+        request = threads.submit(connection.run, "true")
+        wait_for(lambda: connection.bytes_up > 0, "the client's banner to leave")
+        connection.close()
+        assert isinstance(request.exception(10), LinkError)
+
+
+def test_nothing_listens(server: Sshd) -> None:
+    server.configure(f"Port {free_port()}")
+    with pytest.raises(LinkError, match=r"did not answer on port \d+: Connection refused"):
+        server.connect().run("true")
+
+
+def test_an_unknown_name(server: Sshd) -> None:
+    server.configure("HostName no-such-host.invalid")
+    with pytest.raises(LinkError, match=r"no-such-host\.invalid is not known"):
+        server.connect().run("true")
+
+
+def test_something_else_than_ssh_listens(server: Sshd) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        server.configure(f"Port {silent.getsockname()[1]}", "ConnectTimeout 1")
+        with pytest.raises(LinkError, match="nothing came within 1 s"):
+            server.connect().run("true")
+
+
+def test_something_else_than_ssh_answers(server: Sshd) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as threads:
+        server.configure(f"Port {listener.getsockname()[1]}")
+        request = threads.submit(server.connect().run, "true")
+        with listener.accept()[0] as other:
+            other.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        error = request.exception(10)
+        assert isinstance(error, LinkError) and "it said 'HTTP/1.1 400 Bad" in error.message
+
+
+def test_a_wrong_configuration_is_named(server: Sshd) -> None:
+    server.configure("NoSuchOption yes")
+    with pytest.raises(LinkError, match=r"(?i)nosuchoption|bad configuration"):
+        server.connect().run("true")
+
+
+def test_an_answer_without_end_is_ended(ssh: Ssh, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lumitui.remote.transport.framing.MOST_ANSWER", 1_000_000)
+    with pytest.raises(RefusedError, match="larger than"):
+        ssh.run("yes 2>/dev/null")
+    assert ssh.run("echo still there").text == "still there\n"

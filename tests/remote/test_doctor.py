@@ -1,0 +1,179 @@
+"""doctor: parsers on real answers with one thing changed, and the mini cluster examined."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from lumitui.app.runs import Runs
+from lumitui.remote import doctor
+from lumitui.remote.doctor import Check
+from lumitui.remote.site.profile import BUILT_IN, Site, Sites
+from lumitui.remote.transport.local import Local
+from tests.support.home import Home
+
+# Real answers of the mini cluster (Slurm 22.05), shortened to the keys that are read.
+PARTITIONS = """\
+PartitionName=standard-g AllowGroups=ALL Default=NO MaxNodes=1024 MaxTime=2-00:00:00 \
+Nodes=nid[005001-005008] OverSubscribe=EXCLUSIVE State=UP TotalNodes=8
+PartitionName=small-g AllowGroups=ALL MaxNodes=4 MaxTime=3-00:00:00 OverSubscribe=NO State=UP \
+TotalNodes=8
+PartitionName=dev-g AllowGroups=ALL MaxNodes=32 MaxTime=03:00:00 OverSubscribe=NO State=UP \
+TotalNodes=8
+"""
+NODE = (
+    "NodeName=nid005001 Arch=x86_64 CoresPerSocket=64 CPUAlloc=0 CPUEfctv=112 CPUTot=128 "
+    "Gres=gpu:mi250:8 RealMemory=491520 CoreSpecCount=8 "
+    "CPUSpecList=0-1,16-17,32-33,48-49,64-65,80-81,96-97,112-113 State=IDLE ThreadsPerCore=2\n"
+)
+
+
+@pytest.fixture(scope="module")
+def site() -> Site:
+    return Sites([BUILT_IN]).load("lumi")
+
+
+def states(checks: list[Check]) -> set[str]:
+    return {check.status for check in checks}
+
+
+def test_a_profile_that_fits_is_ok(site: Site) -> None:
+    checks = [*doctor.partitions(PARTITIONS, site), *doctor.node(NODE, site)]
+    assert states(checks) == {"ok"}, checks
+    assert len(checks) == 4
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ("MaxTime=03:00:00", "MaxTime=02:00:00", "max_time 02:00:00"),
+        ("MaxTime=03:00:00", "MaxTime=UNLIMITED", "max_time UNLIMITED"),
+        ("MaxNodes=32", "MaxNodes=16", "max_nodes 16"),
+        ("MaxNodes=32", "MaxNodes=UNLIMITED", "max_nodes 8"),
+        ("OverSubscribe=EXCLUSIVE", "OverSubscribe=NO", "allocation shared"),
+        ("State=UP TotalNodes=8\nPartitionName=small-g", "State=DOWN\nPartitionName=small-g", "D"),
+    ],
+)
+def test_another_limit_of_a_partition_is_told(site: Site, old: str, new: str, found: str) -> None:
+    assert old in PARTITIONS
+    checks = list(doctor.partitions(PARTITIONS.replace(old, new), site))
+    (wrong,) = [check for check in checks if check.status != "ok"]
+    assert wrong.status == "warning"
+    assert wrong.found.startswith(found)
+    assert wrong.do
+
+
+def test_a_partition_that_is_not_there_fails_and_the_others_are_named(site: Site) -> None:
+    checks = {c.name: c for c in doctor.partitions(PARTITIONS.replace("dev-g", "debug"), site)}
+    assert checks["partition dev-g"].status == "failed"
+    assert "debug" in checks["partition dev-g"].found
+
+
+def test_no_answer_of_scontrol_fails_with_its_words(site: Site) -> None:
+    (check,) = doctor.partitions("slurm_load_partitions: Connection refused\n", site)
+    assert (check.status, "Connection refused" in check.found) == ("failed", True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "name", "status"),
+    [
+        ("gpu:mi250:8", "gpu:mi300:4", "gpus", "failed"),
+        ("gpu:mi250:8", "(null)", "gpus", "failed"),
+        ("CPUTot=128", "CPUTot=64", "cores", "failed"),
+        ("RealMemory=491520", "RealMemory=262144", "memory_gib", "warning"),
+        ("RealMemory=491520", "RealMemory=524288", "memory_gib", "ok"),
+        ("0-1,16-17", "2-3,16-17", "reserved_cores", "warning"),
+    ],
+)
+def test_another_shape_of_the_node_is_told(
+    site: Site, old: str, new: str, name: str, status: str
+) -> None:
+    assert old in NODE
+    (check,) = doctor.node(NODE.replace(old, new), site)
+    assert (check.name, check.status) == (f"node nid005001 {name}", status)
+
+
+def test_reserved_cores_may_be_numbered_thread_after_thread(site: Site) -> None:
+    other = "CPUSpecList=0,8,16,24,32,40,48,56,64,72,80,88,96,104,112,120 "
+    text = NODE.replace(NODE[NODE.index("CPUSpecList") : NODE.index("State")], other)
+    assert states(list(doctor.node(text, site))) == {"ok"}
+
+
+def test_missing_tools_images_and_modules_are_told(site: Site) -> None:
+    assert doctor.tools("", site).status == "ok"
+    assert doctor.tools("sacct\n", site).found == "not there: sacct"
+    legacy, laif = site.containers["legacy"].image, site.containers["laif"].image
+    found = {c.name: c.status for c in doctor.images(f"{legacy}\n", site)}
+    assert found == {"image laif": "ok", "image legacy": "warning"}
+    found = {c.name: c.status for c in doctor.images(f"{laif}\n", site)}
+    assert found == {"image laif": "failed", "image legacy": "ok"}
+    assert [c.status for c in doctor.module_command("", site)] == ["failed"]
+
+
+def test_accounts_are_compared_with_the_profile_and_the_one_asked_for(site: Site) -> None:
+    names = doctor.account_names("project_462000001|\nproject_462000001|\nother|\n")
+    assert names == ("project_462000001", "other")
+    assert doctor.person_accounts(names, "", site).status == "ok"
+    assert doctor.person_accounts(names, "project_465000001", site).status == "failed"
+    assert doctor.person_accounts(("other",), "", site).status == "warning"
+    assert doctor.person_accounts((), "", site).status == "warning"
+
+
+def test_a_newer_slurm_is_a_warning(site: Site) -> None:
+    assert doctor.slurm_version("slurm 24.05.8\n", site).status == "ok"
+    assert doctor.slurm_version("slurm 25.11.1\n", site).status == "warning"
+    assert doctor.slurm_version("sbatch: not found\n", site).status == "failed"
+
+
+def test_the_work_root_is_really_written_to(tmp_path: Path) -> None:
+    root = f"{tmp_path}/a b/c"
+    answer = Local().run(doctor.work_script(root)).text
+    check = doctor.work_root(answer, root)
+    assert (check.status, str(tmp_path) in check.found) == ("ok", True)
+    assert list(tmp_path.iterdir()) == []
+    answer = Local().run(doctor.work_script("/proc/1/nothing")).text
+    assert doctor.work_root(answer, "/proc/1/nothing").status == "failed"
+    little = f"{tmp_path}\nwritable\ntmpfs 100 90 10 90% /\n"
+    assert doctor.work_root(little, root).status == "warning"
+
+
+def test_this_machine_is_examined_without_slurm(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LUMITUI_PYTHON", sys.executable)
+    checks = {check.name: check for check in runs.doctor("laptop")}
+    assert set(checks) == {"connection", "tools", "python", "work root"}
+    assert {check.status for check in checks.values()} == {"ok"}, checks
+
+
+def test_the_mini_cluster_is_as_its_profile_says(cluster_runs: Runs) -> None:
+    checks = {check.name: check for check in cluster_runs.doctor("minilumi")}
+    # How much room other tests have left is not what is tested here.
+    room = checks["work root"]
+    assert room.status != "failed" and "GiB free" in room.found, room
+    wrong = [c for c in checks.values() if c.status != "ok" and c is not room]
+    assert not wrong, wrong
+    assert len(checks) == 14
+
+
+@pytest.mark.both_slurms
+def test_a_wrong_profile_and_a_foreign_account_are_found_on_the_mini_cluster(
+    cluster_runs: Runs, home: Home
+) -> None:
+    wrong = home.config / "sites" / "wrong.yaml"
+    wrong.write_text(
+        "extends: minilumi\npartitions:\n  dev-g: {max_nodes: 16}\nnode: {threads_per_core: 4}\n"
+        "containers:\n  laif: {image: /appl/local/no.sif}\n"
+    )
+    runs = Runs(home.settings)
+    checks = {check.name: check for check in runs.doctor("wrong", "project_462000002")}
+    runs.close()
+    assert {name: check.status for name, check in checks.items() if check.status != "ok"} == {
+        "partition dev-g": "warning",
+        "node nid005001 threads_per_core": "warning",
+        "image laif": "failed",
+        "account": "failed",
+        "work root": "failed",
+    }
+    assert checks["partition dev-g"].found == "max_nodes 32"
+    assert checks["node nid005001 threads_per_core"].found == "2"

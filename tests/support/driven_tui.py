@@ -1,0 +1,146 @@
+"""How tests drive the TUI: real runs on the embedded site, keys, and what is on the screen."""
+
+import html
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Button, OptionList
+
+from lumitui.app.history.run import Run
+from lumitui.app.settings import Settings
+from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.screens.dialogs import Confirm
+from lumitui.app.tui.screens.new import NewScreen
+from lumitui.app.tui.screens.run import RunScreen
+from tests.support.home import Home
+
+SCRIPT = r"""
+import os, sys, time
+print("rank", os.environ["RANK"], "says", sys.argv[1:], flush=True)
+print("[rank0]: Traceback (most recent call last)")
+print("a closing [/] and an opening [red] tag")
+print("title \x1b]0;owned\x07 and \x1b[31mcolour\x1b[0m")
+print("10%\r50%\r100% of the bar", flush=True)
+if "--long" in sys.argv:
+    print("waiting", flush=True)
+    for _ in range(600):
+        time.sleep(0.1)
+if "--fail" in sys.argv:
+    raise ModuleNotFoundError("No module named 'nowhere[/]'")
+print("the last line", end="", flush=True)
+"""
+
+JOB = """name: hello
+site: laptop
+partition: local
+time: "00:05:00"
+launcher: {launcher}
+script: hello.py
+args: [{args}]
+proof: "off"
+"""
+
+
+@pytest.fixture
+def settings(home: Home) -> Settings:
+    """The embedded site in a home of its own, asked often."""
+    profile = home.config / "sites" / "laptop.yaml"
+    profile.write_text("extends: laptop\npoll_seconds: 0.2\n")
+    return home.settings
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a script and a job file, where the TUI is started."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "hello.py").write_text(SCRIPT)
+    (folder / "job.yaml").write_text(JOB.format(launcher="srun", args='"--name", "[/b] x"'))
+    (folder / "long.yaml").write_text(JOB.format(launcher="srun", args='"--long"'))
+    (folder / "fail.yaml").write_text(JOB.format(launcher="srun", args='"--fail"'))
+    (folder / "notes.yaml").write_text("nothing: of interest\n")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+async def until(
+    pilot: Pilot[int], condition: Callable[[], object], what: str, seconds: float = 30
+) -> None:
+    """Wait until `condition` holds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"never {what}; on the screen:\n{shown(pilot)}"
+        await pilot.pause(0.05)
+
+
+async def sees(pilot: Pilot[int], pattern: str) -> None:
+    """Wait until the screen shows what `pattern` matches."""
+    await until(pilot, lambda: re.search(pattern, shown(pilot)), f"seen: {pattern}")
+
+
+def shown(pilot: Pilot[int]) -> str:
+    """Return what is on the screen as lines of text."""
+    rows: dict[float, str] = {}
+    svg = pilot.app.export_screenshot().partition("<g class=")[2]
+    pattern = r'<text class="[^"]*" x="([\d.]+)" y="([\d.]+)"[^>]*>([^<]*)'
+    for x, y, text in re.findall(pattern, svg):
+        line = rows.get(float(y), "").ljust(round(float(x) / 12.2))
+        rows[float(y)] = line + html.unescape(text)
+    return "\n".join(line for _, line in sorted(rows.items())).replace("\xa0", " ")
+
+
+def app_of(pilot: Pilot[int]) -> LumiApp:
+    assert isinstance(pilot.app, LumiApp)
+    return pilot.app
+
+
+def runs_of(pilot: Pilot[int]) -> list[Run]:
+    return app_of(pilot).runs.history.page()
+
+
+async def submit(pilot: Pilot[int], job: str = "job.yaml") -> Run:
+    """Submit a job file through the screen that makes runs, by keys; return the new run."""
+    before = {run.id for run in runs_of(pilot)}
+    await pilot.press("2")
+    await until(pilot, lambda: isinstance(pilot.app.screen, NewScreen), "the screen New")
+    menu = pilot.app.screen.query_one(OptionList)
+    wanted = str(Path.cwd() / job)
+    await until(pilot, lambda: wanted in {item.id for item in menu.options}, "the job file")
+    menu.highlighted = menu.get_option_index(wanted)
+    menu.focus()
+    await pilot.press("enter")
+    await until(pilot, lambda: "asks for" in shown(pilot), "a preview")
+    await pilot.press("s")
+    await until(pilot, lambda: isinstance(pilot.app.screen, Confirm), "the question")
+    await sees(pilot, "1 node, 2 ranks, 2 GPUs")
+    assert pilot.app.screen.focused is pilot.app.screen.query_one("#no")
+    await pilot.press("y")
+    await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen), "the new run")
+    screen = pilot.app.screen
+    assert isinstance(screen, RunScreen) and screen.chosen not in before
+    return app_of(pilot).runs.history.get(screen.chosen)
+
+
+async def ended(pilot: Pilot[int], run_id: str) -> Run:
+    history = app_of(pilot).runs.history
+    await until(pilot, lambda: history.get(run_id).state.is_final, "the end of the run", 60)
+    return history.get(run_id)
+
+
+def cut_off(pilot: Pilot[int]) -> list[str]:
+    """Return the labels of buttons that cannot be read in full."""
+    text, width = shown(pilot), pilot.app.size.width
+    labels = {
+        str(button.label): button.region
+        for button in pilot.app.screen.query(Button)
+        if button.is_on_screen and all(node.display for node in button.ancestors_with_self)
+    }
+    return [
+        label
+        for label, at in labels.items()
+        if label not in text or at.right > width or not at.area
+    ]

@@ -1,0 +1,40 @@
+"""A person's own folders, new for each test."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from lumitui.app.settings import Settings, settings
+from tests.support.places import SITES
+from tests.support.servers.cluster import Cluster
+
+
+@dataclass(frozen=True)
+class Home:
+    """A person's own configuration and data folders, new for each test."""
+
+    config: Path
+    data: Path
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """The environment of a lumitui that lives here."""
+        return {
+            **os.environ,
+            "LUMITUI_CONFIG_DIR": str(self.config),
+            "LUMITUI_DATA_DIR": str(self.data),
+        }
+
+    @property
+    def settings(self) -> Settings:
+        """The same as settings."""
+        return settings(self.environ)
+
+    def add_cluster(self, cluster: Cluster, name: str = "minilumi") -> None:
+        """Make the mini cluster (perhaps behind a proxy) the site `name`."""
+        text = (SITES / "minilumi.yaml").read_text()
+        text = text.replace("/tmp/minilumi/ssh/config", str(cluster.ssh_config))
+        text = text.replace("22.05.8", cluster.slurm_version)
+        (self.config / "sites" / f"{name}.yaml").write_text(
+            text.replace("name: minilumi", f"name: {name}", 1)
+        )

@@ -1,0 +1,154 @@
+"""Jobs whose ranks say themselves where they are, to hold against the proof of binding."""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from lumitui.app.history.run import Run
+from lumitui.app.job.spec import JobSpec, parse_job
+from lumitui.app.runs import Runs
+from lumitui.app.scale.resubmission import Preview
+from tests.support.home import Home
+from tests.support.servers.cluster import Cluster
+
+WHERE = """\
+import json, os, sys, time
+rank = os.environ["RANK"]
+here = {"rank": int(rank), "local_rank": int(os.environ["LOCAL_RANK"]), "host": os.uname().nodename,
+        "cores": sorted(os.sched_getaffinity(0)), "gpus": os.environ.get("ROCR_VISIBLE_DEVICES")}
+with open(os.path.join(os.environ["RUN_DIR"], f"where-{rank}.json"), "w") as file:
+    json.dump(here, file)
+if sys.argv[1:] == ["wait"]:
+    while not os.path.exists(os.path.join(os.environ["RUN_DIR"], "go")):
+        time.sleep(0.2)
+"""
+Plant = Callable[[str], str]
+"""A change of what is sent: a fault."""
+CONTAINERS: dict[str, dict[str, object]] = {
+    "laif": {"generation": "laif"},
+    "legacy": {"generation": "legacy"},
+    "none": {"none": True},
+}
+
+
+@dataclass(frozen=True)
+class Where:
+    """What one rank of the program itself measured."""
+
+    rank: int
+    local_rank: int
+    host: str
+    cores: tuple[int, ...]
+    gpus: str | None
+
+
+@dataclass(frozen=True)
+class Proving:
+    """The core with the mini cluster, and a project whose ranks say where they are."""
+
+    runs: Runs
+    cluster: Cluster
+    project: Path
+
+    def preview(self, spec: JobSpec) -> Preview:
+        """Return the launch of `spec` with the project's program."""
+        return self.runs.preview(spec, self.project)
+
+    def send(self, spec: JobSpec, script: Plant | None = None, probe: Plant | None = None) -> Run:
+        """Send a job; `script` and `probe` change what is sent, and must change it."""
+        preview = self.preview(spec)
+        launch = preview.launch
+        if script is not None:
+            launch = replace(launch, script=script(launch.script))
+            assert launch.script != preview.launch.script
+        if probe is not None:
+            sent = [
+                replace(file, content=probe(file.content)) if file.name == "probe.sh" else file
+                for file in launch.files
+            ]
+            assert tuple(sent) != launch.files
+            launch = replace(launch, files=tuple(sent))
+        return self.runs.send(replace(preview, launch=launch))
+
+    def finish(self, runs: Sequence[Run], seconds: float = 240.0) -> list[Run]:
+        """Wait until all have ended; they run side by side."""
+        deadline = time.monotonic() + seconds
+        while True:
+            for site in {run.site for run in runs}:
+                self.runs.refresh(site)
+            now = [self.runs.history.get(run.id) for run in runs]
+            if all(run.state.is_final for run in now):
+                return now
+            waiting = [f"{run.id} {run.state} {run.reason}" for run in now]
+            assert time.monotonic() < deadline, waiting
+            time.sleep(0.5)
+
+    def where(self, run: Run) -> list[Where]:
+        """Return what the program's ranks measured, by rank."""
+        texts = [path.read_text() for path in Path(run.folder).glob("where-*.json")]
+        found = [json.loads(text) for text in texts]
+        return sorted(
+            (Where(**item | {"cores": tuple(item["cores"])}) for item in found),
+            key=lambda item: item.rank,
+        )
+
+    def log(self, run: Run) -> str:
+        """Return the run's log."""
+        return self.runs.read_log(run.id)[1].decode()
+
+
+def in_tasks(words: str) -> Plant:
+    """Plant sh into every task, before the probe and before the program."""
+    export = "export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; "
+    return lambda script: script.replace(export, f"{export}{words} ")
+
+
+def in_probe(words: str) -> Plant:
+    """Plant sh into the beginning of the probe."""
+    return lambda probe: probe.replace("umask 077\n", f"umask 077\n{words}\n", 1)
+
+
+def before_proof(words: str) -> Plant:
+    """Plant bash into the job, before the proof."""
+    return lambda script: script.replace("# Proof of binding", f"{words}\n# Proof of binding", 1)
+
+
+def where_job(
+    *,
+    launcher: str = "srun",
+    container: str = "none",
+    ranks: int = 8,
+    nodes: int = 1,
+    **more: object,
+) -> JobSpec:
+    """Return a job on whole nodes whose ranks only say where they are."""
+    data = {
+        "name": f"where-{launcher}-{container}-{ranks}x{nodes}",
+        "site": "minilumi",
+        "account": "project_462000001",
+        "partition": "standard-g",
+        "nodes": nodes,
+        "gpus_per_node": ranks,
+        "time": "00:05:00",
+        "launcher": launcher,
+        "container": CONTAINERS[container],
+        "script": "where.py",
+    }
+    return parse_job("\n".join(f"{k}: {json.dumps(v)}" for k, v in (data | more).items()), "where")
+
+
+@pytest.fixture
+def proving(home: Home, cluster: Cluster, tmp_path: Path) -> Iterator[Proving]:
+    """The core, the cluster and the project; jobs without a container find its python."""
+    for name, more in {"minilumi": "", "numa": "torchrun_binding: numa\n"}.items():
+        home.add_cluster(cluster, name)
+        profile = home.config / "sites" / f"{name}.yaml"
+        profile.write_text(f"{profile.read_text()}\npython: {cluster.python}\n{more}")
+    (tmp_path / "where.py").write_text(WHERE)
+    core = Runs(home.settings)
+    yield Proving(core, cluster, tmp_path)
+    core.close()

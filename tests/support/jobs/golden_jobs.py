@@ -1,0 +1,95 @@
+"""The guide's sixteen jobs as job files of ours: what the golden files are composed from."""
+
+from pathlib import Path
+
+from lumitui.app.compose.launch import compose
+from lumitui.app.job.spec import JobSpec, Launch, changed, parse_job
+from lumitui.app.send.source import deepspeed_config
+from lumitui.remote.site.profile import BUILT_IN, Sites
+from tests.support.jobs.guide_scripts import SCRIPTS, Script
+from tests.support.places import GOLDEN
+
+RESOURCES = "/scratch/project_462000001/resources"
+_PACKAGES = "/user-software/lib/python3.12/site-packages/deepspeed/ops/csrc"
+
+_JOB = """
+name: {name}
+site: lumi
+account: project_462000001
+partition: standard-g
+nodes: {nodes}
+time: "01:00:00"
+launcher: {launcher}
+strategy: {strategy}
+trainer: {trainer}
+args: [--model, vit, --steps, "3"{batch}]
+container: {{generation: {generation}{container}}}
+"""
+
+
+def golden_path(script: Script) -> Path:
+    """Return where the golden file of one of the guide's scripts is."""
+    generation = "legacy" if script.era == "seed" else "laif"
+    return GOLDEN / f"{script.name.removesuffix('.sh')}.{generation}.sh"
+
+
+def job_of(script: Script) -> JobSpec:
+    """Return the job file that asks for what one of the guide's scripts does."""
+    deepspeed, legacy = script.strategy == "ds", script.era == "seed"
+    container = ""
+    if legacy:
+        container = f", venv: {RESOURCES}/visualtransformer-env.sqsh"
+        if deepspeed:
+            binds = [
+                f"{RESOURCES}/deepspeed_adam:{_PACKAGES}/adam",
+                f"{RESOURCES}/deepspeed_includes:{_PACKAGES}/includes",
+            ]
+            container += f", binds: [{', '.join(binds)}]"
+    text = _JOB.format(
+        name=script.name.removesuffix(".sh"),
+        nodes=script.nodes,
+        launcher=script.launcher,
+        strategy="zero1" if deepspeed else "ddp",
+        trainer="deepspeed_zero" if deepspeed else "ddp",
+        batch="" if deepspeed else ', --batch-size, "8"',
+        generation="legacy" if legacy else "laif",
+        container=container,
+    )
+    job = parse_job(text, script.name)
+    # The legacy image's DeepSpeed compiles an op with the compiler that is there.
+    return changed(job, {"env": {"CXX": "g++-12"}}, "env") if legacy and deepspeed else job
+
+
+def launch_of(script: Script) -> Launch:
+    """Return the launch of one of the guide's jobs at LUMI."""
+    job = job_of(script)
+    site = Sites([BUILT_IN]).load("lumi")
+    return compose(job, site, deepspeed_config=deepspeed_config(job, Path(".")))
+
+
+ARCHIVE = GOLDEN / "archive.laif.sh"
+
+
+def archive_launch() -> Launch:
+    """Return a job of two nodes whose code goes as one archive, with a link and a workdir."""
+    shapes = ((script.nodes > 1, script.launcher, script.era != "seed") for script in SCRIPTS)
+    found = dict(zip(shapes, SCRIPTS, strict=True))
+    job = changed(
+        job_of(found[True, "srun", True]),
+        {
+            "ship": "archive",
+            "trainer": None,
+            "strategy": "ddp",
+            "script": "multi-node/train.py",
+            "workdir": "multi-node",
+            "links": {"data/it's": "/scratch/project_462000001/data"},
+        },
+        "archive",
+    )
+    return compose(job, Sites([BUILT_IN]).load("lumi"))
+
+
+if __name__ == "__main__":
+    ARCHIVE.write_text(archive_launch().script)
+    for each in SCRIPTS:
+        golden_path(each).write_text(launch_of(each).script)

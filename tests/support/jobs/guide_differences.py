@@ -1,0 +1,346 @@
+"""What our scripts do otherwise than the LUMI AI Guide's (`facts_lumi.py`), on purpose, and why.
+
+Sources: T201 and T205 are the LUMI training materials of April 2026 (201-Slurm, 205-Containers);
+the rest is named in full.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tests.support.jobs.guide_scripts import Era
+
+Kind = Literal["directive", "module", "export", "setup", "srun", "call", "inner", "launcher"]
+"""Which part of a `Script` a difference is in; `setup` is any other line of the batch script."""
+Change = Literal["added", "left out", "replaced"]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing that our scripts do otherwise than the guide's, on purpose."""
+
+    kind: Kind
+    key: str
+    """The option, variable or line it is about, as the `Script` names it."""
+    change: Change
+    what: str
+    reason: str
+    eras: tuple[Era, ...] = ("seed", "current")
+
+
+_CURRENT: tuple[Era, ...] = ("current",)
+_SEED: tuple[Era, ...] = ("seed",)
+_ACCOUNT = "the placeholder is no account; a wrong one is refused (T201)"
+_PER_NODE = "it is right for any number of nodes; a total stays behind when nodes change (T201)"
+_MIOPEN = (
+    "MIOpen needs locks that Lustre has not, and mktemp in the batch script makes the folder on "
+    "the first node only (AI-Guide #81, pull request 108)"
+)
+_HOME = "home has 20 GB and 100k files (user guide, storage)"
+
+DIFFERENCES: tuple[Difference, ...] = (
+    Difference("directive", "--account", "replaced", "the person's account", _ACCOUNT),
+    Difference("directive", "--ntasks", "replaced", "--ntasks-per-node=1", _PER_NODE),
+    Difference(
+        "directive",
+        "--tasks-per-node",
+        "replaced",
+        "--ntasks-per-node=1",
+        "the documented spelling; sbatch also accepts the other (T201)",
+    ),
+    Difference("directive", "--ntasks-per-node", "added", "always given", _PER_NODE),
+    Difference(
+        "directive",
+        "--time",
+        "replaced",
+        "the same time in another of Slurm's forms",
+        "the person's own text is kept",
+    ),
+    Difference(
+        "directive",
+        "--output",
+        "left out",
+        "an argument of sbatch: a file for each attempt",
+        "the script does not depend on the run, and a requeued job truncates its log (T201)",
+        _CURRENT,
+    ),
+    Difference(
+        "directive",
+        "--open-mode",
+        "added",
+        "--open-mode=append",
+        "a requeued job truncates its log otherwise (T201)",
+    ),
+    Difference(
+        "directive",
+        "--signal",
+        "added",
+        "a signal before the time limit",
+        "the bundled trainers save and end on it",
+    ),
+    Difference(
+        "export",
+        "MASTER_PORT",
+        "replaced",
+        "10000 and the job's number modulo 10000",
+        "a fixed port meets another job's on a shared node; 1${SLURM_JOB_ID:0-4} is port 1 when "
+        "the number has fewer than four digits",
+    ),
+    Difference(
+        "export",
+        "MASTER_ADDR",
+        "replaced",
+        "the node list is quoted",
+        "brackets of a node list are a pattern for the shell",
+    ),
+    Difference(
+        "export", "MASTER_ADDR", "added", "in run_ddp_torchrun.sh too", "in place of --standalone"
+    ),
+    Difference(
+        "export", "MASTER_PORT", "added", "in run_ddp_torchrun.sh too", "in place of --standalone"
+    ),
+    Difference(
+        "export",
+        "WORLD_SIZE",
+        "replaced",
+        "from SLURM_NTASKS",
+        "SLURM_NPROCS is its old name (sbatch(1))",
+    ),
+    Difference(
+        "export",
+        "LOCAL_WORLD_SIZE",
+        "replaced",
+        "the ranks of a node as a number",
+        "SLURM_GPUS_PER_NODE is there only when --gpus-per-node was given (Slurm)",
+    ),
+    Difference(
+        "export",
+        "SRUN_CPUS_PER_TASK",
+        "added",
+        "from SLURM_CPUS_PER_TASK",
+        "srun does not inherit --cpus-per-task since Slurm 22.05: a task gets one core",
+    ),
+    Difference(
+        "export",
+        "NCCL_SOCKET_IFNAME",
+        "added",
+        "hsn0 to hsn3 in every script",
+        "run_ds_torchrun.sh lacks it, the current era dropped it; the training of April 2026 says "
+        "that it always needs to be set, and no source that it harms",
+    ),
+    Difference(
+        "export",
+        "NCCL_NET_GDR_LEVEL",
+        "added",
+        "PHB in run_ds_torchrun.sh as in the other seven",
+        "the README wants it in all; the default since ROCm 6.2",
+        _SEED,
+    ),
+    Difference("export", "MIOPEN_CUSTOM_CACHE_DIR", "added", "a folder a job", _MIOPEN, _SEED),
+    Difference("export", "MIOPEN_USER_DB_PATH", "added", "a folder a job", _MIOPEN),
+    Difference(
+        "export",
+        "MIOPEN_CUSTOM_CACHE_DIR",
+        "replaced",
+        "a folder a job, made on each node",
+        _MIOPEN,
+        _CURRENT,
+    ),
+    Difference(
+        "export",
+        "MIOPEN_USER_DB",
+        "left out",
+        "MIOPEN_USER_DB_PATH is the variable",
+        "MIOpen does not know the other (AI-Guide pull request 108)",
+        _CURRENT,
+    ),
+    Difference("export", "TORCH_HOME", "added", "on scratch", _HOME, _SEED),
+    Difference("export", "HF_HOME", "added", "on scratch", _HOME),
+    Difference(
+        "export",
+        "PYTHONUNBUFFERED",
+        "added",
+        "lines reach the log as they are printed",
+        "Python keeps 8 KiB back when its output is a file",
+    ),
+    Difference(
+        "export",
+        "CXX",
+        "added",
+        "in the batch script instead of each task",
+        "it is the same for all tasks: env of the job file",
+        _SEED,
+    ),
+    Difference("export", "RUN_DIR", "added", "the run's folder", "the trainers write there"),
+    Difference(
+        "setup",
+        "MIOPEN_DIR=$(mktemp -d)",
+        "replaced",
+        "mkdir by one task a node",
+        _MIOPEN,
+        _CURRENT,
+    ),
+    Difference(
+        "setup",
+        'mkdir -p "$TORCH_HOME"',
+        "left out",
+        "torch makes it",
+        "torch.hub creates the folder when it downloads",
+        _CURRENT,
+    ),
+    Difference(
+        "setup",
+        "set -eo pipefail",
+        "added",
+        "a failed line ends the job",
+        "a module that cannot be loaded shows at once",
+    ),
+    Difference(
+        "setup", "umask 077", "added", "files are the person's own", "scratch is a project's"
+    ),
+    Difference(
+        "setup",
+        "claim",
+        "added",
+        "a second job of the same attempt ends at once",
+        "a lost reply of sbatch cannot make a run train twice",
+    ),
+    Difference(
+        "setup",
+        "proof",
+        "added",
+        "each rank reports its cores before the launch",
+        "binding is measured rather than believed",
+    ),
+    Difference(
+        "setup",
+        "exit file",
+        "added",
+        "the launch's return code, after it returned",
+        "accounting is late and may be off; a trap would write 0 for a killed job",
+    ),
+    Difference(
+        "srun",
+        "--kill-on-bad-exit",
+        "added",
+        "--kill-on-bad-exit=1",
+        "the other ranks run on after one crashed, to the time limit",
+    ),
+    Difference("srun", "--label", "added", "--label", "a line of the log names its task"),
+    Difference(
+        "call",
+        "image",
+        "replaced",
+        "the site's own path",
+        "../resources holds a copy, and holds only where the guide was cloned",
+        _SEED,
+    ),
+    Difference(
+        "call",
+        "-B",
+        "replaced",
+        "the binds of the job file, absolute",
+        "relative paths hold in one folder only",
+        _SEED,
+    ),
+    Difference(
+        "call",
+        "bash -c",
+        "left out",
+        "torchrun is called without a shell",
+        "nothing in its command is for a task to expand; one level of quoting less",
+    ),
+    Difference(
+        "inner",
+        "exec",
+        "added",
+        "exec before the program",
+        "a signal kills the bash around the program while it saves",
+    ),
+    Difference(
+        "inner",
+        "CXX",
+        "replaced",
+        "env of the job file",
+        "only the scripts for DeepSpeed with the legacy image need it",
+        _SEED,
+    ),
+    Difference(
+        "inner",
+        "quotes",
+        "replaced",
+        "single quotes everywhere",
+        "one rule: what a task knows is expanded in the task (AI-Guide pull request 115)",
+    ),
+    Difference(
+        "launcher",
+        "--rdzv_id",
+        "replaced",
+        "the job's number, expanded in the batch script",
+        r"\$ in single quotes is the text $SLURM_JOB_ID (fixed by AI-Guide pull request 115)",
+    ),
+    Difference(
+        "launcher",
+        "--rdzv_id",
+        "added",
+        "for one node too",
+        "one form for every number of nodes",
+    ),
+    Difference(
+        "launcher",
+        "--standalone",
+        "replaced",
+        "the rendezvous of several nodes, for one",
+        "one form for every number of nodes",
+    ),
+    Difference(
+        "launcher",
+        "--rdzv_backend",
+        "added",
+        "c10d for one node too",
+        "one form for every number of nodes",
+    ),
+    Difference(
+        "launcher",
+        "--rdzv_endpoint",
+        "added",
+        "for one node too",
+        "one form for every number of nodes",
+    ),
+    Difference(
+        "launcher",
+        "--nnodes",
+        "replaced",
+        "$SLURM_JOB_NUM_NODES",
+        "a number, or the older name SLURM_NNODES, is not what a change of nodes follows",
+    ),
+    Difference(
+        "launcher",
+        "--node_rank",
+        "left out",
+        "c10d numbers the nodes itself",
+        "it is for the static rendezvous",
+    ),
+    Difference(
+        "launcher",
+        "--master_addr",
+        "replaced",
+        "--rdzv_endpoint",
+        "one form of rendezvous for DDP and DeepSpeed",
+    ),
+    Difference(
+        "launcher",
+        "--master_port",
+        "replaced",
+        "--rdzv_endpoint",
+        "one form of rendezvous for DDP and DeepSpeed",
+    ),
+    Difference(
+        "launcher",
+        "--signals-to-handle",
+        "added",
+        "the signal that the trainer saves on",
+        "torchrun dies of a signal that it does not handle, and its ranks with it",
+        _CURRENT,
+    ),
+)
+"""Every deliberate difference; what differs and is not here is a mistake of ours."""

@@ -1,0 +1,15 @@
+"""Where the parts of the repository are."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+"""The repository."""
+CLUSTER = ROOT / "tests" / "cluster"
+"""What makes and shapes the mini cluster."""
+SITES = CLUSTER / "sites"
+"""Profiles of the mini cluster."""
+GOLDEN = ROOT / "tests" / "golden"
+"""Scripts as they must be composed."""
+SCHEMAS = ROOT / "tests" / "schemas"
+"""What each released schema of the history left."""
+TRAINERS = ROOT / "trainers"

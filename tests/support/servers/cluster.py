@@ -1,0 +1,298 @@
+"""The mini cluster of tests/cluster as a pytest fixture: real Slurm, real sshd, LUMI-G's shape.
+
+`cluster` starts it when it does not run yet and stops at the end only what it started itself.
+Where it cannot run (not root, not Linux) tests that ask for it are skipped, or fail when
+LUMITUI_REQUIRE_CLUSTER=1. SLURM, SHAPE and ROOT choose another one, as in tests/cluster/up.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from tests.support.places import CLUSTER
+
+UP_SECONDS = 1200  # the first start installs packages and builds the images' python
+PROJECTS = ("test_", "frozen-", "packed-", "requeued-")
+"""How the names begin of the projects that tests send."""
+
+
+@dataclass(frozen=True)
+class SlurmCall:
+    """One call of a Slurm command on the login node."""
+
+    time: float  # seconds since the epoch
+    process: int  # process that called, for instance a shell that stays
+    command: str
+    args: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SshCounts:
+    """What sshd has seen: logins, and channels by what was asked of them."""
+
+    logins: int
+    commands: int
+    shells: int
+    subsystems: int
+
+
+@dataclass(frozen=True)
+class LinkCounts:
+    """What has passed the proxy: bytes to and from sshd, connections, turns, cuts."""
+
+    up: int
+    down: int
+    connections: int
+    turns: int
+    cuts: int
+
+
+@dataclass(frozen=True)
+class LinkProxy:
+    """A bad network in front of sshd; see tests/cluster/linkproxy.py for what the words do."""
+
+    port: int
+    control: int
+
+    def _command(self, line: str) -> LinkCounts:
+        with socket.create_connection(("127.0.0.1", self.control), timeout=5) as wire:
+            wire.sendall(line.encode() + b"\n")
+            return LinkCounts(**json.loads(wire.makefile().readline()))
+
+    def cut(self) -> LinkCounts:
+        """Drop every connection now; new ones are welcome."""
+        return self._command("cut")
+
+    def cut_after(self, n: int, way: Literal["up", "down"] = "down") -> LinkCounts:
+        """Drop every connection once `n` more bytes have passed `way` (up: to the server)."""
+        return self._command(f"cut-after {n} {way}")
+
+    def stall(self) -> LinkCounts:
+        """Freeze traffic; connections stay."""
+        return self._command("stall")
+
+    def stall_after(self, n: int, way: Literal["up", "down"] = "down") -> LinkCounts:
+        """Freeze traffic once `n` more bytes have passed `way`."""
+        return self._command(f"stall-after {n} {way}")
+
+    def flow(self) -> LinkCounts:
+        """End of a stall."""
+        return self._command("flow")
+
+    def refuse(self) -> LinkCounts:
+        """Drop every connection and refuse new ones."""
+        return self._command("refuse")
+
+    def accept(self) -> LinkCounts:
+        """End of a refusal."""
+        return self._command("accept")
+
+    def to(self, port: int) -> LinkCounts:
+        """Send the next connections to `port`: another login host behind the same name."""
+        return self._command(f"to {port}")
+
+    def stats(self) -> LinkCounts:
+        """Counts since the start or the last reset."""
+        return self._command("stats")
+
+    def reset(self) -> LinkCounts:
+        """Set the counts to zero."""
+        return self._command("reset")
+
+
+@contextmanager
+def linkproxy(to: int, rtt_ms: float = 0, mbit: float = 0) -> Iterator[LinkProxy]:
+    """Put a network in front of port `to`: round-trip time in ms, bandwidth in Mbit/s."""
+    argv = [sys.executable, str(CLUSTER / "linkproxy.py"), "--to", str(to)]
+    argv += ["--rtt-ms", str(rtt_ms), "--mbit", str(mbit)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            ports = json.loads(process.stdout.readline())
+            yield LinkProxy(port=ports["listen"], control=ports["control"])
+        finally:
+            process.terminate()
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Where the cluster is and how to reach it."""
+
+    root: Path
+    user: str
+    host: str
+    port: int
+    other_port: int  # sshd of the other login host; 0 where there is one alone
+    identity: Path
+    known_hosts: Path
+    ssh_config: Path
+    scratch: str
+    small: str  # a file system of 16 MB and 5,000 files
+    account: str
+    nodes: tuple[str, ...]
+    python: str
+    calls_log: Path
+    slurm_version: str
+    programs: str  # folder of the Slurm commands
+
+    def login(self, command: str, timeout: float = 30) -> subprocess.CompletedProcess[str]:
+        """Run a command as the login user through real ssh, to arrange and to inspect.
+
+        The status is the command's own; 255 is ssh's. Raises subprocess.TimeoutExpired.
+        """
+        argv = ["ssh", "-F", str(self.ssh_config), "-o", "BatchMode=yes", "minilumi", command]
+        return subprocess.run(
+            argv, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL
+        )
+
+    def admin(self, *argv: str, timeout: float = 30) -> subprocess.CompletedProcess[str]:
+        """Run scontrol, sacct, squeue ... as the cluster's administrator (not counted in calls)."""
+        env = {
+            **os.environ,
+            "SLURM_CONF": str(self.root / "etc" / "slurm.conf"),
+            "PATH": f"{self.programs}:{os.environ['PATH']}",
+        }
+        return subprocess.run(argv, capture_output=True, text=True, timeout=timeout, env=env)
+
+    def calls(self) -> list[SlurmCall]:
+        """Slurm commands called on the login node since the last `clear_calls`, oldest first."""
+        return [parse_call(line) for line in self.calls_log.read_text().splitlines()]
+
+    def sessions(self) -> SshCounts:
+        """Logins and channels sshd has seen since the last `clear_calls`."""
+        text = self.sshd_log.read_text()
+
+        def count(pattern: str) -> int:
+            return len(re.findall(pattern, text, re.MULTILINE))
+
+        return SshCounts(
+            logins=count(r"^Accepted publickey for "),
+            commands=count(r"^Starting session: command for "),
+            shells=count(r"^Starting session: shell "),
+            subsystems=count(r"^Starting session: subsystem "),
+        )
+
+    def clear_calls(self) -> None:
+        """Forget what calls() and sessions() have counted."""
+        os.truncate(self.calls_log, 0)
+        os.truncate(self.sshd_log, 0)
+
+    @property
+    def sshd_log(self) -> Path:
+        """Log of sshd, one line for each login and each channel."""
+        return self.root / "log" / "sshd.log"
+
+    @contextmanager
+    def proxy(self, rtt_ms: float = 0, mbit: float = 0) -> Iterator[LinkProxy]:
+        """Put a network between the test and sshd: round-trip time in ms, bandwidth in Mbit/s."""
+        with linkproxy(self.port, rtt_ms, mbit) as proxy:
+            try:
+                yield proxy
+            finally:
+                for path in (self.root / "ssh").glob(f"*-{proxy.port}"):
+                    path.unlink()
+
+    def behind(self, proxy: LinkProxy) -> Cluster:
+        """Describe the same cluster behind a proxy: the port, and ssh files that know it."""
+        return self._at(proxy.port)
+
+    def elsewhere(self) -> Cluster:
+        """Describe the same cluster as its other login host shows it."""
+        return self._at(self.other_port)
+
+    def _at(self, port: int) -> Cluster:
+        config = self.root / "ssh" / f"config-{port}"
+        known_hosts = self.root / "ssh" / f"known_hosts-{port}"
+        text = self.ssh_config.read_text().replace(f"Port {self.port}", f"Port {port}")
+        config.write_text(text.replace(str(self.known_hosts), str(known_hosts)))
+        keys = self.known_hosts.read_text()
+        known_hosts.write_text(keys.replace(f"]:{self.port} ", f"]:{port} "))
+        return replace(self, port=port, ssh_config=config, known_hosts=known_hosts)
+
+
+def parse_call(line: str) -> SlurmCall:
+    r"""Read one line of calls.log: fields between tabs; \\, \t and \n are escapes in arguments."""
+    time, process, command, *args = line.split("\t")
+    escapes = {"\\\\": "\\", "\\t": "\t", "\\n": "\n"}
+    words = tuple(re.sub(r"\\[\\tn]", lambda found: escapes[found[0]], arg) for arg in args)
+    return SlurmCall(float(time), int(process), command, words)
+
+
+def read_cluster(root: Path) -> Cluster:
+    """Read the facts that tests/cluster/up leaves in `root`."""
+    lines = (root / "cluster.env").read_text().splitlines()
+    facts = dict(line.split("=", 1) for line in lines)
+    return Cluster(
+        root=root,
+        user=facts["USER"],
+        host=facts["HOST"],
+        port=int(facts["PORT"]),
+        other_port=int(facts.get("OTHER_PORT") or 0),
+        identity=root / "ssh" / "id",
+        known_hosts=root / "ssh" / "known_hosts",
+        ssh_config=root / "ssh" / "config",
+        scratch=facts["SCRATCH"],
+        small=facts.get("SMALL", ""),
+        account=facts["ACCOUNT"],
+        nodes=tuple(facts["NODES"].split()),
+        python=facts["PYTHON"],
+        calls_log=root / "log" / "calls.log",
+        slurm_version=facts["SLURM_VERSION"],
+        programs=facts["PROGRAMS"],
+    )
+
+
+def start() -> tuple[Path, bool]:
+    """Start the cluster unless it runs; its folder, and whether this call started it.
+
+    Raises RuntimeError, with the reason, where it cannot run.
+    """
+    if sys.platform != "linux" or os.geteuid() != 0:
+        raise RuntimeError("the mini cluster needs root on Linux (real slurmd, mounts, users)")
+    check = subprocess.run([CLUSTER / "up", "--check"], capture_output=True, text=True, timeout=30)
+    root = Path(check.stdout.strip())
+    if check.returncode == 0:
+        return root, False
+    up = subprocess.run([CLUSTER / "up"], capture_output=True, text=True, timeout=UP_SECONDS)
+    if up.returncode != 0:
+        raise RuntimeError(f"tests/cluster/up failed: {(up.stderr or up.stdout)[-500:]}")
+    return root, True
+
+
+def forget_old_runs(cluster: Cluster) -> None:
+    """Remove what tests left a quarter of an hour ago or earlier: one session leaves 2 of 4 GiB."""
+    root = f"{cluster.scratch}/{cluster.user}/lumitui"
+    ours = " -o ".join(f"-path '*/lumitui/{name}*'" for name in PROJECTS)
+    old = f"find {root} -mindepth 3 -maxdepth 3 \\( {ours} \\) -mmin +15"
+    removed = cluster.login(
+        f"[ ! -d {root} ] || {old} -exec chmod -R u+w {{}} + -exec rm -rf {{}} +", timeout=120
+    )
+    assert removed.returncode == 0, removed.stderr
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """The running mini cluster; skips (or fails, LUMITUI_REQUIRE_CLUSTER=1) where it cannot run."""
+    try:
+        root, started = start()
+    except (RuntimeError, OSError, subprocess.TimeoutExpired) as error:
+        if os.environ.get("LUMITUI_REQUIRE_CLUSTER") == "1":
+            pytest.fail(f"no cluster: {error}")
+        pytest.skip(f"no cluster: {error}")
+    found = read_cluster(root)
+    forget_old_runs(found)
+    yield found
+    if started:
+        subprocess.run([CLUSTER / "down"], check=True, capture_output=True, timeout=60)

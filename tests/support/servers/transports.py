@@ -1,0 +1,55 @@
+"""The transports that what crosses the wire is tested over."""
+
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable, Iterator
+
+import pytest
+
+from lumitui.remote.errors import LinkError
+from lumitui.remote.transport.local import Local
+from lumitui.remote.transport.protocol import Result, Transport
+from tests.support.servers.sshd import running_sshd
+
+
+@pytest.fixture(scope="module", params=["sh", "busybox", "ssh"])
+def transport(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Transport]:
+    folder = tmp_path_factory.mktemp("site")
+    if request.param == "ssh":
+        with running_sshd(folder) as server:
+            connection = server.connect()
+            yield connection
+            connection.close()
+        return
+    if request.param == "sh":
+        yield Local()
+        return
+    busybox = shutil.which("busybox")
+    if busybox is None:
+        pytest.skip("busybox is not installed")
+    subprocess.run([busybox, "--install", "-s", folder], check=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", str(folder))  # busybox's own tar, cp, find, mv, sha256sum
+        yield Local([busybox, "sh"])
+
+
+class Cut:
+    """A transport whose input ends half way, as when the link is cut."""
+
+    def __init__(self, transport: Transport) -> None:
+        self.transport = transport
+
+    def run(
+        self, script: str, *, stdin: bytes | Iterable[bytes] = b"", timeout: float = 60.0
+    ) -> Result:
+        whole = stdin if isinstance(stdin, bytes) else b"".join(stdin)
+        return self.transport.run(script, stdin=whole[: len(whole) // 2], timeout=timeout)
+
+    def stream(self, script: str, *, stop: Callable[[], bool]) -> Iterator[bytes]:
+        yield from list(self.transport.stream(script, stop=stop))[:1]
+        raise LinkError("cut")
+
+    def close(self) -> None:
+        self.transport.close()

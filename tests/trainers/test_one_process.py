@@ -1,0 +1,359 @@
+"""The trainers in one process: data, checkpoints, what they refuse and what they tell."""
+
+import gzip
+import importlib
+import importlib.metadata
+import importlib.util
+import io
+import json
+import os
+import pickle
+import signal
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.support.places import TRAINERS
+
+PYTHON = os.environ.get("LUMITUI_TRAINER_PYTHON", sys.executable)
+SIBLINGS = sorted(path.stem for path in TRAINERS.glob("*.py"))
+
+Load = Callable[[str], ModuleType]
+
+
+@pytest.fixture(scope="module")
+def load() -> Iterator[Load]:
+    """Import a trainers' module as the trainers do: by its own name, from its own folder."""
+    if not importlib.util.find_spec("torch"):
+        if os.environ.get("LUMITUI_REQUIRE_CLUSTER") == "1":
+            pytest.fail("PyTorch is required here and is not installed")
+        pytest.skip("PyTorch is not installed")
+    sys.path.insert(0, str(TRAINERS))
+    yield importlib.import_module
+    sys.path.remove(str(TRAINERS))
+    for name in SIBLINGS:
+        sys.modules.pop(name, None)
+
+
+def train(run_dir: Path, *words: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+    """Run ddp.py alone."""
+    environ = {"PATH": os.environ["PATH"], "OMP_NUM_THREADS": "1", "RUN_DIR": str(run_dir)}
+    return subprocess.run(
+        [PYTHON, str(TRAINERS / "ddp.py"), *words],
+        env=environ | variables,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def lines(run_dir: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
+
+
+# ------------------------------------------------------------------------------- the folder
+
+
+def library_names() -> set[str]:
+    """What a file beside a trainer would hide: sys.path starts with the trainer's own folder."""
+    well_known = {"accelerate", "datasets", "evaluate", "horovod", "lightning", "transformers"}
+    installed = set(importlib.metadata.packages_distributions())
+    return well_known | installed | set(sys.stdlib_module_names)
+
+
+def test_no_trainer_is_named_like_a_library() -> None:
+    assert {"torch", "json", "lightning"} <= library_names()
+    assert not library_names() & set(SIBLINGS)
+
+
+def test_trainers_import_nothing_of_the_laptop() -> None:
+    for path in TRAINERS.glob("*.py"):
+        assert "lumitui" not in path.read_text(), path
+
+
+# --------------------------------------------------------------------------------- the data
+
+
+def idx(magic: int, *shape: int, fill: int | None = None) -> bytes:
+    size = 1
+    for axis in shape:
+        size *= axis
+    header = struct.pack(f">I{len(shape)}I", magic, *shape)
+    return gzip.compress(header + bytes(size if fill is None else fill))
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"", "not an IDX file"),
+        (b"<html>404</html>", "not a whole gzip file"),
+        (idx(0x0803, 2, 28, 28)[:-9], "not a whole gzip file"),
+        (idx(0x0801, 100), "not an IDX file of bytes in 3"),
+        (idx(0x0803, 3, 28, 28, fill=2 * 784), "declares 3x28x28 bytes but holds 1568"),
+        (idx(0x0803, 0, 28, 28), "declares 0x28x28"),
+        (None, "No such file"),
+    ],
+)
+def test_a_broken_data_file_is_refused_with_a_sentence(
+    load: Load, tmp_path: Path, content: bytes | None, complaint: str
+) -> None:
+    data, reporting = load("data"), load("reporting")
+    path = tmp_path / "train-images-idx3-ubyte.gz"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(reporting.UsageError, match=complaint) as caught:
+        data.read_idx(path, data.IMAGES)
+    assert str(path) in str(caught.value)
+
+
+def test_files_that_do_not_fit_together_are_refused(load: Load, tmp_path: Path) -> None:
+    data, reporting = load("data"), load("reporting")
+    for part in ("train", "t10k"):
+        (tmp_path / f"{part}-images-idx3-ubyte.gz").write_bytes(idx(0x0803, 4, 28, 28))
+        (tmp_path / f"{part}-labels-idx1-ubyte.gz").write_bytes(idx(0x0801, 4))
+    assert data.load(tmp_path).train_images.shape == (4, 1, 28, 28)
+    (tmp_path / "t10k-labels-idx1-ubyte.gz").write_bytes(idx(0x0801, 5))
+    with pytest.raises(reporting.UsageError, match=r"t10k files .* don't fit together"):
+        data.load(tmp_path)
+
+
+def test_the_sample_is_small_and_balanced(load: Load) -> None:
+    digits = load("data").load(TRAINERS / "sample")
+    assert digits.train_labels.bincount().tolist() == [800] * 10
+    assert digits.test_labels.bincount().tolist() == [150] * 10
+    assert sum(path.stat().st_size for path in (TRAINERS / "sample").iterdir()) < 2_000_000
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 4])
+def test_ranks_share_the_same_global_batch(load: Load, world_size: int) -> None:
+    data = load("data")
+    order = data.epoch_order(1000, seed=3, epoch=1)
+    shares = [data.share(order, 64, 32, rank, world_size).tolist() for rank in range(world_size)]
+    assert [len(part) for part in shares] == [32 // world_size] * world_size
+    together = [image for part in shares for image in part]
+    assert sorted(together) == sorted(order[64:96].tolist())
+
+
+def test_each_epoch_and_seed_has_its_own_order(load: Load) -> None:
+    order = load("data").epoch_order
+    first = order(1000, seed=3, epoch=1).tolist()
+    assert first == order(1000, seed=3, epoch=1).tolist()
+    assert sorted(first) == list(range(1000))
+    assert first != order(1000, seed=3, epoch=2).tolist() != order(1000, seed=4, epoch=2).tolist()
+
+
+def test_the_learning_rate_warms_up_and_falls_to_nothing(load: Load) -> None:
+    rates = [load("ddp").learning_rate(0.02, done / 1000) for done in range(1001)]
+    assert rates[0] == pytest.approx(0.002)
+    assert rates.index(max(rates)) == pytest.approx(50, abs=1)
+    assert max(rates) == pytest.approx(0.02, rel=0.01)
+    assert rates[1000] == pytest.approx(0)
+
+
+# ---------------------------------------------------------------------------- who I am
+
+
+FULL = {
+    "RANK": "5",
+    "LOCAL_RANK": "1",
+    "WORLD_SIZE": "8",
+    "MASTER_ADDR": "nid001",
+    "MASTER_PORT": "15678",
+}
+
+
+def test_the_launcher_says_who_i_am(load: Load) -> None:
+    ranks = load("ranks")
+    assert ranks.read_ranks({}) == ranks.Ranks(0, 0, 1, 1, Path())
+    mine = ranks.read_ranks(FULL | {"RUN_DIR": "/run", "LOCAL_WORLD_SIZE": "4"})
+    assert mine == ranks.Ranks(5, 1, 8, 4, Path("/run"))
+    assert ranks.read_ranks(FULL | {"SLURM_NTASKS_PER_NODE": "4"}).local_world_size == 4
+
+
+@pytest.mark.parametrize(
+    ("environ", "complaint"),
+    [
+        ({"RANK": "0", "WORLD_SIZE": "2"}, "LOCAL_RANK, MASTER_ADDR, MASTER_PORT"),
+        (FULL | {"RANK": "8"}, "RANK=8 does not fit WORLD_SIZE=8"),
+        (FULL | {"RANK": "$SLURM_PROCID"}, "not a whole number"),
+        ({"SLURM_STEP_NUM_TASKS": "8"}, "none was told its RANK"),
+    ],
+)
+def test_a_wrong_launch_is_refused(load: Load, environ: dict[str, str], complaint: str) -> None:
+    with pytest.raises(load("reporting").UsageError) as caught:
+        load("ranks").read_ranks(environ)
+    assert complaint in str(caught.value)
+
+
+# ------------------------------------------------------------------------- checkpoints
+
+
+def saving(run_dir: Path, loop: str) -> str:
+    """A program that saves a good checkpoint, says so, then saves 8 MB ones."""
+    return f"""
+import resource, sys, torch
+sys.path.insert(0, {str(TRAINERS)!r})
+import checkpoint
+from pathlib import Path
+last = Path({str(run_dir)!r}) / "last.pt"
+checkpoint.save(last, {{"model": {{"step": 1}}}})
+big = {{"model": {{"step": 2, "w": torch.zeros(2_000_000)}}}}
+print("saved", flush=True)
+{loop}
+"""
+
+
+def step_of(load: Load, path: Path) -> object:
+    torch = load("torch")
+    tree = load("checkpoint").load(path, torch.device("cpu"))
+    return tree["model"]["step"]
+
+
+def test_a_full_disk_leaves_the_last_checkpoint_whole(load: Load, tmp_path: Path) -> None:
+    # A limit on the file's size is the disk that fills up in the middle of a write.
+    limited = "resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))\n"
+    program = saving(tmp_path, limited + "checkpoint.save(last, big)")
+    done = subprocess.run(
+        [PYTHON, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout == "saved\n"
+    assert done.returncode != 0
+    assert "File too large" in done.stderr
+    assert step_of(load, tmp_path / "last.pt") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["last.pt"]
+
+
+def test_a_kill_while_saving_leaves_a_whole_checkpoint(load: Load, tmp_path: Path) -> None:
+    program = saving(tmp_path, "while True: checkpoint.save(last, big)")
+    killed_within = 0
+    for _ in range(3):
+        with subprocess.Popen([PYTHON, "-c", program], stdout=subprocess.PIPE) as saver:
+            assert saver.stdout is not None
+            assert saver.stdout.readline() == b"saved\n"
+            part = tmp_path / ".last.pt.part"
+            while saver.poll() is None and not (part.exists() and part.stat().st_size):
+                pass
+            saver.send_signal(signal.SIGKILL)
+        killed_within += part.exists()
+        assert step_of(load, tmp_path / "last.pt") in (1, 2)
+    assert killed_within  # at least one was killed in the middle of a write
+
+
+class Attack:
+    """Makes a folder when it is unpickled."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Callable[[str], None], tuple[str]]:
+        return os.mkdir, (self.path,)
+
+
+def test_a_file_that_is_no_checkpoint_is_refused(load: Load, tmp_path: Path) -> None:
+    checkpoint, reporting, torch = load("checkpoint"), load("reporting"), load("torch")
+    whole = io.BytesIO()
+    torch.save({"model": {"step": 1}}, whole)
+    contents = {
+        "cut": whole.getvalue()[:-100],
+        "empty": b"",
+        "text": b"step 1",
+        "other": pickle.dumps([1, 2], protocol=2),
+        "code": pickle.dumps(Attack(str(tmp_path / "attacked")), protocol=2),
+    }
+    for name, content in contents.items():
+        path = tmp_path / name
+        path.write_bytes(content)
+        with pytest.raises(reporting.UsageError, match="not a checkpoint"):
+            checkpoint.load(path, torch.device("cpu"))
+    assert not (tmp_path / "attacked").exists()
+
+
+# ----------------------------------------------------------------------- what it tells
+
+
+def test_metrics_survive_a_torn_line_and_numbers_json_has_not(load: Load, tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl").write_text('{"step": 1}\n{"step": 2, "lo')
+    report = load("reporting").Reporter(tmp_path, 0, 10)
+    report.step(step=3, epoch=1, loss=float("nan"), lr=0.1, samples=8, seconds=0.5)
+    torn, mine = (tmp_path / "metrics.jsonl").read_text().splitlines()[1:]
+    assert torn == '{"step": 2, "lo'
+    assert json.loads(mine) | {"seconds": 0} == {
+        "step": 3,
+        "epoch": 1,
+        "loss": None,
+        "lr": 0.1,
+        "samples_per_s": 16.0,
+        "seconds": 0,
+    }
+    load("reporting").Reporter(tmp_path / "other", 1, 10).end(step=3, accuracy=0.5)
+    assert not (tmp_path / "other").exists()  # only rank 0 speaks
+
+
+def test_attempts_are_counted_from_one(load: Load) -> None:
+    attempt = load("reporting").attempt
+    assert attempt({}) == 1
+    assert attempt({"SLURM_RESTART_COUNT": "2"}) == 3
+    assert attempt({"SLURM_RESTART_COUNT": "2", "RUN_ATTEMPT": "7"}) == 7
+
+
+@pytest.mark.usefixtures("load")
+def test_the_sample_teaches_the_network(tmp_path: Path) -> None:
+    done = train(tmp_path, "--epochs", "2", "--eval", "end")
+    assert (done.returncode, done.stderr) == (0, "")
+    told = lines(tmp_path)
+    assert told[0].items() >= {"event": "start", "world_size": 1, "global_batch": 32}.items()
+    assert [line["step"] for line in told if "loss" in line] == list(range(1, 501))
+    assert told[-1]["event"] == "end"
+    accuracy = told[-1]["test_accuracy"]
+    assert isinstance(accuracy, float)
+    assert accuracy >= 0.95
+    assert done.stdout.splitlines()[-1] == f"test accuracy {accuracy:.4f}"
+    assert (tmp_path / "checkpoints" / "last.pt").exists()
+    again = train(tmp_path, "--epochs", "2", "--resume", "--model", "cnn-gn")
+    assert again.returncode == 2
+    assert "made with model cnn, this run asks for cnn-gn" in again.stderr
+
+
+@pytest.mark.usefixtures("load")
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--data", "/nowhere"), "ddp.py: There is no data folder /nowhere. Give --data"),
+        (("--epochs", "0"), "'0' is not a whole number of at least 1"),
+        (("--limit", "31"), "31 training images are fewer than one global batch of 32 x 1"),
+    ],
+)
+def test_wrong_arguments_give_a_sentence(
+    tmp_path: Path, words: tuple[str, ...], complaint: str
+) -> None:
+    done = train(tmp_path, *words)
+    assert done.returncode == 2
+    assert complaint in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "checkpoints").exists()
+
+
+@pytest.mark.usefixtures("load")
+def test_a_seed_may_have_any_size(tmp_path: Path) -> None:
+    words = ("--limit", "64", "--steps", "1", "--eval", "never")
+    done = train(tmp_path, *words, "--seed", str(2**70 + 1))
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.usefixtures("load")
+def test_an_error_leaves_its_file_and_a_new_attempt_removes_it(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").write_text("in the way")
+    failed = train(tmp_path, "--steps", "1", "--eval", "never")
+    assert failed.returncode == 1
+    error = json.loads((tmp_path / "errors" / "rank-0.json").read_text())["message"]
+    assert "FileExistsError" in error["message"]
+    assert int(error["extraInfo"]["timestamp"]) > 1_700_000_000
+    (tmp_path / "checkpoints").unlink()
+    assert train(tmp_path, "--steps", "1", "--eval", "never").returncode == 0
+    assert not list((tmp_path / "errors").iterdir())
