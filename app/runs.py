@@ -29,7 +29,7 @@ from lumitui.remote.errors import InputError, RefusedError
 from lumitui.remote.site.profile import Site, Sites
 from lumitui.remote.snapshots.fetch import Brought
 from lumitui.remote.snapshots.store import Pruned, prune
-from lumitui.remote.ssh.config import Ask, attendance
+from lumitui.remote.ssh.prompts import Ask, attendance
 from lumitui.remote.transport.footprint import Footprint
 
 __all__ = ["Preview", "Refreshed", "Resubmission", "Runs", "Start"]

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from lumitui.remote.scheduler.protocol import Scheduler
 from lumitui.remote.site.profile import Site
-from lumitui.remote.ssh.config import Ask, Login
+from lumitui.remote.ssh.config import Login
+from lumitui.remote.ssh.prompts import Ask
 from lumitui.remote.transport.footprint import Footprint, footprint
 from lumitui.remote.transport.protocol import Transport
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from lumitui.app.history.run import Run
     from lumitui.app.runs import Preview, Resubmission, Runs
     from lumitui.app.settings import Settings
-    from lumitui.remote.ssh.config import Question
+    from lumitui.remote.ssh.prompts import Question
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 WAY_OUT = "`lumitui --help` lists the verbs, `lumitui VERB --help` what each takes."

@@ -17,7 +17,7 @@ from lumitui.remote.scheduler.protocol import Answer, Scheduler, State, Submissi
 from lumitui.remote.snapshots.archive import sync_archive
 from lumitui.remote.snapshots.upload import sync
 from lumitui.remote.source.manifest import Manifest, source_of
-from lumitui.remote.ssh.config import attendance, is_attended
+from lumitui.remote.ssh.prompts import attendance, is_attended
 from lumitui.remote.transport.protocol import Transport
 
 STEPS = ("begin", "sync", "prepare", "submit", "record")

@@ -7,7 +7,7 @@ from lumitui.app.runs import Runs
 from lumitui.app.tui import messages
 from lumitui.app.watch.follow_log import rest
 from lumitui.remote.errors import AnswerNeeded, RefusedError
-from lumitui.remote.ssh.config import attendance
+from lumitui.remote.ssh.prompts import attendance
 
 FIRST_BYTES = 262_144
 """Read of a log at once; what is before stays on the site."""

@@ -25,7 +25,7 @@ from lumitui.app.tui.widgets.control_filter import NoSteering
 from lumitui.app.watch.schedule import Schedule
 from lumitui.remote.connect import Connect
 from lumitui.remote.errors import InputError, LumiError
-from lumitui.remote.ssh.config import Question
+from lumitui.remote.ssh.prompts import Question
 
 ANSWER_SECONDS = 240.0
 """A question is closed after so long; sshd's LoginGraceTime is 120 s where nobody set it."""

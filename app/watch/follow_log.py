@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 from lumitui.app.history.run import Run
 from lumitui.remote.errors import AnswerNeeded, LinkError, RefusedError
-from lumitui.remote.ssh.config import attendance, is_attended
+from lumitui.remote.ssh.prompts import attendance, is_attended
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.quoting import quote
 

@@ -21,7 +21,8 @@ from paramiko.pkey import PublicBlob, UnknownKeyType
 
 from lumitui.remote.errors import AnswerNeeded, LinkError
 from lumitui.remote.ssh.certificates import read_certificate
-from lumitui.remote.ssh.config import Ask, Question, Settings, is_attended
+from lumitui.remote.ssh.config import Settings
+from lumitui.remote.ssh.prompts import Ask, Question, is_attended
 
 BROKEN = (paramiko.SSHException, EOFError, OSError)
 """What paramiko raises when a connection or a request over it fails."""

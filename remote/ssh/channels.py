@@ -13,8 +13,8 @@ from itertools import chain
 from typing import Protocol
 
 from lumitui.remote.errors import LinkError, LinkLost
-from lumitui.remote.ssh.config import is_attended
 from lumitui.remote.ssh.exchange import Channel, Exchange
+from lumitui.remote.ssh.prompts import is_attended
 from lumitui.remote.transport.framing import Fence, check_answer, check_stream, pieces
 from lumitui.remote.transport.protocol import Result
 

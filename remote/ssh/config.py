@@ -1,4 +1,4 @@
-"""Where to log in and as whom, as the person's ssh configuration has it; and who may be asked."""
+"""Where to log in and as whom, from the person's ssh configuration."""
 
 import getpass
 import os
@@ -6,54 +6,14 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from lumitui.remote.errors import LinkError
 
 Table = Mapping[str, Sequence[str]]
 """What `ssh -G` prints: lower-case option -> its values in order."""
-
-
-@dataclass(frozen=True)
-class Question:
-    """Something only the person can answer while a connection is made."""
-
-    text: str
-    secret: bool
-    """Whether the answer is hidden while it is typed."""
-    kind: Literal["passphrase", "password", "otp", "host-key"]
-    """`host-key` is answered with yes; anything else declines."""
-
-
-Ask = Callable[[Question], str | None]
-"""Puts a question to the person; None: they declined. Called from any thread."""
-
-
-_attended: ContextVar[bool] = ContextVar("attended", default=True)
-
-
-def is_attended() -> bool:
-    """Whether a person waits for what is done now, and may be asked."""
-    return _attended.get()
-
-
-@contextmanager
-def attendance(person: bool) -> Iterator[None]:
-    """Say whether a `person` waits for the requests of this block.
-
-    A login asks only a person who waits: a look at a site that a clock started would otherwise
-    put its question again after every cut of the link.
-    """
-    token = _attended.set(person)
-    try:
-        yield
-    finally:
-        _attended.reset(token)
 
 
 @dataclass(frozen=True)

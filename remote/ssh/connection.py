@@ -20,18 +20,16 @@ from lumitui.remote.ssh import known_hosts, tcp
 from lumitui.remote.ssh.auth import BROKEN, Kept, LogIn, answer_needed
 from lumitui.remote.ssh.channels import Requests
 from lumitui.remote.ssh.config import (
-    Ask,
     Login,
-    Question,
     Settings,
     Table,
     has_openssh,
-    is_attended,
     jump_login,
     openssh_table,
     settings,
 )
 from lumitui.remote.ssh.link import ParamikoLink
+from lumitui.remote.ssh.prompts import Ask, Question, is_attended
 
 # Without a handler Python prints a library's warnings over the screen.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())

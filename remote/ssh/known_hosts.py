@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lumitui.remote.errors import LinkError
-from lumitui.remote.ssh.config import Ask, Question, Settings
+from lumitui.remote.ssh.config import Settings
+from lumitui.remote.ssh.prompts import Ask, Question
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from lumitui.app.tui.screens.page import footer
 from lumitui.app.tui.widgets.input import Line
 from lumitui.app.tui.widgets.wording import plain
 from lumitui.remote.errors import LumiError
-from lumitui.remote.ssh.config import Question
+from lumitui.remote.ssh.prompts import Question
 
 
 class Confirm(ModalScreen[bool]):

@@ -21,7 +21,7 @@ from lumitui.app.tui.widgets.log_text import STEERING
 from lumitui.app.tui.widgets.log_view import LogView
 from lumitui.remote.errors import LumiError
 from lumitui.remote.scheduler.protocol import State
-from lumitui.remote.ssh.config import Question
+from lumitui.remote.ssh.prompts import Question
 from tests.support.attacks.hostile_text import UNPASSABLE, one_line, passable, written
 from tests.support.driven_tui import project, sees, settings, shown, until
 from tests.support.jobs.made_runs import a_run

@@ -23,7 +23,7 @@ from lumitui.remote.scheduler.protocol import (
 )
 from lumitui.remote.scheduler.run_files import parse_files
 from lumitui.remote.site.profile import Site
-from lumitui.remote.ssh.config import Ask
+from lumitui.remote.ssh.prompts import Ask
 from lumitui.remote.transport.local import Local
 from tests.remote.scheduler.test_parsers import WATCHES
 from tests.support.home import Home

@@ -22,8 +22,8 @@ from pathlib import Path
 import pytest
 
 from lumitui.remote.errors import AnswerNeeded, LinkError
-from lumitui.remote.ssh.config import attendance
 from lumitui.remote.ssh.connection import Ssh
+from lumitui.remote.ssh.prompts import attendance
 from tests.remote.ssh.test_certificates import add, agent
 from tests.support.servers.sshd import (
     Answers,

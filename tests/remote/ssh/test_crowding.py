@@ -25,7 +25,7 @@ from lumitui.remote.errors import LinkError, LinkLost
 from lumitui.remote.site.profile import Sites
 from lumitui.remote.ssh import connection as ssh_module
 from lumitui.remote.ssh.channels import Link
-from lumitui.remote.ssh.config import Question
+from lumitui.remote.ssh.prompts import Question
 from lumitui.remote.transport.protocol import Transport
 from tests.support.home import Home
 from tests.support.places import SITES

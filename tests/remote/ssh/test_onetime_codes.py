@@ -27,9 +27,9 @@ from pathlib import Path
 import pytest
 
 from lumitui.remote.errors import AnswerNeeded, LinkError
-from lumitui.remote.ssh.config import Question, attendance
 from lumitui.remote.ssh.connection import Ssh
 from lumitui.remote.ssh.link import ParamikoLink
+from lumitui.remote.ssh.prompts import Question, attendance
 from tests.support.servers.asking_sshd import CODE, Asking, asking_sshd
 from tests.support.servers.sshd import Answers, wait_for
 

@@ -15,8 +15,9 @@ import paramiko
 import pytest
 
 from lumitui.remote.errors import LinkError
-from lumitui.remote.ssh.config import Login, Question
+from lumitui.remote.ssh.config import Login
 from lumitui.remote.ssh.connection import Ssh
+from lumitui.remote.ssh.prompts import Question
 from tests.support.servers.sshd import Answers, fingerprint, new_key, public
 
 CODE = "246810"

@@ -13,8 +13,9 @@ import pytest
 from cryptography.exceptions import UnsupportedAlgorithm
 
 from lumitui.remote.errors import LinkError
-from lumitui.remote.ssh.config import Login, Question, jump_login, openssh_table, settings
+from lumitui.remote.ssh.config import Login, jump_login, openssh_table, settings
 from lumitui.remote.ssh.connection import Ssh
+from lumitui.remote.ssh.prompts import Question
 from tests.support.servers.sshd import (
     Answers,
     Sshd,

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.remote.ssh.config import Login, Question
+from lumitui.remote.ssh.config import Login
 from lumitui.remote.ssh.connection import Ssh
+from lumitui.remote.ssh.prompts import Question
 
 SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
 

@@ -1,0 +1,43 @@
+"""Questions that only a person can answer while a connection is made, and whether one waits."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Question:
+    """Something only the person can answer while a connection is made."""
+
+    text: str
+    secret: bool
+    """Whether the answer is hidden while it is typed."""
+    kind: Literal["passphrase", "password", "otp", "host-key"]
+    """`host-key` is accepted with `yes`; any other answer declines."""
+
+
+Ask = Callable[[Question], str | None]
+"""Puts a question to the person; None: they declined. Called from any thread."""
+
+_attended: ContextVar[bool] = ContextVar("attended", default=True)
+
+
+def is_attended() -> bool:
+    """Whether a person waits for the present request, so that a login may ask them."""
+    return _attended.get()
+
+
+@contextmanager
+def attendance(person: bool) -> Iterator[None]:
+    """Declare whether a `person` waits for the requests of this block.
+
+    A login asks only a person who waits. A refresh that a timer started would otherwise repeat
+    its question after every cut of the connection.
+    """
+    token = _attended.set(person)
+    try:
+        yield
+    finally:
+        _attended.reset(token)
