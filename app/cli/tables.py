@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from lumitui.app.compose.advice import Finding
     from lumitui.app.history.run import Run
     from lumitui.app.history.sqlite_file import FileFacts
-    from lumitui.app.job.spec import Layout, Price
+    from lumitui.app.job.launch import Layout, Price
     from lumitui.app.runs import Preview
     from lumitui.app.scale.rescale import Change
     from lumitui.remote.doctor import Check

@@ -12,8 +12,9 @@ from lumitui.app.compose.deepspeed_batch import MICRO, whole
 from lumitui.app.compose.finding import Finding, Rule, Severity
 from lumitui.app.compose.launch import sent_config
 from lumitui.app.compose.layout import container_of, launcher_of
+from lumitui.app.job.launch import Launch
 from lumitui.app.job.script_args import argument_value
-from lumitui.app.job.spec import JobSpec, Launch
+from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import STRATEGIES
 from lumitui.remote import walltime
 from lumitui.remote.site.profile import Site

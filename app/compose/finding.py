@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from lumitui.app.job.spec import Launch
+from lumitui.app.job.launch import Launch
 from lumitui.remote.site.profile import Site
 
 Severity = Literal["error", "warning", "note"]

@@ -20,8 +20,9 @@ from lumitui.app.compose.layout import (
     stop_signal,
     torchrun_binding,
 )
+from lumitui.app.job.launch import Launch, LaunchFile, Layout, measured_nodes
 from lumitui.app.job.script_args import argument_value
-from lumitui.app.job.spec import JobSpec, Launch, LaunchFile, Layout, measured_nodes
+from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS, Trainer
 from lumitui.remote.errors import InputError
 from lumitui.remote.site.profile import Container, Site

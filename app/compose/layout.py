@@ -9,7 +9,8 @@ from pathlib import Path
 import yaml
 
 from lumitui.app.compose.binding import numa_cores, rank_bindings
-from lumitui.app.job.spec import JobSpec, Layout, Price
+from lumitui.app.job.launch import Layout, Price
+from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import STRATEGIES
 from lumitui.remote import walltime
 from lumitui.remote.cores import format_cores

@@ -11,7 +11,7 @@ from lumitui.app.compose.layout import (
     partition_of,
     torchrun_binding,
 )
-from lumitui.app.job.spec import Launch
+from lumitui.app.job.launch import Launch
 from lumitui.remote import walltime
 from lumitui.remote.site.profile import Site
 

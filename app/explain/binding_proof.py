@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from lumitui.app.explain.probe_report import Measured, Report, read
-from lumitui.app.job.spec import ALL_NODES, Layout, measured_nodes
+from lumitui.app.job.launch import ALL_NODES, Layout, measured_nodes
 from lumitui.remote.cores import format_cores, parse_cores
 
 _CORES = re.compile(r"\d{1,4}(?:[,-]\d{1,4})*")

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypedDict, get_args, get_type_hints
 
-from lumitui.app.job.spec import JobSpec, Layout, Price
+from lumitui.app.job.launch import Layout, Price
+from lumitui.app.job.spec import JobSpec
 from lumitui.remote import walltime
 from lumitui.remote.errors import InputError
 from lumitui.remote.scheduler.protocol import State

@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from lumitui.app.history import run as records
 from lumitui.app.history.run import Provenance, Run
-from lumitui.app.job.spec import JobSpec, Layout, Price
+from lumitui.app.job.launch import Layout, Price
+from lumitui.app.job.spec import JobSpec
 from lumitui.app.settings import version
 from lumitui.remote.scheduler.protocol import State
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from lumitui.app.compose import deepspeed_batch as batches
 from lumitui.app.compose.launch import sent_config
+from lumitui.app.job.launch import Launch, Layout
 from lumitui.app.job.script_args import argument_value, no_number, with_value
-from lumitui.app.job.spec import JobSpec, Launch, Layout, Scale
+from lumitui.app.job.spec import JobSpec, Scale
 from lumitui.app.scale import learning_rate
 from lumitui.app.scale.learning_rate import rate_factor, with_rate
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from lumitui.app.compose import deepspeed_batch as batches
 from lumitui.app.compose.launch import compose, has_deepspeed, sent_config
 from lumitui.app.compose.layout import layout_of, partition_of
+from lumitui.app.job.launch import Launch, Layout
 from lumitui.app.job.script_args import (
     argument_value,
     batch_argument,
@@ -15,7 +16,7 @@ from lumitui.app.job.script_args import (
     with_argument,
     with_value,
 )
-from lumitui.app.job.spec import JobSpec, Launch, Layout, Scale, changed
+from lumitui.app.job.spec import JobSpec, Scale, changed
 from lumitui.app.scale import deepspeed_rescale, learning_rate
 from lumitui.app.scale.learning_rate import with_rate
 from lumitui.remote.errors import InputError

@@ -11,7 +11,7 @@ from lumitui.app.compose.advice import Finding, findings
 from lumitui.app.compose.deepspeed_batch import read_config
 from lumitui.app.compose.launch import deepspeed_of, has_deepspeed
 from lumitui.app.history.run import Provenance, Run
-from lumitui.app.job.spec import Launch, LaunchFile
+from lumitui.app.job.launch import Launch, LaunchFile
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
 from lumitui.app.scale.rescale import Change, apply_settings, rescale
 from lumitui.app.send import source, submit

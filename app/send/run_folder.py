@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from lumitui.app.history.run import Run
 from lumitui.app.history.run_record import RECORD, record_text
-from lumitui.app.job.spec import Launch
+from lumitui.app.job.launch import Launch
 from lumitui.remote.errors import RefusedError
 from lumitui.remote.snapshots.store import archive_copy_script, copy_script
 from lumitui.remote.transport.portable import REFLINK

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Changes, Run
-from lumitui.app.job.spec import Launch
+from lumitui.app.job.launch import Launch
 from lumitui.app.send.run_folder import SnapshotGone, prepare
 from lumitui.remote.errors import HistoryError, InputError, LinkError, OutcomeUnknown, RefusedError
 from lumitui.remote.scheduler.protocol import Answer, Scheduler, State, Submission

@@ -127,7 +127,6 @@ def test_job_files(fresh: Path, count: int) -> None:
             spec = read_job(path)
             launch = compose(spec, LUMI)
             [clean(tables.finding_words(item)) for item in findings(launch, LUMI)]
-            spec.to_yaml()
 
     survive(worse([JOB], count), take)
 

@@ -197,7 +197,9 @@ def test_the_preview_is_what_the_cluster_gets(
 ) -> None:
     runs = cluster_runs
     project = hello_project(tmp_path / "p")
-    (project / "job.yaml").write_text(hello_job().to_yaml())
+    (project / "job.yaml").write_text(
+        json.dumps(hello_job().model_dump(mode="json", exclude_defaults=True))
+    )
     shown = cli(home, "preview", str(project / "job.yaml"), "--script")
     assert shown.returncode == 0, shown.stderr
     run = finish(runs, runs.send(runs.preview(hello_job(), project)))

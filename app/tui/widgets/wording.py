@@ -5,7 +5,7 @@ import time
 from rich.text import Text
 
 from lumitui.app.history.run import Run
-from lumitui.app.job.spec import Layout, Price
+from lumitui.app.job.launch import Layout, Price
 from lumitui.app.tui.widgets.log_text import visible
 from lumitui.remote import walltime
 from lumitui.remote.scheduler.protocol import State

@@ -3,7 +3,7 @@
 import pytest
 
 from lumitui.app.compose.launch import compose
-from lumitui.app.job.spec import Layout
+from lumitui.app.job.launch import Layout
 from lumitui.remote.cores import parse_cores
 from tests.app.compose.test_launch import LUMI, job
 

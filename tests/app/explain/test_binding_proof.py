@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lumitui.app.explain.binding_proof import Verdict, table, verdict
-from lumitui.app.job.spec import Layout
+from lumitui.app.job.launch import Layout
 
 CORES = ("49-55", "57-63", "17-23", "25-31", "1-7", "9-15", "33-39", "41-47")
 ALL_GPUS = "0,1,2,3,4,5,6,7"

@@ -7,7 +7,7 @@ import pytest
 from lumitui.app.cli import show, tables
 from lumitui.app.explain import waiting
 from lumitui.app.explain.binding_proof import verdict
-from lumitui.app.job.spec import Price
+from lumitui.app.job.launch import Price
 from lumitui.app.results.summary import summarize
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.made_runs import a_run

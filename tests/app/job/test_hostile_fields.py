@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from lumitui.app.compose import deepspeed_batch
 from lumitui.app.compose.launch import compose
 from lumitui.app.compose.layout import TEMPLATES
-from lumitui.app.job import spec as job
 from lumitui.app.job.spec import JobSpec, changed, parse_job
+from lumitui.app.job.variables import is_taken
 from lumitui.remote.errors import InputError
 from lumitui.remote.site.profile import BUILT_IN, Sites
 from lumitui.remote.snapshots.fetch import fetch
@@ -126,7 +126,7 @@ def test_the_variables_of_the_script_are_those_that_are_refused() -> None:
     names = set(re.findall(r"(?:^|[;{ ]|export )([A-Za-z_]+)=(?!=)[^ ]", text, re.MULTILINE))
     names |= set(re.findall(r"\bfor (\w+) in \"", text))
     shown = {"summary", "tasks", "binding", "multi_node", "nnodes", "endpoint", "id", "backend"}
-    assert [name for name in names - shown if not job._is_taken(name)] == []
+    assert [name for name in names - shown if not is_taken(name)] == []
 
 
 @pytest.mark.parametrize("field", ["args", "env", "binds", "links", "name", "image", "venv"])
@@ -137,7 +137,6 @@ def test_what_is_carried_is_read_back_as_it_was(field: str, text: str) -> None:
         return
     data = with_field(field, text)
     spec = parse_job(as_yaml(data), "job.yaml")
-    assert parse_job(spec.to_yaml(), "again") == spec
     assert JobSpec.model_validate_json(json.dumps(spec.model_dump(mode="json"))) == spec
     assert spec.model_dump(mode="json", exclude_defaults=True) == data
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.cli import show
-from lumitui.app.job.spec import Layout
+from lumitui.app.job.launch import Layout
 from lumitui.app.runs import Runs
 from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp

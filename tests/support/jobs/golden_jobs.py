@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from lumitui.app.compose.launch import compose
-from lumitui.app.job.spec import JobSpec, Launch, changed, parse_job
+from lumitui.app.job.launch import Launch
+from lumitui.app.job.spec import JobSpec, changed, parse_job
 from lumitui.app.send.source import deepspeed_config
 from lumitui.remote.site.profile import BUILT_IN, Sites
 from tests.support.jobs.guide_scripts import SCRIPTS, Script

@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from lumitui.app.history.run import Provenance, Run
-from lumitui.app.job.spec import JobSpec, Layout, Price
+from lumitui.app.job.launch import Layout, Price
+from lumitui.app.job.spec import JobSpec
 from lumitui.remote.scheduler.protocol import State
 
 SPEC = JobSpec(
