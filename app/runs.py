@@ -9,7 +9,7 @@ from typing import Literal
 from lumitui.app.compose.advice import findings
 from lumitui.app.compose.launch import compose
 from lumitui.app.explain.binding_proof import Verdict, verdict
-from lumitui.app.explain.diagnose import STOPPED_EARLY, Diagnosis, diagnose
+from lumitui.app.explain.diagnose import Diagnosis, diagnose
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run, one_line
 from lumitui.app.job.spec import JobSpec
@@ -22,10 +22,11 @@ from lumitui.app.settings import Settings
 from lumitui.app.watch import follow_log, transitions
 from lumitui.app.watch import recover as recovering
 from lumitui.app.watch import refresh as refreshing
+from lumitui.app.watch.ending import ending_of
 from lumitui.app.watch.refresh import Refreshed, Warn
 from lumitui.remote.connect import Connect, Connection, Connections, connect
 from lumitui.remote.doctor import Check, examine
-from lumitui.remote.errors import InputError, RefusedError
+from lumitui.remote.errors import InputError
 from lumitui.remote.site.profile import Site, Sites
 from lumitui.remote.snapshots.fetch import Brought
 from lumitui.remote.snapshots.store import Pruned, prune
@@ -316,21 +317,14 @@ class Runs:
         return log_figures_of(run, lambda last: self.read_log(run_id, last=last)[1])
 
     def why(self, run_id: str) -> list[Diagnosis]:
-        """Return why a run failed, the likeliest first, from its state and the log's end."""
+        """Return why a run failed, the likeliest reason first; the site is asked for its log.
+
+        Raises:
+            InputError: no such run.
+            LinkError: the site cannot be reached.
+        """
         run = self.history.get(run_id)
-        tail = ""
-        if run.job_id is not None:
-            try:
-                tail = self.read_log(run.id, last=200_000)[1].decode("utf-8", "replace")
-            except RefusedError:
-                tail = ""
-        # torchrun loses the trainer's own exit code: what it wrote last tells.
-        stopped = run.spec.trainer is not None and any(
-            point.event == "stop" for point in self.history.metrics(run.id, last=1)
-        )
-        rc = STOPPED_EARLY if stopped and run.rc else run.rc
-        known = (run.state, run.word, run.reason, rc, run.failed_rank, tail)
-        return diagnose(*known, spec=run.spec, world_size=run.layout.world_size)
+        return diagnose(ending_of(run, self.history, lambda last: self.read_log(run.id, last=last)))
 
     def fetch(self, run_id: str, target: Path, patterns: Sequence[str] = ()) -> Brought:
         """Bring results to `target`, verified by hash; already equal files are left alone.

@@ -50,6 +50,23 @@ class Diagnosis:
 
 
 @dataclass(frozen=True)
+class Ending:
+    """What is known of a run's end."""
+
+    state: State
+    word: str = ""
+    """The scheduler's own word for the state."""
+    reason: str = ""
+    rc: int | None = None
+    """Exit code of the first rank that failed; STOPPED_EARLY where its last event was a stop."""
+    failed_rank: int | None = None
+    log: str = ""
+    """The end of the log."""
+    spec: JobSpec | None = None
+    world_size: int | None = None
+
+
+@dataclass(frozen=True)
 class _Evidence:
     """What the log tells, and of whom."""
 
@@ -58,33 +75,23 @@ class _Evidence:
     world_size: int | None
 
 
-def diagnose(
-    state: State,
-    word: str,
-    reason: str,
-    rc: int | None,
-    failed_rank: int | None,
-    log_tail: str,
-    *,
-    spec: JobSpec | None = None,
-    world_size: int | None = None,
-) -> list[Diagnosis]:
+def diagnose(ending: Ending) -> list[Diagnosis]:
     """Return why a run failed, the likeliest reason first; nothing for one that did not fail.
 
     First what the scheduler decided, then the exception of the rank that failed first: alone,
     or as the rule says that knows it. Without one: causes in the order in which the log shows
     them. Then what is mostly a consequence of another rank's end, and the exit code. The codes
-    85 and 78 are lumitui's own only in jobs of which `spec` says so.
+    85 and 78 are lumitui's own only in jobs of which `ending.spec` says so.
     """
+    state, rc = ending.state, ending.rc
     if state is State.DONE or not (state.is_final or state is State.UNKNOWN):
         return []
-    log = log_of(log_tail)
-    if not log.label_is_rank:
-        # What srun named is a node's launcher.
-        failed_rank = None
-    evidence = _Evidence(log.lines, failed_rank, world_size)
-    rc_told = rc if _is_ours(rc, failed_rank, spec) else None
-    found = list(_of_state(state, word, reason, rc_told, failed_rank))
+    log = log_of(ending.log)
+    # Without a rank in the label, what srun named is a node's launcher.
+    failed_rank = ending.failed_rank if log.label_is_rank else None
+    evidence = _Evidence(log.lines, failed_rank, ending.world_size)
+    rc_told = rc if _is_ours(rc, failed_rank, ending.spec) else None
+    found = list(_of_state(state, ending.word, ending.reason, rc_told, failed_rank))
     ended_by = culprit(log.lines, failed_rank)
     crashed = rc in _CRASHED and log.label_is_rank
     if ended_by is not None and ended_by.its_own and not crashed:

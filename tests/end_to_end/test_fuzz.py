@@ -20,7 +20,7 @@ from lumitui.app.cli.output import LogFilter, clean
 from lumitui.app.compose.advice import findings
 from lumitui.app.compose.launch import compose
 from lumitui.app.explain import binding_proof
-from lumitui.app.explain.diagnose import diagnose
+from lumitui.app.explain.diagnose import Ending, diagnose
 from lumitui.app.history import run_record
 from lumitui.app.history.history import History
 from lumitui.app.history.metric_points import parse_line
@@ -338,7 +338,7 @@ def test_logs(count: int) -> None:
             assert not STEERING & set("".join(grown.lines) + grown.partial)
             assert "\x1b" not in safe.feed(text[at : at + 4096])
         state = states[len(text) % len(states)]
-        diagnose(state, "FAILED", "", 1, 3, text.decode("utf-8", "replace"))
+        diagnose(Ending(state, "FAILED", "", 1, 3, text.decode("utf-8", "replace")))
 
     survive(iter([b"\r" * 300_000, b"\x1b]" * 100_000, b"a" * 1_000_000, b"\x1b[" * 100_000]), take)
     survive(worse([log], count), take)

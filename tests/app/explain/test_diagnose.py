@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lumitui.app.explain.diagnose import Diagnosis, diagnose
+from lumitui.app.explain.diagnose import Diagnosis, Ending, diagnose
 from lumitui.app.explain.log_lines import clean
 from lumitui.app.explain.rules import CONSEQUENCES, RULES, STATE_RULES
 from lumitui.app.job.spec import JobSpec
@@ -51,7 +51,7 @@ srun: error: nid005002: task 1: Exited with exit code 1
 def why(
     log: str, *, rc: int | None = 1, rank: int | None = None, spec: JobSpec | None = None
 ) -> list[Diagnosis]:
-    return diagnose(State.FAILED, "FAILED", "", rc, rank, log, spec=spec)
+    return diagnose(Ending(State.FAILED, "FAILED", "", rc, rank, log, spec=spec))
 
 
 def bundled() -> JobSpec:
@@ -127,7 +127,7 @@ def test_the_rule_names_what_is_missing() -> None:
 @pytest.mark.parametrize("state", list(STATE_RULES))
 def test_what_slurm_decided_comes_first(state: State) -> None:
     log = "3: RuntimeError: boom\n3: OSError: [Errno 28] No space left on device"
-    found = diagnose(state, "WORD", "by 1000", None, None, log)
+    found = diagnose(Ending(state, "WORD", "by 1000", log=log))
     assert found[0].id == STATE_RULES[state].id
     assert found[0].line == "WORD by 1000"
     assert "no-space" in [item.id for item in found]
@@ -135,7 +135,7 @@ def test_what_slurm_decided_comes_first(state: State) -> None:
 
 @pytest.mark.parametrize("state", [State.DONE, State.QUEUED, State.RUNNING, State.SENDING])
 def test_a_run_that_did_not_fail_has_no_reasons(state: State) -> None:
-    assert diagnose(state, "", "", 0, None, "FATAL:   permission denied") == []
+    assert diagnose(Ending(state, rc=0, log="FATAL:   permission denied")) == []
 
 
 def test_torchruns_root_cause_names_the_rank_and_not_the_node() -> None:
@@ -289,5 +289,5 @@ _pieces = st.lists(
 def test_garbage_never_raises(
     state: State, word: str, rc: int | None, rank: int | None, log: str
 ) -> None:
-    for item in diagnose(state, word, word, rc, rank, log):
+    for item in diagnose(Ending(state, word, word, rc, rank, log)):
         assert item.line.isprintable()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import lumitui.app
-from lumitui.app.explain.diagnose import Diagnosis, diagnose
+from lumitui.app.explain.diagnose import Diagnosis, Ending, diagnose
 from lumitui.remote.scheduler.protocol import State
 
 KEY_ERROR = """\
@@ -27,7 +27,7 @@ srun: Terminating StepId=9.0
 def why(
     log: str, *, rc: int | None = 1, rank: int | None = 2, world_size: int | None = None
 ) -> list[Diagnosis]:
-    return diagnose(State.FAILED, "FAILED", "", rc, rank, log, world_size=world_size)
+    return diagnose(Ending(State.FAILED, "FAILED", "", rc, rank, log, world_size=world_size))
 
 
 def test_fatal_is_singularitys_only_where_singularity_writes_it() -> None:
@@ -396,5 +396,5 @@ srun: error: node1: task 0: Exited with exit code 1
 1: torch.distributed.elastic.multiprocessing.api.SignalException: Process 4750 got signal: 15
 srun: error: node2: task 1: Exited with exit code 1
 """
-    (found,) = diagnose(State.FAILED, "FAILED", "", 1, None, log)
+    (found,) = diagnose(Ending(State.FAILED, "FAILED", rc=1, log=log))
     assert (found.line, found.rank) == ("RuntimeError: boom", 1)
