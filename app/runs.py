@@ -348,7 +348,7 @@ class Runs:
             warn(words)
         return {
             root: prune(connection.transport, f"{root}/code", keep, dry=dry)
-            for root, keep in self.history.snapshots_in_use(site_name).items()
+            for root, keep in self.history.snapshots.in_use(site_name).items()
         }
 
     def recover(self, site_name: str, account: str = "") -> recovering.Recovered:

@@ -79,7 +79,7 @@ def headless(runs: "Runs", job: Path) -> int:
 
 def comparison(runs: "Runs", family: "tuple[Run, ...]") -> str:
     """Return the table of runs of one training on different numbers of nodes."""
-    sums = [summarize(runs.history.metrics(run.id)) for run in family]
+    sums = [summarize(runs.history.metrics.of(run.id)) for run in family]
     scaling = compare(
         [Measured(run.id, run.layout.nodes, s) for run, s in zip(family, sums, strict=True)]
     )

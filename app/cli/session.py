@@ -65,13 +65,10 @@ def core() -> Iterator["Runs"]:
 
     runs = Runs(own_settings(), ask=ask)
     restore = output.terminal_state()
-    told = 0
 
     def warn() -> None:
-        nonlocal told
-        for warning in runs.history.warnings[told:]:
+        for warning in runs.history.take_warnings():
             say(f"warning: {warning}")
-        told = len(runs.history.warnings)
 
     try:
         warn()

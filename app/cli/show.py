@@ -240,7 +240,7 @@ def compare_runs(runs: "Runs", first: str, second: str) -> Difference:
         _different("uncommitted changes", one.provenance.dirty, two.provenance.dirty),
         _different("snapshot", one.snapshot, two.snapshot),
     ]
-    sums = [summarize(runs.history.metrics(run.id)) for run in (one, two)]
+    sums = [summarize(runs.history.metrics.of(run.id)) for run in (one, two)]
     measured = [
         FieldDifference(what, number(a), number(b))
         for what, a, b in (

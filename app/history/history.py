@@ -10,33 +10,46 @@ from pathlib import Path
 from typing import Unpack
 
 from lumitui.app.history import run as records
-from lumitui.app.history.metric_points import MetricPoint, parse_line
-from lumitui.app.history.run import Changes, Run
+from lumitui.app.history.known_snapshots import KnownSnapshots
+from lumitui.app.history.pending_warnings import PendingWarnings
+from lumitui.app.history.run import UNFINISHED, Changes, Run, unknown_run
+from lumitui.app.history.run_metrics import RunMetrics
 from lumitui.app.history.sqlite_file import Database, FileFacts
 from lumitui.remote.errors import HistoryError, InputError
 from lumitui.remote.scheduler.protocol import State
 
-_UNFINISHED = tuple(state.value for state in State if not state.is_final)
 _TEXTS = ("script", "patch", "binding")
 
 
 class History:
-    """The runs, their metrics and the last snapshot of each project's folder on a site."""
+    """The runs, their metrics and the last snapshot of each project's folder on a site.
+
+    Threads and processes may share it.
+    """
+
+    metrics: RunMetrics
+    snapshots: KnownSnapshots
 
     def __init__(self, path: Path) -> None:
         """Open the history at `path`, making folder (0700) and file (0600) when missing.
 
-        A damaged file is kept beside it and a fresh history begun; `warnings` says so.
+        A damaged file is set aside and a fresh history is begun; `take_warnings` says so.
 
         Raises:
             HistoryError: it cannot be opened, or a newer version of the program wrote it.
         """
-        self._file = Database(path)
-        self.warnings = self._file.warnings
+        self._warnings = PendingWarnings()
+        self._file = Database(path, self._warnings)
+        self.metrics = RunMetrics(self._file)
+        self.snapshots = KnownSnapshots(self._file)
 
     def close(self) -> None:
         """Close the file; the history cannot be used any more."""
         self._file.close()
+
+    def take_warnings(self) -> list[str]:
+        """Return what the person should know of the history and was not returned before."""
+        return self._warnings.take()
 
     def begin(self, run: Run) -> None:
         """Write a new run; it is on the disk when this returns.
@@ -99,9 +112,9 @@ class History:
                     "SELECT state, job_id, attempt, exits FROM runs WHERE id = ?", (run.id,)
                 ).fetchone()
                 if row is None:
-                    raise _no_run(run.id)
+                    raise unknown_run(run.id)
                 state, job_id, attempt, exits = row
-                if state not in _UNFINISHED or job_id != run.job_id:
+                if state not in UNFINISHED or job_id != run.job_id:
                     continue
                 changes = seen.copy()
                 if "attempt" in changes:
@@ -183,8 +196,8 @@ class History:
 
         `provenance.patch` is not read and empty here; `script` and `binding` are there.
         """
-        where = f"r.state IN ({', '.join('?' for _ in _UNFINISHED)})"
-        values = _UNFINISHED
+        where = f"r.state IN ({', '.join('?' for _ in UNFINISHED)})"
+        values = UNFINISHED
         if site is not None:
             where, values = f"{where} AND r.site = ?", (*values, site)
         return self._runs(f"WHERE {where} ORDER BY r.created, r.id", values, ("script", "binding"))
@@ -219,118 +232,9 @@ class History:
 
     def count_unfinished(self) -> int:
         """Return to how many runs something may still happen."""
-        marks = ", ".join("?" for _ in _UNFINISHED)
-        rows = self._file.rows(f"SELECT count(*) FROM runs WHERE state IN ({marks})", _UNFINISHED)
+        marks = ", ".join("?" for _ in UNFINISHED)
+        rows = self._file.rows(f"SELECT count(*) FROM runs WHERE state IN ({marks})", UNFINISHED)
         return int(rows[0][0])
-
-    def add_metrics(
-        self,
-        run_id: str,
-        lines: Sequence[bytes],
-        span: tuple[int, int] | None = None,
-        *,
-        instead: int | None = None,
-    ) -> int:
-        """Append lines of metrics.jsonl; return how many were broken and left out.
-
-        With `span`, the bytes of the file the lines were cut from, they are added only when
-        the run's `metrics_offset` is where the span begins, and it is moved to the span's end
-        in the same transaction: two processes that fetched the same bytes add them once. With
-        `instead`, the offset in a file that was written anew since, its points go first.
-
-        Raises:
-            HistoryError: there is no such run, or it could not be written.
-        """
-        texts = [_text(line) for line in lines if line.strip()]
-        good = [text for text in texts if parse_line(text.encode("utf-8", "replace"))]
-        broken = len(texts) - len(good)
-        with self._file.transaction() as db:
-            row = db.execute("SELECT metrics_offset FROM runs WHERE id = ?", (run_id,)).fetchone()
-            if row is None:
-                raise _no_run(run_id)
-            if span is not None and row[0] != (span[0] if instead is None else instead):
-                return 0
-            if instead is not None:
-                db.execute("DELETE FROM metrics WHERE run = ?", (run_id,))
-                db.execute("UPDATE runs SET broken_metrics = 0 WHERE id = ?", (run_id,))
-            (first,) = db.execute(
-                "SELECT coalesce(max(ordinal) + 1, 0) FROM metrics WHERE run = ?", (run_id,)
-            ).fetchone()
-            db.executemany(
-                "INSERT INTO metrics VALUES (?, ?, ?)",
-                [(run_id, first + index, text) for index, text in enumerate(good)],
-            )
-            db.execute(
-                "UPDATE runs SET broken_metrics = broken_metrics + ?, metrics_offset = ?"
-                " WHERE id = ?",
-                (broken, row[0] if span is None else span[1], run_id),
-            )
-        return broken
-
-    def continues(self, run_id: str, offset: int, line: bytes) -> bool:
-        """Whether `line`, which ends at byte `offset` of metrics.jsonl, may be the last one known.
-
-        A line that cannot be read was not kept; another process may have added more meanwhile.
-        """
-        known = self._file.rows(
-            "SELECT metrics_offset, (SELECT line FROM metrics WHERE run = id"
-            " ORDER BY ordinal DESC LIMIT 1) FROM runs WHERE id = ?",
-            (run_id,),
-        )
-        same = not known or known[0][0] != offset or known[0][1] == _text(line)
-        return same or parse_line(line) is None
-
-    def metrics(self, run_id: str, *, last: int | None = None) -> list[MetricPoint]:
-        """Return the run's points in the order they were written; only the `last` ones if given."""
-        rows = self._file.rows(
-            "SELECT line FROM metrics WHERE run = ? ORDER BY ordinal DESC LIMIT ?",
-            (run_id, -1 if last is None else max(0, last)),
-        )
-        points = (parse_line(str(row[0]).encode()) for row in reversed(rows))
-        return [point for point in points if point is not None]
-
-    def broken_metrics(self, run_id: str) -> int:
-        """Return how many lines of the run's metrics.jsonl could not be read."""
-        rows = self._file.rows("SELECT broken_metrics FROM runs WHERE id = ?", (run_id,))
-        return int(rows[0][0]) if rows else 0
-
-    def remember_manifest(self, site: str, root: str, manifest_text: str, manifest_id: str) -> None:
-        """Keep the manifest of the last snapshot known to stand in `root` on `site`."""
-        with self._file.transaction() as db:
-            db.execute(
-                "INSERT INTO manifests (site, root, id, manifest) VALUES (?, ?, ?, ?)"
-                " ON CONFLICT DO UPDATE SET id = excluded.id, manifest = excluded.manifest",
-                (site, root, manifest_id, manifest_text),
-            )
-
-    def known_manifest(self, site: str, root: str) -> str | None:
-        """Return the text of that manifest; None when no snapshot is known there."""
-        rows = self._file.rows(
-            "SELECT manifest FROM manifests WHERE site = ? AND root = ?", (site, root)
-        )
-        return str(rows[0][0]) if rows else None
-
-    def snapshots_in_use(self, site: str) -> dict[str, set[str]]:
-        """Return, for each project's folder on `site`, the snapshots that must stay.
-
-        Those of unfinished runs, which may still be copied; of their parents, whose a
-        resubmission on its way uses; and the last one that was sent, on which the next builds.
-        """
-        kept: dict[str, set[str]] = {}
-        for root, snapshot in self._file.rows(
-            "SELECT DISTINCT root, NULL FROM runs WHERE site = ?1"
-            " UNION SELECT root, id FROM manifests WHERE site = ?1",
-            (site,),
-        ):
-            kept.setdefault(root, set()).update({snapshot} - {None})
-        marks = ", ".join("?" for _ in _UNFINISHED)
-        for root, snapshot in self._file.rows(
-            "SELECT used.root, used.snapshot FROM runs r JOIN runs used"
-            f" ON used.id IN (r.id, r.parent) WHERE r.site = ? AND r.state IN ({marks})",
-            (site, *_UNFINISHED),
-        ):
-            kept.setdefault(root, set()).update({snapshot} - {None})
-        return kept
 
     def _change(self, db: sqlite3.Connection, run_id: str, change: Changes) -> None:
         values = {name: records.column(value) for name, value in change.items()}
@@ -341,7 +245,7 @@ class History:
         sets = ", ".join(f"{name} = :{name}" for name in values) or "id = id"
         done = db.execute(f"UPDATE runs SET {sets} WHERE id = :id", values | {"id": run_id})
         if not done.rowcount:
-            raise _no_run(run_id)
+            raise unknown_run(run_id)
 
     def _runs(
         self, tail: str, values: Sequence[str | float] = (), texts: Sequence[str] = ()
@@ -359,9 +263,9 @@ class History:
             try:
                 runs.append(records.from_row(dict(row)))
             except ValueError as error:
-                warning = f"The run {row['id']} of another version cannot be read: {error}"
-                if warning not in self.warnings:
-                    self.warnings.append(warning)
+                self._warnings.add_once(
+                    f"The run {row['id']} of another version cannot be read: {error}"
+                )
         return runs
 
     def _nearest(self, key: str) -> str:
@@ -377,14 +281,3 @@ def _insert(db: sqlite3.Connection, run: Run) -> None:
     for table, values in (("runs", row), ("texts", texts)):
         names, marks = ", ".join(values), ", ".join(f":{name}" for name in values)
         db.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", values)
-
-
-def _text(line: bytes) -> str:
-    return line.decode("utf-8", "replace").strip()
-
-
-def _no_run(run_id: str) -> HistoryError:
-    return HistoryError(
-        f"The history has no run {run_id!r}.",
-        "Look at the list of runs; `lumitui history --recover SITE` rebuilds what was lost.",
-    )

@@ -8,7 +8,7 @@ from typing import Any, TypedDict, get_args, get_type_hints
 from lumitui.app.job.launch import Layout, Price
 from lumitui.app.job.spec import JobSpec
 from lumitui.remote import walltime
-from lumitui.remote.errors import InputError
+from lumitui.remote.errors import HistoryError, InputError
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.site.yaml_document import SEPARATOR, UNSEEN
 
@@ -135,6 +135,9 @@ class Changes(TypedDict, total=False):
     expected_end: float | None
 
 
+UNFINISHED = tuple(state.value for state in State if not state.is_final)
+"""The states in which something may still happen to a run."""
+
 _PLAIN = tuple(
     item.name
     for item in fields(Run)
@@ -164,6 +167,14 @@ def one_line(note: str) -> str:
             f"The note has {len(note)} characters, more than {_LONGEST_NOTE}.", "Shorten it."
         )
     return note
+
+
+def unknown_run(run_id: str) -> HistoryError:
+    """Return the error for an id that is not in the history."""
+    return HistoryError(
+        f"The history has no run {run_id!r}.",
+        "Look at the list of runs; `lumitui history --recover SITE` rebuilds what was lost.",
+    )
 
 
 def column(value: object) -> str | int | float | None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from lumitui.app.history.filesystem import is_shared
+from lumitui.app.history.pending_warnings import PendingWarnings
 from lumitui.app.history.schema import MIGRATIONS, migrate, schema_of, writer_of
 from lumitui.app.history.sqlite_errors import (
     DAMAGED,
@@ -55,16 +56,16 @@ class FileFacts:
 class Database:
     """One SQLite file that processes and threads share."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, warnings: PendingWarnings) -> None:
         """Open the file, making folder (0700) and file (0600) when missing.
 
-        A damaged file is kept beside it and a fresh one begun; `warnings` says so.
+        A damaged file is set aside and a fresh one is begun; `warnings` receives a sentence.
 
         Raises:
             HistoryError: it cannot be opened, or a newer version of the program wrote it.
         """
         self.path = path
-        self.warnings: list[str] = []
+        self._warnings = warnings
         self._lock = threading.RLock()
         self._suspect = path.with_name(f"{path.name}.suspect")
         self._closed = False
@@ -152,7 +153,7 @@ class Database:
                 self._file = _NOWHERE  # the next use opens it again, and says why it cannot
                 raise
         if moved:
-            self.warnings.append(
+            self._warnings.add(
                 f"The history {self.path} was replaced or removed while it was open; what is "
                 f"there now is used. {RECOVER}"
             )
@@ -285,7 +286,7 @@ class Database:
             return  # there is none, or what opens it says why
         # A process that makes the file leaves it empty for a moment only.
         if found.st_size == 0 and time.time() - found.st_mtime > EMPTY_SECONDS:
-            self.warnings.append(
+            self._warnings.add(
                 f"The history {self.path} was empty: its runs are lost here. Jobs go on; {RECOVER}"
             )
 
@@ -310,7 +311,7 @@ class Database:
         self.path.rename(kept)
         self._suspect.unlink(missing_ok=True)
         self._create()
-        self.warnings.append(
+        self._warnings.add(
             f"The history was damaged and is kept as {kept}; a fresh one was begun. Jobs go on; "
             f"{RECOVER}"
         )

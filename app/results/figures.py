@@ -36,8 +36,8 @@ class LogFigures:
 
 def figures_of(history: History, run_id: str) -> Figures:
     """Return the figures of a run; 100,000 steps take about a second."""
-    points = history.metrics(run_id)
-    broken = history.broken_metrics(run_id)
+    points = history.metrics.of(run_id)
+    broken = history.metrics.broken(run_id)
     return Figures(summarize(points), curve(points), len(points), broken)
 
 

@@ -227,10 +227,10 @@ def _ship(run: Run, code: Code | str, history: History, transport: Transport) ->
     if run.spec.ship == "archive":
         synced = sync_archive(transport, f"{run.root}/code", code.manifest, where)
         # Nothing builds on an archive, so that its list of files is not kept.
-        history.remember_manifest(run.site, run.root, "", code.manifest.id)
+        history.snapshots.remember(run.site, run.root, "", code.manifest.id)
         return synced.id
-    known_text = history.known_manifest(run.site, run.root)
+    known_text = history.snapshots.manifest(run.site, run.root)
     known = Manifest.parse(known_text) if known_text else None
     synced = sync(transport, f"{run.root}/code", code.manifest, where, known)
-    history.remember_manifest(run.site, run.root, code.manifest.text, code.manifest.id)
+    history.snapshots.remember(run.site, run.root, code.manifest.text, code.manifest.id)
     return synced.id

@@ -82,7 +82,6 @@ class LumiApp(WorkerApp):
         """The sends under way: of which project, and the job's name."""
         self._quit_when_done = False
         self._last_repeated = ""
-        self._warned = 0
 
     def get_default_screen(self) -> Screen[None]:
         """Return the first screen."""
@@ -97,12 +96,10 @@ class LumiApp(WorkerApp):
         self.set_interval(TICK, self._warn)
 
     def _warn(self) -> None:
-        """Tell what the history found out about its file since it was last told."""
-        found = self.runs.history.warnings
-        for warning in found[self._warned :]:
+        """Show what the history has to report about its file."""
+        for warning in self.runs.history.take_warnings():
             self.notify(warning, severity="warning", markup=False, timeout=20)
             self.history_changed()
-        self._warned = len(found)
 
     # -- errors
 

@@ -25,7 +25,7 @@ def ending_of(run: Run, history: History, read_log: Callable[[int], tuple[int, b
             log = ""  # the job ended before it wrote any
     # torchrun loses the trainer's own exit code: the last event that it wrote says the same.
     stopped = run.spec.trainer is not None and any(
-        point.event == "stop" for point in history.metrics(run.id, last=1)
+        point.event == "stop" for point in history.metrics.of(run.id, last=1)
     )
     return Ending(
         state=run.state,

@@ -90,13 +90,13 @@ def _store(
         later = replace(watch, has_binding=True, exits=known)
         after = found.metrics_after
         if found.metrics_anew or (
-            found.metrics and after is not None and not history.continues(key, start, after)
+            found.metrics and after is not None and not history.metrics.continues(key, start, after)
         ):
             behind[key] = replace(later, anew=True)
             continue
         if found.metrics:
             instead = watch.metrics_offset if watch.anew else None
-            history.add_metrics(key, found.metrics.splitlines(), (start, end), instead=instead)
+            history.metrics.add(key, found.metrics.splitlines(), (start, end), instead=instead)
         if found.more_metrics:
             behind[key] = replace(later, metrics_offset=end, anew=False)
     return behind

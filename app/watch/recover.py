@@ -94,7 +94,7 @@ def _fetch_metrics(transport: Transport, runs: Sequence[Run], history: History) 
             end = run.metrics_offset + len(files.metrics)
             if files.metrics:
                 span = (run.metrics_offset, end)
-                history.add_metrics(run.id, files.metrics.splitlines(), span)
+                history.metrics.add(run.id, files.metrics.splitlines(), span)
             # Not whatever came: a job that trains writes a line while it is asked.
             if files.more_metrics:
                 more.append(replace(run, metrics_offset=end))

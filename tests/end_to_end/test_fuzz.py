@@ -314,7 +314,7 @@ def test_metrics(fresh: Path, count: int) -> None:
         summarize(points)
         taken += 1
         if taken % 50 == 0:
-            history.add_metrics(a_run().id, lines)
+            history.metrics.add(a_run().id, lines)
         columns(curve(points), 80, 9)
 
     survive(iter([huge, METRICS + huge, b"\0" * 1_000_000]), take)

@@ -50,5 +50,5 @@ def test_a_golden_job_trains(
     run = finish(runs, runs.send(preview), 500)
     log = runs.read_log(run.id)[1].decode()
     assert run.state is State.DONE, f"{run.reason}\n{log}"
-    summary = summarize(runs.history.metrics(run.id))
+    summary = summarize(runs.history.metrics.of(run.id))
     assert (summary.world_size, summary.steps) == (script.world_size, 3)

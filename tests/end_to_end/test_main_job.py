@@ -45,7 +45,7 @@ def assert_trained(runs: Runs, run: Run, world_size: int) -> None:
     log = runs.read_log(run.id)[1].decode()
     assert run.state is State.DONE, f"{run.reason}\n{log}"
     assert run.rc == 0
-    summary = summarize(runs.history.metrics(run.id))
+    summary = summarize(runs.history.metrics.of(run.id))
     assert summary.world_size == world_size
     assert summary.steps and summary.test_accuracy is not None
 

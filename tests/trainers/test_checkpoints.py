@@ -35,13 +35,13 @@ def job(launcher: str, **changes: str) -> JobSpec:
 def wait_for_steps(runs: Runs, run: Run) -> None:
     def training() -> bool:
         runs.refresh(run.site)
-        return any(point.step for point in runs.history.metrics(run.id))
+        return any(point.step for point in runs.history.metrics.of(run.id))
 
     wait_until(training, 120, "the first steps")
 
 
 def steps(runs: Runs, run: Run) -> list[int]:
-    return [int(point.step) for point in runs.history.metrics(run.id) if point.step is not None]
+    return [int(point.step) for point in runs.history.metrics.of(run.id) if point.step is not None]
 
 
 def assert_saved_and_continues(runs: Runs, cluster: Cluster, run: Run) -> None:

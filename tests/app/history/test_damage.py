@@ -81,7 +81,7 @@ def test_damage_is_told_kept_aside_and_a_fresh_one_begun(
         assert [item.read_bytes() for item in kept] == [content]
         assert str(kept[0]) in said
     history = History(path)
-    assert (history.warnings, history.count()) == ([], 0)
+    assert (history.take_warnings(), history.count()) == ([], 0)
     history.begin(a_run())
     assert history.facts().damage == ""
     history.close()
@@ -119,7 +119,7 @@ def test_a_lost_log_costs_what_was_in_it_and_no_more(path: Path, tmp_path: Path)
     other.with_name("history.db-wal").unlink()
     for folder, count in (("other", 60), ("whole", 61)):
         history = History(tmp_path / folder / "history.db")
-        assert (history.warnings, history.count()) == ([], count)
+        assert (history.take_warnings(), history.count()) == ([], count)
         assert history.facts().damage == ""
         history.close()
 
@@ -154,7 +154,8 @@ def test_a_history_that_is_removed_while_it_is_open_goes_on_in_a_new_file(path: 
     for file in path.parent.iterdir():
         file.unlink()
     history.begin(a_run("new"))
-    assert len(history.warnings) == 1 and "history --recover SITE" in history.warnings[0]
+    (warning,) = history.take_warnings()
+    assert "history --recover SITE" in warning
     other = History(path)
     assert [run.id for run in other.page()] == [run.id for run in history.page()] == ["new"]
     other.close()
@@ -176,7 +177,7 @@ def test_two_open_histories_both_leave_a_damaged_file(path: Path) -> None:
     for number, history in enumerate(histories):
         history.begin(a_run(f"after-{number}"))
     assert [history.count() for history in histories] == [2, 2]
-    assert all("history --recover SITE" in history.warnings[0] for history in histories)
+    assert all("history --recover SITE" in history.take_warnings()[0] for history in histories)
     assert len([*path.parent.glob("history.db.corrupt-*")]) == 1 + len(
         [*path.parent.glob("history.db.corrupt-*-wal"), *path.parent.glob("*.corrupt-*-shm")]
     )
@@ -237,10 +238,10 @@ def use(path: Path) -> None:
             history.unfinished,
             lambda: [history.get(run.id) for run in runs[:5]],
             lambda: history.lineage("r-000003"),
-            lambda: history.metrics("r-000003"),
+            lambda: history.metrics.of("r-000003"),
             lambda: history.update("r-000003", note="x"),
             lambda: history.begin(a_run("new")),
-            lambda: history.snapshots_in_use("somewhere"),
+            lambda: history.snapshots.in_use("somewhere"),
             history.facts,
         ):
             with contextlib.suppress(LumiError):
@@ -280,7 +281,8 @@ def test_a_column_of_another_type_is_told(path: Path) -> None:
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
             db.execute(f"UPDATE runs SET {name} = {value} WHERE id = 'bad'")
         assert [run.id for run in history.page()] == ["good"]
-        assert f"The run bad of another version cannot be read: {name} is" in history.warnings[-1]
+        (warning,) = history.take_warnings()
+        assert f"The run bad of another version cannot be read: {name} is" in warning
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
             db.execute(f"UPDATE runs SET {name} = '1' WHERE id = 'bad'")
     history.close()

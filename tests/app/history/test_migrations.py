@@ -55,12 +55,12 @@ def test_every_older_schema_is_migrated_with_its_runs(number: int, tmp_path: Pat
     History(fresh).close()
     for _ in range(2):
         history = History(path)
-        assert history.warnings == []
+        assert history.take_warnings() == []
         assert history.get(CHILD.id) == replace(CHILD, metrics_offset=24)
         assert history.get(PARENT.id) == PARENT
         assert [run.id for run in history.lineage(CHILD.id)] == [PARENT.id, CHILD.id]
-        assert [point.step for point in history.metrics(CHILD.id)] == [1, 2]
-        assert history.known_manifest("somewhere", "/root") == "text"
+        assert [point.step for point in history.metrics.of(CHILD.id)] == [1, 2]
+        assert history.snapshots.manifest("somewhere", "/root") == "text"
         facts = history.facts()
         assert (facts.schema, facts.damage) == (len(MIGRATIONS), "")
         history.close()
@@ -107,7 +107,7 @@ def test_a_migration_killed_in_the_middle_has_not_happened(number: int, tmp_path
     assert shape(tmp_path / "copy" / path.name) == before
     history = History(path)
     assert history.get(CHILD.id).note == CHILD.note
-    assert history.known_manifest("somewhere", "/root") == "text"
+    assert history.snapshots.manifest("somewhere", "/root") == "text"
     history.close()
 
 
@@ -142,8 +142,8 @@ def freeze() -> None:
     history = History(path)
     history.begin(PARENT)
     history.begin(CHILD)
-    history.add_metrics(CHILD.id, [b'{"step": 1}', b'{"step": 2}'], (0, 24))
-    history.remember_manifest("somewhere", "/root", "text", "id")
+    history.metrics.add(CHILD.id, [b'{"step": 1}', b'{"step": 2}'], (0, 24))
+    history.snapshots.remember("somewhere", "/root", "text", "id")
     history.close()
     with contextlib.closing(sqlite3.connect(path)) as db:
         lines = [*db.iterdump(), f"PRAGMA user_version = {number};"]

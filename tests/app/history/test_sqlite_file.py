@@ -147,7 +147,7 @@ for number in range(100_000):
     name = f"{sys.argv[2]}-{number:06d}"
     history.begin(a_run(name, script="x" * 20_000))
     history.update(name, note="written")
-    history.add_metrics(f"{sys.argv[2]}-000000", [b'{"step": 1}'])
+    history.metrics.add(f"{sys.argv[2]}-000000", [b'{"step": 1}'])
     print(name, flush=True)
     if number == int(sys.argv[3]):
         break
@@ -163,7 +163,7 @@ def test_what_begin_returned_from_survives_kill_9(path: Path) -> None:
         promised += writer.stdout.read().split()
         writer.communicate(timeout=20)
         history = History(path)
-        assert history.warnings == []
+        assert history.take_warnings() == []
         assert history._file.rows("PRAGMA integrity_check")[0][0] == "ok"
         assert [history.get(name).note for name in promised] == ["written"] * len(promised)
         history.close()
@@ -178,7 +178,7 @@ def test_two_processes_write_at_once_and_lose_nothing(path: Path) -> None:
     history = History(path)
     assert history.count() == 3 * 31
     assert {run.note for run in history.page(limit=100)} == {"written"}
-    assert [len(history.metrics(f"{name}-000000")) for name in ("a", "b", "c")] == [31] * 3
+    assert [len(history.metrics.of(f"{name}-000000")) for name in ("a", "b", "c")] == [31] * 3
     history.close()
 
 
@@ -190,7 +190,7 @@ def test_threads_share_one_history(history: History) -> None:
         try:
             for number in range(20):
                 history.begin(a_run(f"{name}-{number}"))
-                history.add_metrics("vit-tiny-000001", [b'{"step": 1}'])
+                history.metrics.add("vit-tiny-000001", [b'{"step": 1}'])
                 history.page(limit=5)
         except BaseException as error:
             failures.append(error)
@@ -202,7 +202,7 @@ def test_threads_share_one_history(history: History) -> None:
         thread.join(30)
     assert failures == []
     assert history.count() == 81
-    assert len(history.metrics("vit-tiny-000001")) == 80
+    assert len(history.metrics.of("vit-tiny-000001")) == 80
 
 
 def test_a_lock_that_stays_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,10 +276,11 @@ def test_a_damaged_file_is_kept_and_a_fresh_one_begun(path: Path, content: bytes
     history.begin(a_run())
     (kept,) = path.parent.glob("history.db.corrupt-*")
     assert kept.read_bytes() == content
-    assert len(history.warnings) == 1 and kept.name in history.warnings[0]
+    (warning,) = history.take_warnings()
+    assert kept.name in warning
     history.close()
     again = History(path)
-    assert (again.count(), again.warnings) == (1, [])
+    assert (again.count(), again.take_warnings()) == (1, [])
     again.close()
 
 
@@ -287,7 +288,7 @@ def test_an_empty_file_is_a_fresh_history(path: Path) -> None:
     path.parent.mkdir()
     path.touch(0o644)
     history = History(path)
-    assert (history.count(), history.warnings) == (0, [])
+    assert (history.count(), history.take_warnings()) == (0, [])
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     history.close()
 
@@ -307,7 +308,7 @@ def test_damage_seen_in_use_is_told_and_set_aside_at_the_next_start(path: Path) 
             history.get(run.id)
     history.close()
     fresh = History(path)
-    assert fresh.count() == 0 and "kept as" in fresh.warnings[0]
+    assert fresh.count() == 0 and "kept as" in fresh.take_warnings()[0]
     fresh.close()
     assert list(path.parent.glob("*.suspect")) == []
 
@@ -318,7 +319,7 @@ def test_a_suspicion_that_is_not_confirmed_costs_nothing(path: Path) -> None:
     history.close()
     path.with_name("history.db.suspect").touch()
     again = History(path)
-    assert (again.count(), again.warnings) == (1, [])
+    assert (again.count(), again.take_warnings()) == (1, [])
     again.close()
     assert not path.with_name("history.db.suspect").exists()
 
@@ -383,6 +384,6 @@ def test_a_migration_that_fails_leaves_the_old_schema(
         with pytest.raises(LumiError, match="no such column"):
             History(path)
     history = History(path)
-    history.add_metrics("vit-tiny-000001", [b'{"step": 1}'])
-    assert len(history.metrics("vit-tiny-000001")) == 1
+    history.metrics.add("vit-tiny-000001", [b'{"step": 1}'])
+    assert len(history.metrics.of("vit-tiny-000001")) == 1
     history.close()

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.history.history import History
+from lumitui.app.history.pending_warnings import PendingWarnings
 from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.remote.scheduler.protocol import State
 from tests.app.history.test_sqlite_file import child
 from tests.support.command_line import PROGRAM, environ
-from tests.support.driven_tui import app_of, ended, project, settings, submit, until
+from tests.support.driven_tui import ended, project, settings, submit, until
 from tests.support.home import Home
 from tests.support.jobs.made_runs import a_run
 
@@ -30,12 +31,12 @@ history = History(path)
 for number in range(rounds):
     run = a_run(f"{name}-{number:06d}", state=State.DONE, script="x" * 20_000)
     history.begin(run)
-    history.add_metrics(run.id, [b'{"step": 1}', b'{"step": 2}'], (0, 24))
+    history.metrics.add(run.id, [b'{"step": 1}', b'{"step": 2}'], (0, 24))
     words = f"{name} {number}"
     history.update_many([("left", {"note": words}), ("right", {"note": words})])
     history.update(run.id, note="written")
 history.close()
-assert not history.warnings
+assert not history.take_warnings()
 """
 READER = """
 import sys
@@ -53,8 +54,10 @@ print(looks)
 
 
 async def test_the_tui_and_commands_write_at_once_and_lose_nothing(
-    home: Home, settings: Settings, project: Path, tmp_path: Path
+    home: Home, settings: Settings, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    warned: list[str] = []
+    monkeypatch.setattr(PendingWarnings, "add", lambda self, sentence: warned.append(sentence))
     writers, rounds, done = ("a", "b", "c"), 40, tmp_path / "done"
     app = LumiApp(settings)
     async with app.run_test(size=(100, 30)) as pilot:
@@ -82,7 +85,7 @@ async def test_the_tui_and_commands_write_at_once_and_lose_nothing(
             assert process.returncode == 0, err
             assert "locked" not in out + err and "held by" not in out + err
         assert len(app.screen_stack) <= 2, "a dialog tells an error"
-        assert app_of(pilot).runs.history.warnings == []
+        assert warned == []
         commanded = json.loads(subprocess.run(
             [*PROGRAM, "history", "--text", "hello", "--json"], env=environ(home),
             capture_output=True, text=True, check=True,
@@ -96,7 +99,7 @@ async def test_the_tui_and_commands_write_at_once_and_lose_nothing(
         for number in range(rounds):
             run = history.get(f"{name}-{number:06d}")
             assert (run.note, run.metrics_offset) == ("written", 24)
-            assert len(history.metrics(run.id)) == 2
+            assert len(history.metrics.of(run.id)) == 2
     assert history.facts().damage == ""
     history.close()
 
@@ -121,20 +124,21 @@ def write(path, name, pipe):
         run = a_run(f"{name}-{number:06d}", script="x" * chance.randrange(50_000))
         history.begin(run)
         os.write(pipe, f"begun {run.id}\\n".encode())
-        history.add_metrics(run.id, [b'{"step": 1}'], (0, 12))
+        history.metrics.add(run.id, [b'{"step": 1}'], (0, 12))
         history.update(run.id, note="written", state=State.QUEUED, job_id="1")
         os.write(pipe, f"written {run.id}\\n".encode())
 
 def check(path, told):
     history = History(path)
-    assert history.warnings == [], history.warnings
+    warnings = history.take_warnings()
+    assert not warnings, warnings
     assert history._file.rows("PRAGMA integrity_check")[0][0] == "ok"
     unfinished = {run.id: run for run in history.unfinished()}
     for what, run_id in told:
         run = unfinished[run_id]
         if what == "written":
             assert (run.note, run.job_id, run.metrics_offset) == ("written", "1", 12), run
-            assert len(history.metrics(run_id)) == 1
+            assert len(history.metrics.of(run_id)) == 1
     for run in unfinished.values():
         # Begun, and nobody knows more: shown as what it is.
         assert run.note == "written" or (run.state, run.job_id) == (State.SENDING, None), run

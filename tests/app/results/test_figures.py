@@ -105,7 +105,7 @@ async def test_a_hundred_thousand_steps_leave_the_screen_alive(
     lines = [json.dumps({"step": step, "loss": 1 / step}).encode() for step in range(1, 100_001)]
     history = History(settings.history)
     history.begin(a_run("long", site="laptop", state=State.DONE, metrics_offset=7))
-    history.add_metrics("long", [*lines, b"half a li"])
+    history.metrics.add("long", [*lines, b"half a li"])
     history.close()
     app = LumiApp(settings)
     figures, threads = app.runs.figures, set[threading.Thread]()

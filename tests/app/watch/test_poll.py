@@ -63,8 +63,8 @@ def test_a_run_ends_when_all_its_metrics_are_here(
     monkeypatch.setattr(looking, "MOST_ROUNDS", rounds)
     done = finish(runs, run)
     assert (done.state, done.rc) == (State.DONE, 0)
-    assert [point.step for point in runs.history.metrics(run.id)] == list(range(1, STEPS + 1))
-    assert runs.history.broken_metrics(run.id) == 1
+    assert [point.step for point in runs.history.metrics.of(run.id)] == list(range(1, STEPS + 1))
+    assert runs.history.metrics.broken(run.id) == 1
     assert done.metrics_offset == Path(run.folder, "metrics.jsonl").stat().st_size
 
 

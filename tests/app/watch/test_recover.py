@@ -123,7 +123,7 @@ def test_lost_runs_come_back_as_they_were(here: Here, job: Path, home: Home) -> 
     assert facts(answer["rebuilt"]) == facts(runs_of(here)) == three
     core = Runs(home.settings)
     for run_id in three:
-        assert [point.step for point in core.history.metrics(run_id)] == list(range(3000))
+        assert [point.step for point in core.history.metrics.of(run_id)] == list(range(3000))
 
     # Not by the look at the site that follows: of very many runs at once it brings too much.
     with core.history._file.transaction() as db:
@@ -131,7 +131,7 @@ def test_lost_runs_come_back_as_they_were(here: Here, job: Path, home: Home) -> 
     site = core.sites.load("laptop")
     before_a_look = recover.recover(core._connection(site), site, "", core.history).rebuilt
     assert {run.state for run in before_a_look} == {State.UNKNOWN}
-    assert [len(core.history.metrics(run.id)) for run in before_a_look] == [3000] * 3
+    assert [len(core.history.metrics.of(run.id)) for run in before_a_look] == [3000] * 3
     core.refresh()
 
     # What is known is never overwritten, whatever its folder says now.
@@ -285,7 +285,7 @@ def test_runs_of_the_cluster_come_back_and_go_on(
         assert (again.script, again.token, again.spec) == (run.script, run.token, run.spec)
         assert (again.binding, again.log_sizes) == (run.binding, run.log_sizes)
         assert (again.started, again.ended, again.rc) == (run.started, run.ended, run.rc)
-        assert len(core.history.metrics(run.id)) == 3000
+        assert len(core.history.metrics.of(run.id)) == 3000
     assert [run.id for run in core.history.lineage(first.id)] == [first.id, second.id]
     # It is a run like any other: its code is still there.
     third = core.resubmit(core.plan_resubmission(second.id, nodes=1))

@@ -44,7 +44,7 @@ class Watcher:
 
     def losses(self) -> list[float | None]:
         """Return the loss of each step that is kept."""
-        return [point.loss for point in self.history.metrics(RUN) if point.event == "step"]
+        return [point.loss for point in self.history.metrics.of(RUN) if point.event == "step"]
 
 
 def lines(first: int, count: int) -> str:
@@ -66,7 +66,7 @@ def test_a_file_that_is_written_anew_replaces_the_points(
     (warning,) = watcher.look()
     assert "written anew" in warning
     assert watcher.losses() == list(range(100, 100 + count))
-    assert watcher.history.broken_metrics(RUN) == (head == "not json\n")
+    assert watcher.history.metrics.broken(RUN) == (head == "not json\n")
     assert watcher.history.get(RUN).metrics_offset == watcher.file.stat().st_size
     # And goes on as any other.
     with watcher.file.open("a") as file:
@@ -113,7 +113,7 @@ def test_a_file_that_grows_is_never_taken_for_another(transport: Transport, tmp_
         file.write(content[file.tell() :])
     assert watcher.look() == ()
     assert watcher.losses() == [1, 2, 3, 4, 5, 6, 7, 8, 9] * 2
-    assert watcher.history.broken_metrics(RUN) == 2 * 5
+    assert watcher.history.metrics.broken(RUN) == 2 * 5
 
 
 def test_what_another_process_has_added_meanwhile_stays(
@@ -126,8 +126,8 @@ def test_what_another_process_has_added_meanwhile_stays(
     watcher.file.write_text(lines(50, 1))
     watcher.look()
     # Asked before both, written after.
-    watcher.history.add_metrics(RUN, [b"{}"], (0, 3), instead=before.metrics_offset)
-    watcher.history.add_metrics(RUN, [b"{}"], (0, 3), instead=999)
+    watcher.history.metrics.add(RUN, [b"{}"], (0, 3), instead=before.metrics_offset)
+    watcher.history.metrics.add(RUN, [b"{}"], (0, 3), instead=999)
     assert watcher.losses() == [50]
 
 
@@ -156,7 +156,7 @@ def test_a_requeued_job_that_begins_its_metrics_anew(
     def points() -> list[float | None]:
         runs.refresh(run.site)
         assert runs.history.get(run.id).state is not State.FAILED
-        return [point.loss for point in runs.history.metrics(run.id)]
+        return [point.loss for point in runs.history.metrics.of(run.id)]
 
     for attempt, count in ((1, 40), (2, 15)):
         told = [float(f"{attempt}.{step}") for step in range(1, count + 1)]

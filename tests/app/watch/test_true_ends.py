@@ -212,7 +212,7 @@ def test_both_attempts_are_kept(ended: Ended, name: str) -> None:
         assert f"of {name}, attempt {attempt}" in log
         assert f"of {name}, attempt {3 - attempt}" not in log
     # Three steps, written twice: the later lines count.
-    points = ended.runs.history.metrics(run.id)
+    points = ended.runs.history.metrics.of(run.id)
     assert sum(point.event == "step" for point in points) == 6
     summary = summarize(points)
     assert (summary.steps, summary.last_loss, summary.seconds) == (3, 0.2, 2.0)
