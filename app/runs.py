@@ -27,7 +27,8 @@ from lumitui.app.watch.refresh import Refreshed, Warn
 from lumitui.remote.connect import Connect, Connection, Connections, connect
 from lumitui.remote.doctor import Check, examine
 from lumitui.remote.errors import InputError
-from lumitui.remote.site.profile import Site, Sites
+from lumitui.remote.site.profile import Site
+from lumitui.remote.site.sites import Sites
 from lumitui.remote.snapshots.fetch import Brought
 from lumitui.remote.snapshots.store import Pruned, prune
 from lumitui.remote.ssh.prompts import Ask, attendance

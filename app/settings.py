@@ -28,7 +28,7 @@ class Settings:
 def settings(environ: Mapping[str, str] = os.environ) -> Settings:
     """Return the platform's folders; LUMITUI_CONFIG_DIR and LUMITUI_DATA_DIR override them."""
     # Late: profiles bring pydantic, which `lumitui --version` does not wait for.
-    from lumitui.remote.site.profile import BUILT_IN
+    from lumitui.remote.site.sites import BUILT_IN
 
     config = environ.get("LUMITUI_CONFIG_DIR") or platformdirs.user_config_dir("lumitui")
     data = environ.get("LUMITUI_DATA_DIR") or platformdirs.user_data_dir("lumitui")

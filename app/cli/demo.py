@@ -14,7 +14,8 @@ from lumitui.app.job import examples
 from lumitui.app.results.summary import Measured, compare, summarize
 from lumitui.remote.errors import InputError, LumiError, RunFailed
 from lumitui.remote.scheduler.protocol import State
-from lumitui.remote.site.profile import BUILT_IN, Site, Sites
+from lumitui.remote.site.profile import Site
+from lumitui.remote.site.sites import BUILT_IN, Sites
 
 if TYPE_CHECKING:
     from lumitui.app.history.run import Run

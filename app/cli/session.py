@@ -121,7 +121,7 @@ def runs_beginning(ctx: click.Context, param: click.Parameter, text: str) -> lis
 
 def sites_beginning(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
     """Return the sites whose names begin with `text`, for the shell's completion."""
-    from lumitui.remote.site.profile import Sites
+    from lumitui.remote.site.sites import Sites
 
     names = Sites(own_settings().profiles).names()
     return [CompletionItem(name) for name in names if name.startswith(text)]

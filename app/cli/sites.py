@@ -22,7 +22,7 @@ from lumitui.remote.errors import LumiError
 @click.pass_obj
 def sites(reply: Reply, site_name: str | None) -> None:
     """List the sites, or show all facts of one."""
-    from lumitui.remote.site.profile import Sites
+    from lumitui.remote.site.sites import Sites
 
     folders = own_settings().profiles
     known = Sites(folders)
@@ -76,7 +76,7 @@ def prune(reply: Reply, site_name: str, dry: bool) -> None:
 def bind(reply: Reply, site_name: str, ranks: int | None) -> None:
     """Draw which cores each rank of a node gets."""
     from lumitui.app.compose.binding import draw, rank_bindings
-    from lumitui.remote.site.profile import Sites
+    from lumitui.remote.site.sites import Sites
 
     site = Sites(own_settings().profiles).load(site_name)
     count = site.node.gpus if ranks is None else ranks

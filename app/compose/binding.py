@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from lumitui.remote.cores import format_cores, mask
 from lumitui.remote.errors import InputError
-from lumitui.remote.site.profile import NodeShape, Site
+from lumitui.remote.site.node import NodeShape
+from lumitui.remote.site.profile import Site
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ from lumitui.app.job.script_args import argument_value
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS, Trainer
 from lumitui.remote.errors import InputError
-from lumitui.remote.site.profile import Container, Site
+from lumitui.remote.site.container import Container
+from lumitui.remote.site.profile import Site
 from lumitui.remote.snapshots.store import ARCHIVE
 from lumitui.remote.transport.quoting import quote
 

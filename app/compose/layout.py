@@ -15,7 +15,9 @@ from lumitui.app.job.strategies import STRATEGIES
 from lumitui.remote import walltime
 from lumitui.remote.cores import format_cores
 from lumitui.remote.errors import InputError
-from lumitui.remote.site.profile import Container, Partition, Site
+from lumitui.remote.site.container import Container
+from lumitui.remote.site.partition import Partition
+from lumitui.remote.site.profile import Site
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
 _GIB = {"K": 1 / 1048576, "M": 1 / 1024, "G": 1.0, "T": 1024.0, "": 1 / 1024}

@@ -4,24 +4,18 @@ PyYAML follows YAML 1.1, where `10:00` is the number 600, `1e-3` is text, `yes` 
 `010` is 8. Here only YAML 1.2's core forms are numbers and booleans: `true`, `10`, `1.5`, `1e-3`.
 """
 
-import difflib
 import re
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ValidationError
 
 from lumitui.remote.errors import InputError
 
-Model = TypeVar("Model", bound=BaseModel)
 Place = tuple[int | str, ...]
 """Where a value is: keys and indexes from the root."""
 _MOST_BYTES = 100_000  # PyYAML reads 80 kB a second
 _DEEPEST = 40
-_MOST_MISTAKES = 20
 # What no command line can carry, or what would steer the terminal that shows it.
 UNSEEN = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\ud800-\\udfff]")
 
@@ -188,27 +182,6 @@ def read_document(path: Path, *, plain: bool = False) -> Document:
         raise InputError(f"{path} cannot be read: {error.strerror}.", "Check the path.") from error
 
 
-def validate(document: Document, model: type[Model], data: Mapping[str, object]) -> Model:
-    """Return `data` as a `model`; `document` gives lines to the errors, all of them at once.
-
-    Raises:
-        InputError: one sentence for every mistake, with file, line and the nearest known key.
-    """
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        details = error.errors(include_url=False)
-        lines = [_sentence(document, model, data, detail) for detail in details[:_MOST_MISTAKES]]
-        lines = list(dict.fromkeys(lines))
-        count = f"{max(len(details), 2)} mistakes" if len(lines) > 1 else "a mistake"
-        if len(details) > _MOST_MISTAKES:
-            lines.append(f"  … and {len(details) - _MOST_MISTAKES} more")
-        raise InputError(
-            f"{document.name} has {count}:\n" + "\n".join(lines),
-            "`lumitui schema` lists the keys.",
-        ) from error
-
-
 def _lines(node: yaml.Node, place: Place) -> Iterator[tuple[Place, int]]:
     yield place, node.start_mark.line + 1
     if isinstance(node, yaml.MappingNode):
@@ -238,61 +211,3 @@ def _yaml_words(error: yaml.YAMLError, name: str, text: str) -> tuple[str, str]:
     if isinstance(error, _Refused):
         return f"{where}: {problem}.", "Write it as plain `key: value` lines and lists."
     return f"{where}: not valid YAML ({problem}).", "Check indentation, colons and quotes there."
-
-
-def _sentence(
-    document: Document,
-    model: type[BaseModel],
-    data: Mapping[str, object],
-    detail: Mapping[str, object],
-) -> str:
-    place = _in_data(tuple(detail["loc"]), data)  # type: ignore[arg-type]  # always a tuple
-    keys = ".".join(str(part) for part in place if not str(part).startswith("function-"))
-    message = str(detail["msg"]).removeprefix("Value error, ")
-    if detail["type"] == "extra_forbidden":
-        known = _fields_at(model, place[:-1])
-        near = difflib.get_close_matches(str(place[-1]), known, n=1)
-        message = "unknown key" + (f"; did you mean `{near[0]}`?" if near else "")
-    elif detail["type"] == "missing":
-        message = "this key is required"
-    return f"  {document.where(place)}: {keys or 'the file'}: {message}"
-
-
-def _in_data(place: Place, data: object) -> Place:
-    """Return `place` without the names pydantic puts between, like the kind in a union."""
-    kept: list[int | str] = []
-    for part in place[:-1]:
-        try:
-            data = data[part]  # type: ignore[index]  # the path decides, not the type
-        except (TypeError, KeyError, IndexError):
-            continue
-        kept.append(part)
-    return (*kept, *place[-1:])
-
-
-@cache
-def _schema(model: type[BaseModel]) -> dict[str, Any]:
-    return model.model_json_schema()
-
-
-def _fields_at(model: type[BaseModel], place: Place) -> list[str]:
-    """Return the keys a model knows at `place`, through nested models, lists and mappings."""
-    schema = _schema(model)
-    definitions = schema.get("$defs", {})
-    nodes = [schema]
-    for part in place:
-        following = []
-        for node in map(lambda n: definitions.get(n.get("$ref", "").split("/")[-1], n), nodes):
-            for choice in (node, *node.get("anyOf", ()), *node.get("oneOf", ())):
-                choice = definitions.get(choice.get("$ref", "").split("/")[-1], choice)
-                step = choice.get("properties", {}).get(part)
-                step = step or choice.get("additionalProperties") or choice.get("items")
-                if isinstance(step, dict):
-                    following.append(step)
-        nodes = following
-    keys: list[str] = []
-    for node in nodes:
-        for choice in (node, *node.get("anyOf", ()), *node.get("oneOf", ())):
-            choice = definitions.get(choice.get("$ref", "").split("/")[-1], choice)
-            keys += list(choice.get("properties", {}))
-    return keys

@@ -38,8 +38,10 @@ from lumitui.remote.laptop import scheduler
 from lumitui.remote.scheduler import run_files, submission
 from lumitui.remote.scheduler.protocol import STATES, State, Watch
 from lumitui.remote.scheduler.slurm import parse_account, parse_poll, parse_queue
-from lumitui.remote.site.profile import BUILT_IN, Site, Sites
-from lumitui.remote.site.yaml_document import Document, validate
+from lumitui.remote.site.profile import Site
+from lumitui.remote.site.sites import BUILT_IN, Sites
+from lumitui.remote.site.validation import validate
+from lumitui.remote.site.yaml_document import Document
 from lumitui.remote.transport.framing import Fence
 from lumitui.remote.transport.protocol import Result
 from tests.remote.scheduler.test_parsers import ACCOUNT, ACCOUNT_24, QUEUE, QUEUE_24, RECORD

@@ -23,7 +23,7 @@ import pytest
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.protocol import State
-from lumitui.remote.site.profile import BUILT_IN, Sites
+from lumitui.remote.site.sites import BUILT_IN, Sites
 from lumitui.remote.transport.quoting import quote
 from tests.support.home import Home
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project

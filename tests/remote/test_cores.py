@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lumitui.remote.cores import cores_of_mask, format_cores, mask, parse_cores
-from lumitui.remote.site.profile import BUILT_IN, Sites
+from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.jobs import guide_scripts
 
 CORES = st.frozensets(st.integers(0, 255))

@@ -8,7 +8,8 @@ import pytest
 from lumitui.app.runs import Runs
 from lumitui.remote import doctor
 from lumitui.remote.doctor import Check
-from lumitui.remote.site.profile import BUILT_IN, Site, Sites
+from lumitui.remote.site.profile import Site
+from lumitui.remote.site.sites import BUILT_IN, Sites
 from lumitui.remote.transport.local import Local
 from tests.support.home import Home
 

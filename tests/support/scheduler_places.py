@@ -16,7 +16,7 @@ from lumitui.app.job.spec import JobSpec
 from lumitui.remote.laptop.scheduler import Process
 from lumitui.remote.scheduler.protocol import Answer, Poll, Scheduler, State, Submission, Watch
 from lumitui.remote.scheduler.slurm import Slurm
-from lumitui.remote.site.profile import BUILT_IN, Sites
+from lumitui.remote.site.sites import BUILT_IN, Sites
 from lumitui.remote.ssh.config import Login
 from lumitui.remote.ssh.connection import Ssh
 from lumitui.remote.transport.local import Local

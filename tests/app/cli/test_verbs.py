@@ -20,7 +20,7 @@ from lumitui.app.job import examples
 from lumitui.app.job.spec import parse_job
 from lumitui.app.runs import Runs
 from lumitui.app.send.source import deepspeed_config
-from lumitui.remote.site.profile import BUILT_IN, Sites
+from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.command_line import (
     HELLO,
     PROGRAM,

@@ -5,7 +5,8 @@ import pytest
 from lumitui.app.compose.advice import findings
 from lumitui.app.compose.launch import compose
 from lumitui.app.job.spec import changed
-from lumitui.remote.site.profile import BUILT_IN, Site, Sites
+from lumitui.remote.site.profile import Site
+from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.app.compose.test_launch import JOB
 
 LUMI = Sites([BUILT_IN]).load("lumi")

@@ -11,7 +11,7 @@ from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import JobSpec, changed, parse_job
 from lumitui.app.scale.rescale import Scaled, rescale
 from lumitui.remote.errors import InputError
-from lumitui.remote.site.profile import BUILT_IN, Sites
+from lumitui.remote.site.sites import BUILT_IN, Sites
 
 LUMI = Sites([BUILT_IN]).load("lumi")
 KEEP = "scale: {batch: {arg: --batch-size, keep: global}}\n"

@@ -13,7 +13,8 @@ from lumitui.app.compose.layout import launchers
 from lumitui.app.job.spec import JobSpec, changed, parse_job
 from lumitui.remote.cores import cores_of_mask, format_cores
 from lumitui.remote.errors import InputError
-from lumitui.remote.site.profile import BUILT_IN, Site, Sites
+from lumitui.remote.site.profile import Site
+from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.attacks.hostile_text import fuzzed, passable
 from tests.support.jobs.guide_scripts import MASKS, RESERVED_MASK
 

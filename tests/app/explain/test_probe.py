@@ -11,7 +11,7 @@ from lumitui.app.compose.launch import compose
 from lumitui.app.compose.layout import TEMPLATES
 from lumitui.app.explain.binding_proof import verdict
 from lumitui.app.job.spec import changed, parse_job
-from lumitui.remote.site.profile import BUILT_IN, Sites
+from lumitui.remote.site.sites import BUILT_IN, Sites
 
 PROBE = TEMPLATES / "probe.sh"
 SHELLS = [words for words in (["sh"], ["bash"], ["busybox", "sh"]) if shutil.which(words[0])]

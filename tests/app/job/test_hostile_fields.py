@@ -15,7 +15,7 @@ from lumitui.app.compose.layout import TEMPLATES
 from lumitui.app.job.spec import JobSpec, changed, parse_job
 from lumitui.app.job.variables import is_taken
 from lumitui.remote.errors import InputError
-from lumitui.remote.site.profile import BUILT_IN, Sites
+from lumitui.remote.site.sites import BUILT_IN, Sites
 from lumitui.remote.snapshots.fetch import fetch
 from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.quoting import quote

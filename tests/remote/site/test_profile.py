@@ -7,7 +7,9 @@ import pytest
 
 from lumitui.remote import walltime
 from lumitui.remote.errors import InputError
-from lumitui.remote.site.profile import BUILT_IN, Container, Rule, Site, Sites, merge
+from lumitui.remote.site.container import Container
+from lumitui.remote.site.profile import Site, SiteRule
+from lumitui.remote.site.sites import BUILT_IN, Sites, merge
 from lumitui.remote.site.yaml_document import read_document
 from tests.support.jobs import guide_scripts
 from tests.support.places import SITES
@@ -207,7 +209,7 @@ def test_each_rule_of_lumi_finds_what_it_is_about_and_nothing_else(lumi: Site) -
 def test_each_field_of_a_rule_is_one_of_a_job_file(lumi: Site) -> None:
     from lumitui.app.job.spec import ContainerChoice, JobSpec
 
-    def known(rule: Rule) -> bool:
+    def known(rule: SiteRule) -> bool:
         first, _, rest = rule.field.partition(".")
         if first == "container":
             return rest in ContainerChoice.model_fields

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 
 from lumitui.remote.errors import InputError
-from lumitui.remote.site.yaml_document import Document, read_document, validate
+from lumitui.remote.site.validation import validate
+from lumitui.remote.site.yaml_document import Document, read_document
 
 
 class Inner(BaseModel):

@@ -22,7 +22,7 @@ import pytest
 
 from lumitui.remote.connect import Connections
 from lumitui.remote.errors import LinkError, LinkLost
-from lumitui.remote.site.profile import Sites
+from lumitui.remote.site.sites import Sites
 from lumitui.remote.ssh import connection as ssh_module
 from lumitui.remote.ssh.channels import Link
 from lumitui.remote.ssh.prompts import Question

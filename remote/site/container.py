@@ -1,0 +1,49 @@
+"""The containers of a site, one generation each: image, modules and options that fit together."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from lumitui.remote.site.facts import Facts, Pattern
+
+
+class ImageVariant(Facts):
+    """How some images of a generation differ; None: as the others."""
+
+    matches: Pattern
+    """A regular expression on the image's path."""
+    torchrun_binding: Literal["numa", "script", "none"] | None = None
+    torchrun_signals: bool | None = None
+
+
+class Container(Facts):
+    """One generation of a site's containers: what belongs together, never mixed."""
+
+    image: str
+    images: Pattern | None = None
+    """A regular expression that matches the path of every image of this generation and of no
+    other; None: the names do not tell generations apart."""
+    variants: tuple[ImageVariant, ...] = ()
+    """Images that need other options; the first match counts."""
+    call: tuple[str, ...]
+    """The words before the image, e.g. `singularity run`."""
+    modules: tuple[str, ...] = ()
+    """Shell lines that make the container command and its binds available."""
+    environment: dict[str, str] = Field({})
+    """Exported in the job script; `$NAME` is expanded there, on the first node."""
+    activate: str = ""
+    """A command run inside the container before the program, e.g. `$WITH_CONDA`."""
+    python: str = "python"
+    torchrun_binding: Literal["numa", "script", "none"] = "none"
+    """How torchrun's workers get their cores: its own `--numa-binding`, the training
+    script, or not at all."""
+    torchrun_signals: bool = False
+    """Whether its torchrun has `--signals-to-handle` (torch 2.10 and newer): without it SIGUSR1
+    kills the agent and leaves its ranks running, so that they are sent SIGTERM instead."""
+    venv_mount: str = "/user-software"
+    """Where a squashed environment is mounted inside."""
+    venv_environment: dict[str, str] = Field({})
+    """Exported besides `environment` when a squashed environment is mounted."""
+    forbidden_environment: tuple[str, ...] = ()
+    """Variables known to break this generation."""
+    note: str = ""

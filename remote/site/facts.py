@@ -1,0 +1,62 @@
+"""What every part of a profile is made of: frozen models, and text that is checked."""
+
+import re
+import string
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
+
+from lumitui.remote import walltime
+from lumitui.remote.cores import parse_cores
+
+
+def _time(text: str) -> str:
+    walltime.seconds_of(text)
+    return text
+
+
+def _core_list(value: object) -> object:
+    # A single core reads as a number; everything else is text.
+    text = str(value) if type(value) is int else value
+    if isinstance(text, str):
+        parse_cores(text)
+    return text
+
+
+def _is_pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"{text[:60]!r} is not a regular expression: {error}") from error
+    return text
+
+
+def fills(*names: str) -> AfterValidator:
+    """Return the check that in braces there is nothing but `names`."""
+
+    def check(text: str) -> str:
+        known = ", ".join(f"{{{name}}}" for name in names)
+        try:
+            parts = list(string.Formatter().parse(text))
+        except ValueError as error:
+            raise ValueError(f"its braces are wrong: {error}; known are {known}") from error
+        for _, field, form, conversion in parts:
+            if field is not None and (field not in names or form or conversion):
+                raise ValueError(f"{{{field}}} is not known; known are {known}")
+        return text
+
+    return AfterValidator(check)
+
+
+Pattern = Annotated[str, AfterValidator(_is_pattern)]
+"""A regular expression."""
+Time = Annotated[str, AfterValidator(_time)]
+"""A wall-clock limit in one of Slurm's forms, as text."""
+Cores = Annotated[str, BeforeValidator(_core_list)]
+"""Core numbers as a list of ranges, like `1-7,9`."""
+
+
+class Facts(BaseModel):
+    """The base of every part of a profile: frozen, unknown keys refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")

@@ -1,0 +1,60 @@
+"""The shape of a GPU node: its cores, its GPUs, and which cores are near to which GPU."""
+
+from functools import cached_property
+from typing import Self
+
+from pydantic import model_validator
+
+from lumitui.remote.cores import parse_cores
+from lumitui.remote.site.facts import Cores, Facts
+
+
+class NodeShape(Facts):
+    """One GPU node. Cores are numbered as Slurm's masks number them (hardware thread 0)."""
+
+    cores: int
+    threads_per_core: int = 1
+    reserved_cores: Cores = ""
+    """Cores no job may use."""
+    memory_gib: int
+    """Memory a job may ask for."""
+    gpus: int
+    gpu: str
+    """What one GPU is, in the site's words."""
+    gpu_memory_gib: int
+    """Memory of one GPU. For the adviser; nothing reads it yet."""
+    gpu_cores: tuple[Cores, ...] = ()
+    """The cores nearest to each GPU, in local-rank order: they become its mask. Empty: unknown."""
+    gpu_numa: tuple[int, ...] = ()
+    """NUMA domain of each GPU, in local-rank order."""
+    gpu_bus: tuple[str, ...] = ()
+    """PCI bus of each GPU, in local-rank order."""
+    hostnames: str = ""
+    """How the names of nodes look, e.g. `nid00XXXX`. For recognizing the site from its login node;
+    nothing reads it yet."""
+    local_disk: str = ""
+    """What is known of a disk in the node, for advice; empty: nothing."""
+
+    @cached_property
+    def usable_cores(self) -> frozenset[int]:
+        """Every core a job may use."""
+        return frozenset(range(self.cores)) - frozenset(parse_cores(self.reserved_cores))
+
+    @cached_property
+    def cores_of_gpu(self) -> tuple[frozenset[int], ...]:
+        """The cores of each GPU as sets, in local-rank order."""
+        return tuple(frozenset(parse_cores(text)) for text in self.gpu_cores)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        for key in ("gpu_cores", "gpu_numa", "gpu_bus"):
+            if (count := len(getattr(self, key))) not in (0, self.gpus):
+                raise ValueError(f"{key} lists {count} GPUs, the node has {self.gpus}")
+        taken: set[int] = set()
+        for rank, cores in enumerate(self.cores_of_gpu):
+            if wrong := sorted(cores - self.usable_cores):
+                raise ValueError(f"gpu_cores of GPU {rank}: {wrong} are reserved or not there")
+            if twice := sorted(cores & taken):
+                raise ValueError(f"gpu_cores of GPU {rank}: {twice} belong to another GPU")
+            taken |= cores
+        return self

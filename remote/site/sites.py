@@ -1,0 +1,96 @@
+"""The profiles of some folders: found by name, inherited with `extends:`, read and checked.
+
+Profiles are YAML files in `templates/sites/`; a person's own, in the platform's configuration
+folder, override them by name. `extends:` inherits another profile, key by key.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from lumitui.remote.errors import InputError
+from lumitui.remote.site.profile import Site
+from lumitui.remote.site.validation import validate
+from lumitui.remote.site.yaml_document import Document, read_document
+
+BUILT_IN = Path(__file__).resolve().parents[2] / "templates" / "sites"
+"""The profiles that come with the program."""
+
+
+def merge(base: Mapping[str, object], over: Mapping[str, object]) -> dict[str, object]:
+    """Return `base` with `over` laid on it: mappings key by key, everything else replaced.
+
+    A key whose value is null in `over` is removed.
+    """
+    merged = dict(base)
+    for key, value in over.items():
+        below = merged.get(key)
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(value, Mapping):
+            merged[key] = merge(below if isinstance(below, Mapping) else {}, value)
+        else:
+            merged[key] = value
+    return merged
+
+
+class Sites:
+    """The profiles of some folders, by name; the first folder that has a name wins."""
+
+    def __init__(self, folders: Iterable[Path]) -> None:
+        """Look in `folders`, the most important first; files are read when asked for."""
+        self._folders = tuple(folders)
+
+    @property
+    def _files(self) -> dict[str, list[Path]]:
+        # Looked up each time: a profile that is added while the program runs is found.
+        found: dict[str, list[Path]] = {}
+        for folder in filter(Path.is_dir, self._folders):
+            for path in sorted(folder.glob("*.yaml")):
+                found.setdefault(path.stem, []).append(path)
+        return found
+
+    def names(self) -> list[str]:
+        """Return the known names in order."""
+        return sorted(self._files)
+
+    def path(self, name: str) -> Path:
+        """Return the file that describes `name`.
+
+        Raises:
+            InputError: no such profile.
+        """
+        return self._find(name)[0]
+
+    def load(self, name: str) -> Site:
+        """Return the site called `name`.
+
+        Raises:
+            InputError: no such profile, or a mistake in it.
+        """
+        document, data = self._merged(name, ())
+        return validate(document, Site, data)
+
+    def _find(self, name: str) -> list[Path]:
+        if found := self._files.get(name):
+            return found
+        known = ", ".join(self.names()) or "none"
+        raise InputError(f"There is no site called {name!r}.", f"Known are: {known}.")
+
+    def _merged(self, name: str, seen: tuple[Path, ...]) -> tuple[Document, dict[str, object]]:
+        # A person's own profile may extend the built-in one of the same name.
+        candidates = [path for path in self._find(name) if path not in seen]
+        if not candidates:
+            raise InputError(f"The profile {name!r} extends itself.", "Remove its `extends:`.")
+        document = read_document(candidates[0])
+        data = dict(document.data)
+        # Runs remember a site by its name, so it must lead back to the same file.
+        if data.setdefault("name", name) != name:
+            raise InputError(
+                f"{document.where(('name',))}: the profile calls itself {data['name']!r}.",
+                f"Its name is its file's name: write {name!r}, or leave `name:` out.",
+            )
+        parent = data.pop("extends", None)
+        if parent is not None:
+            document.below, inherited = self._merged(str(parent), (*seen, candidates[0]))
+            data = merge(inherited, data)
+        return document, data

@@ -1,0 +1,93 @@
+"""A YAML document checked by a pydantic model: every mistake as a sentence with file and line."""
+
+import difflib
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from lumitui.remote.errors import InputError
+from lumitui.remote.site.yaml_document import Document, Place
+
+Model = TypeVar("Model", bound=BaseModel)
+_MOST_MISTAKES = 20
+
+
+def validate(document: Document, model: type[Model], data: Mapping[str, object]) -> Model:
+    """Return `data` as a `model`; `document` gives lines to the errors, all of them at once.
+
+    Raises:
+        InputError: one sentence for every mistake, with file, line and the nearest known key.
+    """
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+        lines = [_sentence(document, model, data, detail) for detail in details[:_MOST_MISTAKES]]
+        lines = list(dict.fromkeys(lines))
+        count = f"{max(len(details), 2)} mistakes" if len(lines) > 1 else "a mistake"
+        if len(details) > _MOST_MISTAKES:
+            lines.append(f"  … and {len(details) - _MOST_MISTAKES} more")
+        raise InputError(
+            f"{document.name} has {count}:\n" + "\n".join(lines),
+            "`lumitui schema` lists the keys.",
+        ) from error
+
+
+def _sentence(
+    document: Document,
+    model: type[BaseModel],
+    data: Mapping[str, object],
+    detail: Mapping[str, object],
+) -> str:
+    place = _in_data(tuple(detail["loc"]), data)  # type: ignore[arg-type]  # always a tuple
+    keys = ".".join(str(part) for part in place if not str(part).startswith("function-"))
+    message = str(detail["msg"]).removeprefix("Value error, ")
+    if detail["type"] == "extra_forbidden":
+        known = _fields_at(model, place[:-1])
+        near = difflib.get_close_matches(str(place[-1]), known, n=1)
+        message = "unknown key" + (f"; did you mean `{near[0]}`?" if near else "")
+    elif detail["type"] == "missing":
+        message = "this key is required"
+    return f"  {document.where(place)}: {keys or 'the file'}: {message}"
+
+
+def _in_data(place: Place, data: object) -> Place:
+    """Return `place` without the names pydantic puts between, like the kind in a union."""
+    kept: list[int | str] = []
+    for part in place[:-1]:
+        try:
+            data = data[part]  # type: ignore[index]  # the path decides, not the type
+        except (TypeError, KeyError, IndexError):
+            continue
+        kept.append(part)
+    return (*kept, *place[-1:])
+
+
+@cache
+def _schema(model: type[BaseModel]) -> dict[str, Any]:
+    return model.model_json_schema()
+
+
+def _fields_at(model: type[BaseModel], place: Place) -> list[str]:
+    """Return the keys a model knows at `place`, through nested models, lists and mappings."""
+    schema = _schema(model)
+    definitions = schema.get("$defs", {})
+    nodes = [schema]
+    for part in place:
+        following = []
+        for node in map(lambda n: definitions.get(n.get("$ref", "").split("/")[-1], n), nodes):
+            for choice in (node, *node.get("anyOf", ()), *node.get("oneOf", ())):
+                choice = definitions.get(choice.get("$ref", "").split("/")[-1], choice)
+                step = choice.get("properties", {}).get(part)
+                step = step or choice.get("additionalProperties") or choice.get("items")
+                if isinstance(step, dict):
+                    following.append(step)
+        nodes = following
+    keys: list[str] = []
+    for node in nodes:
+        for choice in (node, *node.get("anyOf", ()), *node.get("oneOf", ())):
+            choice = definitions.get(choice.get("$ref", "").split("/")[-1], choice)
+            keys += list(choice.get("properties", {}))
+    return keys
