@@ -16,8 +16,8 @@ from pydantic import (
 from lumitui.app.job.fields import Inside, Line, Memory, Name, Signal, Text, Walltime, Word
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
 from lumitui.app.job.variables import check_environment_name, check_secret_name
-from lumitui.remote.site.yaml_document import Document, read_document
 from lumitui.remote.site.validation import validate
+from lumitui.remote.site.yaml_document import Document, read_document
 
 
 class Part(BaseModel):

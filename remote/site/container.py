@@ -29,7 +29,7 @@ class Container(Facts):
     """The words before the image, e.g. `singularity run`."""
     modules: tuple[str, ...] = ()
     """Shell lines that make the container command and its binds available."""
-    environment: dict[str, str] = Field({})
+    environment: dict[str, str] = Field(default={})
     """Exported in the job script; `$NAME` is expanded there, on the first node."""
     activate: str = ""
     """A command run inside the container before the program, e.g. `$WITH_CONDA`."""
@@ -42,7 +42,7 @@ class Container(Facts):
     kills the agent and leaves its ranks running, so that they are sent SIGTERM instead."""
     venv_mount: str = "/user-software"
     """Where a squashed environment is mounted inside."""
-    venv_environment: dict[str, str] = Field({})
+    venv_environment: dict[str, str] = Field(default={})
     """Exported besides `environment` when a squashed environment is mounted."""
     forbidden_environment: tuple[str, ...] = ()
     """Variables known to break this generation."""

@@ -22,7 +22,7 @@ class Hosts(Facts):
     nothing reads it yet."""
     ssh_config: str | None = None
     """An ssh_config file other than the person's own."""
-    fingerprints: dict[str, str] = Field({})
+    fingerprints: dict[str, str] = Field(default={})
     """Published host keys: key type (`ed25519`, `rsa`, `ecdsa`) to `SHA256:…`."""
 
 
@@ -77,7 +77,7 @@ class Site(Facts):
     """#SBATCH options of every job, e.g. `--hint=nomultithread`."""
     modules: tuple[str, ...] = ()
     """Shell lines of a job that uses no container."""
-    environment: dict[str, str] = Field({})
+    environment: dict[str, str] = Field(default={})
     """Exported in every job script."""
     node_directories: tuple[str, ...] = ()
     """Folders made on every node before the launch. One with `${UNGUESSED}` in its name, which
@@ -88,7 +88,7 @@ class Site(Facts):
     """As in `containers`, for a job without one."""
     torchrun_signals: bool = False
     """As in `containers`."""
-    containers: dict[str, Container] = Field({})
+    containers: dict[str, Container] = Field(default={})
     default_container: str | None = None
     launchers: tuple[str, ...] = ("srun", "torchrun")
     """Launchers that work at this site, the preferred first."""
@@ -102,7 +102,7 @@ class Site(Facts):
     retired: str | None = None
     """The date from which it runs no more jobs."""
     rules: tuple[SiteRule, ...] = ()
-    commands: dict[str, str] = Field({})
+    commands: dict[str, str] = Field(default={})
     """What to type there: `balance`, `quota`, `shell` …; shown by `lumitui sites NAME`."""
     notes: tuple[str, ...] = ()
     """What else a person should know; shown by `lumitui sites NAME`."""

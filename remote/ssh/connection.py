@@ -19,7 +19,15 @@ from lumitui.remote.errors import LinkError
 from lumitui.remote.ssh import known_hosts, tcp
 from lumitui.remote.ssh.auth import BROKEN, Kept, LogIn, answer_needed
 from lumitui.remote.ssh.channels import Requests
-from lumitui.remote.ssh.config import Login, Settings, Table, has_openssh, jump_login, openssh_table, settings
+from lumitui.remote.ssh.config import (
+    Login,
+    Settings,
+    Table,
+    has_openssh,
+    jump_login,
+    openssh_table,
+    settings,
+)
 from lumitui.remote.ssh.link import ParamikoLink
 from lumitui.remote.ssh.prompts import Ask, Question, is_attended
 
