@@ -25,9 +25,9 @@ from lumitui.app.job.script_args import argument_value
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS, Trainer
 from lumitui.remote.errors import InputError
+from lumitui.remote.run_folder import CODE_ARCHIVE
 from lumitui.remote.site.container import Container
 from lumitui.remote.site.profile import Site
-from lumitui.remote.snapshots.store import ARCHIVE
 from lumitui.remote.transport.quoting import quote
 
 BUNDLED = ".lumitui/trainers"
@@ -112,7 +112,7 @@ def compose(spec: JobSpec, site: Site, *, deepspeed_config: str | None = None) -
         "probe_seconds": PROBE_SECONDS,
         "code_folder": folder,
         "workdir": spec.workdir,
-        "archive": ARCHIVE if spec.ship == "archive" else "",
+        "archive": CODE_ARCHIVE if spec.ship == "archive" else "",
         "node_folder": site.node_folder,
         "links": spec.links,
         "can_resume": bool(resume),

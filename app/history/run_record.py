@@ -15,8 +15,6 @@ from lumitui.app.job.spec import JobSpec
 from lumitui.app.settings import version
 from lumitui.remote.scheduler.protocol import State
 
-RECORD = "lumitui.json"
-"""The file's name. Not `run.json`: a person's own script may write such a file beside it."""
 FORMAT = 1
 """A reader passes over what a later format says; keys may come without a new number."""
 REBUILT = "rebuilt from its folder"

@@ -7,10 +7,11 @@ from pathlib import Path
 from lumitui.app.history.run import Run
 from lumitui.app.job.strategies import TRAINERS
 from lumitui.remote.errors import InputError, RefusedError
+from lumitui.remote.run_folder import BINDING, JOB_SCRIPT, METRICS, attempt_log
 from lumitui.remote.snapshots.fetch import Brought, fetch
 from lumitui.remote.transport.protocol import Transport
 
-RECORDS = ("metrics.jsonl", "binding.json", "attempt-*.out", "job.sh")
+RECORDS = (METRICS, BINDING, attempt_log("*"), JOB_SCRIPT)
 """What every fetch without patterns brings as well, as far as it is there."""
 _MOST = 5
 

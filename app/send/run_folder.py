@@ -7,16 +7,22 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from lumitui.app.history.run import Run
-from lumitui.app.history.run_record import RECORD, record_text
+from lumitui.app.history.run_record import record_text
 from lumitui.app.job.launch import Launch
 from lumitui.remote.errors import RefusedError
+from lumitui.remote.run_folder import (
+    CHECKPOINTS,
+    CODE,
+    JOB_SCRIPT,
+    RECORD,
+    RECORD_FROM_SCRATCH,
+    SECRETS,
+    preparing_seconds,
+)
 from lumitui.remote.snapshots.store import archive_copy_script, copy_script
 from lumitui.remote.transport.portable import REFLINK
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.quoting import quote
-
-_FROM_SCRATCH = ".record-from-scratch"
-"""The record of a run that was to continue, were there nothing to continue from."""
 
 
 class SnapshotGone(RefusedError):
@@ -42,11 +48,10 @@ def prepare(
         RefusedError: the checkpoints are gone, or the disk would not.
         LinkError: the link was lost.
     """
-    # Checkpoints may be tens of gigabytes.
-    patience = 3600.0 if checkpoints_from else 300.0
+    limit = preparing_seconds(copies_checkpoints=bool(checkpoints_from))
     script = _script(run, launch, checkpoints_from, needed=needed)
     files = _files(run, launch, secret_values, copying=bool(checkpoints_from))
-    result = transport.run(script, stdin=files, timeout=patience)
+    result = transport.run(script, stdin=files, timeout=limit)
     if result.code in (4, 5) and "-snapshot" in result.text:
         gone = "no longer on the site" if result.code == 4 else "no longer whole on the site"
         raise SnapshotGone(f"The code of that run is {gone}.", "Resubmit with `--code current`.")
@@ -68,16 +73,16 @@ def _files(run: Run, launch: Launch, secret_values: Mapping[str, str], *, copyin
     """The files of the folder as one compressed tar."""
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w:gz") as tar:
-        _add(tar, "job.sh", launch.script, 0o700)
+        _add(tar, JOB_SCRIPT, launch.script, 0o700)
         # Were the laptop's history lost: see recovering.py.
         _add(tar, RECORD, record_text(run), 0o600)
         for file in launch.files:
             _add(tar, file.name, file.content, file.mode)
         if launch.spec.secrets:
             lines = [f"{name}={quote(secret_values[name])}\n" for name in launch.spec.secrets]
-            _add(tar, ".secrets", "".join(lines), 0o600)
+            _add(tar, SECRETS, "".join(lines), 0o600)
         if copying:
-            _add(tar, _FROM_SCRATCH, record_text(replace(run, resumed_from=None)), 0o600)
+            _add(tar, RECORD_FROM_SCRATCH, record_text(replace(run, resumed_from=None)), 0o600)
     return archive.getvalue()
 
 
@@ -96,11 +101,11 @@ def _script(run: Run, launch: Launch, checkpoints_from: str | None, *, needed: b
         "tar -xzf -",
         archive_copy_script(snapshot, run.folder)
         if packed
-        else copy_script(snapshot, f"{run.folder}/code"),
+        else copy_script(snapshot, f"{run.folder}/{CODE}"),
     ]
     # An archive's are made by the job, where it unpacks.
     for name, target in () if packed else launch.spec.links.items():
-        path = f"code/{name.rstrip('/')}"
+        path = f"{CODE}/{name.rstrip('/')}"
         taken = quote(f"links: {name} is already a file or folder of the code")
         lines += [
             f"mkdir -p {quote(path.rpartition('/')[0])}",
@@ -110,10 +115,10 @@ def _script(run: Run, launch: Launch, checkpoints_from: str | None, *, needed: b
             f"ln -s -- {quote(target)} {quote(path)}",
         ]
     if checkpoints_from:
-        source = quote(f"{checkpoints_from}/checkpoints")
-        missing = "echo no-checkpoints; exit 3" if needed else f"mv {_FROM_SCRATCH} {RECORD}"
+        source = quote(f"{checkpoints_from}/{CHECKPOINTS}")
+        missing = "echo no-checkpoints; exit 3" if needed else f"mv {RECORD_FROM_SCRATCH} {RECORD}"
         there = f'[ -n "$(ls -A {source} 2>/dev/null)" ]'
-        copied = f"cp -pR $reflink {source} checkpoints; rm {_FROM_SCRATCH}; echo continues"
+        copied = f"cp -pR $reflink {source} {CHECKPOINTS}; rm {RECORD_FROM_SCRATCH}; echo continues"
         lines.append(f"{REFLINK}\nif {there}; then {copied}; else {missing}; fi")
     return "\n".join([*lines, "made=yes"])
 

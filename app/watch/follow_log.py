@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 
 from lumitui.app.history.run import Run
 from lumitui.remote.errors import AnswerNeeded, LinkError, RefusedError
+from lumitui.remote.run_folder import attempt_log
 from lumitui.remote.ssh.prompts import attendance, is_attended
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.quoting import quote
@@ -23,7 +24,7 @@ echo $start; tail -c +$((start + 1)) {path} | head -c $((size - start))"""
 
 def log_path(run: Run, attempt: int | None = None) -> str:
     """Return the path of an attempt's log on the site; None is the newest."""
-    return f"{run.folder}/attempt-{attempt or run.attempt}.out"
+    return f"{run.folder}/{attempt_log(attempt or run.attempt)}"
 
 
 def read_end(transport: Transport, run: Run, attempt: int | None, last: int) -> tuple[int, bytes]:

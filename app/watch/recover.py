@@ -12,16 +12,12 @@ from lumitui.app.history.run_record import run_of
 from lumitui.app.watch import transitions
 from lumitui.remote.connect import Connection
 from lumitui.remote.errors import InputError
+from lumitui.remote.run_folder import preparing_seconds
 from lumitui.remote.scheduler import run_folders
 from lumitui.remote.scheduler.run_files import look
 from lumitui.remote.scheduler.run_folders import RECORD_BYTES, Folder
 from lumitui.remote.site.profile import Site
 from lumitui.remote.transport.protocol import Transport
-
-MAKING_SECONDS = 300.0
-"""A folder younger than this may be in the making by another laptop: `preparing` waits as long."""
-COPYING_SECONDS = 3600.0
-"""The same for one that gets the checkpoints of another run."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +152,8 @@ def _rebuild(folder: Folder, site: str, now: float) -> Run:
         raise ValueError(f"its record cannot be read: {error}") from error
     if run.site != site:
         raise ValueError(f"its site is {run.site!r}: `lumitui history --recover {run.site}`")
-    making = COPYING_SECONDS if run.resumed_from else MAKING_SECONDS
+    # A younger folder may be in the making, by another laptop.
+    making = preparing_seconds(copies_checkpoints=bool(run.resumed_from))
     if not folder.locked and folder.job_id is None and now - run.created < making:
         raise ValueError(f"it may be on its way; try again in {making / 60:g} minutes")
     return replace(run, job_id=folder.job_id)

@@ -16,6 +16,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from lumitui.remote.run_folder import JOB_SCRIPT, STATE, attempt_log
+
 LIVE = ("RUNNING", "COMPLETING")
 """Words of a job that has not ended."""
 
@@ -65,7 +67,7 @@ def remove_job(spool: Path) -> None:
     """Remove what a job needed while it ran; its number stays taken."""
     for name in ("bin", "steps"):
         shutil.rmtree(spool / name, ignore_errors=True)
-    for name in ("job.sh", "door"):
+    for name in (JOB_SCRIPT, "door"):
         (spool / name).unlink(missing_ok=True)
 
 
@@ -105,12 +107,12 @@ class Record:
 
     def write(self, run: Path) -> None:
         """Put it into the run's folder: aside, and renamed."""
-        new = run / ".attempt-1.state"
+        new = run / f".{STATE}"
         with open(new, "w", encoding="utf-8", opener=_private) as file:
             file.write(json.dumps(asdict(self)) + "\n")
             file.flush()
             os.fsync(file.fileno())
-        new.rename(run / "attempt-1.state")
+        new.rename(run / STATE)
 
 
 def _private(path: str, flags: int) -> int:
@@ -120,7 +122,7 @@ def _private(path: str, flags: int) -> int:
 def read_record(run: Path) -> dict[str, Any] | None:
     """Return a run's record as it is; None when there is none."""
     try:
-        data = json.loads((run / "attempt-1.state").read_text(encoding="utf-8"))
+        data = json.loads((run / STATE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return data if isinstance(data, dict) else None
@@ -146,8 +148,8 @@ def queue(runs: list[str]) -> int:
 
 def _lost(run: Path) -> dict[str, object]:
     """Return what a record without supervisor says; its last words are the time of its end."""
-    log = run / "attempt-1.out"
-    last = (log if log.exists() else run / "attempt-1.state").stat().st_mtime
+    log = run / attempt_log(1)
+    last = (log if log.exists() else run / STATE).stat().st_mtime
     reason = "its supervisor is gone: the machine was restarted, or it was killed"
     return {"word": "NODE_FAIL", "reason": reason, "ended": last}
 

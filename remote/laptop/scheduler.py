@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lumitui.remote.errors import RefusedError
+from lumitui.remote.run_folder import POLL_SECONDS, STATE
 from lumitui.remote.scheduler import submission as steps
 from lumitui.remote.scheduler.protocol import (
     STATES,
@@ -33,8 +34,8 @@ SUBMIT = f'{_CALL} submit --job-name="$NAME" "$RUN"'
 """Prints the job's id, like `sbatch --parsable`; the limits are in the script's #SBATCH lines."""
 
 # The record in the folder is the queue entry: one folder has one job.
-_FIND = r"""[ ! -f attempt-1.state ] ||
-sed -n 's/^{"job": "\([0-9]*\)".*/\1/p' attempt-1.state || exit 1"""
+_FIND = rf"""[ ! -f {STATE} ] ||
+sed -n 's/^{{"job": "\([0-9]*\)".*/\1/p' {STATE} || exit 1"""
 
 
 class Process:
@@ -63,7 +64,7 @@ class Process:
     def poll(self, watches: Sequence[Watch]) -> Poll:
         """See Scheduler.poll."""
         marker = f"lumitui-{secrets.token_hex(8)}"
-        result = self._transport.run(poll_script(marker, watches), timeout=90.0)
+        result = self._transport.run(poll_script(marker, watches), timeout=POLL_SECONDS)
         return parse_poll(result.out, marker, watches)
 
     def cancel(self, job_ids: Sequence[str]) -> None:

@@ -36,6 +36,7 @@ from lumitui.remote.laptop.job_store import (
     remove_job,
 )
 from lumitui.remote.laptop.process_tree import below, processes, send, session_of
+from lumitui.remote.run_folder import JOB_SCRIPT, attempt_log
 
 KILL_WAIT = float(os.environ.get("LUMITUI_KILL_WAIT", "10"))
 """Seconds from SIGTERM to SIGKILL, Slurm's KillWait (30 by default; here nobody waits for it)."""
@@ -73,11 +74,11 @@ class Job:
         # The submit step ignores some, and what is ignored stays so in every child.
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
             signal.signal(number, signal.SIG_DFL)
-        log = os.open(self.run / "attempt-1.out", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        log = os.open(self.run / attempt_log(1), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         bash = "/bin/bash" if os.access("/bin/bash", os.X_OK) else "bash"
         # Kept: a Popen that goes out of scope waits for its child, and the code would be lost.
         self.bash = subprocess.Popen(
-            [bash, str(self.spool / "job.sh")],
+            [bash, str(self.spool / JOB_SCRIPT)],
             cwd=self.run,
             env=self._environment(),
             stdin=subprocess.DEVNULL,
@@ -241,7 +242,7 @@ class Job:
 def submit(name: str, run: Path) -> int:
     """Start a job and print its id."""
     try:
-        script = (run / "job.sh").read_bytes()
+        script = (run / JOB_SCRIPT).read_bytes()
         request = read_request(script.decode("utf-8", "replace"))
         spool = _spool(run, script)
     except (Refused, OSError) as error:
@@ -272,7 +273,7 @@ def submit(name: str, run: Path) -> int:
 def _spool(run: Path, script: bytes) -> Path:
     """Make the job's own folder: the script as it is now, the commands, the door."""
     spool = new_job(run)
-    (spool / "job.sh").write_bytes(script)
+    (spool / JOB_SCRIPT).write_bytes(script)
     (spool / "steps").mkdir()
     (spool / "bin").mkdir()
     steps = Path(__file__).absolute().with_name("srun.py")

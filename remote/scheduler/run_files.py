@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Sequence
 from typing import TypedDict
 
+from lumitui.remote import run_folder
 from lumitui.remote.scheduler.protocol import ExitFile, RunFiles, Watch, count, moment
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.quoting import quote
@@ -31,7 +32,9 @@ def look(transport: Transport, watches: Sequence[Watch]) -> dict[str, RunFiles]:
     marker = f"lumitui-{secrets.token_hex(8)}"
     most = max(METRICS_BYTES, REST_BYTES // max(1, len(watches)))
     script = files_script(marker, watches, most)
-    return parse_files(transport.run(script, timeout=90.0).out, marker, watches, most)
+    return parse_files(
+        transport.run(script, timeout=run_folder.POLL_SECONDS).out, marker, watches, most
+    )
 
 
 def files_script(marker: str, watches: Sequence[Watch], most: int = METRICS_BYTES) -> str:
@@ -55,8 +58,21 @@ def files_script(marker: str, watches: Sequence[Watch], most: int = METRICS_BYTE
     return "\n".join(
         [
             *(f"{name}={quote(parent)}" for parent, name in parents.items()),
-            _SIZES.format(marker=marker, folders=" ".join(folders)),
-            _ONE.format(marker=marker, most=most, before=BEFORE_BYTES),
+            _SIZES.format(
+                marker=marker,
+                folders=" ".join(folders),
+                logs=run_folder.attempt_log("*"),
+                metrics=run_folder.METRICS,
+            ),
+            _ONE.format(
+                marker=marker,
+                most=most,
+                before=BEFORE_BYTES,
+                exits=run_folder.attempt_exit("*"),
+                binding=run_folder.BINDING,
+                next_log=run_folder.attempt_log("$(($4 + 1))"),
+                metrics=run_folder.METRICS,
+            ),
             *asked,
         ]
     )
@@ -64,7 +80,7 @@ def files_script(marker: str, watches: Sequence[Watch], most: int = METRICS_BYTE
 
 _SIZES = """\
 set --
-for d in {folders}; do for f in "$d"/attempt-*.out "$d"/metrics.jsonl; do
+for d in {folders}; do for f in "$d"/{logs} "$d"/{metrics}; do
   [ -f "$f" ] && set -- "$@" "$f"
 done; done
 sizes=" $([ $# -eq 0 ] || wc -c "$@" 2>/dev/null)"
@@ -76,19 +92,19 @@ echo {marker} sizes; printf '%s\\n' "$sizes"; echo {marker} end"""
 _ONE = """\
 one() {{
 if ! cd "$2" 2>/dev/null; then echo {marker} missing $1; echo {marker} end; return; fi
-for f in attempt-*.exit; do
-  n=${{f#attempt-}}; n=${{n%.exit}}
+for f in {exits}; do
+  n=${{f#*-}}; n=${{n%.*}}
   case $n in ''|*[!0-9]*) continue ;; esac
   [ $n -gt $3 ] || continue
   echo {marker} exit $1 $n; head -c 4096 $f; echo; echo {marker} end
 done
-if [ -f binding.json ] && {{ [ $4 = 0 ] || [ -f attempt-$(($4 + 1)).out ]; }}; then
-  echo {marker} binding $1; head -c 4000000 binding.json; echo; echo {marker} end
+if [ -f {binding} ] && {{ [ $4 = 0 ] || [ -f {next_log} ]; }}; then
+  echo {marker} binding $1; head -c 4000000 {binding}; echo; echo {marker} end
 fi
-case $sizes in *[!0-9]"$5 $2/metrics.jsonl"*) return ;; esac
-if [ -s metrics.jsonl ]; then
+case $sizes in *[!0-9]"$5 $2/{metrics}"*) return ;; esac
+if [ -s {metrics} ]; then
   b=$(($5 > {before} ? {before} : $5))
-  echo {marker} metrics $1; tail -c +$(($5 - b + 1)) metrics.jsonl | head -c $((b + {most}))
+  echo {marker} metrics $1; tail -c +$(($5 - b + 1)) {metrics} | head -c $((b + {most}))
   echo; echo {marker} end
 fi
 }}"""
@@ -183,8 +199,8 @@ def _sizes(content: bytes) -> dict[str, dict[int, int]]:
     sizes: dict[str, dict[int, int]] = {}
     for line in content.decode("utf-8", "replace").splitlines():
         size, _, path = line.strip().partition(" ")
-        folder, _, name = path.strip().rpartition("/attempt-")
-        number, size_of = count(name.removesuffix(".out")), count(size)
+        folder, _, name = path.strip().rpartition("/")
+        number, size_of = run_folder.attempt_of_log(name), count(size)
         if folder and number and size_of is not None:
             sizes.setdefault(folder, {})[number] = size_of
     return sizes

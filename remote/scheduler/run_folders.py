@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lumitui.remote import run_folder
 from lumitui.remote.scheduler.run_files import blocks
 from lumitui.remote.transport.quoting import quote
 
@@ -82,14 +83,14 @@ def folders_script(marker: str, paths: Sequence[str]) -> str:
     # -f first: reading a named pipe would wait for ever.
     return f"""one() {{
 cd "$2" 2>/dev/null || return
-if [ -f lumitui.json ]; then
-  echo {marker} record $1; head -c {RECORD_BYTES} lumitui.json; echo; echo {marker} end
+if [ -f {run_folder.RECORD} ]; then
+  echo {marker} record $1; head -c {RECORD_BYTES} {run_folder.RECORD}; echo; echo {marker} end
 fi
 echo {marker} signs $1
-[ ! -d attempt-1.submit ] || echo locked
-[ ! -f job.sh ] || echo composed
-[ ! -f attempt-1.receipt ] || echo "receipt $(head -c 40 attempt-1.receipt)"
-c=$(readlink attempt-1.claim) && echo "claim $c"
+[ ! -d {run_folder.LOCK} ] || echo locked
+[ ! -f {run_folder.JOB_SCRIPT} ] || echo composed
+[ ! -f {run_folder.RECEIPT} ] || echo "receipt $(head -c 40 {run_folder.RECEIPT})"
+c=$(readlink {run_folder.CLAIM}) && echo "claim $c"
 echo; echo {marker} end
 }}
 {asked}

@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 
 from lumitui.remote.errors import RefusedError
+from lumitui.remote.run_folder import JOB_SCRIPT, POLL_SECONDS, attempt_log
 from lumitui.remote.scheduler import submission as steps
 from lumitui.remote.scheduler.protocol import (
     STATES,
@@ -26,7 +27,7 @@ from lumitui.remote.transport.quoting import quote
 
 SUBMIT = (
     'sbatch --parsable --chdir="$RUN" --job-name="$NAME" --comment="lumitui:$TOKEN" '
-    '--output="$RUN/attempt-1.out" "$RUN/job.sh"'
+    f'--output="$RUN/{attempt_log(1)}" "$RUN/{JOB_SCRIPT}"'
 )
 """sbatch with all its arguments; what is in the script's #SBATCH lines is not repeated here."""
 
@@ -93,7 +94,7 @@ class Slurm:
     def poll(self, watches: Sequence[Watch]) -> Poll:
         """See Scheduler.poll."""
         marker = f"lumitui-{secrets.token_hex(8)}"
-        result = self._transport.run(poll_script(marker, watches), timeout=90.0)
+        result = self._transport.run(poll_script(marker, watches), timeout=POLL_SECONDS)
         self.commands += 1 + (f"{marker} account ".encode() in result.out)
         return parse_poll(result.out, marker, watches)
 

@@ -10,6 +10,7 @@ import math
 import re
 
 from lumitui.remote.errors import LinkLost
+from lumitui.remote.run_folder import CLAIM, JOB_SCRIPT, LOCK, RECEIPT, SUBMIT_SECONDS
 from lumitui.remote.scheduler.protocol import Answer, State, Submission
 from lumitui.remote.transport.portable import SHA
 from lumitui.remote.transport.protocol import Result, Transport
@@ -21,25 +22,25 @@ umask 077
 trap '' HUP PIPE
 RUN={folder} NAME={name} TOKEN={token}
 cd "$RUN" || {{ echo 'evidence no-folder'; exit 0; }}
-[ "$(sha <job.sh | cut -c1-64)" = {sum} ] || {{ echo 'evidence changed'; exit 0; }}
-if ! why=$(mkdir attempt-1.submit 2>&1); then
-  [ -d attempt-1.submit ] || {{ echo 'evidence no-lock'; echo "$why"; exit 0; }}
+[ "$(sha <{job_script} | cut -c1-64)" = {sum} ] || {{ echo 'evidence changed'; exit 0; }}
+if ! why=$(mkdir {lock} 2>&1); then
+  [ -d {lock} ] || {{ echo 'evidence no-lock'; echo "$why"; exit 0; }}
   # The first submission's job, when it is known already.
-  [ -s attempt-1.receipt ] && {{ echo "evidence id $(cat attempt-1.receipt)"; exit 0; }}
+  [ -s {receipt} ] && {{ echo "evidence id $(cat {receipt})"; exit 0; }}
   echo 'evidence locked'; exit 0
 fi
-echo "$$ $(hostname) $(date +%s)" >attempt-1.submit/shell
-{command} >attempt-1.submit/out 2>attempt-1.submit/err </dev/null
+echo "$$ $(hostname) $(date +%s)" >{lock}/shell
+{command} >{lock}/out 2>{lock}/err </dev/null
 rc=$?
-echo "$rc" >attempt-1.submit/rc
-id=$(sed -n 's/^\([0-9][0-9]*\)\(;.*\)\{{0,1\}}$/\1/p' attempt-1.submit/out | head -n 1)
+echo "$rc" >{lock}/rc
+id=$(sed -n 's/^\([0-9][0-9]*\)\(;.*\)\{{0,1\}}$/\1/p' {lock}/out | head -n 1)
 if [ -n "$id" ]; then
-  echo "$id" >attempt-1.receipt.new && mv attempt-1.receipt.new attempt-1.receipt
+  echo "$id" >{receipt}.new && mv {receipt}.new {receipt}
   echo "evidence id $id"
 else
-  echo "evidence rc $rc"; cat attempt-1.submit/out
+  echo "evidence rc $rc"; cat {lock}/out
 fi
-cat attempt-1.submit/err
+cat {lock}/err
 exit 0
 """
 
@@ -56,20 +57,20 @@ if ! cd "$RUN" 2>/dev/null; then
   # A disk that is not there just now looks the same.
   by_name; echo 'evidence {gone}'; exit 0
 fi
-if mkdir attempt-1.submit 2>/dev/null; then
+if mkdir {lock} 2>/dev/null; then
   # Nobody had the lock: now nobody can have it any more. The claim tells whoever asks again.
-  ln -s void attempt-1.claim 2>/dev/null
+  ln -s void {claim} 2>/dev/null
   echo 'evidence never'; exit 0
 fi
-[ -s attempt-1.receipt ] && found "$(cat attempt-1.receipt)"
-claim=$(readlink attempt-1.claim) && {{
+[ -s {receipt} ] && found "$(cat {receipt})"
+claim=$(readlink {claim}) && {{
   [ "$claim" = void ] && {{ echo 'evidence never'; exit 0; }}
   found "$claim"
 }}
 by_name
 pid= host= since=
-[ ! -f attempt-1.submit/shell ] || read -r pid host since <attempt-1.submit/shell
-if [ -n "$pid" ] && [ "$host" = "$(hostname)" ] && [ ! -f attempt-1.submit/rc ] &&
+[ ! -f {lock}/shell ] || read -r pid host since <{lock}/shell
+if [ -n "$pid" ] && [ "$host" = "$(hostname)" ] && [ ! -f {lock}/rc ] &&
   kill -0 "$pid" 2>/dev/null; then
   echo 'evidence busy'; exit 0
 fi
@@ -78,8 +79,8 @@ void() {{
   [ -z "$since" ] || [ "$(($(date +%s) - since))" -ge {grace} ] || return
   {void}
 }}
-if [ -f attempt-1.submit/rc ] && ! [ -s attempt-1.submit/out ]; then
-  echo "evidence rc $(cat attempt-1.submit/rc)"; cat attempt-1.submit/err; echo
+if [ -f {lock}/rc ] && ! [ -s {lock}/out ]; then
+  echo "evidence rc $(cat {lock}/rc)"; cat {lock}/err; echo
   void
   exit 0
 fi
@@ -88,8 +89,8 @@ echo 'evidence none'
 exit 0
 """
 
-_VOID = r"""if ln -s void attempt-1.claim 2>/dev/null; then echo 'evidence never'; exit 0; fi
-  [ -z "$(readlink attempt-1.claim)" ] || found "$(readlink attempt-1.claim)" """
+_VOID = rf"""if ln -s void {CLAIM} 2>/dev/null; then echo 'evidence never'; exit 0; fi
+  [ -z "$(readlink {CLAIM})" ] || found "$(readlink {CLAIM})" """
 
 # sbatch says these when the controller may have taken the job all the same: with slurmctld
 # stalled it exits 1 after its timeout, and the job runs. Everything else is a refusal.
@@ -104,13 +105,16 @@ def submit(transport: Transport, submission: Submission, command: str) -> Answer
     """Run the submit step once; raises LinkLost when its reply was lost."""
     script = _SUBMIT.format(
         sha=SHA,
+        job_script=JOB_SCRIPT,
+        lock=LOCK,
+        receipt=RECEIPT,
         folder=quote(submission.folder),
         name=quote(submission.name),
         token=quote(submission.token),
         sum=quote(submission.script_sha256),
         command=command,
     )
-    return _judge(transport.run(script, timeout=120.0))
+    return _judge(transport.run(script, timeout=SUBMIT_SECONDS))
 
 
 def settle(
@@ -121,6 +125,9 @@ def settle(
     With `void` the claim is taken when there is none, and the lock is `grace` seconds old.
     """
     script = _SETTLE.format(
+        lock=LOCK,
+        receipt=RECEIPT,
+        claim=CLAIM,
         folder=quote(submission.folder),
         name=quote(submission.name),
         find=find,
@@ -128,7 +135,7 @@ def settle(
         grace=math.ceil(grace),
         gone="gone" if void else "hidden",
     )
-    return _judge(transport.run(script, timeout=120.0))
+    return _judge(transport.run(script, timeout=SUBMIT_SECONDS))
 
 
 def _judge(result: Result) -> Answer:

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lumitui.remote.errors import InputError, RefusedError
+from lumitui.remote.run_folder import LISTING_SECONDS, METRICS, SECRETS, attempt_log
 from lumitui.remote.transport.portable import SHA
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.quoting import quote
 
-SECRETS = ".secrets"
-"""The values of `secrets:` in a run's folder, which are never brought anywhere."""
 _MOST_TROUBLES = 5
 
 # Records end with NUL: `DIGEST  NAME` of a whole file, `DIGEST SIZE NAME` of a file's first SIZE
@@ -55,9 +54,9 @@ set --
 {patterns}
 [ $# -eq 0 ] && exit 0
 first='first "$@"' sums='sums "$@"' links='links "$@"'
-find -H "$@" -type f -name metrics.jsonl -exec sh -c "$code$first" sh {{}} + \\
-  -o -type f -name 'attempt-*.out' -exec sh -c "$code$first" sh {{}} + \\
-  -o -type f ! -name metrics.jsonl ! -name 'attempt-*.out' -exec sh -c "$code$sums" sh {{}} + \\
+find -H "$@" -type f -name {metrics} -exec sh -c "$code$first" sh {{}} + \\
+  -o -type f -name '{logs}' -exec sh -c "$code$first" sh {{}} + \\
+  -o -type f ! -name {metrics} ! -name '{logs}' -exec sh -c "$code$sums" sh {{}} + \\
   -o -type l -exec sh -c "$code$links" sh {{}} + || printf 'trouble\\0'
 exit 0
 """
@@ -104,7 +103,13 @@ def list_files(transport: Transport, folder: str, patterns: Sequence[str]) -> Li
     loops = [
         _PATTERN.format(word=_word(pattern), index=index) for index, pattern in enumerate(patterns)
     ]
-    script = _LIST.format(code=quote(_SUMS), folder=quote(folder), patterns="\n".join(loops))
+    script = _LIST.format(
+        code=quote(_SUMS),
+        folder=quote(folder),
+        patterns="\n".join(loops),
+        metrics=METRICS,
+        logs=attempt_log("*"),
+    )
     return _listed(transport, folder, script, patterns)
 
 
@@ -133,7 +138,7 @@ def _word(pattern: str) -> str:
 
 
 def _listed(transport: Transport, folder: str, script: str, patterns: Sequence[str]) -> Listing:
-    result = transport.run(script, timeout=900.0)
+    result = transport.run(script, timeout=LISTING_SECONDS)
     said = result.err.decode("utf-8", "replace").strip().splitlines()
     if result.code:
         raise RefusedError(

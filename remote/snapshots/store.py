@@ -9,12 +9,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from lumitui.remote.errors import RefusedError
+from lumitui.remote.run_folder import CODE_ARCHIVE
 from lumitui.remote.transport.portable import REFLINK, SHA
 from lumitui.remote.transport.protocol import Result, Transport
 from lumitui.remote.transport.quoting import quote
-
-ARCHIVE = "code.tar.gz"
-"""The name of a run's own copy of an archive; its hash is in `code.tar.gz.sha256`."""
 
 # 4: the snapshot is not there (a prune may take it at any moment), 5: it is not whole. The
 # checksums come first, so that what is copied is checked whatever happens to the original.
@@ -136,13 +134,13 @@ def copy_script(snapshot: str, target: str) -> str:
 
 
 def archive_copy_script(snapshot: str, folder: str) -> str:
-    """The same for a snapshot that is an archive: it becomes `ARCHIVE` in the run's `folder`."""
+    """Return the same for an archive, which becomes `CODE_ARCHIVE` in the run's `folder`."""
     return fill(
         _COPY_ARCHIVE,
         sha=SHA,
         reflink=REFLINK,
         snapshot=quote(f"{snapshot}.tar.gz"),
-        target=quote(f"{folder}/{ARCHIVE}"),
+        target=quote(f"{folder}/{CODE_ARCHIVE}"),
     )
 
 

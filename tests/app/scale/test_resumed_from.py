@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.history.run import Run
-from lumitui.app.history.run_record import RECORD
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.runs import Runs
 from lumitui.remote.errors import RefusedError
+from lumitui.remote.run_folder import RECORD
 from lumitui.remote.scheduler.protocol import State
 from tests.support.command_line import LAPTOP
 from tests.support.jobs.small_jobs import finish, hello_project

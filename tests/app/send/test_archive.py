@@ -14,10 +14,11 @@ from lumitui.app.job.spec import changed, parse_job
 from lumitui.app.runs import Runs
 from lumitui.app.send.source import collect, with_way
 from lumitui.remote.errors import InputError, RefusedError
+from lumitui.remote.run_folder import CODE_ARCHIVE
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.snapshots import archive
 from lumitui.remote.snapshots.archive import sync_archive
-from lumitui.remote.snapshots.store import ARCHIVE, archive_copy_script, prune
+from lumitui.remote.snapshots.store import archive_copy_script, prune
 from lumitui.remote.snapshots.upload import Synced, sync
 from lumitui.remote.source import manifest
 from lumitui.remote.source.manifest import Manifest, scan, source_of
@@ -87,10 +88,10 @@ def test_a_damaged_one_is_found_and_sent_again(
     copy = archive_copy_script(first.snapshot, str(tmp_path))
     result = transport.run(f"{copy} || exit 9")
     assert result.code == 9 and "-snapshot" in result.text
-    assert not (tmp_path / ARCHIVE).exists()
+    assert not (tmp_path / CODE_ARCHIVE).exists()
     assert send(transport, folder, project).files_sent == 7
     assert transport.run(f"{copy} || exit 9").code == 0
-    assert unpacked(str(tmp_path / ARCHIVE), tmp_path / "out").id == scan(project).id
+    assert unpacked(str(tmp_path / CODE_ARCHIVE), tmp_path / "out").id == scan(project).id
 
 
 def test_a_cut_one_is_continued(transport: Transport, folder: str, project: Path) -> None:
@@ -288,7 +289,7 @@ def test_the_job_unpacks_it_on_every_node(
     def harm(step: str, words: str) -> None:
         sent.append(step)
         if step == "submit":
-            path = f"{runs.history.page(1)[0].folder}/{ARCHIVE}"
+            path = f"{runs.history.page(1)[0].folder}/{CODE_ARCHIVE}"
             assert cluster.login(f"printf x >>{path}").returncode == 0
 
     ended = finish(runs, runs.send(damaged, report=harm))
@@ -344,6 +345,6 @@ def test_a_bundled_trainer_s_results_survive(cluster_runs: Runs, tmp_path: Path)
     run = finish(runs, runs.send(runs.preview(spec, tmp_path)), 240)
     assert run.state is State.DONE, runs.read_log(run.id)[1].decode()
     left = set(os.listdir(run.folder))
-    assert {"checkpoints", "metrics.jsonl", ARCHIVE} <= left and "code" not in left
+    assert {"checkpoints", "metrics.jsonl", CODE_ARCHIVE} <= left and "code" not in left
     resumed = runs.resubmit(runs.plan_resubmission(run.id, start="checkpoint"))
     assert finish(runs, resumed, 240).state is State.DONE

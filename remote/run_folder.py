@@ -1,0 +1,76 @@
+"""Every name inside a run's folder on a site, and the time limits of the steps that work there.
+
+Standard library only: the supervisor of the embedded site imports this module with `python -I -S`.
+
+`templates/job.sh.j2` spells these names itself. It is the text that a person reads and that the
+golden scripts keep byte for byte; a test checks that the template and this module agree.
+"""
+
+import re
+
+JOB_SCRIPT = "job.sh"
+"""The batch script as it was composed."""
+RECORD = "lumitui.json"
+"""What the run is; a lost history is rebuilt from it. Not `run.json`: a person's own script may
+write such a file beside it."""
+RECORD_FROM_SCRATCH = ".record-from-scratch"
+"""The record of a resubmission, for the case that there are no checkpoints to continue from."""
+SECRETS = ".secrets"
+"""The values of `secrets:`, which are never brought back to the laptop."""
+PROBE = "probe.sh"
+"""What measures the binding of every rank (templates/probe.sh)."""
+DEEPSPEED_CONFIG = "ds_config.json"
+"""DeepSpeed's configuration, with the batch sizes of this run."""
+
+CODE = "code"
+"""The run's own copy of the code, a folder."""
+CODE_ARCHIVE = "code.tar.gz"
+"""The same as one archive; its hash is in `code.tar.gz.sha256`."""
+
+LOCK = "attempt-1.submit"
+"""A folder. Making it is the lock of the submit step, which keeps its notes inside."""
+RECEIPT = "attempt-1.receipt"
+"""The job's id, as the submit command printed it."""
+CLAIM = "attempt-1.claim"
+"""A link whose target is the id of the one job that may run, or `void`."""
+STATE = "attempt-1.state"
+"""The embedded site's record of the job; it takes the place of Slurm's queue and accounting."""
+
+BINDING = "binding.json"
+"""What the probe measured."""
+METRICS = "metrics.jsonl"
+"""What a training reports, one JSON object a line."""
+CHECKPOINTS = "checkpoints"
+"""The folder that a continued run gets a copy of."""
+
+PREPARING_SECONDS = 300.0
+"""Time limit for making a run's folder with its copy of the code."""
+COPYING_SECONDS = 3600.0
+"""The same when checkpoints are copied too: they may be tens of gigabytes."""
+SUBMIT_SECONDS = 120.0
+"""Time limit for the submit step, and for reading its evidence."""
+POLL_SECONDS = 90.0
+"""Time limit for one poll of all runs of a site."""
+LISTING_SECONDS = 900.0
+"""Time limit for hashing the files that a fetch asks for."""
+
+
+def attempt_log(number: int | str) -> str:
+    """Return the name of an attempt's log; `number` may be a shell's `*` or `$n`."""
+    return f"attempt-{number}.out"
+
+
+def attempt_exit(number: int | str) -> str:
+    """Return the name of an attempt's exit file; `number` may be a shell's `*` or `$n`."""
+    return f"attempt-{number}.exit"
+
+
+def attempt_of_log(name: str) -> int | None:
+    """Return the attempt whose log is called `name`; None for any other file."""
+    match = re.fullmatch(r"attempt-([0-9]{1,15})\.out", name)
+    return int(match[1]) if match else None
+
+
+def preparing_seconds(*, copies_checkpoints: bool) -> float:
+    """Return the time limit for making a run's folder; a younger one may be in the making."""
+    return COPYING_SECONDS if copies_checkpoints else PREPARING_SECONDS
