@@ -1,15 +1,18 @@
-"""Fixtures every test module shares."""
+"""Fixtures of both halves: a person's home, the mini cluster, servers, transports, schedulers."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import hypothesis
 import pytest
 
 from lumitui.app.runs import Runs
+from lumitui.remote.transport.protocol import Transport
 from tests.support.home import Home
-from tests.support.servers.cluster import Cluster, cluster
-
-__all__ = ["cluster"]
+from tests.support.scheduler_bench import Bench, process_bench, slurm_bench
+from tests.support.servers.cluster import Cluster, running_cluster
+from tests.support.servers.sshd import Sshd, busy_sshd, running_sshd
+from tests.support.servers.transports import KINDS, open_transport
 
 # A busy machine is no defect: no test asserts how long something takes.
 hypothesis.settings.register_profile("patient", deadline=None)
@@ -36,6 +39,13 @@ def runs(home: Home) -> Iterator[Runs]:
     core.close()
 
 
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """The running mini cluster; skips (or fails, LUMITUI_REQUIRE_CLUSTER=1) where it cannot run."""
+    with running_cluster() as found:
+        yield found
+
+
 @pytest.fixture
 def cluster_runs(home: Home, cluster: Cluster) -> Iterator[Runs]:
     """The core with the mini cluster as the site `minilumi`."""
@@ -43,6 +53,61 @@ def cluster_runs(home: Home, cluster: Cluster) -> Iterator[Runs]:
     core = Runs(home.settings)
     yield core
     core.close()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
+    """A real sshd for all tests of a module."""
+    with running_sshd(tmp_path_factory.mktemp("sshd")) as server:
+        yield server
+
+
+@pytest.fixture
+def server(shared: Sshd) -> Sshd:
+    """The module's sshd with nothing left of other tests on the person's side."""
+    shared.known_hosts.unlink(missing_ok=True)
+    shared.allow(shared.identity)
+    shared.configure()
+    return shared
+
+
+@pytest.fixture
+def busy(tmp_path: Path) -> Iterator[Sshd]:
+    """A real sshd that allows one login at a time."""
+    with busy_sshd(tmp_path) as server:
+        yield server
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def transport(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Transport]:
+    """Each transport in turn: this machine's shell, busybox, SSH."""
+    with open_transport(request.param, tmp_path_factory.mktemp("site")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """Plain processes on this machine, with a job store of their own."""
+    with process_bench(tmp_path_factory.mktemp("state"), tmp_path_factory.mktemp("runs")) as bench:
+        yield bench
+
+
+@pytest.fixture(scope="module")
+def slurm(cluster: Cluster) -> Iterator[Bench]:
+    """The mini cluster's Slurm over one SSH connection."""
+    with slurm_bench(cluster) as bench:
+        yield bench
+
+
+@pytest.fixture(params=["process", pytest.param("slurm", marks=pytest.mark.cluster)])
+def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
+    """Each scheduler in turn."""
+    found = request.getfixturevalue("processes" if request.param == "process" else "slurm")
+    assert isinstance(found, Bench)
+    yield found
+    found.transport.before = ""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

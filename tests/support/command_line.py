@@ -12,11 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from lumitui.app.cli import output, tables
-from lumitui.app.cli.main import lumitui
-from lumitui.app.cli.session import run_verb
 from lumitui.app.history.history import History
 from tests.support.home import Home
 from tests.support.jobs.small_jobs import hello_project
@@ -89,24 +85,7 @@ args: [one]
 
 
 Here = Callable[..., "subprocess.CompletedProcess[str]"]
-
-
-@pytest.fixture
-def here(home: Home, capsys: pytest.CaptureFixture[str]) -> Here:
-    """Run a verb in this process, ten times as fast as in one of its own."""
-
-    def call(*words: str) -> "subprocess.CompletedProcess[str]":
-        code = run_verb(lumitui, list(words))
-        return subprocess.CompletedProcess(words, code, *capsys.readouterr())
-
-    return call
-
-
-@pytest.fixture
-def job(tmp_path: Path) -> Path:
-    path = hello_project(tmp_path / "work") / "job.yaml"
-    path.write_text(HELLO)
-    return path
+"""Runs a verb in this process: the fixture `here`."""
 
 
 def runs_of(where: Home | Here) -> list[dict[str, Any]]:
@@ -159,8 +138,3 @@ def write(path: Path, job: dict[str, object], *lines: str) -> Path:
     text = [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in job.items()]
     path.write_text("\n".join([*text, *lines]) + "\n", encoding="utf-8")
     return path
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "work" / "job.yaml"

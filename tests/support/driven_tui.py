@@ -6,17 +6,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from textual.pilot import Pilot
 from textual.widgets import Button, OptionList
 
 from lumitui.app.history.run import Run
-from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.screens.dialogs import Confirm
 from lumitui.app.tui.screens.new import NewScreen
 from lumitui.app.tui.screens.run import RunScreen
-from tests.support.home import Home
 
 SCRIPT = r"""
 import os, sys, time
@@ -43,28 +40,6 @@ script: hello.py
 args: [{args}]
 proof: "off"
 """
-
-
-@pytest.fixture
-def settings(home: Home) -> Settings:
-    """The embedded site in a home of its own, asked often."""
-    profile = home.config / "sites" / "laptop.yaml"
-    profile.write_text("extends: laptop\npoll_seconds: 0.2\n")
-    return home.settings
-
-
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a script and a job file, where the TUI is started."""
-    folder = tmp_path / "project"
-    folder.mkdir()
-    (folder / "hello.py").write_text(SCRIPT)
-    (folder / "job.yaml").write_text(JOB.format(launcher="srun", args='"--name", "[/b] x"'))
-    (folder / "long.yaml").write_text(JOB.format(launcher="srun", args='"--long"'))
-    (folder / "fail.yaml").write_text(JOB.format(launcher="srun", args='"--fail"'))
-    (folder / "notes.yaml").write_text("nothing: of interest\n")
-    monkeypatch.chdir(folder)
-    return folder
 
 
 async def until(

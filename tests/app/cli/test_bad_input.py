@@ -10,22 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import (
-    CLUSTER,
-    LAPTOP,
-    Here,
-    envelope,
-    here,
-    history,
-    lt,
-    path,
-    told,
-    write,
-)
+from tests.support.command_line import CLUSTER, LAPTOP, Here, envelope, history, lt, told, write
 from tests.support.home import Home
 from tests.support.servers.cluster import Cluster
-
-__all__ = ["here", "path"]  # fixtures
 
 # What shells, YAML, tables, terminals and templates stumble over.
 TRICKY = [

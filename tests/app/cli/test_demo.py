@@ -7,11 +7,8 @@ import pytest
 
 from lumitui.app.cli.main import lumitui
 from lumitui.app.cli.session import run_verb
-from tests.support.command_line import HELLO, Here, here, job, lt, runs_of
+from tests.support.command_line import HELLO, Here, lt, runs_of
 from tests.support.home import Home
-
-__all__ = ["here", "job"]  # fixtures
-
 
 TRAINS = """\
 import json, os

@@ -13,14 +13,11 @@ import pytest
 
 from lumitui.remote.ssh import connection
 from tests.remote.ssh.test_certificates import certify
-from tests.remote.ssh.test_crowding import busy, half_open
-from tests.support.command_line import PROGRAM, Here, environ, here, told
+from tests.support.command_line import PROGRAM, Here, environ, told
 from tests.support.home import Home
 from tests.support.places import SITES
 from tests.support.servers.asking_sshd import CODE, asking_sshd
-from tests.support.servers.sshd import Sshd, free_port, new_key, public, server, shared
-
-__all__ = ["busy", "here", "server", "shared"]  # fixtures
+from tests.support.servers.sshd import Sshd, free_port, half_open, new_key, public
 
 
 @pytest.fixture

@@ -27,8 +27,6 @@ from tests.support.command_line import (
     Here,
     envelope,
     environ,
-    here,
-    job,
     lt,
     on_terminal,
     runs_of,
@@ -36,8 +34,6 @@ from tests.support.command_line import (
 from tests.support.home import Home
 from tests.support.jobs.small_jobs import wait_until
 from tests.support.places import ROOT
-
-__all__ = ["here", "job"]  # fixtures
 
 # -- the program itself
 

@@ -9,9 +9,7 @@ import pytest
 from lumitui.app.history.run import Run
 from lumitui.remote.cores import parse_cores
 from lumitui.remote.scheduler.protocol import State
-from tests.support.jobs.binding_jobs import CONTAINERS, Proving, proving, where_job
-
-__all__ = ["proving"]
+from tests.support.jobs.binding_jobs import CONTAINERS, Proving, where_job
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,9 @@ from tests.support.jobs.binding_jobs import (
     before_proof,
     in_probe,
     in_tasks,
-    proving,
     where_job,
 )
 from tests.support.jobs.small_jobs import wait_until
-
-__all__ = ["proving"]
 
 TWO = where_job(ranks=2)
 STRICT = where_job(ranks=2, proof="strict")

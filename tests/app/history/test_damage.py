@@ -15,11 +15,9 @@ from lumitui.app.cli import output, tables
 from lumitui.app.history.history import History
 from lumitui.app.history.schema import MIGRATIONS
 from lumitui.remote.errors import HistoryError, LumiError
-from tests.support.command_line import Here, here, told
+from tests.support.command_line import Here, told
 from tests.support.home import Home
 from tests.support.jobs.made_runs import a_run
-
-__all__ = ["here"]  # fixtures
 
 
 def filled_history(path: Path) -> None:

@@ -13,12 +13,10 @@ from lumitui.app.history.history import History
 from lumitui.app.runs import Runs
 from lumitui.remote.errors import HistoryError, OutcomeUnknown
 from lumitui.remote.scheduler.protocol import State
-from tests.support.command_line import Here, here, job, lt, runs_of, told
+from tests.support.command_line import Here, lt, runs_of, told
 from tests.support.home import Home
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import finish, hello_job
-
-__all__ = ["here", "job"]  # fixtures
 
 LAPTOP = {
     "site": "laptop", "partition": "local", "account": "none", "launcher": "plain",

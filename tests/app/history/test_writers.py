@@ -13,11 +13,9 @@ from lumitui.app.tui.app import LumiApp
 from lumitui.remote.scheduler.protocol import State
 from tests.app.history.test_sqlite_file import child
 from tests.support.command_line import PROGRAM, environ
-from tests.support.driven_tui import ended, project, settings, submit, until
+from tests.support.driven_tui import ended, submit, until
 from tests.support.home import Home
 from tests.support.jobs.made_runs import a_run
-
-__all__ = ["project", "settings"]  # fixtures
 
 # Two runs that always change together, and a row of runs and metrics of each writer's own.
 WRITER = """

@@ -17,10 +17,8 @@ from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.widgets.chart import LABEL, columns, sparkline
 from lumitui.remote.scheduler.protocol import State
-from tests.support.driven_tui import ended, project, sees, settings, shown, submit
+from tests.support.driven_tui import ended, sees, shown, submit
 from tests.support.jobs.made_runs import a_run
-
-__all__ = ["project", "settings"]
 
 TRAINS = """\
 import json, os

@@ -28,9 +28,7 @@ from tests.end_to_end.test_main_job import TRAIN
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project, wait_until
 from tests.support.servers.cluster import Cluster
 from tests.support.servers.small_disk import small_disk
-from tests.support.servers.transports import Cut, transport
-
-__all__ = ["transport"]  # fixtures
+from tests.support.servers.transports import Cut
 
 
 @pytest.fixture

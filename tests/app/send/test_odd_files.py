@@ -21,9 +21,6 @@ from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.protocol import Transport
 from tests.remote.snapshots.test_upload import same
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project
-from tests.support.servers.transports import transport
-
-__all__ = ["transport"]  # fixtures
 
 NAMES = [
     "-rf", "--", "- -", "tab\there", "quote'", 'double"', "back\\slash", "\\", "$(touch gone)",

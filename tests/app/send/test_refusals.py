@@ -3,21 +3,10 @@
 import socket
 from pathlib import Path
 
-from tests.support.command_line import (
-    CLUSTER,
-    envelope,
-    history,
-    lt,
-    on_terminal,
-    path,
-    told,
-    write,
-)
+from tests.support.command_line import CLUSTER, envelope, history, lt, on_terminal, told, write
 from tests.support.home import Home
 from tests.support.servers.cluster import Cluster
 from tests.support.servers.sshd import Sshd, new_key
-
-__all__ = ["path"]  # fixtures
 
 
 def test_a_refused_account_and_option_are_told_in_slurms_words(

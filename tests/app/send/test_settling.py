@@ -9,18 +9,11 @@ from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.protocol import Answer, State
 from lumitui.remote.scheduler.submission import _answer
 from lumitui.remote.transport.quoting import quote
-from tests.support import scheduler_places
 from tests.support.jobs.made_runs import a_run
-from tests.support.scheduler_places import LIMIT, Bench
+from tests.support.scheduler_bench import LIMIT, Bench
 from tests.support.servers.cluster import Cluster
 
 pytestmark = pytest.mark.both_slurms
-
-bench, processes, slurm = (
-    scheduler_places.bench,
-    scheduler_places.processes,
-    scheduler_places.slurm,
-)
 
 
 def test_settle_finds_the_job_by_each_evidence(bench: Bench) -> None:

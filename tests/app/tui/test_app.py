@@ -29,17 +29,12 @@ from tests.support.driven_tui import (
     app_of,
     cut_off,
     ended,
-    project,
     runs_of,
     sees,
-    settings,
     shown,
     submit,
     until,
 )
-
-__all__ = ["project", "settings"]
-
 
 # -- what is on the screen
 

@@ -11,11 +11,9 @@ from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.screens.sites import SitesScreen, hourly
 from lumitui.app.tui.widgets import wording
 from lumitui.remote.transport.footprint import Footprint
-from tests.support.driven_tui import app_of, ended, project, sees, settings, submit, until
+from tests.support.driven_tui import app_of, ended, sees, submit, until
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project, wait_until
 from tests.support.servers.cluster import Cluster
-
-__all__ = ["project", "settings"]
 
 
 def test_an_hour_at_the_rate_so_far() -> None:

@@ -14,10 +14,8 @@ from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.screens.dialogs import ErrorDialog
 from lumitui.remote.scheduler.protocol import State
 from tests.app.history.test_damage import filled_history, one_page
-from tests.support.driven_tui import ended, project, settings, shown, submit, until
+from tests.support.driven_tui import ended, shown, submit, until
 from tests.support.jobs.made_runs import a_run
-
-__all__ = ["project", "settings"]  # fixtures
 
 
 async def told(pilot: Pilot[int], words: str) -> None:

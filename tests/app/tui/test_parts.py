@@ -20,9 +20,7 @@ from lumitui.app.tui.widgets.log_view import KEPT_LINES, LogView
 from lumitui.app.watch.schedule import IDLE_SECONDS, Schedule
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.ssh.prompts import Question
-from tests.support.driven_tui import app_of, project, sees, settings, submit, until
-
-__all__ = ["project", "settings"]
+from tests.support.driven_tui import app_of, sees, submit, until
 
 # -- the log's text
 

@@ -22,10 +22,8 @@ from lumitui.app.tui.screens.run import RunScreen
 from lumitui.app.tui.widgets.run_table import RunTable
 from lumitui.remote.errors import LinkError
 from lumitui.remote.scheduler.protocol import State
-from tests.support.driven_tui import project, runs_of, sees, settings, shown, submit, until
+from tests.support.driven_tui import runs_of, sees, shown, submit, until
 from tests.support.jobs.made_runs import SPEC, a_run
-
-__all__ = ["project", "settings"]  # fixtures
 
 LONG = "n" * 32 + "-0a1b2c"
 """The longest id a run has."""

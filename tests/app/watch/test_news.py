@@ -7,11 +7,9 @@ import pytest
 from lumitui.app.cli import output, tables
 from lumitui.app.history.history import History
 from lumitui.remote.scheduler.protocol import State
-from tests.support.command_line import Here, envelope, here, told
+from tests.support.command_line import Here, envelope, told
 from tests.support.home import Home
 from tests.support.jobs.made_runs import a_run
-
-__all__ = ["here"]  # a fixture
 
 AWAY = "extends: lumi\nhosts: {login: 127.0.0.1, port: 9, fingerprints: null}\n"
 """A site behind a port where nobody listens (discard, RFC 863)."""

@@ -16,14 +16,11 @@ from lumitui.remote.scheduler import run_folders
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.scheduler.run_folders import Folder
 from lumitui.remote.transport.protocol import Transport
-from tests.support.command_line import HELLO, Here, envelope, here, job, runs_of
+from tests.support.command_line import HELLO, Here, envelope, runs_of
 from tests.support.home import Home
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import finish, hello_job
 from tests.support.servers.cluster import Cluster
-from tests.support.servers.transports import transport
-
-__all__ = ["here", "job", "transport"]  # fixtures
 
 METRICS = """\
 import json, os, sys

@@ -18,9 +18,6 @@ from tests.support.jobs.endings import send, start_again
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import finish, wait_until
 from tests.support.servers.cluster import Cluster
-from tests.support.servers.transports import transport
-
-__all__ = ["transport"]  # fixtures
 
 RUN = "vit-tiny-000001"
 

@@ -7,17 +7,10 @@ from dataclasses import replace
 import pytest
 
 from lumitui.remote.scheduler.protocol import Answer, State, Watch
-from tests.support import scheduler_places
-from tests.support.scheduler_places import LIMIT, Bench
+from tests.support.scheduler_bench import LIMIT, Bench
 from tests.support.servers.cluster import Cluster
 
 pytestmark = pytest.mark.both_slurms
-
-bench, processes, slurm = (
-    scheduler_places.bench,
-    scheduler_places.processes,
-    scheduler_places.slurm,
-)
 
 HOSTILE = 'it\'s | a "run" $(touch pwned) `id` [a]* ~ & ünï 🦊'
 

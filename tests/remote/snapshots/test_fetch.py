@@ -9,9 +9,7 @@ import pytest
 from lumitui.remote.errors import InputError, LinkError, RefusedError
 from lumitui.remote.snapshots.fetch import fetch
 from lumitui.remote.transport.protocol import Result, Transport
-from tests.support.servers.transports import Cut, transport
-
-__all__ = ["transport"]  # fixtures
+from tests.support.servers.transports import Cut
 
 
 @pytest.fixture

@@ -16,9 +16,7 @@ from lumitui.remote.snapshots.upload import Synced, sync
 from lumitui.remote.source.manifest import Manifest, scan, source_of
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.quoting import quote
-from tests.support.servers.transports import Cut, transport
-
-__all__ = ["transport"]  # fixtures
+from tests.support.servers.transports import Cut
 
 Send = Callable[..., Synced]
 

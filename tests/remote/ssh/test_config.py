@@ -33,12 +33,9 @@ from tests.support.servers.sshd import (
     new_key,
     public,
     running_sshd,
-    server,
-    shared,
     wait_for,
 )
 
-__all__ = ["server", "shared"]  # fixtures
 # What a thread of the library dies of would be printed over the screen.
 pytestmark = pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 

@@ -13,17 +13,7 @@ import pytest
 
 from lumitui.remote.errors import LinkError, LinkLost, LumiError, RefusedError
 from lumitui.remote.ssh.connection import Ssh
-from tests.support.servers.sshd import (
-    Sshd,
-    free_port,
-    gone,
-    running_sshd,
-    server,
-    shared,
-    wait_for,
-)
-
-__all__ = ["server", "shared"]  # fixtures
+from tests.support.servers.sshd import Sshd, free_port, gone, running_sshd, wait_for
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -23,13 +23,12 @@ import pytest
 from lumitui.remote.connect import Connections
 from lumitui.remote.errors import LinkError, LinkLost
 from lumitui.remote.site.sites import Sites
-from lumitui.remote.ssh import connection as ssh_module
 from lumitui.remote.ssh.channels import Link
 from lumitui.remote.ssh.prompts import Question
 from lumitui.remote.transport.protocol import Transport
 from tests.support.home import Home
 from tests.support.places import SITES
-from tests.support.servers.sshd import Sshd, running_sshd, wait_for
+from tests.support.servers.sshd import Sshd, half_open, running_sshd, wait_for
 
 pytestmark = pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 
@@ -80,28 +79,6 @@ def test_two_sessions_with_a_log_open_serve_five_threads(tmp_path: Path) -> None
         assert connection.connections == 1
         stream.close()  # type: ignore[attr-defined]  # a generator
         connection.close()
-
-
-@contextlib.contextmanager
-def half_open(port: int) -> Iterator[socket.socket]:
-    """Somebody else's login that does not come further than its banner."""
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:  # the fixture's own look may still be under way
-        with socket.create_connection(("127.0.0.1", port), 5) as sock:
-            if sock.recv(64).startswith(b"SSH-"):
-                yield sock
-                return
-        time.sleep(0.05)
-    raise AssertionError("no login can be begun")
-
-
-@pytest.fixture
-def busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sshd]:
-    """One login at a time; pauses that a test can wait for."""
-    monkeypatch.setattr(ssh_module, "_PAUSES", (0.3, 0.6))
-    with running_sshd(tmp_path, "MaxStartups 1") as server:
-        wait_for(lambda: not server.sessions(), "the fixture's own look to end")
-        yield server
 
 
 def test_a_site_that_turns_logins_away_is_asked_three_times_with_pauses(busy: Sshd) -> None:

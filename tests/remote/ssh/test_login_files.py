@@ -29,9 +29,7 @@ from tests.support.home import Home
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project
 from tests.support.servers.asking_sshd import REQUIRED
 from tests.support.servers.cluster import Cluster
-from tests.support.servers.sshd import Sshd, running_sshd, server, shared, wait_for
-
-__all__ = ["server", "shared"]  # fixtures
+from tests.support.servers.sshd import Sshd, running_sshd, wait_for
 
 
 @pytest.fixture

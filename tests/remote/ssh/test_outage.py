@@ -27,9 +27,8 @@ from lumitui.remote.errors import LinkError, LinkLost
 from lumitui.remote.ssh.connection import Ssh
 from tests.support.places import ROOT
 from tests.support.servers.cluster import LinkProxy, linkproxy
-from tests.support.servers.sshd import Sshd, running_sshd, server, shared, wait_for
+from tests.support.servers.sshd import Sshd, running_sshd, wait_for
 
-__all__ = ["server", "shared"]  # fixtures
 pytestmark = pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 
 QUICK = ("HostKeyAlias cluster", "ConnectTimeout 1", "ServerAliveInterval 1")

@@ -23,12 +23,8 @@ from tests.support.servers.sshd import (
     new_key,
     public,
     running_sshd,
-    server,
-    shared,
     wait_for,
 )
-
-__all__ = ["server", "shared"]  # fixtures
 
 # Whom it trusts
 

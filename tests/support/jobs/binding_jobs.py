@@ -3,10 +3,9 @@
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-import pytest
 
 from lumitui.app.history.run import Run
 from lumitui.app.job.spec import JobSpec, parse_job
@@ -141,14 +140,14 @@ def where_job(
     return parse_job("\n".join(f"{k}: {json.dumps(v)}" for k, v in (data | more).items()), "where")
 
 
-@pytest.fixture
-def proving(home: Home, cluster: Cluster, tmp_path: Path) -> Iterator[Proving]:
-    """The core, the cluster and the project; jobs without a container find its python."""
+@contextmanager
+def proving(home: Home, cluster: Cluster, project: Path) -> Iterator[Proving]:
+    """Open the core; make the project; jobs without a container find the cluster's Python."""
     for name, more in {"minilumi": "", "numa": "torchrun_binding: numa\n"}.items():
         home.add_cluster(cluster, name)
         profile = home.config / "sites" / f"{name}.yaml"
         profile.write_text(f"{profile.read_text()}\npython: {cluster.python}\n{more}")
-    (tmp_path / "where.py").write_text(WHERE)
+    (project / "where.py").write_text(WHERE)
     core = Runs(home.settings)
-    yield Proving(core, cluster, tmp_path)
+    yield Proving(core, cluster, project)
     core.close()

@@ -1,8 +1,6 @@
-"""The mini cluster of tests/cluster as a pytest fixture: real Slurm, real sshd, LUMI-G's shape.
+"""The mini cluster of tests/cluster as tests use it: real Slurm, real sshd, LUMI-G's shape.
 
-`cluster` starts it when it does not run yet and stops at the end only what it started itself.
-Where it cannot run (not root, not Linux) tests that ask for it are skipped, or fail when
-LUMITUI_REQUIRE_CLUSTER=1. SLURM, SHAPE and ROOT choose another one, as in tests/cluster/up.
+SLURM, SHAPE and ROOT choose another one, as in tests/cluster/up.
 """
 
 from __future__ import annotations
@@ -282,9 +280,12 @@ def forget_old_runs(cluster: Cluster) -> None:
     assert removed.returncode == 0, removed.stderr
 
 
-@pytest.fixture(scope="session")
-def cluster() -> Iterator[Cluster]:
-    """The running mini cluster; skips (or fails, LUMITUI_REQUIRE_CLUSTER=1) where it cannot run."""
+@contextmanager
+def running_cluster() -> Iterator[Cluster]:
+    """Start the cluster unless it runs, and stop it at the end if this call started it.
+
+    Skips (or fails, LUMITUI_REQUIRE_CLUSTER=1) where it cannot run.
+    """
     try:
         root, started = start()
     except (RuntimeError, OSError, subprocess.TimeoutExpired) as error:

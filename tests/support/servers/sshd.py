@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from lumitui.remote.ssh import connection
 from lumitui.remote.ssh.config import Login
 from lumitui.remote.ssh.connection import Ssh
 from lumitui.remote.ssh.prompts import Question
@@ -185,16 +186,24 @@ def running_sshd(folder: Path, *options: str, program: str = SSHD) -> Iterator[S
         server.stop()
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
-    with running_sshd(tmp_path_factory.mktemp("sshd")) as server:
-        yield server
+@contextlib.contextmanager
+def busy_sshd(folder: Path) -> Iterator[Sshd]:
+    """Run a server that allows one login at a time; the pauses between tries are short."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(connection, "_PAUSES", (0.3, 0.6))
+        with running_sshd(folder, "MaxStartups 1") as server:
+            wait_for(lambda: not server.sessions(), "the check that it listens to end")
+            yield server
 
 
-@pytest.fixture
-def server(shared: Sshd) -> Iterator[Sshd]:
-    """The module's server with nothing left of other tests on the person's side."""
-    shared.known_hosts.unlink(missing_ok=True)
-    shared.allow(shared.identity)
-    shared.configure()
-    yield shared
+@contextlib.contextmanager
+def half_open(port: int) -> Iterator[socket.socket]:
+    """Begin somebody else's login that gets no further than the server's banner."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:  # the check that it listens may still be under way
+        with socket.create_connection(("127.0.0.1", port), 5) as sock:
+            if sock.recv(64).startswith(b"SSH-"):
+                yield sock
+                return
+        time.sleep(0.05)
+    raise AssertionError("no login can be begun")

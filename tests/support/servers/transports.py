@@ -3,6 +3,8 @@
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -11,19 +13,20 @@ from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.protocol import Result, Transport
 from tests.support.servers.sshd import running_sshd
 
+KINDS = ("sh", "busybox", "ssh")
+"""This machine's shell, busybox with its own programs, and a real sshd."""
 
-@pytest.fixture(scope="module", params=["sh", "busybox", "ssh"])
-def transport(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Transport]:
-    folder = tmp_path_factory.mktemp("site")
-    if request.param == "ssh":
+
+@contextmanager
+def open_transport(kind: str, folder: Path) -> Iterator[Transport]:
+    """Open one of KINDS; skips where its program is not installed."""
+    if kind == "ssh":
         with running_sshd(folder) as server:
             connection = server.connect()
             yield connection
             connection.close()
         return
-    if request.param == "sh":
+    if kind == "sh":
         yield Local()
         return
     busybox = shutil.which("busybox")

@@ -1,4 +1,4 @@
-"""A place to run jobs under one scheduler, looked at through the transport, as the program does.
+"""A bench runs jobs under one scheduler and polls them through the transport, as lumitui does.
 
 Every job is a job.sh that `compose` made.
 """
@@ -7,7 +7,9 @@ import hashlib
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
 
@@ -155,31 +157,21 @@ class Bench:
         return len(run.here(f"squeue --me -h -t all -n {run.submission.name} -o %A").split())
 
 
-@pytest.fixture(scope="module")
-def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    """Plain processes on this machine, with a folder of jobs of their own."""
+@contextmanager
+def process_bench(state: Path, runs: Path) -> Iterator[Bench]:
+    """Run jobs as plain processes on this machine; what is known of them lies in `state`."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        patch.setenv("XDG_STATE_HOME", str(state))
         patch.setenv("LUMITUI_KILL_WAIT", "1")
         transport = Counting(Local())
-        yield Bench("process", transport, Process(transport), str(tmp_path_factory.mktemp("runs")))
+        yield Bench("process", transport, Process(transport), str(runs))
 
 
-@pytest.fixture(scope="module")
-def slurm(cluster: Cluster) -> Iterator[Bench]:
-    """Slurm over one ssh connection."""
+@contextmanager
+def slurm_bench(cluster: Cluster) -> Iterator[Bench]:
+    """Run jobs under Slurm over one SSH connection; cancels what is left of them at the end."""
     transport = Counting(Ssh(Login("minilumi", config=cluster.ssh_config)))
     root = f"{cluster.scratch}/{cluster.user}/contract-{secrets.token_hex(4)}"
     yield Bench("slurm", transport, Slurm(transport), root)
     transport.below.run(f"cat {root}/*/attempt-1.receipt | xargs scancel; rm -rf {root}")
     transport.close()
-
-
-@pytest.fixture(params=["process", pytest.param("slurm", marks=pytest.mark.cluster)])
-def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
-    """Each scheduler in turn."""
-    name = "processes" if request.param == "process" else "slurm"
-    found = request.getfixturevalue(name)
-    assert isinstance(found, Bench)
-    yield found
-    found.transport.before = ""
