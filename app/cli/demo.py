@@ -10,6 +10,7 @@ import click
 
 from lumitui.app.cli import tables
 from lumitui.app.cli.output import log_writer, say
+from lumitui.app.explain import words
 from lumitui.app.job import examples
 from lumitui.app.results.summary import Measured, compare, summarize
 from lumitui.remote.errors import InputError, LumiError, RunFailed
@@ -90,11 +91,11 @@ def comparison(runs: "Runs", family: "tuple[Run, ...]") -> str:
             run.layout.nodes,
             found.world_size,
             found.global_batch,
-            tables.number(found.samples_per_s),
-            tables.number(row.speed_up, " x"),
-            tables.number(row.efficiency, " %"),
-            tables.number(found.test_accuracy),
-            f"{run.price.amount:g} {run.price.unit}" if run.price.amount else run.price.unit,
+            words.number(found.samples_per_s),
+            words.number(row.speed_up, " x"),
+            words.number(row.efficiency, " %"),
+            words.number(found.test_accuracy),
+            words.amount(run.price),
         )
         for run, found, row in zip(family, sums, scaling, strict=True)
     ]
@@ -115,10 +116,10 @@ def comparison(runs: "Runs", family: "tuple[Run, ...]") -> str:
 def _tell(preview: "Preview") -> None:
     launch = preview.launch
     click.echo(f"{launch.spec.name}: {launch.spec.strategy} by {launch.spec.launcher}")
-    click.echo(f"{tables.layout_words(launch.layout)}; {tables.price_words(launch.price)}")
+    click.echo(f"{words.layout_size(launch.layout)}; {words.price_sentence(launch.price)}")
     click.echo(f"job.sh: {len(launch.script.splitlines())} lines, submitted by: {preview.command}")
     for finding in preview.findings:
-        say(tables.finding_words(finding))
+        say(words.finding(finding))
 
 
 def _follow(runs: "Runs", run: "Run") -> "Run":

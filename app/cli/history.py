@@ -142,8 +142,8 @@ def note(reply: Reply, run_id: str, text: str) -> None:
 @click.pass_obj
 def diff(reply: Reply, first: str, second: str) -> None:
     """Compare two runs: job file, script, code and metrics."""
-    from lumitui.app.cli import show as showing
+    from lumitui.app.cli import diff as differing
 
     with core() as runs:
-        found = showing.compare_runs(runs, first, second)
-    reply.give(found, showing.difference_text(found, columns()))
+        found = differing.compare_runs(runs, first, second)
+    reply.give(found, differing.difference_text(found, columns()))

@@ -38,6 +38,8 @@ from lumitui.app.cli.session import (
     without_later,
     yes_option,
 )
+from lumitui.app.explain import words
+from lumitui.app.explain.safe_text import spell_out
 from lumitui.app.settings import version
 from lumitui.remote.errors import InputError
 
@@ -120,10 +122,10 @@ def preview(reply: Reply, job: Path, only_script: bool) -> int:
     launch = found.launch
     show_findings(found)
     if not only_script:
-        say(f"{tables.layout_words(launch.layout)}; {tables.price_words(launch.price)}")
+        say(f"{words.layout_size(launch.layout)}; {words.price_sentence(launch.price)}")
     text = launch.script if only_script else f"{found.command}\n\n{launch.script}"
     # The script is exact on a pipe; a terminal must not be steered by an argument in it.
-    shown = output.clean(text, keep="\n\t") if sys.stdout.isatty() else text
+    shown = spell_out(text, keep="\n\t") if sys.stdout.isatty() else text
     reply.give(tables.preview_data(found))
     if not reply.json:
         sys.stdout.write(shown)

@@ -1,6 +1,5 @@
 """What the command line says: stdout is data, stderr is talk, and the exit code tells the rest."""
 
-import codecs
 import dataclasses
 import json
 import os
@@ -18,24 +17,11 @@ from typing import Any, NoReturn
 
 import click
 
+from lumitui.app.explain.safe_text import LogFilter, spell_out
 from lumitui.app.settings import version
 from lumitui.remote.errors import InputError, LumiError
 
 INTERRUPTED = 130
-# C0, DEL and C1 steer a terminal; the rest turns the direction of text, breaks its line, or is
-# a byte that was not UTF-8, which no terminal takes.
-_STEERING = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-)
-_SEQUENCE = re.compile(
-    "\x1b(?:\\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor, screen
-    "|[\\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\\\|\x9c)"  # OSC and other strings: titles, clipboard
-    "|[ -/]*[0-OQ-WYZ\\\\`-~])"
-)
-_COLOUR = re.compile("\x1b\\[[0-9;:]*m")
-# A sequence whose end may be in the next chunk.
-_CUT = re.compile("\x1b(?:\\[[0-?]*[ -/]*|[\\]PX^_][^\x07\x1b\x9c]*\x1b?|[ -/]*)?$")
-_LONGEST_SEQUENCE = 4096
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW", re.IGNORECASE)
 
 
@@ -59,51 +45,6 @@ def terminal_state() -> Callable[[], None]:
             termios.tcsetattr(sys.stdin, termios.TCSADRAIN, state)
 
     return restore
-
-
-def clean(text: str, *, keep: str = "") -> str:
-    """Return `text` with every character that would steer a terminal spelled out (`^[`).
-
-    `keep` are characters that stay, like a newline.
-    """
-
-    def spelled(match: re.Match[str]) -> str:
-        char = match[0]
-        if char in keep:
-            return char
-        code = ord(char)
-        if code < 32 or code == 127:
-            return "^" + chr(code ^ 64)
-        return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
-
-    return _STEERING.sub(spelled, text)
-
-
-class LogFilter:
-    """A log's bytes as text that is safe on a terminal: colours stay, nothing else steers it."""
-
-    def __init__(self, *, colours: bool = True) -> None:
-        """Drop colours too when `colours` is false."""
-        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
-        self._colours = colours
-        self._kept = ""
-
-    def feed(self, chunk: bytes, *, end: bool = False) -> str:
-        """Return what of `chunk` (and of what was kept back) may be shown now."""
-        text = self._kept + self._decode(chunk, end)
-        cut = None if end else _CUT.search(text)
-        if cut and len(text) - cut.start() < _LONGEST_SEQUENCE:
-            text, self._kept = text[: cut.start()], text[cut.start() :]
-        else:
-            self._kept = ""
-        parts = _SEQUENCE.split(text)
-        signs = _SEQUENCE.findall(text)
-        shown = clean(parts[0], keep="\n\t\r")
-        for sign, part in zip(signs, parts[1:], strict=True):
-            if self._colours and _COLOUR.fullmatch(sign):
-                shown += sign
-            shown += clean(part, keep="\n\t\r")
-        return shown
 
 
 def log_writer() -> Callable[[bytes], None]:
@@ -186,7 +127,7 @@ class Reply:
 
 def say(text: str) -> None:
     """Tell the person something on stderr."""
-    click.echo(clean(text, keep="\n"), err=True)
+    click.echo(spell_out(text, keep="\n"), err=True)
 
 
 def say_error(error: LumiError) -> None:
@@ -214,7 +155,7 @@ def confirm(question: str, *, yes: bool, otherwise: str) -> None:
         raise InputError(
             "This needs a confirmation, and there is no terminal to ask on.", "Add --yes."
         )
-    if not click.confirm(clean(question, keep="\n"), default=False, err=True):
+    if not click.confirm(spell_out(question, keep="\n"), default=False, err=True):
         raise LumiError(otherwise)
 
 

@@ -15,6 +15,8 @@ from click.shell_completion import CompletionItem
 
 from lumitui.app.cli import output, tables
 from lumitui.app.cli.output import Reply, say
+from lumitui.app.explain import words
+from lumitui.app.explain.safe_text import spell_out
 from lumitui.remote.errors import (
     InputError,
     LinkError,
@@ -84,7 +86,7 @@ def ask(question: "Question") -> str | None:
     if not output.has_person():
         say(f"{question.text}\nThere is no terminal to answer on: declined.")
         return None
-    text = output.clean(question.text, keep="\n")
+    text = spell_out(question.text, keep="\n")
     try:
         answer = click.prompt(
             text.rstrip(": "),
@@ -182,7 +184,7 @@ def read(runs: "Runs", job: Path) -> "Preview":
 def show_findings(found: "Preview") -> None:
     """Tell what the adviser says, on stderr."""
     for finding in found.findings:
-        say(tables.finding_words(finding))
+        say(words.finding(finding))
 
 
 def refuse_errors(found: "Preview") -> None:
@@ -210,8 +212,8 @@ def agree_to_submit(found: "Preview", *, yes: bool) -> None:
     launch = found.launch
     output.confirm(
         f"Submit {launch.spec.name} to {found.site.name}: "
-        f"{tables.layout_words(launch.layout)}, at most {launch.spec.time}; "
-        f"{tables.price_words(launch.price)}?",
+        f"{words.layout_size(launch.layout)}, at most {launch.spec.time}; "
+        f"{words.price_sentence(launch.price)}?",
         yes=yes,
         otherwise="Nothing was sent.",
     )
@@ -226,7 +228,7 @@ def agree_to_resubmit(planned: "Resubmission", *, yes: bool) -> None:
     refuse_errors(planned.preview)
     output.confirm(
         f"Resubmit {planned.parent.id} with the {planned.code} code from {planned.start}; "
-        f"{tables.price_words(planned.preview.launch.price)}?",
+        f"{words.price_sentence(planned.preview.launch.price)}?",
         yes=yes,
         otherwise="Nothing was sent.",
     )

@@ -1,19 +1,18 @@
 """Tables and pages of text for the command line. Pure: values in, lines out."""
 
-import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lumitui.app.cli.output import clean, width
+from lumitui.app.cli.output import width
+from lumitui.app.explain import words
+from lumitui.app.explain.safe_text import spell_out
 from lumitui.remote import walltime
 from lumitui.remote.scheduler.protocol import State
 
 if TYPE_CHECKING:
-    from lumitui.app.compose.advice import Finding
     from lumitui.app.history.run import Run
     from lumitui.app.history.sqlite_file import FileFacts
-    from lumitui.app.job.launch import Layout, Price
     from lumitui.app.runs import Preview
     from lumitui.app.scale.rescale import Change
     from lumitui.remote.doctor import Check
@@ -54,7 +53,7 @@ def table(
 
     Columns in `shrink` are cut, the first of them first; `ids` is the column with runs' ids.
     """
-    cells = [[clean(str(cell)) for cell in row] for row in rows]
+    cells = [[spell_out(str(cell)) for cell in row] for row in rows]
     widths = [
         max(width(title), *(width(row[index]) for row in cells), 0)
         for index, title in enumerate(titles)
@@ -76,7 +75,7 @@ def table(
 
 def pairs(rows: Iterable[tuple[str, object]]) -> str:
     """Return `name: value` lines with the values below each other; None and '' are left out."""
-    kept = [(name, clean(str(value))) for name, value in rows if value not in (None, "")]
+    kept = [(name, spell_out(str(value))) for name, value in rows if value not in (None, "")]
     widest = max((len(name) for name, _ in kept), default=0)
     return "\n".join(f"{name:<{widest}}  {value}" for name, value in kept)
 
@@ -88,33 +87,6 @@ def section(title: str, body: str) -> str:
     return f"{title}\n" + "\n".join(f"  {line}".rstrip() for line in body.splitlines())
 
 
-def when(moment: float | None) -> str:
-    """Return an epoch as local date and time; '' for None."""
-    if moment is None:
-        return ""
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment))
-
-
-def number(value: float | None, unit: str = "") -> str:
-    """Return a number a person reads at a glance, `-` for None."""
-    return "-" if value is None else f"{value:.4g}{unit}"
-
-
-def price_words(price: "Price") -> str:
-    """Return what is billed at most, in words."""
-    if price.amount == 0:
-        return "nothing is billed"
-    return f"billed at most {price.amount:g} {price.unit}"
-
-
-def layout_words(layout: "Layout") -> str:
-    """Return nodes, GPUs and ranks in words."""
-    nodes = "1 node" if layout.nodes == 1 else f"{layout.nodes} nodes"
-    gpus = layout.nodes * layout.gpus_per_node
-    ranks = "1 rank" if layout.world_size == 1 else f"{layout.world_size} ranks"
-    return f"{nodes}, {gpus} GPU{'' if gpus == 1 else 's'}, {ranks}"
-
-
 def run_table(runs: Sequence["Run"], now: float, columns: int, silent: Collection[str] = ()) -> str:
     """Return the table of `status`: what each run is doing.
 
@@ -124,9 +96,8 @@ def run_table(runs: Sequence["Run"], now: float, columns: int, silent: Collectio
     for run in runs:
         stale = run.site in silent and not run.state.is_final
         elapsed = walltime.text_of(int(run.elapsed(run.updated if stale else now)))
-        news = [_clock(run.updated, now) if stale else "now"] if silent else []
-        reason = "" if run.reason in ("None", "none") else run.reason
-        facts = (run.job_id or "-", f"{elapsed}/{run.spec.time}", run.site, reason)
+        news = [words.recent_clock(run.updated, now) if stale else "now"] if silent else []
+        facts = (run.job_id or "-", f"{elapsed}/{run.spec.time}", run.site, words.reason(run))
         rows.append((run.id, run.state.value, *news, run.layout.nodes, *facts))
     titles = ["RUN", "STATE", "NODES", "JOB", "ELAPSED/LIMIT", "SITE", "REASON"]
     shrink = [6, 5, 0, 6, 4, 3]
@@ -136,21 +107,13 @@ def run_table(runs: Sequence["Run"], now: float, columns: int, silent: Collectio
     return table(titles, rows, columns, shrink=shrink, ids=0)
 
 
-def _clock(moment: float, now: float) -> str:
-    """An epoch as a time of today, or with its day; `never` for 0."""
-    if not moment:
-        return "never"
-    day, _, clock = when(moment).partition(" ")
-    return clock if when(now).startswith(day) else f"{day} {clock[:5]}"
-
-
 def history_table(runs: Sequence["Run"], columns: int) -> str:
     """Return the table of `history`: newest first, with the notes where there are any."""
     noted = any(run.note for run in runs)
     rows = [
         (
             run.id,
-            when(run.created)[:16],
+            words.clock(run.created)[:16],
             run.state.value,
             run.layout.nodes,
             run.site,
@@ -166,19 +129,14 @@ def history_table(runs: Sequence["Run"], columns: int) -> str:
 def file_words(facts: "FileFacts", runs: int) -> str:
     """Return where the history's file is, and how it is, in a line."""
     state = f"damaged: {facts.damage}" if facts.damage else "sound"
-    size = f"{facts.size / 2**20:.1f} MiB"
-    return f"{facts.path}: {runs} runs, {size}, schema {facts.schema}, {state}"
+    size = words.size(facts.size)
+    return f"{facts.path}: {words.count(runs, 'run')}, {size}, schema {facts.schema}, {state}"
 
 
 def change_table(changes: Sequence["Change"], columns: int) -> str:
     """Return the before/after table of a resubmission; `=` where nothing changes."""
     rows = [(item.what, item.before, item.after if item.differs else "=") for item in changes]
     return table(("", "BEFORE", "AFTER"), rows, columns, shrink=(1, 2))
-
-
-def finding_words(finding: "Finding") -> str:
-    """Return a finding in one line."""
-    return f"{finding.severity}: {finding.message} {finding.do} [{finding.id}; {finding.source}]"
 
 
 def run_data(run: "Run") -> dict[str, object]:
@@ -258,29 +216,29 @@ def site_page(site: "Site", path: Path) -> str:
 
     facts = yaml.safe_dump(site.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
     checked = f"{len(site.unverified)} keys are unverified (see the end)"
-    return clean(f"# {path}\n# {checked}\n{facts.rstrip()}", keep="\n")
+    return spell_out(f"# {path}\n# {checked}\n{facts.rstrip()}", keep="\n")
 
 
 def check_text(checks: Sequence["Check"]) -> str:
     """Return doctor's checks, one a line; what was expected and what to do below."""
     lines = []
     for item in checks:
-        lines.append(clean(f"{item.status:<7}  {item.name}: {item.found}"))
+        lines.append(spell_out(f"{item.status:<7}  {item.name}: {item.found}"))
         if item.status != "ok":
-            lines += [f"         expected: {clean(item.expected)}"] if item.expected else []
-            lines += [f"         {clean(item.do)}"] if item.do else []
+            lines += [f"         expected: {spell_out(item.expected)}"] if item.expected else []
+            lines += [f"         {spell_out(item.do)}"] if item.do else []
     return "\n".join(lines)
 
 
 def fetched_text(found: Sequence["Fetched"]) -> str:
     """Return the paths that were brought, one a line."""
-    return "\n".join(clean(str(item.path)) for item in found)
+    return "\n".join(spell_out(str(item.path)) for item in found)
 
 
 def pruned_text(freed: Mapping[str, "Pruned"]) -> str:
     """Return what was freed in each folder, one a line."""
     return "\n".join(
-        f"{clean(root)}: {len(item.snapshots)} snapshots, {item.files} files, "
-        f"{item.bytes / 2**20:.1f} MiB"
+        f"{spell_out(root)}: {words.count(len(item.snapshots), 'snapshot')}, "
+        f"{words.count(item.files, 'file')}, {words.size(item.bytes)}"
         for root, item in freed.items()
     )

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from lumitui.app.explain.probe_report import Measured, Report, read
+from lumitui.app.explain.words import ranks_named
 from lumitui.app.job.launch import ALL_NODES, Layout, measured_nodes
-from lumitui.remote.cores import format_cores, parse_cores
+from lumitui.remote.cores import parse_cores
 
 _CORES = re.compile(r"\d{1,4}(?:[,-]\d{1,4})*")
 _STOPPED = 124  # timeout(1): the time was over
@@ -68,54 +69,6 @@ def verdict(
     measured = sum(1 for row in rows if row.found)
     kind, sentence = _conclude(rows, layout, found, expected)
     return Verdict(kind, measured, expected, tuple(rows), sentence)
-
-
-def table(verdict: Verdict) -> str:
-    """Return the verdict and a line a rank as text."""
-    lines = [f"{verdict.kind}: {verdict.sentence}"]
-    if not verdict.rows:
-        return lines[0]
-    cells = [("rank", "local", "host", "planned", "found", "GPUs", "")]
-    cells += [
-        (
-            str(row.rank),
-            str(row.local_rank),
-            row.host or "?",
-            row.planned or "-",
-            row.found or "?",
-            row.gpus or "?",
-            "ok" if row.ok else f"differs: {row.why}",
-        )
-        for row in verdict.rows
-    ]
-    widths = [max(len(row[column]) for row in cells) for column in range(6)]
-    lines.append("")
-    for row in cells:
-        padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        lines.append("  ".join([*padded, row[6]]).rstrip())
-    return "\n".join(lines)
-
-
-def differences(verdict: Verdict, most: int = 10) -> list[str]:
-    """Return what is wrong, a line a reason with the ranks that have it; at most `most` lines.
-
-    Nothing for two ranks or one: the sentence says all of it.
-    """
-    having: dict[str, list[int]] = {}
-    for row in verdict.rows:
-        if not row.ok:
-            having.setdefault(row.why, []).append(row.rank)
-    if sum(map(len, having.values())) <= 2:
-        return []
-    lines = [f"{ranks_named(ranks)}: {why}" for why, ranks in having.items()]
-    more = sum(len(ranks) for ranks in list(having.values())[most:])
-    return lines[:most] + ([f"{more} more ranks differ, see below"] if more else [])
-
-
-def ranks_named(ranks: Sequence[int]) -> str:
-    """Return ranks as words: `Rank 3`, `Ranks 3, 8-15`."""
-    spelled = format_cores(ranks).replace(",", ", ")
-    return f"Rank{'s' if len(set(ranks)) > 1 else ''} {spelled}"
 
 
 def _nothing(ended: bool, proof: str) -> tuple[Kind, str]:

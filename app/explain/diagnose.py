@@ -9,8 +9,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from lumitui.app.explain.log_lines import Line, clean, log_of
+from lumitui.app.explain.log_lines import Line, log_of
 from lumitui.app.explain.rules import CONSEQUENCES, EXIT_CODES, RULES, SCARCE, STATE_RULES, Rule
+from lumitui.app.explain.safe_text import plain
 from lumitui.app.explain.straggler import laggard
 from lumitui.app.explain.tracebacks import Culprit, culprit
 from lumitui.app.job.spec import JobSpec
@@ -120,7 +121,7 @@ def _is_ours(rc: int | None, failed_rank: int | None, spec: JobSpec | None) -> b
 def _of_state(
     state: State, word: str, reason: str, rc: int | None, failed_rank: int | None
 ) -> Iterator[Diagnosis]:
-    words = clean(" ".join(part for part in (word, reason) if part))
+    words = plain(" ".join(part for part in (word, reason) if part))
     if rc == STOPPED_EARLY and state is State.FAILED:
         rule = EXIT_CODES[STOPPED_EARLY]
         yield Diagnosis(rule.id, rule.sentence, rule.do, words, failed_rank)

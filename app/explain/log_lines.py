@@ -1,12 +1,13 @@
-"""The lines of a job's log: who wrote each, without what could steer a terminal. Pure."""
+"""The lines of a job's log: who wrote each, without control characters. Pure."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lumitui.app.explain.safe_text import plain
+
 _LINES = 20_000
 _WIDTH = 1000
-_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 # srun --label writes `3: `, padded.
 _LABEL = re.compile(r"^ *(\d{1,6}): ?")
 # torchrun's prefix holds the local rank (torch/distributed/elastic/multiprocessing/tail_log.py).
@@ -40,15 +41,9 @@ class Log:
     """Whether srun's labels, and the task it names as the first that failed, are ranks."""
 
 
-def clean(text: str) -> str:
-    """Return one line of remote text without escape sequences and control characters."""
-    text = _ESCAPE.sub("", text).replace("\t", " ")
-    return "".join(char for char in text if char.isprintable())[:_WIDTH]
-
-
 def log_of(tail: str) -> Log:
     """Return the lines of `tail` that the launch wrote."""
-    texts = [clean(line[: 4 * _WIDTH]) for line in tail.splitlines()[-_LINES:]]
+    texts = [plain(line[: 4 * _WIDTH], _WIDTH) for line in tail.splitlines()[-_LINES:]]
     # Under a launcher a node, srun's label is the node's, not the rank's.
     label_is_rank = not any(_LAUNCHER.search(text) for text in texts)
     lines = [_line(text, label_is_rank=label_is_rank) for text in texts]

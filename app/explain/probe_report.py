@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 
-_TEXT = 1000
+from lumitui.app.explain.safe_text import plain
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def read(text: str) -> Measured | None:
     for record in records:
         code = record.get("probe")
         if type(code) is int:
-            probe, said = code, " ".join(_plain(record.get("said")).split())
+            probe, said = code, " ".join(_text(record.get("said")).split())
         elif (report := _report(record)) is not None:
             reports.append(report)
         else:
@@ -79,10 +79,9 @@ def _report(record: dict[str, object]) -> Report | None:
     rank, local_rank = record.get("rank"), record.get("local_rank")
     if type(rank) is not int or type(local_rank) is not int:
         return None
-    host, cores, gpus = (_plain(record.get(name)) for name in ("host", "cores", "gpus"))
+    host, cores, gpus = (_text(record.get(name)) for name in ("host", "cores", "gpus"))
     return Report(rank, local_rank, host, cores, gpus)
 
 
-def _plain(value: object) -> str:
-    text = value[:_TEXT] if isinstance(value, str) else ""
-    return "".join(char for char in text if char.isprintable()).strip()
+def _text(value: object) -> str:
+    return plain(value).strip() if isinstance(value, str) else ""

@@ -1,10 +1,9 @@
-"""What a run waits for, when it starts and ends, what it costs, in plain words. Pure.
+"""What a run waits for, and when it starts and ends, in plain words. Pure.
 
 The reasons are Slurm's (squeue(1), "JOB REASON CODES"; slurm.schedmd.com/job_reason_codes.html).
 """
 
-import time
-
+from lumitui.app.explain.words import ahead, length
 from lumitui.app.history.run import Run
 from lumitui.remote.scheduler.protocol import State
 
@@ -63,34 +62,13 @@ def waited(run: Run, now: float) -> float:
     return max(0.0, end - (run.submitted or run.created))
 
 
-def ahead(moment: float, now: float) -> str:
-    """Return a moment to come on the laptop's clock, and in how long it is, or was."""
-    clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment))
-    # A look a few seconds late is no delay.
-    if now - moment >= 60:
-        return f"{clock}, {length(now - moment)} ago"
-    return f"{clock}, {'in ' + length(moment - now) if moment > now else 'due now'}"
-
-
 def _start(expected: float, now: float) -> str:
     late = "; due any moment" if now - expected >= 60 else ""
     return ahead(expected, now) + late
 
 
-def length(seconds: float) -> str:
-    """Return a length of time in words that need no legend: `45 s`, `12 min`, `3 h 05 min`."""
-    whole = max(0, int(seconds))
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min"
-    if whole < 86400:
-        return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-    return f"{whole // 86400} d {whole % 86400 // 3600:02d} h"
-
-
-def outlook(run: Run, now: float) -> list[tuple[str, str]]:
-    """Return what is expected of an unfinished run, as (what, words); empty for others."""
+def expectations(run: Run, now: float) -> list[tuple[str, str]]:
+    """Return when an unfinished run starts and ends, as (label, words); empty for others."""
     if run.state is State.QUEUED:
         start = run.expected_start
         begins = _start(start, now) if start else "the scheduler gives no time yet"
@@ -109,9 +87,9 @@ def outlook(run: Run, now: float) -> list[tuple[str, str]]:
 
 
 def no_failure(run: Run, now: float) -> str:
-    """Return what to say of a run that did not fail to whoever asks why; '' of one that may have.
+    """Return why there is no failure to explain; '' for a run that may have failed.
 
-    Of a run that runs or whose end nobody saw the log may tell more.
+    The log may show more of a run that still runs, or whose end nobody saw.
     """
     match run.state:
         case State.DONE:
@@ -131,21 +109,3 @@ def no_failure(run: Run, now: float) -> str:
             return f"It has not failed. Queued for {since}: {plain_reason(run)}.{begins}"
         case _:
             return ""
-
-
-def billed_words(run: Run, now: float) -> str:
-    """Return what a run cost, or has cost so far, of what it may cost at most.
-
-    Of a job that was run again only the last attempt's time is known.
-    """
-    price = run.price
-    if price.amount == 0:
-        return "nothing"
-    most = f"{price.amount:g}"
-    spent = run.billed(now)
-    about = f"about {spent:.3g} {price.unit}"
-    if run.attempt > 1 and spent:
-        about += " in its last attempt"
-    if run.state.is_final:
-        return f"{about if spent else 'nothing'} (of at most {most})"
-    return f"{about} so far, at most {most}" if spent else f"at most {most} {price.unit}"

@@ -16,11 +16,11 @@ import pytest
 from rich.console import Console
 
 from lumitui.app.cli import tables
-from lumitui.app.cli.output import LogFilter, clean
 from lumitui.app.compose.advice import findings
 from lumitui.app.compose.launch import compose
-from lumitui.app.explain import binding_proof
+from lumitui.app.explain import binding_proof, proof_rows, words
 from lumitui.app.explain.diagnose import Ending, diagnose
+from lumitui.app.explain.safe_text import LogFilter, spell_out
 from lumitui.app.history import run_record
 from lumitui.app.history.history import History
 from lumitui.app.history.metric_points import parse_line
@@ -128,7 +128,7 @@ def test_job_files(fresh: Path, count: int) -> None:
         with contextlib.suppress(LumiError):
             spec = read_job(path)
             launch = compose(spec, LUMI)
-            [clean(tables.finding_words(item)) for item in findings(launch, LUMI)]
+            [spell_out(words.finding(item)) for item in findings(launch, LUMI)]
 
     survive(worse([JOB], count), take)
 
@@ -144,7 +144,7 @@ def test_profiles(fresh: Path, count: int) -> None:
 
     def use(site: Site) -> None:
         launch = compose(spec, site)
-        [clean(tables.finding_words(item)) for item in findings(launch, site)]
+        [spell_out(words.finding(item)) for item in findings(launch, site)]
         tables.site_table([site], 80)
         doctor.examine(Answers(DOCTOR), site, "", lambda account: site.work_root)
 
@@ -218,10 +218,10 @@ def test_what_scontrol_and_the_other_tools_say_to_doctor(count: int) -> None:
 @many
 def test_squeue_and_sacct(count: int) -> None:
     def take(text: bytes) -> None:
-        words = text.decode("utf-8", "replace")
-        for job in (*parse_queue(words, "M"), *parse_account(words)):
+        answer = text.decode("utf-8", "replace")
+        for job in (*parse_queue(answer, "M"), *parse_account(answer)):
             assert len(job.reason) + len(job.nodes) < 10_000
-            wording.clock(job.started), tables.when(job.ended)
+            wording.clock(job.started), words.clock(job.ended)
 
     texts = (QUEUE, ACCOUNT, QUEUE_24, ACCOUNT_24)
     survive(worse([text.encode() for text in texts], count), take)
@@ -295,7 +295,7 @@ def test_binding_files(count: int) -> None:
 
     def take(text: bytes) -> None:
         found = binding_proof.verdict(text.decode("utf-8", "replace"), layout, ended=True)
-        binding_proof.table(found)
+        proof_rows.table(found)
         if len(text) % 10 == 0:
             drawn(run_details.verdict(found))
 

@@ -6,9 +6,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lumitui.app.explain.binding_proof import Verdict, differences
+from lumitui.app.explain.binding_proof import Verdict
 from lumitui.app.explain.diagnose import Diagnosis
-from lumitui.app.explain.waiting import billed_words, no_failure, outlook
+from lumitui.app.explain.proof_rows import differences
+from lumitui.app.explain.waiting import expectations, no_failure
+from lumitui.app.explain.words import billed
 from lumitui.app.history.run import Run
 from lumitui.app.results.figures import Figures, LogFigures
 from lumitui.app.tui.widgets import wording
@@ -52,11 +54,11 @@ def _lines(run: Run, now: float) -> list[tuple[str, str]]:
         ("site", f"{run.site}, {run.spec.partition}, account {run.spec.account}"),
         ("time", _time(run, now)),
         ("submitted", wording.clock(run.submitted or run.created)),
-        *outlook(run, now),
+        *expectations(run, now),
         *started,
         *ended,
         ("last news", wording.clock(run.updated)),
-        ("billed", billed_words(run, now)),
+        ("billed", billed(run, now)),
         ("batch", f"{run.global_batch} samples a step over all ranks" if run.global_batch else ""),
         ("exit", _exit(run)),
         ("code", _code(run)),

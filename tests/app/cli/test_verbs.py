@@ -151,7 +151,7 @@ def test_preview_is_exact_to_the_byte(home: Home, job: Path, runs: Runs) -> None
     assert (done.returncode, done.stdout) == (0, expected.launch.script)
     done = lt(home, "preview", str(job))
     assert done.stdout == f"{expected.command}\n\n{expected.launch.script}"
-    assert "1 node, 1 GPU, 1 rank; nothing is billed" in done.stderr
+    assert "1 node, 1 rank, 1 GPU; nothing is billed" in done.stderr
     data = envelope(lt(home, "preview", str(job), "--json"))["data"]
     assert data["script"] == expected.launch.script
 
@@ -328,7 +328,7 @@ def test_waiting_has_an_end_and_the_job_goes_on_until_cancelled(home: Home, job:
 def test_submit_asks_once_and_the_default_is_no(home: Home, job: Path) -> None:
     code, shown = on_terminal(home, ["submit", str(job)], "\n", "[y/N]")
     assert code == 1
-    assert "1 node, 1 GPU, 1 rank, at most 00:05:00; nothing is billed? [y/N]" in shown
+    assert "1 node, 1 rank, 1 GPU, at most 00:05:00; nothing is billed? [y/N]" in shown
     assert "Nothing was sent." in shown
     assert runs_of(home) == []
     code, shown = on_terminal(home, ["submit", str(job), "--wait"], "y\n", "[y/N]")

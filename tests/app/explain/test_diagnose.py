@@ -3,8 +3,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lumitui.app.explain.diagnose import Diagnosis, Ending, diagnose
-from lumitui.app.explain.log_lines import clean
 from lumitui.app.explain.rules import CONSEQUENCES, RULES, STATE_RULES
+from lumitui.app.explain.safe_text import CONTROL, plain
 from lumitui.app.job.spec import JobSpec
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.small_jobs import hello_job
@@ -259,7 +259,7 @@ def test_a_failed_run_always_has_a_reason() -> None:
 def test_nothing_of_the_log_can_control_the_terminal() -> None:
     log = "3: \x1b[31mFATAL:   permission denied\x1b[0m\x1b]0;title\x07\x9b2J\u202e\x00\n"
     assert why(log)[0].line == "FATAL:   permission denied2J"
-    assert clean("a\tb\x08c\x1bMd") == "a bcd"
+    assert plain("a\tb\x08c\x1bMd") == "a bcd"
 
 
 def test_ids_are_unique_within_a_table_and_every_rule_says_what_to_do() -> None:
@@ -290,4 +290,4 @@ def test_garbage_never_raises(
     state: State, word: str, rc: int | None, rank: int | None, log: str
 ) -> None:
     for item in diagnose(Ending(state, word, word, rc, rank, log)):
-        assert item.line.isprintable()
+        assert not CONTROL & set(item.line)

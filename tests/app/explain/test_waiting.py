@@ -1,13 +1,12 @@
-"""What a run waits for, when it starts and ends, and what it costs, in words."""
+"""What a run waits for, when it starts and ends, in words."""
 
 from dataclasses import replace
 
 import pytest
 
-from lumitui.app.cli import show, tables
+from lumitui.app.cli import show
 from lumitui.app.explain import waiting
 from lumitui.app.explain.binding_proof import verdict
-from lumitui.app.job.launch import Price
 from lumitui.app.results.summary import summarize
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.made_runs import a_run
@@ -43,45 +42,30 @@ def test_a_run_that_does_not_wait_has_no_such_reason() -> None:
 
 
 def test_what_is_expected_of_a_run() -> None:
-    lines = dict(waiting.outlook(QUEUED, NOW))
+    lines = dict(waiting.expectations(QUEUED, NOW))
     assert lines["would start"] == "the scheduler gives no time yet"
     assert lines["waiting for"] == "10 min"
     assert "would end" not in lines
     # Without the scheduler's word for it, the end follows from the time limit.
-    lines = dict(waiting.outlook(replace(QUEUED, expected_start=NOW + 90), NOW))
+    lines = dict(waiting.expectations(replace(QUEUED, expected_start=NOW + 90), NOW))
     assert lines["would start"].endswith(", in 1 min")
     assert lines["would end"].endswith(", in 1 h 01 min")
-    assert dict(waiting.outlook(replace(QUEUED, expected_start=NOW - 9), NOW))[
+    assert dict(waiting.expectations(replace(QUEUED, expected_start=NOW - 9), NOW))[
         "would start"
     ].endswith(", due now")
-    late = dict(waiting.outlook(replace(QUEUED, expected_start=NOW - 300), NOW))
+    late = dict(waiting.expectations(replace(QUEUED, expected_start=NOW - 300), NOW))
     assert late["would start"].endswith(", 5 min ago; due any moment")
     assert late["would end"].endswith(", in 1 h 00 min")
-    (line,) = waiting.outlook(RUNNING, NOW)
+    (line,) = waiting.expectations(RUNNING, NOW)
     assert line[1].endswith(", in 52 min")
-    assert waiting.outlook(replace(RUNNING, expected_end=None), NOW) == [line]
-    assert waiting.outlook(replace(RUNNING, state=State.DONE, ended=NOW), NOW) == []
+    assert waiting.expectations(replace(RUNNING, expected_end=None), NOW) == [line]
+    assert waiting.expectations(replace(RUNNING, state=State.DONE, ended=NOW), NOW) == []
 
 
 @pytest.mark.parametrize("state", [state for state in State if state.is_final])
 def test_only_what_may_have_failed_is_searched_for_a_cause(state: State) -> None:
     quiet = state in (State.DONE, State.CANCELLED, State.NOT_SENT)
     assert bool(waiting.no_failure(replace(QUEUED, state=state, ended=NOW), NOW)) == quiet
-
-
-def test_what_a_run_cost() -> None:
-    # 16 GPU-hours an hour, 32 at most.
-    done = replace(RUNNING, state=State.DONE, ended=NOW)
-    assert waiting.billed_words(done, NOW) == "about 2 GPU-hours (of at most 32)"
-    again = replace(done, attempt=2)
-    assert waiting.billed_words(again, NOW).startswith("about 2 GPU-hours in its last attempt (of")
-    assert waiting.billed_words(RUNNING, NOW) == "about 2 GPU-hours so far, at most 32"
-    assert waiting.billed_words(QUEUED, NOW) == "at most 32 GPU-hours"
-    never = replace(QUEUED, state=State.CANCELLED, ended=NOW)
-    assert waiting.billed_words(never, NOW) == "nothing (of at most 32)"
-    free = replace(done, price=Price(0.0, "hours", 0.0))
-    assert waiting.billed_words(free, NOW) == "nothing"
-    assert tables.run_data(done)["billed"] == 2.0
 
 
 def test_show_tells_it_too() -> None:

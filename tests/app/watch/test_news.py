@@ -5,6 +5,7 @@ import time
 import pytest
 
 from lumitui.app.cli import output, tables
+from lumitui.app.explain import words
 from lumitui.app.history.history import History
 from lumitui.remote.scheduler.protocol import State
 from tests.support.command_line import Here, envelope, told
@@ -48,7 +49,7 @@ def test_without_any_news_status_ends_with_3_and_tells_the_last(
     assert "LAST NEWS" in heading and max(map(len, (heading, row))) <= 80
     run = kept.get("vit-running")
     # The clock stands at the last news.
-    assert tables.when(run.updated)[11:] in row and "00:00:40/01:00:00" in row
+    assert words.clock(run.updated)[11:] in row and "00:00:40/01:00:00" in row
     answer = envelope(here("status", "--json"))
     assert (answer["error"]["exit_code"], answer["data"]["runs"][0]["stale"]) == (3, True)
 

@@ -1,0 +1,172 @@
+"""The facts of a run, its lineage and its metrics as rows of a label and its words. Pure.
+
+The words may hold text from a site: make it safe where it is drawn (`safe_text`).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from lumitui.app.explain import words
+from lumitui.app.explain.waiting import expectations
+from lumitui.app.history.run import Run
+from lumitui.remote import walltime
+from lumitui.remote.scheduler.protocol import State
+
+Row = tuple[str, str]
+"""A label and its words, which are never empty."""
+
+NO_METRICS = "No metrics yet. They appear when the trainer writes metrics.jsonl."
+
+
+class Totals(Protocol):
+    """What a run's metrics come to, as far as its words need it."""
+
+    @property
+    def steps(self) -> int:
+        """The last step; 0 without any."""
+        ...
+
+    @property
+    def last_loss(self) -> float | None:
+        """The loss of that step."""
+        ...
+
+    @property
+    def samples_per_s(self) -> float | None:
+        """The median after each attempt's warm-up."""
+        ...
+
+    @property
+    def test_accuracy(self) -> float | None:
+        """The last one."""
+        ...
+
+    @property
+    def seconds(self) -> float | None:
+        """Spent training, over all attempts."""
+        ...
+
+    @property
+    def world_size(self) -> int | None:
+        """Ranks of the last attempt."""
+        ...
+
+    @property
+    def global_batch(self) -> int | None:
+        """Samples a step over all ranks."""
+        ...
+
+
+def state(run: Run) -> str:
+    """Return the state, with the scheduler's own word for it."""
+    return f"{run.state}{f' ({run.word})' if run.word else ''}"
+
+
+def facts(run: Run, now: float) -> list[Row]:
+    """Return what is known of a run besides its id, name and state; unknown facts are left out."""
+    rows = (
+        # Of a queued run its waiting says this in plain words.
+        ("reason", "" if run.state is State.QUEUED else words.scheduler_reason(run)),
+        ("exit", _exit(run)),
+        ("site", _place(run)),
+        ("job", f"{run.job_id}, attempt {run.attempt}" if run.job_id else ""),
+        (
+            "size",
+            words.layout_size(run.layout) + (f" on {run.nodes_used}" if run.nodes_used else ""),
+        ),
+        ("time", _time(run, now)),
+        ("created", words.clock(run.created)),
+        ("submitted", words.clock(run.submitted)),
+        *expectations(run, now),
+        ("started", words.clock(run.started)),
+        ("ended", words.clock(run.ended)),
+        ("last news", words.clock(run.updated)),
+        ("billed", words.billed(run, now)),
+        ("global batch", _batch(run.global_batch)),
+        ("code", _code(run)),
+        ("snapshot", run.snapshot or ""),
+        ("continues from", run.resumed_from or ""),
+        ("folder", run.folder),
+        ("project", run.project),
+        ("job file", run.job_file or ""),
+        ("logs", ", ".join(f"{at}: {words.size(size)}" for at, size in run.log_sizes.items())),
+        ("note", run.note),
+    )
+    return [(label, text) for label, text in rows if text]
+
+
+def _place(run: Run) -> str:
+    account = "" if run.spec.account == "none" else f", account {run.spec.account}"
+    return f"{run.site}, {run.spec.partition}{account}"
+
+
+def _exit(run: Run) -> str:
+    if run.rc is None:
+        return ""
+    rank = f", rank {run.failed_rank} failed first" if run.failed_rank is not None else ""
+    return f"code {run.rc}{rank}"
+
+
+def _time(run: Run, now: float) -> str:
+    if run.started is None:
+        return f"not started, at most {run.spec.time}"
+    return f"{walltime.text_of(int(run.elapsed(now)))} of at most {run.spec.time}"
+
+
+def _batch(samples: int | None) -> str:
+    return f"{samples} samples a step over all ranks" if samples else ""
+
+
+def _code(run: Run) -> str:
+    code = run.provenance
+    if code.commit is None:
+        return "not in a git repository"
+    dirty = " with uncommitted changes" if code.dirty else ""
+    return f"{code.commit[:12]} on {code.branch or 'a detached head'}{dirty}"
+
+
+def lineage(run: Run, family: Sequence[Run]) -> list[str]:
+    """Return a line for each run of `family`, indented below its parent; `>` marks `run`.
+
+    `family` begins with the root; a run without relatives has no lines.
+    """
+    if len(family) < 2:
+        return []
+    depth: dict[str, int] = {}
+    lines = []
+    for other in family:
+        depth[other.id] = depth.get(other.parent or "", -1) + 1
+        mark = ">" if other.id == run.id else " "
+        nodes = words.count(other.layout.nodes, "node")
+        lines.append(f"{mark} {'  ' * depth[other.id]}{other.id}  {other.state}, {nodes}")
+    return lines
+
+
+def metrics(totals: Totals, broken: int) -> list[Row]:
+    """Return what a run's metrics come to; `broken` lines of metrics.jsonl could not be read."""
+    if not totals.steps:
+        return []
+    speed = words.number(totals.samples_per_s, " samples/s (median after warm-up)")
+    lines = f"{words.count(broken, 'line')} of metrics.jsonl that cannot be read"
+    rows = (
+        ("steps", totals.steps, f"{totals.steps:,}"),
+        ("last loss", totals.last_loss, words.number(totals.last_loss)),
+        ("throughput", totals.samples_per_s, speed),
+        ("test accuracy", totals.test_accuracy, words.number(totals.test_accuracy)),
+        ("trained for", totals.seconds, words.number(totals.seconds, " s")),
+        ("ranks", totals.world_size, f"{totals.world_size}"),
+        ("global batch", totals.global_batch, _batch(totals.global_batch)),
+        ("left out", broken or None, lines),
+    )
+    return [(label, text) for label, value, text in rows if value is not None]
+
+
+def log_metrics(series: Mapping[str, Sequence[float]]) -> list[Row]:
+    """Return a row for each series that the job file's `metrics:` looks for in the log."""
+    return [(name, _last_of(values)) for name, values in series.items()]
+
+
+def _last_of(values: Sequence[float]) -> str:
+    if not values:
+        return "not found at the end of the log"
+    return f"{words.number(values[-1])} (last of {len(values)} at the end of the log)"

@@ -1,0 +1,89 @@
+r"""Text from elsewhere, made safe to show on a terminal. Pure.
+
+This is the one place that says which characters are control characters and how they are shown:
+caret notation for C0 (`^[` for ESC), an escape for all others (`\x9b`, `\u202e`).
+"""
+
+import codecs
+import re
+
+_RANGES = (
+    (0x00, 0x1F),  # C0
+    (0x7F, 0x9F),  # DEL and C1
+    # These turn the direction of the text around them, or end a line.
+    (0x061C, 0x061C),
+    (0x200E, 0x200F),
+    (0x2028, 0x202E),
+    (0x2066, 0x2069),
+    # Bytes that were not UTF-8, which no terminal takes.
+    (0xD800, 0xDFFF),
+)
+CONTROL = frozenset(chr(code) for first, last in _RANGES for code in range(first, last + 1))
+"""The control characters, newline and tab included."""
+_CONTROL = re.compile(
+    "[" + "".join(f"\\u{first:04x}-\\u{last:04x}" for first, last in _RANGES) + "]"
+)
+_SEQUENCE = re.compile(
+    "\x1b(?:\\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor, screen
+    "|[\\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\\\|\x9c)"  # OSC and other strings: titles, clipboard
+    "|[ -/]*[0-OQ-WYZ\\\\`-~])"
+)
+_COLOUR = re.compile("\x1b\\[[0-9;:]*m")
+# A sequence whose end may be in the next chunk.
+_CUT = re.compile("\x1b(?:\\[[0-?]*[ -/]*|[\\]PX^_][^\x07\x1b\x9c]*\x1b?|[ -/]*)?$")
+_LONGEST_SEQUENCE = 4096
+
+
+def spell_out(text: str, *, keep: str = "") -> str:
+    """Return `text` with every control character spelled out; those in `keep` stay."""
+
+    def spelled(match: re.Match[str]) -> str:
+        char = match[0]
+        if char in keep:
+            return char
+        code = ord(char)
+        if code < 32 or code == 127:
+            return "^" + chr(code ^ 64)
+        return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+    return _CONTROL.sub(spelled, text)
+
+
+def log_line(line: str) -> str:
+    """Return one line of a log without colours, its tabs as spaces, the rest spelled out."""
+    return spell_out(_COLOUR.sub("", line), keep="\t").expandtabs(8)
+
+
+def plain(text: str, longest: int = 1000) -> str:
+    """Return `text` without escape sequences and control characters, for rules to search.
+
+    A tab becomes a space; no more than `longest` characters are returned.
+    """
+    return _CONTROL.sub("", _SEQUENCE.sub("", text).replace("\t", " "))[:longest]
+
+
+class LogFilter:
+    """Turns a log's bytes into text that is safe on a terminal; of its sequences colours stay."""
+
+    def __init__(self, *, colours: bool = True) -> None:
+        """Drop colours too when `colours` is false."""
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._colours = colours
+        self._kept = ""
+
+    def feed(self, chunk: bytes, *, end: bool = False) -> str:
+        """Return what of `chunk` (and of what was kept back) may be shown now."""
+        text = self._kept + self._decode(chunk, end)
+        cut = None if end else _CUT.search(text)
+        if cut and len(text) - cut.start() < _LONGEST_SEQUENCE:
+            text, self._kept = text[: cut.start()], text[cut.start() :]
+        else:
+            self._kept = ""
+        parts = _SEQUENCE.split(text)
+        sequences = _SEQUENCE.findall(text)
+        shown = spell_out(parts[0], keep="\n\t\r")
+        for sequence, part in zip(sequences, parts[1:], strict=True):
+            if self._colours and _COLOUR.fullmatch(sequence):
+                shown += sequence
+            shown += spell_out(part, keep="\n\t\r")
+        return shown

@@ -1,0 +1,217 @@
+"""Counts, sizes, times, prices and reasons in words, the same for both interfaces. Pure."""
+
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol
+
+from lumitui.remote import walltime
+from lumitui.remote.cores import format_cores
+from lumitui.remote.scheduler.protocol import State
+
+if TYPE_CHECKING:
+    # Pydantic, which these bring, takes longer than a short verb of the command line.
+    from lumitui.app.explain.diagnose import Diagnosis
+    from lumitui.app.history.run import Run
+    from lumitui.app.job.launch import Layout, Price
+
+
+class Advice(Protocol):
+    """What the adviser found in a launch, as far as its words need it."""
+
+    @property
+    def severity(self) -> str:
+        """`error`, `warning` or `note`."""
+        ...
+
+    @property
+    def message(self) -> str:
+        """What was found."""
+        ...
+
+    @property
+    def do(self) -> str:
+        """What to do about it."""
+        ...
+
+    @property
+    def id(self) -> str:
+        """The rule's name."""
+        ...
+
+    @property
+    def source(self) -> str:
+        """Where the rule is documented."""
+        ...
+
+
+# -- counts and sizes
+
+
+def count(number: int, noun: str) -> str:
+    """Return `1 node`, `2 nodes`, `1,024 nodes`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def number(value: float | None, unit: str = "") -> str:
+    """Return a number with five digits or without an exponent, and `unit`; `-` for None."""
+    if value is None:
+        return "-"
+    # %g would write 123456 as 1.2346e+05.
+    whole = 99_999.5 <= abs(value) < 1e15
+    return (f"{value:,.0f}" if whole else f"{value:.5g}") + unit
+
+
+def size(count: int) -> str:
+    """Return a number of bytes in at most eight characters: `812 B`, `1.4 kB`, `23 MB`."""
+    amount = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 999.5 or unit == "GB":
+            break
+        amount /= 1000.0
+    return f"{amount:.0f} {unit}" if amount >= 9.95 or unit == "B" else f"{amount:.1f} {unit}"
+
+
+def layout_size(layout: "Layout") -> str:
+    """Return `2 nodes, 16 ranks, 16 GPUs`."""
+    return ", ".join(
+        (
+            count(layout.nodes, "node"),
+            count(layout.world_size, "rank"),
+            count(layout.nodes * layout.gpus_per_node, "GPU"),
+        )
+    )
+
+
+def ranks_named(ranks: Iterable[int]) -> str:
+    """Return `Rank 3`, `Ranks 3, 8-15`."""
+    named = set(ranks)
+    return f"Rank{'s' if len(named) > 1 else ''} {format_cores(named).replace(',', ', ')}"
+
+
+# -- times
+
+
+def clock(moment: float | None) -> str:
+    """Return an epoch time as date and time on the laptop's clock; '' for None and 0."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment)) if moment else ""
+
+
+def recent_clock(moment: float, now: float) -> str:
+    """Return an epoch time as a time of today, or with its day; `never` for 0."""
+    if not moment:
+        return "never"
+    day, _, of_day = clock(moment).partition(" ")
+    return of_day if clock(now).startswith(day) else f"{day} {of_day[:5]}"
+
+
+def length(seconds: float) -> str:
+    """Return a length of time in words that need no legend: `45 s`, `12 min`, `3 h 05 min`."""
+    whole = max(0, int(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min"
+    if whole < 86400:
+        return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+    return f"{whole // 86400} d {whole % 86400 // 3600:02d} h"
+
+
+def short_length(seconds: float) -> str:
+    """Return a length of time in five or six characters: `45s`, `12m`, `3h05`, `2d04`."""
+    whole = max(0, int(seconds))
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m"
+    if whole < 86400:
+        return f"{whole // 3600}h{whole % 3600 // 60:02d}"
+    return f"{whole // 86400}d{whole % 86400 // 3600:02d}"
+
+
+def elapsed_of_limit(run: "Run", now: float) -> str:
+    """Return how long the job has run of how long it may, for a table: `12m/1h00`."""
+    limit = short_length(walltime.seconds_of(run.spec.time))
+    return f"{short_length(run.elapsed(now)) if run.started else '-'}/{limit}"
+
+
+def ahead(moment: float, now: float) -> str:
+    """Return a moment to come on the laptop's clock, and how far off it is, or was."""
+    # A poll that is a few seconds late is no delay.
+    if now - moment >= 60:
+        return f"{clock(moment)}, {length(now - moment)} ago"
+    return f"{clock(moment)}, {'in ' + length(moment - now) if moment > now else 'due now'}"
+
+
+# -- prices
+
+
+def amount(price: "Price") -> str:
+    """Return what is billed if the job runs to its time limit: `32 GPU-hours`, `nothing`."""
+    return f"{price.amount:g} {price.unit}" if price.amount else "nothing"
+
+
+def price_limit(price: "Price") -> str:
+    """Return `at most 32 GPU-hours`, `nothing`."""
+    return f"at most {amount(price)}" if price.amount else "nothing"
+
+
+def price_sentence(price: "Price") -> str:
+    """Return `billed at most 32 GPU-hours`, `nothing is billed`."""
+    return f"billed {price_limit(price)}" if price.amount else "nothing is billed"
+
+
+def billed(run: "Run", now: float) -> str:
+    """Return what a run cost, or has cost so far, of what it may cost at most.
+
+    Of a job that was run again only the last attempt's time is known.
+    """
+    price = run.price
+    if price.amount == 0:
+        return "nothing"
+    most = f"{price.amount:g}"
+    spent = run.billed(now)
+    about = f"about {spent:.3g} {price.unit}"
+    if run.attempt > 1 and spent:
+        about += " in its last attempt"
+    if run.state.is_final:
+        return f"{about if spent else 'nothing'} (of at most {most})"
+    return f"{about} so far, at most {most}" if spent else price_limit(price)
+
+
+# -- reasons
+
+
+def scheduler_reason(run: "Run") -> str:
+    """Return the scheduler's reason in one line; '' where it gives none."""
+    words = " ".join(run.reason.split())
+    return "" if words.lower() == "none" else words
+
+
+def reason(run: "Run") -> str:
+    """Return why the run is as it is in one line; of a failure, which rank and its exit code."""
+    words = scheduler_reason(run)
+    if run.state is not State.FAILED or not run.rc:
+        return words
+    rank = f"rank {run.failed_rank}, " if run.failed_rank is not None else ""
+    # Slurm's NonZeroExitCode says no more than that.
+    return f"{rank}exit {run.rc}" + (f", {words}" if words not in ("", "NonZeroExitCode") else "")
+
+
+def cause(diagnosis: "Diagnosis") -> str:
+    """Return what happened, with the rank it happened to."""
+    sentence, rank = diagnosis.sentence, diagnosis.rank
+    if rank is None or f"Rank {rank} " in sentence:
+        return sentence
+    return f"{sentence.removesuffix('.')} (rank {rank})."
+
+
+def no_cause(run: "Run") -> str:
+    """Return what to say where the end of the log shows no cause."""
+    if run.state.is_final:
+        return "Nothing that looks like a cause was found."
+    return f"It is {run.state}, and the end of its log shows no failure."
+
+
+def finding(found: Advice) -> str:
+    """Return a finding in one line."""
+    return f"{found.severity}: {found.message} {found.do} [{found.id}; {found.source}]"

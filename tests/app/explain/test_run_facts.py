@@ -1,0 +1,77 @@
+"""The facts, lineage, metrics and proof of a run as rows."""
+
+from dataclasses import replace
+
+from lumitui.app.explain import proof_rows, run_facts
+from lumitui.app.results.summary import Summary
+from lumitui.remote.scheduler.protocol import State
+from tests.app.explain.test_binding_proof import EXACT, judge, reports
+from tests.support.jobs.made_runs import a_run
+
+NOW = 1_000_000.0
+RUN = a_run(state=State.RUNNING, job_id="7", submitted=NOW - 600, started=NOW - 450, updated=NOW)
+
+
+def test_the_facts_of_a_failed_run() -> None:
+    failed = replace(
+        RUN,
+        state=State.FAILED,
+        ended=NOW - 10,
+        rc=3,
+        failed_rank=5,
+        reason="NonZeroExitCode",
+        log_sizes={1: 1400},
+    )
+    facts = dict(run_facts.facts(failed, NOW))
+    assert facts["exit"] == "code 3, rank 5 failed first"
+    assert facts["job"] == "7, attempt 1"
+    assert facts["time"] == f"00:07:20 of at most {RUN.spec.time}"
+    assert facts["logs"] == "1: 1.4 kB"
+    assert all(facts.values())
+
+
+def test_a_queued_run_has_its_reason_once() -> None:
+    queued = replace(RUN, state=State.QUEUED, started=None, reason="Priority")
+    facts = dict(run_facts.facts(queued, NOW))
+    assert "reason" not in facts and "(Priority)" in facts["waits for"]
+    assert facts["time"].startswith("not started, at most ")
+
+
+def test_a_lineage_is_indented_and_marks_the_run() -> None:
+    child = replace(RUN, id="b", parent=RUN.id)
+    lines = run_facts.lineage(child, [RUN, child])
+    assert lines == [f"  {RUN.id}  running, 2 nodes", ">   b  running, 2 nodes"]
+    assert run_facts.lineage(RUN, [RUN]) == []
+
+
+def test_metrics_that_are_not_known_have_no_row() -> None:
+    totals = Summary(1200, 0.5, None, None, 12.0, 16, 256)
+    assert run_facts.metrics(totals, 1) == [
+        ("steps", "1,200"),
+        ("last loss", "0.5"),
+        ("trained for", "12 s"),
+        ("ranks", "16"),
+        ("global batch", "256 samples a step over all ranks"),
+        ("left out", "1 line of metrics.jsonl that cannot be read"),
+    ]
+    assert run_facts.metrics(replace(totals, steps=0), 0) == []
+    assert run_facts.log_metrics({"speed": [1.0, 300.0], "loss": []}) == [
+        ("speed", "300 (last of 2 at the end of the log)"),
+        ("loss", "not found at the end of the log"),
+    ]
+
+
+def test_the_proof_has_a_row_a_rank_and_says_which_differs() -> None:
+    items = reports(EXACT)
+    items[3]["cores"] = "0-63"
+    found = proof_rows.table(judge(items))
+    assert found.titles == ("rank", "local", "host", "planned", "found", "GPUs", "")
+    assert [row.cells[-1] for row in found.rows] == ["ok"] * 3 + ["differs"] + ["ok"] * 12
+    assert found.rows[3].cells[4] == "0-63" and not found.rows[3].ok
+
+
+def test_a_plan_that_all_ranks_share_has_no_column() -> None:
+    layout = replace(EXACT, masks=(), planned_cores=("1-63",) * 8)
+    found = proof_rows.table(judge(reports(layout), layout))
+    assert found.titles == ("rank", "host", "found", "GPUs", "")
+    assert all(len(row.cells) == 5 for row in found.rows)
