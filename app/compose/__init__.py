@@ -1,1 +1,1 @@
-"""From a job file and a profile to a launch, and what the adviser says of it. Pure."""
+"""From a job file and a profile to a launch, and what the adviser says about it. Pure."""

@@ -1,22 +1,21 @@
-"""What is wrong or unwise about a launch: a table of rules. Pure.
+"""The adviser: a table of rules that find what is wrong or unwise about a launch. Pure.
 
-Each rule is one function; its source is the document that says so (names as in the profiles).
+Each rule is one function. The source in its finding is the document that says so, named as in
+the profiles.
 """
 
 import re
 from collections.abc import Iterator
 from datetime import date
 
-from lumitui.app.compose import slurm_advice
-from lumitui.app.compose.deepspeed_batch import MICRO, whole
+from lumitui.app.compose import binding_advice, slurm_advice
+from lumitui.app.compose.container import container_of
+from lumitui.app.compose.deepspeed_batch import MICRO, sent_config, whole
 from lumitui.app.compose.finding import Finding, Rule, Severity
-from lumitui.app.compose.launch import sent_config
-from lumitui.app.compose.layout import container_of, launcher_of
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.script_args import argument_value
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import STRATEGIES
-from lumitui.remote import walltime
 from lumitui.remote.site.profile import Site
 from lumitui.remote.source.manifest import MAX_BYTES, MAX_FILES
 
@@ -57,28 +56,6 @@ def _launcher(launch: Launch, site: Site) -> Iterator[Finding]:
         )
 
 
-def _binding(launch: Launch, site: Site) -> Iterator[Finding]:
-    spec, layout = launch.spec, launch.layout
-    if not site.node.gpu_cores or layout.world_size == 1:
-        return
-    if not layout.whole_nodes:
-        yield Finding(
-            "shared-cores",
-            "note",
-            f"On {spec.partition} nodes are shared: Slurm chooses the cores, no masks are given.",
-            "Use a partition of whole nodes, or `exclusive: true` when all GPUs are used.",
-            "lumi-userguide, distribution-binding.md",
-        )
-    elif not layout.masks and spec.binding == "none":
-        yield Finding(
-            "no-binding",
-            "warning",
-            "Nothing binds the ranks to the cores nearest to their GPUs.",
-            "Remove `binding: none`.",
-            "LUMI-AI-Guide, 05-multi-gpu-and-node",
-        )
-
-
 def _environment(launch: Launch, site: Site) -> Iterator[Finding]:
     container = container_of(launch.spec, site)
     for name in container.forbidden_environment if container else ():
@@ -103,8 +80,8 @@ def _image(launch: Launch, site: Site) -> Iterator[Finding]:
         yield Finding(
             "image-generation",
             "error",
-            f"The image is one of the generation {homes[0]}, the job takes it for one of {taken}: "
-            "modules, call and torchrun's options would not fit it.",
+            f"The image belongs to the generation {homes[0]}, but the job uses {taken}: its "
+            "modules, its call and its options of torchrun would not fit.",
             f"Set `container: {{generation: {homes[0]}}}`.",
             "the site's profile, containers",
         )
@@ -112,21 +89,11 @@ def _image(launch: Launch, site: Site) -> Iterator[Finding]:
         yield Finding(
             "image-unknown",
             "note",
-            f"The image's name tells no generation: it gets modules, call and options of {taken}.",
-            f"Name the one it was built on: `container: {{generation: {' or '.join(patterns)}}}`.",
+            "The image's name does not show its generation: the job uses the modules, the call and "
+            f"the options of {taken}.",
+            f"Name the generation it was built on: "
+            f"`container: {{generation: {' or '.join(patterns)}}}`.",
             "the site's profile, containers",
-        )
-
-
-def _strict_proof(launch: Launch, site: Site) -> Iterator[Finding]:
-    layout = launch.layout
-    if launch.spec.proof == "strict" and not (layout.exact and layout.planned_cores):
-        yield Finding(
-            "strict-unchecked",
-            "warning",
-            "No exact cores are planned here: `proof: strict` stops nothing.",
-            "Use `launcher: srun` on whole nodes.",
-            "templates/job.sh.j2",
         )
 
 
@@ -141,18 +108,6 @@ def _lightning_name(launch: Launch, site: Site) -> Iterator[Finding]:
         )
 
 
-def _no_save(launch: Launch, site: Site) -> Iterator[Finding]:
-    spec = launch.spec
-    if spec.script and not spec.signal and walltime.seconds_of(spec.time) > 4 * 3600:
-        yield Finding(
-            "no-checkpoint-signal",
-            "note",
-            f"Nothing tells the script that its {spec.time} are ending.",
-            "If it saves on a signal, name it: `signal: USR1@300`.",
-            "sbatch(1) --signal",
-        )
-
-
 def _archive(launch: Launch, site: Site) -> Iterator[Finding]:
     spec = launch.spec
     if spec.ship != "archive":
@@ -161,9 +116,9 @@ def _archive(launch: Launch, site: Site) -> Iterator[Finding]:
     yield Finding(
         "archive",
         "note",
-        f"The code goes as one archive, as a project over {MAX_FILES} files or "
-        f"{MAX_BYTES / 1e6:.0f} MB does: every node unpacks it into {site.node_folder}{disk} "
-        "before the launch, and what the program writes beside its code ends with the job.",
+        f"The code is sent as one archive, like every project over {MAX_FILES} files or "
+        f"{MAX_BYTES / 1e6:.0f} MB: each node unpacks it into {site.node_folder}{disk} before the "
+        "launch, and what the program writes beside its code is lost when the job ends.",
         "Write results to $RUN_DIR, and exclude data in .lumituiignore: `links:` reaches it.",
         "the site's profile, node_folder",
     )
@@ -187,13 +142,13 @@ def _site_rules(launch: Launch, site: Site) -> Iterator[Finding]:
 
 def _strategy_stage(launch: Launch, site: Site) -> Iterator[Finding]:
     zero = sent_config(launch).get("zero_optimization")
-    told = zero.get("stage") if isinstance(zero, dict) else None
+    configured = zero.get("stage") if isinstance(zero, dict) else None
     stage = STRATEGIES[launch.spec.strategy].zero_stage
-    if told is not None and stage and told != stage:
+    if configured is not None and stage and configured != stage:
         yield Finding(
             "zero-stage",
             "warning",
-            f"The strategy is {launch.spec.strategy}, its configuration has stage {told}.",
+            f"The strategy is {launch.spec.strategy}, its configuration has stage {configured}.",
             "Make both say the same.",
             "DeepSpeed configuration, zero_optimization.stage",
         )
@@ -208,25 +163,10 @@ def _two_micro_batches(launch: Launch, site: Site) -> Iterator[Finding]:
             "two-micro-batches",
             "warning",
             f"{name} is {text} and DeepSpeed's micro batch {micro}: the script trains on another "
-            f"global batch than the {launch.global_batch} that are told here.",
+            f"global batch than the {launch.global_batch} shown here.",
             f"Set {name} to {micro}, or `{MICRO}` to {text}.",
             f"DeepSpeed configuration, {MICRO}",
         )
-
-
-def _binding_of_torchrun(launch: Launch, site: Site) -> Iterator[Finding]:
-    launcher = launcher_of(launch.spec)
-    if launcher.binding == "torchrun" and launch.layout.whole_nodes and site.node.gpu_cores:
-        container = container_of(launch.spec, site)
-        way = container.torchrun_binding if container else site.torchrun_binding
-        if way == "none":
-            yield Finding(
-                "torchrun-unbound",
-                "warning",
-                "torchrun here does not bind its ranks to cores.",
-                "Use `launcher: srun`, which gets masks.",
-                "LUMI-AI-Guide #95",
-            )
 
 
 RULES: tuple[Rule, ...] = (
@@ -239,18 +179,15 @@ RULES: tuple[Rule, ...] = (
     _site_rules,
     _strategy_stage,
     _two_micro_batches,
-    _binding,
-    _binding_of_torchrun,
-    _strict_proof,
+    *binding_advice.RULES,
     _lightning_name,
-    _no_save,
     _archive,
 )
 _ORDER = {"error": 0, "warning": 1, "note": 2}
 
 
 def findings(launch: Launch, site: Site) -> list[Finding]:
-    """Return everything the rules say of `launch`, errors first."""
+    """Return everything that the rules find in `launch`, errors first."""
     found = [finding for rule in RULES for finding in rule(launch, site)]
     return sorted(found, key=lambda finding: _ORDER[finding.severity])
 

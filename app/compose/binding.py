@@ -1,4 +1,4 @@
-"""Which cores each rank gets: masks derived from a site's core lists, and their picture."""
+"""Which cores each rank gets: masks derived from a site's core lists, and a drawing of them."""
 
 from dataclasses import dataclass
 
@@ -35,7 +35,7 @@ def rank_bindings(node: NodeShape, ranks: int) -> tuple[RankBinding, ...]:
     if not node.gpu_cores:
         raise InputError(
             "The profile does not say which cores are nearest to each GPU.",
-            "Fill in `node.gpu_cores` (a probe job with `lstopo` tells), or use `binding: none`.",
+            "Fill in `node.gpu_cores` (`lstopo` in a job shows them), or use `binding: none`.",
         )
     return tuple(
         RankBinding(
@@ -79,7 +79,7 @@ def taskset_list(cores: str) -> str:
 
 
 def draw(site: Site, ranks: int) -> str:
-    """Return the picture of a node: reserved cores, then a line a rank with cores and mask."""
+    """Return a drawing of a node: its reserved cores, then a line for each rank: cores and mask."""
     node = site.node
     bindings = rank_bindings(node, ranks)
     reserved = format_cores(frozenset(range(node.cores)) - node.usable_cores) or "none"

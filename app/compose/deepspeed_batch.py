@@ -1,4 +1,4 @@
-"""DeepSpeed's batch fields: `train = micro * accumulation * world size`, kept true.
+"""A job's DeepSpeed configuration, with `train = micro * accumulation * world size` kept true.
 
 Source: microsoft/DeepSpeed, deepspeed/runtime/config.py, `_set_batch_related_parameters`.
 """
@@ -9,6 +9,9 @@ from dataclasses import dataclass
 
 import hjson
 
+from lumitui.app.job.launch import Launch, Layout
+from lumitui.app.job.spec import JobSpec
+from lumitui.app.job.strategies import STRATEGIES
 from lumitui.remote.errors import InputError
 
 TRAIN = "train_batch_size"
@@ -31,23 +34,23 @@ class Batch:
 
 
 def whole(text: str | None) -> int | None:
-    """Return the number of samples that `text` says in plain digits; None for anything else."""
+    """Return the number of samples that `text` gives in plain digits; None for anything else."""
     return int(text) if text and re.fullmatch(r"[0-9]{1,8}", text) else None
 
 
 def read_config(text: str, name: str) -> dict[str, object]:
-    """Return a DeepSpeed configuration; HJSON, as DeepSpeed itself reads it.
+    """Return the DeepSpeed configuration in `text`; HJSON, as DeepSpeed itself reads it.
 
     Raises:
-        InputError: not such a file.
+        InputError: it is not one; the message calls it `name`.
     """
     try:
         # Through JSON: plain dicts, and nothing that JSON cannot say.
         data = json.loads(json.dumps(hjson.loads(text)))
-    # Its own error is a ValueError; numbers beyond all measure and deep nesting raise the others.
+    # HJSON's own error is a ValueError; huge numbers and deep nesting raise the others.
     except (ValueError, OverflowError, RecursionError) as error:
         words = f"{name} is not a DeepSpeed configuration: {error}."
-        raise InputError(words, "Mend it.") from error
+        raise InputError(words, "Fix it.") from error
     if not isinstance(data, dict):
         raise InputError(f"{name} is not a DeepSpeed configuration.", "It must be { … }.")
     return data
@@ -70,7 +73,7 @@ def indivisible(
 ) -> InputError:
     """Return the error for a batch that cannot be split over the ranks.
 
-    `may_grow`: it is a resubmission, where `scale:` could let the batch grow with the ranks.
+    With `may_grow` (a resubmission) the hint offers `scale:`, which lets it grow with the ranks.
     """
     nearest = fitting_worlds(total, ranks_per_node, nodes)
     counts = " or ".join(f"{n} node{'s' if n > 1 else ''}" for n in nearest)
@@ -96,7 +99,7 @@ def batch_of(config: dict[str, object], ranks_per_node: int, nodes: int) -> Batc
         if value == "auto":
             value = None
         if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-            raise InputError(f"DeepSpeed's `{key}` is {value!r}, not a whole number.", "Mend it.")
+            raise InputError(f"DeepSpeed's `{key}` is {value!r}, not a whole number.", "Fix it.")
         if value is not None and not 1 <= value <= _LARGEST:
             raise InputError(
                 f"DeepSpeed's `{key}` is {value:g}.", f"It must be from 1 to {_LARGEST}."
@@ -114,7 +117,7 @@ def batch_of(config: dict[str, object], ranks_per_node: int, nodes: int) -> Batc
         return Batch(train, micro, accumulation)
     if train % world:
         raise indivisible(f"The global batch `{TRAIN}`", train, ranks_per_node, nodes)
-    # Written for another number of ranks, perhaps: the global batch is what counts, and the micro
+    # It may be written for another number of ranks: the global batch is what counts, and the micro
     # batch, which fills a GPU's memory, never grows beyond what is written.
     share = train // world
     return split(train, world, micro or max(1, share // (accumulation or 1)))
@@ -130,3 +133,43 @@ def split(train: int, world: int, largest: int) -> Batch:
 def with_batch(config: dict[str, object], batch: Batch) -> dict[str, object]:
     """Return `config` with the three batch fields set."""
     return config | {TRAIN: batch.train, MICRO: batch.micro, ACCUMULATION: batch.accumulation}
+
+
+def has_deepspeed(spec: JobSpec) -> bool:
+    """Return whether the job has a DeepSpeed configuration: its own, or one for its strategy."""
+    return STRATEGIES[spec.strategy].zero_stage is not None or spec.deepspeed is not None
+
+
+def deepspeed_of(
+    spec: JobSpec, layout: Layout, text: str | None
+) -> tuple[dict[str, object] | None, int | None]:
+    """Return the configuration that a job with the file `text` sends, and its global batch.
+
+    Both are None for a job without DeepSpeed.
+
+    Raises:
+        InputError: there is no configuration, or its batch cannot be split over the ranks.
+    """
+    if not has_deepspeed(spec):
+        return None, None
+    if text is None:
+        raise InputError(
+            f"The strategy {spec.strategy} needs a DeepSpeed configuration.",
+            "Name one: `deepspeed: {config: ds_config.json}`.",
+        )
+    name = spec.deepspeed.config if spec.deepspeed else "the trainer's ds_config.json"
+    config = read_config(text, name)
+    if spec.deepspeed is None:
+        zero = config.get("zero_optimization")
+        stage = STRATEGIES[spec.strategy].zero_stage
+        config["zero_optimization"] = (zero if isinstance(zero, dict) else {}) | {"stage": stage}
+    batch = batch_of(config, layout.ranks_per_node, layout.nodes)
+    return with_batch(config, batch), batch.train
+
+
+def sent_config(launch: Launch) -> dict[str, object]:
+    """Return the DeepSpeed configuration that is sent with `launch`; empty when none is."""
+    for file in launch.files:
+        if file.name == "ds_config.json":
+            return read_config(file.content, file.name)
+    return {}

@@ -1,4 +1,4 @@
-"""What the adviser says of a launch, and what a rule of it is."""
+"""What the adviser says about a launch, and what one of its rules is."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,14 +12,15 @@ Severity = Literal["error", "warning", "note"]
 
 @dataclass(frozen=True)
 class Finding:
-    """What the adviser says of a launch; an `error` keeps it from being sent."""
+    """What the adviser says about a launch; an `error` keeps it from being sent."""
 
     id: str
     severity: Severity
     message: str
     do: str
+    """What to do about it."""
     source: str
 
 
 Rule = Callable[[Launch, Site], Iterator[Finding]]
-"""Tells what it finds of a launch at a site."""
+"""Yields what it finds wrong or unwise about a launch at a site."""

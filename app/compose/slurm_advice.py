@@ -1,16 +1,12 @@
-"""The adviser's rules about what a launch asks Slurm for: time, nodes, cores, memory, options."""
+"""The adviser's rules about what a launch asks Slurm for: time, nodes, cores, memory, signals."""
 
 import re
 from collections.abc import Iterator
 
 from lumitui.app.compose.finding import Finding, Rule
-from lumitui.app.compose.layout import (
-    launcher_of,
-    memory_gib,
-    needed_cores,
-    partition_of,
-    torchrun_binding,
-)
+from lumitui.app.compose.launchers import launcher_of
+from lumitui.app.compose.layout import needed_cores, partition_of, torchrun_binding
+from lumitui.app.compose.price import memory_gib
 from lumitui.app.job.launch import Launch
 from lumitui.remote import walltime
 from lumitui.remote.site.profile import Site
@@ -139,6 +135,18 @@ def _options(launch: Launch, site: Site) -> Iterator[Finding]:
             )
 
 
+def _no_save(launch: Launch, site: Site) -> Iterator[Finding]:
+    spec = launch.spec
+    if spec.script and not spec.signal and walltime.seconds_of(spec.time) > 4 * 3600:
+        yield Finding(
+            "no-checkpoint-signal",
+            "note",
+            f"Nothing tells the script that its {spec.time} are ending.",
+            "If it saves on a signal, name it: `signal: USR1@300`.",
+            "sbatch(1) --signal",
+        )
+
+
 RULES: tuple[Rule, ...] = (
     _limits,
     _cores,
@@ -146,4 +154,5 @@ RULES: tuple[Rule, ...] = (
     _memory,
     _options,
     _part_of_a_node,
+    _no_save,
 )

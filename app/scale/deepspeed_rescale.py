@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 
 from lumitui.app.compose import deepspeed_batch as batches
-from lumitui.app.compose.launch import sent_config
+from lumitui.app.compose.deepspeed_batch import sent_config
 from lumitui.app.job.launch import Launch, Layout
 from lumitui.app.job.script_args import argument_value, no_number, with_value
 from lumitui.app.job.spec import JobSpec, Scale

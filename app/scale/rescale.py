@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from lumitui.app.compose import deepspeed_batch as batches
-from lumitui.app.compose.launch import compose, has_deepspeed, sent_config
+from lumitui.app.compose.deepspeed_batch import has_deepspeed, sent_config
+from lumitui.app.compose.launch import compose
 from lumitui.app.compose.layout import layout_of, partition_of
 from lumitui.app.job.launch import Launch, Layout
 from lumitui.app.job.script_args import (

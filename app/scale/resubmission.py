@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from lumitui.app.compose.advice import Finding, findings
-from lumitui.app.compose.deepspeed_batch import read_config
-from lumitui.app.compose.launch import deepspeed_of, has_deepspeed
+from lumitui.app.compose.deepspeed_batch import deepspeed_of, has_deepspeed, read_config
 from lumitui.app.history.run import Provenance, Run
 from lumitui.app.job.launch import Launch, LaunchFile
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS

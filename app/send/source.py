@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from lumitui.app.compose.advice import Finding
-from lumitui.app.compose.launch import BUNDLED
+from lumitui.app.compose.program import BUNDLED
 from lumitui.app.job.spec import JobSpec, changed
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
 from lumitui.app.send.submit import Code

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from lumitui.app.compose.advice import findings
-from lumitui.app.compose.deepspeed_batch import ACCUMULATION, MICRO, TRAIN, batch_of
-from lumitui.app.compose.launch import compose, sent_config
+from lumitui.app.compose.deepspeed_batch import ACCUMULATION, MICRO, TRAIN, batch_of, sent_config
+from lumitui.app.compose.launch import compose
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import JobSpec, changed, parse_job
 from lumitui.app.scale.rescale import Scaled, rescale

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lumitui.app.compose.binding import draw, rank_bindings
 from lumitui.app.compose.launch import compose
-from lumitui.app.compose.layout import launchers
+from lumitui.app.compose.launchers import launchers
 from lumitui.app.job.spec import JobSpec, changed, parse_job
 from lumitui.remote.cores import cores_of_mask, format_cores
 from lumitui.remote.errors import InputError

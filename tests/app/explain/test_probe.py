@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.compose.launch import compose
-from lumitui.app.compose.layout import TEMPLATES
+from lumitui.app.compose.launchers import TEMPLATES
 from lumitui.app.explain.binding_proof import verdict
 from lumitui.app.job.spec import changed, parse_job
 from lumitui.remote.site.sites import BUILT_IN, Sites

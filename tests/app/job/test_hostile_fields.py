@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lumitui.app.compose import deepspeed_batch
 from lumitui.app.compose.launch import compose
-from lumitui.app.compose.layout import TEMPLATES
+from lumitui.app.compose.launchers import TEMPLATES
 from lumitui.app.job.spec import JobSpec, changed, parse_job
 from lumitui.app.job.variables import is_taken
 from lumitui.remote.errors import InputError

@@ -1,0 +1,51 @@
+"""The launchers, which start a job's ranks: one for each template in `templates/launchers/`."""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import yaml
+
+from lumitui.app.job.spec import JobSpec
+from lumitui.remote.errors import InputError
+
+TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """What the comment at the head of a launcher's template says."""
+
+    name: str
+    summary: str
+    tasks: str
+    """`rank`: one Slurm task per rank; `node`: one per node, which starts the ranks; `one`: one
+    in all."""
+    binding: str
+    """Who binds the ranks to cores: `masks` (srun), `torchrun` (its workers) or `none`."""
+    multi_node: bool
+
+
+@cache
+def launchers() -> dict[str, Launcher]:
+    """Return the launchers by name: one for each template in `templates/launchers/`."""
+    found = {}
+    for path in sorted((TEMPLATES / "launchers").glob("*.sh.j2")):
+        head = re.match(r"\{#(.*?)#\}", path.read_text(encoding="utf-8"), re.DOTALL)
+        name = path.name.removesuffix(".sh.j2")
+        found[name] = Launcher(name, **yaml.safe_load(head[1] if head else "{}"))
+    return found
+
+
+def launcher_of(spec: JobSpec) -> Launcher:
+    """Return the job's launcher.
+
+    Raises:
+        InputError: there is none of that name.
+    """
+    if spec.launcher not in launchers():
+        raise InputError(
+            f"There is no launcher {spec.launcher!r}.", f"Known are {', '.join(launchers())}."
+        )
+    return launchers()[spec.launcher]
