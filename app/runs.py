@@ -22,8 +22,9 @@ from lumitui.app.settings import Settings
 from lumitui.app.watch import follow_log, transitions
 from lumitui.app.watch import recover as recovering
 from lumitui.app.watch import refresh as refreshing
+from lumitui.app.watch.cancel import cancel
 from lumitui.app.watch.ending import ending_of
-from lumitui.app.watch.refresh import Refreshed, Warn
+from lumitui.app.watch.refresh import Refreshed, Warn, Watcher
 from lumitui.remote.connect import Connect, Connection, Connections, connect
 from lumitui.remote.doctor import Check, examine
 from lumitui.remote.errors import InputError
@@ -52,7 +53,7 @@ class Runs:
         self.history = History(settings.history)
         self._locks, self._hashes = settings.data / "sending", settings.data / "hashes"
         self._connections = Connections(ask, connect)
-        self._desk = refreshing.Desk(
+        self._watcher = Watcher(
             self.history, self._locks, lambda name: self._connection(self.sites.load(name))
         )
 
@@ -182,7 +183,7 @@ class Runs:
         """
         with attendance(attended):
             open_runs = self.history.unfinished(site_name)
-            return refreshing.refresh(self._desk, open_runs, wanted=attended)
+            return refreshing.refresh(self._watcher, open_runs, attended=attended)
 
     def footprint(self, site_name: str) -> Footprint:
         """Return what this program has cost a site so far; asks nobody."""
@@ -198,7 +199,7 @@ class Runs:
             RefusedError, LinkError: the scheduler would not, or cannot be reached.
         """
         run = self.history.get(run_id)
-        if not refreshing.cancel(self._desk, run, warn):
+        if not cancel(self._watcher, run, warn):
             return self.history.get(run.id)
         for words in self.refresh(run.site).warnings:
             warn(words)

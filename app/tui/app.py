@@ -88,7 +88,7 @@ class LumiApp(WorkerApp):
         return RunsScreen(self.runs, self.schedule)
 
     def on_mount(self) -> None:
-        """Open the job that was given, and begin to look at the sites."""
+        """Open the job that was given, and begin to refresh the sites."""
         self._warn()
         if self._job is not None:
             self.push_screen(NewScreen(self.runs, self._job))

@@ -20,7 +20,7 @@ from lumitui.remote.errors import LumiError
 
 @dataclass
 class RefreshWanted(Message):
-    """Look at the sites now."""
+    """Refresh the sites now."""
 
 
 @dataclass
@@ -140,8 +140,8 @@ class HistoryChanged(Told, bubble=False):
 
 
 @dataclass
-class SiteLooked(Told, bubble=False):
-    """A look at a site is over."""
+class SiteRefreshed(Told, bubble=False):
+    """A refresh of a site is over."""
 
     site: str
     refreshed: Refreshed | None

@@ -30,7 +30,7 @@ from lumitui.remote.ssh.prompts import Question
 ANSWER_SECONDS = 240.0
 """A question is closed after so long; sshd's LoginGraceTime is 120 s where nobody set it."""
 TICK = 1.0
-"""Seconds between two looks at whether a site is due."""
+"""Seconds between two checks whether a site is due."""
 
 
 class WorkerApp(App[int]):
@@ -99,7 +99,7 @@ class WorkerApp(App[int]):
 
     @on(messages.RefreshWanted)
     def tick(self, event: messages.RefreshWanted | None = None) -> None:
-        """Start a look at every site that is due; with an `event`, the person asked for it."""
+        """Start a refresh of every site that is due; with an `event`, the person asked for it."""
         try:
             sites = {run.site for run in self.runs.history.unfinished()}
         except LumiError as error:
@@ -109,10 +109,10 @@ class WorkerApp(App[int]):
         if event is not None:
             self.schedule.hurry(sites)
         for site in self.schedule.due(sites, time.monotonic()):
-            self._look(site, self.schedule.began(site))
+            self._refresh_site(site, self.schedule.began(site))
 
     @work(thread=True, group="refresh", exit_on_error=False)
-    def _look(self, site: str, attended: bool) -> None:
+    def _refresh_site(self, site: str, attended: bool) -> None:
         refreshed: Refreshed | None = None
         pause = 60.0
         try:
@@ -121,10 +121,10 @@ class WorkerApp(App[int]):
         except InputError:
             pass  # no such profile any more: the refresh's own warning says so
         finally:
-            self.post_message(messages.SiteLooked(site, refreshed, pause))
+            self.post_message(messages.SiteRefreshed(site, refreshed, pause))
 
-    @on(messages.SiteLooked)
-    def _looked(self, event: messages.SiteLooked) -> None:
+    @on(messages.SiteRefreshed)
+    def _site_refreshed(self, event: messages.SiteRefreshed) -> None:
         told = event.refreshed or Refreshed((), (f"{event.site}: could not be asked.",), 0)
         now = time.monotonic()
         self.schedule.ended(

@@ -8,24 +8,24 @@ from lumitui.remote.scheduler.protocol import State
 DAY = 86_400.0
 
 
-class Patience:
+class Backoff:
     """Which runs to ask about: an unknown one ever more rarely, since accounting is slow to search.
 
-    One look, then another when half as much time again has passed since the last news: about 20 on
-    the first day, and one a day from the third on. Kept in memory: a new process asks once.
+    After one poll the next comes when the time since the last news has grown by half: about 20
+    on the first day, and one a day from the third on. Kept in memory: a new process asks once.
     """
 
     def __init__(self) -> None:
         """Nothing was asked yet."""
         self._asked: dict[str, float] = {}
 
-    def due(self, runs: Sequence[Run], now: float, *, wanted: bool) -> list[Run]:
-        """Return those of `runs` to ask about at `now` (epoch seconds): all that are `wanted`."""
+    def due(self, runs: Sequence[Run], now: float, *, attended: bool) -> list[Run]:
+        """Return those of `runs` to ask about at `now` (epoch seconds); all when `attended`."""
         found = []
         for run in runs:
             if run.state is not State.UNKNOWN:
                 self._asked.pop(run.id, None)
-            elif not wanted and not self._is_due(run, now):
+            elif not attended and not self._is_due(run, now):
                 continue
             else:
                 self._asked[run.id] = now

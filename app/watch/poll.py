@@ -1,4 +1,4 @@
-"""One look at a site: the poll, what is left of the metrics, and what it means in history."""
+"""One poll of a site: the request, the rest of the metrics, and what history learns of it."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -13,12 +13,12 @@ from lumitui.remote.scheduler.protocol import RunFiles, State, Watch
 from lumitui.remote.scheduler.run_files import look
 
 MOST_ROUNDS = 16
-"""Requests for the rest of the metrics, a look: 64 MiB. What is left comes with the next look."""
+"""Requests for the rest of the metrics in one poll: 64 MiB. The next poll brings what is left."""
 
 
 @dataclass(frozen=True)
-class Looked:
-    """What a look at a site brought."""
+class Polled:
+    """What a poll of a site brought."""
 
     changed: tuple[str, ...]
     """Ids of runs whose state is another now."""
@@ -26,7 +26,7 @@ class Looked:
     requests: int
 
 
-def look_at(runs: Sequence[Run], connection: Connection, history: History) -> Looked:
+def poll_site(runs: Sequence[Run], connection: Connection, history: History) -> Polled:
     """Ask a site about `runs`, all of which have jobs, and write what is new to history.
 
     A run ends in history when all its metrics are here: afterwards nobody asks for them.
@@ -34,23 +34,23 @@ def look_at(runs: Sequence[Run], connection: Connection, history: History) -> Lo
     Raises:
         LinkError: the site could not be asked.
     """
-    watches = {run.id: transitions.watch(run) for run in runs}
+    watches = {run.id: transitions.watch_of(run) for run in runs}
     poll = connection.scheduler.poll(list(watches.values()))
     now = time.time()
-    looks: list[tuple[Run, Changes]] = []
+    observed: list[tuple[Run, Changes]] = []
     for run in runs:
-        if changes := transitions.judge(run, poll, now):
-            looks.append((run, changes))
+        if changes := transitions.transition(run, poll, now):
+            observed.append((run, changes))
     warnings = [poll.warning] if poll.warning else []
-    # Once: the reason of the run goes on telling it, and other runs there are not stale for it.
+    # Once: the reason of the run says it from then on, and other runs there are not stale for it.
     if poll.silent and any(
         changes.get("state") is State.UNKNOWN and changes.get("reason") != run.reason
-        for run, changes in looks
+        for run, changes in observed
     ):
         warnings.append(poll.silent)
     behind, rounds = _store(watches, poll.files, history), 0
     warnings += [
-        f"{key}: its metrics.jsonl was written anew; what it said before is dropped."
+        f"{key}: its metrics.jsonl was written anew; the points read before are dropped."
         for key, watch in behind.items()
         if watch.anew
     ]
@@ -60,15 +60,15 @@ def look_at(runs: Sequence[Run], connection: Connection, history: History) -> Lo
             behind = _store(behind, look(connection.transport, list(behind.values())), history)
     except LinkError as error:
         warnings.append(str(error))
-    for run, changes in looks:
+    for run, changes in observed:
         unseen = _unseen(poll.files.get(run.id, RunFiles()), changes, poll.clock or now)
         if (run.id in behind or unseen) and changes.get("state", State.UNKNOWN).is_final:
             changes["state"] = State.FINISHING
             still = "its folder is out of sight" if unseen else "its metrics are still to come"
             changes["reason"] = f"it has ended; {still}"
-            # The exit file is judged once more.
+            # The next poll reads the exit file again.
             changes.pop("exits", None)
-    return Looked(tuple(history.observe(looks)), tuple(warnings), 1 + rounds)
+    return Polled(tuple(history.observe(observed)), tuple(warnings), 1 + rounds)
 
 
 def _unseen(files: RunFiles, changes: Changes, now: float) -> bool:
@@ -80,7 +80,7 @@ def _unseen(files: RunFiles, changes: Changes, now: float) -> bool:
 def _store(
     watches: dict[str, Watch], files: Mapping[str, RunFiles], history: History
 ) -> dict[str, Watch]:
-    """Keep the metrics that came; return what to ask of the runs that have more."""
+    """Keep the metrics that came; return what to ask about the runs that have more."""
     behind: dict[str, Watch] = {}
     for key, watch in watches.items():
         found = files.get(key, RunFiles())

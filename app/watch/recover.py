@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
 from lumitui.app.history.run_record import run_of
-from lumitui.app.watch import transitions
+from lumitui.app.watch.transitions import watch_of
 from lumitui.remote.connect import Connection
 from lumitui.remote.errors import InputError
 from lumitui.remote.run_folder import preparing_seconds
@@ -83,7 +83,8 @@ def _fetch_metrics(transport: Transport, runs: Sequence[Run], history: History) 
     """Bring all metrics of `runs`: a look at the site brings a piece, and none after the end."""
     left = [run for run in runs if run.job_id is not None]
     while left:
-        found = look(transport, [replace(transitions.watch(run), has_binding=True) for run in left])
+        watches = [replace(watch_of(run), has_binding=True) for run in left]
+        found = look(transport, watches)
         more = []
         for run in left:
             files = found[run.id]

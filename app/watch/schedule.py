@@ -1,15 +1,15 @@
-"""When to look at the sites again, and what the looks have cost. Pure: time is handed in."""
+"""When each site is refreshed next, and what the refreshes have cost. Pure: time is handed in."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 IDLE_SECONDS = 600.0
-"""Without a key and without focus for so long nothing is asked any more."""
+"""After so long without a key and without focus no site is asked any more."""
 LONGEST_PAUSE = 600.0
 
 
 @dataclass
-class _Place:
+class _Site:
     due: float = 0.0
     busy: bool = False
     wanted: bool = False
@@ -19,19 +19,19 @@ class _Place:
 
 @dataclass
 class Schedule:
-    """The looks at all sites. Times are seconds of one monotonic clock."""
+    """The refreshes of all sites. Times are seconds of one monotonic clock."""
 
     last_input: float
     """When the person last did something."""
     focused: bool | None = None
-    """Whether the terminal is in front; None where it never told."""
+    """Whether the terminal is in front; None where it never said so."""
     requests: int = 0
     """Made since the program began."""
-    last_look: float | None = None
+    last_refresh: float | None = None
     """When a site last answered."""
     began_at: float = field(init=False)
     """When the program began."""
-    _places: dict[str, _Place] = field(default_factory=dict)
+    _sites: dict[str, _Site] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """A person starts the program: the first input is its beginning."""
@@ -41,56 +41,62 @@ class Schedule:
         """Whether nobody is there to see the answer."""
         return not self.focused and now - self.last_input > IDLE_SECONDS
 
-    def due(self, sites: Iterable[str], now: float) -> list[str]:
-        """Return which of `sites` to ask now; each is asked once at a time."""
+    def due(self, names: Iterable[str], now: float) -> list[str]:
+        """Return which of the sites to refresh now; none is refreshed twice at the same time."""
         if self.is_idle(now):
             return []
-        places = {site: self._places.setdefault(site, _Place()) for site in sites}
-        return [site for site, place in places.items() if not place.busy and place.due <= now]
+        sites = {name: self._site(name) for name in names}
+        return [name for name, site in sites.items() if not site.busy and site.due <= now]
 
-    def began(self, site: str) -> bool:
-        """A look at `site` is under way; returns whether the person asked for it."""
-        place = self._places.setdefault(site, _Place())
-        wanted, place.wanted, place.busy = place.wanted, False, True
+    def began(self, name: str) -> bool:
+        """Note that a refresh of a site is under way; return whether the person asked for it."""
+        site = self._site(name)
+        wanted, site.wanted, site.busy = site.wanted, False, True
         return wanted
 
     def ended(
-        self, site: str, now: float, *, pause: float, requests: int, warnings: Iterable[str]
+        self, name: str, now: float, *, pause: float, requests: int, warnings: Iterable[str]
     ) -> None:
-        """A look at `site` is over; the next one after `pause`, twice as long a failure.
+        """Note that a refresh is over; the next is due after `pause`, doubled by each failure.
 
         What the person asked for meanwhile is due at once.
         """
-        place = self._places.setdefault(site, _Place())
-        place.busy, place.warning = False, " ".join(warnings)
-        place.failures = place.failures + 1 if place.warning else 0
-        wait = min(pause * 2.0**place.failures, max(LONGEST_PAUSE, pause))
-        place.due = now if place.wanted else now + wait
+        site = self._site(name)
+        site.busy, site.warning = False, " ".join(warnings)
+        site.failures = site.failures + 1 if site.warning else 0
+        wait = min(pause * 2.0**site.failures, max(LONGEST_PAUSE, pause))
+        site.due = now if site.wanted else now + wait
         self.requests += requests
-        if not place.warning:
-            self.last_look = now
+        if not site.warning:
+            self.last_refresh = now
 
-    def next_look(self, site: str, now: float) -> float | None:
-        """Return in how many seconds `site` is asked again; None when it never was, or idle."""
-        place = self._places.get(site)
-        if place is None or self.is_idle(now):
+    def next_refresh(self, name: str, now: float) -> float | None:
+        """Return in how many seconds a site is refreshed; None when it never was, or idle."""
+        site = self._sites.get(name)
+        if site is None or self.is_idle(now):
             return None
-        return max(0.0, place.due - now)
+        return max(0.0, site.due - now)
 
-    def hurry(self, sites: Iterable[str]) -> None:
-        """Make every one of `sites` due at once: the person asked for it, and may be asked."""
-        for site in sites:
-            place = self._places.setdefault(site, _Place())
-            place.due, place.wanted = 0.0, True
+    def hurry(self, names: Iterable[str]) -> None:
+        """Make every one of the sites due at once: the person asked for it, and may be asked."""
+        for name in names:
+            site = self._site(name)
+            site.due, site.wanted = 0.0, True
 
-    def drop_warnings(self, sites: Iterable[str]) -> None:
-        """Forget the warnings of sites without unfinished runs: nothing there can be stale."""
-        kept = set(sites)
-        for site, place in self._places.items():
-            if site not in kept:
-                place.warning, place.failures = "", 0
+    def drop_warnings(self, names: Iterable[str]) -> None:
+        """Forget the warnings of all sites but `names`, those with unfinished runs.
+
+        At the others nothing can be stale.
+        """
+        kept = set(names)
+        for name, site in self._sites.items():
+            if name not in kept:
+                site.warning, site.failures = "", 0
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is wrong with the sites that could not be asked."""
-        return tuple(place.warning for place in self._places.values() if place.warning)
+        """Why sites could not be asked."""
+        return tuple(site.warning for site in self._sites.values() if site.warning)
+
+    def _site(self, name: str) -> _Site:
+        return self._sites.setdefault(name, _Site())

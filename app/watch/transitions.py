@@ -1,6 +1,6 @@
-"""What a look at a site means for each run: pure judgement of the scheduler's and files' words.
+"""What a poll of a site changes for each run: the scheduler's word and the run's files. Pure.
 
-The scheduler's word is the judge. squeue's NODE_FAIL and PREEMPTED are an end at once: where
+The scheduler's word decides. squeue's NODE_FAIL and PREEMPTED are an end at once: where
 Slurm runs the job again it writes such a state to accounting and makes the job PENDING in the
 same step, under the lock that squeue waits for (seen with 22.05, test_true_ends.py).
 """
@@ -12,14 +12,14 @@ from lumitui.remote.scheduler.protocol import ExitFile, JobStatus, Poll, RunFile
 
 ACCOUNTING_SECONDS = 600.0
 """How long accounting is waited for when the queue has forgotten a job that a signal ended: it
-may have been the time limit, memory or a cancel. slurmctld keeps what it has to tell slurmdbd."""
+may have been the time limit, memory or a cancel. slurmctld keeps what slurmdbd cannot take yet."""
 _NOBODY = "accounting does not know it"
 STALE_SECONDS = 5.0
 """An exit file so much older than the job's start is an earlier attempt's; clocks of nodes
 differ by less, and a requeued job waits for longer (AuthInfo=cred_expire, 120 s by default)."""
 
 
-def watch(run: Run) -> Watch:
+def watch_of(run: Run) -> Watch:
     """Return what to ask about a run that has a job."""
     return Watch(
         run=run.id,
@@ -34,12 +34,12 @@ def watch(run: Run) -> Watch:
 
 
 def nobody_knows(run: Run) -> bool:
-    """Whether neither the queue nor accounting, which was asked, knew the job at the last look."""
+    """Whether neither the queue nor accounting, which was asked, knew the job at the last poll."""
     return run.state is State.UNKNOWN and run.job_id is not None and _NOBODY in run.reason
 
 
-def judge(run: Run, poll: Poll, now: float) -> Changes:
-    """Return what the answer changes for `run`; {} when nothing was learned of it."""
+def transition(run: Run, poll: Poll, now: float) -> Changes:
+    """Return what the answer to a poll changes for `run`; {} when it says nothing about it."""
     changes: Changes = {}
     files = poll.files.get(run.id, RunFiles())
     attempt = max(run.attempt, *files.log_sizes, *(item.attempt for item in files.exits), 1)
@@ -48,11 +48,11 @@ def judge(run: Run, poll: Poll, now: float) -> Changes:
     if attempt != run.attempt:
         changes["attempt"] = attempt
     if files.binding is not None or attempt > run.attempt:
-        # A later attempt may be on other nodes: the proof of the one before says nothing of it.
+        # A later attempt may be on other nodes: the proof of the one before says nothing about it.
         changes["binding"] = files.binding
     job = poll.jobs.get(run.job_id or "")
     exit_file = _exit_file(run, files, attempt, job)
-    # The newest one is asked for again until the end is judged by it.
+    # The newest one is read again until it has decided how the run ended.
     known = max((item.attempt for item in files.exits if item != exit_file), default=run.exits)
     if job is not None and (job.state.is_final or job.job_id not in poll.gone):
         changes |= _from_job(run, job, exit_file)
@@ -83,7 +83,7 @@ def _from_job(run: Run, job: JobStatus, exit_file: ExitFile | None) -> Changes:
     waits = state is State.QUEUED
     never_ran = state.is_final and not job.nodes
     if state is State.CANCELLED and never_ran:
-        # The queue keeps why it waited, like Priority, which says nothing of its end.
+        # The queue keeps why it waited, like Priority, which says nothing about its end.
         reason = "before it started"
     elif state is State.FAILED and exit_file is not None and exit_file.oom:
         # A step that ran out of memory does not make its job OUT_OF_MEMORY.
@@ -113,7 +113,7 @@ def _from_job(run: Run, job: JobStatus, exit_file: ExitFile | None) -> Changes:
 
 
 def _end(state: State, exit_file: ExitFile | None) -> Changes:
-    """Return what an exit file tells of a run's end."""
+    """Return what an exit file says about a run's end."""
     if exit_file is None:
         return {"rc": 0 if state is State.DONE else None}
     if state is State.DONE:
@@ -131,11 +131,11 @@ def _vanished(
 ) -> Changes:
     """The queue has no such job; accounting has none, or is late (`job`), or cannot be asked."""
     if poll.silent:
-        told = f"accounting cannot be asked ({poll.silent.splitlines()[0]})"
+        said = f"accounting cannot be asked ({poll.silent.splitlines()[0]})"
     elif job is not None:
-        told = f"accounting still says {job.word}"
+        said = f"accounting still says {job.word}"
     else:
-        told = _NOBODY
+        said = _NOBODY
     changes: Changes = {}
     clock = poll.clock or now
     if (
@@ -157,12 +157,12 @@ def _vanished(
                 "state": state,
                 "word": "",
                 "started": changes.get("started") or run.started or exit_file.started,
-                "reason": f"from the exit file: {told}",
+                "reason": f"from the exit file: {said}",
                 **_end(state, exit_file),
             }
-        told += f"; a signal ended the program (exit code {exit_file.rc})"
+        said += f"; a signal ended the program (exit code {exit_file.rc})"
     if files.missing:
-        told += "; its folder is not there any more"
+        said += "; its folder is not there any more"
     since = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.updated or run.created))
-    reason = f"unknown since {since}: the job left the queue; {told}"
+    reason = f"unknown since {since}: the job left the queue; {said}"
     return changes | {"state": State.UNKNOWN, "reason": reason}

@@ -239,7 +239,7 @@ def test_whole_answers_are_judged_kept_and_shown(
 
     def take(text: bytes) -> None:
         poll = parse(text, "M", WATCHES)
-        change = transitions.judge(run, poll, time.time())  # type: ignore[arg-type]
+        change = transitions.transition(run, poll, time.time())  # type: ignore[arg-type]
         changes.append((run.id, change))
         if len(changes) % 50 == 0:
             history.update_many(changes[-50:])

@@ -131,7 +131,7 @@ class RunsScreen(RunPage):
             line.append(" STALE ", "bold black on yellow")
             words = "".join(f"  {' '.join(warning.split())}" for warning in schedule.warnings)
             line.append(wording.plain(f"{words}  ", "yellow"))
-        seen = schedule.last_look
+        seen = schedule.last_refresh
         age = f"{wording.duration(now - seen)} ago" if seen is not None else "not yet"
         line.append(f"refreshed {age}, {wording.count(schedule.requests, 'request')}")
         if schedule.is_idle(now):

@@ -74,7 +74,7 @@ class SitesScreen(Page):
         line = Text(no_wrap=True, overflow="ellipsis").append(row.name, "bold")
         if self._every[row.name] is None:
             return line.append("  its profile cannot be read: lumitui sites " + row.name, "yellow")
-        wait = self._schedule.next_look(row.name, time.monotonic()) if row.open_runs else None
+        wait = self._schedule.next_refresh(row.name, time.monotonic()) if row.open_runs else None
         line.append("  not asked" if wait is None else f"  asked in {wording.duration(wait)}")
         return line.append(f"; an hour at this rate: {hourly(row.cost, seconds)}")
 

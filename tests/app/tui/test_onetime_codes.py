@@ -109,19 +109,19 @@ async def asked(pilot: Pilot[int]) -> None:
     await sees(pilot, "Verification code:")
 
 
-async def looks(pilot: Pilot[int], count: int = 3) -> None:
-    """Wait for `count` more looks at the site that a clock starts, begun and ended."""
+async def refreshes(pilot: Pilot[int], count: int = 3) -> None:
+    """Wait for `count` more refreshes that the clock starts, begun and ended."""
     told: list[object] = []
     app = app_of(pilot)
     ended = app.schedule.ended
 
     def count_them(*given: object, **named: object) -> None:
         told.append(given)
-        app.schedule._places["minilumi"].failures = 0  # no back-off: the test would wait
+        app.schedule._sites["minilumi"].failures = 0  # no back-off: the test would wait
         ended(*given, **named)  # type: ignore[arg-type]
 
     app.schedule.ended = count_them  # type: ignore[method-assign]
-    await until(pilot, lambda: len(told) >= count, f"{count} looks")
+    await until(pilot, lambda: len(told) >= count, f"{count} refreshes")
     del app.schedule.ended
 
 
@@ -130,7 +130,7 @@ async def test_the_tui_asks_once_for_each_r_and_never_by_itself(guarded: Guarded
     async with LumiApp(guarded.home.settings).run_test(size=(80, 24)) as pilot:
         await sees(pilot, "STALE .*Needs your code.*[Pp]ress r")
         first = guarded.connections
-        await looks(pilot)
+        await refreshes(pilot)
         assert guarded.connections == first <= connections + 1, "nothing is sent meanwhile"
         assert app_of(pilot).schedule.requests == 0
 
@@ -142,7 +142,7 @@ async def test_the_tui_asks_once_for_each_r_and_never_by_itself(guarded: Guarded
 
         guarded.lose()
         await sees(pilot, "STALE")
-        await looks(pilot)
+        await refreshes(pilot)
         assert not isinstance(pilot.app.screen, AskDialog)
         assert guarded.connections == first + 1
 
@@ -150,7 +150,7 @@ async def test_the_tui_asks_once_for_each_r_and_never_by_itself(guarded: Guarded
         await asked(pilot)
         await pilot.press("escape")
         await sees(pilot, "was not completed|Needs your code")
-        await looks(pilot)
+        await refreshes(pilot)
         assert not isinstance(pilot.app.screen, AskDialog | ErrorDialog)
         assert guarded.connections == first + 2
 

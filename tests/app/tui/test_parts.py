@@ -111,7 +111,7 @@ def test_a_site_is_asked_once_at_a_time_and_less_often_when_it_fails() -> None:
         pauses.append(following)
         now += following
     assert pauses == [20, 40, 80, 160, 320, 600, 600, 600]
-    assert schedule.requests == 9 and schedule.last_look == 100.0
+    assert schedule.requests == 9 and schedule.last_refresh == 100.0
     assert " ".join(schedule.warnings) == "a: down"
     schedule.hurry(["a"])
     assert schedule_due(schedule, now)
@@ -119,7 +119,7 @@ def test_a_site_is_asked_once_at_a_time_and_less_often_when_it_fails() -> None:
     assert not schedule.warnings
 
 
-def test_a_person_s_wish_during_a_look_is_not_lost() -> None:
+def test_a_person_s_wish_during_a_refresh_is_not_lost() -> None:
     schedule = Schedule(last_input=0.0)
     assert not schedule.began("a")
     schedule.hurry(["a", "b"])

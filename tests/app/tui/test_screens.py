@@ -132,7 +132,7 @@ async def test_a_long_name_leaves_the_bars_readable(settings: Settings, width: i
         app.schedule.began("somewhere")
         words = "somewhere: 127.0.0.1 did not answer on port 22 within fifteen seconds"
         app.schedule.ended("somewhere", 0.0, pause=1, requests=1, warnings=(words,))
-        app.schedule.drop_warnings = lambda sites: None  # type: ignore[method-assign]
+        app.schedule.drop_warnings = lambda names: None  # type: ignore[method-assign]
         await pilot.pause(1.2)
         lines = screen_lines(app)
         stale = next(line for line in lines if "STALE" in line)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from itertools import pairwise
 
-from lumitui.app.watch.backoff import DAY, Patience
+from lumitui.app.watch.backoff import DAY, Backoff
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.made_runs import a_run
 
@@ -11,12 +11,12 @@ LOST = a_run("lost", state=State.UNKNOWN, job_id="7", updated=1000.0)
 TRAINING = a_run("training", state=State.RUNNING, job_id="8")
 
 
-def test_looks_become_rare_and_never_cease() -> None:
-    patience = Patience()
+def test_polls_become_rare_and_never_cease() -> None:
+    backoff = Backoff()
     asked = []
     for tick in range(0, 10 * int(DAY), 45):
         now = 1000.0 + tick
-        due = patience.due([LOST, TRAINING], now, wanted=False)
+        due = backoff.due([LOST, TRAINING], now, attended=False)
         assert TRAINING in due
         if LOST in due:
             asked.append(tick)
@@ -26,17 +26,17 @@ def test_looks_become_rare_and_never_cease() -> None:
 
 
 def test_a_person_asks_whenever_they_want() -> None:
-    patience = Patience()
+    backoff = Backoff()
     now = 1000.0 + DAY
-    assert patience.due([LOST], now, wanted=False) == [LOST]
-    assert patience.due([LOST], now + 45, wanted=False) == []
-    assert patience.due([LOST], now + 46, wanted=True) == [LOST]
-    assert patience.due([LOST], now - 9999, wanted=False) == [LOST], "the clock was set back"
+    assert backoff.due([LOST], now, attended=False) == [LOST]
+    assert backoff.due([LOST], now + 45, attended=False) == []
+    assert backoff.due([LOST], now + 46, attended=True) == [LOST]
+    assert backoff.due([LOST], now - 9999, attended=False) == [LOST], "the clock was set back"
 
 
 def test_a_job_that_was_known_again_begins_anew() -> None:
-    patience = Patience()
-    assert patience.due([LOST], 1000.0 + DAY, wanted=False)
-    patience.due([replace(LOST, state=State.RUNNING)], 1045.0 + DAY, wanted=False)
+    backoff = Backoff()
+    assert backoff.due([LOST], 1000.0 + DAY, attended=False)
+    backoff.due([replace(LOST, state=State.RUNNING)], 1045.0 + DAY, attended=False)
     again = replace(LOST, updated=1045.0 + DAY)
-    assert patience.due([again], 1090.0 + DAY, wanted=False) == [again]
+    assert backoff.due([again], 1090.0 + DAY, attended=False) == [again]

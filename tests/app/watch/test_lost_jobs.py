@@ -24,17 +24,17 @@ def test_waiting_for_a_job_nobody_knows_ends(
         wait_for(Reply(json=False), runs, run, 0.5)
     assert transitions.nobody_knows(runs.history.get("lost"))
     monkeypatch.setattr(transitions, "ACCOUNTING_SECONDS", 0.2)
-    looks: list[bool] = []
+    refreshes: list[bool] = []
     refresh = runs.refresh
 
     def watched(site: str, *, attended: bool) -> Refreshed:
-        looks.append(attended)
+        refreshes.append(attended)
         return refresh(site, attended=attended)
 
     monkeypatch.setattr(runs, "refresh", watched)
     with pytest.raises(OutcomeUnknown, match=r"unknown since .* accounting does not know it"):
         wait_for(Reply(json=False), runs, run, 30.0)
-    assert looks[-1] and len(looks) > 1, "asked once more, as a person would"
+    assert refreshes[-1] and len(refreshes) > 1, "asked once more, as a person would"
 
 
 def test_following_its_log_ends_too(cluster_runs: Runs, cluster: Cluster) -> None:

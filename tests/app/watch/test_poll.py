@@ -1,4 +1,4 @@
-"""One look at a site, with real processes: metrics before the end, logs read while they grow."""
+"""One poll of a site, with real processes: metrics before the end, logs read while they grow."""
 
 import threading
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from lumitui.app.runs import Refreshed, Runs
-from lumitui.app.watch import poll as looking
+from lumitui.app.watch import poll
 from lumitui.app.watch.follow_log import log_path, read_end
 from lumitui.remote.connect import Connection, connect
 from lumitui.remote.scheduler.protocol import (
@@ -54,13 +54,13 @@ def test_a_run_ends_when_all_its_metrics_are_here(
     run = send(runs, project, "writer", **LOCAL, gpus_per_node=1)
     wait_until(Path(run.folder, "attempt-1.exit").exists, 60)
     # As when the link is cut after the poll.
-    rounds = looking.MOST_ROUNDS
-    monkeypatch.setattr(looking, "MOST_ROUNDS", 0)
+    rounds = poll.MOST_ROUNDS
+    monkeypatch.setattr(poll, "MOST_ROUNDS", 0)
     wait_until(lambda: "metrics" in _reason(runs, run.id), 60)
     part = runs.history.get(run.id)
     assert (part.state, part.exits) == (State.FINISHING, 0)
     assert 0 < part.metrics_offset <= 65536
-    monkeypatch.setattr(looking, "MOST_ROUNDS", rounds)
+    monkeypatch.setattr(poll, "MOST_ROUNDS", rounds)
     done = finish(runs, run)
     assert (done.state, done.rc) == (State.DONE, 0)
     assert [point.step for point in runs.history.metrics.of(run.id)] == list(range(1, STEPS + 1))
@@ -164,7 +164,7 @@ def test_the_end_of_a_growing_log_is_read_exactly(tmp_path: Path) -> None:
 def test_a_run_whose_end_nobody_knows_is_told_once(
     runs: Runs, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else each look at its site would count as a failure, and runs there be seen ever later."""
+    """Else each poll of its site would count as a failure, and its runs be polled ever later."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
     class Silent:
@@ -177,11 +177,11 @@ def test_a_run_whose_end_nobody_knows_is_told_once(
 
     runs.history.begin(a_run("lost", site="laptop", state=State.RUNNING, job_id="7"))
     other = Runs(home.settings, connect=silently)
-    looks = [other.refresh("laptop").warnings for _ in range(3)]
+    refreshes = [other.refresh("laptop").warnings for _ in range(3)]
     assert other.refresh("laptop", attended=False).requests == 0, "nobody wants to know just now"
     other.close()
     assert runs.history.get("lost").state is State.UNKNOWN
-    assert [len(warnings) for warnings in looks] == [1, 0, 0]
+    assert [len(warnings) for warnings in refreshes] == [1, 0, 0]
 
 
 def test_an_end_waits_for_a_folder_that_is_out_of_sight(

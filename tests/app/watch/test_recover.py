@@ -31,7 +31,7 @@ if os.environ["RANK"] == "0":
             file.write(json.dumps({"step": step, "loss": 1.0 / (step + 1)}) + "\\n")
 sys.exit(7 if os.environ.get("FAIL_RANK") == os.environ["RANK"] else 0)
 """
-"""More metrics than one look at a site brings (64 KiB)."""
+"""More metrics than one poll of a site brings (64 KiB)."""
 
 # What is not in the folder, or is a moment of the laptop.
 APART = ("updated", "note", "submitted")
@@ -122,13 +122,13 @@ def test_lost_runs_come_back_as_they_were(here: Here, job: Path, home: Home) -> 
     for run_id in three:
         assert [point.step for point in core.history.metrics.of(run_id)] == list(range(3000))
 
-    # Not by the look at the site that follows: of very many runs at once it brings too much.
+    # Not by the poll that comes next: of very many runs at once it brings too much.
     with core.history._file.transaction() as db:
         db.execute("DELETE FROM runs")
     site = core.sites.load("laptop")
-    before_a_look = recover.recover(core._connection(site), site, "", core.history).rebuilt
-    assert {run.state for run in before_a_look} == {State.UNKNOWN}
-    assert [len(core.history.metrics.of(run.id)) for run in before_a_look] == [3000] * 3
+    before_a_poll = recover.recover(core._connection(site), site, "", core.history).rebuilt
+    assert {run.state for run in before_a_poll} == {State.UNKNOWN}
+    assert [len(core.history.metrics.of(run.id)) for run in before_a_poll] == [3000] * 3
     core.refresh()
 
     # What is known is never overwritten, whatever its folder says now.
@@ -271,7 +271,7 @@ def test_runs_of_the_cluster_come_back_and_go_on(
     assert "damaged" in done.stderr
     found = facts(envelope(done)["data"]["rebuilt"])
     assert {key: found[key] for key in rows} == rows
-    # The names of accounts, one look at the queue, and accounting for what it has forgotten.
+    # The names of accounts, one query of the queue, and accounting for what it has forgotten.
     assert Counter(call.command for call in cluster.calls()) <= Counter(
         {"sacctmgr": 1, "squeue": 1, "sacct": 1}
     )

@@ -9,7 +9,7 @@ import pytest
 
 from lumitui.app.history.history import History
 from lumitui.app.runs import Runs
-from lumitui.app.watch.poll import look_at
+from lumitui.app.watch.poll import poll_site
 from lumitui.remote.connect import Connection
 from lumitui.remote.scheduler.protocol import Poll, State
 from lumitui.remote.scheduler.run_files import look
@@ -23,7 +23,7 @@ RUN = "vit-tiny-000001"
 
 
 class Watcher:
-    """Looks at one run's folder as at a site whose queue says nothing."""
+    """Polls one run's folder as at a site whose queue says nothing."""
 
     def __init__(self, transport: Transport, folder: Path) -> None:
         self.file = folder / "run" / "metrics.jsonl"
@@ -35,9 +35,9 @@ class Watcher:
             Connection, SimpleNamespace(transport=transport, scheduler=scheduler)
         )
 
-    def look(self) -> tuple[str, ...]:
-        """Look once; return the warnings."""
-        return look_at([self.history.get(RUN)], self.connection, self.history).warnings
+    def poll(self) -> tuple[str, ...]:
+        """Poll once; return the warnings."""
+        return poll_site([self.history.get(RUN)], self.connection, self.history).warnings
 
     def losses(self) -> list[float | None]:
         """Return the loss of each step that is kept."""
@@ -57,10 +57,10 @@ def test_a_file_that_is_written_anew_replaces_the_points(
 ) -> None:
     watcher = Watcher(transport, tmp_path)
     watcher.file.write_text(head + "broken\n" + lines(0, 40))
-    assert watcher.look() == ()
+    assert watcher.poll() == ()
     assert watcher.losses() == list(range(40))
     watcher.file.write_text(head + lines(100, count))
-    (warning,) = watcher.look()
+    (warning,) = watcher.poll()
     assert "written anew" in warning
     assert watcher.losses() == list(range(100, 100 + count))
     assert watcher.history.metrics.broken(RUN) == (head == "not json\n")
@@ -68,7 +68,7 @@ def test_a_file_that_is_written_anew_replaces_the_points(
     # And goes on as any other.
     with watcher.file.open("a") as file:
         file.write(lines(7, 2))
-    assert watcher.look() == ()
+    assert watcher.poll() == ()
     assert watcher.losses()[count:] == [7, 8]
 
 
@@ -78,7 +78,7 @@ def test_another_file_whose_lines_are_as_long_is_known_by_them(
     watcher = Watcher(transport, tmp_path)
     for first in (1000, 2000, 3000):
         watcher.file.write_text(lines(first, first // 100))
-        assert len(watcher.look()) == (first > 1000)
+        assert len(watcher.poll()) == (first > 1000)
         assert watcher.losses() == list(range(first, first + first // 100))
 
 
@@ -87,9 +87,9 @@ def test_another_file_whose_first_line_is_longer_than_all_that_was_known(
 ) -> None:
     watcher = Watcher(transport, tmp_path)
     watcher.file.write_text(lines(10, 2))
-    watcher.look()
+    watcher.poll()
     watcher.file.write_text('{"note": "' + "x" * 200 + '", "loss": 50}\n' + lines(60, 1))
-    (warning,) = watcher.look()
+    (warning,) = watcher.poll()
     assert "written anew" in warning
     assert watcher.losses() == [50, 60]
 
@@ -105,10 +105,10 @@ def test_a_file_that_grows_is_never_taken_for_another(transport: Transport, tmp_
         with watcher.file.open("ab") as file:
             at = file.tell()
             file.write(content[at : at + size])
-        assert watcher.look() == ()
+        assert watcher.poll() == ()
     with watcher.file.open("ab") as file:
         file.write(content[file.tell() :])
-    assert watcher.look() == ()
+    assert watcher.poll() == ()
     assert watcher.losses() == [1, 2, 3, 4, 5, 6, 7, 8, 9] * 2
     assert watcher.history.metrics.broken(RUN) == 2 * 5
 
@@ -119,9 +119,9 @@ def test_what_another_process_has_added_meanwhile_stays(
     watcher = Watcher(transport, tmp_path)
     watcher.file.write_text(lines(0, 2))
     before = watcher.history.get(RUN)
-    watcher.look()
+    watcher.poll()
     watcher.file.write_text(lines(50, 1))
-    watcher.look()
+    watcher.poll()
     # Asked before both, written after.
     watcher.history.metrics.add(RUN, [b"{}"], (0, 3), instead=before.metrics_offset)
     watcher.history.metrics.add(RUN, [b"{}"], (0, 3), instead=999)

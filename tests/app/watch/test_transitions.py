@@ -1,4 +1,4 @@
-"""What a look at a site means for a run."""
+"""What a poll of a site means for a run."""
 
 import time
 from dataclasses import replace
@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from lumitui.app.history.run import Run
-from lumitui.app.watch.transitions import ACCOUNTING_SECONDS, judge
+from lumitui.app.watch.transitions import ACCOUNTING_SECONDS, transition
 from lumitui.remote.scheduler.protocol import ExitFile, JobStatus, Poll, RunFiles, State
 from tests.support.jobs.made_runs import a_run
 
@@ -28,14 +28,14 @@ def exit_file(rc: int, rank: int | None = None, attempt: int = 1) -> RunFiles:
 
 
 def test_a_failed_rank_is_taken_from_the_exit_file() -> None:
-    changes = judge(RUN, poll(job("FAILED", State.FAILED, ended=NOW), exit_file(7, 3)), NOW)
+    changes = transition(RUN, poll(job("FAILED", State.FAILED, ended=NOW), exit_file(7, 3)), NOW)
     assert (changes["state"], changes["rc"], changes["failed_rank"]) == (State.FAILED, 7, 3)
     assert changes["ended"] == NOW
 
 
 def test_the_schedulers_state_outweighs_an_exit_file() -> None:
     # srun returns after SIGTERM, so that a job over its limit may still write an exit file.
-    changes = judge(RUN, poll(job("TIMEOUT", State.TIMEOUT), exit_file(143)), NOW)
+    changes = transition(RUN, poll(job("TIMEOUT", State.TIMEOUT), exit_file(143)), NOW)
     assert changes["state"] is State.TIMEOUT
 
 
@@ -49,7 +49,7 @@ def gone(files: RunFiles | None = None, **more: object) -> Poll:
 @pytest.mark.parametrize(("rc", "state"), [(0, State.DONE), (1, State.FAILED)])
 @pytest.mark.parametrize("silent", ["", "Slurm accounting storage is disabled"])
 def test_a_job_nobody_knows_is_judged_by_its_exit_file(rc: int, state: State, silent: str) -> None:
-    changes = judge(RUN, gone(exit_file(rc), silent=silent), NOW)
+    changes = transition(RUN, gone(exit_file(rc), silent=silent), NOW)
     assert (changes["state"], changes["rc"]) == (state, rc)
     assert (changes["started"], changes["ended"]) == (NOW - 9, NOW - 5)
     assert (changes["word"], "from the exit file" in changes["reason"]) == ("", True)
@@ -57,44 +57,44 @@ def test_a_job_nobody_knows_is_judged_by_its_exit_file(rc: int, state: State, si
 
 
 def test_a_job_nobody_knows_without_an_exit_file_is_unknown_not_failed() -> None:
-    changes = judge(RUN, gone(), NOW)
+    changes = transition(RUN, gone(), NOW)
     assert changes["state"] is State.UNKNOWN
     # The last news stay those of when it was seen.
     assert "updated" not in changes
     seen = replace(RUN, updated=NOW)
-    later = judge(seen, gone(), NOW + 86_400)["reason"]
+    later = transition(seen, gone(), NOW + 86_400)["reason"]
     assert later.startswith(f"unknown since {time.strftime('%Y-%m-%d %H:%M', time.localtime(NOW))}")
-    assert "folder" in judge(RUN, gone(RunFiles(missing=True)), NOW)["reason"]
+    assert "folder" in transition(RUN, gone(RunFiles(missing=True)), NOW)["reason"]
 
 
 def test_who_ended_a_program_by_a_signal_is_accountings_to_tell() -> None:
-    fresh = judge(RUN, gone(exit_file(143)), NOW)
+    fresh = transition(RUN, gone(exit_file(143)), NOW)
     assert fresh["state"] is State.UNKNOWN
     assert "exits" not in fresh
     late = replace(gone(exit_file(143)), clock=NOW + ACCOUNTING_SECONDS)
-    assert judge(RUN, late, NOW)["state"] is State.FAILED
+    assert transition(RUN, late, NOW)["state"] is State.FAILED
 
 
 def test_accounting_that_is_late_does_not_make_a_job_run_again() -> None:
     late = job("RUNNING", State.RUNNING, started=NOW - 60, nodes="n1")
-    changes = judge(RUN, replace(gone(), jobs={"7": late}), NOW)
+    changes = transition(RUN, replace(gone(), jobs={"7": late}), NOW)
     assert (changes["state"], changes["started"]) == (State.UNKNOWN, NOW - 60)
     assert "still says RUNNING" in changes["reason"]
     # Cancelled while it was being requeued, and no other row follows.
     requeued = job("REQUEUED", State.QUEUED, ended=NOW - 60, nodes="n1")
-    assert judge(RUN, replace(gone(), jobs={"7": requeued}), NOW)["state"] is State.UNKNOWN
+    assert transition(RUN, replace(gone(), jobs={"7": requeued}), NOW)["state"] is State.UNKNOWN
     requeued = replace(requeued, ended=NOW - ACCOUNTING_SECONDS - 1)
-    assert judge(RUN, replace(gone(), jobs={"7": requeued}), NOW)["state"] is State.CANCELLED
+    assert transition(RUN, replace(gone(), jobs={"7": requeued}), NOW)["state"] is State.CANCELLED
     ended = job("TIMEOUT", State.TIMEOUT, ended=NOW, nodes="n1")
-    assert judge(RUN, replace(gone(), jobs={"7": ended}), NOW)["state"] is State.TIMEOUT
+    assert transition(RUN, replace(gone(), jobs={"7": ended}), NOW)["state"] is State.TIMEOUT
 
 
 def test_nothing_changes_when_the_scheduler_could_not_be_asked() -> None:
-    changes = judge(RUN, poll(None, warning="slurm_load_jobs error"), NOW)
+    changes = transition(RUN, poll(None, warning="slurm_load_jobs error"), NOW)
     assert "state" not in changes
     assert "updated" not in changes
     # Not even by an exit file: the job may be running its next attempt.
-    changes = judge(RUN, poll(None, exit_file(1), warning="slurm_load_jobs error"), NOW)
+    changes = transition(RUN, poll(None, exit_file(1), warning="slurm_load_jobs error"), NOW)
     assert "state" not in changes
 
 
@@ -105,32 +105,34 @@ def test_nothing_changes_when_the_scheduler_could_not_be_asked() -> None:
     ("word", "state"), [("NODE_FAIL", State.NODE_FAILED), ("PREEMPTED", State.PREEMPTED)]
 )
 def test_the_schedulers_end_is_an_end_at_once(word: str, state: State) -> None:
-    assert judge(RUN, poll(job(word, state, ended=NOW - 1, nodes="n1")), NOW)["state"] is state
+    assert transition(RUN, poll(job(word, state, ended=NOW - 1, nodes="n1")), NOW)["state"] is state
 
 
 def test_what_an_attempt_left_is_not_the_next_ones() -> None:
     files = replace(exit_file(143, attempt=1), log_sizes={1: 9, 2: 9})
-    again = judge(RUN, poll(job("RUNNING", State.RUNNING, started=NOW), files), NOW)
+    again = transition(RUN, poll(job("RUNNING", State.RUNNING, started=NOW), files), NOW)
     assert (again["attempt"], again["exits"], again["rc"]) == (2, 1, None)
     # Killed in its second attempt, which wrote none.
     second = replace(RUN, attempt=2, exits=1)
     for found in (files, RunFiles(log_sizes={1: 9, 2: 9})):
-        ended = judge(second, poll(job("FAILED", State.FAILED, nodes="n1"), found), NOW)
+        ended = transition(second, poll(job("FAILED", State.FAILED, nodes="n1"), found), NOW)
         assert (ended["state"], ended["rc"], ended["failed_rank"]) == (State.FAILED, None, None)
-        assert judge(second, gone(found), NOW)["state"] is State.UNKNOWN
+        assert transition(second, gone(found), NOW)["state"] is State.UNKNOWN
 
 
 def test_an_exit_file_from_before_the_jobs_start_is_an_attempts_before() -> None:
     # The second attempt ended before its first line: it has no log of its own.
     started = job("FAILED", State.FAILED, started=NOW + 60, ended=NOW + 60, nodes="n1")
-    assert judge(RUN, poll(started, exit_file(143)), NOW)["rc"] is None
+    assert transition(RUN, poll(started, exit_file(143)), NOW)["rc"] is None
     soon = replace(started, started=NOW - 6)
-    assert judge(RUN, poll(soon, exit_file(143)), NOW)["rc"] == 143
+    assert transition(RUN, poll(soon, exit_file(143)), NOW)["rc"] == 143
 
 
 def test_a_job_that_waits_again_has_not_started() -> None:
     run = replace(RUN, started=NOW - 60, ended=NOW, rc=1, nodes_used="n1")
-    changes = judge(run, poll(job("PENDING", State.QUEUED, started=NOW + 60), exit_file(143)), NOW)
+    changes = transition(
+        run, poll(job("PENDING", State.QUEUED, started=NOW + 60), exit_file(143)), NOW
+    )
     for name in ("started", "ended", "rc"):
         assert changes[name] is None
     assert changes["nodes_used"] == ""
@@ -138,8 +140,8 @@ def test_a_job_that_waits_again_has_not_started() -> None:
 
 def test_the_exit_file_is_asked_for_until_the_end_is_judged() -> None:
     finishing = job("COMPLETING", State.FINISHING, nodes="n1")
-    assert "exits" not in judge(RUN, poll(finishing, exit_file(7, 3)), NOW)
-    ended = judge(RUN, poll(job("FAILED", State.FAILED, nodes="n1"), exit_file(7, 3)), NOW)
+    assert "exits" not in transition(RUN, poll(finishing, exit_file(7, 3)), NOW)
+    ended = transition(RUN, poll(job("FAILED", State.FAILED, nodes="n1"), exit_file(7, 3)), NOW)
     assert ended["exits"] == 1
 
 
@@ -149,14 +151,14 @@ def test_the_exit_file_is_asked_for_until_the_end_is_judged() -> None:
 def test_a_job_cancelled_while_it_waited_never_started() -> None:
     # squeue says when it was cancelled as its start, and still why it had waited.
     waited = job("CANCELLED", State.CANCELLED, started=NOW, ended=NOW, reason="Priority")
-    changes = judge(RUN, poll(waited), NOW)
+    changes = transition(RUN, poll(waited), NOW)
     assert (changes["started"], changes["ended"]) == (None, NOW)
     assert changes["reason"] == "before it started"
 
 
 def test_a_step_out_of_memory_is_the_runs_end() -> None:
     files = RunFiles(exits=(ExitFile(1, 137, 3, NOW - 5, oom=True),))
-    changes = judge(RUN, poll(job("FAILED", State.FAILED, nodes="n1"), files), NOW)
+    changes = transition(RUN, poll(job("FAILED", State.FAILED, nodes="n1"), files), NOW)
     assert (changes["state"], changes["rc"], changes["failed_rank"]) == (
         State.OUT_OF_MEMORY,
         137,
@@ -166,7 +168,7 @@ def test_a_step_out_of_memory_is_the_runs_end() -> None:
 
 
 def test_the_end_of_a_running_jobs_time_is_not_its_end() -> None:
-    changes = judge(RUN, poll(job("RUNNING", State.RUNNING, started=NOW, ended=NOW + 60)), NOW)
+    changes = transition(RUN, poll(job("RUNNING", State.RUNNING, started=NOW, ended=NOW + 60)), NOW)
     assert changes["ended"] is None
     assert changes["started"] == NOW
 
@@ -174,22 +176,22 @@ def test_the_end_of_a_running_jobs_time_is_not_its_end() -> None:
 def test_when_it_would_start_and_end_is_kept_as_long_as_it_is_to_come() -> None:
     queued = replace(RUN, state=State.QUEUED)
     waits = job("PENDING", State.QUEUED, started=NOW + 60, ended=NOW + 3660, reason="Resources")
-    changes = judge(queued, poll(waits), NOW)
+    changes = transition(queued, poll(waits), NOW)
     assert (changes["started"], changes["ended"]) == (None, None)
     assert (changes["expected_start"], changes["expected_end"]) == (NOW + 60, NOW + 3660)
     runs = job("RUNNING", State.RUNNING, started=NOW, ended=NOW + 3600, nodes="n1")
-    changes = judge(queued, poll(runs), NOW)
+    changes = transition(queued, poll(runs), NOW)
     assert (changes["started"], changes["ended"]) == (NOW, None)
     assert (changes["expected_start"], changes["expected_end"]) == (None, NOW + 3600)
     done = job("COMPLETED", State.DONE, started=NOW, ended=NOW + 9, nodes="n1")
-    changes = judge(queued, poll(done), NOW)
+    changes = transition(queued, poll(done), NOW)
     assert changes["ended"] == NOW + 9
     assert (changes["expected_start"], changes["expected_end"]) == (None, None)
 
 
 def test_a_second_attempt_is_noticed_by_its_log() -> None:
     files = RunFiles(log_sizes={1: 10, 2: 5})
-    changes = judge(RUN, poll(job("RUNNING", State.RUNNING), files), NOW)
+    changes = transition(RUN, poll(job("RUNNING", State.RUNNING), files), NOW)
     assert changes["attempt"] == 2
 
 
@@ -197,13 +199,13 @@ def test_a_second_attempt_is_noticed_by_its_log() -> None:
 def test_a_second_attempt_has_not_the_proof_of_the_first(new: str | None) -> None:
     known = replace(RUN, binding="[first]")
     files = RunFiles(log_sizes={1: 10, 2: 5}, binding=new)
-    assert judge(known, poll(job("RUNNING", State.RUNNING), files), NOW)["binding"] == new
-    same = judge(known, poll(job("RUNNING", State.RUNNING), RunFiles(log_sizes={1: 10})), NOW)
+    assert transition(known, poll(job("RUNNING", State.RUNNING), files), NOW)["binding"] == new
+    same = transition(known, poll(job("RUNNING", State.RUNNING), RunFiles(log_sizes={1: 10})), NOW)
     assert "binding" not in same
 
 
 def test_a_run_without_news_says_so() -> None:
     unrelated: Run = replace(RUN, id="other-000000")
-    changes = judge(unrelated, poll(job("RUNNING", State.RUNNING)), NOW)
+    changes = transition(unrelated, poll(job("RUNNING", State.RUNNING)), NOW)
     assert changes["state"] is State.RUNNING
     assert "attempt" not in changes

@@ -92,7 +92,7 @@ class Ended:
     sent: dict[str, Run] = field(default_factory=dict)
     seen: dict[str, list[State]] = field(default_factory=dict)
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Refresh, and note the states."""
         news = self.runs.refresh("minilumi")
         assert news.warnings == ()
@@ -155,7 +155,7 @@ def _end_all(case: Ended, cluster: Cluster, others: list[str]) -> None:
     in_shell(
         cluster, f"scancel {sent['cancelled-there'].job_id} {sent['cancelled-waiting'].job_id}"
     )
-    case.look()
+    case.poll()
     assert not case.run("revived").state.is_final
     wait_until(lambda: queue(cluster, sent["preempted"]) == "PREEMPTED", 60)
     in_shell(cluster, f"scancel {' '.join(others)}")
@@ -164,7 +164,7 @@ def _end_all(case: Ended, cluster: Cluster, others: list[str]) -> None:
 
 
 def _over(case: Ended) -> bool:
-    case.look()
+    case.poll()
     return all(states[-1].is_final for states in case.seen.values())
 
 

@@ -1,0 +1,36 @@
+"""Cancelling the job of a run, which may not be known yet, or not any more."""
+
+from lumitui.app.history.run import Run
+from lumitui.app.watch.refresh import Warn, Watcher, settle
+from lumitui.app.watch.transitions import watch_of
+from lumitui.remote.errors import InputError, OutcomeUnknown
+
+
+def cancel(watcher: Watcher, run: Run, warn: Warn) -> bool:
+    """Cancel a run's job; false when it turns out that it never had one, and history says so.
+
+    `warn` is called where the queue does not have the job any more, so that nothing is cancelled.
+
+    Raises:
+        InputError: it has ended.
+        OutcomeUnknown: whether it has a job is not known yet.
+        RefusedError, LinkError: the scheduler would not, or cannot be reached.
+    """
+    if run.state.is_final:
+        raise InputError(f"{run.id} has ended: {run.state}.", "There is nothing to cancel.")
+    connection = watcher.connection(run.site)
+    if run.job_id is None:
+        settle(watcher, run, connection)
+        run = watcher.history.get(run.id)
+    if run.job_id is None:
+        if run.state.is_final:
+            return False
+        raise OutcomeUnknown(
+            f"{run.id} has no known job yet ({run.reason}).", "Try again in two minutes."
+        )
+    if run.job_id in connection.scheduler.poll([watch_of(run)]).gone:
+        # Its id may be another job's by now.
+        warn("The queue does not have its job any more, so nothing was cancelled.")
+    else:
+        connection.scheduler.cancel([run.job_id])
+    return True
