@@ -33,10 +33,13 @@ from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 
 import checkpoint
-import data
-import models
 import ranks
 import reporting
+from arguments import add_shared, count
+from data import mnist
+from data.shares import epoch_order, seed_of, share
+from models.accuracy import test_accuracy
+from models.digits import build, size
 
 # ----------------------------------------------------------------------------- the knobs
 
@@ -44,25 +47,16 @@ import reporting
 def arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description="Train a digit classifier with PyTorch DDP.")
+    add_shared(parser)
     knob = parser.add_argument
-    # What is trained, and on what.
-    knob("--model", choices=models.MODELS, default="cnn", help="network (default: %(default)s)")
-    knob("--data", type=Path, default=data.SAMPLE, help="folder with MNIST's four .gz files")
-    knob("--limit", type=data.count, help="use only the first N training images")
-    knob("--seed", type=int, default=0, help="of weights and order (default: %(default)s)")
     # How much. The global batch is this batch size times the number of ranks.
-    knob("--epochs", type=data.count, default=4, help="passes over the data (default: 4)")
-    knob("--batch-size", type=data.count, default=32, help="images a rank (default: 32)")
-    knob("--steps", type=data.count, default=sys.maxsize, help="end after this step of the plan")
+    knob("--batch-size", type=count, default=32, help="images a rank (default: 32)")
+    knob("--steps", type=count, default=sys.maxsize, help="end after this step of the plan")
     # How. The rate warms up and falls to 0 along a cosine over all epochs. It isn't multiplied
     # by the number of ranks here: whoever scales the job chooses it.
     knob("--optimizer", choices=("sgd", "adam"), default="sgd", help="sgd has momentum 0.9")
     knob("--lr", type=float, default=0.02, help="highest learning rate (default: 0.02)")
-    # What is kept and told.
     knob("--resume", action="store_true", help="go on from checkpoints/last.pt if there is one")
-    knob("--save-every", type=data.count, default=100, help="steps between checkpoints")
-    knob("--eval", choices=("epoch", "end", "never"), default="epoch", help="when to test")
-    knob("--log-every", type=data.count, default=10, help="steps between lines on stdout")
     return parser.parse_args()
 
 
@@ -76,7 +70,7 @@ class Training:
     args: argparse.Namespace
     me: ranks.Ranks
     device: torch.device
-    digits: data.Digits
+    digits: mnist.Digits
     model: DistributedDataParallel
     optimizer: torch.optim.Optimizer
     at: checkpoint.Position
@@ -100,9 +94,9 @@ class Training:
         # The random numbers of a step (dropout) follow from its place and the rank: nothing to
         # save, and a resumed training draws the same.
         number = (self.args.seed * 1_000_003 + at.step) * 65_537 + self.me.rank
-        torch.manual_seed(data.seed_of(number))
-        mine = data.share(order, at.samples, self.global_batch, self.me.rank, self.me.world_size)
-        images = data.to_input(self.digits.train_images[mine], self.device)
+        torch.manual_seed(seed_of(number))
+        mine = share(order, at.samples, self.global_batch, self.me.rank, self.me.world_size)
+        images = mnist.to_input(self.digits.train_images[mine], self.device)
         labels = self.digits.train_labels[mine].to(self.device)
         self.optimizer.zero_grad()
         loss = functional.cross_entropy(self.model(images), labels)
@@ -118,7 +112,7 @@ class Training:
 
     def test(self) -> float:
         """Accuracy on the test images."""
-        return models.accuracy(self.model.module, self.digits, self.me, self.device)
+        return test_accuracy(self.model.module, self.digits, self.me, self.device)
 
     def save(self) -> None:
         """Save on rank 0; every rank returns when the file stands."""
@@ -154,7 +148,7 @@ def learning_rate(highest: float, done: float) -> float:
 
 def prepare(args: argparse.Namespace, me: ranks.Ranks) -> Training:
     """Load the data, join the other ranks and build the model, the same on every rank."""
-    digits = data.load(args.data, args.limit)
+    digits = mnist.load(args.data, args.limit)
     count = len(digits.train_labels)
     if count < args.batch_size * me.world_size:
         raise reporting.UsageError(
@@ -162,7 +156,7 @@ def prepare(args: argparse.Namespace, me: ranks.Ranks) -> Training:
             f"{me.world_size} ranks. Make --batch-size smaller or use fewer ranks."
         )
     device = ranks.join(me)
-    net = models.build(args.model, args.seed).to(device)
+    net = build(args.model, args.seed).to(device)
     model = DistributedDataParallel(net, device_ids=[device] if device.type == "cuda" else None)
     optimizer: torch.optim.Optimizer
     if args.optimizer == "adam":
@@ -190,7 +184,7 @@ def main() -> None:
         training.device,
         strategy="ddp",
         model=args.model,
-        parameters=models.size(training.model),
+        parameters=size(training.model),
         world_size=me.world_size,
         global_batch=training.global_batch,
         optimizer=args.optimizer,
@@ -220,7 +214,7 @@ def main() -> None:
 def train_epoch(training: Training, report: reporting.Reporter, stop: ranks.StopRequest) -> None:
     """Train to the end of the epoch or of --steps; on a signal save and leave the process."""
     args = training.args
-    order = data.epoch_order(training.at.train_samples, args.seed, training.at.epoch)
+    order = epoch_order(training.at.train_samples, args.seed, training.at.epoch)
     while training.epoch_has_more() and training.at.step < args.steps:
         began = time.monotonic()
         loss, lr = training.step(order)

@@ -25,11 +25,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import shutil
 import sys
-import tempfile
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -40,19 +37,14 @@ from torch import Tensor
 from torch.nn import functional
 
 import checkpoint
-import data
-import models
 import ranks
 import reporting
-
-if not torch.cuda.is_available():
-    # DeepSpeed looks for an accelerator while it is imported; without one it guesses and warns.
-    os.environ.setdefault("DS_ACCELERATOR", "cpu")
-import deepspeed  # type: ignore[import-untyped]
-
-CONFIG = Path(__file__).resolve().parent / "ds_config.json"
-ALONE = ("0", "0", "1", "127.0.0.1", "29500")
-"""What the launcher's variables would say to a training of one process."""
+import zero_engine
+from arguments import add_shared, count
+from data import mnist
+from data.shares import epoch_order, seed_of, share
+from models.accuracy import test_accuracy
+from models.digits import size
 
 # ----------------------------------------------------------------------------- the knobs
 
@@ -60,25 +52,14 @@ ALONE = ("0", "0", "1", "127.0.0.1", "29500")
 def arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description="Train a digit classifier with DeepSpeed ZeRO.")
+    add_shared(parser)
     knob = parser.add_argument
-    # What is trained, and on what.
-    knob("--model", choices=models.MODELS, default="cnn", help="network (default: %(default)s)")
-    knob("--data", type=Path, default=data.SAMPLE, help="folder with MNIST's four .gz files")
-    knob("--limit", type=data.count, help="use only the first N training images")
-    knob("--seed", type=int, default=0, help="of weights and order (default: %(default)s)")
-    # How much. The batch is the configuration's.
-    knob("--epochs", type=data.count, default=4, help="passes over the data (default: 4)")
-    knob("--steps", type=data.count, default=sys.maxsize, help="end after this optimizer step")
-    # What is kept and told.
+    # The batch is the configuration's.
+    knob("--steps", type=count, default=sys.maxsize, help="end after this optimizer step")
     knob("--resume", action="store_true", help="go on from checkpoints/latest if there is one")
-    knob("--save-every", type=data.count, default=100, help="steps between checkpoints")
-    knob("--eval", choices=("epoch", "end", "never"), default="epoch", help="when to test")
-    knob("--log-every", type=data.count, default=10, help="steps between lines on stdout")
-    # DeepSpeed's own: --deepspeed and --deepspeed_config FILE; its launcher adds --local_rank.
-    knob("--local_rank", type=int, default=0, help=argparse.SUPPRESS)
-    deepspeed.add_config_arguments(parser)
+    zero_engine.add_arguments(parser)
     args = parser.parse_args()
-    args.deepspeed_config = args.deepspeed_config or str(CONFIG)
+    args.deepspeed_config = args.deepspeed_config or str(zero_engine.CONFIG)
     return args
 
 
@@ -92,8 +73,8 @@ class Training:
     args: argparse.Namespace
     me: ranks.Ranks
     device: torch.device
-    digits: data.Digits
-    engine: deepspeed.DeepSpeedEngine
+    digits: mnist.Digits
+    engine: zero_engine.Engine
     at: checkpoint.Position
     saved: tuple[int, str] | None = None
     """Step and folder of the checkpoint that this training saved last, or went on from."""
@@ -122,7 +103,7 @@ class Training:
         # The random numbers of a step (dropout) follow from its place and the rank: nothing to
         # save, and a resumed training draws the same.
         number = (self.args.seed * 1_000_003 + at.step) * 65_537 + me.rank
-        torch.manual_seed(data.seed_of(number))
+        torch.manual_seed(seed_of(number))
         dtype = next(self.engine.module.parameters()).dtype
         parts = int(self.engine.gradient_accumulation_steps())
         # The batch is the engine's: one of our own would train on another amount than the
@@ -130,8 +111,8 @@ class Training:
         part = int(self.engine.train_micro_batch_size_per_gpu()) * me.world_size
         losses = []
         for start in range(at.samples, at.samples + self.global_batch, part):
-            mine = data.share(order, start, part, me.rank, me.world_size)
-            images = data.to_input(self.digits.train_images[mine], self.device, dtype)
+            mine = share(order, start, part, me.rank, me.world_size)
+            images = mnist.to_input(self.digits.train_images[mine], self.device, dtype)
             labels = self.digits.train_labels[mine].to(self.device)
             loss = functional.cross_entropy(self.engine(images).float(), labels)
             self.engine.backward(loss)
@@ -142,7 +123,7 @@ class Training:
 
     def test(self) -> float:
         """Accuracy on the test images."""
-        return models.accuracy(self.engine.module, self.digits, self.me, self.device)
+        return test_accuracy(self.engine.module, self.digits, self.me, self.device)
 
     def save(self) -> str:
         """Save all ranks' parts, then point `latest` at them; return the folder's name.
@@ -210,36 +191,10 @@ class Training:
 
 def prepare(args: argparse.Namespace, me: ranks.Ranks) -> Training:
     """Load the data, join the other ranks and build DeepSpeed's engine."""
-    if not Path(args.deepspeed_config).is_file():
-        raise reporting.UsageError(
-            f"There is no DeepSpeed configuration {args.deepspeed_config}. Give "
-            "--deepspeed_config a file, or leave it out for the one beside the trainer."
-        )
-    digits = data.load(args.data, args.limit)
+    zero_engine.check_config_exists(Path(args.deepspeed_config))
+    digits = mnist.load(args.data, args.limit)
     device = ranks.join(me)
-    args.local_rank = me.local_rank
-    build_folder = private_build_folder(me)
-    if device.type == "cpu":
-        # A kernel for inference on CPUs which DeepSpeed would compile at start: 29 s on 2 cores.
-        deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
-    # The process group stands, so there's nothing to discover: without this DeepSpeed asks MPI.
-    # It still wants to read the launcher's variables, also where there was no launcher.
-    for name, alone in zip(ranks.LAUNCHER_VARIABLES, ALONE, strict=True):
-        os.environ.setdefault(name, alone)
-    deepspeed.init_distributed(auto_mpi_discovery=False, verbose=False)
-    try:
-        deepspeed.DeepSpeedConfig(args.deepspeed_config)
-    except (AssertionError, ValueError, OSError) as error:
-        raise reporting.UsageError(
-            f"DeepSpeed refuses {args.deepspeed_config}: {error}. "
-            f"Correct it; it has to suit {me.world_size} ranks."
-        ) from error
-    net = models.build(args.model, args.seed)
-    engine, *_ = deepspeed.initialize(
-        args=args, model=net, model_parameters=net.parameters(), dist_init_required=False
-    )
-    if build_folder:
-        shutil.rmtree(build_folder, ignore_errors=True)
+    engine = zero_engine.start(args, me, device)
     count = len(digits.train_labels)
     if count < engine.train_batch_size():
         raise reporting.UsageError(
@@ -248,26 +203,6 @@ def prepare(args: argparse.Namespace, me: ranks.Ranks) -> Training:
         )
     at = checkpoint.Position(args.model, args.seed, count, me.world_size)
     return Training(args, me, device, digits, engine, at)
-
-
-def private_build_folder(me: ranks.Ranks) -> str | None:
-    """Give each node a fresh folder for what DeepSpeed compiles, or keep TORCH_EXTENSIONS_DIR.
-
-    PyTorch compiles on the first rank that takes a lock file there, the others wait; in the
-    default folder, ~/.cache, a lock left by a killed job makes the next one wait for ever, and
-    two nodes' compilers meet. Only the owner may enter (mkdtemp's 0700): it's code we load.
-
-    Returns:
-        The folder on the rank that has to remove it, else None.
-    """
-    if os.environ.get("TORCH_EXTENSIONS_DIR"):
-        return None
-    mine = tempfile.mkdtemp(prefix="deepspeed-") if me.local_rank == 0 else None
-    folders: list[tuple[str, str | None]] = [("", None)] * me.world_size
-    dist.all_gather_object(folders, (platform.node(), mine))
-    here = [path for host, path in folders if host == platform.node() and path]
-    os.environ["TORCH_EXTENSIONS_DIR"] = here[0]
-    return mine
 
 
 # ------------------------------------------------------------------------------ the story
@@ -288,7 +223,7 @@ def main() -> None:
         training.device,
         strategy=f"zero{engine.zero_optimization_stage()}",
         model=args.model,
-        parameters=models.size(engine.module),
+        parameters=size(engine.module),
         world_size=me.world_size,
         global_batch=training.global_batch,
         optimizer=engine.optimizer_name() or "none",
@@ -318,7 +253,7 @@ def main() -> None:
 def train_epoch(training: Training, report: reporting.Reporter, stop: ranks.StopRequest) -> None:
     """Train to the end of the epoch or of --steps; on a signal save and leave the process."""
     args = training.args
-    order = data.epoch_order(training.at.train_samples, args.seed, training.at.epoch)
+    order = epoch_order(training.at.train_samples, args.seed, training.at.epoch)
     while training.epoch_has_more() and training.at.step < args.steps:
         began = time.monotonic()
         lr = training.engine.get_lr()[0]

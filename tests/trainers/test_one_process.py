@@ -21,7 +21,11 @@ import pytest
 from tests.support.places import TRAINERS
 
 PYTHON = os.environ.get("LUMITUI_TRAINER_PYTHON", sys.executable)
-SIBLINGS = sorted(path.stem for path in TRAINERS.glob("*.py"))
+SIBLINGS = sorted(
+    path.stem
+    for path in TRAINERS.iterdir()
+    if path.suffix == ".py" or (path / "__init__.py").exists()
+)
 
 Load = Callable[[str], ModuleType]
 
@@ -36,8 +40,9 @@ def load() -> Iterator[Load]:
     sys.path.insert(0, str(TRAINERS))
     yield importlib.import_module
     sys.path.remove(str(TRAINERS))
-    for name in SIBLINGS:
-        sys.modules.pop(name, None)
+    for name in list(sys.modules):
+        if name.split(".")[0] in SIBLINGS:
+            del sys.modules[name]
 
 
 def train(run_dir: Path, *words: str, **variables: str) -> "subprocess.CompletedProcess[str]":
@@ -72,8 +77,17 @@ def test_no_trainer_is_named_like_a_library() -> None:
     assert not library_names() & set(SIBLINGS)
 
 
+@pytest.mark.usefixtures("load")
+def test_a_project_with_packages_of_the_same_names_hides_none_of_ours(tmp_path: Path) -> None:
+    for name in SIBLINGS:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise SystemExit('the wrong package')")
+    done = train(tmp_path, "--help", PYTHONPATH=str(tmp_path))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_trainers_import_nothing_of_the_laptop() -> None:
-    for path in TRAINERS.glob("*.py"):
+    for path in TRAINERS.rglob("*.py"):
         assert "lumitui" not in path.read_text(), path
 
 
@@ -103,45 +117,45 @@ def idx(magic: int, *shape: int, fill: int | None = None) -> bytes:
 def test_a_broken_data_file_is_refused_with_a_sentence(
     load: Load, tmp_path: Path, content: bytes | None, complaint: str
 ) -> None:
-    data, reporting = load("data"), load("reporting")
+    mnist, reporting = load("data.mnist"), load("reporting")
     path = tmp_path / "train-images-idx3-ubyte.gz"
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(reporting.UsageError, match=complaint) as caught:
-        data.read_idx(path, data.IMAGES)
+        mnist.read_idx(path, mnist.IMAGES)
     assert str(path) in str(caught.value)
 
 
 def test_files_that_do_not_fit_together_are_refused(load: Load, tmp_path: Path) -> None:
-    data, reporting = load("data"), load("reporting")
+    mnist, reporting = load("data.mnist"), load("reporting")
     for part in ("train", "t10k"):
         (tmp_path / f"{part}-images-idx3-ubyte.gz").write_bytes(idx(0x0803, 4, 28, 28))
         (tmp_path / f"{part}-labels-idx1-ubyte.gz").write_bytes(idx(0x0801, 4))
-    assert data.load(tmp_path).train_images.shape == (4, 1, 28, 28)
+    assert mnist.load(tmp_path).train_images.shape == (4, 1, 28, 28)
     (tmp_path / "t10k-labels-idx1-ubyte.gz").write_bytes(idx(0x0801, 5))
     with pytest.raises(reporting.UsageError, match=r"t10k files .* don't fit together"):
-        data.load(tmp_path)
+        mnist.load(tmp_path)
 
 
 def test_the_sample_is_small_and_balanced(load: Load) -> None:
-    digits = load("data").load(TRAINERS / "sample")
+    digits = load("data.mnist").load(TRAINERS / "data" / "sample")
     assert digits.train_labels.bincount().tolist() == [800] * 10
     assert digits.test_labels.bincount().tolist() == [150] * 10
-    assert sum(path.stat().st_size for path in (TRAINERS / "sample").iterdir()) < 2_000_000
+    assert sum(path.stat().st_size for path in (TRAINERS / "data" / "sample").iterdir()) < 2_000_000
 
 
 @pytest.mark.parametrize("world_size", [1, 2, 4])
 def test_ranks_share_the_same_global_batch(load: Load, world_size: int) -> None:
-    data = load("data")
-    order = data.epoch_order(1000, seed=3, epoch=1)
-    shares = [data.share(order, 64, 32, rank, world_size).tolist() for rank in range(world_size)]
-    assert [len(part) for part in shares] == [32 // world_size] * world_size
-    together = [image for part in shares for image in part]
+    shares = load("data.shares")
+    order = shares.epoch_order(1000, seed=3, epoch=1)
+    parts = [shares.share(order, 64, 32, rank, world_size).tolist() for rank in range(world_size)]
+    assert [len(part) for part in parts] == [32 // world_size] * world_size
+    together = [image for part in parts for image in part]
     assert sorted(together) == sorted(order[64:96].tolist())
 
 
 def test_each_epoch_and_seed_has_its_own_order(load: Load) -> None:
-    order = load("data").epoch_order
+    order = load("data.shares").epoch_order
     first = order(1000, seed=3, epoch=1).tolist()
     assert first == order(1000, seed=3, epoch=1).tolist()
     assert sorted(first) == list(range(1000))

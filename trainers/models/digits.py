@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
 
-import data
-from ranks import Ranks
+from data.shares import seed_of
 
 Norm = Callable[[int], nn.Module]
 """Makes a normalisation layer for so many channels."""
@@ -83,29 +81,10 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
 
 def build(name: str, seed: int) -> nn.Module:
     """Build a model of MODELS with the same first weights on every rank."""
-    torch.manual_seed(data.seed_of(seed))
+    torch.manual_seed(seed_of(seed))
     return MODELS[name]()
 
 
 def size(model: nn.Module) -> int:
     """How many parameters a model has; ZeRO stage 3 keeps their full size beside its parts."""
     return sum(getattr(weight, "ds_numel", weight.numel()) for weight in model.parameters())
-
-
-@torch.no_grad()
-def accuracy(model: nn.Module, digits: data.Digits, me: Ranks, device: torch.device) -> float:
-    """The share of test images a model names right, each rank looking at its part of them."""
-    for buffer in model.buffers():  # batch norm's running means are each rank's own; rank 0's count
-        dist.broadcast(buffer, src=0)
-    model.eval()
-    dtype = next(model.parameters()).dtype
-    images = digits.test_images[me.rank :: me.world_size]
-    labels = digits.test_labels[me.rank :: me.world_size]
-    right = torch.zeros((), dtype=torch.int64, device=device)
-    # As many batches on every rank, the last perhaps empty: ZeRO stage 3 gathers weights in each.
-    for start in range(0, -(-len(digits.test_labels) // me.world_size), 500):
-        logits = model(data.to_input(images[start : start + 500], device, dtype))
-        right += (logits.argmax(dim=1) == labels[start : start + 500].to(device)).sum()
-    model.train()
-    dist.all_reduce(right)
-    return right.item() / len(digits.test_labels)

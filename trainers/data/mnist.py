@@ -1,4 +1,4 @@
-"""MNIST from its own IDX files, and which images each rank takes in each step.
+"""MNIST from its own IDX files.
 
 The whole set is 11 MB on disk and 55 MB as bytes, so every rank holds it in memory: no worker
 processes, no downloads (compute nodes may have no internet).
@@ -6,7 +6,6 @@ processes, no downloads (compute nodes may have no internet).
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import struct
 import zlib
@@ -39,13 +38,6 @@ class Digits:
     train_labels: Tensor
     test_images: Tensor
     test_labels: Tensor
-
-
-def count(text: str) -> int:
-    """Read a whole number of at least 1 from the command line."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return int(text)
 
 
 def load(folder: Path, limit: int | None = None) -> Digits:
@@ -105,23 +97,3 @@ def read_idx(path: Path, magic: int) -> Tensor:
 def to_input(images: Tensor, device: torch.device, dtype: torch.dtype = torch.float32) -> Tensor:
     """Bytes as normalised floats on the device."""
     return ((images.to(device).float() / 255 - MEAN) / DEVIATION).to(dtype)
-
-
-def seed_of(number: int) -> int:
-    """A number of any size as torch takes seeds: beyond 64 bits it says Overflow."""
-    return number % 2**63
-
-
-def epoch_order(count: int, seed: int, epoch: int) -> Tensor:
-    """The order in which one epoch visits the images: the same on every rank."""
-    generator = torch.Generator().manual_seed(seed_of(seed * 100_003 + epoch))
-    return torch.randperm(count, generator=generator)
-
-
-def share(order: Tensor, start: int, global_batch: int, rank: int, world_size: int) -> Tensor:
-    """One rank's images of the global batch that starts at `start`.
-
-    All ranks' shares together are order[start : start + global_batch] whatever the world size,
-    so a training can go on with another number of ranks and see the same images.
-    """
-    return order[start : start + global_batch][rank::world_size]

@@ -1,0 +1,31 @@
+"""The arguments that every trainer here takes."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from data.mnist import SAMPLE
+from models.digits import MODELS
+
+
+def count(text: str) -> int:
+    """Read a whole number of at least 1 from the command line."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
+
+
+def add_shared(parser: argparse.ArgumentParser) -> None:
+    """Add them; what a trainer alone takes is in its own file."""
+    add = parser.add_argument
+    # What is trained, and on what.
+    add("--model", choices=MODELS, default="cnn", help="network (default: %(default)s)")
+    add("--data", type=Path, default=SAMPLE, help="folder with MNIST's four .gz files")
+    add("--limit", type=count, help="use only the first N training images")
+    add("--seed", type=int, default=0, help="of weights and order (default: %(default)s)")
+    add("--epochs", type=count, default=4, help="passes over the data (default: %(default)s)")
+    # What is kept and reported.
+    add("--save-every", type=count, default=100, help="steps between checkpoints")
+    add("--eval", choices=("epoch", "end", "never"), default="epoch", help="when to test")
+    add("--log-every", type=count, default=10, help="steps between lines on stdout")

@@ -1,0 +1,4 @@
+"""The images, and which of them each rank takes.
+
+This file must stay: Python prefers any regular package on PYTHONPATH to a folder without one.
+"""
