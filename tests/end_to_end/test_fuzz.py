@@ -44,12 +44,12 @@ from lumitui.remote.site.validation import validate
 from lumitui.remote.site.yaml_document import Document
 from lumitui.remote.transport.framing import Fence
 from lumitui.remote.transport.protocol import Result
-from tests.remote.scheduler.test_parsers import ACCOUNT, ACCOUNT_24, QUEUE, QUEUE_24, RECORD
 from tests.support.attacks.hostile_text import FRAGMENTS
 from tests.support.attacks.spoilt_text import survive, worse
 from tests.support.driven_tui import SCRIPT
 from tests.support.jobs.made_runs import a_run
 from tests.support.places import ROOT
+from tests.support.scheduler_replies import ACCOUNT, ACCOUNT_24, QUEUE, QUEUE_24, RECORD
 
 COUNTS = [1000, pytest.param(10_000, marks=pytest.mark.slow)]
 many = pytest.mark.parametrize("count", COUNTS)

@@ -15,20 +15,9 @@ from lumitui.app.results.summary import summarize
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.protocol import State
 from tests.support.home import Home
-from tests.support.jobs.small_jobs import finish, hello_job, hello_project, wait_until
+from tests.support.jobs.small_jobs import TRAIN, finish, hello_job, hello_project, wait_until
 from tests.support.servers.cluster import Cluster
 
-TRAIN = """
-name: mnist
-site: minilumi
-account: project_462000001
-partition: standard-g
-nodes: 1
-time: "00:10:00"
-launcher: srun
-trainer: ddp
-args: [--model, cnn-gn, --steps, "4", --batch-size, "16", --lr, "0.02"]
-"""
 DEEPSPEED = changed(
     parse_job(TRAIN, "train"),
     {"trainer": "deepspeed_zero", "strategy": "zero1", "args": ["--steps", "3"], "nodes": 2},

@@ -7,7 +7,7 @@ from lumitui.app.compose.launch import compose
 from lumitui.app.job.spec import changed
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
-from tests.app.compose.test_launch import JOB
+from tests.support.jobs.lumi_job import JOB
 
 LUMI = Sites([BUILT_IN]).load("lumi")
 

@@ -9,9 +9,8 @@ import pytest
 
 from tests.support.jobs.golden_jobs import ARCHIVE, archive_launch, golden_path, launch_of
 from tests.support.jobs.guide_differences import DIFFERENCES
-from tests.support.jobs.guide_scripts import SCRIPTS, Script
+from tests.support.jobs.guide_scripts import NAMES, SCRIPTS, Script
 
-NAMES = [f"{script.name}-{script.era}" for script in SCRIPTS]
 each_script = pytest.mark.parametrize("script", SCRIPTS, ids=NAMES)
 
 

@@ -10,24 +10,13 @@ from hypothesis import strategies as st
 from lumitui.app.compose.binding import draw, rank_bindings
 from lumitui.app.compose.launch import compose
 from lumitui.app.compose.launchers import launchers
-from lumitui.app.job.spec import JobSpec, changed, parse_job
+from lumitui.app.job.spec import changed
 from lumitui.remote.cores import cores_of_mask, format_cores
 from lumitui.remote.errors import InputError
 from lumitui.remote.site.profile import Site
-from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.attacks.hostile_text import fuzzed, passable
 from tests.support.jobs.guide_scripts import MASKS, RESERVED_MASK
-
-LUMI = Sites([BUILT_IN]).load("lumi")
-JOB = parse_job(
-    "name: t\nsite: lumi\naccount: project_462000001\npartition: standard-g\n"
-    'time: "01:00:00"\nscript: train.py\n',
-    "t",
-)
-
-
-def job(**changes: object) -> JobSpec:
-    return changed(JOB, changes, "t")
+from tests.support.jobs.lumi_job import JOB, LUMI, job
 
 
 @given(ranks=st.integers(1, 8))

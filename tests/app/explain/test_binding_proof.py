@@ -1,3 +1,5 @@
+"""The verdict on what ranks report: proved, differing, unbound or not measured, and why."""
+
 import json
 from dataclasses import replace
 
@@ -5,39 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lumitui.app.explain.binding_proof import Verdict, verdict
+from lumitui.app.explain.binding_proof import verdict
 from lumitui.app.explain.proof_rows import differences, table
 from lumitui.app.job.launch import Layout
+from tests.support.jobs.binding_reports import ALL_GPUS, EXACT, Report, reports, verdict_on
 
-CORES = ("49-55", "57-63", "17-23", "25-31", "1-7", "9-15", "33-39", "41-47")
-ALL_GPUS = "0,1,2,3,4,5,6,7"
-EXACT = Layout(2, 8, 8, 7, 8, True, ("0xfe",) * 8, CORES)
 NUMA = replace(EXACT, planned_cores=("49-63", "49-63", "17-31", "17-31", "1-15", "1-15", "33-47",
                                      "33-47"), masks=(), exact=False)  # fmt: skip
 
-Report = dict[str, object]
-
-
-def reports(layout: Layout, nodes: list[int] | None = None) -> list[Report]:
-    return [
-        {
-            "rank": node * 8 + local,
-            "local_rank": local,
-            "host": f"nid{5001 + node:06d}",
-            "cores": CORES[local],
-            "gpus": ALL_GPUS,
-        }
-        for node in (range(layout.nodes) if nodes is None else nodes)
-        for local in range(8)
-    ]
-
-
-def judge(items: list[Report], layout: Layout = EXACT) -> Verdict:
-    return verdict(json.dumps(items), layout, ended=True)
-
 
 def test_ranks_on_their_cores_are_proved() -> None:
-    found = judge(reports(EXACT))
+    found = verdict_on(reports(EXACT))
     assert (found.kind, found.measured, found.expected) == ("proved", 16, 16)
     assert "16 ranks" in found.sentence and "2 nodes" in found.sentence
     assert all(row.ok and row.planned == row.found for row in found.rows)
@@ -46,14 +26,14 @@ def test_ranks_on_their_cores_are_proved() -> None:
 def test_the_order_of_reports_and_of_ranges_does_not_matter() -> None:
     items = reports(EXACT)[::-1]
     items[0]["cores"] = "44-47,41,42,43"
-    assert judge(items).kind == "proved"
-    assert [row.rank for row in judge(items).rows] == list(range(16))
+    assert verdict_on(items).kind == "proved"
+    assert [row.rank for row in verdict_on(items).rows] == list(range(16))
 
 
 def test_a_wrong_mask_is_found() -> None:
     items = reports(EXACT)
     items[3]["cores"] = "25-30"
-    found = judge(items)
+    found = verdict_on(items)
     assert found.kind == "differs"
     assert "Rank 3" in found.sentence and "25-30" in found.sentence and "25-31" in found.sentence
     assert [row.rank for row in found.rows if not row.ok] == [3]
@@ -62,7 +42,7 @@ def test_a_wrong_mask_is_found() -> None:
 def test_a_wrong_order_of_masks_is_found() -> None:
     items = reports(EXACT)
     items[0]["cores"], items[1]["cores"] = items[1]["cores"], items[0]["cores"]
-    found = judge(items)
+    found = verdict_on(items)
     assert [row.rank for row in found.rows if not row.ok] == [0, 1]
     assert found.sentence.startswith("Ranks 0-1 differ. Rank 0 on nid005001: ")
     assert "cores 57-63, planned 49-55 (local rank 1's)" in found.sentence
@@ -80,14 +60,14 @@ def test_a_wrong_order_of_masks_is_found() -> None:
 def test_how_cores_differ_has_a_name(cores: str, how: str) -> None:
     items = reports(EXACT)
     items[4]["cores"] = cores
-    assert how in judge(items, replace(EXACT, masks=("0x00fe000000000000",) * 8)).sentence
+    assert how in verdict_on(items, replace(EXACT, masks=("0x00fe000000000000",) * 8)).sentence
 
 
 def test_a_rank_with_all_cores_is_found_whether_exact_or_within() -> None:
     for layout in (EXACT, NUMA):
         items = reports(layout)
         items[9]["cores"] = "0-63"
-        assert [row.rank for row in judge(items, layout).rows if not row.ok] == [9]
+        assert [row.rank for row in verdict_on(items, layout).rows if not row.ok] == [9]
 
 
 def test_ranks_dealt_over_hosts_in_turn_are_found() -> None:
@@ -96,28 +76,28 @@ def test_ranks_dealt_over_hosts_in_turn_are_found() -> None:
         rank = int(str(item["rank"]))
         item["host"] = f"nid{5001 + rank % 2:06d}"
         item["local_rank"] = rank // 2
-    assert judge(items).kind == "differs"
+    assert verdict_on(items).kind == "differs"
 
 
 def test_two_nodes_ranks_on_one_host_are_found() -> None:
     items = [item | {"host": "nid005001"} for item in reports(EXACT)]
-    found = judge(items)
+    found = verdict_on(items)
     assert found.kind == "differs" and "already has 8" in found.sentence
 
 
 def test_a_rank_on_another_host_than_its_node_is_found() -> None:
     items = reports(EXACT)
     items[2]["host"] = "nid005009"
-    assert [row.rank for row in judge(items).rows if not row.ok] == [2]
+    assert [row.rank for row in verdict_on(items).rows if not row.ok] == [2]
 
 
 def test_within_a_domain_ranks_may_have_some_of_its_cores_but_not_the_same() -> None:
     items = reports(NUMA)
-    assert judge(items, NUMA).kind == "proved"
+    assert verdict_on(items, NUMA).kind == "proved"
     items[0]["cores"] = "49-52"
-    assert judge(items, NUMA).kind == "proved"
+    assert verdict_on(items, NUMA).kind == "proved"
     items[1]["cores"] = "52-63"
-    found = judge(items, NUMA)
+    found = verdict_on(items, NUMA)
     assert found.kind == "differs" and "shares cores with rank 0" in found.sentence
 
 
@@ -136,19 +116,19 @@ def test_within_a_domain_ranks_may_have_some_of_its_cores_but_not_the_same() -> 
 def test_each_rank_must_see_its_gpu(gpus: list[str], wrong: list[int]) -> None:
     layout = replace(EXACT, nodes=1)
     items = [item | {"gpus": gpus[n]} for n, item in enumerate(reports(layout))]
-    assert [row.rank for row in judge(items, layout).rows if not row.ok] == wrong
+    assert [row.rank for row in verdict_on(items, layout).rows if not row.ok] == wrong
 
 
 def test_the_same_report_twice_is_one_and_two_different_ones_are_wrong() -> None:
     items = reports(EXACT)
-    assert judge([*items, items[4]]).kind == "proved"
-    assert judge([*items, items[4]]).measured == 16
-    found = judge([*items, items[4] | {"cores": "0"}])
+    assert verdict_on([*items, items[4]]).kind == "proved"
+    assert verdict_on([*items, items[4]]).measured == 16
+    found = verdict_on([*items, items[4] | {"cores": "0"}])
     assert found.kind == "differs" and "two processes" in found.sentence
 
 
 def test_missing_ranks_are_not_proved() -> None:
-    found = judge(reports(EXACT)[:-1])
+    found = verdict_on(reports(EXACT)[:-1])
     assert (found.kind, found.measured) == ("not measured", 15)
     assert "15 of 16" in found.sentence
 
@@ -156,35 +136,35 @@ def test_missing_ranks_are_not_proved() -> None:
 def test_a_wrong_rank_counts_even_when_others_are_missing() -> None:
     items = reports(EXACT)[:3]
     items[1]["cores"] = "0"
-    assert judge(items).kind == "differs"
+    assert verdict_on(items).kind == "differs"
 
 
 def test_a_rank_too_many_is_found() -> None:
     extra = reports(EXACT)[0] | {"rank": 16, "host": "nid005003"}
-    assert "only 16 ranks" in judge([*reports(EXACT), extra]).sentence
+    assert "only 16 ranks" in verdict_on([*reports(EXACT), extra]).sentence
 
 
 def test_ranks_without_taskset_are_not_measured() -> None:
-    found = judge([item | {"cores": ""} for item in reports(EXACT)])
+    found = verdict_on([item | {"cores": ""} for item in reports(EXACT)])
     assert (found.kind, found.measured) == ("not measured", 0)
     assert "taskset" in found.sentence
 
 
 def test_beyond_16_nodes_the_first_and_the_last_are_enough() -> None:
     layout = replace(EXACT, nodes=17)
-    found = judge(reports(layout, [0, 16]), layout)
+    found = verdict_on(reports(layout, [0, 16]), layout)
     assert (found.kind, found.measured, found.expected) == ("proved", 16, 16)
     assert "first and the last of 17" in found.sentence
-    assert judge(reports(layout, [0]), layout).kind == "not measured"
-    assert judge(reports(EXACT), replace(EXACT, nodes=16)).expected == 128
+    assert verdict_on(reports(layout, [0]), layout).kind == "not measured"
+    assert verdict_on(reports(EXACT), replace(EXACT, nodes=16)).expected == 128
 
 
 def test_without_a_plan_nothing_is_proved_but_a_wrong_rank_is_still_told() -> None:
     layout = replace(EXACT, planned_cores=(), masks=())
     items = [item | {"host": "laptop"} for item in reports(EXACT)]
-    assert judge(items, layout).kind == "not measured"
+    assert verdict_on(items, layout).kind == "not measured"
     items[1]["local_rank"] = 0
-    assert judge(items, layout).kind == "differs"
+    assert verdict_on(items, layout).kind == "differs"
 
 
 def test_what_has_not_come_yet_is_pending_until_the_job_ends() -> None:
@@ -207,7 +187,7 @@ def test_a_broken_file_is_not_measured(text: str) -> None:
 def test_cores_that_cannot_be_read_are_wrong(cores: str) -> None:
     items = reports(EXACT)
     items[0]["cores"] = cores
-    assert [row.rank for row in judge(items).rows if not row.ok] == [0]
+    assert [row.rank for row in verdict_on(items).rows if not row.ok] == [0]
 
 
 _json = st.recursive(
@@ -237,13 +217,13 @@ def test_garbage_never_raises_and_is_never_proved(text: str, layout: Layout) -> 
 
 def test_a_run_says_why_no_cores_were_promised() -> None:
     layout = replace(EXACT, planned_cores=(), masks=(), unplanned="nodes are shared")
-    found = judge(reports(EXACT), layout)
+    found = verdict_on(reports(EXACT), layout)
     assert found.kind == "not measured" and "nodes are shared" in found.sentence
 
 
 def test_ranks_that_share_their_nodes_cores_are_unbound() -> None:
     layout = replace(EXACT, planned_cores=("0-63",) * 8, masks=())
-    found = judge([item | {"cores": "0-63"} for item in reports(EXACT)], layout)
+    found = verdict_on([item | {"cores": "0-63"} for item in reports(EXACT)], layout)
     assert (found.kind, found.measured) == ("unbound", 16)
     assert "nothing binds a rank" in found.sentence
 
@@ -256,9 +236,9 @@ def test_ranks_that_share_their_nodes_cores_are_unbound() -> None:
     ],
 )
 def test_how_the_probe_ended_is_told(probe: Report, says: str) -> None:
-    found = judge([probe])
+    found = verdict_on([probe])
     assert (found.kind, found.measured) == ("not measured", 0) and says in found.sentence
-    some = judge([*reports(EXACT)[:-2], probe])
+    some = verdict_on([*reports(EXACT)[:-2], probe])
     assert "Ranks 14-15 did not report." in some.sentence and says in some.sentence
 
 

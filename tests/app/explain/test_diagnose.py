@@ -1,3 +1,5 @@
+"""The reasons of a run's end: from what Slurm decided, the exit code and the log."""
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -13,7 +13,7 @@ import pytest
 from lumitui.app.history.history import History
 from lumitui.app.history.schema import MIGRATIONS, migrate, schema_of
 from lumitui.remote.scheduler.protocol import State
-from tests.app.history.test_sqlite_file import child
+from tests.support.child import child
 from tests.support.jobs.made_runs import a_run
 from tests.support.places import SCHEMAS
 

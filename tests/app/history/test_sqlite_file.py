@@ -5,8 +5,6 @@ import os
 import signal
 import sqlite3
 import stat
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,21 +15,8 @@ from lumitui.app.history import schema, sqlite_file
 from lumitui.app.history.filesystem import is_shared
 from lumitui.app.history.history import History
 from lumitui.remote.errors import LumiError
+from tests.support.child import child
 from tests.support.jobs.made_runs import a_run
-from tests.support.places import ROOT
-
-
-def child(code: str, *words: str, stdin: bool = False) -> subprocess.Popen[str]:
-    environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
-    return subprocess.Popen(
-        [sys.executable, "-c", code, *words],
-        env=environment,
-        cwd=ROOT,
-        stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from lumitui.app.history.pending_warnings import PendingWarnings
 from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.remote.scheduler.protocol import State
-from tests.app.history.test_sqlite_file import child
+from tests.support.child import child
 from tests.support.command_line import PROGRAM, environ
 from tests.support.driven_tui import ended, submit, until
 from tests.support.home import Home

@@ -1,3 +1,5 @@
+"""What the lines of metrics.jsonl and the patterns of a log say: points, series, a summary."""
+
 import json
 import math
 

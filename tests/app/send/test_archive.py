@@ -24,8 +24,7 @@ from lumitui.remote.source import manifest
 from lumitui.remote.source.manifest import Manifest, scan, source_of
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.quoting import quote
-from tests.end_to_end.test_main_job import TRAIN
-from tests.support.jobs.small_jobs import finish, hello_job, hello_project, wait_until
+from tests.support.jobs.small_jobs import TRAIN, finish, hello_job, hello_project, wait_until
 from tests.support.servers.cluster import Cluster
 from tests.support.servers.small_disk import small_disk
 from tests.support.servers.transports import Cut

@@ -1,3 +1,5 @@
+"""What a run keeps of git: the commit, the branch and the patch, without running its programs."""
+
 import os
 import subprocess
 from pathlib import Path

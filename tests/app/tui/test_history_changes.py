@@ -13,7 +13,7 @@ from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.screens.dialogs import ErrorDialog
 from lumitui.remote.scheduler.protocol import State
-from tests.app.history.test_damage import filled_history, one_page
+from tests.support.attacks.damaged_history import filled_history, one_page
 from tests.support.driven_tui import ended, shown, submit, until
 from tests.support.jobs.made_runs import a_run
 

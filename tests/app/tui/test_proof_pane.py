@@ -13,10 +13,10 @@ from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.screens.run import RunScreen
 from lumitui.remote.scheduler.protocol import State
-from tests.app.explain.test_binding_proof import ALL_GPUS, CORES, EXACT, Report, reports
 from tests.support.command_line import Here, envelope
 from tests.support.driven_tui import app_of, sees, shown
 from tests.support.home import Home
+from tests.support.jobs.binding_reports import ALL_GPUS, CORES, EXACT, Report, reports
 from tests.support.jobs.made_runs import a_run
 
 

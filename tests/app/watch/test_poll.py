@@ -25,11 +25,11 @@ from lumitui.remote.scheduler.run_files import parse_files
 from lumitui.remote.site.profile import Site
 from lumitui.remote.ssh.prompts import Ask
 from lumitui.remote.transport.local import Local
-from tests.remote.scheduler.test_parsers import WATCHES
 from tests.support.home import Home
 from tests.support.jobs.endings import send
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import finish, wait_until
+from tests.support.scheduler_replies import WATCHES
 
 LOCAL: dict[str, Any] = {"site": "laptop", "partition": "local"}
 STEPS = 3000

@@ -1,7 +1,6 @@
 """The embedded site's supervisor: what a job gets, how it ends, and that nothing outlives it."""
 
 import contextlib
-import hashlib
 import json
 import os
 import re
@@ -10,8 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,102 +18,50 @@ import pytest
 from lumitui.remote.errors import RefusedError
 from lumitui.remote.laptop import job_store, process_tree, scheduler, supervisor
 from lumitui.remote.laptop.batch_options import Request
-from lumitui.remote.laptop.scheduler import Process
-from lumitui.remote.scheduler.protocol import Answer, JobStatus, State, Submission, Watch
-from lumitui.remote.transport.local import Local
+from lumitui.remote.scheduler.protocol import Answer, State
 from tests.support.places import ROOT
+from tests.support.servers.embedded_site import HEAD, EmbeddedSite, log, running, until
 
 REMOTE = Path(scheduler.__file__).parent
-LIMIT = 20.0
-HEAD = "#!/bin/bash -l\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=2 --cpus-per-task=1\n"
-
-
-def until(look: Callable[[], object], what: str = "") -> None:
-    """Wait until `look` finds something true."""
-    deadline = time.monotonic() + LIMIT
-    while not look():
-        assert time.monotonic() < deadline, what or look
-        time.sleep(0.05)
-
-
-def running(mark: str) -> list[str]:
-    """Return the processes with `mark` in their arguments, zombies left out."""
-    rows = subprocess.run(
-        ["ps", "-A", "-ww", "-o", "stat=", "-o", "pid=", "-o", "args="],
-        capture_output=True,
-        text=True,
-    ).stdout.splitlines()
-    return [row for row in rows if mark in row and not row.startswith("Z")]
-
-
-class Desk:
-    """Submits jobs to the embedded site."""
-
-    def __init__(self, root: Path) -> None:
-        """Runs lie in `root`."""
-        self.root, self.process = root, Process(Local())
-
-    def submit(self, body: str, head: str = HEAD) -> tuple[Path, Answer]:
-        """Submit the script `head` and `body`."""
-        run = self.root / f"run-{secrets.token_hex(4)}"
-        run.mkdir()
-        (run / "job.sh").write_text(head + body + "\n")
-        digest = hashlib.sha256((run / "job.sh").read_bytes()).hexdigest()
-        return run, self.process.submit(Submission(str(run), run.name, "token", digest))
-
-    def look(self, run: Path, answer: Answer) -> JobStatus:
-        """Poll one job."""
-        job_id = answer.job_id or ""
-        return self.process.poll([Watch("run", str(run), job_id, 0.0)]).jobs[job_id]
-
-    def end(self, run: Path, answer: Answer) -> JobStatus:
-        """Wait for the job's end."""
-        until(lambda: self.look(run, answer).state.is_final, log(run))
-        return self.look(run, answer)
-
-
-def log(run: Path) -> str:
-    """Return what the job wrote."""
-    return (run / "attempt-1.out").read_text() if (run / "attempt-1.out").exists() else ""
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddedSite]:
     """A site of its own; no job of a test outlives it."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("LUMITUI_KILL_WAIT", "0.5")
-    desk = Desk(tmp_path)
-    yield desk
+    site = EmbeddedSite(tmp_path)
+    yield site
     jobs = tmp_path / "state" / "lumitui" / "jobs"
     if jobs.exists():
-        desk.process.cancel([entry.name for entry in jobs.iterdir()])
+        site.process.cancel([entry.name for entry in jobs.iterdir()])
         until(lambda: not list(jobs.glob("*/door")))
 
 
 # -- the submit command
 
 
-def test_a_refused_script_leaves_nothing_behind(desk: Desk) -> None:
-    run, answer = desk.submit("true", "#!/bin/sh\n#SBATCH --frobnicate\n")
+def test_a_refused_script_leaves_nothing_behind(site: EmbeddedSite) -> None:
+    run, answer = site.submit("true", "#!/bin/sh\n#SBATCH --frobnicate\n")
     assert answer.state is State.REFUSED
     assert answer.message == "submit: error: unrecognized option '--frobnicate'"
     assert sorted(entry.name for entry in run.iterdir()) == ["attempt-1.submit", "job.sh"]
-    assert not list((desk.root / "state").glob("lumitui/jobs/*"))
+    assert not list((site.root / "state").glob("lumitui/jobs/*"))
 
 
 # -- the job
 
 
 def test_the_job_sees_slurms_variables_and_not_those_of_another_job(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    site: EmbeddedSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SLURM_RESTART_COUNT", "3")
     monkeypatch.setenv("SLURM_NTASKS_PER_NODE", "77")
     monkeypatch.setenv("OF_THE_PERSON", "kept")
     monkeypatch.delenv("LC_ALL", raising=False)
     head = f"{HEAD}#SBATCH -A acc -p local --gpus-per-node=2\n"
-    run, answer = desk.submit("env; echo \"$PWD\"; bash -c 'kill -HUP $$; echo survived'", head)
-    assert desk.end(run, answer).state is State.FAILED  # SIGHUP has its default again
+    run, answer = site.submit("env; echo \"$PWD\"; bash -c 'kill -HUP $$; echo survived'", head)
+    assert site.end(run, answer).state is State.FAILED  # SIGHUP has its default again
     lines = log(run).splitlines()
     values = dict(line.split("=", 1) for line in lines if "=" in line)
     assert {name: values.get(name) for name in values if name.startswith("SLURM")} == {
@@ -147,19 +93,19 @@ def test_the_job_sees_slurms_variables_and_not_those_of_another_job(
     assert "survived" not in lines
 
 
-def test_the_script_is_taken_as_it_was(desk: Desk) -> None:
-    run, answer = desk.submit(f"sleep 0.5\n{'#' * 9000}\necho end")
+def test_the_script_is_taken_as_it_was(site: EmbeddedSite) -> None:
+    run, answer = site.submit(f"sleep 0.5\n{'#' * 9000}\necho end")
     (run / "job.sh").write_text("#!/bin/bash\necho changed\n")
-    assert desk.end(run, answer).state is State.DONE
+    assert site.end(run, answer).state is State.DONE
     assert log(run) == "end\n"
 
 
-def test_files_of_the_job_are_the_persons_alone(desk: Desk) -> None:
-    run, answer = desk.submit("umask; echo x >code.txt")
-    desk.end(run, answer)
+def test_files_of_the_job_are_the_persons_alone(site: EmbeddedSite) -> None:
+    run, answer = site.submit("umask; echo x >code.txt")
+    site.end(run, answer)
     for name in ("attempt-1.out", "attempt-1.state"):
         assert (run / name).stat().st_mode & 0o777 == 0o600
-    assert (desk.root / "state/lumitui/jobs").stat().st_mode & 0o777 == 0o700
+    assert (site.root / "state/lumitui/jobs").stat().st_mode & 0o777 == 0o700
 
 
 # Sessions of their own, parents that end, and no wish to go: all of it ends with the job.
@@ -185,22 +131,22 @@ TORCHRUN = (  # workers in sessions of their own under an agent that is killed
         ("supervisor killed", TORCHRUN),
     ],
 )
-def test_no_process_of_a_job_outlives_it(desk: Desk, body: str, way: str) -> None:
+def test_no_process_of_a_job_outlives_it(site: EmbeddedSite, body: str, way: str) -> None:
     mark = f"60.{secrets.randbelow(10**9):09d}"
     text = body.replace("MARK", mark) + ("exit 3" if way == "end" else "wait")
     head = HEAD + ("#SBATCH --time=00:00:02\n" if way == "limit" else "")
-    run, answer = desk.submit(text, head)
+    run, answer = site.submit(text, head)
     until(lambda: "up" in log(run), "the job started")
     if way != "end":
         until(lambda: bool(running(f"sleep {mark}")), "a process to be ended")
     if way == "cancel":
-        desk.process.cancel([answer.job_id or ""])
+        site.process.cancel([answer.job_id or ""])
     if way == "supervisor killed":
         record = job_store.read_record(run)
         assert record
         os.kill(int(str(record["supervisor"])), signal.SIGKILL)
         until(lambda: json.loads((run / "attempt-1.state").read_text())["word"] == "NODE_FAIL")
-    status = desk.end(run, answer)
+    status = site.end(run, answer)
     assert running(mark) == []
     assert (
         status.word
@@ -213,7 +159,7 @@ def test_no_process_of_a_job_outlives_it(desk: Desk, body: str, way: str) -> Non
     )
     assert status.exit_code == ("3:0" if way == "end" else "")
     # The supervisor closes its door after it has told the end.
-    until(lambda: not list((desk.root / "state").glob("lumitui/jobs/*/door")), "a closed door")
+    until(lambda: not list((site.root / "state").glob("lumitui/jobs/*/door")), "a closed door")
 
 
 def test_an_orphan_is_known_by_its_session(tmp_path: Path) -> None:
@@ -237,17 +183,17 @@ def test_an_orphan_is_known_by_its_session(tmp_path: Path) -> None:
         os.killpg(bash.pid, signal.SIGKILL)
 
 
-def test_a_machine_that_went_down_is_a_lost_node(desk: Desk) -> None:
-    run, answer = desk.submit("echo up; sleep 60")
+def test_a_machine_that_went_down_is_a_lost_node(site: EmbeddedSite) -> None:
+    run, answer = site.submit("echo up; sleep 60")
     until(lambda: "up" in log(run))
-    assert desk.look(run, answer).state is State.RUNNING
+    assert site.poll(run, answer).state is State.RUNNING
     record = job_store.read_record(run)
     assert record
     # All at once: first the one that would clean up.
     own = int(str(record["supervisor"]))
     for pid in (process_tree.processes()[own], own):
         os.kill(pid, signal.SIGKILL)
-    status = desk.end(run, answer)
+    status = site.end(run, answer)
     assert status.word == "NODE_FAIL"
     assert "restarted" in status.reason
     assert status.ended == pytest.approx((run / "attempt-1.out").stat().st_mtime)
@@ -255,33 +201,33 @@ def test_a_machine_that_went_down_is_a_lost_node(desk: Desk) -> None:
     door = Path(str(record["door"]))
     door.unlink()
     door.write_text("")
-    assert desk.look(run, answer).word == "NODE_FAIL"
+    assert site.poll(run, answer).word == "NODE_FAIL"
     door.unlink()
-    desk.process.cancel([answer.job_id or ""])
-    for row in running(f"{desk.root}/state/lumitui/jobs/"):
+    site.process.cancel([answer.job_id or ""])
+    for row in running(f"{site.root}/state/lumitui/jobs/"):
         os.killpg(int(row.split()[1]), signal.SIGKILL)
 
 
-def test_a_supervisor_that_is_told_to_end_ends_its_job(desk: Desk) -> None:
-    run, answer = desk.submit("echo up; sleep 60")
+def test_a_supervisor_that_is_told_to_end_ends_its_job(site: EmbeddedSite) -> None:
+    run, answer = site.submit("echo up; sleep 60")
     until(lambda: "up" in log(run))
     record = job_store.read_record(run)
     assert record
     os.kill(int(str(record["supervisor"])), signal.SIGTERM)
-    status = desk.end(run, answer)
+    status = site.end(run, answer)
     assert status.word == "NODE_FAIL"
     assert "goes down" in status.reason
 
 
-def test_the_job_outlives_whoever_submitted_it(desk: Desk) -> None:
+def test_the_job_outlives_whoever_submitted_it(site: EmbeddedSite) -> None:
     script = (
         "import sys, time; from pathlib import Path;"
-        "from tests.remote.laptop.test_scheduler import Desk;"
-        "run, answer = Desk(Path(sys.argv[1])).submit('sleep 1; echo lived');"
+        "from tests.support.servers.embedded_site import EmbeddedSite;"
+        "run, answer = EmbeddedSite(Path(sys.argv[1])).submit('sleep 1; echo lived');"
         "print(run, answer.job_id, flush=True); time.sleep(60)"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", script, str(desk.root)],
+        [sys.executable, "-c", script, str(site.root)],
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
@@ -290,24 +236,24 @@ def test_the_job_outlives_whoever_submitted_it(desk: Desk) -> None:
         assert child.stdout
         run, job_id = child.stdout.readline().split()
         os.killpg(child.pid, signal.SIGKILL)
-    assert desk.end(Path(run), Answer(State.QUEUED, job_id)).state is State.DONE
+    assert site.end(Path(run), Answer(State.QUEUED, job_id)).state is State.DONE
     assert "lived" in log(Path(run))
 
 
 # -- ids, cancel, the process table
 
 
-def test_ids_are_unique_however_many_submit_at_once(desk: Desk) -> None:
+def test_ids_are_unique_however_many_submit_at_once(site: EmbeddedSite) -> None:
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda _: desk.submit("true"), range(6)))
+        found = list(pool.map(lambda _: site.submit("true"), range(6)))
     assert len({answer.job_id for _, answer in found}) == 6
     for run, answer in found:
-        assert desk.end(run, answer).state is State.DONE
+        assert site.end(run, answer).state is State.DONE
 
 
-def test_an_id_whose_port_is_taken_is_left_out(desk: Desk) -> None:
-    run, answer = desk.submit("true")
-    desk.end(run, answer)
+def test_an_id_whose_port_is_taken_is_left_out(site: EmbeddedSite) -> None:
+    run, answer = site.submit("true")
+    site.end(run, answer)
     number = int(answer.job_id or "0")
     with socket.socket() as other:
         while True:
@@ -316,26 +262,26 @@ def test_an_id_whose_port_is_taken_is_left_out(desk: Desk) -> None:
                 other.bind(("127.0.0.1", 10000 + number))
                 break
         other.listen()
-        assert int(desk.submit("true")[1].job_id or "0") > number
+        assert int(site.submit("true")[1].job_id or "0") > number
 
 
-def test_numbers_of_removed_runs_are_forgotten_but_for_the_last(desk: Desk) -> None:
+def test_numbers_of_removed_runs_are_forgotten_but_for_the_last(site: EmbeddedSite) -> None:
     made = []
     for _ in range(3):
-        run, answer = desk.submit("true")
-        desk.end(run, answer)
-        until(lambda: not list((desk.root / "state").glob("lumitui/jobs/*/door")))
+        run, answer = site.submit("true")
+        site.end(run, answer)
+        until(lambda: not list((site.root / "state").glob("lumitui/jobs/*/door")))
         made.append(int(answer.job_id or "0"))
         subprocess.run(["rm", "-r", str(run)], check=True)
-    jobs = sorted(int(entry.name) for entry in (desk.root / "state/lumitui/jobs").iterdir())
+    jobs = sorted(int(entry.name) for entry in (site.root / "state/lumitui/jobs").iterdir())
     assert jobs == made[-2:]
-    assert int(desk.submit("true")[1].job_id or "0") > made[-1]
+    assert int(site.submit("true")[1].job_id or "0") > made[-1]
 
 
-def test_cancel_of_what_is_no_job_is_refused(desk: Desk) -> None:
+def test_cancel_of_what_is_no_job_is_refused(site: EmbeddedSite) -> None:
     with pytest.raises(RefusedError, match="Invalid job id"):
-        desk.process.cancel(["../5"])
-    desk.process.cancel(["5"])
+        site.process.cancel(["../5"])
+    site.process.cancel(["5"])
 
 
 def test_the_process_table_needs_no_ps(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from lumitui.remote.laptop import srun as steps
 from lumitui.remote.laptop.batch_options import Refused, Request, options_of, read_request
-from tests.remote.laptop.test_scheduler import running
+from tests.support.servers.embedded_site import running
 
 STEPS = [sys.executable, "-I", "-S", str(Path(steps.__file__))]
 LIMIT = 20.0

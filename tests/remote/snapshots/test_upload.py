@@ -17,6 +17,7 @@ from lumitui.remote.source.manifest import Manifest, scan, source_of
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.quoting import quote
 from tests.support.servers.transports import Cut
+from tests.support.snapshots import left_over, same, writable
 
 Send = Callable[..., Synced]
 
@@ -48,24 +49,6 @@ def send(transport: Transport, folder: str, project: Path) -> Send:
         return sync(transport, folder, manifest or scan(project), source_of(project), known)
 
     return now
-
-
-def same(snapshot: str, manifest: Manifest) -> bool:
-    """Whether a folder holds exactly the manifest: content, modes' x bit, links."""
-    return scan(Path(snapshot), max_files=10_000).id == manifest.id
-
-
-def left_over(folder: str) -> list[str]:
-    return [name for name in os.listdir(folder) if name.startswith(".incoming")]
-
-
-def writable(path: str) -> bool:
-    return any(
-        os.lstat(os.path.join(at, name)).st_mode & 0o222
-        for at, folders, files in os.walk(path)
-        for name in [".", *folders, *files]
-        if not os.path.islink(os.path.join(at, name))
-    )
 
 
 def test_the_first_time_everything_is_sent(send: Send, project: Path, folder: str) -> None:

@@ -9,11 +9,8 @@
 | a host's certificate (@cert-authority) | a_host_known_by_its_authority_...             |
 """
 
-import getpass
-import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,6 +18,7 @@ import pytest
 from lumitui.remote.errors import LinkError
 from lumitui.remote.ssh.certificates import Certificate, read_certificate
 from lumitui.remote.ssh.connection import Ssh
+from tests.support.servers.keys import add, agent, certify
 from tests.support.servers.sshd import (
     Answers,
     Sshd,
@@ -28,7 +26,6 @@ from tests.support.servers.sshd import (
     new_key,
     public,
     running_sshd,
-    wait_for,
 )
 
 DAY = 86400
@@ -52,31 +49,6 @@ def server(shared: Sshd) -> Sshd:
     shared.configure()
     shared.trust()
     return shared
-
-
-def certify(authority: Path, key: Path, *more: str, name: str = "") -> Path:
-    """Sign the public key `key`; the certificate lies beside it, as the site would give it."""
-    who = name or getpass.getuser()
-    command = ["ssh-keygen", "-q", "-s", str(authority), "-I", "someone", "-n", who, *more]
-    subprocess.run([*command, f"{key}.pub"], check=True)
-    return Path(f"{key}-cert.pub")
-
-
-@contextmanager
-def agent(folder: Path) -> Iterator[Path]:
-    place = folder / "agent"
-    process = subprocess.Popen(["ssh-agent", "-D", "-a", place], stdout=subprocess.DEVNULL)
-    try:
-        wait_for(place.exists, "the agent")
-        yield place
-    finally:
-        process.terminate()
-        process.wait(10)
-
-
-def add(place: Path, key: Path) -> None:
-    environment = {**os.environ, "SSH_AUTH_SOCK": str(place)}
-    subprocess.run(["ssh-add", "-q", str(key)], env=environment, check=True)
 
 
 @pytest.mark.parametrize("kind", ["ed25519", "rsa", "ecdsa"])

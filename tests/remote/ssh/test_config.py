@@ -24,7 +24,7 @@ import pytest
 from lumitui.remote.errors import AnswerNeeded, LinkError
 from lumitui.remote.ssh.connection import Ssh
 from lumitui.remote.ssh.prompts import attendance
-from tests.remote.ssh.test_certificates import add, agent
+from tests.support.servers.keys import add, agent
 from tests.support.servers.sshd import (
     Answers,
     Sshd,

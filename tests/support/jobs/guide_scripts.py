@@ -296,3 +296,5 @@ README_DIFFERENCES = (
     "it wants NCCL variables in every script; run_ds_torchrun.sh has none",
 )
 """Where the README of the seed era says other than its scripts, which are the better source."""
+NAMES = [f"{script.name}-{script.era}" for script in SCRIPTS]
+"""What each script is called in the tests and in tests/golden."""

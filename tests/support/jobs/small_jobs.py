@@ -57,3 +57,17 @@ def finish(runs: Runs, run: Run, seconds: float = 180.0) -> Run:
             return run
         assert time.monotonic() < deadline, f"{run.id} is {run.state} ({run.reason})"
         time.sleep(0.5)
+
+
+TRAIN = """
+name: mnist
+site: minilumi
+account: project_462000001
+partition: standard-g
+nodes: 1
+time: "00:10:00"
+launcher: srun
+trainer: ddp
+args: [--model, cnn-gn, --steps, "4", --batch-size, "16", --lr, "0.02"]
+"""
+"""A job file: a short training on all GCDs of one node of the mini cluster."""

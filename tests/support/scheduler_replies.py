@@ -1,0 +1,59 @@
+"""Replies as squeue and sacct of both releases of Slurm and the embedded site gave them."""
+
+from lumitui.remote.scheduler.protocol import Watch
+
+QUEUE = """\
+M-job|317|CANCELLED|1795236570|1795236570|1795236573|small-g|nid005002|a|None
+M-job|269|FAILED|1795236360|1795236360|1795236360|small-g|nid[005002-005003]|run-269|NonZeroExitCode
+M-job|282|FAILED|1795236413|1795236414|1795236414|small-g|nid005001|run-282|JobLaunchFailure
+M-job|318|PENDING|1795236570|1795240170|1795240230|small-g||run-318|BeginTime
+M-job|319|PENDING|1795236573|1795236694|1795236754|small-g||run-319|JobHeldUser
+M-job|320|RUNNING|1795236570|1795236570|1795236630|small-g|nid[005002-005004]|b|None
+M-job|321|COMPLETED|1795236570|1795236570|1795236571|small-g|nid005002|run-321|None
+"""
+ACCOUNT = """\
+316|FAILED|1795236570|1795236570|1795236570|small-g|3:0|nid005002|c
+317|CANCELLED by 1001|1795236570|1795236570|1795236573|small-g|0:0|nid005002|a
+318|CANCELLED by 1001|1795236570|None|1795236600|small-g|0:0|None assigned|run-318
+319|REQUEUED|1795236570|1795236570|1795236573|small-g|0:0|nid005002|run-319
+320|RUNNING|1795236570|1795236570|Unknown|small-g|0:0|nid[005002-005004]|b
+322|FAILED|1795236570|1795236570|1795236571|small-g|0:9|nid005002|run-322
+319|PENDING|1795236573|Unknown|Unknown|small-g|0:0|None assigned|run-319
+"""
+# Slurm 24.11.5: a signal has its name in the reason, and what a job was ended with its exit code.
+QUEUE_24 = """\
+M-job|41|CANCELLED|1795244263|1795244264|1795244264|small-g||run-41|BeginTime
+M-job|40|CANCELLED|1795244263|1795244263|1795244264|small-g|nid005001|run-40|None
+M-job|37|COMPLETED|1795244263|1795244263|1795244263|small-g|nid005001|run-37|None
+M-job|31|FAILED|1795244082|1795244082|1795244083|small-g|nid[005001-005002]|run-31|NonZeroExitCode
+M-job|39|FAILED|1795244263|1795244263|1795244263|small-g|nid005001|run-39|RaisedSignal:9(Killed)
+M-job|42|PENDING|1795244263|1795247863|1795247923|small-g||run-42|BeginTime
+M-job|46|PENDING|1795244263|N/A|N/A|small-g||run-46|Dependency
+M-job|44|PENDING|1795244264|1795244385|1795244445|small-g||run-44|job requeued in held state
+M-job|45|RUNNING|1795244263|1795244263|1795244323|small-g|nid[005001-005003]|run-45|None
+M-job|36|TIMEOUT|1795244090|1795244090|1795244173|small-g|nid005001|run-36|TimeLimit
+M-job|62|FAILED|1795244394|1795244394|1795244394|standard-g||run-62|BadConstraints
+"""
+ACCOUNT_24 = """\
+2|FAILED|1795243412|None|1795243412|standard-g|1:0|None assigned|run-2
+34|CANCELLED|1795244087|1795244087|1795244088|small-g|0:15|nid005001|run-34
+36|TIMEOUT|1795244090|1795244090|1795244173|small-g|0:15|nid005001|run-36
+37|COMPLETED|1795244263|1795244263|1795244263|small-g|0:0|nid005001|run-37
+39|FAILED|1795244263|1795244263|1795244263|small-g|0:9|nid005001|run-39
+40|CANCELLED by 1003|1795244263|1795244263|1795244264|small-g|0:0|nid005001|run-40
+44|REQUEUED|1795244263|1795244263|1795244264|small-g|0:0|nid005001|run-44
+45|RUNNING|1795244263|1795244263|Unknown|small-g|0:0|nid[005001-005003]|run-45
+"""
+WATCHES = [Watch("a", "/s/runs/a", "317", 0.0), Watch("b", "/s/runs/b b", "320", 0.0)]
+RECORD = {
+    "job": "7",
+    "name": "r",
+    "word": "RUNNING",
+    "reason": "",
+    "submitted": 1.0,
+    "started": 2.0,
+    "ended": None,
+    "nodes": "node1",
+    "exit_code": "",
+    "partition": "local",
+}

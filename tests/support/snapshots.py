@@ -1,0 +1,26 @@
+"""What a snapshot's folder holds on the site."""
+
+import os
+from pathlib import Path
+
+from lumitui.remote.source.manifest import Manifest, scan
+
+
+def same(snapshot: str, manifest: Manifest) -> bool:
+    """Whether a folder holds exactly the manifest: content, modes' x bit, links."""
+    return scan(Path(snapshot), max_files=10_000).id == manifest.id
+
+
+def left_over(folder: str) -> list[str]:
+    """Return what an upload that broke off has left in the folder of snapshots."""
+    return [name for name in os.listdir(folder) if name.startswith(".incoming")]
+
+
+def writable(path: str) -> bool:
+    """Whether anything in a snapshot may be written."""
+    return any(
+        os.lstat(os.path.join(at, name)).st_mode & 0o222
+        for at, folders, files in os.walk(path)
+        for name in [".", *folders, *files]
+        if not os.path.islink(os.path.join(at, name))
+    )
