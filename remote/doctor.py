@@ -12,7 +12,7 @@ from lumitui.remote.cores import format_cores, parse_cores
 from lumitui.remote.scheduler.protocol import count
 from lumitui.remote.site.profile import Site
 from lumitui.remote.transport.protocol import Transport
-from lumitui.remote.transport.quoting import quote
+from lumitui.remote.transport.shell import quote
 
 Status = Literal["ok", "warning", "failed"]
 TOOLS = ("tar", "gzip", "sha256sum", "find", "ln", "readlink")

@@ -6,7 +6,7 @@ from lumitui.app.job.spec import JobSpec
 from lumitui.remote.errors import InputError
 from lumitui.remote.site.container import Container
 from lumitui.remote.site.profile import Site
-from lumitui.remote.transport.quoting import quote
+from lumitui.remote.transport.shell import quote
 
 
 def container_of(spec: JobSpec, site: Site) -> Container | None:

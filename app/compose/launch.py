@@ -27,7 +27,7 @@ from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import TRAINERS
 from lumitui.remote.run_folder import CODE_ARCHIVE
 from lumitui.remote.site.profile import Site
-from lumitui.remote.transport.quoting import quote
+from lumitui.remote.transport.shell import quote
 
 SRUN_OPTIONS = "--kill-on-bad-exit=1 --label"
 PROBE_SECONDS = 60

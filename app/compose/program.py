@@ -8,7 +8,7 @@ from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import TRAINERS
 from lumitui.remote.errors import InputError
 from lumitui.remote.site.profile import Site
-from lumitui.remote.transport.quoting import quote
+from lumitui.remote.transport.shell import quote
 
 BUNDLED = ".lumitui/trainers"
 """Where a bundled trainer lies in a run's code."""

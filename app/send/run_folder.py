@@ -20,9 +20,8 @@ from lumitui.remote.run_folder import (
     preparing_seconds,
 )
 from lumitui.remote.snapshots.store import archive_copy_script, copy_script
-from lumitui.remote.transport.portable import REFLINK
 from lumitui.remote.transport.protocol import Transport
-from lumitui.remote.transport.quoting import quote
+from lumitui.remote.transport.shell import REFLINK, quote
 
 
 class SnapshotGone(RefusedError):

@@ -8,7 +8,7 @@ from lumitui.remote.errors import AnswerNeeded, LinkError, RefusedError
 from lumitui.remote.run_folder import attempt_log
 from lumitui.remote.ssh.prompts import attendance, is_attended
 from lumitui.remote.transport.protocol import Transport
-from lumitui.remote.transport.quoting import quote
+from lumitui.remote.transport.shell import quote
 
 TRIES = 8
 """Cuts in a row without a byte between them before following is given up."""

@@ -5,7 +5,6 @@ and cancel are the supervisor's. There is no accounting: a run's record stays in
 """
 
 import json
-import secrets
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,9 +22,10 @@ from lumitui.remote.scheduler.protocol import (
     Watch,
     moment,
 )
-from lumitui.remote.scheduler.run_files import blocks, files_script, parse_files
+from lumitui.remote.scheduler.run_files import files_script, parse_files
 from lumitui.remote.transport.protocol import Transport
-from lumitui.remote.transport.quoting import quote
+from lumitui.remote.transport.records import new_marker, parse_records, record_functions
+from lumitui.remote.transport.shell import quote
 
 # Isolated and without site-packages: the job's environment must not change the supervisor.
 _CALL = f"{quote(sys.executable)} -I -S {quote(str(Path(__file__).with_name('supervisor.py')))}"
@@ -63,7 +63,7 @@ class Process:
 
     def poll(self, watches: Sequence[Watch]) -> Poll:
         """See Scheduler.poll."""
-        marker = f"lumitui-{secrets.token_hex(8)}"
+        marker = new_marker()
         result = self._transport.run(poll_script(marker, watches), timeout=POLL_SECONDS)
         return parse_poll(result.out, marker, watches)
 
@@ -83,10 +83,11 @@ def poll_script(marker: str, watches: Sequence[Watch]) -> str:
     folders = " ".join(quote(watch.folder) for watch in watches)
     return f"""
 LC_ALL=C; export LC_ALL
-echo {marker} clock; date +%s; echo {marker} end
+{record_functions(marker)}
+begin clock; date +%s; end
 queue=$({_CALL} queue {folders} 2>&1); rc=$?
-echo {marker} queue $rc; printf '%s\\n' "$queue"; echo {marker} end
-{files_script(marker, watches)}
+begin queue $rc; printf '%s\\n' "$queue"; end
+{files_script(watches)}
 exit 0
 """
 
@@ -96,7 +97,7 @@ def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
     jobs: dict[str, JobStatus] = {}
     warning, clock = "", None
     gone: frozenset[str] = frozenset()
-    for words, content in blocks(output, marker):
+    for words, content in parse_records(output, marker):
         text = content.decode("utf-8", "replace")
         match words:
             case ["clock"]:

@@ -1,18 +1,14 @@
-"""The files of all watched runs in one request: the sh that prints them, the parser, pure.
-
-Everything a run writes is fenced by lines with a random marker, so that no content can be
-taken for structure.
-"""
+"""The files of all watched runs in one request: the sh that prints them, and the parser."""
 
 import json
-import secrets
 from collections.abc import Sequence
 from typing import TypedDict
 
 from lumitui.remote import run_folder
 from lumitui.remote.scheduler.protocol import ExitFile, RunFiles, Watch, count, moment
 from lumitui.remote.transport.protocol import Transport
-from lumitui.remote.transport.quoting import quote
+from lumitui.remote.transport.records import new_marker, parse_records, record_functions
+from lumitui.remote.transport.shell import quote
 
 METRICS_BYTES = 65536
 """At the most, a run and tick."""
@@ -29,16 +25,15 @@ def look(transport: Transport, watches: Sequence[Watch]) -> dict[str, RunFiles]:
     Raises:
         LinkError: the site could not be asked.
     """
-    marker = f"lumitui-{secrets.token_hex(8)}"
+    marker = new_marker()
     most = max(METRICS_BYTES, REST_BYTES // max(1, len(watches)))
-    script = files_script(marker, watches, most)
-    return parse_files(
-        transport.run(script, timeout=run_folder.POLL_SECONDS).out, marker, watches, most
-    )
+    script = f"{record_functions(marker)}\n{files_script(watches, most)}"
+    answer = transport.run(script, timeout=run_folder.POLL_SECONDS)
+    return parse_files(answer.out, marker, watches, most)
 
 
-def files_script(marker: str, watches: Sequence[Watch], most: int = METRICS_BYTES) -> str:
-    """Return sh that prints what is new in the folders of `watches`.
+def files_script(watches: Sequence[Watch], most: int = METRICS_BYTES) -> str:
+    """Return sh that prints what is new in the folders of `watches`, after `record_functions`.
 
     All files are measured by one `wc`; a run costs further processes only when it has news, and
     some 70 bytes of script besides its name (200 runs are asked about 120 times an hour).
@@ -59,13 +54,11 @@ def files_script(marker: str, watches: Sequence[Watch], most: int = METRICS_BYTE
         [
             *(f"{name}={quote(parent)}" for parent, name in parents.items()),
             _SIZES.format(
-                marker=marker,
                 folders=" ".join(folders),
                 logs=run_folder.attempt_log("*"),
                 metrics=run_folder.METRICS,
             ),
             _ONE.format(
-                marker=marker,
                 most=most,
                 before=BEFORE_BYTES,
                 exits=run_folder.attempt_exit("*"),
@@ -84,46 +77,30 @@ for d in {folders}; do for f in "$d"/{logs} "$d"/{metrics}; do
   [ -f "$f" ] && set -- "$@" "$f"
 done; done
 sizes=" $([ $# -eq 0 ] || wc -c "$@" 2>/dev/null)"
-echo {marker} sizes; printf '%s\\n' "$sizes"; echo {marker} end"""
+begin sizes; printf '%s\\n' "$sizes"; end"""
 
 # Arguments: index, folder, last exit file known, attempt whose binding is known or 0, bytes of the
 # metrics known. A later attempt's log comes after the binding of the one before is removed.
 # A requeued attempt was killed and has no exit file: numbers may be missing in between.
 _ONE = """\
 one() {{
-if ! cd "$2" 2>/dev/null; then echo {marker} missing $1; echo {marker} end; return; fi
+if ! cd "$2" 2>/dev/null; then begin missing $1; end; return; fi
 for f in {exits}; do
   n=${{f#*-}}; n=${{n%.*}}
   case $n in ''|*[!0-9]*) continue ;; esac
   [ $n -gt $3 ] || continue
-  echo {marker} exit $1 $n; head -c 4096 $f; echo; echo {marker} end
+  begin exit $1 $n; head -c 4096 $f; echo; end
 done
 if [ -f {binding} ] && {{ [ $4 = 0 ] || [ -f {next_log} ]; }}; then
-  echo {marker} binding $1; head -c 4000000 {binding}; echo; echo {marker} end
+  begin binding $1; head -c 4000000 {binding}; echo; end
 fi
 case $sizes in *[!0-9]"$5 $2/{metrics}"*) return ;; esac
 if [ -s {metrics} ]; then
   b=$(($5 > {before} ? {before} : $5))
-  echo {marker} metrics $1; tail -c +$(($5 - b + 1)) {metrics} | head -c $((b + {most}))
-  echo; echo {marker} end
+  begin metrics $1; tail -c +$(($5 - b + 1)) {metrics} | head -c $((b + {most}))
+  echo; end
 fi
 }}"""
-
-
-def blocks(output: bytes, marker: str) -> list[tuple[list[str], bytes]]:
-    """Return the fenced blocks of `output`: the words of the opening line, and the content."""
-    found: list[tuple[list[str], bytes]] = []
-    fence = f"{marker} ".encode()
-    position = 0
-    while (start := output.find(fence, position)) >= 0:
-        line_end = output.find(b"\n", start)
-        close = output.find(fence + b"end\n", line_end)
-        if line_end < 0 or close < 0:
-            break
-        words = output[start + len(fence) : line_end].decode("utf-8", "replace").split()
-        found.append((words, output[line_end + 1 : close]))
-        position = close + len(fence) + 4
-    return found
 
 
 def parse_files(
@@ -135,7 +112,7 @@ def parse_files(
     bindings: dict[int, str] = {}
     metrics: dict[int, _Metrics] = {}
     missing: set[int] = set()
-    for words, content in blocks(output, marker):
+    for words, content in parse_records(output, marker):
         match words:
             case ["sizes"]:
                 sizes = _sizes(content)

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lumitui.remote import run_folder
-from lumitui.remote.scheduler.run_files import blocks
-from lumitui.remote.transport.quoting import quote
+from lumitui.remote.transport.records import parse_records, record_functions
+from lumitui.remote.transport.shell import quote
 
 RECORD_BYTES = 1_000_000
 """Of one record at the most: a script and a configuration; they have some 10 kB."""
@@ -57,10 +57,11 @@ def parse_accounts(text: str, pattern: str) -> list[str]:
 
 def names_script(marker: str, work: str) -> str:
     """Return sh that prints the paths of all runs' folders below the work root `work`."""
-    return f"""cd {quote(work)} 2>/dev/null || exit 0
-echo {marker} names
+    return f"""{record_functions(marker)}
+cd {quote(work)} 2>/dev/null || exit 0
+begin names
 for d in ./*/runs/*/; do d=${{d%/}}; [ -d "$d" ] && [ ! -L "$d" ] && printf '%s\\n' "$d"; done
-echo {marker} end
+end
 exit 0"""
 
 
@@ -69,7 +70,7 @@ def parse_names(output: bytes, marker: str, work: str) -> list[str] | None:
 
     A line end in a name makes lines that are not below the work root, or names that are not there.
     """
-    for words, content in blocks(output, marker):
+    for words, content in parse_records(output, marker):
         if words == ["names"]:
             lines = content.decode("utf-8", "replace").splitlines()
             found = [line.removeprefix(".") for line in lines if line.startswith("./")]
@@ -81,17 +82,18 @@ def folders_script(marker: str, paths: Sequence[str]) -> str:
     """Return sh that prints the record of each folder and the signs of a submission in it."""
     asked = "\n".join(f"one {index} {quote(path)}" for index, path in enumerate(paths))
     # -f first: reading a named pipe would wait for ever.
-    return f"""one() {{
+    return f"""{record_functions(marker)}
+one() {{
 cd "$2" 2>/dev/null || return
 if [ -f {run_folder.RECORD} ]; then
-  echo {marker} record $1; head -c {RECORD_BYTES} {run_folder.RECORD}; echo; echo {marker} end
+  begin record $1; head -c {RECORD_BYTES} {run_folder.RECORD}; echo; end
 fi
-echo {marker} signs $1
+begin signs $1
 [ ! -d {run_folder.LOCK} ] || echo locked
 [ ! -f {run_folder.JOB_SCRIPT} ] || echo composed
 [ ! -f {run_folder.RECEIPT} ] || echo "receipt $(head -c 40 {run_folder.RECEIPT})"
 c=$(readlink {run_folder.CLAIM}) && echo "claim $c"
-echo; echo {marker} end
+echo; end
 }}
 {asked}
 exit 0"""
@@ -101,7 +103,7 @@ def parse_folders(output: bytes, marker: str, paths: Sequence[str]) -> list[Fold
     """Return what `folders_script` printed; a folder that has gone is left out."""
     texts: dict[int, bytes] = {}
     signs: dict[int, list[str]] = {}
-    for words, content in blocks(output, marker):
+    for words, content in parse_records(output, marker):
         match words:
             case ["record", index] if index.isdecimal():
                 texts[int(index)] = content[:-1]

@@ -5,7 +5,6 @@ No JSON: squeue --json differs between versions (22.05 and 24.05 here). Fields a
 by SLURM_TIME_FORMAT=%s (squeue(1), sacct(1)).
 """
 
-import secrets
 from collections.abc import Mapping, Sequence
 
 from lumitui.remote.errors import RefusedError
@@ -21,9 +20,10 @@ from lumitui.remote.scheduler.protocol import (
     Watch,
     moment,
 )
-from lumitui.remote.scheduler.run_files import blocks, files_script, parse_files
+from lumitui.remote.scheduler.run_files import files_script, parse_files
 from lumitui.remote.transport.protocol import Transport
-from lumitui.remote.transport.quoting import quote
+from lumitui.remote.transport.records import new_marker, parse_records, record_functions
+from lumitui.remote.transport.shell import quote
 
 SUBMIT = (
     'sbatch --parsable --chdir="$RUN" --job-name="$NAME" --comment="lumitui:$TOKEN" '
@@ -93,7 +93,7 @@ class Slurm:
 
     def poll(self, watches: Sequence[Watch]) -> Poll:
         """See Scheduler.poll."""
-        marker = f"lumitui-{secrets.token_hex(8)}"
+        marker = new_marker()
         result = self._transport.run(poll_script(marker, watches), timeout=POLL_SECONDS)
         self.commands += 1 + (f"{marker} account ".encode() in result.out)
         return parse_poll(result.out, marker, watches)
@@ -117,9 +117,10 @@ def poll_script(marker: str, watches: Sequence[Watch]) -> str:
     earliest = int(min((watch.submitted for watch in watches), default=0)) - 86_400
     return f"""
 {_CLEAN}
-echo {marker} clock; date +%s; echo {marker} end
+{record_functions(marker)}
+begin clock; date +%s; end
 queue=$(squeue --me -a -h -t all -o '{marker}-job|{_QUEUE_FIELDS}' 2>&1); rc=$?
-echo {marker} queue $rc; printf '%s\\n' "$queue"; echo {marker} end
+begin queue $rc; printf '%s\\n' "$queue"; end
 if [ $rc -eq 0 ]; then
   gone=
   for id in {ids}; do
@@ -128,10 +129,10 @@ if [ $rc -eq 0 ]; then
   if [ -n "$gone" ]; then
     since=$(date -d @{earliest} +%Y-%m-%dT%H:%M:%S)
     rows=$(sacct -n -P -D -X -S "$since" -j "${{gone#,}}" -o {_ACCOUNT_FIELDS} 2>&1); rc=$?
-    echo {marker} account $rc; printf '%s\\n' "$rows"; echo {marker} end
+    begin account $rc; printf '%s\\n' "$rows"; end
   fi
 fi
-{files_script(marker, watches)}
+{files_script(watches)}
 exit 0
 """
 
@@ -142,7 +143,7 @@ def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
     warning, silent, clock = "", "", None
     watched = {watch.job_id: watch for watch in watches}
     gone: frozenset[str] = frozenset()
-    for words, content in blocks(output, marker):
+    for words, content in parse_records(output, marker):
         text = content.decode("utf-8", "replace")
         match words:
             case ["clock"]:

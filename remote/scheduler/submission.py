@@ -12,9 +12,8 @@ import re
 from lumitui.remote.errors import LinkLost
 from lumitui.remote.run_folder import CLAIM, JOB_SCRIPT, LOCK, RECEIPT, SUBMIT_SECONDS
 from lumitui.remote.scheduler.protocol import Answer, State, Submission
-from lumitui.remote.transport.portable import SHA
 from lumitui.remote.transport.protocol import Result, Transport
-from lumitui.remote.transport.quoting import quote
+from lumitui.remote.transport.shell import SHA, quote
 
 _SUBMIT = r"""
 {sha}

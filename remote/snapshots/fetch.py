@@ -13,7 +13,7 @@ from typing import IO
 from lumitui.remote.errors import LumiError, RefusedError
 from lumitui.remote.snapshots.listing import Listed, list_again, list_files
 from lumitui.remote.transport.protocol import Transport
-from lumitui.remote.transport.quoting import quote
+from lumitui.remote.transport.shell import quote
 
 _CHUNK = 1 << 18
 _WORDS = 1 << 17

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from lumitui.remote.errors import InputError, RefusedError
 from lumitui.remote.run_folder import LISTING_SECONDS, METRICS, SECRETS, attempt_log
-from lumitui.remote.transport.portable import SHA
 from lumitui.remote.transport.protocol import Transport
-from lumitui.remote.transport.quoting import quote
+from lumitui.remote.transport.shell import SHA, quote
 
 _MOST_TROUBLES = 5
 

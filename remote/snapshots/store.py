@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 from lumitui.remote.errors import RefusedError
 from lumitui.remote.run_folder import CODE_ARCHIVE
-from lumitui.remote.transport.portable import REFLINK, SHA
 from lumitui.remote.transport.protocol import Result, Transport
-from lumitui.remote.transport.quoting import quote
+from lumitui.remote.transport.shell import REFLINK, SHA, quote
 
 # 4: the snapshot is not there (a prune may take it at any moment), 5: it is not whole. The
 # checksums come first, so that what is copied is checked whatever happens to the original.

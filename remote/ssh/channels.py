@@ -15,7 +15,7 @@ from typing import Protocol
 from lumitui.remote.errors import LinkError, LinkLost
 from lumitui.remote.ssh.exchange import Channel, Exchange
 from lumitui.remote.ssh.prompts import is_attended
-from lumitui.remote.transport.framing import Fence, check_answer, check_stream, pieces
+from lumitui.remote.transport.framing import Framing, check_answer, check_stream, pieces
 from lumitui.remote.transport.protocol import Result
 
 _PATIENCE = 3.0  # sshd frees a session a moment after its channel is closed
@@ -87,10 +87,10 @@ class Requests:
         self, script: str, *, stdin: bytes | Iterable[bytes] = b"", timeout: float = 60.0
     ) -> Result:
         """Run `script` with `stdin`; see `Transport.run`."""
-        fence = Fence()
-        payload = fence.payload(script)
-        link, channel = self._start(fence.command(), timeout)
-        talk = Exchange(channel, fence)
+        framing = Framing()
+        payload = framing.payload(script)
+        link, channel = self._start(framing.command(), timeout)
+        talk = Exchange(channel, framing)
         deadline = time.monotonic() + timeout
 
         def check() -> None:
@@ -115,10 +115,10 @@ class Requests:
         Raises:
             RefusedError: the script ended with a status other than 0; carries its last words.
         """
-        fence = Fence()
-        payload = fence.payload(script)
-        link, channel = self._start(fence.command(watched=True), 60.0)
-        talk = Exchange(channel, fence)
+        framing = Framing()
+        payload = framing.payload(script)
+        link, channel = self._start(framing.command(watched=True), 60.0)
+        talk = Exchange(channel, framing)
         try:
             talk.write([payload], lambda: None)
             heard = time.monotonic()

@@ -1,6 +1,6 @@
 """A connection to a site over SSH. With `auth` and `link` the only user of paramiko.
 
-How a request crosses it is in `channels`, `exchange` and `fence`; where to log in is in `login`,
+How a request crosses it is in `channels`, `exchange` and `framing`; where to log in is in `login`,
 whom to trust in `hostkeys`, as whom in `auth`.
 """
 

@@ -1,4 +1,4 @@
-"""One fenced request over one SSH channel: send the script, read both outputs, block on neither."""
+"""One framed request over one SSH channel: send the script, read both outputs, block on neither."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from lumitui.remote.errors import LinkError, LinkLost
-from lumitui.remote.transport.framing import Fence
+from lumitui.remote.transport.framing import Framing
 
 _POLL = 0.3
 _PACKET = 1 << 15  # the most OpenSSH takes in one packet of a session
@@ -64,13 +64,13 @@ class Channel(Protocol):
 class Exchange:
     """The two outputs of one request as far as they have come."""
 
-    def __init__(self, channel: Channel, fence: Fence) -> None:
-        """Talk over `channel`, whose command is `fence`'s."""
+    def __init__(self, channel: Channel, framing: Framing) -> None:
+        """Talk over `channel`, whose command is `framing`'s."""
         channel.settimeout(_POLL)
         self.channel = channel
         self.out: list[bytes] = []
         self.err: list[bytes] = []
-        self.readers = (fence.reader(), fence.reader())
+        self.readers = (framing.reader(), framing.reader())
         self._over = [False, False]
 
     @property

@@ -1,4 +1,4 @@
-"""What a program has cost a login node so far; counted, not estimated."""
+"""What this program has cost a login node so far: counted, not estimated."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -9,13 +9,13 @@ class Footprint:
     """Counts since the program began, for one site."""
 
     logins: int = 0
-    """TCP connections that were made."""
+    """TCP connections made."""
     requests: int = 0
-    """Scripts and streams that were run there, each in a channel of the one connection."""
+    """Scripts and streams run there, each in a channel of the one connection."""
     commands: int = 0
     """Slurm commands that the requests ran."""
     bytes_up: int = 0
-    """On the wire to the site, encryption and all."""
+    """Sent to the site, with the overhead of encryption."""
     bytes_down: int = 0
 
 
@@ -35,7 +35,7 @@ class CountedScheduler(Protocol):
 
 
 def footprint(link: CountedLink, scheduler: CountedScheduler) -> Footprint:
-    """Return the counts as they are now."""
+    """Return the counts of now."""
     return Footprint(
         logins=link.connections,
         requests=link.requests,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
 from lumitui.remote.errors import LinkError, LinkLost
-from lumitui.remote.transport.framing import Fence, Reader, check_answer, check_stream, pieces
+from lumitui.remote.transport.framing import Framing, Reader, check_answer, check_stream, pieces
 from lumitui.remote.transport.protocol import Result
 
 _POLL = 0.3
@@ -20,11 +20,11 @@ class Local:
     """A transport to the machine lumitui runs on (Linux, macOS).
 
     Each request is a new session, so that it can be ended as a group. The counters are for the
-    footprint on the screen; a process needs no connection, so `connections` stays 0.
+    footprint that is shown; a process needs no connection, so `connections` stays 0.
     """
 
     def __init__(self, shell: Sequence[str] = ("/bin/sh",)) -> None:
-        """Nothing is started before the first request; `shell` is any POSIX shell."""
+        """Start nothing yet; `shell` is any POSIX shell."""
         self._shell = tuple(shell)
         self.requests = 0
         self.connections = 0
@@ -35,53 +35,56 @@ class Local:
         self, script: str, *, stdin: bytes | Iterable[bytes] = b"", timeout: float = 60.0
     ) -> Result:
         """Run `script` with `stdin`; see `Transport.run`."""
-        fence = Fence()
-        todo = chain([fence.payload(script)], pieces(stdin))
-        talk = _Talk(self, fence, self._start(fence.program()), todo)
+        framing = Framing()
+        todo = chain([framing.payload(script)], pieces(stdin))
+        exchange = _Exchange(self, framing, self._start(framing.program()), todo)
         self.requests += 1
         deadline = time.monotonic() + timeout
         try:
-            while not talk.ended:
+            while not exchange.ended:
                 if time.monotonic() > deadline:
                     raise LinkLost(
                         f"A command on this machine did not end within {timeout:g} s.",
-                        "Whether it did its work is not known; look before repeating it.",
+                        "Whether it did its work is not known; check before you repeat it.",
                     )
-                talk.step(min(_POLL, timeout))
-                check_answer(talk.readers)
-            return Result(talk.code, b"".join(talk.out), b"".join(talk.err))
+                exchange.step(min(_POLL, timeout))
+                check_answer(exchange.readers)
+            return Result(exchange.code, b"".join(exchange.out), b"".join(exchange.err))
         except BaseException:
-            talk.kill(1.0)
+            exchange.kill(1.0)
             raise
         finally:
-            talk.close()
+            exchange.close()
 
     def stream(self, script: str, *, stop: Callable[[], bool]) -> Iterator[bytes]:
         """Yield the output of `script` as it comes; see `Transport.stream`.
 
         Raises:
-            RefusedError: the script ended with a status other than 0; carries its last words.
+            RefusedError: the script ended with a status other than 0; carries its last line.
         """
-        fence = Fence()
-        talk = _Talk(
-            self, fence, self._start(fence.program(watched=True)), iter([fence.payload(script)])
+        framing = Framing()
+        exchange = _Exchange(
+            self,
+            framing,
+            self._start(framing.program(watched=True)),
+            iter([framing.payload(script)]),
         )
-        talk.keep_open = True
+        exchange.keep_open = True
         self.requests += 1
         try:
             while not stop():
-                talk.step(_POLL)
-                chunk = b"".join(talk.out)
-                talk.out.clear()
-                if talk.ended:
+                exchange.step(_POLL)
+                chunk = b"".join(exchange.out)
+                exchange.out.clear()
+                if exchange.ended:
                     if chunk:
                         yield chunk
-                    check_stream(talk.code, b"".join(talk.err))
+                    check_stream(exchange.code, b"".join(exchange.err))
                     return
                 yield chunk
         finally:
-            talk.kill(0.1)
-            talk.close()
+            exchange.kill(0.1)
+            exchange.close()
 
     def close(self) -> None:
         """Nothing stays open between requests."""
@@ -103,11 +106,15 @@ class Local:
             ) from error
 
 
-class _Talk:
-    """One process being fed and read without blocking on either."""
+class _Exchange:
+    """One process: sends it input and reads its output, blocking on neither."""
 
     def __init__(
-        self, owner: Local, fence: Fence, process: subprocess.Popen[bytes], todo: Iterator[bytes]
+        self,
+        owner: Local,
+        framing: Framing,
+        process: subprocess.Popen[bytes],
+        todo: Iterator[bytes],
     ) -> None:
         self.owner, self.process, self.todo = owner, process, todo
         self.out: list[bytes] = []
@@ -116,7 +123,7 @@ class _Talk:
         self._piece = memoryview(b"")
         assert process.stdin and process.stdout and process.stderr
         self._stdin, self._files = process.stdin, (process.stdout, process.stderr)
-        self.readers = (fence.reader(), fence.reader())
+        self.readers = (framing.reader(), framing.reader())
         self._waiting = selectors.DefaultSelector()
         for file, reader, kept in zip(self._files, self.readers, (self.out, self.err), strict=True):
             self._waiting.register(file, selectors.EVENT_READ, (reader, kept))
@@ -125,18 +132,18 @@ class _Talk:
 
     @property
     def ended(self) -> bool:
-        """Both outputs are complete, or nothing more can come."""
+        """Whether both outputs are complete, or nothing more can come."""
         at_end = not any(file.fileno() in self._waiting.get_map() for file in self._files)
         return at_end or all(reader.code is not None for reader in self.readers)
 
     @property
     def code(self) -> int:
-        """Exit status; LinkLost when the shell was ended before it could tell."""
+        """Exit status; raises LinkLost when the shell ended before it reported one."""
         code = self.readers[0].code
         if code is None:
             raise LinkLost(
                 "A command on this machine was ended from outside.",
-                "Whether it did its work is not known; look before repeating it.",
+                "Whether it did its work is not known; check before you repeat it.",
             )
         return code
 
@@ -160,7 +167,7 @@ class _Talk:
             sent = os.write(self._stdin.fileno(), self._piece[:_CHUNK]) if self._piece else 0
         except BlockingIOError:
             return
-        except BrokenPipeError:  # it needed no more input; its answer tells why
+        except BrokenPipeError:  # it needs no more input; its answer says why
             self._done_writing()
             return
         self.owner.bytes_up += sent
@@ -173,13 +180,13 @@ class _Talk:
         if not self.keep_open:
             self._stdin.close()
 
-    def kill(self, patience: float) -> None:
-        """End the whole session: politely, and what is left after `patience` seconds for good."""
-        deadline = time.monotonic() + patience
+    def kill(self, grace: float) -> None:
+        """End the whole session: SIGTERM, and SIGKILL for what is left after `grace` seconds."""
+        deadline = time.monotonic() + grace
         try:
             os.killpg(self.process.pid, signal.SIGTERM)
             while time.monotonic() < deadline:
-                self.process.poll()  # collects the leader, whose group may live on
+                self.process.poll()  # collects the leader; its group may live on
                 os.killpg(self.process.pid, 0)
                 time.sleep(0.01)
             os.killpg(self.process.pid, signal.SIGKILL)
@@ -187,7 +194,7 @@ class _Talk:
             return
 
     def close(self) -> None:
-        """Let go of the pipes and of the ended process."""
+        """Close the pipes and collect the ended process."""
         self._waiting.close()
         for file in (self._stdin, *self._files):
             file.close()

@@ -7,14 +7,14 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Result:
-    """What a remote script answered."""
+    """The answer of a remote script."""
 
     code: int
     """Exit status of the script, 0 to 255."""
     out: bytes
     """Standard output, without what login files print."""
     err: bytes
-    """Standard error, likewise; for messages, never for data."""
+    """Standard error, likewise; for messages only, never for data."""
 
     @property
     def text(self) -> str:
@@ -25,9 +25,9 @@ class Result:
 class Transport(Protocol):
     """One connection to one site. Scripts are POSIX sh (dash and busybox run them).
 
-    A script is sent with its length, so that a link cut half way runs nothing; the reply is
-    fenced by a random marker, because login files print. No method retries: whether a request
-    may be repeated is known only by its caller.
+    A script is sent between two lines with a random mark, so that a link that is cut half way runs
+    nothing; the same mark frames the reply, because login files print too. No method retries:
+    only the caller knows whether a request may be repeated.
     """
 
     def run(
@@ -41,15 +41,15 @@ class Transport(Protocol):
 
         Raises:
             LinkError: no connection could be made; nothing was run.
-            LinkLost: the connection ended, or `timeout` seconds passed without the closing
-                marker, after the script had left; it may or may not have run.
+            LinkLost: after the script was sent, the connection ended, or `timeout` seconds
+                passed without the closing mark; the script may or may not have run.
         """
         ...
 
     def stream(self, script: str, *, stop: Callable[[], bool]) -> Iterator[bytes]:
         """Yield the script's output as it comes, until it ends or `stop()` is true.
 
-        An empty chunk is yielded at least every 0.5 s of silence, so that callers stay
+        During silence an empty chunk is yielded at least every 0.5 s, so that callers stay
         responsive. Ending the iteration ends the remote process.
 
         Raises:

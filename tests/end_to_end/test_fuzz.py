@@ -42,7 +42,7 @@ from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from lumitui.remote.site.validation import validate
 from lumitui.remote.site.yaml_document import Document
-from lumitui.remote.transport.framing import Fence
+from lumitui.remote.transport.framing import Framing
 from lumitui.remote.transport.protocol import Result
 from tests.support.attacks.hostile_text import FRAGMENTS
 from tests.support.attacks.spoilt_text import survive, worse
@@ -261,12 +261,12 @@ def process_answer() -> bytes:
 
 @many
 def test_the_fence_round_an_answer(count: int) -> None:
-    fence = Fence()
-    mark = fence.mark.encode()
+    framing = Framing()
+    mark = framing.mark.encode()
     whole = b"motd\n" + mark + b"\nhello\n" + ANSWER + mark + b" 0\n"
 
     def take(text: bytes) -> None:
-        reader = fence.reader()
+        reader = framing.reader()
         out = b"".join(reader.feed(text[at : at + 700]) for at in range(0, len(text), 700))
         assert len(out) <= len(text)
         assert reader.code is None or 0 <= reader.code < 1000

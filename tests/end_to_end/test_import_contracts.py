@@ -28,7 +28,7 @@ def test_the_contracts_hold() -> None:
     [
         ("app/explain/words_of_today.py", "import lumitui.app.scale.rescale"),
         ("app/newcomer/__init__.py", "from pathlib import Path"),
-        ("remote/transport/quoting.py", "import lumitui.remote.ssh.link"),
+        ("remote/transport/shell.py", "import lumitui.remote.ssh.link"),
         ("remote/newcomer/__init__.py", "from pathlib import Path"),
         ("remote/errors.py", "import lumitui.app.settings"),
         ("app/scale/rescale.py", "import textual"),

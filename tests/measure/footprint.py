@@ -24,7 +24,7 @@ from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.site.sites import BUILT_IN, Sites
-from lumitui.remote.transport.quoting import quote
+from lumitui.remote.transport.shell import quote
 from tests.support.home import Home
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project
 from tests.support.servers.cluster import Cluster, LinkProxy, read_cluster, start

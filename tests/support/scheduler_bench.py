@@ -23,7 +23,7 @@ from lumitui.remote.ssh.config import Login
 from lumitui.remote.ssh.connection import Ssh
 from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.protocol import Result, Transport
-from lumitui.remote.transport.quoting import quote
+from lumitui.remote.transport.shell import quote
 from tests.support.places import SITES
 from tests.support.servers.cluster import Cluster
 

@@ -18,7 +18,7 @@ from lumitui.remote.errors import InputError
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from lumitui.remote.snapshots.fetch import fetch
 from lumitui.remote.transport.local import Local
-from lumitui.remote.transport.quoting import quote
+from lumitui.remote.transport.shell import quote
 from tests.support.attacks.hostile_text import (
     CANARY,
     as_yaml,

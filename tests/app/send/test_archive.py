@@ -23,7 +23,7 @@ from lumitui.remote.snapshots.upload import Synced, sync
 from lumitui.remote.source import manifest
 from lumitui.remote.source.manifest import Manifest, scan, source_of
 from lumitui.remote.transport.protocol import Transport
-from lumitui.remote.transport.quoting import quote
+from lumitui.remote.transport.shell import quote
 from tests.support.jobs.small_jobs import TRAIN, finish, hello_job, hello_project, wait_until
 from tests.support.servers.cluster import Cluster
 from tests.support.servers.small_disk import small_disk

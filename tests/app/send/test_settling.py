@@ -8,7 +8,7 @@ import pytest
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.protocol import Answer, State
 from lumitui.remote.scheduler.submission import _answer
-from lumitui.remote.transport.quoting import quote
+from lumitui.remote.transport.shell import quote
 from tests.support.jobs.made_runs import a_run
 from tests.support.scheduler_bench import LIMIT, Bench
 from tests.support.servers.cluster import Cluster

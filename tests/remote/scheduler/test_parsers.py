@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from lumitui.remote.laptop import scheduler
 from lumitui.remote.scheduler.protocol import STATES, ExitFile, JobStatus, RunFiles, State, Watch
-from lumitui.remote.scheduler.run_files import blocks, files_script, parse_exit, parse_files
+from lumitui.remote.scheduler.run_files import files_script, parse_exit, parse_files
 from lumitui.remote.scheduler.slurm import parse_account, parse_poll, parse_queue, poll_script
+from lumitui.remote.transport.records import parse_records, record_functions
 from tests.support.scheduler_replies import ACCOUNT, ACCOUNT_24, QUEUE, QUEUE_24, RECORD, WATCHES
 
 
@@ -201,10 +202,10 @@ def test_what_is_no_exit_file_is_none(content: bytes) -> None:
     assert parse_exit(content, 1) is None
 
 
-def test_a_block_without_end_is_none() -> None:
-    assert blocks(b"M sizes\n12 /a/attempt-1.out\n", "M") == []
-    assert blocks(b"M", "M") == []
-    assert blocks(b"M sizes", "M") == []
+def test_a_record_without_end_is_none() -> None:
+    assert parse_records(b"M sizes\n12 /a/attempt-1.out\n", "M") == []
+    assert parse_records(b"M", "M") == []
+    assert parse_records(b"M sizes", "M") == []
 
 
 # -- the embedded site's records
@@ -279,7 +280,11 @@ def test_one_poll_has_one_queue_query_however_many_runs() -> None:
     script = poll_script("M", many)
     assert script.count("$(squeue") == 1
     assert script.count("$(sacct") == 1
-    assert files_script("M", many).count("wc -c") == 1
+    assert files_script(many).count("wc -c") == 1
+
+
+def _script(watches: list[Watch]) -> str:
+    return f"{record_functions('M')}\n{files_script(watches)}"
 
 
 def test_the_exit_file_of_a_requeued_attempt_is_read(tmp_path: Path) -> None:
@@ -288,7 +293,7 @@ def test_the_exit_file_of_a_requeued_attempt_is_read(tmp_path: Path) -> None:
         '{"rc": 7, "rank": 3, "job": "5", "attempt": 2, "ended": 9}'
     )
     watches = [Watch("a", str(tmp_path), "5", 0.0)]
-    printed = subprocess.run(["sh", "-c", files_script("M", watches)], capture_output=True)
+    printed = subprocess.run(["sh", "-c", _script(watches)], capture_output=True)
     files = parse_files(printed.stdout, "M", watches)
     assert files["a"].exits == (ExitFile(2, 7, 3, 9.0, "5"),)
 
@@ -312,7 +317,7 @@ def test_metrics_that_are_known_cost_no_further_process(tmp_path: Path) -> None:
     ]
     calls = tmp_path / "calls"
     environ = {"PATH": f"{programs}:/usr/bin:/bin", "CALLS": str(calls)}
-    script = files_script("M", watches)
+    script = _script(watches)
     printed = subprocess.run(["sh", "-c", script], capture_output=True, env=environ)
     files = parse_files(printed.stdout, "M", watches)
     assert {name: found.metrics for name, found in files.items()} == {

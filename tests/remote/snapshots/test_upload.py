@@ -15,7 +15,7 @@ from lumitui.remote.snapshots.store import copy_script, prune
 from lumitui.remote.snapshots.upload import Synced, sync
 from lumitui.remote.source.manifest import Manifest, scan, source_of
 from lumitui.remote.transport.protocol import Transport
-from lumitui.remote.transport.quoting import quote
+from lumitui.remote.transport.shell import quote
 from tests.support.servers.transports import Cut
 from tests.support.snapshots import left_over, same, writable
 

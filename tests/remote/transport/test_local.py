@@ -1,4 +1,4 @@
-"""Requests to this machine, and the fence under every shell a site may have."""
+"""Requests to this machine, and the framing under every shell a site may have."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lumitui.remote.errors import InputError, LinkError, LinkLost, RefusedError
-from lumitui.remote.transport.framing import Fence, pieces
+from lumitui.remote.transport.framing import Framing, pieces
 from lumitui.remote.transport.local import Local
 from tests.support.servers.sshd import gone, wait_for
 
@@ -65,15 +65,15 @@ def test_a_stream_that_is_left_ends_its_processes(local: Local) -> None:
 
 def test_a_stream_ends_with_the_program_that_reads_it(tmp_path: Path) -> None:
     """The process that reads is killed: its watched script sees the end of its input."""
-    fence = Fence()
+    framing = Framing()
     with subprocess.Popen(
-        ["/bin/sh", "-c", fence.program(watched=True)],
+        ["/bin/sh", "-c", framing.program(watched=True)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
     ) as process:  # fmt: skip
         assert process.stdin and process.stdout
-        process.stdin.write(fence.payload("sleep 60 & echo $!; wait"))
+        process.stdin.write(framing.payload("sleep 60 & echo $!; wait"))
         process.stdin.flush()
-        assert process.stdout.readline().decode() == fence.mark + "\n"
+        assert process.stdout.readline().decode() == framing.mark + "\n"
         child = int(process.stdout.readline())
         assert not gone(child)
         process.stdin.close()
@@ -138,25 +138,25 @@ def test_detached_processes_do_not_hold_the_answer() -> None:
 def test_any_login_shell_runs_the_command(shell: tuple[str, ...], tmp_path: Path) -> None:
     if shutil.which(shell[0]) is None:
         pytest.skip(f"{shell[0]} is not installed")
-    fence = Fence()
+    framing = Framing()
     done = subprocess.run(
-        [*shell, "-c", fence.command()],
-        input=fence.payload('echo "it\'s ! $((1 + 1))"; cat; exit 5') + b"rest\0\xff",
+        [*shell, "-c", framing.command()],
+        input=framing.payload('echo "it\'s ! $((1 + 1))"; cat; exit 5') + b"rest\0\xff",
         capture_output=True,
         env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
         timeout=20,
     )
-    reader = fence.reader()
+    reader = framing.reader()
     assert reader.feed(b"motd without an end" + done.stdout) == b"it's ! 2\nrest\0\xff"
     assert reader.code == 5
 
 
 def test_half_a_script_runs_nothing(tmp_path: Path) -> None:
-    fence = Fence()
-    payload = fence.payload(f"touch {tmp_path}/ran\n" * 3)
+    framing = Framing()
+    payload = framing.payload(f"touch {tmp_path}/ran\n" * 3)
     for cut in range(0, len(payload), 7):
         done = subprocess.run(
-            ["/bin/sh", "-c", fence.program()], input=payload[:cut], capture_output=True
+            ["/bin/sh", "-c", framing.program()], input=payload[:cut], capture_output=True
         )
         assert (done.returncode, done.stdout) == (125, b"")
     assert not (tmp_path / "ran").exists()
@@ -164,19 +164,19 @@ def test_half_a_script_runs_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
 def test_a_reader_takes_pieces_of_any_size(size: int) -> None:
-    fence = Fence()
-    mark = fence.mark.encode()
+    framing = Framing()
+    mark = framing.mark.encode()
     body = b"\n" + mark[:5] + b"\0" + mark[:-1] + b"\n:"
     text = b"noise" + mark + b"\n" + body + mark + b" 17\nlater"
-    reader = fence.reader()
+    reader = framing.reader()
     own = b"".join(reader.feed(text[i : i + size]) for i in range(0, len(text), size))
     assert (own, reader.code) == (body, 17)
 
 
 def test_a_reader_holds_back_no_finished_line() -> None:
-    fence = Fence()
-    reader = fence.reader()
-    reader.feed(fence.mark.encode() + b"\n")
+    framing = Framing()
+    reader = framing.reader()
+    reader.feed(framing.mark.encode() + b"\n")
     assert reader.feed(b"a line\n") == b"a line\n"
 
 

@@ -1,0 +1,50 @@
+"""Records in the output of a script: content between two lines that carry a random marker.
+
+No content can be taken for structure, because no content knows the marker:
+
+    MARKER exit 0 1
+    {"rc": 0, ...}
+    MARKER end
+
+A record whose closing line is missing is left out: the script ended in the middle of it.
+"""
+
+import secrets
+from typing import NamedTuple
+
+
+class Record(NamedTuple):
+    """One record of an answer."""
+
+    words: list[str]
+    """Of the opening line, after the marker: the kind of record first."""
+    content: bytes
+
+
+def new_marker() -> str:
+    """Return a marker for the records of one request."""
+    return f"lumitui-{secrets.token_hex(8)}"
+
+
+def record_functions(marker: str) -> str:
+    """Return sh that defines `begin KIND [WORD...]` and `end`: what is printed between is a record.
+
+    The content must end with a line end. Both are builtins of the shell: no process is started.
+    """
+    return f'begin() {{ echo {marker} "$@"; }}\nend() {{ echo {marker} end; }}'
+
+
+def parse_records(output: bytes, marker: str) -> list[Record]:
+    """Return the records of `output`; what stands between them is left out."""
+    found: list[Record] = []
+    begin = f"{marker} ".encode()
+    position = 0
+    while (start := output.find(begin, position)) >= 0:
+        line_end = output.find(b"\n", start)
+        close = output.find(begin + b"end\n", line_end)
+        if line_end < 0 or close < 0:
+            break
+        words = output[start + len(begin) : line_end].decode("utf-8", "replace").split()
+        found.append(Record(words, output[line_end + 1 : close]))
+        position = close + len(begin) + 4
+    return found

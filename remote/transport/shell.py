@@ -1,0 +1,37 @@
+"""Words and fragments that the POSIX sh of every site understands: GNU, busybox and BSD (macOS)."""
+
+import re
+import shlex
+
+from lumitui.remote.errors import InputError
+
+SHA = """\
+sha() {
+  if command -v sha256sum >/dev/null 2>&1; then sha256sum "$@"; else shasum -a 256 "$@"; fi
+}
+"""
+"""Defines `sha [FILE...]`: SHA-256 of files or of standard input, as sha256sum prints it."""
+
+REFLINK = "reflink=; cp --reflink=auto --version >/dev/null 2>&1 && reflink=--reflink=auto"
+"""Sets `$reflink` where cp can share blocks until one side writes (GNU coreutils)."""
+
+
+def quote(text: str) -> str:
+    """Return `text` as exactly one word of a shell; the only quoting function there is.
+
+    Raises:
+        InputError: the text has a NUL, which no argument of a process can carry.
+    """
+    if "\0" in text:
+        raise InputError(
+            f"The text {text!r} has a NUL character, which no command can receive.",
+            "Remove it from the job file.",
+        )
+    return shlex.quote(text)
+
+
+def fill(template: str, **values: str | int) -> str:
+    """Return `template` with `values` in the place of `{name}`; other braces are the shell's."""
+    return re.sub(
+        r"\{(\w+)\}", lambda match: str(values.get(match[1], match[0])), template, flags=re.ASCII
+    )
