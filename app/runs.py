@@ -6,8 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from lumitui.app.compose.advice import findings
-from lumitui.app.compose.launch import compose
 from lumitui.app.explain.binding_proof import Verdict, verdict
 from lumitui.app.explain.diagnose import Diagnosis, diagnose
 from lumitui.app.history.history import History
@@ -15,9 +13,10 @@ from lumitui.app.history.run import Run, one_line
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.results import fetch as results
 from lumitui.app.results.figures import Figures, LogFigures, figures_of, log_figures_of
-from lumitui.app.scale.resubmission import Preview, Resubmission, Start, new_run, plan
+from lumitui.app.scale.resubmission import Resubmission, Start, new_run, plan
 from lumitui.app.send import source, submit
 from lumitui.app.send.lock import sender_lock
+from lumitui.app.send.preview import Preview, compose_project, preview_of
 from lumitui.app.settings import Settings
 from lumitui.app.watch import follow_log, transitions
 from lumitui.app.watch import recover as recovering
@@ -27,7 +26,6 @@ from lumitui.app.watch.ending import ending_of
 from lumitui.app.watch.refresh import Refreshed, Warn, Watcher
 from lumitui.remote.connect import Connect, Connection, Connections, connect
 from lumitui.remote.doctor import Check, examine
-from lumitui.remote.errors import InputError
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import Sites
 from lumitui.remote.snapshots.fetch import Brought
@@ -69,7 +67,6 @@ class Runs:
         spec: JobSpec,
         folder: Path,
         *,
-        deepspeed_config: str | None = None,
         job_file: Path | None = None,
     ) -> Preview:
         """Return what `spec` would send. `folder` is where the job file lies.
@@ -79,12 +76,8 @@ class Runs:
         """
         site = self.sites.load(spec.site)
         root = (folder / spec.project).resolve()
-        spec = source.with_way(spec, root)
-        text = deepspeed_config or source.deepspeed_config(spec, root)
-        launch = compose(spec, site, deepspeed_config=text)
-        command = self._connection(site).scheduler.command()
-        found = (*findings(launch, site), *source.faults(spec, root))
-        return Preview(launch, site, command, found, root, text, job_file)
+        launch = compose_project(spec, site, root)
+        return preview_of(launch, site, self._submit_command(site), root, job_file)
 
     # -- send
 
@@ -101,9 +94,7 @@ class Runs:
             InputError: the adviser found errors, or a file to ship is refused.
             RefusedError, LinkError, OutcomeUnknown: see `sending.send`.
         """
-        if preview.errors:
-            first = preview.errors[0]
-            raise InputError(first.message, first.do)
+        preview.check()
         spec, site = preview.launch.spec, preview.site
         parent = resubmission.parent if resubmission else None
         same_code = resubmission is not None and resubmission.code == "same"
@@ -148,11 +139,10 @@ class Runs:
         """
         parent = self.history.get(run_id)
         site = self.sites.load(parent.site)
-        command = self._connection(site).scheduler.command()
         return plan(
             parent,
             site,
-            command,
+            self._submit_command(site),
             nodes=nodes,
             settings=settings,
             code=code,
@@ -384,6 +374,9 @@ class Runs:
         return examine(connection.transport, site, account, root_of)
 
     # -- inside
+
+    def _submit_command(self, site: Site) -> str:
+        return self._connection(site).scheduler.command()
 
     def _connection(self, site: Site) -> Connection:
         return self._connections.get(site)

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from lumitui.app.compose.advice import Finding, findings
 from lumitui.app.compose.deepspeed_batch import deepspeed_of, has_deepspeed, read_config
 from lumitui.app.history.run import Provenance, Run
 from lumitui.app.job.launch import Launch, LaunchFile
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
 from lumitui.app.scale.rescale import Change, apply_settings, rescale
 from lumitui.app.send import source, submit
+from lumitui.app.send.preview import Preview, preview_of
 from lumitui.app.send.provenance import provenance
 from lumitui.remote.connect import Connection
 from lumitui.remote.errors import InputError
@@ -22,25 +22,6 @@ from lumitui.remote.site.profile import Site
 
 Start = Literal["scratch", "checkpoint"]
 CodeChoice = Literal["same", "current"]
-
-
-@dataclass(frozen=True)
-class Preview:
-    """A launch as it would be sent, with what the adviser says of it."""
-
-    launch: Launch
-    site: Site
-    command: str
-    """The submit command line, byte for byte."""
-    findings: tuple[Finding, ...]
-    project: Path
-    deepspeed_config: str | None = None
-    job_file: Path | None = None
-
-    @property
-    def errors(self) -> tuple[Finding, ...]:
-        """The findings that keep it from being sent."""
-        return tuple(item for item in self.findings if item.severity == "error")
 
 
 @dataclass(frozen=True)
@@ -84,7 +65,7 @@ def plan(
     if code == "same" and parent.snapshot is None:
         raise InputError(f"{parent.id} never had its code on the site.", "Use `--code current`.")
     if code == "current":
-        parent = replace(parent, spec=source.with_way(parent.spec, Path(parent.project)))
+        parent = replace(parent, spec=source.with_ship_mode(parent.spec, Path(parent.project)))
     earlier = _launch_of(parent)
     config = _config(parent, lineage, settings, code)
     scaled = rescale(
@@ -99,16 +80,9 @@ def plan(
     notes = list(scaled.notes)
     insists = start == "checkpoint"
     start = _start(parent, launch, start, notes)
-    shipped = Path(parent.project) if code == "current" else None
-    preview = Preview(
-        launch,
-        site,
-        command,
-        (*findings(launch, site), *source.faults(launch.spec, shipped)),
-        Path(parent.project),
-        scaled.deepspeed_config,
-        Path(parent.job_file) if parent.job_file else None,
-    )
+    job_file = Path(parent.job_file) if parent.job_file else None
+    project = Path(parent.project)
+    preview = preview_of(launch, site, command, project, job_file, ships_code=code == "current")
     return Resubmission(parent, preview, scaled.changes, tuple(notes), code, start, insists)
 
 

@@ -5,13 +5,13 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Changes, Run
 from lumitui.app.job.launch import Launch
 from lumitui.app.send.run_folder import SnapshotGone, prepare
+from lumitui.app.send.source import Code
 from lumitui.remote.errors import HistoryError, InputError, LinkError, OutcomeUnknown, RefusedError
 from lumitui.remote.scheduler.protocol import Answer, Scheduler, State, Submission
 from lumitui.remote.snapshots.archive import sync_archive
@@ -29,15 +29,6 @@ sbatch's own retries (MessageTimeout is 10 s by default, slurm.conf(5))."""
 
 Report = Callable[[str, str], None]
 """Called with the name of the step that begins, and a few words for the person."""
-
-
-@dataclass(frozen=True)
-class Code:
-    """What is shipped with a run: the manifest and where its files are on the laptop."""
-
-    root: Path
-    manifest: Manifest
-    extra: Mapping[str, Path]
 
 
 def new_id(name: str) -> str:

@@ -12,7 +12,7 @@ from lumitui.app.compose.advice import findings
 from lumitui.app.compose.launch import compose
 from lumitui.app.job.spec import changed, parse_job
 from lumitui.app.runs import Runs
-from lumitui.app.send.source import collect, with_way
+from lumitui.app.send.source import collect, with_ship_mode
 from lumitui.remote.errors import InputError, RefusedError
 from lumitui.remote.run_folder import CODE_ARCHIVE
 from lumitui.remote.scheduler.protocol import State
@@ -177,7 +177,7 @@ def test_prune_counts_what_it_frees(transport: Transport, folder: str, project: 
     assert sorted(os.listdir(folder)) == [f"{kept.id}.tar.gz", f"{kept.id}.tar.gz.sha256"]
 
 
-# Which way, and what is said of it
+# Which ship mode, and what is said about it
 
 
 @pytest.fixture
@@ -188,7 +188,6 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(defaults, "max_files", 20)
     monkeypatch.setattr("lumitui.app.send.source.MAX_FILES", 20)
     monkeypatch.setattr(archive, "MAX_FILES", 60)
-    monkeypatch.setattr("lumitui.app.send.source._TRUSTED_SECONDS", 1e-9)
 
 
 def grow(project: Path, files: int) -> None:
@@ -197,7 +196,7 @@ def grow(project: Path, files: int) -> None:
         (project / "data" / f"{number}").write_text(f"{number}")
 
 
-def test_the_way_follows_from_the_project(runs: Runs, tmp_path: Path, small_limits: None) -> None:
+def test_the_project_decides_the_ship_mode(runs: Runs, tmp_path: Path, small_limits: None) -> None:
     project = hello_project(tmp_path)
     spec = hello_job(site="lumi")
     few = runs.preview(spec, project)
@@ -214,11 +213,11 @@ def test_the_way_follows_from_the_project(runs: Runs, tmp_path: Path, small_limi
         collect(spec, project)
     grow(project, 80)
     with pytest.raises(InputError, match=r"over the limit of 60 files.*`links:`\.$"):
-        collect(with_way(spec, project), project)
-    assert with_way(changed(spec, {"ship": "files"}, ""), project).ship == "files"
+        collect(with_ship_mode(spec, project), project)
+    assert with_ship_mode(changed(spec, {"ship": "files"}, ""), project).ship == "files"
 
 
-def test_results_beside_the_code_and_taken_links_are_told(
+def test_results_beside_the_code_and_taken_links_are_reported(
     runs: Runs, tmp_path: Path, small_limits: None
 ) -> None:
     project = hello_project(tmp_path)
@@ -242,7 +241,7 @@ def test_a_two_gigabyte_file_is_refused_without_reading_it(tmp_path: Path) -> No
     project = hello_project(tmp_path)
     with open(project / "weights.bin", "wb") as file:
         file.truncate(2 << 30)  # sparse
-    spec = with_way(hello_job(site="lumi"), project)
+    spec = with_ship_mode(hello_job(site="lumi"), project)
     assert spec.ship == "archive"
     with pytest.raises(InputError, match=r"limit of 2000 MB; the largest: weights\.bin"):
         collect(spec, project)

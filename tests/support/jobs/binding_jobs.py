@@ -10,7 +10,7 @@ from pathlib import Path
 from lumitui.app.history.run import Run
 from lumitui.app.job.spec import JobSpec, parse_job
 from lumitui.app.runs import Runs
-from lumitui.app.scale.resubmission import Preview
+from lumitui.app.send.preview import Preview
 from tests.support.home import Home
 from tests.support.servers.cluster import Cluster
 

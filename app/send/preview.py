@@ -1,0 +1,63 @@
+"""What is about to be sent: a launch, its submit command, and what the adviser says about it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from lumitui.app.compose.advice import findings
+from lumitui.app.compose.finding import Finding
+from lumitui.app.compose.launch import compose
+from lumitui.app.job.launch import Launch
+from lumitui.app.job.spec import JobSpec
+from lumitui.app.send import source
+from lumitui.remote.errors import InputError
+from lumitui.remote.site.profile import Site
+
+
+@dataclass(frozen=True)
+class Preview:
+    """A launch exactly as it would be sent, with what the adviser says about it."""
+
+    launch: Launch
+    site: Site
+    command: str
+    """The submit command line, byte for byte."""
+    findings: tuple[Finding, ...]
+    project: Path
+    job_file: Path | None = None
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings that keep it from being sent."""
+        return tuple(item for item in self.findings if item.severity == "error")
+
+    def check(self) -> None:
+        """Raise InputError with the first finding that keeps it from being sent."""
+        for error in self.errors:
+            raise InputError(error.message, error.do)
+
+
+def compose_project(spec: JobSpec, site: Site, project: Path) -> Launch:
+    """Return the launch of `spec` with the files of the folder `project` as they are now.
+
+    Raises:
+        InputError: it cannot be composed.
+    """
+    spec = source.with_ship_mode(spec, project)
+    return compose(spec, site, deepspeed_config=source.deepspeed_config(spec, project))
+
+
+def preview_of(
+    launch: Launch,
+    site: Site,
+    command: str,
+    project: Path,
+    job_file: Path | None,
+    *,
+    ships_code: bool = True,
+) -> Preview:
+    """Return the preview of `launch`, which `command` submits at `site`.
+
+    Without `ships_code` the code is on the site already: the project's files are not checked.
+    """
+    faults = source.faults(launch.spec, project if ships_code else None)
+    return Preview(launch, site, command, (*findings(launch, site), *faults), project, job_file)
