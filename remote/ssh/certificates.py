@@ -1,13 +1,17 @@
-"""What an OpenSSH user certificate says of itself: for whom and from when to when. Pure.
+"""What an OpenSSH user certificate says of itself: its users and when it is valid. Pure.
 
-Format: openssh-portable, PROTOCOL.certkeys. The signature is the server's to check.
+Format: openssh-portable, PROTOCOL.certkeys. Checking the signature is left to the server.
+
+cryptography 50 has `load_ssh_public_identity`, but it reads neither the certificates of hardware
+keys (`sk-`: UnsupportedAlgorithm) nor those that an authority on a hardware key signed (ValueError:
+flags and a counter follow such a signature). Both need what is here, and nothing needs more.
 """
 
 import struct
 import time
 from dataclasses import dataclass
 
-# Fields of the key itself between nonce and serial number, by the key's type.
+# How many fields the key itself has, between the nonce and the serial number, by its type.
 _KEY_FIELDS = {
     "ssh-rsa": 2,
     "ssh-dss": 4,
@@ -24,17 +28,17 @@ _FOREVER = 2**64 - 1
 
 @dataclass(frozen=True)
 class Certificate:
-    """For whom a key may be used, and when."""
+    """Who may use a key, and when."""
 
     names: tuple[str, ...]
-    """The users it is for; empty: any."""
+    """The users that it is for; empty: any."""
     after: int
-    """Valid from here on, seconds since the epoch."""
+    """Seconds since the epoch when it becomes valid."""
     before: int
-    """Not valid from here on."""
+    """Seconds since the epoch when it expires."""
 
     def objection(self, user: str, now: float) -> str:
-        """Why a server will not take it, as the end of a sentence; empty: nothing is seen."""
+        """Return why a server will refuse it, as the end of a sentence; empty: no reason seen."""
         if now >= self.before:
             return f"expired on {_clock(self.before)}"
         if now < self.after:
@@ -45,7 +49,7 @@ class Certificate:
 
 
 def read_certificate(blob: bytes) -> Certificate | None:
-    """Return what the certificate in `blob` says; None: it is none, or not to be understood."""
+    """Return what the certificate in `blob` says; None: it is none, or cannot be read."""
     try:
         kind, rest = _text(blob)
         fields = _KEY_FIELDS[kind.decode().removesuffix(_SUFFIX)]
@@ -66,7 +70,7 @@ def read_certificate(blob: bytes) -> Certificate | None:
 
 
 def _text(data: bytes) -> tuple[bytes, bytes]:
-    """The first string of `data`, and what follows it."""
+    """Return the first string of `data` and what follows it."""
     (size,) = struct.unpack_from(">I", data)
     if len(data) < 4 + size:
         raise ValueError("the certificate ends too early")

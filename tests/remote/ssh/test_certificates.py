@@ -6,9 +6,12 @@
 | expired, not yet valid, another's name | a_certificate_that_will_not_do_says_why       |
 | in the agent, valid and expired        | a_certificate_in_the_agent                    |
 | CertificateFile                        | a_certificate_with_a_name_of_its_own          |
+| of or by a hardware key (sk-)          | ..._of_a_hardware_key, ..._on_a_hardware_key  |
 | a host's certificate (@cert-authority) | a_host_known_by_its_authority_...             |
 """
 
+import base64
+import struct
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -130,6 +133,45 @@ def test_a_host_known_by_its_authority_needs_its_own_key_once(
         published = Ssh(server.login(fingerprint(host)))
         assert published.run("echo in").text == "in\n"
         published.close()
+
+
+def field(content: bytes) -> bytes:
+    return struct.pack(">I", len(content)) + content
+
+
+def blob_of(public_file: Path) -> bytes:
+    return base64.b64decode(public_file.read_text().split()[1])
+
+
+@pytest.mark.parametrize("kind", ["ed25519", "ecdsa"])
+def test_the_certificate_of_a_hardware_key_is_read(
+    authority: Path, tmp_path: Path, kind: str
+) -> None:
+    # A hardware key's public half is a plain one's with another type and one more field.
+    plain, words = public(new_key(tmp_path / "key", kind=kind)).split()
+    key = base64.b64decode(words).removeprefix(field(plain.encode()))
+    name = f"sk-{plain}@openssh.com"
+    blob = field(name.encode()) + key + field(b"ssh:")
+    (tmp_path / "key.pub").write_text(f"{name} {base64.b64encode(blob).decode()} stick\n")
+    signed = certify(authority, tmp_path / "key", "-V", "20010101:20010102", name="a,b")
+    found = read_certificate(blob_of(signed))
+    assert found is not None and found.names == ("a", "b")
+    assert found.objection("a", 2e9).startswith("expired on 2001-01-0")
+
+
+def test_a_certificate_of_an_authority_on_a_hardware_key_is_read(
+    authority: Path, tmp_path: Path
+) -> None:
+    signed = certify(authority, new_key(tmp_path / "key"), name="a")
+    blob = blob_of(signed)
+    own = field(blob_of(Path(f"{authority}.pub")))
+    assert blob.count(own) == 1
+    kind = b"sk-ssh-ed25519@openssh.com"
+    hardware = field(b"".join(map(field, (kind, bytes(32), b"ssh:"))))
+    signature = field(field(kind) + field(bytes(64)) + b"\x01" + struct.pack(">I", 5))
+    other = blob[: blob.index(own)] + hardware + signature
+    found = read_certificate(other)
+    assert found is not None and found == read_certificate(blob)
 
 
 def test_what_is_no_certificate_is_not_read() -> None:
