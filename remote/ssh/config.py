@@ -33,7 +33,7 @@ class Login:
 
 
 @dataclass(frozen=True)
-class Settings:
+class HostConfig:
     """One host as the ssh configuration resolves it."""
 
     hostname: str
@@ -104,7 +104,7 @@ def openssh_table(login: Login) -> Table:
     return table
 
 
-def settings(login: Login, table: Table) -> Settings:
+def settings(login: Login, table: Table) -> HostConfig:
     """The resolved configuration, with what `login` itself says on top."""
 
     def one(name: str, default: str = "") -> str:
@@ -136,7 +136,7 @@ def settings(login: Login, table: Table) -> Settings:
     agent = (table.get("identityagent") or [""])[0].strip('"')
     if agent not in ("", "none", "SSH_AUTH_SOCK"):
         agent = str(Path(os.path.expandvars(expand(agent))).expanduser())
-    return Settings(
+    return HostConfig(
         hostname=hostname,
         port=port,
         user=user,

@@ -17,19 +17,20 @@ from paramiko.ssh_exception import IncompatiblePeer
 
 from lumitui.remote.errors import LinkError
 from lumitui.remote.ssh import known_hosts, tcp
-from lumitui.remote.ssh.auth import BROKEN, Kept, LogIn, answer_needed
+from lumitui.remote.ssh.auth import LogIn
 from lumitui.remote.ssh.channels import Requests
 from lumitui.remote.ssh.config import (
+    HostConfig,
     Login,
-    Settings,
     Table,
     has_openssh,
     jump_login,
     openssh_table,
     settings,
 )
-from lumitui.remote.ssh.link import ParamikoLink
-from lumitui.remote.ssh.prompts import Ask, Question, is_attended
+from lumitui.remote.ssh.dialog import Kept
+from lumitui.remote.ssh.link import BROKEN, ParamikoLink
+from lumitui.remote.ssh.prompts import Ask, Question, answer_needed, is_attended
 
 # Without a handler Python prints a library's warnings over the screen.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
@@ -136,7 +137,7 @@ class Ssh(Requests):
             raise answer_needed(self._kept.needs)
         return self._ask(question)
 
-    def _route(self, login: Login, depth: int = 0) -> list[tuple[Settings, dict[str, str]]]:
+    def _route(self, login: Login, depth: int = 0) -> list[tuple[HostConfig, dict[str, str]]]:
         """The hosts to log in to, in order, each with its published fingerprints."""
         if depth > 4:
             raise LinkError(f"ProxyJump of {login.host} goes in a circle.", "See `ssh -G`.")
@@ -168,7 +169,7 @@ class Ssh(Requests):
         given = {key: [item] if isinstance(item, str) else item for key, item in table.items()}
         return {**default, **given}
 
-    def _dial(self, host: Settings, stopped: Callable[[], bool]) -> tcp.Metered:
+    def _dial(self, host: HostConfig, stopped: Callable[[], bool]) -> tcp.Metered:
         """The first hop's socket: to the login node reached before, else to any of the name's."""
         self.connections += 1
         if host.proxy_command:
@@ -193,7 +194,7 @@ class Ssh(Requests):
 
         return tcp.Metered(sock, up, down, peer)
 
-    def _through(self, hop: paramiko.Transport, host: Settings) -> tcp.Metered:
+    def _through(self, hop: paramiko.Transport, host: HostConfig) -> tcp.Metered:
         """A channel of a jump host to the next one."""
         try:
             channel = hop.open_channel(
@@ -210,7 +211,7 @@ class Ssh(Requests):
             ) from error
 
     def _handshake(
-        self, transport: paramiko.Transport, host: Settings, published: Mapping[str, str]
+        self, transport: paramiko.Transport, host: HostConfig, published: Mapping[str, str]
     ) -> None:
         """Negotiate and check the host's key, before anything of the person's is sent."""
         options = transport.get_security_options()
@@ -232,7 +233,7 @@ class Ssh(Requests):
         known_hosts.check(host, key, published, self._question)
 
 
-def _no_handshake(error: Exception, host: Settings, sock: object) -> LinkError:
+def _no_handshake(error: Exception, host: HostConfig, sock: object) -> LinkError:
     """The sentence for a server that did not come as far as its host key."""
     place = f"{host.hostname} (port {host.port})"
     if isinstance(error, IncompatiblePeer):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lumitui.remote.errors import LinkError
-from lumitui.remote.ssh.config import Settings
+from lumitui.remote.ssh.config import HostConfig
 from lumitui.remote.ssh.prompts import Ask, Question
 
 
@@ -46,7 +46,7 @@ class KnownKey:
     """`file:line`, for a person."""
 
 
-def known_keys(settings: Settings) -> list[KnownKey]:
+def known_keys(settings: HostConfig) -> list[KnownKey]:
     """All known and revoked keys of the host, and those that sign its key.
 
     Raises:
@@ -105,13 +105,13 @@ def _hashed(name: str, salt: bytes) -> bytes:
     return hmac.new(salt, name.lower().encode(), hashlib.sha1).digest()
 
 
-def wanted_types(settings: Settings, published: Mapping[str, str]) -> list[str]:
+def wanted_types(settings: HostConfig, published: Mapping[str, str]) -> list[str]:
     """Key types to ask the host for first: those known, else those published."""
     known = [item.key.type for item in known_keys(settings) if not item.marker]
     return list(dict.fromkeys(known or published))
 
 
-def check(settings: Settings, shown: HostKey, published: Mapping[str, str], ask: Ask) -> None:
+def check(settings: HostConfig, shown: HostKey, published: Mapping[str, str], ask: Ask) -> None:
     """Return when `shown` may be trusted; a key trusted for the first time is written down.
 
     Raises:
@@ -167,7 +167,7 @@ def _remarks(known: list[KnownKey]) -> list[str]:
     return remarks
 
 
-def _ask(settings: Settings, shown: HostKey, ask: Ask, remarks: list[str]) -> None:
+def _ask(settings: HostConfig, shown: HostKey, ask: Ask, remarks: list[str]) -> None:
     lines = [
         f"{settings.key_name} is not known yet. Its {shown.type} host key is",
         shown.fingerprint,
@@ -183,7 +183,7 @@ def _ask(settings: Settings, shown: HostKey, ask: Ask, remarks: list[str]) -> No
         )
 
 
-def _remember(settings: Settings, key: HostKey) -> None:
+def _remember(settings: HostConfig, key: HostKey) -> None:
     """Append the key to the person's first known_hosts file; none is configured: do nothing."""
     if not settings.known_hosts:
         return

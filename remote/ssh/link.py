@@ -9,10 +9,12 @@ from typing import cast
 import paramiko
 
 from lumitui.remote.errors import LinkError
-from lumitui.remote.ssh.auth import BROKEN
 from lumitui.remote.ssh.channels import ChannelRefused, CommandRefused
-from lumitui.remote.ssh.config import Settings
+from lumitui.remote.ssh.config import HostConfig
 from lumitui.remote.ssh.exchange import Channel
+
+BROKEN = (paramiko.SSHException, EOFError, OSError)
+"""What paramiko raises when a connection or a request over it fails."""
 
 _ENDURE = 300.0
 """Seconds of silence after which even a connection that cost a code is given up."""
@@ -72,7 +74,7 @@ class ParamikoLink:
     """
 
     def __init__(
-        self, hops: list[paramiko.Transport], host: Settings, *, precious: bool = False
+        self, hops: list[paramiko.Transport], host: HostConfig, *, precious: bool = False
     ) -> None:
         """Use `hops`, which are logged in; `host` is the last."""
         self._hops, self.address, self.patience = hops, host.address, host.connect_timeout

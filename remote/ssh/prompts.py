@@ -6,6 +6,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Literal
 
+from lumitui.remote.errors import AnswerNeeded
+
 
 @dataclass(frozen=True)
 class Question:
@@ -41,3 +43,10 @@ def attendance(person: bool) -> Iterator[None]:
         yield
     finally:
         _attended.reset(token)
+
+
+def answer_needed(what: str) -> AnswerNeeded:
+    """Return the error of a login that waits for a person; `what` is what only they have."""
+    return AnswerNeeded(
+        f"Needs your {what}.", "Press r in the list of runs, or run `lumitui status`."
+    )
