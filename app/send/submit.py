@@ -10,11 +10,12 @@ from dataclasses import replace
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Changes, Run
 from lumitui.app.job.launch import Launch
-from lumitui.app.send.run_folder import SnapshotGone, prepare
+from lumitui.app.send.run_folder import folder_plan
 from lumitui.app.send.source import Code
 from lumitui.remote.errors import HistoryError, InputError, LinkError, OutcomeUnknown, RefusedError
 from lumitui.remote.scheduler.protocol import Answer, Scheduler, State, Submission
 from lumitui.remote.snapshots.archive import sync_archive
+from lumitui.remote.snapshots.prepare import SnapshotGone, prepare
 from lumitui.remote.snapshots.upload import sync
 from lumitui.remote.source.manifest import Manifest, source_of
 from lumitui.remote.ssh.prompts import attendance, is_attended
@@ -79,10 +80,14 @@ def send(
             run = replace(run, snapshot=_ship(run, code, history, transport))
             report("prepare", "making the run's folder")
             try:
-                continues = prepare(
-                    run, launch, transport, secret_values, checkpoints_from,
-                    needed=checkpoints_needed,
-                )  # fmt: skip
+                plan = folder_plan(
+                    run,
+                    launch,
+                    secret_values,
+                    checkpoints_from,
+                    needs_checkpoints=checkpoints_needed,
+                )
+                continues = prepare(transport, plan)
                 break
             except SnapshotGone:
                 # Another machine's prune came in between: its history does not know this run.

@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import IO
 
 from lumitui.remote.errors import InputError, RefusedError
-from lumitui.remote.snapshots.store import fill
 from lumitui.remote.snapshots.tar import Packed, tar_stream
 from lumitui.remote.snapshots.upload import Synced, answer
 from lumitui.remote.source.manifest import Manifest
 from lumitui.remote.transport.protocol import Transport
-from lumitui.remote.transport.shell import SHA, quote
+from lumitui.remote.transport.shell import SHA, fill, quote
 
 MAX_FILES = 100_000
 MAX_BYTES = 2_000_000_000

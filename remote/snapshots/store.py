@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from lumitui.remote.errors import RefusedError
 from lumitui.remote.run_folder import CODE_ARCHIVE
 from lumitui.remote.transport.protocol import Result, Transport
-from lumitui.remote.transport.shell import REFLINK, SHA, quote
+from lumitui.remote.transport.shell import REFLINK, SHA, fill, quote
 
 # 4: the snapshot is not there (a prune may take it at any moment), 5: it is not whole. The
 # checksums come first, so that what is copied is checked whatever happens to the original.
@@ -103,13 +103,6 @@ class Pruned:
     """Files, links and folders, as a quota counts them; with what a cut connection left."""
     bytes: int
     """Space freed, as `du` counts it."""
-
-
-def fill(template: str, **values: str | int) -> str:
-    """Put `values` for `{name}`; other braces are the shell's."""
-    return re.sub(
-        r"\{(\w+)\}", lambda match: str(values.get(match[1], match[0])), template, flags=re.ASCII
-    )
 
 
 def reason(result: Result) -> str:

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lumitui.remote.errors import RefusedError
-from lumitui.remote.snapshots.store import fill, reason
+from lumitui.remote.snapshots.store import reason
 from lumitui.remote.snapshots.tar import Packed, tar_stream
 from lumitui.remote.source.manifest import Entry, Manifest, differing
 from lumitui.remote.transport.protocol import Result, Transport
-from lumitui.remote.transport.shell import REFLINK, SHA, quote
+from lumitui.remote.transport.shell import REFLINK, SHA, fill, quote
 
 _MOST_GONE = 1000  # removals named in the script; beyond that everything is sent anew
 _SLOWEST = 100_000  # bytes a second a link must carry for the time given
