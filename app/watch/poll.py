@@ -10,7 +10,7 @@ from lumitui.app.watch import transitions
 from lumitui.remote.connect import Connection
 from lumitui.remote.errors import LinkError
 from lumitui.remote.scheduler.protocol import RunFiles, State, Watch
-from lumitui.remote.scheduler.run_files import look
+from lumitui.remote.scheduler.run_files import poll_files
 
 MOST_ROUNDS = 16
 """Requests for the rest of the metrics in one poll: 64 MiB. The next poll brings what is left."""
@@ -57,7 +57,9 @@ def poll_site(runs: Sequence[Run], connection: Connection, history: History) -> 
     try:
         while behind and rounds < MOST_ROUNDS:
             rounds += 1
-            behind = _store(behind, look(connection.transport, list(behind.values())), history)
+            behind = _store(
+                behind, poll_files(connection.transport, list(behind.values())), history
+            )
     except LinkError as error:
         warnings.append(str(error))
     for run, changes in observed:

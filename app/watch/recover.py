@@ -1,7 +1,6 @@
 """A lost history, rebuilt from the runs' folders on a site."""
 
 import re
-import secrets
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ from lumitui.remote.connect import Connection
 from lumitui.remote.errors import InputError
 from lumitui.remote.run_folder import preparing_seconds
 from lumitui.remote.scheduler import run_folders
-from lumitui.remote.scheduler.run_files import look
+from lumitui.remote.scheduler.run_files import poll_files
 from lumitui.remote.scheduler.run_folders import RECORD_BYTES, Folder
 from lumitui.remote.site.profile import Site
 from lumitui.remote.transport.protocol import Transport
@@ -55,9 +54,7 @@ def recover(connection: Connection, site: Site, account: str, history: History) 
     transport = connection.transport
     roots, known, rebuilt, passed, warnings = [], 0, list[Run](), list[PassedOver](), list[str]()
     for work in _work_roots(connection, site, account, history):
-        marker = f"lumitui-{secrets.token_hex(8)}"
-        answer = transport.run(run_folders.names_script(marker, work), timeout=120.0)
-        paths = run_folders.parse_names(answer.out, marker, work)
+        paths = run_folders.list_folders(transport, work)
         if paths is None:
             warnings.append(f"There is no folder {work} that can be read.")
             continue
@@ -67,7 +64,7 @@ def recover(connection: Connection, site: Site, account: str, history: History) 
         known += len(paths) - len(new)
         for page in _pages(new, run_folders.PAGE):
             runs = []
-            for folder in _read(transport, page):
+            for folder in run_folders.read_folders(transport, page):
                 try:
                     runs.append(_rebuild(folder, site.name, time.time()))
                 except ValueError as error:
@@ -84,7 +81,7 @@ def _fetch_metrics(transport: Transport, runs: Sequence[Run], history: History) 
     left = [run for run in runs if run.job_id is not None]
     while left:
         watches = [replace(watch_of(run), has_binding=True) for run in left]
-        found = look(transport, watches)
+        found = poll_files(transport, watches)
         more = []
         for run in left:
             files = found[run.id]
@@ -124,15 +121,8 @@ def _work_roots(
 def _accounts(transport: Transport, site: Site, history: History) -> list[str]:
     """Return those of the runs that the history still has, and those the site lists."""
     had = {run.spec.account for run in history.page(limit=1000, site=site.name)}
-    answer = transport.run(run_folders.accounts_script(), timeout=60.0)
-    listed = run_folders.parse_accounts(answer.text, site.account.pattern)
+    listed = run_folders.list_accounts(transport, site.account.pattern)
     return sorted(name for name in had | set(listed) if re.match(site.account.pattern, name))
-
-
-def _read(transport: Transport, paths: Sequence[str]) -> list[Folder]:
-    marker = f"lumitui-{secrets.token_hex(8)}"
-    answer = transport.run(run_folders.folders_script(marker, paths), timeout=300.0)
-    return run_folders.parse_folders(answer.out, marker, paths)
 
 
 def _rebuild(folder: Folder, site: str, now: float) -> Run:

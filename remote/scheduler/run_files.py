@@ -19,7 +19,7 @@ BEFORE_BYTES = 512
 _MOST = 10**9  # of ranks, and of what an exit code may be
 
 
-def look(transport: Transport, watches: Sequence[Watch]) -> dict[str, RunFiles]:
+def poll_files(transport: Transport, watches: Sequence[Watch]) -> dict[str, RunFiles]:
     """Return what is new in the folders of `watches` alone, with much of their metrics at once.
 
     Raises:

@@ -1,8 +1,7 @@
-"""The runs' folders of a site, as a lost history is rebuilt from them: the sh, the parsers.
+"""The runs' folders of a site, from which a lost history is rebuilt.
 
-Three requests: the accounts a person has, the names of all folders, and what some of them hold.
-Whatever a folder holds stands between lines with a random marker, so that none of it can be
-taken for structure.
+Three requests: the accounts that a person has, the paths of all folders, and what some of them
+hold.
 """
 
 import re
@@ -10,16 +9,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lumitui.remote import run_folder
-from lumitui.remote.transport.records import parse_records, record_functions
+from lumitui.remote.transport.protocol import Transport
+from lumitui.remote.transport.records import new_marker, parse_records, record_functions
 from lumitui.remote.transport.shell import quote
 
 RECORD_BYTES = 1_000_000
-"""Of one record at the most: a script and a configuration; they have some 10 kB."""
+"""Most bytes of one record that are read. A script and a configuration have some 10 kB."""
 PAGE = 50
-"""Folders a request."""
+"""Folders that one request reads."""
 
-_NAMES = re.compile(r"/[A-Za-z0-9._-]+/runs/[A-Za-z0-9._-]+")
+_PATH = re.compile(r"/[A-Za-z0-9._-]+/runs/[A-Za-z0-9._-]+")
 _JOB = re.compile(r"[0-9]{1,18}")
+
+# A site that names a project's group like its account needs no accounting for this.
+_ACCOUNTS = """LC_ALL=C; export LC_ALL
+t=; if command -v timeout >/dev/null 2>&1; then t='timeout 20'; fi
+$t sacctmgr -n -P show assoc user="$(id -un)" format=account 2>/dev/null
+id -Gn | tr ' ' '\\n'
+exit 0"""
 
 
 @dataclass(frozen=True)
@@ -28,61 +35,65 @@ class Folder:
 
     path: str
     record: bytes | None
-    """None: there is none."""
+    """None: there is no record."""
     locked: bool
     """Whether a submission was begun."""
     job_id: str | None
-    """From the receipt, else from the claim."""
+    """From the receipt, or else from the claim."""
     composed: bool
     """Whether job.sh is there."""
 
 
-def accounts_script() -> str:
-    """Return sh that prints names that may be accounts: Slurm's associations, then the groups.
+def list_accounts(transport: Transport, pattern: str) -> list[str]:
+    """Return the accounts that fit the profile's `pattern`: Slurm's associations, then the groups.
 
-    A site that names a project's group like its account needs no accounting for this.
+    Raises:
+        LinkError: the site could not be asked.
     """
-    return """LC_ALL=C; export LC_ALL
-t=; if command -v timeout >/dev/null 2>&1; then t='timeout 20'; fi
-$t sacctmgr -n -P show assoc user="$(id -un)" format=account 2>/dev/null
-id -Gn | tr ' ' '\\n'
-exit 0"""
+    return parse_accounts(transport.run(_ACCOUNTS, timeout=60.0).text, pattern)
 
 
 def parse_accounts(text: str, pattern: str) -> list[str]:
-    """Return the names in the answer that fit the profile's `pattern`, each once."""
+    """Return the names in an answer that fit `pattern`, each once."""
     names = (line.partition("|")[0].strip() for line in text.splitlines())
     return list(dict.fromkeys(name for name in names if name and re.match(pattern, name)))
 
 
-def names_script(marker: str, work: str) -> str:
-    """Return sh that prints the paths of all runs' folders below the work root `work`."""
-    return f"""{record_functions(marker)}
+def list_folders(transport: Transport, work: str) -> list[str] | None:
+    """Return the paths of all runs' folders below the work root `work`; None: it is not there.
+
+    Names that no run can have are left out.
+
+    Raises:
+        LinkError: the site could not be asked.
+    """
+    marker = new_marker()
+    script = f"""{record_functions(marker)}
 cd {quote(work)} 2>/dev/null || exit 0
-begin names
+begin folders
 for d in ./*/runs/*/; do d=${{d%/}}; [ -d "$d" ] && [ ! -L "$d" ] && printf '%s\\n' "$d"; done
 end
 exit 0"""
-
-
-def parse_names(output: bytes, marker: str, work: str) -> list[str] | None:
-    """Return the paths; None when the work root is not there. Names that no run has are left out.
-
-    A line end in a name makes lines that are not below the work root, or names that are not there.
-    """
-    for words, content in parse_records(output, marker):
-        if words == ["names"]:
+    for words, content in parse_records(transport.run(script, timeout=120.0).out, marker):
+        if words == ["folders"]:
+            # A line end in a name makes lines that are not below the work root, or paths that
+            # are not there.
             lines = content.decode("utf-8", "replace").splitlines()
             found = [line.removeprefix(".") for line in lines if line.startswith("./")]
-            return [work + name for name in found if _NAMES.fullmatch(name) and "/../" not in name]
+            return [work + name for name in found if _PATH.fullmatch(name) and "/../" not in name]
     return None
 
 
-def folders_script(marker: str, paths: Sequence[str]) -> str:
-    """Return sh that prints the record of each folder and the signs of a submission in it."""
+def read_folders(transport: Transport, paths: Sequence[str]) -> list[Folder]:
+    """Return what the folders at `paths` hold; a folder that is gone is left out.
+
+    Raises:
+        LinkError: the site could not be asked.
+    """
+    marker = new_marker()
     asked = "\n".join(f"one {index} {quote(path)}" for index, path in enumerate(paths))
     # -f first: reading a named pipe would wait for ever.
-    return f"""{record_functions(marker)}
+    script = f"""{record_functions(marker)}
 one() {{
 cd "$2" 2>/dev/null || return
 if [ -f {run_folder.RECORD} ]; then
@@ -97,13 +108,10 @@ echo; end
 }}
 {asked}
 exit 0"""
-
-
-def parse_folders(output: bytes, marker: str, paths: Sequence[str]) -> list[Folder]:
-    """Return what `folders_script` printed; a folder that has gone is left out."""
+    answer = transport.run(script, timeout=300.0)
     texts: dict[int, bytes] = {}
     signs: dict[int, list[str]] = {}
-    for words, content in parse_records(output, marker):
+    for words, content in parse_records(answer.out, marker):
         match words:
             case ["record", index] if index.isdecimal():
                 texts[int(index)] = content[:-1]
@@ -111,19 +119,20 @@ def parse_folders(output: bytes, marker: str, paths: Sequence[str]) -> list[Fold
                 signs[int(index)] = content.decode("utf-8", "replace").splitlines()
             case _:
                 pass
-    found = []
-    for number, path in enumerate(paths):
-        if number not in signs:
-            continue
-        said = dict(line.partition(" ")[::2] for line in signs[number])
-        ids = [said.get(name, "") for name in ("receipt", "claim")]
-        found.append(
-            Folder(
-                path=path,
-                record=texts.get(number),
-                locked="locked" in said,
-                job_id=next((text for text in ids if _JOB.fullmatch(text)), None),
-                composed="composed" in said,
-            )
-        )
-    return found
+    return [
+        _folder(path, texts.get(number), signs[number])
+        for number, path in enumerate(paths)
+        if number in signs
+    ]
+
+
+def _folder(path: str, record: bytes | None, signs: Sequence[str]) -> Folder:
+    said = dict(line.partition(" ")[::2] for line in signs)
+    ids = [said.get(name, "") for name in ("receipt", "claim")]
+    return Folder(
+        path=path,
+        record=record,
+        locked="locked" in said,
+        job_id=next((text for text in ids if _JOB.fullmatch(text)), None),
+        composed="composed" in said,
+    )

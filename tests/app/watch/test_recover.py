@@ -73,13 +73,11 @@ def test_folders_are_listed_and_read(transport: Transport, tmp_path: Path) -> No
     (work / "project" / "runs" / "file").write_text("")
     (work / "project" / "runs" / "two words").mkdir()
 
-    answer = transport.run(run_folders.names_script("m", str(work)))
-    paths = run_folders.parse_names(answer.out, "m", str(work))
+    paths = run_folders.list_folders(transport, str(work))
     assert paths is not None
     assert set(paths) == {str(made), str(claimed), str(trap), f"{work}/project/runs/line"}
     paths = [str(made), str(claimed), str(trap), f"{work}/project/runs/line"]
-    answer = transport.run(run_folders.folders_script("m", paths), timeout=20)
-    assert run_folders.parse_folders(answer.out, "m", paths) == [
+    assert run_folders.read_folders(transport, paths) == [
         Folder(str(made), b"{\xff}\nno line end", locked=True, job_id="42", composed=False),
         Folder(str(claimed), None, locked=False, job_id="43", composed=True),
         Folder(str(trap), None, locked=False, job_id=None, composed=False),
@@ -88,8 +86,7 @@ def test_folders_are_listed_and_read(transport: Transport, tmp_path: Path) -> No
 
 def test_a_work_root_that_is_not_there_or_empty(transport: Transport, tmp_path: Path) -> None:
     for work, expected in ((tmp_path / "no", None), (tmp_path, [])):
-        answer = transport.run(run_folders.names_script("m", str(work)))
-        assert run_folders.parse_names(answer.out, "m", str(work)) == expected
+        assert run_folders.list_folders(transport, str(work)) == expected
 
 
 def test_accounts_are_the_listed_names_that_fit() -> None:

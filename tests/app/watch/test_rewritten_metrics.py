@@ -12,7 +12,7 @@ from lumitui.app.runs import Runs
 from lumitui.app.watch.poll import poll_site
 from lumitui.remote.connect import Connection
 from lumitui.remote.scheduler.protocol import Poll, State
-from lumitui.remote.scheduler.run_files import look
+from lumitui.remote.scheduler.run_files import poll_files
 from lumitui.remote.transport.protocol import Transport
 from tests.support.jobs.endings import send, start_again
 from tests.support.jobs.made_runs import a_run
@@ -30,7 +30,7 @@ class Watcher:
         self.file.parent.mkdir()
         self.history = History(folder / "history.db")
         self.history.begin(a_run(RUN, folder=str(self.file.parent), job_id="7"))
-        scheduler = SimpleNamespace(poll=lambda watches: Poll({}, look(transport, watches)))
+        scheduler = SimpleNamespace(poll=lambda watches: Poll({}, poll_files(transport, watches)))
         self.connection = cast(
             Connection, SimpleNamespace(transport=transport, scheduler=scheduler)
         )
