@@ -85,7 +85,7 @@ def _packed(files: Sequence[PlacedFile]) -> bytes:
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w:gz") as tar:
         for file in files:
-            # A secret of the environment may have bytes that are not UTF-8: they arrive as they are.
+            # Bytes of a secret that are not UTF-8 arrive as they are.
             content = file.text.encode("utf-8", "surrogateescape")
             info = tarfile.TarInfo(file.name)
             info.size, info.mode, info.mtime = len(content), file.mode, int(time.time())
