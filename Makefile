@@ -4,7 +4,7 @@
 # make cluster-up SLURM=24    the mini cluster with Slurm 24.11, beside the other
 PY := .venv/bin/python
 
-.PHONY: demo test test-alone test-cluster test-slurm24 test-all check setup bench footprint chaos cluster-up cluster-down
+.PHONY: demo test test-alone test-cluster test-slurm24 test-all check setup packages bench footprint chaos cluster-up cluster-down
 
 setup:
 	@.ci/setup
@@ -12,22 +12,27 @@ setup:
 demo: setup
 	@.venv/bin/lumitui demo
 
-# Jobs on the cluster mostly wait, so another process uses the second core; each prints when it ends.
-test: setup
-	@echo "test-cluster and test-alone, then test-slurm24; each prints when it ends"
-	@$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target test-cluster test-alone test-slurm24
+# What the tests need of Debian, installed before any test looks for it.
+packages: setup
+	-@tests/cluster/parts/packages.sh
 
-test-cluster: setup
+# Jobs on the cluster mostly wait, so another process uses the second core; each prints when it ends.
+test: setup packages
+	@echo "test-cluster and test-alone, then test-slurm24; each prints when it ends"
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target --assume-old=setup --assume-old=packages \
+	  test-cluster test-alone test-slurm24
+
+test-cluster: setup packages
 	@$(PY) -m pytest -m "cluster and not slow"
 
-test-alone: setup
+test-alone: setup packages
 	@$(PY) -m pytest -m "not cluster and not slow"
 
 # In a folder and on ports of its own, whatever the other cluster was given.
-test-slurm24: setup
+test-slurm24: setup packages
 	@env -u ROOT -u SSH_PORT -u BASE SLURM=24 $(PY) -m pytest -m "both_slurms and cluster and not slow"
 
-test-all: setup
+test-all: setup packages
 	@$(PY) -m pytest
 
 check: setup

@@ -12,7 +12,6 @@ from lumitui.remote.errors import RefusedError
 from lumitui.remote.scheduler.protocol import State
 from tests.support.home import Home
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project
-from tests.support.servers.cluster import Cluster
 from tests.support.servers.small_disk import quota_disk, small_disk
 
 SIZE = 2_000_000
@@ -89,9 +88,8 @@ def test_no_more_files_allowed(tight: Runs, disk: Path, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def limited(home: Home, cluster: Cluster, tmp_path: Path) -> Iterator[tuple[Runs, Path]]:
+def limited(home: Home, tmp_path: Path) -> Iterator[tuple[Runs, Path]]:
     """The core with a site `tight` below a quota of 8 MiB, and the folder that has it."""
-    # `cluster` for the packages it installs.
     with quota_disk(tmp_path / "disk", "8M") as folder:
         (home.config / "sites" / "tight.yaml").write_text(
             f"extends: laptop\nwork_root: {folder}/w\n"

@@ -171,12 +171,7 @@ def _has_sshd() -> bool:
 
 @contextlib.contextmanager
 def running_sshd(folder: Path, *options: str, program: str = SSHD) -> Iterator[Sshd]:
-    """Run a server for a test, or skip it where that cannot be.
-
-    Where the mini cluster is required, it installs the server in another process: wait for it.
-    """
-    if os.environ.get("LUMITUI_REQUIRE_CLUSTER") == "1":
-        wait_for(_has_sshd, "sshd to be installed", 300)
+    """Run a server for a test, or skip it where that cannot be."""
     if not _has_sshd():
         pytest.skip("needs OpenSSH's sshd (Debian: apt-get install openssh-server)")
     server = Sshd(folder, *options, program=program)
