@@ -1,6 +1,5 @@
 """Runs: everything a person can do with jobs. The TUI and the CLI call only this."""
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,12 +17,13 @@ from lumitui.app.send import source, submit
 from lumitui.app.send.lock import sender_lock
 from lumitui.app.send.preview import Preview, compose_project, preview_of
 from lumitui.app.settings import Settings
-from lumitui.app.watch import follow_log, transitions
 from lumitui.app.watch import recover as recovering
 from lumitui.app.watch import refresh as refreshing
 from lumitui.app.watch.cancel import cancel
 from lumitui.app.watch.ending import ending_of
+from lumitui.app.watch.follow_log import FIRST_BYTES, LogEvent, Reader, follow, read_end
 from lumitui.app.watch.refresh import Refreshed, Warn, Watcher
+from lumitui.app.watch.wait import Awaited, wait
 from lumitui.remote.connect import Connect, Connection, Connections, connect
 from lumitui.remote.doctor import Check, examine
 from lumitui.remote.site.profile import Site
@@ -208,83 +208,80 @@ class Runs:
         """
         run = self.history.get(run_id)
         transport = self._connection(self.sites.load(run.site)).transport
-        return follow_log.read_end(transport, run, attempt, last)
+        return read_end(transport, run, attempt, last)
 
     def follow(
-        self,
-        run_id: str,
-        *,
-        offset: int = 0,
-        stop: Callable[[], bool] = lambda: False,
-        refreshing: bool = True,
-    ) -> Iterator[bytes]:
-        """Yield a run's log from byte `offset` until the run has ended; b"" now and then.
+        self, run_id: str, *, last: int = FIRST_BYTES, stop: Callable[[], bool] = lambda: False
+    ) -> Iterator[LogEvent]:
+        """Yield a run's log from its `last` bytes on until the run has ended; see `follow_log`.
 
-        A cut link is taken up again at the byte it was cut, with back-off. With `refreshing`
-        false somebody else asks the site how the run is, history tells it here, and it stays
-        with the attempt that it began with.
+        The site is asked how the run is. A later attempt's log is yielded from its first byte.
+
+        Raises:
+            InputError: no such run.
+            AnswerNeeded: the link was lost, and a new one needs a person.
+            LinkError: the site cannot be reached, or the link was cut again and again.
         """
         run = self.history.get(run_id)
         site = self.sites.load(run.site)
-
-        def look() -> Run:
-            if refreshing:
-                self.refresh(site.name, attended=False)
-                return self.history.get(run.id)
-            return replace(self.history.get(run.id), attempt=run.attempt)
-
-        yield from follow_log.follow(
-            self._connection(site).transport,
-            run,
-            offset=offset,
-            stop=stop,
-            look=look,
-            # A job that has left the queue writes no more, whoever can tell how it ended.
-            over=lambda run: run.state.is_final or transitions.nobody_knows(run),
-            pause=site.poll_seconds if refreshing else 1.0,
+        reader = Reader(
+            lambda: self.history.get(run.id),
+            last,
+            last_of_next=None,
+            refresh=lambda: self.refresh(site.name, attended=False),
+            pause=site.poll_seconds,
         )
+        return follow(self._connection(site).transport, reader, stop)
+
+    def show_log(
+        self,
+        run_id: str,
+        *,
+        attempt: int | None = None,
+        offset: int = 0,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> Iterator[LogEvent]:
+        """Yield a run's log for a screen that has `offset` bytes of an attempt's log already.
+
+        It costs one stream: how the run is comes from history, which the screen's own refreshes
+        keep fresh. A link that only a person can restore is waited for without traffic.
+
+        Raises:
+            InputError: no such run.
+            LinkError: the site cannot be reached, or the link was cut again and again.
+        """
+        run = self.history.get(run_id)
+        reader = Reader(
+            lambda: self.history.get(run.id),
+            FIRST_BYTES,
+            last_of_next=FIRST_BYTES,
+            attempt=attempt,
+            offset=offset,
+            waits=True,
+        )
+        return follow(self._connection(self.sites.load(run.site)).transport, reader, stop)
 
     def wait(
         self,
         run_id: str,
         *,
-        seconds: float | None,
+        timeout: float | None,
         stop: Callable[[], bool],
         warn: Warn = lambda words: None,
     ) -> Run:
-        """Return the run when it has ended, or as it is after `seconds`.
-
-        Or `unknown`, when nobody has known its job for ACCOUNTING_SECONDS and at a last look.
-        A site that cannot be asked is waited for; `warn` is told once a change.
+        """Return the run when it has ended, or as it is after `timeout` seconds; see `wait.wait`.
 
         Raises:
+            InputError: no such run.
             AnswerNeeded: the link was lost, and a new one needs a person; the job goes on.
         """
         run = self.history.get(run_id)
-        pause = self.sites.load(run.site).poll_seconds
-        deadline = None if seconds is None else time.monotonic() + seconds
-        attended = True
-        told: tuple[str, ...] = ()
-        lost: float | None = None
-        while True:
-            news = self.refresh(run.site, attended=attended)
-            if news.unanswered:
-                raise news.unanswered[0]
-            for words in news.warnings:
-                if words not in told:
-                    warn(words)
-            told = news.warnings
-            run = self.history.get(run.id)
-            now = time.monotonic()
-            lost = (lost or now) if transitions.nobody_knows(run) else None
-            over = lost is not None and now - lost > transitions.ACCOUNTING_SECONDS
-            left = None if deadline is None else deadline - now
-            if run.state.is_final or stop() or (left is not None and left <= 0):
-                return run
-            if over and attended:
-                return run
-            attended = over
-            follow_log.rest(pause if left is None else min(pause, left), stop)
+        awaited = Awaited(
+            lambda: self.history.get(run.id),
+            lambda attended: self.refresh(run.site, attended=attended),
+            self.sites.load(run.site).poll_seconds,
+        )
+        return wait(awaited, timeout=timeout, stop=stop, warn=warn)
 
     # -- after
 

@@ -13,6 +13,7 @@ from lumitui.app.cli.output import log_writer, say
 from lumitui.app.explain import words
 from lumitui.app.job import examples
 from lumitui.app.results.summary import Measured, compare, summarize
+from lumitui.app.watch.follow_log import LogGrew
 from lumitui.remote.errors import InputError, LumiError, RunFailed
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.site.profile import Site
@@ -125,9 +126,9 @@ def _tell(preview: "Preview") -> None:
 def _follow(runs: "Runs", run: "Run") -> "Run":
     click.echo(f"{run.id} is sent.")
     write = log_writer()
-    for chunk in runs.follow(run.id):
-        if chunk:
-            write(chunk)
+    for event in runs.follow(run.id):
+        if isinstance(event, LogGrew):
+            write(event.data)
     write(b"")
     run = runs.history.get(run.id)
     if run.state is not State.DONE:

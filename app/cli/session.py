@@ -5,7 +5,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,7 +22,6 @@ from lumitui.remote.errors import (
     LinkError,
     LumiError,
     OutcomeUnknown,
-    RefusedError,
     RunFailed,
     WaitTimedOut,
 )
@@ -247,16 +246,13 @@ def follow_log(runs: "Runs", run_id: str, last: int) -> None:
     Raises:
         RunFailed: it did not end well.
     """
+    from lumitui.app.watch.follow_log import LogGrew
+
     run = runs.history.get(run_id)
-    write, offset = output.log_writer(), 0
-    # A run without a log yet is waited for.
-    with suppress(RefusedError):
-        start, chunk = runs.read_log(run.id, last=last)
-        offset = start + len(chunk)
-        write(chunk)
-    for chunk in runs.follow(run.id, offset=offset):
-        if chunk:
-            write(chunk)
+    write = output.log_writer()
+    for event in runs.follow(run.id, last=last):
+        if isinstance(event, LogGrew):
+            write(event.data)
     write(b"")
     ended(runs.history.get(run.id))
 
@@ -287,7 +283,7 @@ def wait_for(reply: Reply, runs: "Runs", run: "Run", timeout: float | None) -> N
         WaitTimedOut: it has not ended after `timeout` seconds.
     """
     began = time.monotonic()
-    run = runs.wait(run.id, seconds=timeout, stop=lambda: False, warn=warn)
+    run = runs.wait(run.id, timeout=timeout, stop=lambda: False, warn=warn)
     reply.data = output.as_data(tables.run_data(run))
     if not run.state.is_final and (timeout is None or time.monotonic() - began < timeout):
         raise OutcomeUnknown(

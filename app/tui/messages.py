@@ -13,6 +13,7 @@ from lumitui.app.explain.diagnose import Diagnosis
 from lumitui.app.history.run import Run
 from lumitui.app.results.figures import Figures, LogFigures
 from lumitui.app.runs import Preview, Refreshed, Resubmission, Start
+from lumitui.app.watch.follow_log import LogEvent
 from lumitui.remote.errors import LumiError
 
 # -- wanted: from a screen up to the app
@@ -213,28 +214,8 @@ class LogFiguresFound(Told, bubble=False):
 
 
 @dataclass
-class LogBegan(Told, bubble=False):
-    """A log from its first byte or from near its end."""
+class LogNews(Told, bubble=False):
+    """What happened to the log that a screen follows."""
 
     number: int
-    attempt: int
-    start: int
-    """Offset of the first byte that will come."""
-
-
-@dataclass
-class LogGrew(Told, bubble=False):
-    """More of the log."""
-
-    number: int
-    data: bytes
-    end: int
-    """Offset after `data`."""
-
-
-@dataclass
-class LogEnded(Told, bubble=False):
-    """Nothing more will come."""
-
-    number: int
-    words: str
+    event: LogEvent

@@ -19,9 +19,9 @@ from lumitui.app.job.spec import read_job
 from lumitui.app.runs import Preview, Refreshed, Resubmission, Runs
 from lumitui.app.settings import Settings
 from lumitui.app.tui import messages
-from lumitui.app.tui.log_feed import feed
 from lumitui.app.tui.screens.dialogs import AskDialog, SendingDialog
 from lumitui.app.tui.widgets.control_filter import NoSteering
+from lumitui.app.watch.follow_log import LogEnded
 from lumitui.app.watch.schedule import Schedule
 from lumitui.remote.connect import Connect
 from lumitui.remote.errors import InputError, LumiError
@@ -29,6 +29,8 @@ from lumitui.remote.ssh.prompts import Question
 
 ANSWER_SECONDS = 240.0
 """A question is closed after so long; sshd's LoginGraceTime is 120 s where nobody set it."""
+MOST_WAITING = 8
+"""Messages with pieces of a log that its screen has not drawn yet."""
 TICK = 1.0
 """Seconds between two checks whether a site is due."""
 
@@ -234,10 +236,16 @@ class WorkerApp(App[int]):
             return worker.is_cancelled or self.leaving.is_set() or not screen.is_running
 
         try:
-            feed(self.runs, wanted, stop)
+            for event in self.runs.show_log(
+                wanted.run_id, attempt=wanted.attempt, offset=wanted.offset, stop=stop
+            ):
+                # A log that is written faster than it is drawn waits at the site.
+                while screen.message_queue_size > MOST_WAITING and not stop():
+                    time.sleep(0.05)
+                screen.post_message(messages.LogNews(wanted.number, event))
         except LumiError:
-            words = "stopped, l follows again"
-            screen.post_message(messages.LogEnded(wanted.number, words))
+            ended = LogEnded("stopped, l follows again")
+            screen.post_message(messages.LogNews(wanted.number, ended))
             raise
 
     @on(messages.UnfollowWanted)

@@ -1,25 +1,81 @@
-"""A run's log by byte offset: its end at once, or as it grows, across cut links."""
+"""A run's log: its end at once, or followed as events until the run has ended."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
 
 from lumitui.app.history.run import Run
+from lumitui.app.watch.transitions import nobody_knows
+from lumitui.app.watch.wait import rest
 from lumitui.remote.errors import AnswerNeeded, LinkError, RefusedError
 from lumitui.remote.run_folder import attempt_log
+from lumitui.remote.scheduler import run_log
 from lumitui.remote.ssh.prompts import attendance, is_attended
 from lumitui.remote.transport.protocol import Transport
-from lumitui.remote.transport.shell import quote
 
+FIRST_BYTES = 262_144
+"""Read at once of the log that a screen opens; what is before them stays on the site."""
 TRIES = 8
-"""Cuts in a row without a byte between them before following is given up."""
+"""Cuts in a row without an answer between them before following is given up."""
 LAST_WORDS = 1.5
-"""Seconds of silence after the run's end before its log counts as whole."""
+"""Seconds of silence after an attempt is over before its log counts as whole."""
 
-# A log grows while it is read: its size is asked for once, and the bytes are those up to it.
-_END = """\
-[ -f {path} ] || exit 44
-size=$(wc -c <{path}); start=$((size > {last} ? size - {last} : 0))
-echo $start; tail -c +$((start + 1)) {path} | head -c $((size - start))"""
+
+@dataclass(frozen=True)
+class LogBegan:
+    """An attempt's log, from its first byte or from near its end."""
+
+    attempt: int
+    start: int
+    """Offset of the first byte that will come."""
+
+
+@dataclass(frozen=True)
+class LogGrew:
+    """More of the log. Only after LogWaits `data` may be empty: the log is followed again."""
+
+    data: bytes
+    end: int
+    """Offset after `data`."""
+
+
+@dataclass(frozen=True)
+class LogWaits:
+    """The link was lost, and a new one needs a person; nothing is sent meanwhile."""
+
+    words: str
+
+
+@dataclass(frozen=True)
+class LogEnded:
+    """Nothing more will come."""
+
+    words: str
+
+
+LogEvent = LogBegan | LogGrew | LogWaits | LogEnded
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Who follows a run's log: what they have of it, and how they learn of the run's end."""
+
+    run: Callable[[], Run]
+    """Returns the run as history has it now."""
+    last: int
+    """Bytes to begin the first log with."""
+    last_of_next: int | None
+    """The same for the log of a later attempt; None: all of it."""
+    attempt: int | None = None
+    """The attempt that the reader has the log of already; None: none."""
+    offset: int = 0
+    """Bytes of that log that the reader has."""
+    refresh: Callable[[], object] = lambda: None
+    """Asks the site about the run; does nothing where others keep history fresh."""
+    pause: float = 1.0
+    """Seconds between two refreshes."""
+    waits: bool = False
+    """Whether a link that only a person can restore is waited for, or raises AnswerNeeded."""
 
 
 def log_path(run: Run, attempt: int | None = None) -> str:
@@ -28,83 +84,122 @@ def log_path(run: Run, attempt: int | None = None) -> str:
 
 
 def read_end(transport: Transport, run: Run, attempt: int | None, last: int) -> tuple[int, bytes]:
-    """Return at most the `last` bytes of a log, and the offset where they start.
+    """Return the offset of at most the `last` bytes of a log, and the bytes.
 
     Raises:
         RefusedError: there is no such log.
+        LinkError: the site could not be asked.
     """
-    path = quote(log_path(run, attempt))
-    result = transport.run(_END.format(path=path, last=last))
-    if result.code == 44:
+    found = run_log.read_end(transport, log_path(run, attempt), last)
+    if found is None:
         raise RefusedError(f"{run.id} has no log yet.", "It appears when the job starts.")
-    start, _, rest = result.out.partition(b"\n")
-    return int(start.strip() or b"0"), rest
+    return found
 
 
-def follow(
-    transport: Transport,
-    run: Run,
-    *,
-    offset: int,
-    stop: Callable[[], bool],
-    look: Callable[[], Run],
-    over: Callable[[Run], bool],
-    pause: float,
-) -> Iterator[bytes]:
-    """Yield the log from byte `offset` until the run is `over`; b"" in between.
+def follow(transport: Transport, reader: Reader, stop: Callable[[], bool]) -> Iterator[LogEvent]:
+    """Yield what happens to a run's log until the run has ended, or until `stop()`.
 
-    `look` returns the run as it is now and is called every `pause` seconds. A requeued run goes
-    on with the log of its next attempt.
+    A cut link is resumed at its byte, with back-off. A requeued run goes on with the log of its
+    next attempt.
 
     Raises:
-        AnswerNeeded: the link was lost, and a new one needs a person.
-        LinkError: the link was cut again and again.
+        AnswerNeeded: the link was lost, a new one needs a person, and the reader does not wait.
+        LinkError: the site cannot be reached, or the link was cut again and again.
     """
-    failures, next_look, first = 0, 0.0, True
-    quiet_since: float | None = None
-    while not stop():
-        path = quote(log_path(run))
-        script = f"until [ -f {path} ]; do sleep 1; done; exec tail -c +{offset + 1} -f {path}"
-        try:
-            for chunk in _opened(transport.stream(script, stop=stop), attended=first):
-                first = False
-                failures = 0
-                offset += len(chunk)
-                yield chunk
-                now = time.monotonic()
-                if chunk and quiet_since is not None:
-                    quiet_since = now
-                if now >= next_look and quiet_since is None:
-                    next_look = now + pause
-                    later = look()
-                    if later.attempt != run.attempt:
-                        run, offset = later, 0
-                        break
-                    run = later
-                    quiet_since = now if over(run) else None
-                if quiet_since is not None and now - quiet_since > LAST_WORDS:
-                    return
-            else:
-                rest(1.0, stop)  # it ended by itself: not again at once
-        except LinkError as error:
-            failures, first = failures + 1, False
-            if failures > TRIES or isinstance(error, AnswerNeeded):
-                raise
-            yield b""
-            rest(min(2.0**failures, 60.0), stop)
+    yield from _Follower(transport, reader, stop).events()
 
 
-def _opened(chunks: Iterator[bytes], *, attended: bool) -> Iterator[bytes]:
-    """Yield `chunks`; a connection that the first one needs is made now, `attended` or not."""
-    with attendance(attended and is_attended()):
-        first = next(chunks, None)
-    if first is not None:
-        yield first
-        yield from chunks
+class _Follower:
+    """One reader's place in a log."""
 
+    def __init__(self, transport: Transport, reader: Reader, stop: Callable[[], bool]) -> None:
+        self._transport, self._reader, self._stop = transport, reader, stop
+        self._attempt, self._offset = reader.attempt, reader.offset
+        self._attended = True  # a person opened the log; what comes later is the clock's
+        self._waits_for = ""
+        self._cuts = 0
+        self._next_refresh = 0.0
+        self._quiet_since: float | None = None  # silence counts once the attempt is over
 
-def rest(seconds: float, stop: Callable[[], bool]) -> None:
-    """Sleep, but wake when `stop()` is true."""
-    deadline = time.monotonic() + seconds
-    while not stop() and (left := deadline - time.monotonic()) > 0:
-        time.sleep(min(left, 0.2))
+    def events(self) -> Iterator[LogEvent]:
+        while not self._stop():
+            run = self._reader.run()
+            if run.job_id is None and run.state.is_final:
+                yield LogEnded(f"{run.state}: there is no log")
+                return
+            try:
+                if run.attempt != self._attempt:
+                    yield from self._begin(run)
+                over = yield from self._stream(run)
+            except LinkError as error:
+                yield from self._cut(error)
+                continue
+            now = self._reader.run()
+            if over and now.attempt == self._attempt:
+                yield LogEnded(f"ended: {now.state}")
+                return
+
+    def _begin(self, run: Run) -> Iterator[LogEvent]:
+        """Begin the log of the attempt that `run` is at."""
+        last = self._reader.last if self._attempt is None else self._reader.last_of_next
+        start, data = 0, b""
+        if last is not None:
+            with attendance(self._attended and is_attended()):
+                found = run_log.read_end(self._transport, log_path(run), last)
+            start, data = found or (0, b"")  # no log yet: the stream waits for it
+        self._attempt, self._offset = run.attempt, start + len(data)
+        self._quiet_since, self._waits_for = None, ""
+        yield LogBegan(run.attempt, start)
+        if data:
+            yield LogGrew(data, self._offset)
+
+    def _stream(self, run: Run) -> Generator[LogEvent, None, bool]:
+        """Yield what comes; return whether the attempt is over and all of its log has come."""
+        chunks = run_log.stream(
+            self._transport, log_path(run, self._attempt), self._offset, self._stop
+        )
+        # A connection that the first chunk needs is made now.
+        with attendance(self._attended and is_attended()):
+            chunk = next(chunks, None)
+        first = True  # of a stream: silence counts from its answer on
+        while chunk is not None:
+            self._attended, self._cuts = False, 0
+            if chunk or self._waits_for:
+                self._waits_for = ""
+                self._offset += len(chunk)
+                yield LogGrew(chunk, self._offset)
+            if self._is_whole(time.monotonic(), silent=not (chunk or first)):
+                return True
+            chunk, first = next(chunks, None), False
+        rest(1.0, self._stop)  # it ended by itself: not again at once
+        return False
+
+    def _is_whole(self, now: float, *, silent: bool) -> bool:
+        """Return whether the attempt is over and the log has been silent since."""
+        if self._quiet_since is None:
+            if now >= self._next_refresh:
+                self._next_refresh = now + self._reader.pause
+                self._reader.refresh()
+                run = self._reader.run()
+                # A job that has left the queue writes no more, however it ended.
+                if run.state.is_final or nobody_knows(run) or run.attempt != self._attempt:
+                    self._quiet_since = now
+        elif not silent:
+            self._quiet_since = now
+        return self._quiet_since is not None and now - self._quiet_since > LAST_WORDS
+
+    def _cut(self, error: LinkError) -> Iterator[LogEvent]:
+        """Pause after a cut link, as long as it makes sense to try again; else raise `error`."""
+        self._attended = False
+        if isinstance(error, AnswerNeeded):
+            if not self._reader.waits:
+                raise error
+            if str(error) != self._waits_for:
+                self._waits_for = str(error)
+                yield LogWaits(self._waits_for)
+            rest(1.0, self._stop)
+            return
+        self._cuts += 1
+        if self._cuts > TRIES or self._attempt is None:
+            raise error
+        rest(min(2.0**self._cuts, 60.0), self._stop)

@@ -11,7 +11,6 @@ import os
 import shlex
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -176,10 +175,8 @@ def report(rows: list[tuple[str, Cost]]) -> str:
 def follow_for(runs: Runs, run_id: str, seconds: float) -> None:
     """Keep a log open, as the screen that shows it does."""
     deadline = time.monotonic() + seconds
-    stop = threading.Event()
-    for _ in runs.follow(run_id, stop=stop.is_set, refreshing=False):
-        if time.monotonic() > deadline:
-            stop.set()
+    for _ in runs.show_log(run_id, attempt=1, stop=lambda: time.monotonic() > deadline):
+        pass
 
 
 def measure(cluster: Cluster, counts: tuple[int, ...] = (1, 20, 200)) -> list[tuple[str, Cost]]:

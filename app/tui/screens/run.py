@@ -21,6 +21,7 @@ from lumitui.app.tui.widgets import run_details, wording
 from lumitui.app.tui.widgets.chart import Chart
 from lumitui.app.tui.widgets.log_view import LogView
 from lumitui.app.tui.widgets.script_view import ScriptView, Scroll
+from lumitui.app.watch.follow_log import LogBegan, LogEnded, LogGrew, LogWaits
 from lumitui.remote.errors import LumiError
 
 PANES = {"state": "State", "log": "Log", "script": "Script", "proof": "Proof", "metrics": "Metrics"}
@@ -171,25 +172,26 @@ class RunScreen(RunPage):
         )
         self.post_message(wanted)
 
-    @on(messages.LogBegan)
-    def _log_began(self, event: messages.LogBegan) -> None:
-        if event.number == self._number:
-            self._attempt, self._offset = event.attempt, event.start
-            self.query_one(LogView).clear()
-            if event.start:
-                self.query_one(LogView).note(f"{event.start:,} bytes before this are on the site")
-
-    @on(messages.LogGrew)
-    def _log_grew(self, event: messages.LogGrew) -> None:
-        if event.number == self._number:
-            self._offset, self._ended = event.end, ""
-            self.query_one(LogView).feed(event.data)
-
-    @on(messages.LogEnded)
-    def _log_ended(self, event: messages.LogEnded) -> None:
-        if event.number == self._number:
-            self._ended = event.words
-            self._log_line()
+    @on(messages.LogNews)
+    def _log_news(self, news: messages.LogNews) -> None:
+        if news.number != self._number:
+            return
+        view = self.query_one(LogView)
+        match news.event:
+            case LogBegan(attempt, start):
+                self._attempt, self._offset, self._ended = attempt, start, ""
+                view.clear()
+                if start:
+                    view.note(f"{start:,} bytes before this are on the site")
+            case LogGrew(data, end):
+                self._offset, self._ended = end, ""
+                view.feed(data)
+            case LogWaits(words):
+                self._ended = f"waiting: {words}"
+                self._log_line()
+            case LogEnded(words):
+                self._ended = words
+                self._log_line()
 
     @on(LogView.Changed)
     def _log_line(self) -> None:

@@ -239,7 +239,7 @@ async def test_leaving_waits_for_a_send(
 def busy(thread: threading.Thread) -> bool:
     """Whether a thread is still reading the log."""
     stack = traceback.walk_stack(sys._current_frames().get(thread.ident or 0))
-    return any(frame.f_code.co_filename.endswith("log_feed.py") for frame, _ in stack)
+    return any(frame.f_code.co_filename.endswith("follow_log.py") for frame, _ in stack)
 
 
 async def test_a_bad_job_file_is_an_error_dialog_and_nothing_else(

@@ -195,7 +195,7 @@ def test_waiting_and_following_end_with_a_sentence_when_a_code_is_needed(guarded
     runs = Runs(guarded.home.settings, ask=answers)
     with ThreadPoolExecutor(2) as threads:
         runs.refresh()
-        waiting = threads.submit(runs.wait, guarded.run.id, seconds=60, stop=lambda: False)
+        waiting = threads.submit(runs.wait, guarded.run.id, timeout=60, stop=lambda: False)
         following = threads.submit(lambda: list(runs.follow(guarded.run.id)))
         sessions = guarded.server.sshd.logged("Starting session")
         wait_until(lambda: guarded.server.sshd.logged("Starting session") > sessions + 2, 20)

@@ -8,6 +8,7 @@ from lumitui.app.cli.output import Reply
 from lumitui.app.cli.session import ended, wait_for
 from lumitui.app.runs import Refreshed, Runs
 from lumitui.app.watch import transitions
+from lumitui.app.watch.follow_log import LogGrew
 from lumitui.remote.errors import OutcomeUnknown, WaitTimedOut
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.made_runs import a_run
@@ -43,7 +44,8 @@ def test_following_its_log_ends_too(cluster_runs: Runs, cluster: Cluster) -> Non
     run = a_run("lost", site="minilumi", state=State.RUNNING, job_id="987656", folder=folder)
     cluster_runs.history.begin(run)
     deadline = time.monotonic() + 30
-    text = b"".join(cluster_runs.follow("lost", stop=lambda: time.monotonic() > deadline))
+    events = cluster_runs.follow("lost", stop=lambda: time.monotonic() > deadline)
+    text = b"".join(event.data for event in events if isinstance(event, LogGrew))
     assert text == b"the last words\n" and time.monotonic() < deadline
     with pytest.raises(OutcomeUnknown, match="the job left the queue"):
         ended(cluster_runs.history.get("lost"))

@@ -239,7 +239,7 @@ def without_controller(
         in_shell(cluster, f"until [ -e {run.folder}/attempt-1.exit ]; do sleep 0.1; done")
     # Who waits is told once, and goes on waiting.
     told: list[str] = []
-    waited = runs.wait(run.id, seconds=3, stop=lambda: len(told) > 1, warn=told.append)
+    waited = runs.wait(run.id, timeout=3, stop=lambda: len(told) > 1, warn=told.append)
     assert len(told) == 1
     words = "Socket timed out" if stalled else "Unable to contact slurm controller"
     assert words in told[0]

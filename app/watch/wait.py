@@ -1,0 +1,63 @@
+"""Waiting for a run's end."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lumitui.app.history.run import Run
+from lumitui.app.watch import transitions
+from lumitui.app.watch.refresh import Refreshed, Warn
+
+
+@dataclass(frozen=True)
+class Awaited:
+    """A run that is waited for, and how its site is asked."""
+
+    run: Callable[[], Run]
+    """Returns the run as history has it now."""
+    refresh: Callable[[bool], Refreshed]
+    """Refreshes its site, attended or not."""
+    pause: float
+    """Seconds between two refreshes."""
+
+
+def wait(awaited: Awaited, *, timeout: float | None, stop: Callable[[], bool], warn: Warn) -> Run:
+    """Return the run when it has ended, or as it is after `timeout` seconds or `stop()`.
+
+    Or `unknown`, when nobody has known its job for ACCOUNTING_SECONDS and at a last refresh.
+    A site that cannot be asked is waited for; `warn` is called when the reason changes.
+
+    Raises:
+        AnswerNeeded: the link was lost, and a new one needs a person; the job goes on.
+    """
+    deadline = None if timeout is None else time.monotonic() + timeout
+    attended = True
+    warned: tuple[str, ...] = ()
+    lost: float | None = None
+    while True:
+        news = awaited.refresh(attended)
+        if news.unanswered:
+            raise news.unanswered[0]
+        for words in news.warnings:
+            if words not in warned:
+                warn(words)
+        warned = news.warnings
+        run = awaited.run()
+        now = time.monotonic()
+        lost = (lost or now) if transitions.nobody_knows(run) else None
+        given_up = lost is not None and now - lost > transitions.ACCOUNTING_SECONDS
+        left = None if deadline is None else deadline - now
+        if run.state.is_final or stop() or (left is not None and left <= 0):
+            return run
+        if given_up and attended:
+            return run
+        # Before it is given up, accounting is asked once more, as a person would.
+        attended = given_up
+        rest(awaited.pause if left is None else min(awaited.pause, left), stop)
+
+
+def rest(seconds: float, stop: Callable[[], bool]) -> None:
+    """Sleep, but wake when `stop()` is true."""
+    deadline = time.monotonic() + seconds
+    while not stop() and (left := deadline - time.monotonic()) > 0:
+        time.sleep(min(left, 0.2))

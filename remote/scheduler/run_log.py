@@ -1,0 +1,39 @@
+"""The log of one attempt on a site: its end at once, or as it grows."""
+
+from collections.abc import Callable, Iterator
+
+from lumitui.remote.transport.protocol import Transport
+from lumitui.remote.transport.shell import quote
+
+_NO_LOG = 44
+"""Exit code of the script; tail, wc and the shell itself use others."""
+# A log grows while it is read: its size is asked for once, and the bytes are those up to it.
+_END = f"""\
+[ -f {{path}} ] || exit {_NO_LOG}
+size=$(wc -c <{{path}}); start=$((size > {{last}} ? size - {{last}} : 0))
+echo $start; tail -c +$((start + 1)) {{path}} | head -c $((size - start))"""
+_GROWS = "until [ -f {path} ]; do sleep 1; done; exec tail -c +{first} -f {path}"
+
+
+def read_end(transport: Transport, path: str, last: int) -> tuple[int, bytes] | None:
+    """Return the offset of at most the `last` bytes of a log, and the bytes; None without a log.
+
+    Raises:
+        LinkError: the site could not be asked.
+    """
+    result = transport.run(_END.format(path=quote(path), last=last))
+    if result.code == _NO_LOG:
+        return None
+    start, _, data = result.out.partition(b"\n")
+    return int(start.strip() or b"0"), data
+
+
+def stream(
+    transport: Transport, path: str, offset: int, stop: Callable[[], bool]
+) -> Iterator[bytes]:
+    """Yield a log from byte `offset` on, without an end; b"" in silence, and before it is there.
+
+    Raises:
+        LinkError: no connection could be made, or it was lost.
+    """
+    return transport.stream(_GROWS.format(path=quote(path), first=offset + 1), stop=stop)
