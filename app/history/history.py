@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Unpack
 
-from lumitui.app.history import run as records
 from lumitui.app.history.known_snapshots import KnownSnapshots
 from lumitui.app.history.pending_warnings import PendingWarnings
 from lumitui.app.history.run import UNFINISHED, Changes, Run, unknown_run
 from lumitui.app.history.run_metrics import RunMetrics
+from lumitui.app.history.run_row import column, from_row, to_row
 from lumitui.app.history.sqlite_file import Database, FileFacts
 from lumitui.remote.errors import HistoryError, InputError
 from lumitui.remote.scheduler.protocol import State
@@ -237,7 +237,7 @@ class History:
         return int(rows[0][0])
 
     def _change(self, db: sqlite3.Connection, run_id: str, change: Changes) -> None:
-        values = {name: records.column(value) for name, value in change.items()}
+        values = {name: column(value) for name, value in change.items()}
         if "binding" in values:
             db.execute(
                 "UPDATE texts SET binding = ? WHERE run = ?", (values.pop("binding"), run_id)
@@ -261,7 +261,7 @@ class History:
         runs = []
         for row in rows:
             try:
-                runs.append(records.from_row(dict(row)))
+                runs.append(from_row(dict(zip(row.keys(), row, strict=True))))
             except ValueError as error:
                 self._warnings.add_once(
                     f"The run {row['id']} of another version cannot be read: {error}"
@@ -276,7 +276,7 @@ class History:
 
 
 def _insert(db: sqlite3.Connection, run: Run) -> None:
-    row = records.to_row(run)
+    row = to_row(run)
     texts = {name: row.pop(name) for name in _TEXTS} | {"run": run.id}
     for table, values in (("runs", row), ("texts", texts)):
         names, marks = ", ".join(values), ", ".join(f":{name}" for name in values)

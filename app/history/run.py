@@ -1,9 +1,9 @@
 """What the laptop remembers of a run: one record, as history keeps it and screens show it."""
 
-import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, TypedDict, get_args, get_type_hints
+from dataclasses import dataclass, field
+from typing import ClassVar, TypedDict
+
+from pydantic import ConfigDict
 
 from lumitui.app.job.launch import Layout, Price
 from lumitui.app.job.spec import JobSpec
@@ -30,6 +30,12 @@ class Provenance:
 @dataclass(frozen=True)
 class Run:
     """One launch a person made, and what is known of it. Times are epoch seconds."""
+
+    # SQLite keeps what a column is given, and a failing disk gives anything: what history reads
+    # is validated, and no value is converted to another type.
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(
+        strict=True, revalidate_instances="always"
+    )
 
     id: str
     name: str
@@ -109,7 +115,7 @@ class Run:
 
 
 class Changes(TypedDict, total=False):
-    """What may change in a run after it was made."""
+    """The fields of a run that may change after it was made; a test compares them with `Run`."""
 
     state: State
     job_id: str | None
@@ -138,21 +144,6 @@ class Changes(TypedDict, total=False):
 UNFINISHED = tuple(state.value for state in State if not state.is_final)
 """The states in which something may still happen to a run."""
 
-_PLAIN = tuple(
-    item.name
-    for item in fields(Run)
-    if item.name not in ("spec", "layout", "price", "provenance", "state", "log_sizes")
-)
-"""The fields that a column holds as they are."""
-
-
-def _types(hint: object) -> tuple[type, ...]:
-    found = tuple(item for item in get_args(hint) or (hint,) if isinstance(item, type))
-    return (*found, int) if float in found else found
-
-
-_TYPES = {name: _types(hint) for name, hint in get_type_hints(Run).items() if name in _PLAIN}
-
 
 def one_line(note: str) -> str:
     """Return `note` when it is one line of at most 200 characters that steers no terminal.
@@ -175,60 +166,3 @@ def unknown_run(run_id: str) -> HistoryError:
         f"The history has no run {run_id!r}.",
         "Look at the list of runs; `lumitui history --recover SITE` rebuilds what was lost.",
     )
-
-
-def column(value: object) -> str | int | float | None:
-    """Return a field's value as a column holds it: parts as JSON, text without lone surrogates.
-
-    A file name that is not UTF-8 has such surrogates, and SQLite takes none.
-    """
-    if value is None or isinstance(value, int | float):
-        return value
-    if isinstance(value, str):
-        return str(value).encode("utf-8", "replace").decode("utf-8")
-    if isinstance(value, JobSpec):
-        return json.dumps(value.model_dump(mode="json", exclude_defaults=True))
-    if isinstance(value, Layout | Price):
-        return json.dumps(asdict(value))
-    return json.dumps(value)
-
-
-def to_row(run: Run) -> dict[str, str | int | float | None]:
-    """Return `run` as columns."""
-    row = {name: column(getattr(run, name)) for name in _PLAIN}
-    row |= {name: column(getattr(run, name)) for name in ("spec", "layout", "price", "log_sizes")}
-    row["state"] = run.state.value
-    row["git_commit"], row["branch"] = run.provenance.commit, run.provenance.branch
-    row["patch"] = column(run.provenance.patch)
-    row["dirty"] = int(run.provenance.dirty)
-    return row
-
-
-def from_row(row: Mapping[str, Any]) -> Run:
-    """Return the run of columns; a text that was not read is empty.
-
-    Raises:
-        ValueError: another version wrote what this one cannot read.
-    """
-    try:
-        layout = json.loads(row["layout"])
-        for name in ("masks", "planned_cores"):
-            layout[name] = tuple(layout[name])
-        plain = {name: row[name] for name in _PLAIN}
-        for name, value in plain.items():
-            # SQLite keeps what a column is given, and a failing disk gives anything.
-            if not isinstance(value, _TYPES[name]):
-                raise ValueError(f"{name} is {type(value).__name__}")
-        return Run(
-            **plain,
-            spec=JobSpec.model_validate_json(row["spec"]),
-            layout=Layout(**layout),
-            price=Price(**json.loads(row["price"])),
-            provenance=Provenance(
-                row["git_commit"], row["branch"], row["patch"], bool(row["dirty"])
-            ),
-            state=State(row["state"]),
-            log_sizes={int(key): size for key, size in json.loads(row["log_sizes"]).items()},
-        )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{type(error).__name__}: {error}") from error

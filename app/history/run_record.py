@@ -4,12 +4,13 @@ It says what was known when the folder was made. What happened since is asked of
 """
 
 import json
+from dataclasses import fields
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from lumitui.app.history import run as records
 from lumitui.app.history.run import Provenance, Run
+from lumitui.app.history.run_row import to_row
 from lumitui.app.job.launch import Layout, Price
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.settings import version
@@ -18,11 +19,6 @@ from lumitui.remote.scheduler.protocol import State
 FORMAT = 1
 """A reader passes over what a later format says; keys may come without a new number."""
 REBUILT = "rebuilt from its folder"
-_DERIVED = ("script", "spec", "layout", "price")
-_PLAIN = (
-    "id", "name", "site", "created", "parent", "resumed_from", "command", "global_batch",
-    "deepspeed_config", "project", "job_file", "folder", "root", "token", "snapshot",
-)  # fmt: skip
 
 
 def record_text(run: Run) -> str:
@@ -30,11 +26,14 @@ def record_text(run: Run) -> str:
 
     The patch is left out: it may show files that are not shipped. Secrets are names only.
     """
-    row = records.to_row(run)
-    said = {"format": FORMAT, "lumitui": version()} | {name: row[name] for name in _PLAIN}
-    said |= {name: json.loads(str(row[name])) for name in ("spec", "layout", "price")}
-    said |= {"commit": row["git_commit"], "branch": row["branch"], "dirty": bool(row["dirty"])}
-    return json.dumps(said | {"script": row["script"]}, indent=1) + "\n"
+    row: dict[str, Any] = dict(to_row(run))
+    row["commit"] = row["git_commit"]
+    row["dirty"] = run.provenance.dirty
+    for name in ("spec", "layout", "price"):
+        row[name] = json.loads(row[name])
+    said = {"format": FORMAT, "lumitui": version(), "folder": row["folder"]}
+    said |= {name: row[name] for name in _Record.model_fields if name != "format"}
+    return json.dumps(said, indent=1) + "\n"
 
 
 def run_of(text: bytes, folder: str) -> Run:
@@ -67,22 +66,26 @@ def run_of(text: bytes, folder: str) -> Run:
         raise ValueError(f"it is the record of {said.id!r}")
     # Code is copied from below `root`, and old code is removed there: never outside the work root.
     own = said.root if _beside(said.root, root) else root
+    known = {name: value for name, value in said if name in _RUN_FIELDS}
     return Run(
-        **{name: getattr(said, name) for name in (*_PLAIN, *_DERIVED) if name not in _PLACES},
-        folder=folder,
-        root=own,
+        **known | {"folder": folder, "root": own},
         provenance=Provenance(said.commit, said.branch, "", said.dirty),
         state=State.UNKNOWN,
         reason=REBUILT,
     )
 
 
-_PLACES = ("folder", "root")
+_RUN_FIELDS = frozenset(item.name for item in fields(Run))
 Short = Annotated[str, Field(max_length=4096)]
 Number = Annotated[int, Field(ge=0, le=2**53)]
 
 
 class _Record(BaseModel):
+    """What a record says, in the order it is written: each field within what a run can have.
+
+    A person or a broken job may have written it, so that the limits are narrower than `Run`'s.
+    """
+
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
     format: Literal[1]
@@ -93,7 +96,6 @@ class _Record(BaseModel):
     parent: Short | None
     resumed_from: Short | None
     spec: JobSpec
-    script: str
     command: str
     layout: Layout
     price: Price
@@ -107,6 +109,7 @@ class _Record(BaseModel):
     commit: Short | None
     branch: Short | None
     dirty: bool
+    script: str
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
