@@ -1,9 +1,10 @@
-"""The import contracts hold, and they would notice."""
+"""The import contracts of pyproject.toml hold, and each of them would find a violation."""
 
 import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,27 @@ import pytest
 from tests.support.places import ROOT
 
 LINT = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
+APP = "app: interfaces, facade, decisions, knowledge"
+REMOTE = "remote: sites, schedulers, connections, words"
+INTERFACES = "Only the interfaces know Textual, Rich and Click"
+HALVES = "app stands on remote"
+CIRCLES = "No circles, in no folder"
+# A new file, what it imports, the contract that this breaks, and what is said of it there.
+PLANTED = [
+    ("app/explain/planted.py", "lumitui.app.scale", APP, "planted -> lumitui.app.scale"),
+    ("app/newcomer.py", "os", APP, "not listed as layers:\n\n- lumitui.app.newcomer"),
+    ("remote/transport/planted.py", "lumitui.remote.ssh", REMOTE, "planted -> lumitui.remote.ssh"),
+    ("remote/newcomer.py", "os", REMOTE, "not listed as layers:\n\n- lumitui.remote.newcomer"),
+    ("remote/site/planted.py", "lumitui.app.job", HALVES, "site.planted -> lumitui.app.job"),
+    ("app/scale/planted.py", "textual", INTERFACES, "app.scale.planted -> textual"),
+    ("app/watch/planted.py", "rich", INTERFACES, "app.watch.planted -> rich"),
+    ("app/results/planted.py", "click", INTERFACES, "app.results.planted -> click"),
+    ("app/send/planted.py", "jinja2", "Only compose knows Jinja", "app.send.planted -> jinja2"),
+    ("app/compose/planted.py", "sqlite3", "Only history knows SQLite", "planted -> sqlite3"),
+    ("remote/snapshots/planted.py", "paramiko", "Only ssh knows paramiko", "planted -> paramiko"),
+    ("app/job/planted.py", "lumitui.app.job.second", CIRCLES, "No cycles are allowed in"),
+    ("app/job/second.py", "lumitui.app.job.planted", CIRCLES, "allowed in lumitui.app.job.\n"),
+]  # fmt: skip
 
 
 def lint(folder: Path) -> "subprocess.CompletedProcess[str]":
@@ -18,39 +40,44 @@ def lint(folder: Path) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(LINT, cwd=folder, env=env, capture_output=True, text=True, timeout=120)
 
 
+def contracts() -> list[str]:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    return [contract["name"] for contract in settings["tool"]["importlinter"]["contracts"]]
+
+
 def test_the_contracts_hold() -> None:
     result = lint(ROOT)
     assert result.returncode == 0, result.stdout
 
 
-@pytest.mark.parametrize(
-    ("module", "line"),
-    [
-        ("app/explain/words_of_today.py", "import lumitui.app.scale.rescale"),
-        ("app/newcomer/__init__.py", "from pathlib import Path"),
-        ("remote/transport/shell.py", "import lumitui.remote.ssh.link"),
-        ("remote/newcomer/__init__.py", "from pathlib import Path"),
-        ("remote/errors.py", "import lumitui.app.settings"),
-        ("app/scale/rescale.py", "import textual"),
-        ("app/runs.py", "import click"),
-        ("app/send/submit.py", "import jinja2"),
-        ("app/runs.py", "import sqlite3"),
-        ("remote/snapshots/upload.py", "import paramiko"),
-        ("app/job/strategies.py", "import lumitui.app.job.spec"),
-    ],
-)
-def test_a_planted_violation_is_found(tmp_path: Path, module: str, line: str) -> None:
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What is said of a copy that has all violations, from the first broken contract on."""
+    copy = tmp_path_factory.mktemp("planted")
     for name in ("app", "remote", "templates", "trainers", "src"):
         ignore = shutil.ignore_patterns("__pycache__", "*.gz", "*.egg-info")
-        shutil.copytree(ROOT / name, tmp_path / name, symlinks=True, ignore=ignore)
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    path = tmp_path / module
-    path.parent.mkdir(exist_ok=True)
-    text = path.read_text() if path.exists() else ""
-    path.write_text(text + f"\n{line}\n")
-    result = lint(tmp_path)
-    assert result.returncode != 0
-    assert "BROKEN" in result.stdout
+        shutil.copytree(ROOT / name, copy / name, symlinks=True, ignore=ignore)
+    shutil.copy(ROOT / "pyproject.toml", copy)
+    for file, module, _, _ in PLANTED:
+        assert not (copy / file).exists()
+        (copy / file).write_text(f"import {module}\n")
+    result = lint(copy)
+    assert result.returncode == 1, result.stdout + result.stderr
+    return result.stdout.partition("\nBroken contracts\n")[2]
+
+
+@pytest.mark.parametrize(
+    ("contract", "finding"), [case[2:] for case in PLANTED], ids=[case[0] for case in PLANTED]
+)
+def test_a_planted_violation_breaks_its_contract(report: str, contract: str, finding: str) -> None:
+    heading = f"\n{contract}\n{'-' * len(contract)}\n"
+    assert heading in report
+    section = report.partition(heading)[2].partition("\n---")[0]
+    assert finding in section
+
+
+def test_every_contract_has_a_planted_violation() -> None:
+    assert sorted(contracts()) == sorted({contract for _, _, contract, _ in PLANTED})
 
 
 @pytest.mark.parametrize(
