@@ -1,8 +1,8 @@
-"""One connection a site, opened when first needed and kept."""
+"""One connection for each site, opened when it is first needed and kept."""
 
 import getpass
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,10 +21,12 @@ class Connection:
     transport: Transport
     scheduler: Scheduler
     user: Callable[[], str]
-    """The name there; asked for only when it is needed."""
+    """Returns the user's name at the site; called only when it is needed."""
     home: str
     footprint: Callable[[], Footprint] = Footprint
-    """What it has cost the site so far."""
+    """Returns what it has cost the site so far."""
+    notes: Callable[[], Sequence[str]] = tuple
+    """Returns sentences for a person about how the connection is configured; usually none."""
 
     def root(self, site: Site, account: str, project: str) -> str:
         """Return the folder of a project on the site."""
@@ -65,14 +67,16 @@ def connect(site: Site, ask: Ask) -> Connection:
     )
     ssh = Ssh(login, ask)
     slurm = Slurm(ssh)
-    return Connection(ssh, slurm, lambda: ssh.user, "~", lambda: footprint(ssh, slurm))
+    return Connection(
+        ssh, slurm, lambda: ssh.user, "~", lambda: footprint(ssh, slurm), lambda: ssh.notes
+    )
 
 
 class Connections:
     """The open connections by site; threads share them."""
 
     def __init__(self, ask: Ask, connect: Connect = connect) -> None:
-        """Open connections with `connect`; questions go to `ask`."""
+        """Open connections with `connect`; put their questions to `ask`."""
         self._ask = ask
         self._connect = connect
         self._open: dict[str, Connection] = {}

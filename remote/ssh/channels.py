@@ -1,8 +1,8 @@
-"""Many requests over one connection: a channel opened ahead, shared by threads, waited for.
+"""Many requests over one connection: threads share it, and one channel is opened ahead.
 
-A request costs two turns of the network: the command's start, and script out with answer back.
-sshd gives a new channel no room for input before its command runs, so these two cannot be one;
-a third, opening the channel, is saved by opening the next one while an answer is on its way.
+A request costs two round trips: the start of the command, and the script with its answer. sshd
+gives a new channel no room for input before its command runs, so these two cannot be joined; a
+third, opening the channel, is saved by opening the next one while an answer is on its way.
 """
 
 import threading
@@ -18,8 +18,8 @@ from lumitui.remote.ssh.prompts import is_attended
 from lumitui.remote.transport.framing import Framing, check_answer, check_stream, pieces
 from lumitui.remote.transport.protocol import Result
 
-_PATIENCE = 3.0  # sshd frees a session a moment after its channel is closed
-_FREEING = 0.05  # that moment: asked earlier, it refuses, which costs a turn and 0.1 s more
+_SETTLE = 3.0  # sshd frees a session a moment after its channel is closed
+_FREEING = 0.05  # that moment: asked earlier, it refuses, which costs a round trip and 0.1 s more
 
 
 class ChannelRefused(Exception):
@@ -35,10 +35,10 @@ class Link(Protocol):
 
     address: str
     """`user@host` for a person."""
-    patience: float
+    timeout: float
     """Seconds after which a silent server is given up."""
     alive_seconds: int
-    """Seconds of silence after which it is asked whether it is there."""
+    """Seconds of silence after which the server is asked whether it is alive."""
 
     def alive(self) -> bool:
         """Whether requests can be sent."""
@@ -47,7 +47,7 @@ class Link(Protocol):
     def open(self, seconds: float, *, ahead: bool = False) -> Channel:
         """Open a channel; ChannelRefused, or LinkError when the link is dead.
 
-        One that is opened `ahead` of its need does not end a link that is slow.
+        A channel opened `ahead` of its need does not end a link that is slow.
         """
         ...
 
@@ -56,7 +56,7 @@ class Link(Protocol):
         ...
 
     def check(self) -> None:
-        """Ask the server for a sign of life; a link without one is closed. Does not wait."""
+        """Ask whether the server is alive, and close the link if it is not. Does not wait."""
         ...
 
     def close(self) -> None:
@@ -68,10 +68,10 @@ class Requests:
     """`Transport.run`, `stream` and `close` over a link that is made when one is needed."""
 
     def __init__(self, connect: Callable[[Callable[[], bool]], Link]) -> None:
-        """Use `connect` for a link; it is handed a question that tells it to give up."""
+        """Make links with `connect`; the function it is given returns true when it must give up."""
         self._connect = connect
         self.requests = 0
-        """Requests sent, for the footprint on the screen."""
+        """Requests sent; part of the footprint."""
         self._link: Link | None = None
         self._connecting = threading.Lock()
         self._failure: LinkError | None = None
@@ -110,10 +110,10 @@ class Requests:
             self._release(channel)
 
     def stream(self, script: str, *, stop: Callable[[], bool]) -> Iterator[bytes]:
-        """Yield the output of `script` as it comes; see `Transport.stream`.
+        """Yield the output of `script` as it arrives; see `Transport.stream`.
 
         Raises:
-            RefusedError: the script ended with a status other than 0; carries its last words.
+            RefusedError: the script ended with a status other than 0; carries its last line.
         """
         framing = Framing()
         payload = framing.payload(script)
@@ -142,16 +142,17 @@ class Requests:
             self._release(channel)
 
     def close(self) -> None:
-        """End the connection, also one being made; a later request makes a new one."""
+        """End the connection, even while it is being made; a later request makes a new one."""
         self._closings += 1
         link, self._link, self._spare = self._link, None, None
         if link is not None:
             link.close()
 
     def _connected(self) -> Link:
-        """The link. Threads that wait while an attempt fails share its failure: one question.
+        """Return the link, made now if there is none.
 
-        Where nobody was there to be asked, a thread with a person tries again.
+        Threads that wait while an attempt fails share its failure, so that a person is asked once.
+        A thread with a person tries again where the attempt had none.
         """
         failures, attended = self._failures, is_attended()
         with self._connecting:
@@ -178,14 +179,14 @@ class Requests:
             return link
 
     def _start(self, command: str, timeout: float) -> tuple[Link, Channel]:
-        """Start `command` in a channel. Until this returns nothing has run: it may try again."""
+        """Start `command` in a channel. Until this returns nothing has run, so it may try again."""
         lost = False
         for _ in range(3):
             link = self._connected()
             channel: Channel | None = None
             try:
                 channel, spare = self._take(link, timeout)
-                link.begin(channel, command, link.patience)
+                link.begin(channel, command, link.timeout)
                 self.requests += 1
                 return link, channel
             except CommandRefused as error:
@@ -206,23 +207,23 @@ class Requests:
         )
 
     def _take(self, link: Link, timeout: float) -> tuple[Channel, bool]:
-        """A channel of our own, and whether it is the spare. Waits for one when all are in use."""
+        """Return a channel, and whether it was the spare. Waits for one when all are in use."""
         with self._pool:
             spare, self._spare = self._spare, None
             self._busy += 1
             if spare is not None and not spare.closed:
                 return spare, True
-        if not self._spares:  # sessions are few: the last one may not be free yet
+        if not self._spares:  # few sessions are allowed: the last one may not be free yet
             time.sleep(max(0.0, self._released + _FREEING - time.monotonic()))
         began, pause = time.monotonic(), 0.1
         while True:
             try:
-                return link.open(link.patience), False
+                return link.open(link.timeout), False
             except ChannelRefused as error:
                 with self._pool:
                     self._spares = False
                     others = self._busy > 1
-                    if time.monotonic() - began < (timeout if others else _PATIENCE):
+                    if time.monotonic() - began < (timeout if others else _SETTLE):
                         self._pool.wait(pause)
                         pause = min(pause * 1.5, 2.0)
                         continue
@@ -241,11 +242,11 @@ class Requests:
             if self._spare is not None or not self._spares:
                 return
         try:
-            spare = link.open(link.patience, ahead=True)
+            spare = link.open(link.timeout, ahead=True)
         except ChannelRefused:
             self._spares = False
         except LinkError:
-            return  # the request in flight finds out by itself, and says so
+            return  # the request under way notices by itself, and raises
         else:
             with self._pool:
                 self._spare, spare = spare, self._spare or spare
@@ -264,11 +265,11 @@ class Requests:
             self._pool.notify_all()
 
     def _given_up(self, link: Link, timeout: float) -> None:
-        """Say so; a link that does not answer a plain question either is given up with it."""
-        # The first is an answer, the others have closed it.
+        """Raise LinkLost; a link that does not even open a channel is given up too."""
+        # A refusal is an answer too; after the other errors the link is closed.
         with suppress(ChannelRefused, LinkError, OSError):
-            link.open(min(link.patience, _PATIENCE)).close()
+            link.open(min(link.timeout, _SETTLE)).close()
         raise LinkLost(
             f"{link.address} gave no answer within {timeout:g} s.",
-            "Whether the request was carried out is not known; it is looked up later.",
+            "It is not known whether the request was carried out; this is checked later.",
         )

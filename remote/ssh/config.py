@@ -1,4 +1,4 @@
-"""Where to log in and as whom, from the person's ssh configuration."""
+"""Where to log in and as whom, as the person's ssh configuration says."""
 
 import getpass
 import os
@@ -18,23 +18,23 @@ Table = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class Login:
-    """Where a site is reached; what is None comes from the person's ssh configuration."""
+    """How to reach a site; what is None comes from the person's ssh configuration."""
 
     host: str
     """A name, or an alias of the ssh configuration."""
     port: int | None = None
     user: str | None = None
     config: Path | None = None
-    """An ssh_config file in place of the person's (`ssh -F`)."""
+    """An ssh_config file that replaces the person's (`ssh -F`)."""
     fingerprints: Mapping[str, str] = field(default_factory=dict)
-    """Key type (`ssh-ed25519`) -> `SHA256:...` as the site publishes it."""
+    """Host keys as the site publishes them: key type (`ssh-ed25519`) -> `SHA256:...`."""
     identity: Path | None = None
     """A private key that is tried first."""
 
 
 @dataclass(frozen=True)
 class HostConfig:
-    """One host as the ssh configuration resolves it."""
+    """One host, with everything that the ssh configuration says of it."""
 
     hostname: str
     port: int
@@ -44,18 +44,18 @@ class HostConfig:
     identities_only: bool
     certificates: tuple[Path, ...]
     agent: str | None
-    """Socket of the agent; `none`: use no agent; None: the one of the environment."""
+    """Socket of the agent; `none`: use no agent; None: the one in SSH_AUTH_SOCK."""
     jumps: tuple[str, ...]
-    """Hosts to go through, first first: `[user@]host[:port]`."""
+    """Hosts to go through, in order: `[user@]host[:port]`."""
     proxy_command: str | None
     known_hosts: tuple[Path, ...]
-    """The person's files of known keys; a new key is added to the first."""
+    """The person's known_hosts files; a new key is added to the first."""
     global_known_hosts: tuple[Path, ...]
     key_name: str
-    """Name under which the host's key is known."""
+    """Name under which the host's key is in known_hosts."""
     hash_names: bool
     alive: int
-    """Seconds between signs of life."""
+    """Seconds of silence after which the server is asked whether it is alive."""
     connect_timeout: float
 
     @property
@@ -65,12 +65,12 @@ class HostConfig:
 
 
 def has_openssh() -> bool:
-    """Whether `ssh -G` can be asked."""
+    """Whether OpenSSH is installed, so that `ssh -G` works."""
     return shutil.which("ssh") is not None
 
 
 def openssh_table(login: Login) -> Table:
-    """What OpenSSH makes of the configuration, with Include and Match (`ssh -G`).
+    """Return how OpenSSH reads the configuration, Include and Match included (`ssh -G`).
 
     Raises:
         LinkError: the configuration has an error; the message is OpenSSH's.
@@ -94,7 +94,7 @@ def openssh_table(login: Login) -> Table:
         ) from error
     except (OSError, subprocess.TimeoutExpired) as error:
         raise LinkError(
-            f"OpenSSH did not say how to reach {login.host}.",
+            f"OpenSSH did not say how to reach {login.host} (`ssh -G` failed or took 20 s).",
             f"Check it with: ssh -G {shlex.quote(login.host)}",
         ) from error
     table: dict[str, list[str]] = {}
@@ -104,8 +104,8 @@ def openssh_table(login: Login) -> Table:
     return table
 
 
-def settings(login: Login, table: Table) -> HostConfig:
-    """The resolved configuration, with what `login` itself says on top."""
+def resolve(login: Login, table: Table) -> HostConfig:
+    """Return the configuration in `table`, overridden by what `login` itself says."""
 
     def one(name: str, default: str = "") -> str:
         value = (table.get(name) or [default])[0]
@@ -125,9 +125,9 @@ def settings(login: Login, table: Table) -> HostConfig:
         return tuple(Path(word).expanduser() for word in chosen)
 
     def files(name: str) -> tuple[Path, ...]:
-        """Several in one value; `ssh -G` drops the quotes of a name with a space.
+        """Split a value of several files; `ssh -G` drops the quotes around a name with a space.
 
-        A path begins with `/`, `~` or a token; another word belongs to the name before it.
+        A path begins with `/`, `~` or a token; any other word belongs to the name before it.
         """
         return paths([word for word in re.split(r" +(?=[/~%\"])", one(name)) if word])
 
@@ -156,7 +156,7 @@ def settings(login: Login, table: Table) -> HostConfig:
 
 
 def jump_login(login: Login, jump: str) -> Login:
-    """The login of a jump host written `[ssh://][user@]host[:port]`."""
+    """Return the login of a jump host, which is written `[ssh://][user@]host[:port]`."""
     user, _, place = jump.removeprefix("ssh://").rpartition("@")
     match = re.fullmatch(r"(\[.+\]|[^:]+)(?::(\d+))?", place) or re.fullmatch("(.*)()", place)
     assert match is not None

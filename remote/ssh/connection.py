@@ -1,7 +1,7 @@
-"""A connection to a site over SSH. With `auth` and `link` the only user of paramiko.
+"""A connection to a site over SSH, opened when it is first needed.
 
-How a request crosses it is in `channels`, `exchange` and `framing`; where to log in is in `login`,
-whom to trust in `hostkeys`, as whom in `auth`.
+How requests share it is in `channels` and `exchange`; where to log in is in `config`, which host
+key to trust in `known_hosts`, how to log in in `auth`.
 """
 
 import logging
@@ -15,7 +15,7 @@ from typing import cast
 import paramiko
 from paramiko.ssh_exception import IncompatiblePeer
 
-from lumitui.remote.errors import LinkError
+from lumitui.remote.errors import AnswerNeeded, LinkError
 from lumitui.remote.ssh import known_hosts, tcp
 from lumitui.remote.ssh.auth import LogIn
 from lumitui.remote.ssh.channels import Requests
@@ -26,27 +26,31 @@ from lumitui.remote.ssh.config import (
     has_openssh,
     jump_login,
     openssh_table,
-    settings,
+    resolve,
 )
 from lumitui.remote.ssh.dialog import Kept
 from lumitui.remote.ssh.link import BROKEN, ParamikoLink
 from lumitui.remote.ssh.prompts import Ask, Question, answer_needed, is_attended
 
-# Without a handler Python prints a library's warnings over the screen.
+# Without a handler Python prints the warnings of a library over the screen.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 _ANSWER = 300.0  # seconds for a person's answers; sshd's LoginGraceTime is 120
 _PAUSES = (1.0, 3.0)  # seconds before the tries that follow a refusal of MaxStartups
+_NO_OPENSSH = (
+    "OpenSSH is not installed on this machine: Include and Match in the ssh configuration are "
+    "not read."
+)
 _GCM = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com")
 
 
 def decline(_: Question) -> None:
-    """The `ask` of a caller without a person: every question is declined."""
+    """Decline every question: the `ask` of a caller without a person."""
     return None
 
 
 class _TurnedAway(LinkError):
-    """The server has too many logins under way (MaxStartups); it will take one in a moment."""
+    """The server has too many logins under way (MaxStartups); it accepts one in a moment."""
 
 
 class Ssh(Requests):
@@ -56,14 +60,12 @@ class Ssh(Requests):
     """
 
     def __init__(self, login: Login, ask: Ask = decline) -> None:
-        """Nothing is opened before the first request; `ask` may be called from any thread."""
+        """Open nothing before the first request; `ask` may be called from any thread."""
         super().__init__(self._open_link)
         self.login = login
         self.connections = 0
         self.bytes_up = 0
         self.bytes_down = 0
-        self.notes: tuple[str, ...] = ()
-        """Sentences about how the configuration was read."""
         self._ask = ask
         self._peer: str | None = None
         self._hops: list[paramiko.Transport] = []
@@ -71,22 +73,27 @@ class Ssh(Requests):
 
     @property
     def user(self) -> str:
-        """The name logged in with, from the configuration alone."""
+        """The name to log in with, from the configuration alone."""
         return self._route(self.login)[-1][0].user
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences for a person about how the ssh configuration is read; usually none."""
+        return () if has_openssh() else (_NO_OPENSSH,)
+
+    @property
     def node(self) -> str | None:
-        """Address of the login node that was reached; the next connection goes there first."""
+        """Address of the login node that was reached; the next connection tries it first."""
         return self._peer
 
     def close(self) -> None:
-        """End the connection, also one being made; a later request makes a new one."""
+        """End the connection, even while it is being made; a later request makes a new one."""
         super().close()
         for transport in reversed(self._hops):
             transport.close()
 
     def _open_link(self, stopped: Callable[[], bool]) -> ParamikoLink:
-        """Connect, after a pause again where the server has too many logins under way.
+        """Connect; where the server has too many logins under way, try again after a pause.
 
         Raises:
             AnswerNeeded: only a person can log in, and none waits; nothing is sent.
@@ -120,9 +127,11 @@ class Ssh(Requests):
                 LogIn(host, self._ask, self._kept).authenticate(hops[-1])
                 needs.append(self._kept.needs)
                 hops[-1].set_keepalive(host.alive)
-        except BaseException:
+        except BaseException as error:
             for transport in reversed(hops):
                 transport.close()
+            if isinstance(error, LinkError) and not isinstance(error, AnswerNeeded):
+                error.hint = " ".join(filter(None, (error.hint, *self.notes)))
             raise
         self._kept.needs = next(filter(None, needs), "")
         precious = bool(self._kept.needs)
@@ -131,46 +140,28 @@ class Ssh(Requests):
         return ParamikoLink(hops, host, precious=precious)
 
     def _question(self, question: Question) -> str | None:
-        """Ask about a host's key, if somebody is there."""
+        """Ask about a host's key, if a person waits."""
         self._kept.needs = "yes to its host key"
         if not is_attended():
             raise answer_needed(self._kept.needs)
         return self._ask(question)
 
     def _route(self, login: Login, depth: int = 0) -> list[tuple[HostConfig, dict[str, str]]]:
-        """The hosts to log in to, in order, each with its published fingerprints."""
+        """Return the hosts to log in to, in order, each with its published fingerprints."""
         if depth > 4:
-            raise LinkError(f"ProxyJump of {login.host} goes in a circle.", "See `ssh -G`.")
-        host = settings(login, openssh_table(login) if has_openssh() else self._own_table(login))
+            raise LinkError(
+                f"ProxyJump of {login.host} goes in a circle.",
+                "Correct it in the ssh configuration.",
+            )
+        host = resolve(login, openssh_table(login) if has_openssh() else _own_table(login))
         jumps = [jump_login(login, jump) for jump in host.jumps]
         route = self._route(jumps[0], depth + 1) if jumps else []
         for jump in jumps[1:]:
             route.append(self._route(jump, depth + 1)[-1])
         return [*route, (host, dict(login.fingerprints))]
 
-    def _own_table(self, login: Login) -> Table:
-        self.notes = (
-            "OpenSSH is not installed: Include and Match in the ssh configuration are not read.",
-        )
-        path = login.config or Path("~/.ssh/config").expanduser()
-        try:
-            found = paramiko.SSHConfig.from_path(path) if path.is_file() else paramiko.SSHConfig()
-            table = found.lookup(login.host)
-        except (*BROKEN, ValueError) as error:
-            raise LinkError(
-                f"The ssh configuration {path} cannot be read: {error}.", "Correct it."
-            ) from error
-        home = Path("~/.ssh").expanduser()
-        default = {
-            "identityfile": [str(home / f"id_{kind}") for kind in ("ed25519", "ecdsa", "rsa")],
-            "userknownhostsfile": [str(home / "known_hosts")],
-            "globalknownhostsfile": ["/etc/ssh/ssh_known_hosts"],
-        }
-        given = {key: [item] if isinstance(item, str) else item for key, item in table.items()}
-        return {**default, **given}
-
     def _dial(self, host: HostConfig, stopped: Callable[[], bool]) -> tcp.Metered:
-        """The first hop's socket: to the login node reached before, else to any of the name's."""
+        """Return the first hop's socket: to the node reached before, else to any of the name's."""
         self.connections += 1
         if host.proxy_command:
             return self._metered(tcp.Proxy(host.proxy_command), host.hostname)
@@ -185,7 +176,7 @@ class Ssh(Requests):
                 return reach(self._peer, min(5.0, host.connect_timeout))
         return reach(host.hostname, host.connect_timeout)
 
-    def _metered(self, sock: tcp.Wire, peer: str) -> tcp.Metered:
+    def _metered(self, sock: tcp.Socket, peer: str) -> tcp.Metered:
         def up(count: int) -> None:
             self.bytes_up += count
 
@@ -195,7 +186,7 @@ class Ssh(Requests):
         return tcp.Metered(sock, up, down, peer)
 
     def _through(self, hop: paramiko.Transport, host: HostConfig) -> tcp.Metered:
-        """A channel of a jump host to the next one."""
+        """Return a channel of a jump host to the next host."""
         try:
             channel = hop.open_channel(
                 "direct-tcpip",
@@ -213,7 +204,7 @@ class Ssh(Requests):
     def _handshake(
         self, transport: paramiko.Transport, host: HostConfig, published: Mapping[str, str]
     ) -> None:
-        """Negotiate and check the host's key, before anything of the person's is sent."""
+        """Negotiate and check the host's key, before anything secret is sent."""
         options = transport.get_security_options()
         # One AES-GCM call does the work of cipher and HMAC, which paramiko runs in Python.
         options.ciphers = [*_GCM, *(name for name in options.ciphers if name not in _GCM)]
@@ -234,7 +225,7 @@ class Ssh(Requests):
 
 
 def _no_handshake(error: Exception, host: HostConfig, sock: object) -> LinkError:
-    """The sentence for a server that did not come as far as its host key."""
+    """Return the error for a server that ended before it showed its host key."""
     place = f"{host.hostname} (port {host.port})"
     if isinstance(error, IncompatiblePeer):
         return LinkError(f"{place} and this program share no algorithm: {error}.", "Update both.")
@@ -242,7 +233,7 @@ def _no_handshake(error: Exception, host: HostConfig, sock: object) -> LinkError
     if "maxstartups" in said.lower():
         return _TurnedAway(
             f"{place} turns new connections away: {said}.",
-            "Too many are logging in at the moment; try again in a minute.",
+            "Too many people are logging in; try again in a minute.",
         )
     silent = isinstance(error.__context__, TimeoutError)
     nothing = f"nothing came within {host.connect_timeout:g} s"
@@ -255,7 +246,7 @@ def _no_handshake(error: Exception, host: HostConfig, sock: object) -> LinkError
         )
     if silent:
         return LinkError(
-            f"{place} took the connection, and then {nothing}.",
+            f"{place} accepted the connection, but {nothing}.",
             "Check your network and the port; a login node may also be overloaded.",
         )
     if said:
@@ -267,3 +258,23 @@ def _no_handshake(error: Exception, host: HostConfig, sock: object) -> LinkError
         f"{place} ended the connection before the login ({error or type(error).__name__}).",
         "It may be turning new connections away; try again in a minute.",
     )
+
+
+def _own_table(login: Login) -> Table:
+    """Return what paramiko reads of the ssh configuration, where there is no OpenSSH to ask."""
+    path = login.config or Path("~/.ssh/config").expanduser()
+    try:
+        found = paramiko.SSHConfig.from_path(path) if path.is_file() else paramiko.SSHConfig()
+        table = found.lookup(login.host)
+    except (*BROKEN, ValueError) as error:
+        raise LinkError(
+            f"The ssh configuration {path} cannot be read: {error}.", "Correct it."
+        ) from error
+    home = Path("~/.ssh").expanduser()
+    default = {
+        "identityfile": [str(home / f"id_{kind}") for kind in ("ed25519", "ecdsa", "rsa")],
+        "userknownhostsfile": [str(home / "known_hosts")],
+        "globalknownhostsfile": ["/etc/ssh/ssh_known_hosts"],
+    }
+    given = {key: [item] if isinstance(item, str) else item for key, item in table.items()}
+    return {**default, **given}

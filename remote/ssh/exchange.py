@@ -13,7 +13,7 @@ _PACKET = 1 << 15  # the most OpenSSH takes in one packet of a session
 
 
 class Channel(Protocol):
-    """What is used of a channel; its reads and writes wait at most the time set."""
+    """What is used of a channel; its reads and writes wait at most as long as was set."""
 
     @property
     def closed(self) -> bool:
@@ -21,31 +21,31 @@ class Channel(Protocol):
         ...
 
     def recv_ready(self) -> bool:
-        """Whether output waits."""
+        """Whether output is waiting to be read."""
         ...
 
     def recv(self, nbytes: int, /) -> bytes:
-        """Output; empty at the end; TimeoutError when none came."""
+        """Return output; empty at the end; TimeoutError when none came."""
         ...
 
     def recv_stderr_ready(self) -> bool:
-        """Whether errors wait."""
+        """Whether output on standard error is waiting to be read."""
         ...
 
     def recv_stderr(self, nbytes: int, /) -> bytes:
-        """As `recv`, for standard error."""
+        """Return output on standard error, as `recv` does."""
         ...
 
     def send(self, s: bytes, /) -> int:
-        """Send some of `s`; TimeoutError while the far side takes nothing."""
+        """Send some of `s`; TimeoutError while the server takes nothing."""
         ...
 
     def settimeout(self, timeout: float | None, /) -> None:
-        """Seconds a call may wait."""
+        """Limit how many seconds a call may wait."""
         ...
 
     def shutdown_write(self) -> None:
-        """Tell the far side that no more input comes."""
+        """Tell the server that no more input comes."""
         ...
 
     def close(self) -> None:
@@ -57,12 +57,12 @@ class Channel(Protocol):
         ...
 
     def recv_exit_status(self) -> int:
-        """Exit status, -1 when none was told."""
+        """Return the exit status, -1 when the server sent none."""
         ...
 
 
 class Exchange:
-    """The two outputs of one request as far as they have come."""
+    """One request under way: its channel, and its two outputs as far as they have arrived."""
 
     def __init__(self, channel: Channel, framing: Framing) -> None:
         """Talk over `channel`, whose command is `framing`'s."""
@@ -84,7 +84,7 @@ class Exchange:
     def write(self, data: Iterable[bytes], check: Callable[[], None]) -> None:
         """Send all of `data`, reading meanwhile; stop early when the script needs no more.
 
-        `check` is called while the far side takes nothing; it raises to give up.
+        `check` is called while the server takes nothing; it raises to give up.
         """
         for piece in data:
             start = 0
@@ -96,16 +96,16 @@ class Exchange:
                     start += self.channel.send(piece[start : start + _PACKET])
                 except TimeoutError:
                     check()
-                except OSError:  # closed from the far side; what it said tells why
+                except OSError:  # closed by the server; its output says why
                     return
 
     def finish(self) -> None:
-        """No more input comes."""
-        with suppress(OSError):  # closed from the far side already
+        """Close the script's standard input."""
+        with suppress(OSError):  # already closed by the server
             self.channel.shutdown_write()
 
     def step(self) -> None:
-        """Take what has come, waiting a moment when nothing has."""
+        """Read what has arrived, or wait a moment for it."""
         if self._read_ready():
             return
         try:
@@ -114,7 +114,7 @@ class Exchange:
             return
 
     def _read_ready(self) -> bool:
-        """Take what waits without waiting; return whether there was any."""
+        """Read what has arrived, without waiting; return whether there was any."""
         waiting = (self.channel.recv_ready(), self.channel.recv_stderr_ready())
         for index, ready in enumerate(waiting):
             if ready:
@@ -129,7 +129,7 @@ class Exchange:
             (self.out, self.err)[index].append(own)
 
     def code(self, place: str) -> int:
-        """Exit status of the script that ended.
+        """Return the exit status of the script that ended.
 
         Raises:
             LinkError: the login shell ended without starting it.
@@ -141,9 +141,9 @@ class Exchange:
         deadline = time.monotonic() + 2.0  # the status may follow the end of the output
         while not self.channel.exit_status_ready() and time.monotonic() < deadline:
             time.sleep(0.02)
-        told = self.channel.exit_status_ready() and self.channel.recv_exit_status() >= 0
-        if told and not reader.opened:
-            words = self.readers[1].noise or reader.noise or "it said nothing"
+        ended = self.channel.exit_status_ready() and self.channel.recv_exit_status() >= 0
+        if ended and not reader.opened:
+            words = self.readers[1].noise or reader.noise or "it printed nothing"
             raise LinkError(
                 f"The login shell at {place} ran no command; its last words: "
                 f"{words.splitlines()[-1]}",
@@ -151,5 +151,5 @@ class Exchange:
             )
         raise LinkLost(
             f"The connection to {place} was lost during a request.",
-            "Whether it was carried out is not known; it will be looked up when the site answers.",
+            "It is not known whether it was carried out; this is checked when the site answers.",
         )

@@ -1,7 +1,7 @@
-"""Whether a host's key may be trusted: known_hosts, what the site publishes, the person.
+"""Whether a host's key may be trusted: by known_hosts, by what the site publishes, by the person.
 
 Markers, patterns, hashed names: sshd(8), "SSH_KNOWN_HOSTS FILE FORMAT". Host certificates
-(`@cert-authority`) are not used, since the SSH library offers none in its key exchange.
+(`@cert-authority`) are not used, since paramiko offers none in its key exchange.
 """
 
 import base64
@@ -22,7 +22,7 @@ from lumitui.remote.ssh.prompts import Ask, Question
 
 @dataclass(frozen=True)
 class HostKey:
-    """A public key as hosts show it."""
+    """The public key of a host."""
 
     type: str
     """`ssh-ed25519`, `ssh-rsa`, `ecdsa-sha2-nistp256` ..."""
@@ -37,7 +37,7 @@ class HostKey:
 
 @dataclass(frozen=True)
 class KnownKey:
-    """One line of a known_hosts file that speaks of the host."""
+    """One line of a known_hosts file that is about the host."""
 
     key: HostKey
     marker: str
@@ -46,14 +46,14 @@ class KnownKey:
     """`file:line`, for a person."""
 
 
-def known_keys(settings: HostConfig) -> list[KnownKey]:
-    """All known and revoked keys of the host, and those that sign its key.
+def known_keys(host: HostConfig) -> list[KnownKey]:
+    """Return all known and revoked keys of the host, and those that sign its key.
 
     Raises:
         LinkError: a file exists and cannot be read.
     """
     found: list[KnownKey] = []
-    for path in (*settings.known_hosts, *settings.global_known_hosts):
+    for path in (*host.known_hosts, *host.global_known_hosts):
         try:
             text = path.read_bytes().decode("utf-8", "replace")
         except (FileNotFoundError, NotADirectoryError):
@@ -63,7 +63,7 @@ def known_keys(settings: HostConfig) -> list[KnownKey]:
                 f"The file of known host keys {path} cannot be read: {error.strerror}.",
                 "Make it readable, or name another with UserKnownHostsFile.",
             ) from error
-        found += _matching(text, settings.key_name, path)
+        found += _matching(text, host.key_name, path)
     return found
 
 
@@ -76,14 +76,14 @@ def _matching(text: str, name: str, path: Path) -> Iterator[KnownKey]:
         try:
             blob = base64.b64decode(words[2], validate=True)
         except ValueError:
-            continue  # as OpenSSH: a line that is no key speaks of no host
+            continue  # as OpenSSH: a line without a valid key is about no host
         if _names(words[0], name):
             key = HostKey(words[1], blob)
             yield KnownKey(key, marker, f"{path}:{number}")
 
 
 def _names(patterns: str, name: str) -> bool:
-    """Whether `patterns` (comma list, `*` `?` `!`, or one hashed name) mean `name`."""
+    """Whether `patterns` (comma list, `*` `?` `!`, or one hashed name) match `name`."""
     if patterns.startswith("|1|"):
         try:
             salt, digest = (base64.b64decode(part) for part in patterns[3:].split("|"))
@@ -105,20 +105,20 @@ def _hashed(name: str, salt: bytes) -> bytes:
     return hmac.new(salt, name.lower().encode(), hashlib.sha1).digest()
 
 
-def wanted_types(settings: HostConfig, published: Mapping[str, str]) -> list[str]:
-    """Key types to ask the host for first: those known, else those published."""
-    known = [item.key.type for item in known_keys(settings) if not item.marker]
+def wanted_types(host: HostConfig, published: Mapping[str, str]) -> list[str]:
+    """Return the key types to request first: those known, else those published."""
+    known = [item.key.type for item in known_keys(host) if not item.marker]
     return list(dict.fromkeys(known or published))
 
 
-def check(settings: HostConfig, shown: HostKey, published: Mapping[str, str], ask: Ask) -> None:
-    """Return when `shown` may be trusted; a key trusted for the first time is written down.
+def check(host: HostConfig, shown: HostKey, published: Mapping[str, str], ask: Ask) -> None:
+    """Return if `shown` may be trusted; a key that is trusted for the first time is recorded.
 
     Raises:
-        LinkError: it is revoked, differs from the known or the published one, or the person
-            did not say yes.
+        LinkError: the key is revoked, differs from the known or the published one, or was not
+            accepted by the person.
     """
-    name, known = settings.key_name, known_keys(settings)
+    name, known = host.key_name, known_keys(host)
     for item in known:
         if item.marker == "@revoked" and item.key.blob == shown.blob:
             raise LinkError(
@@ -136,59 +136,60 @@ def check(settings: HostConfig, shown: HostKey, published: Mapping[str, str], as
             f"The host key of {name} changed: {old.key.fingerprint} is known ({old.place}), "
             f"{shown.fingerprint} was shown.",
             (
-                "It is the one the site publishes now; forget the old one with: "
+                "The site now publishes the new key; remove the old one with: "
                 if renewed
-                else "Somebody may stand in between. Only if the site announces the new one, "
-                "forget the old one with: "
+                else "Someone may be intercepting the connection. Only if the site has announced "
+                "the new key, remove the old one with: "
             )
             + f"ssh-keygen -R {shlex.quote(name)} -f {shlex.quote(old.place.rpartition(':')[0])}",
         )
     if expected and expected != shown.fingerprint:
         raise LinkError(
             f"{name} shows the host key {shown.fingerprint}, but the site publishes {expected}.",
-            "Somebody may stand in between, or the profile is old; compare with the site's pages.",
+            "Someone may be intercepting the connection, or the profile is out of date: "
+            "compare both with the site's web pages.",
         )
     if not expected:
-        _ask(settings, shown, ask, _remarks(known))
-    _remember(settings, shown)
+        _ask(host, shown, ask, _remarks(known))
+    _remember(host, shown)
 
 
 def _remarks(known: list[KnownKey]) -> list[str]:
-    """What a person should know who is asked about a key that is not among `known`."""
+    """Return what a person should know before they accept a key that is not in `known`."""
     remarks = []
     for item in known:
         if item.marker == "@cert-authority":
             remarks.append(
                 f"An authority vouches for this host ({item.place}, @cert-authority), but lumitui "
-                "cannot check hosts' certificates: its own key is needed."
+                "cannot check host certificates; it needs the host's own key."
             )
         elif not item.marker:
-            remarks.append(f"Another key of it is known: {item.key.type} ({item.place}).")
+            remarks.append(f"Another key of this host is known: {item.key.type} ({item.place}).")
     return remarks
 
 
-def _ask(settings: HostConfig, shown: HostKey, ask: Ask, remarks: list[str]) -> None:
+def _ask(host: HostConfig, shown: HostKey, ask: Ask, remarks: list[str]) -> None:
     lines = [
-        f"{settings.key_name} is not known yet. Its {shown.type} host key is",
+        f"{host.key_name} is not known yet. Its {shown.type} host key is",
         shown.fingerprint,
         *remarks,
-        "Is it the one the site publishes? (yes/no)",
+        "Is this the key that the site publishes? (yes/no)",
     ]
     answer = ask(Question("\n".join(lines), secret=False, kind="host-key"))
     if (answer or "").strip().lower() not in ("yes", "y"):
-        words = f"The host key of {settings.key_name}, {shown.fingerprint}, was not accepted."
+        words = f"The host key of {host.key_name}, {shown.fingerprint}, was not accepted."
         raise LinkError(
             " ".join([words, *remarks]),
-            "Compare it with the one the site publishes and connect again.",
+            "Compare it with the key that the site publishes, and connect again.",
         )
 
 
-def _remember(settings: HostConfig, key: HostKey) -> None:
-    """Append the key to the person's first known_hosts file; none is configured: do nothing."""
-    if not settings.known_hosts:
+def _remember(host: HostConfig, key: HostKey) -> None:
+    """Append the key to the person's first known_hosts file, where one is configured."""
+    if not host.known_hosts:
         return
-    path, name = settings.known_hosts[0], settings.key_name
-    if settings.hash_names:
+    path, name = host.known_hosts[0], host.key_name
+    if host.hash_names:
         salt = secrets.token_bytes(20)
         parts = (base64.b64encode(part).decode() for part in (salt, _hashed(name, salt)))
         name = "|1|" + "|".join(parts)

@@ -1,4 +1,4 @@
-"""A connection that is logged in: opens channels, and notices when nobody answers any more."""
+"""A connection that is logged in: opens channels, and notices when the server is silent."""
 
 import threading
 import time
@@ -21,9 +21,9 @@ _ENDURE = 300.0
 
 
 class ParamikoChannel:
-    """A channel that ends with an OSError, whatever the library calls it.
+    """A channel that fails with an OSError, whatever paramiko raises.
 
-    When the socket is gone and no thread has noticed yet, sending raises EOFError there.
+    When the socket is gone and no thread has noticed yet, sending raises EOFError in paramiko.
     """
 
     def __init__(self, channel: paramiko.Channel) -> None:
@@ -46,7 +46,7 @@ class ParamikoChannel:
             return self.inner.send(s)
 
     def shutdown_write(self) -> None:
-        """Tell the far side that no more input comes."""
+        """Tell the server that no more input comes."""
         with _as_oserror():
             self.inner.shutdown_write()
 
@@ -67,17 +67,17 @@ def _as_oserror() -> Iterator[None]:
 
 
 class ParamikoLink:
-    """The connected hops, the site's the last.
+    """The connected hops, of which the last is the site's.
 
-    A `precious` one took something only a person can give again. A stalled network does not end
-    it, since the next one would ask for another code; requests fail meanwhile.
+    A `precious` one cost something that only a person can give, like a one-time code. A stalled
+    network does not end it, since the next one would ask again; requests fail meanwhile.
     """
 
     def __init__(
         self, hops: list[paramiko.Transport], host: HostConfig, *, precious: bool = False
     ) -> None:
         """Use `hops`, which are logged in; `host` is the last."""
-        self._hops, self.address, self.patience = hops, host.address, host.connect_timeout
+        self._hops, self.address, self.timeout = hops, host.address, host.connect_timeout
         self.alive_seconds = host.alive
         self._precious = precious
         self._silent: float | None = None
@@ -94,14 +94,14 @@ class ParamikoLink:
             transport.close()
 
     def open(self, seconds: float, *, ahead: bool = False) -> Channel:
-        """Open a channel; ChannelRefused, or LinkError when nobody answers.
+        """Open a channel; ChannelRefused, or LinkError when the server is silent.
 
-        One that is opened `ahead` of its need ends no link, on which a request is under way.
+        A channel opened `ahead` of its need never ends the link: a request is under way on it.
         """
         began = time.monotonic()
         with self._opening:  # paramiko keeps one refusal for all who are opening
-            # A channel that is given up may still be opened there, and count. Who has waited
-            # here while another gave up has waited long enough.
+            # The server may still open a channel that was given up, and count it. A thread that
+            # waited here while another gave up has waited long enough.
             if self._silent is not None and (self._given_up > began or not self._answers(seconds)):
                 raise self._unanswered(TimeoutError("still silent"))
             try:
@@ -110,12 +110,12 @@ class ParamikoLink:
                 self._silent = None
                 raise ChannelRefused from error
             except BROKEN as error:
-                raise self._unanswered(error, patient=ahead) from error
+                raise self._unanswered(error, keep=ahead) from error
             self._silent = None
             return channel
 
     def begin(self, channel: Channel, command: str, seconds: float) -> None:
-        """Start `command`; CommandRefused, or LinkError when nobody answers."""
+        """Start `command`; CommandRefused, or LinkError when the server is silent."""
         late = threading.Event()
 
         def give_up() -> None:
@@ -138,20 +138,20 @@ class ParamikoLink:
             guard.cancel()
 
     def check(self) -> None:
-        """Ask the server for a sign of life, in a thread of its own; without one it is closed."""
+        """Ask in another thread whether the server is alive; without an answer close the link."""
 
         def ask() -> None:
             with self._checking:
-                if self._answers(self.patience):
+                if self._answers(self.timeout):
                     self._silent = None
                 else:
-                    self._unanswered(TimeoutError("no sign of life"))
+                    self._unanswered(TimeoutError("no answer to a keepalive"))
 
         if not self._checking.locked():
-            threading.Thread(target=ask, name="sign of life", daemon=True).start()
+            threading.Thread(target=ask, name="keepalive check", daemon=True).start()
 
     def _answers(self, seconds: float) -> bool:
-        """Whether the server answers a question that has no other meaning."""
+        """Whether the server answers a keepalive request within `seconds`."""
         transport, answered = self._hops[-1], threading.Event()
 
         def ask() -> None:
@@ -161,18 +161,18 @@ class ParamikoLink:
                 return  # it ended: no answer
             answered.set()
 
-        # It waits without a limit; it ends with the answer, or with the connection.
-        threading.Thread(target=ask, name="question", daemon=True).start()
+        # The request waits without a limit; it ends with the answer or with the connection.
+        threading.Thread(target=ask, name="keepalive", daemon=True).start()
         return answered.wait(seconds) and transport.is_active()
 
-    def _unanswered(self, error: Exception, *, patient: bool = False) -> LinkError:
-        """Close the link unless it is worth waiting for; the error to raise."""
+    def _unanswered(self, error: Exception, *, keep: bool = False) -> LinkError:
+        """Close the link unless it is worth keeping; return the error to raise."""
         now = time.monotonic()
         self._silent, self._given_up = self._silent or now, now
-        if (self._precious or patient) and self.alive() and now - self._silent < _ENDURE:
+        if (self._precious or keep) and self.alive() and now - self._silent < _ENDURE:
             return LinkError(
                 f"{self.address} does not answer at the moment.",
-                "The connection is kept, since another would need you to log in; try again soon.",
+                "The connection is kept, since a new one would need you to log in; try again soon.",
             )
         self.close()
         return LinkError(

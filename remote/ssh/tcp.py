@@ -14,11 +14,11 @@ from typing import IO, Protocol
 from lumitui.remote.errors import LinkError
 
 _POLL = 0.3
-_HEAD = 512  # of what a server says first: a refusal stands before the SSH banner
-_ENDURE = 300  # seconds that a connection outlives a silent network when a new one costs a code
+_HEAD = 512  # bytes kept of what a server sends first: a refusal comes before the SSH banner
+_ENDURE = 300  # seconds of silence that a connection survives when a new one would cost a code
 
 
-class Wire(Protocol):
+class Socket(Protocol):
     """What an SSH connection needs of a socket."""
 
     def send(self, data: bytes, /) -> int:
@@ -30,81 +30,81 @@ class Wire(Protocol):
         ...
 
     def settimeout(self, seconds: float | None, /) -> None:
-        """Seconds a call may wait."""
+        """Limit how many seconds a call may wait."""
         ...
 
     def close(self) -> object:
-        """Let go."""
+        """End the connection."""
         ...
 
 
 class Metered:
-    """A wire whose traffic is counted by `up` and `down`."""
+    """A socket whose traffic is reported to `up` and `down`."""
 
     def __init__(
         self,
-        wire: Wire,
+        sock: Socket,
         up: Callable[[int], None] = lambda count: None,
         down: Callable[[int], None] = lambda count: None,
         peer: str = "",
     ) -> None:
-        """Count what crosses `wire`; `peer` is the address it reached."""
-        self._wire, self._up, self._down, self.peer = wire, up, down, peer
+        """Count what crosses `sock`; `peer` is the address it reached."""
+        self._sock, self._up, self._down, self.peer = sock, up, down, peer
         self._head = b""
         self._closed = False  # paramiko asks by this name before it waits for its reading thread
 
     def send(self, data: bytes) -> int:
         """Send and count."""
-        sent = self._wire.send(data)
+        sent = self._sock.send(data)
         self._up(sent)
         return sent
 
     def recv(self, size: int) -> bytes:
         """Receive and count."""
-        data = self._wire.recv(size)
+        data = self._sock.recv(size)
         self._down(len(data))
         if len(self._head) < _HEAD:
             self._head += data[:_HEAD]
         return data
 
     def settimeout(self, seconds: float | None) -> None:
-        """Pass on."""
-        self._wire.settimeout(seconds)
+        """Limit how many seconds a call may wait."""
+        self._sock.settimeout(seconds)
 
     def close(self) -> None:
-        """Pass on. A jump host that has gone cannot be told: its channel would say so in vain."""
+        """End the connection; a jump host that has already gone makes the channel raise here."""
         self._closed = True
         with suppress(OSError, EOFError):
-            self._wire.close()
+            self._sock.close()
 
     @property
     def said(self) -> str:
-        """The server's last line before its banner, where it does not come as far as that."""
+        """The last line of a server that sent text and no SSH banner."""
         lines = self._head.decode("utf-8", "replace").strip().splitlines() or [""]
         plain = "".join(char for char in lines[-1] if char.isprintable())
         return "" if plain.startswith("SSH-") else plain[:200]
 
     def endure(self) -> None:
-        """Let the connection outlive a longer silence of the network."""
-        if isinstance(self._wire, socket.socket):
-            _keep_alive(self._wire, _ENDURE // 2)
+        """Let the connection survive a longer silence of the network."""
+        if isinstance(self._sock, socket.socket):
+            _keep_alive(self._sock, _ENDURE // 2)
 
     def complaint(self) -> str:
-        """What a ProxyCommand said of its failure."""
-        return self._wire.complaint() if isinstance(self._wire, Proxy) else ""
+        """Return what a ProxyCommand wrote about its failure."""
+        return self._sock.complaint() if isinstance(self._sock, Proxy) else ""
 
 
 def dial(
     host: str, port: int, *, timeout: float, alive: int, stopped: Callable[[], bool]
 ) -> socket.socket:
-    """A TCP connection to `host`, trying each of its addresses.
+    """Return a TCP connection to `host`, trying each of its addresses.
 
     Args:
         host: a name or an address.
         port: TCP port.
         timeout: seconds for each address.
         alive: seconds of silence after which the kernel asks whether the peer is there.
-        stopped: asked every 0.3 s; true gives up.
+        stopped: called every 0.3 s; true ends the attempt.
 
     Raises:
         LinkError: the name is unknown, or no address answered.
@@ -112,7 +112,7 @@ def dial(
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        why = getattr(error, "strerror", None) or "it is no host name"
+        why = getattr(error, "strerror", None) or "it is not a host name"
         raise LinkError(
             f"The host name {host} is not known ({why}).",
             "Check the name, your network and whether a VPN is needed.",
@@ -129,23 +129,23 @@ def dial(
             reason = error.strerror or str(error)
     raise LinkError(
         f"{host} did not answer on port {port}: {reason}.",
-        "Check your network, and whether the site has announced a break.",
+        "Check your network, and whether the site has announced maintenance.",
     )
 
 
 def _connect(
     sock: socket.socket, address: object, timeout: float, stopped: Callable[[], bool]
 ) -> None:
-    """As connect(2), but asking `stopped` while it waits."""
+    """Connect as connect(2) does, but check `stopped` while waiting."""
     sock.setblocking(False)
     deadline = time.monotonic() + timeout
     code = sock.connect_ex(address)  # type: ignore[arg-type]  # as getaddrinfo gave it
-    with selectors.DefaultSelector() as room:
-        room.register(sock, selectors.EVENT_WRITE)
+    with selectors.DefaultSelector() as selector:
+        selector.register(sock, selectors.EVENT_WRITE)
         while code == errno.EINPROGRESS:
             if time.monotonic() > deadline or stopped():
                 raise TimeoutError(errno.ETIMEDOUT, f"no answer within {timeout:g} s")
-            if room.select(_POLL):
+            if selector.select(_POLL):
                 code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
                 break
     if code:
@@ -154,7 +154,7 @@ def _connect(
 
 
 def _keep_alive(sock: socket.socket, seconds: int) -> None:
-    """Let the kernel find a dead peer: after `seconds` of silence and three tries."""
+    """Let the kernel detect a dead peer: after `seconds` of silence and three probes."""
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     options = {
@@ -170,29 +170,29 @@ def _keep_alive(sock: socket.socket, seconds: int) -> None:
 
 
 class Proxy:
-    """The socket to a ProxyCommand, which it ends when it is closed."""
+    """The socket to a ProxyCommand; closing it ends the command."""
 
     def __init__(self, command: str) -> None:
-        """Start `command` as OpenSSH does: by the shell, with `exec`."""
+        """Start `command` as OpenSSH does: in a shell, with `exec`."""
         self._sock, theirs = socket.socketpair()
-        self._words: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as this
+        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as this
         with theirs:
             self._process = subprocess.Popen(
                 ["/bin/sh", "-c", f"exec {command}"],
                 stdin=theirs.fileno(),
                 stdout=theirs.fileno(),
-                stderr=self._words,
+                stderr=self._errors,
                 start_new_session=True,
             )
         self.send, self.recv = self._sock.send, self._sock.recv
         self.settimeout = self._sock.settimeout
 
     def complaint(self) -> str:
-        """The last line the command wrote to its standard error."""
-        if self._words.closed:
+        """Return the last line that the command wrote to standard error."""
+        if self._errors.closed:
             return ""
-        self._words.seek(0)
-        lines = self._words.read(1 << 16).decode("utf-8", "replace").strip().splitlines()
+        self._errors.seek(0)
+        lines = self._errors.read(1 << 16).decode("utf-8", "replace").strip().splitlines()
         return lines[-1] if lines else ""
 
     def close(self) -> None:

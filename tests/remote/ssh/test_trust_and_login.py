@@ -13,7 +13,7 @@ import pytest
 from cryptography.exceptions import UnsupportedAlgorithm
 
 from lumitui.remote.errors import LinkError
-from lumitui.remote.ssh.config import Login, jump_login, openssh_table, settings
+from lumitui.remote.ssh.config import Login, jump_login, openssh_table, resolve
 from lumitui.remote.ssh.connection import Ssh
 from lumitui.remote.ssh.prompts import Question
 from tests.support.servers.sshd import (
@@ -260,7 +260,7 @@ def test_settings_come_from_openssh_with_include_and_match(tmp_path: Path) -> No
         f"Include {included}\nHost lumi\n  HostName example.org\n  IdentityFile %d/k\n"
     )
     login = Login("lumi", user="somebody", config=config, identity=Path("~/mine"))
-    found = settings(login, openssh_table(login))
+    found = resolve(login, openssh_table(login))
     assert (found.hostname, found.port, found.user) == ("example.org", 2200, "somebody")
     assert found.jumps == ("a@b:3", "c") and found.key_name == "[example.org]:2200"
     assert found.identities == (Path("~/mine").expanduser(), Path.home() / "k")
@@ -276,6 +276,9 @@ def test_without_openssh_the_configuration_is_read_and_that_is_said(
     assert connection.run("echo in").text == "in\n"
     assert "Include and Match" in connection.notes[0]
     connection.close()
+    with pytest.raises(LinkError, match="is not known") as raised:
+        Ssh(Login("only-in-an-included-file.invalid")).run("true")
+    assert "OpenSSH is not installed" in raised.value.hint
 
 
 def test_a_key_of_a_security_token_is_passed_over(server: Sshd, tmp_path: Path) -> None:
