@@ -25,7 +25,8 @@ from lumitui.app.watch.follow_log import FIRST_BYTES, LogEvent, Reader, follow, 
 from lumitui.app.watch.refresh import Refreshed, Warn, Watcher
 from lumitui.app.watch.wait import Awaited, wait
 from lumitui.remote.connect import Connect, Connection, Connections, connect
-from lumitui.remote.doctor import Check, examine
+from lumitui.remote.doctor.check import Check
+from lumitui.remote.doctor.examine import examine
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import Sites
 from lumitui.remote.snapshots.fetch import Brought
@@ -368,7 +369,7 @@ class Runs:
         def root_of(name: str) -> str:
             return connection.root(site, name, "").rstrip("/")
 
-        return examine(connection.transport, site, account, root_of)
+        return examine(connection.transport, site, account, root_of, connection.notes)
 
     # -- inside
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lumitui.app.history.sqlite_file import FileFacts
     from lumitui.app.runs import Preview
     from lumitui.app.scale.rescale import Change
-    from lumitui.remote.doctor import Check
+    from lumitui.remote.doctor.check import Check
     from lumitui.remote.site.profile import Site
     from lumitui.remote.snapshots.fetch import Fetched
     from lumitui.remote.snapshots.store import Pruned

@@ -7,6 +7,7 @@ import contextlib
 import io
 import json
 import random
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -31,8 +32,8 @@ from lumitui.app.tui.widgets import run_details, wording
 from lumitui.app.tui.widgets.chart import columns
 from lumitui.app.tui.widgets.log_text import STEERING, LogText
 from lumitui.app.watch import transitions
-from lumitui.remote import doctor
 from lumitui.remote.connect import Connection
+from lumitui.remote.doctor.examine import examine
 from lumitui.remote.errors import LumiError
 from lumitui.remote.laptop import scheduler
 from lumitui.remote.scheduler import run_files, submission
@@ -146,7 +147,7 @@ def test_profiles(fresh: Path, count: int) -> None:
         launch = compose(spec, site)
         [spell_out(words.finding(item)) for item in findings(launch, site)]
         tables.site_table([site], 80)
-        doctor.examine(Answers(DOCTOR), site, "", lambda account: site.work_root)
+        examine(Answers(DOCTOR), site, "", lambda account: site.work_root)
 
         Connection(Answers(b""), scheduler.Process(Answers(b"")), lambda: "u", "~").root(
             site, "a", "p"
@@ -189,7 +190,7 @@ DOCTOR = (ROOT / "tests/support/doctor-22.05.txt").read_bytes()
 
 
 class Answers:
-    """A site that answers every request with the same bytes."""
+    """A site that answers every request with the same bytes, MARKER being the request's marker."""
 
     def __init__(self, out: bytes) -> None:
         self.out = out
@@ -197,7 +198,9 @@ class Answers:
     def run(
         self, script: str, *, stdin: bytes | Iterable[bytes] = b"", timeout: float = 60.0
     ) -> Result:
-        return Result(0, self.out, b"")
+        marker = re.search(r"lumitui-[0-9a-f]{16}", script)
+        out = self.out.replace(b"MARKER", marker[0].encode()) if marker else self.out
+        return Result(0, out, b"")
 
     def stream(self, script: str, *, stop: Callable[[], bool]) -> Iterator[bytes]:
         raise NotImplementedError
@@ -209,7 +212,7 @@ class Answers:
 @many
 def test_what_scontrol_and_the_other_tools_say_to_doctor(count: int) -> None:
     def take(text: bytes) -> None:
-        checks = doctor.examine(Answers(text), LUMI, "", lambda account: "/scratch")
+        checks = examine(Answers(text), LUMI, "", lambda account: "/scratch")
         tables.check_text(checks)
 
     survive(worse([DOCTOR, b"/scratch\nwritable\nfs 1 2 3 4% /\n"], count), take)

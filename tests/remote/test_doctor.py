@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.runs import Runs
-from lumitui.remote import doctor
-from lumitui.remote.doctor import Check
+from lumitui.remote.connect import connect
+from lumitui.remote.doctor import examine, login_node, slurm
+from lumitui.remote.doctor.check import Check
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from lumitui.remote.transport.local import Local
@@ -39,7 +40,7 @@ def states(checks: list[Check]) -> set[str]:
 
 
 def test_a_profile_that_fits_is_ok(site: Site) -> None:
-    checks = [*doctor.partitions(PARTITIONS, site), *doctor.node(NODE, site)]
+    checks = [*slurm.partitions(PARTITIONS, site), *slurm.node(NODE, site)]
     assert states(checks) == {"ok"}, checks
     assert len(checks) == 4
 
@@ -55,9 +56,9 @@ def test_a_profile_that_fits_is_ok(site: Site) -> None:
         ("State=UP TotalNodes=8\nPartitionName=small-g", "State=DOWN\nPartitionName=small-g", "D"),
     ],
 )
-def test_another_limit_of_a_partition_is_told(site: Site, old: str, new: str, found: str) -> None:
+def test_another_limit_of_a_partition_is_shown(site: Site, old: str, new: str, found: str) -> None:
     assert old in PARTITIONS
-    checks = list(doctor.partitions(PARTITIONS.replace(old, new), site))
+    checks = list(slurm.partitions(PARTITIONS.replace(old, new), site))
     (wrong,) = [check for check in checks if check.status != "ok"]
     assert wrong.status == "warning"
     assert wrong.found.startswith(found)
@@ -65,13 +66,13 @@ def test_another_limit_of_a_partition_is_told(site: Site, old: str, new: str, fo
 
 
 def test_a_partition_that_is_not_there_fails_and_the_others_are_named(site: Site) -> None:
-    checks = {c.name: c for c in doctor.partitions(PARTITIONS.replace("dev-g", "debug"), site)}
+    checks = {c.name: c for c in slurm.partitions(PARTITIONS.replace("dev-g", "debug"), site)}
     assert checks["partition dev-g"].status == "failed"
     assert "debug" in checks["partition dev-g"].found
 
 
 def test_no_answer_of_scontrol_fails_with_its_words(site: Site) -> None:
-    (check,) = doctor.partitions("slurm_load_partitions: Connection refused\n", site)
+    (check,) = slurm.partitions("slurm_load_partitions: Connection refused\n", site)
     assert (check.status, "Connection refused" in check.found) == ("failed", True)
 
 
@@ -86,56 +87,67 @@ def test_no_answer_of_scontrol_fails_with_its_words(site: Site) -> None:
         ("0-1,16-17", "2-3,16-17", "reserved_cores", "warning"),
     ],
 )
-def test_another_shape_of_the_node_is_told(
+def test_another_shape_of_the_node_is_shown(
     site: Site, old: str, new: str, name: str, status: str
 ) -> None:
     assert old in NODE
-    (check,) = doctor.node(NODE.replace(old, new), site)
+    (check,) = slurm.node(NODE.replace(old, new), site)
     assert (check.name, check.status) == (f"node nid005001 {name}", status)
 
 
 def test_reserved_cores_may_be_numbered_thread_after_thread(site: Site) -> None:
     other = "CPUSpecList=0,8,16,24,32,40,48,56,64,72,80,88,96,104,112,120 "
     text = NODE.replace(NODE[NODE.index("CPUSpecList") : NODE.index("State")], other)
-    assert states(list(doctor.node(text, site))) == {"ok"}
+    assert states(list(slurm.node(text, site))) == {"ok"}
 
 
-def test_missing_tools_images_and_modules_are_told(site: Site) -> None:
-    assert doctor.tools("", site).status == "ok"
-    assert doctor.tools("sacct\n", site).found == "not there: sacct"
+def test_missing_tools_images_and_modules_are_shown(site: Site) -> None:
+    assert login_node.tools("").status == "ok"
+    assert login_node.tools("sacct\n").found == "missing: sacct"
     legacy, laif = site.containers["legacy"].image, site.containers["laif"].image
-    found = {c.name: c.status for c in doctor.images(f"{legacy}\n", site)}
+    found = {c.name: c.status for c in login_node.images(f"{legacy}\n", site)}
     assert found == {"image laif": "ok", "image legacy": "warning"}
-    found = {c.name: c.status for c in doctor.images(f"{laif}\n", site)}
+    found = {c.name: c.status for c in login_node.images(f"{laif}\n", site)}
     assert found == {"image laif": "failed", "image legacy": "ok"}
-    assert [c.status for c in doctor.module_command("", site)] == ["failed"]
+    assert [c.status for c in login_node.module_command("", site)] == ["failed"]
 
 
 def test_accounts_are_compared_with_the_profile_and_the_one_asked_for(site: Site) -> None:
-    names = doctor.account_names("project_462000001|\nproject_462000001|\nother|\n")
+    names = slurm.account_names("project_462000001|\nproject_462000001|\nother|\n")
     assert names == ("project_462000001", "other")
-    assert doctor.person_accounts(names, "", site).status == "ok"
-    assert doctor.person_accounts(names, "project_465000001", site).status == "failed"
-    assert doctor.person_accounts(("other",), "", site).status == "warning"
-    assert doctor.person_accounts((), "", site).status == "warning"
+    assert slurm.accounts(names, "", site).status == "ok"
+    assert slurm.accounts(names, "project_465000001", site).status == "failed"
+    assert slurm.accounts(("other",), "", site).status == "warning"
+    assert slurm.accounts((), "", site).status == "warning"
 
 
 def test_a_newer_slurm_is_a_warning(site: Site) -> None:
-    assert doctor.slurm_version("slurm 24.05.8\n", site).status == "ok"
-    assert doctor.slurm_version("slurm 25.11.1\n", site).status == "warning"
-    assert doctor.slurm_version("sbatch: not found\n", site).status == "failed"
+    assert slurm.version("slurm 24.05.8\n", site).status == "ok"
+    assert slurm.version("slurm 25.11.1\n", site).status == "warning"
+    assert slurm.version("sbatch: not found\n", site).status == "failed"
 
 
 def test_the_work_root_is_really_written_to(tmp_path: Path) -> None:
     root = f"{tmp_path}/a b/c"
-    answer = Local().run(doctor.work_script(root)).text
-    check = doctor.work_root(answer, root)
+    answer = Local().run(examine.work_script(root)).text
+    check = login_node.work_root(answer, root)
     assert (check.status, str(tmp_path) in check.found) == ("ok", True)
     assert list(tmp_path.iterdir()) == []
-    answer = Local().run(doctor.work_script("/proc/1/nothing")).text
-    assert doctor.work_root(answer, "/proc/1/nothing").status == "failed"
+    answer = Local().run(examine.work_script("/proc/1/nothing")).text
+    assert login_node.work_root(answer, "/proc/1/nothing").status == "failed"
     little = f"{tmp_path}\nwritable\ntmpfs 100 90 10 90% /\n"
-    assert doctor.work_root(little, root).status == "warning"
+    assert login_node.work_root(little, root).status == "warning"
+
+
+def test_a_missing_openssh_is_shown(monkeypatch: pytest.MonkeyPatch, site: Site) -> None:
+    assert not connect(site, lambda _: None).notes()
+    monkeypatch.setattr("lumitui.remote.ssh.connection.has_openssh", lambda: False)
+    notes = connect(site, lambda _: None).notes
+    laptop = Sites([BUILT_IN]).load("laptop")
+    checks = examine.examine(Local(), laptop, "", lambda _: "/tmp", notes)
+    (note,) = [check for check in checks if check.name == "configuration"]
+    assert (note.status, note.do) == ("warning", "Install OpenSSH on this machine.")
+    assert "Include and Match in the ssh configuration are not read" in note.found
 
 
 def test_this_machine_is_examined_without_slurm(

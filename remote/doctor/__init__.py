@@ -1,0 +1,1 @@
+"""A site's profile checked against the live cluster: `lumitui doctor`."""

@@ -1,0 +1,83 @@
+"""What the login node shows: tools, containers, modules, and room to write. Pure."""
+
+from collections.abc import Iterator
+
+from lumitui.remote.doctor.check import Check, Status
+from lumitui.remote.scheduler.protocol import count
+from lumitui.remote.site.profile import Site
+
+
+def connection(text: str) -> Check:
+    """Check that the login node answers; shows the user's name and the host."""
+    user, _, host = text.strip().partition("\n")
+    if not host:
+        return Check("connection", "failed", "no answer of id and uname", "", "Log in by hand.")
+    return Check("connection", "ok", f"{user} at {host}")
+
+
+def configuration(note: str) -> Check:
+    """Return a warning about how the connection is configured on this machine."""
+    return Check("configuration", "warning", note, "", "Install OpenSSH on this machine.")
+
+
+def tools(text: str) -> Check:
+    """Check that no command is missing (the answer lists those that are)."""
+    missing = text.split()
+    if missing:
+        do = "Ask the site's support, or add them to the PATH of non-interactive shells."
+        return Check("tools", "failed", f"missing: {', '.join(missing)}", "", do)
+    return Check("tools", "ok", "all found")
+
+
+def python(text: str, site: Site) -> Check:
+    """Check that the site's python can import torch (a site of plain processes)."""
+    path, _, has_torch = text.strip().rpartition(" ")
+    if has_torch == "True":
+        return Check("python", "ok", f"{path} has torch")
+    return Check(
+        "python",
+        "warning",
+        f"{path} has no torch" if has_torch == "False" else text.strip()[-200:] or "no answer",
+        site.python,
+        "Bundled trainers need it: set LUMITUI_PYTHON to a python that has torch.",
+    )
+
+
+def images(text: str, site: Site) -> Iterator[Check]:
+    """Check that the containers' images can be read (the answer lists those that cannot)."""
+    missing = set(text.splitlines())
+    for name, container in site.containers.items():
+        if container.image in missing:
+            status: Status = "failed" if name == site.default_container else "warning"
+            do = f"Name another image: `containers.{name}.image`, or `container: {{image: …}}`."
+            yield Check(f"image {name}", status, "cannot be read", container.image, do)
+        else:
+            yield Check(f"image {name}", "ok", container.image)
+
+
+def module_command(text: str, site: Site) -> Iterator[Check]:
+    """Check that a login shell has `module` where the profile uses it."""
+    if not (site.modules or any(container.modules for container in site.containers.values())):
+        return
+    if text.strip() == "yes":
+        yield Check("module", "ok", "a login shell has it")
+    else:
+        do = "The profile's `modules:` lines would fail; ask the site how modules are set up."
+        yield Check("module", "failed", "not in a login shell", "module", do)
+
+
+def work_root(text: str, root: str) -> Check:
+    """Check that files can be written at the work root, and show the free space."""
+    lines = [*text.splitlines(), "", ""]
+    place, word, usage = lines[0], lines[1], lines[2].split()
+    free = f", {int(usage[3]) / 2**20:.1f} GiB free" if len(usage) > 3 and _whole(usage[3]) else ""
+    if word != "writable":
+        do = "Check the account and your quota, or set `work_root` in your own profile."
+        return Check("work root", "failed", f"{place} cannot be written{free}", root, do)
+    if len(usage) > 3 and _whole(usage[3]) and int(usage[3]) < 2**20:
+        return Check("work root", "warning", f"{place}{free}", root, "Make room: `lumitui prune`.")
+    return Check("work root", "ok", f"{place} is writable{free}")
+
+
+def _whole(text: str) -> bool:
+    return count(text) is not None
