@@ -12,10 +12,11 @@ from lumitui.app.history.run import Run, one_line
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.results import fetch as results
 from lumitui.app.results.figures import Figures, LogFigures, figures_of, log_figures_of
-from lumitui.app.scale.resubmission import Resubmission, Start, new_run, plan
-from lumitui.app.send import source, submit
+from lumitui.app.scale.resubmission import Resubmission, Start, plan
 from lumitui.app.send.lock import sender_lock
 from lumitui.app.send.preview import Preview, compose_project, preview_of
+from lumitui.app.send.shipment import shipment_of
+from lumitui.app.send.submit import Report, send
 from lumitui.app.settings import Settings
 from lumitui.app.watch import recover as recovering
 from lumitui.app.watch import refresh as refreshing
@@ -86,40 +87,21 @@ class Runs:
         self,
         preview: Preview,
         *,
-        report: submit.Report = lambda step, words: None,
+        report: Report = lambda step, words: None,
         resubmission: Resubmission | None = None,
     ) -> Run:
-        """Make a job of `preview` and return the run.
+        """Send `preview` and return the run that became of it.
 
         Raises:
             InputError: the adviser found errors, or a file to ship is refused.
-            RefusedError, LinkError, OutcomeUnknown: see `sending.send`.
+            RefusedError, LinkError, OutcomeUnknown: see `submit.send`.
         """
         preview.check()
-        spec, site = preview.launch.spec, preview.site
-        parent = resubmission.parent if resubmission else None
-        same_code = resubmission is not None and resubmission.code == "same"
-        code = None if same_code else source.collect(spec, preview.project, self._hashes)
-        values = source.secret_values(spec)
-        connection = self._connection(site)
-        run = new_run(preview, connection, parent, same_code=same_code)
-        checkpoints = None
-        if resubmission and parent and resubmission.start == "checkpoint":
-            checkpoints = parent.folder
-            run = replace(run, resumed_from=parent.id)
-        with sender_lock(self._locks, run.id, wait=True):
-            return submit.send(
-                run,
-                preview.launch,
-                code or (parent.snapshot if parent and parent.snapshot else ""),
-                history=self.history,
-                transport=connection.transport,
-                scheduler=connection.scheduler,
-                secret_values=values,
-                checkpoints_from=checkpoints,
-                checkpoints_needed=resubmission is not None and resubmission.insists,
-                report=report,
-            )
+        connection = self._connection(preview.site)
+        inheritance = resubmission.inheritance if resubmission else None
+        shipment = shipment_of(preview, connection, self._hashes, inheritance)
+        with sender_lock(self._locks, shipment.run.id, wait=True):
+            return send(shipment, connection, self.history, report)
 
     def plan_resubmission(
         self,
@@ -155,7 +137,7 @@ class Runs:
         self,
         resubmission: Resubmission,
         *,
-        report: submit.Report = lambda step, words: None,
+        report: Report = lambda step, words: None,
     ) -> Run:
         """Send a planned resubmission; the new run has the old one as its parent."""
         return self.send(resubmission.preview, report=report, resubmission=resubmission)

@@ -14,6 +14,8 @@ from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import STRATEGIES
 from lumitui.remote.errors import InputError
 
+CONFIG_FILE = "ds_config.json"
+"""The name of the configuration in a run's folder."""
 TRAIN = "train_batch_size"
 MICRO = "train_micro_batch_size_per_gpu"
 ACCUMULATION = "gradient_accumulation_steps"
@@ -169,7 +171,10 @@ def deepspeed_of(
 
 def sent_config(launch: Launch) -> dict[str, object]:
     """Return the DeepSpeed configuration that is sent with `launch`; empty when none is."""
-    for file in launch.files:
-        if file.name == "ds_config.json":
-            return read_config(file.content, file.name)
-    return {}
+    text = sent_text(launch)
+    return {} if text is None else read_config(text, CONFIG_FILE)
+
+
+def sent_text(launch: Launch) -> str | None:
+    """Return the text of the DeepSpeed configuration that is sent with `launch`; None: none."""
+    return next((file.content for file in launch.files if file.name == CONFIG_FILE), None)

@@ -48,7 +48,7 @@ def compose(spec: JobSpec, site: Site, *, deepspeed_config: str | None = None) -
     program = program_of(spec, site, has_config=config is not None)
     files = [LaunchFile("probe.sh", (TEMPLATES / "probe.sh").read_text(encoding="utf-8"))]
     if config is not None:
-        files.append(LaunchFile("ds_config.json", json.dumps(config, indent=2) + "\n"))
+        files.append(LaunchFile(batches.CONFIG_FILE, json.dumps(config, indent=2) + "\n"))
     return Launch(
         spec=spec,
         script=_script(spec, site, layout, program),

@@ -1,21 +1,23 @@
-"""What is about to be sent: previews, resubmissions and the record of a new run. No network."""
+"""A run made ready to go again on other nodes or with other settings. No network."""
 
-import secrets
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from lumitui.app.compose.deepspeed_batch import deepspeed_of, has_deepspeed, read_config
-from lumitui.app.history.run import Provenance, Run
+from lumitui.app.compose.deepspeed_batch import (
+    CONFIG_FILE,
+    deepspeed_of,
+    has_deepspeed,
+    read_config,
+)
+from lumitui.app.history.run import Run
 from lumitui.app.job.launch import Launch, LaunchFile
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
 from lumitui.app.scale.rescale import Change, apply_settings, rescale
-from lumitui.app.send import source, submit
+from lumitui.app.send import source
 from lumitui.app.send.preview import Preview, preview_of
-from lumitui.app.send.provenance import provenance
-from lumitui.remote.connect import Connection
+from lumitui.app.send.shipment import Inheritance
 from lumitui.remote.errors import InputError
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.site.profile import Site
@@ -36,6 +38,12 @@ class Resubmission:
     start: Start
     insists: bool = False
     """Whether the person asked for the checkpoint: without one it is then refused."""
+
+    @property
+    def inheritance(self) -> Inheritance:
+        """What the new run takes over from its parent."""
+        continues = self.start == "checkpoint"
+        return Inheritance(self.parent, self.code == "same", continues, self.insists)
 
 
 @dataclass(frozen=True)
@@ -207,44 +215,7 @@ def _unfit(parent: Run, launch: Launch) -> str:
     return f"it is of ZeRO stage {stages[0]}, not {stages[1]}" if stages[0] != stages[1] else ""
 
 
-def new_run(
-    preview: Preview, connection: Connection, parent: Run | None, *, same_code: bool
-) -> Run:
-    """Return the record of a run that is about to be sent."""
-    spec, launch = preview.launch.spec, preview.launch
-    run_id = submit.new_id(spec.name)
-    name = source.project_name(preview.project)
-    root = connection.root(preview.site, spec.account, name)
-    now = time.time()
-    origin: Provenance = parent.provenance if parent and same_code else provenance(preview.project)
-    return Run(
-        id=run_id,
-        name=spec.name,
-        site=preview.site.name,
-        created=now,
-        parent=parent.id if parent else None,
-        spec=spec,
-        script=launch.script,
-        command=preview.command,
-        layout=launch.layout,
-        price=launch.price,
-        global_batch=launch.global_batch,
-        deepspeed_config=_sent_config(launch),
-        project=str(preview.project),
-        job_file=str(preview.job_file) if preview.job_file else None,
-        folder=f"{root}/runs/{run_id}",
-        root=parent.root if parent and same_code else root,
-        token=secrets.token_hex(8),
-        provenance=origin,
-        state=State.SENDING,
-    )
-
-
 def _launch_of(run: Run) -> Launch:
     """Return the launch a recorded run was, as far as scaling needs it."""
-    files = (LaunchFile("ds_config.json", run.deepspeed_config),) if run.deepspeed_config else ()
+    files = (LaunchFile(CONFIG_FILE, run.deepspeed_config),) if run.deepspeed_config else ()
     return Launch(run.spec, run.script, run.layout, run.price, files, run.global_batch)
-
-
-def _sent_config(launch: Launch) -> str | None:
-    return next((file.content for file in launch.files if file.name == "ds_config.json"), None)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
-from lumitui.app.send import submit
+from lumitui.app.send import settle as settling
 from lumitui.app.send.lock import sender_lock, sweep_locks
 from lumitui.app.watch.backoff import Backoff
 from lumitui.app.watch.poll import poll_site
@@ -91,8 +91,8 @@ def settle(watcher: Watcher, run: Run, connection: Connection) -> list[str]:
         run = watcher.history.get(run.id)
         if run.job_id is not None or run.state.is_final:
             return []
-        answer = submit.settle(run, connection.scheduler, time.time())
+        answer = settling.settle(run, connection.scheduler, time.time())
         # The history keeps the outcome all the same; a refresh is no place to raise it.
         with contextlib.suppress(RefusedError, OutcomeUnknown):
-            submit.record(run, answer, watcher.history)
+            settling.record(run, answer, watcher.history)
     return [run.id] if answer.state is not run.state else []

@@ -27,13 +27,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lumitui.app.send import submit
+from lumitui.app.send import settle as settling
 from tests.support.attacks.broken_sends import Laptop, Outcome, Seen, accidents, judge
 from tests.support.attacks.faults import Case, Uses, broken, matrix, watch_steps, why_impossible
 from tests.support.servers import cluster as cluster_fixture
 
 GRACE = 3.0
-"""Seconds instead of sending.GRACE_SECONDS (120), or each send that came to nothing would wait."""
+"""Seconds instead of settle.GRACE_SECONDS (120), or each send that came to nothing would wait."""
 ROUND_TRIPS = (0.0, 10.0, 40.0, 0.0)
 """Milliseconds on the link of each laptop."""
 BATCH = 12
@@ -147,7 +147,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(argv)
     seed = asked.seed or str(secrets.randbelow(1_000_000))
     print(f"seed {seed}", flush=True)
-    submit.GRACE_SECONDS = GRACE
+    settling.GRACE_SECONDS = GRACE
     root, _ = cluster_fixture.start()
     cluster = cluster_fixture.read_cluster(root)
     folder = Path(tempfile.mkdtemp(prefix="chaos-"))

@@ -11,7 +11,7 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Button, Input, Static
 
-from lumitui.app.send.submit import STEPS
+from lumitui.app.send.submit import SEND_STEPS
 from lumitui.app.tui import messages
 from lumitui.app.tui.screens.page import footer
 from lumitui.app.tui.widgets.input import Line
@@ -154,8 +154,8 @@ class SendingDialog(ModalScreen[None]):
             yield Static("esc hides this; the send goes on.", classes="dim", markup=False)
 
     def _steps(self) -> Text:
-        text, at = Text(), STEPS.index(self._step) if self._step in STEPS else 0
-        for index, step in enumerate(STEPS):
+        text, at = Text(), SEND_STEPS.index(self._step) if self._step in SEND_STEPS else 0
+        for index, step in enumerate(SEND_STEPS):
             sign = "done" if index < at else "now " if index == at else "    "
             words = plain(f"  {self._words}").plain if index == at else ""
             text.append(f"{sign}  {step}{words}\n", "" if index <= at else "dim")

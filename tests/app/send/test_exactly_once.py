@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.send import submit
+from lumitui.app.send import settle as settling
+from lumitui.app.send.submit import SEND_STEPS
 from lumitui.remote.scheduler.protocol import State
 from tests.support.attacks.broken_sends import (
     SITE,
@@ -48,7 +49,7 @@ def laptop(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         # Nothing in a send waits for it but those that came to nothing: not two minutes each.
-        patch.setattr(submit, "GRACE_SECONDS", GRACE)
+        patch.setattr(settling, "GRACE_SECONDS", GRACE)
         stack.enter_context(accidents(cluster))
         proxy = stack.enter_context(cluster.proxy())
         made = Laptop(tmp_path_factory.mktemp("laptop"), cluster, proxy)
@@ -89,17 +90,17 @@ def test_the_matrix_is_made_of_the_steps_of_a_send(
     laptop: Laptop, uses: Mapping[str, Uses]
 ) -> None:
     # A send tells exactly the steps of the list, in its order ...
-    assert tuple(uses) == submit.STEPS
+    assert tuple(uses) == SEND_STEPS
     # ... and whatever is in the list meets every fault.
-    assert [case.step for case in matrix()[:: len(FAULTS)]] == list(submit.STEPS)
-    added = matrix((*submit.STEPS, "notify"))
+    assert [case.step for case in matrix()[:: len(FAULTS)]] == list(SEND_STEPS)
+    added = matrix((*SEND_STEPS, "notify"))
     assert {case.fault.name for case in added if case.step == "notify"} == {
         fault.name for fault in FAULTS
     }
     # What is impossible follows from what a step does, and each fault is possible somewhere.
     possible = [case for case in matrix() if not why_impossible(case, uses)]
     assert {case.fault.name for case in possible} == {fault.name for fault in FAULTS}
-    assert {case.step for case in possible if lean(case)} == set(submit.STEPS)
+    assert {case.step for case in possible if lean(case)} == set(SEND_STEPS)
     assert {case.fault.name for case in possible if lean(case)} == {fault.name for fault in FAULTS}
     impossible = {str(case) for case in matrix()} - {str(case) for case in possible}
     assert "begin: link cut after N bytes" in impossible

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from lumitui.app.send import submit
+from lumitui.app.send.submit import SEND_STEPS
 from tests.support.attacks.broken_sends import (
     SITE,
     SMALL_SITE,
@@ -225,7 +225,7 @@ class Case:
         return f"{self.step}: {self.fault.name}"
 
 
-def matrix(steps: Sequence[str] = submit.STEPS) -> list[Case]:
+def matrix(steps: Sequence[str] = SEND_STEPS) -> list[Case]:
     """Return every fault at every step."""
     return [Case(step, fault) for step in steps for fault in FAULTS]
 
