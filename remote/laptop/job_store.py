@@ -1,9 +1,9 @@
 """The jobs of the embedded site: their records, and the doors by which supervisors are reached.
 
 Standard library only, see `supervisor`. A run's record is RUN/attempt-1.state, renamed into
-place. A job's own folder, jobs/ID, is what slurmd's spool folder is: a copy of the script, the
-commands that stand first in PATH, and the door, a FIFO that the supervisor reads. A door nobody
-reads means that the supervisor is gone: no pid is asked, which another process may have by then.
+place. A job's own folder is jobs/ID: a copy of the script, the commands that stand first in PATH,
+and the door, a FIFO that the supervisor reads. When nobody reads the door, the supervisor is gone;
+its pid is not asked, because another process may have it by then.
 """
 
 import json
@@ -19,26 +19,34 @@ from typing import Any
 from lumitui.remote.run_folder import JOB_SCRIPT, STATE, attempt_log
 
 LIVE = ("RUNNING", "COMPLETING")
-"""Words of a job that has not ended."""
+"""States of a job that has not ended."""
+
+DOOR = "door"
+"""In a job's own folder: the FIFO that its supervisor reads."""
+COMMANDS = "bin"
+"""In a job's own folder: the stand-ins for Slurm's commands."""
+STEPS = "steps"
+"""In a job's own folder: the pids of its sruns and the numbers of its steps, as names of files."""
+_RUN = "run"
 
 
 def jobs_folder() -> Path:
-    """Return the folder of all jobs' own folders, by id."""
+    """Return the folder that holds the jobs' own folders, by id."""
     state = os.environ.get("XDG_STATE_HOME") or Path("~/.local/state").expanduser()
     return Path(state) / "lumitui" / "jobs"
 
 
 def new_job(run: Path) -> Path:
-    """Make the folder of a new job, its name the id: the next number that is free.
+    """Make the folder of a new job and return it; its name is the job's id, the next free number.
 
-    job.sh makes the ranks' port of the id, so that an id whose port is taken is left out.
+    job.sh derives the ranks' port from the id, so an id whose port is taken is skipped.
     """
     jobs = jobs_folder()
     jobs.mkdir(mode=0o700, parents=True, exist_ok=True)
     taken = sorted(int(entry.name) for entry in jobs.iterdir() if entry.name.isdecimal())
     for number in taken[:-1]:
         folder = jobs / str(number)
-        if not (folder / "run").exists() and knock(folder / "door") is None:
+        if not (folder / _RUN).exists() and knock(folder / DOOR) is None:
             shutil.rmtree(folder, ignore_errors=True)
     number = (taken or [0])[-1]
     while True:
@@ -49,7 +57,7 @@ def new_job(run: Path) -> Path:
             (jobs / str(number)).mkdir(mode=0o700)
         except FileExistsError:
             continue
-        (jobs / str(number) / "run").symlink_to(run)
+        (jobs / str(number) / _RUN).symlink_to(run)
         return jobs / str(number)
 
 
@@ -63,16 +71,16 @@ def _port_is_taken(port: int) -> bool:
     return False
 
 
-def remove_job(spool: Path) -> None:
+def remove_job(folder: Path) -> None:
     """Remove what a job needed while it ran; its number stays taken."""
-    for name in ("bin", "steps"):
-        shutil.rmtree(spool / name, ignore_errors=True)
-    for name in (JOB_SCRIPT, "door"):
-        (spool / name).unlink(missing_ok=True)
+    for name in (COMMANDS, STEPS):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    for name in (JOB_SCRIPT, DOOR):
+        (folder / name).unlink(missing_ok=True)
 
 
 def knock(door: Path) -> int | None:
-    """Return a descriptor that the job's supervisor reads; None when it is gone."""
+    """Return a descriptor that the job's supervisor reads; None when the supervisor is gone."""
     try:
         fd = os.open(door, os.O_WRONLY | os.O_NONBLOCK)
     except OSError:  # ENXIO: nobody reads; ENOENT: the job has ended
@@ -85,13 +93,13 @@ def knock(door: Path) -> int | None:
 
 @dataclass
 class Record:
-    """The state of a job, as Slurm's words and epoch seconds."""
+    """The state of a job, in Slurm's words; times are epoch seconds."""
 
     job: str
     name: str
     door: str
     supervisor: int = 0
-    """A pid for a person who looks; whether it lives is asked at the door."""
+    """Its pid, for a person; the door shows whether it is alive."""
     script: int = 0
     """The pid of bash, which is the job's session."""
     partition: str = ""
@@ -101,12 +109,12 @@ class Record:
     submitted: float = 0.0
     started: float | None = None
     ended: float | None = None
-    """While it runs: when its limit ends it."""
+    """For a running job: when its time limit ends it."""
     exit_code: str = ""
-    """Like sacct's: the script's code, and the signal that ended it."""
+    """As in sacct: the script's code, a colon, the signal that ended it."""
 
     def write(self, run: Path) -> None:
-        """Put it into the run's folder: aside, and renamed."""
+        """Write it into the run's folder: under another name, then renamed."""
         new = run / f".{STATE}"
         with open(new, "w", encoding="utf-8", opener=_private) as file:
             file.write(json.dumps(asdict(self)) + "\n")
@@ -120,7 +128,7 @@ def _private(path: str, flags: int) -> int:
 
 
 def read_record(run: Path) -> dict[str, Any] | None:
-    """Return a run's record as it is; None when there is none."""
+    """Return a run's record as it was written; None when there is none."""
     try:
         data = json.loads((run / STATE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -129,7 +137,7 @@ def read_record(run: Path) -> dict[str, Any] | None:
 
 
 def queue(runs: list[str]) -> int:
-    """Print the record of each run that has one; a live one without supervisor is a lost node."""
+    """Print the record of each run that has one; a live job without supervisor is a lost node."""
     for run in map(Path, runs):
         data = read_record(run)
         if data and data.get("word") in LIVE:
@@ -137,7 +145,7 @@ def queue(runs: list[str]) -> int:
             if door is not None:
                 os.close(door)
             else:
-                # The last record is written before the door closes.
+                # The supervisor writes the last record before it closes the door.
                 data = read_record(run) or data
                 if data.get("word") in LIVE:
                     data |= _lost(run)
@@ -147,7 +155,7 @@ def queue(runs: list[str]) -> int:
 
 
 def _lost(run: Path) -> dict[str, object]:
-    """Return what a record without supervisor says; its last words are the time of its end."""
+    """Return the end of a job whose supervisor is gone, at the time of its last output."""
     log = run / attempt_log(1)
     last = (log if log.exists() else run / STATE).stat().st_mtime
     reason = "its supervisor is gone: the machine was restarted, or it was killed"
@@ -155,12 +163,12 @@ def _lost(run: Path) -> dict[str, object]:
 
 
 def cancel(ids: list[str]) -> int:
-    """Ask the supervisors of jobs to end them; one that ended has none, which is no error."""
+    """Ask the supervisors of the jobs `ids` to end them; a job that has ended is no error."""
     for job in ids:
         if not job.isdecimal():
             print(f"cancel: error: Invalid job id {job}", file=sys.stderr)
             return 1
-        door = knock(jobs_folder() / job / "door")
+        door = knock(jobs_folder() / job / DOOR)
         if door is not None:
             os.write(door, b"cancel\n")
             os.close(door)

@@ -1,4 +1,4 @@
-"""Which processes there are, who is whose child, and signals to many of them.
+"""Which processes there are, which is whose child, and signals to many of them.
 
 Standard library only, see `supervisor`. It asks ps(1), which Linux and macOS have.
 """
@@ -7,6 +7,11 @@ import contextlib
 import os
 import subprocess
 from pathlib import Path
+
+KILL_WAIT = float(os.environ.get("LUMITUI_KILL_WAIT", "10"))
+"""Seconds from SIGTERM to SIGKILL. Slurm's KillWait is 30 by default; here nobody waits for it."""
+STEPS_VARIABLE = "LUMITUI_STEPS"
+"""Names the folder where each srun of a job leaves its pid: its descendants are tasks."""
 
 
 def processes() -> dict[int, int]:
@@ -49,7 +54,7 @@ def below(roots: set[int], parents: dict[int, int]) -> set[int]:
 
 
 def session_of(pid: int) -> int:
-    """Return a process's session; 0 when it ended meanwhile."""
+    """Return the session of a process; 0 when the process has ended."""
     try:
         return os.getsid(pid)
     except (ProcessLookupError, PermissionError):
@@ -57,7 +62,7 @@ def session_of(pid: int) -> int:
 
 
 def send(pids: set[int], number: int) -> None:
-    """Signal processes; one that ended meanwhile is none."""
+    """Send signal `number` to `pids`; one that has ended is no error."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from lumitui.remote.errors import RefusedError
-from lumitui.remote.laptop import job_store, process_tree, scheduler, supervisor
+from lumitui.remote.laptop import job_store, process_tree, scheduler
+from lumitui.remote.laptop.batch_job import Job
 from lumitui.remote.laptop.batch_options import Request
 from lumitui.remote.scheduler.protocol import Answer, State
 from tests.support.places import ROOT
@@ -108,7 +109,7 @@ def test_files_of_the_job_are_the_persons_alone(site: EmbeddedSite) -> None:
     assert (site.root / "state/lumitui/jobs").stat().st_mode & 0o777 == 0o700
 
 
-# Sessions of their own, parents that end, and no wish to go: all of it ends with the job.
+# Sessions of their own, parents that end, SIGTERM ignored: all of it ends with the job.
 STAY = (
     "trap '' TERM; sleep MARK & (setsid sh -c \"trap '' TERM; sleep MARK & wait\" &); "
     "srun --label bash -c 'trap \"\" TERM; setsid sleep MARK & sleep MARK' & sleep 0.7; echo up; "
@@ -158,7 +159,7 @@ def test_no_process_of_a_job_outlives_it(site: EmbeddedSite, body: str, way: str
         }[way]
     )
     assert status.exit_code == ("3:0" if way == "end" else "")
-    # The supervisor closes its door after it has told the end.
+    # The supervisor closes its door after it has recorded the end.
     until(lambda: not list((site.root / "state").glob("lumitui/jobs/*/door")), "a closed door")
 
 
@@ -174,7 +175,7 @@ def test_an_orphan_is_known_by_its_session(tmp_path: Path) -> None:
         assert bash.stdout
         assert bash.stdout.readline() == "up\n"
         record = job_store.Record("1", "run", str(tmp_path / "door"))
-        job = supervisor.Job(record, Request(), tmp_path, tmp_path)
+        job = Job(record, Request(), tmp_path, tmp_path)
         assert job.members() == set()  # nothing was started yet
         job.script = bash.pid
         orphan = int(running(f"sleep {mark}")[-1].split()[1])
@@ -189,7 +190,7 @@ def test_a_machine_that_went_down_is_a_lost_node(site: EmbeddedSite) -> None:
     assert site.poll(run, answer).state is State.RUNNING
     record = job_store.read_record(run)
     assert record
-    # All at once: first the one that would clean up.
+    # Both, and first the one that would clean up.
     own = int(str(record["supervisor"]))
     for pid in (process_tree.processes()[own], own):
         os.kill(pid, signal.SIGKILL)
@@ -197,7 +198,7 @@ def test_a_machine_that_went_down_is_a_lost_node(site: EmbeddedSite) -> None:
     assert status.word == "NODE_FAIL"
     assert "restarted" in status.reason
     assert status.ended == pytest.approx((run / "attempt-1.out").stat().st_mtime)
-    # Somebody else's pid does not make it alive again, nor does a door that is no door.
+    # Another process with its pid does not make it alive again, nor does a door that is no FIFO.
     door = Path(str(record["door"]))
     door.unlink()
     door.write_text("")
@@ -208,7 +209,7 @@ def test_a_machine_that_went_down_is_a_lost_node(site: EmbeddedSite) -> None:
         os.killpg(int(row.split()[1]), signal.SIGKILL)
 
 
-def test_a_supervisor_that_is_told_to_end_ends_its_job(site: EmbeddedSite) -> None:
+def test_a_supervisor_that_gets_sigterm_ends_its_job(site: EmbeddedSite) -> None:
     run, answer = site.submit("echo up; sleep 60")
     until(lambda: "up" in log(run))
     record = job_store.read_record(run)
@@ -219,7 +220,7 @@ def test_a_supervisor_that_is_told_to_end_ends_its_job(site: EmbeddedSite) -> No
     assert "goes down" in status.reason
 
 
-def test_the_job_outlives_whoever_submitted_it(site: EmbeddedSite) -> None:
+def test_a_job_outlives_the_program_that_submitted_it(site: EmbeddedSite) -> None:
     script = (
         "import sys, time; from pathlib import Path;"
         "from tests.support.servers.embedded_site import EmbeddedSite;"

@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumitui.remote.laptop import srun as steps
+from lumitui.remote.laptop import srun as stand_ins
 from lumitui.remote.laptop.batch_options import Refused, Request, options_of, read_request
 from tests.support.servers.embedded_site import running
 
-STEPS = [sys.executable, "-I", "-S", str(Path(steps.__file__))]
+STAND_INS = [sys.executable, "-I", "-S", str(Path(stand_ins.__file__))]
 LIMIT = 20.0
 
 
@@ -126,7 +126,7 @@ def srun(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str
     """Run the stand-in as a job of two nodes would."""
     job = {"SLURM_JOB_ID": "5", "SLURM_JOB_NUM_NODES": "2", "SLURM_JOB_NODELIST": "node1,node2"}
     return subprocess.run(
-        [*STEPS, "srun", *arguments],
+        [*STAND_INS, "srun", *arguments],
         capture_output=True,
         text=True,
         timeout=LIMIT,
@@ -221,7 +221,7 @@ def test_srun_forwards_signals() -> None:
     body = "trap 'echo usr1' USR1; trap 'echo term; exit 3' TERM; echo up; "
     body += "while :; do sleep .1; done"
     with subprocess.Popen(
-        [*STEPS, "srun", "-n", "1", "-l", "bash", "-c", body],
+        [*STAND_INS, "srun", "-n", "1", "-l", "bash", "-c", body],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -235,12 +235,8 @@ def test_srun_forwards_signals() -> None:
         assert child.wait(LIMIT) == 3
 
 
-def test_rank_ranges() -> None:
-    assert steps._ranges([4, 0, 1, 2, 7]) == "0-2,4,7"
-
-
 def test_scontrol_names_loopback_and_nothing_else() -> None:
-    call = [*STEPS, "scontrol"]
+    call = [*STAND_INS, "scontrol"]
     done = subprocess.run(
         [*call, "show", "hostnames", "node1,node2"], capture_output=True, text=True
     )
@@ -250,6 +246,6 @@ def test_scontrol_names_loopback_and_nothing_else() -> None:
 
 
 def test_timeout_ends_a_command_like_gnus() -> None:
-    call = [*STEPS, "timeout"]
+    call = [*STAND_INS, "timeout"]
     assert subprocess.run([*call, "0.2", "sleep", "60"], timeout=LIMIT).returncode == 124
     assert subprocess.run([*call, "60", "sh", "-c", "exit 5"], timeout=LIMIT).returncode == 5
