@@ -2,18 +2,18 @@
 
 import importlib.util
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from lumitui.app.cli import tables
-from lumitui.app.cli.output import log_writer, say
+from lumitui.app.cli.confirm import show_findings
+from lumitui.app.cli.output import say
+from lumitui.app.cli.progress import write_log
 from lumitui.app.explain import words
 from lumitui.app.job import examples
 from lumitui.app.results.summary import Measured, compare, summarize
-from lumitui.app.watch.follow_log import LogGrew
 from lumitui.remote.errors import InputError, LumiError, RunFailed
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.site.profile import Site
@@ -37,19 +37,18 @@ def prepare(folder: Path) -> Path:
         InputError: no python here has torch.
         LumiError: the folder cannot be made.
     """
-    if not os.environ.get("LUMITUI_PYTHON"):
-        if importlib.util.find_spec("torch") is None:
-            raise InputError(
-                "The demo trains with PyTorch, and this Python has none.",
-                "pip install 'lumitui[trainers]', or set LUMITUI_PYTHON to a python with torch.",
-            )
-        os.environ["LUMITUI_PYTHON"] = sys.executable
+    # Without LUMITUI_PYTHON a job on this machine runs with this very Python (supervisor.py).
+    if not os.environ.get("LUMITUI_PYTHON") and importlib.util.find_spec("torch") is None:
+        raise InputError(
+            "The demo trains with PyTorch, and this Python has none.",
+            "Run `pip install 'lumitui[trainers]'`, or set LUMITUI_PYTHON to a python with torch.",
+        )
     job = folder / "job.yaml"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise LumiError(
-            f"The folder {folder} cannot be made: {error.strerror}.", "Name another with --to."
+            f"The folder {folder} cannot be made: {error.strerror}.", "Name another one with --to."
         ) from error
     if not job.exists():
         text = examples.text_for(this_machine(), examples.Beginning("demo"))
@@ -67,7 +66,7 @@ def headless(runs: "Runs", job: Path) -> int:
 
     spec = read_job(job)
     preview = runs.preview(spec, job.resolve().parent, job_file=job.resolve())
-    _tell(preview)
+    _show(preview)
     first = _follow(runs, runs.send(preview))
     planned = runs.plan_resubmission(first.id, nodes=2 * spec.nodes, code="same", start="scratch")
     click.echo(f"\n{first.id} again on {2 * spec.nodes} nodes:")
@@ -76,7 +75,7 @@ def headless(runs: "Runs", job: Path) -> int:
         say(f"note: {note}")
     second = _follow(runs, runs.resubmit(planned))
     click.echo("\n" + comparison(runs, (first, second)))
-    say("note: here both nodes share this machine's cores, so that twice of them gain little.")
+    say("note: both nodes share the cores of this machine, so that a second one gains little.")
     return 0
 
 
@@ -114,25 +113,22 @@ def comparison(runs: "Runs", family: "tuple[Run, ...]") -> str:
     return tables.table(titles, rows, 200)
 
 
-def _tell(preview: "Preview") -> None:
+def _show(preview: "Preview") -> None:
     launch = preview.launch
     click.echo(f"{launch.spec.name}: {launch.spec.strategy} by {launch.spec.launcher}")
     click.echo(f"{words.layout_size(launch.layout)}; {words.price_sentence(launch.price)}")
     click.echo(f"job.sh: {len(launch.script.splitlines())} lines, submitted by: {preview.command}")
-    for finding in preview.findings:
-        say(words.finding(finding))
+    show_findings(preview)
 
 
 def _follow(runs: "Runs", run: "Run") -> "Run":
-    click.echo(f"{run.id} is sent.")
-    write = log_writer()
-    for event in runs.follow(run.id):
-        if isinstance(event, LogGrew):
-            write(event.data)
-    write(b"")
+    click.echo(f"Sent {run.id}.")
+    write_log(runs, run.id, last=65536)
     run = runs.history.get(run.id)
     if run.state is not State.DONE:
         why = runs.why(run.id)
         reason = f" {why[0].sentence}" if why else ""
-        raise RunFailed(f"{run.id}: {run.state}.{reason}", f"`lumitui show {run.id}` tells more.")
+        raise RunFailed(
+            f"{run.id}: {run.state}.{reason}", f"Run `lumitui show {run.id}` to see more."
+        )
     return run

@@ -1,12 +1,14 @@
-"""The verbs that read the history: lists, one run, two runs beside each other."""
+"""The verbs about runs that were sent: their lists, logs, facts and results."""
 
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
 from lumitui.app.cli import tables
-from lumitui.app.cli.output import Reply, say
+from lumitui.app.cli.output import Reply, run_data, say, warn
+from lumitui.app.cli.progress import follow_log, print_log
 from lumitui.app.cli.session import (
     columns,
     core,
@@ -17,60 +19,78 @@ from lumitui.app.cli.session import (
     site_option,
     sites_beginning,
 )
+from lumitui.app.explain import words
 from lumitui.remote.errors import HistoryError, InputError
+from lumitui.remote.scheduler.protocol import State
 
 if TYPE_CHECKING:
     from lumitui.app.runs import Runs
 
 
+class _Filters(TypedDict):
+    """The options of `history` that say which runs to list."""
+
+    limit: int
+    site_name: str | None
+    state: str | None
+    text: str
+
+
 @click.command()
-@click.option("--limit", type=click.IntRange(min=1), default=50, help="Runs at most (50).")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    help="List at most so many runs.",
+)
 @site_option
-@click.option("--state", help="Runs in this state, like failed.")
-@click.option("--text", default="", help="Runs with this in id, name, job id or note.")
-@click.option("--check", is_flag=True, help="Check the file, and tell where it is.")
+@click.option("--state", help="List runs in this state, like failed.")
+@click.option("--text", default="", help="List runs with this in their id, name, job id or note.")
+@click.option("--check", is_flag=True, help="Check the history's file, and show where it is.")
 @click.option(
     "--recover", metavar="SITE", shell_complete=sites_beginning, help="Rebuild lost runs of a site."
 )
-@click.option("--account", default="", help="With --recover: the project whose runs to look for.")
+@click.option("--account", default="", help="With --recover: the project that paid for the runs.")
 @json_option
 @click.pass_obj
 def history(
-    reply: Reply,
-    limit: int,
-    site_name: str | None,
-    state: str | None,
-    text: str,
-    check: bool,
-    recover: str | None,
-    account: str,
+    reply: Reply, check: bool, recover: str | None, account: str, **filters: Unpack[_Filters]
 ) -> None:
     """List runs, newest first, without asking any site; or rebuild what was lost."""
-    from lumitui.remote.scheduler.protocol import State
-
     if account and recover is None:
-        raise InputError("--account says whose runs to rebuild.", "Add --recover SITE.")
+        raise InputError("--account is for --recover alone.", "Add --recover SITE.")
     if recover is not None:
         _recover(reply, recover, account)
         return
-
-    words = [item.value for item in State]
-    if state is not None and state not in words:
-        raise InputError(f"There is no state {state!r}.", f"States are {', '.join(words)}.")
-    chosen = State(state) if state is not None else None
     with core() as runs:
         if check:
             _check(reply, runs)
-            return
-        known_site(runs, site_name)
-        found = runs.history.page(limit=limit, site=site_name, state=chosen, text=text)
-        about = tables.file_words(runs.history.facts(), runs.history.count())
-    data = [tables.run_data(run) for run in found]
-    reply.give(data, tables.history_table(found, columns()) if found else "")
+        else:
+            _list(reply, runs, filters)
+
+
+def _list(reply: Reply, runs: "Runs", filters: _Filters) -> None:
+    site, text = filters["site_name"], filters["text"]
+    state = _state(filters["state"])
+    known_site(runs, site)
+    found = runs.history.page(limit=filters["limit"], site=site, state=state, text=text)
+    reply.give(
+        [run_data(run) for run in found], tables.history_table(found, columns()) if found else ""
+    )
     if not found:
         say("There are no such runs.")
-    if not (site_name or state or text or reply.json):
-        say(about)
+    if not (site or state or text or reply.json):
+        say(tables.file_words(runs.history.facts(), runs.history.count()))
+
+
+def _state(word: str | None) -> State | None:
+    if word is None:
+        return None
+    states = [item.value for item in State]
+    if word not in states:
+        raise InputError(f"There is no state {word!r}.", f"Use one of {', '.join(states)}.")
+    return State(word)
 
 
 def _check(reply: Reply, runs: "Runs") -> None:
@@ -80,8 +100,8 @@ def _check(reply: Reply, runs: "Runs") -> None:
     if facts.damage:
         raise HistoryError(
             f"The history {facts.path} is damaged.",
-            "The next use keeps it aside and begins a fresh one; then `lumitui history --recover "
-            "SITE` rebuilds the runs of a site.",
+            "Run `lumitui history`: it keeps the file aside and begins a fresh one. Then rebuild "
+            "the runs of each site with `lumitui history --recover SITE`.",
         )
 
 
@@ -89,21 +109,22 @@ def _recover(reply: Reply, site_name: str, account: str) -> None:
     with core() as runs:
         found = runs.recover(site_name, account)
     for warning in found.warnings:
-        say(f"warning: {warning}")
+        warn(warning)
     for item in found.passed:
-        say(f"passed over {item.folder}: {item.why}")
+        say(f"skipped {item.folder}: {item.why}")
     data = {
         "site": site_name,
         "roots": found.roots,
-        "rebuilt": [tables.run_data(run) for run in found.rebuilt],
+        "rebuilt": [run_data(run) for run in found.rebuilt],
         "known": found.known,
         "passed_over": found.passed,
         "warnings": found.warnings,
     }
     reply.give(data, tables.history_table(found.rebuilt, columns()) if found.rebuilt else "")
+    rebuilt = words.count(len(found.rebuilt), "run")
     say(
-        f"{len(found.rebuilt)} runs of {site_name} were rebuilt, {found.known} were known, "
-        f"{len(found.passed)} passed over."
+        f"Rebuilt {rebuilt} of {site_name}; {found.known} were known already, "
+        f"{len(found.passed)} were skipped."
     )
 
 
@@ -118,7 +139,7 @@ def show(reply: Reply, run_id: str) -> None:
     with core() as runs:
         page = showing.gather(runs, run_id)
         for warning in page.warnings:
-            say(f"warning: {warning}")
+            warn(warning)
         reply.give(showing.page_data(page), showing.page_text(page, time.time(), columns()))
 
 
@@ -128,11 +149,11 @@ def show(reply: Reply, run_id: str) -> None:
 @json_option
 @click.pass_obj
 def note(reply: Reply, run_id: str, text: str) -> None:
-    """Keep a line about a run, which `history --text` finds; an empty TEXT removes it."""
+    """Save a line about a run, for `history --text` to find; an empty TEXT removes it."""
     with core() as runs:
         run = runs.note(run_id, text)
-    reply.give(tables.run_data(run))
-    say(f"The note of {run.id} is kept." if text else f"{run.id} has no note any more.")
+    reply.give(run_data(run))
+    say(f"Saved the note of {run.id}." if text else f"Removed the note of {run.id}.")
 
 
 @click.command()
@@ -147,3 +168,52 @@ def diff(reply: Reply, first: str, second: str) -> None:
     with core() as runs:
         found = differing.compare_runs(runs, first, second)
     reply.give(found, differing.difference_text(found, columns()))
+
+
+@click.command()
+@run_argument
+@click.option("--follow", "-f", is_flag=True, help="Go on until the run has ended.")
+@click.option("--attempt", type=click.IntRange(min=1), help="The log of an earlier attempt.")
+@click.option(
+    "--last",
+    metavar="BYTES",
+    type=click.IntRange(min=0),
+    default=65536,
+    show_default=True,
+    help="How much of its end to print.",
+)
+def logs(run_id: str, follow: bool, attempt: int | None, last: int) -> None:
+    """Print the end of a run's log."""
+    if follow and attempt is not None:
+        raise InputError("Only the current attempt can be followed.", "Leave out --attempt.")
+    with core() as runs:
+        if follow:
+            follow_log(runs, run_id, last)
+        else:
+            print_log(runs, run_id, attempt, last)
+
+
+@click.command()
+@run_argument
+@click.argument("patterns", metavar="[PATTERN]...", nargs=-1)
+@click.option(
+    "--to", "target", type=click.Path(path_type=Path), help="The folder; otherwise RUN's id."
+)
+@json_option
+@click.pass_obj
+def fetch(reply: Reply, run_id: str, patterns: tuple[str, ...], target: Path | None) -> None:
+    """Copy a run's results here, verified by hash; a folder comes with all that is in it.
+
+    The exit code is 4 when some of it could not be copied, 2 when nothing matches a PATTERN.
+    """
+    from lumitui.app.results import fetch as results
+
+    with core() as runs:
+        run = runs.history.get(run_id)
+        folder = target or Path(run.id)
+        found = runs.fetch(run.id, folder, patterns)
+    reply.give(found, tables.fetched_text(found.files))
+    for note in results.notes(found, named=bool(patterns)):
+        say(f"note: {note}")
+    say(f"{words.count(len(found.files), 'file')} in {folder}.")
+    results.check(found, named=bool(patterns))

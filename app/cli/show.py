@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lumitui.app.cli import tables
+from lumitui.app.cli.output import run_data
 from lumitui.app.cli.tables import pairs, section, table
 from lumitui.app.explain import proof_rows, run_facts, words
 from lumitui.app.explain.binding_proof import Verdict
@@ -74,12 +74,12 @@ def gather(runs: "Runs", run_id: str) -> Page:
 def page_data(page: Page) -> dict[str, object]:
     """Return what `show --json` says."""
     return {
-        "run": tables.run_data(page.run),
+        "run": run_data(page.run),
         "job": page.run.spec.model_dump(mode="json", exclude_defaults=True),
         "command": page.run.command,
         "script": page.run.script,
         "patch": page.run.provenance.patch,
-        "lineage": [tables.run_data(run) for run in page.lineage],
+        "lineage": [run_data(run) for run in page.lineage],
         "proof": page.proof,
         "metrics": page.summary,
         "log_metrics": page.series,

@@ -1,9 +1,9 @@
-"""The verbs about a site: its facts, its check, its room, its cores."""
+"""The verbs about a site: its facts, its check, its disk space, its cores."""
 
 import click
 
 from lumitui.app.cli import tables
-from lumitui.app.cli.output import Reply, say
+from lumitui.app.cli.output import Reply, say, warn
 from lumitui.app.cli.session import (
     columns,
     core,
@@ -11,7 +11,6 @@ from lumitui.app.cli.session import (
     own_settings,
     site_argument,
     sites_beginning,
-    warn,
 )
 from lumitui.remote.errors import LumiError
 
@@ -33,14 +32,14 @@ def sites(reply: Reply, site_name: str | None) -> None:
     found = [known.load(name) for name in known.names()]
     reply.give(found, tables.site_table(found, columns()))
     say(
-        f"Your own profiles go to {folders[0]}/NAME.yaml; `extends: OTHER` inherits what one "
-        "does not say, and `lumitui schema site` lists the keys."
+        f"Put a profile of your own into {folders[0]}/NAME.yaml. With `extends: OTHER` it inherits "
+        "the keys that it leaves out; `lumitui schema site` lists all keys."
     )
 
 
 @click.command()
 @site_argument
-@click.option("--account", default="", help="The project to check the work root of.")
+@click.option("--account", default="", help="The project whose work folder to check.")
 @json_option
 @click.pass_obj
 def doctor(reply: Reply, site_name: str, account: str) -> int:
@@ -56,11 +55,11 @@ def doctor(reply: Reply, site_name: str, account: str) -> int:
 
 @click.command()
 @site_argument
-@click.option("--dry-run", "dry", is_flag=True, help="Only say what would be removed.")
+@click.option("--dry-run", "dry", is_flag=True, help="Only show what would be removed.")
 @json_option
 @click.pass_obj
 def prune(reply: Reply, site_name: str, dry: bool) -> None:
-    """Remove code on a site that no unfinished run uses."""
+    """Remove code from a site that no unfinished run uses."""
     with core() as runs:
         freed = runs.prune(site_name, dry=dry, warn=warn)
     reply.give(freed, tables.pruned_text(freed))
@@ -70,7 +69,7 @@ def prune(reply: Reply, site_name: str, dry: bool) -> None:
 
 @click.command()
 @site_argument
-@click.option("--ranks", type=int, help="Ranks a node; without it one a GPU.")
+@click.option("--ranks", type=int, help="Ranks on a node; otherwise one for each GPU.")
 @json_option
 @click.pass_obj
 def bind(reply: Reply, site_name: str, ranks: int | None) -> None:

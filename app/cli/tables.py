@@ -1,19 +1,17 @@
 """Tables and pages of text for the command line. Pure: values in, lines out."""
 
+import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lumitui.app.cli.output import width
 from lumitui.app.explain import words
 from lumitui.app.explain.safe_text import spell_out
 from lumitui.remote import walltime
-from lumitui.remote.scheduler.protocol import State
 
 if TYPE_CHECKING:
     from lumitui.app.history.run import Run
     from lumitui.app.history.sqlite_file import FileFacts
-    from lumitui.app.runs import Preview
     from lumitui.app.scale.rescale import Change
     from lumitui.remote.doctor.check import Check
     from lumitui.remote.site.profile import Site
@@ -22,6 +20,14 @@ if TYPE_CHECKING:
 
 NARROWEST = 8
 """Columns below which no column shrinks."""
+
+
+def width(text: str) -> int:
+    """Return how many columns of a terminal `text` takes; emoji and CJK take two."""
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+        for char in text
+    )
 
 
 def cut(text: str, columns: int, *, keep_end: bool = False) -> str:
@@ -90,7 +96,7 @@ def section(title: str, body: str) -> str:
 def run_table(runs: Sequence["Run"], now: float, columns: int, silent: Collection[str] = ()) -> str:
     """Return the table of `status`: what each run is doing.
 
-    Of the sites in `silent` there is no news now: their clocks stand, and the last news is told.
+    The sites in `silent` gave no news: the clocks of their runs stand, and the last news is shown.
     """
     rows = []
     for run in runs:
@@ -137,63 +143,6 @@ def change_table(changes: Sequence["Change"], columns: int) -> str:
     """Return the before/after table of a resubmission; `=` where nothing changes."""
     rows = [(item.what, item.before, item.after if item.differs else "=") for item in changes]
     return table(("", "BEFORE", "AFTER"), rows, columns, shrink=(1, 2))
-
-
-def run_data(run: "Run") -> dict[str, object]:
-    """Return what `--json` says of a run; its big texts and its token stay out."""
-    return {
-        "id": run.id,
-        "name": run.name,
-        "state": run.state,
-        "word": run.word,
-        "reason": run.reason,
-        "rc": run.rc,
-        "failed_rank": run.failed_rank,
-        "site": run.site,
-        "partition": run.spec.partition,
-        "job_id": run.job_id,
-        "parent": run.parent,
-        "resumed_from": run.resumed_from,
-        "nodes": run.layout.nodes,
-        "ranks": run.layout.world_size,
-        "gpus": run.layout.nodes * run.layout.gpus_per_node,
-        "nodes_used": run.nodes_used,
-        "global_batch": run.global_batch,
-        "price": run.price,
-        # About, and until the last news of a run that goes on.
-        "billed": round(run.billed(run.updated), 4),
-        "time_limit": run.spec.time,
-        "created": run.created,
-        "submitted": run.submitted,
-        "started": run.started,
-        "ended": run.ended,
-        "expected_start": run.expected_start if run.state is State.QUEUED else None,
-        "expected_end": run.latest_end,
-        "updated": run.updated,
-        "attempt": run.attempt,
-        "folder": run.folder,
-        "project": run.project,
-        "job_file": run.job_file,
-        "snapshot": run.snapshot,
-        "commit": run.provenance.commit,
-        "branch": run.provenance.branch,
-        "dirty": run.provenance.dirty,
-        "note": run.note,
-    }
-
-
-def preview_data(found: "Preview") -> dict[str, object]:
-    """Return what `preview --json` says."""
-    launch = found.launch
-    return {
-        "command": found.command,
-        "script": launch.script,
-        "findings": found.findings,
-        "price": launch.price,
-        "layout": launch.layout,
-        "global_batch": launch.global_batch,
-        "files": launch.files,
-    }
 
 
 def site_table(sites: Sequence["Site"], columns: int) -> str:

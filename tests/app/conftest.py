@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.cli.main import lumitui
-from lumitui.app.cli.session import run_verb
+from lumitui.app.cli.process import run_verb
 from lumitui.app.settings import Settings
 from tests.support.command_line import HELLO, Here
 from tests.support.driven_tui import JOB, SCRIPT

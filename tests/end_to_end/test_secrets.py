@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from textual.app import App
 
-from lumitui.app.cli import output
+from lumitui.app.cli import process
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
 from lumitui.app.tui import app as tui
@@ -262,7 +262,7 @@ def test_a_crash_report_has_no_secret_whatever_its_name(tmp_path: Path) -> None:
     try:
         raise KeyError(" ".join(variables.values()))
     except KeyError as problem:
-        text = output.report(problem, "submit", variables)
+        text = process.crash_report(problem, "submit", variables)
     assert SECRET not in text and "hunter2" not in text and "KeyError" in text
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from lumitui.app.cli import output, tables
+from lumitui.app.cli import output
 from lumitui.app.history.history import History
 from tests.support.home import Home
 from tests.support.jobs.small_jobs import hello_project
@@ -109,7 +109,7 @@ def told(done: "subprocess.CompletedProcess[str]", code: int, *words: str) -> st
 
 def history(home: Home) -> list[dict[str, Any]]:
     kept = History(home.settings.history)
-    found = [output.as_data(tables.run_data(run)) for run in kept.page()]
+    found = [output.as_data(output.run_data(run)) for run in kept.page()]
     kept.close()
     return found
 

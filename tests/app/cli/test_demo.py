@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.cli.main import lumitui
-from lumitui.app.cli.session import run_verb
+from lumitui.app.cli.process import run_verb
 from tests.support.command_line import HELLO, Here, lt, runs_of
 from tests.support.home import Home
 

@@ -1,10 +1,35 @@
-"""What is shown is safe and fits: tables in 80 columns."""
+"""What is shown is safe and fits: tables in 80 columns, plain objects as JSON."""
 
+import dataclasses
+import json
+import math
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
-from lumitui.app.cli import output, tables
+from lumitui.app.cli import diff, output, show, tables
+from lumitui.app.compose.advice import findings
+from lumitui.app.compose.binding import rank_bindings
+from lumitui.app.compose.launch import compose
+from lumitui.app.explain.binding_proof import verdict
+from lumitui.app.explain.diagnose import Diagnosis
 from lumitui.app.explain.safe_text import spell_out
+from lumitui.app.history.run import Run
+from lumitui.app.job.spec import changed
+from lumitui.app.results.summary import Summary
+from lumitui.app.watch.recover import PassedOver
+from lumitui.remote.doctor.check import Check
+from lumitui.remote.site.sites import BUILT_IN, Sites
+from lumitui.remote.snapshots.fetch import Brought, Fetched
+from lumitui.remote.snapshots.store import Pruned
+from tests.support.jobs.binding_reports import EXACT, reports
+from tests.support.jobs.made_runs import SPEC, a_run
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 
@@ -14,17 +39,77 @@ def test_tables_stay_in_80_columns_whatever_the_names(rows: list[tuple[str, str,
     text = tables.table(("RUN", "STATE", "REASON"), rows, 80, shrink=(2, 0, 1), ids=0)
     lines = text.split("\n")
     assert len(lines) == len(rows) + 1
-    assert max(map(output.width, lines)) <= 80
+    assert max(map(tables.width, lines)) <= 80
     assert spell_out(text, keep="\n") == text
 
 
 def test_a_cut_id_keeps_the_end_that_tells_it_apart() -> None:
     name = "a-very-long-name-of-a-training-a1b2c3"
     assert tables.cut(name, 20, keep_end=True) == "a-very-long-…-a1b2c3"
-    assert output.width(tables.cut("日本語" * 9, 10)) <= 10
+    assert tables.width(tables.cut("日本語" * 9, 10)) <= 10
 
 
 def test_a_long_text_is_cut_at_once() -> None:
     # A cut that looks at the whole text for each character takes minutes here.
-    assert output.width(tables.cut("日" * 300_000, 40)) <= 40
+    assert tables.width(tables.cut("日" * 300_000, 40)) <= 40
     assert len(tables.cut("e" + "\u0301" * 300_000, 40)) == 300_001
+
+
+def as_objects(value: object) -> object:
+    """Return what `--json` promises of a value: dataclasses and models become objects."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = [item.name for item in dataclasses.fields(value)]
+        return {name: as_objects(getattr(value, name)) for name in names}
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {str(key): as_objects(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [as_objects(item) for item in value]
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
+
+
+def a_page(run: Run) -> show.Page:
+    # A folder may have a name that is not UTF-8.
+    run = dataclasses.replace(
+        run, project="/home/me/\udcff", nodes_used="nid\x1b", rc=1, failed_rank=2
+    )
+    proof = verdict(json.dumps(reports(EXACT)), EXACT)
+    summary = Summary(1, math.nan, None, 0.5, 1.0, 2, 3)
+    why = (Diagnosis("exception", "Rank 2 raised.", "Read it.", "line\x1b", 2),)
+    return show.Page(run, (run,), proof, summary, {"a": (1.0, math.inf)}, 0, why, ("a",))
+
+
+LUMI = Sites([BUILT_IN]).load("lumi")
+LAUNCH = compose(
+    changed(SPEC, {"site": "lumi", "account": "project_1", "partition": "small-g"}, "a job"), LUMI
+)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        output.run_data(a_run()) | {"stale": True},  # status, history, cancel, note, submit
+        show.page_data(a_page(a_run())),
+        diff.Difference(("a", "b"), (diff.FieldDifference("args", "-", "x"),), (), (), ("+a",)),
+        {"path": "job.yaml", "findings": findings(LAUNCH, LUMI)},  # init
+        {"price": LAUNCH.price, "layout": LAUNCH.layout, "files": LAUNCH.files},  # preview
+        [LUMI],  # sites
+        LUMI,
+        [Check("queue", "failed", "none", "some", "Ask.")],  # doctor
+        {"/scratch/me": Pruned(("abc",), 3, 4096)},
+        rank_bindings(LUMI.node, 8),
+        Brought((Fetched("b", Path("a\udcff/b"), 3, True),), links=("c",)),
+        {
+            "rebuilt": [],
+            "passed_over": (PassedOver("a", "b"),),
+            "roots": {"b"},
+            "proxy": MappingProxyType({}),
+        },
+    ],
+    ids=lambda data: type(data).__name__,
+)
+def test_what_json_says_are_plain_objects(data: object) -> None:
+    assert json.dumps(output.as_data(data)) == json.dumps(as_objects(data))

@@ -11,9 +11,9 @@ from pathlib import Path
 import click
 import pytest
 
-from lumitui.app.cli import output, tables
+from lumitui.app.cli import tables
 from lumitui.app.cli.main import lumitui
-from lumitui.app.cli.session import run_verb
+from lumitui.app.cli.process import run_verb
 from lumitui.app.compose.advice import findings
 from lumitui.app.compose.launch import compose
 from lumitui.app.job import examples
@@ -209,9 +209,9 @@ def test_sites_schema_and_binding_are_told(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     done = here("sites")
-    assert max(map(output.width, done.stdout.splitlines())) <= 80
+    assert max(map(tables.width, done.stdout.splitlines())) <= 80
     assert "standard-g" in done.stdout
-    assert f"{home.config}/sites/NAME.yaml; `extends: " in done.stderr
+    assert f"{home.config}/sites/NAME.yaml. With `extends: OTHER`" in done.stderr
     page = here("sites", "lumi").stdout
     assert "unverified:" in page and "partitions.dev-g.max_nodes" in page
     assert envelope(here("sites", "lumi", "--json"))["data"]["node"]["gpus"] == 8

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lumitui.app.cli import tables
+from lumitui.app.cli import output
 from lumitui.app.explain import words
 from lumitui.app.explain.diagnose import Diagnosis
 from lumitui.app.job.launch import Price
@@ -73,7 +73,7 @@ def test_what_a_run_cost() -> None:
     assert words.billed(never, NOW) == "nothing (of at most 32)"
     free = replace(done, price=Price(0.0, "hours", 0.0))
     assert words.billed(free, NOW) == "nothing"
-    assert tables.run_data(done)["billed"] == 2.0
+    assert output.run_data(done)["billed"] == 2.0
 
 
 def test_a_price_is_told_as_a_label_and_as_a_sentence() -> None:

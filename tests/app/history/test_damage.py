@@ -203,7 +203,7 @@ def use(path: Path) -> None:
             runs = history.page(limit=100)
             tables.history_table(runs, 100)
             tables.run_table(runs, 5.0, 100)
-            json.dumps([output.as_data(tables.run_data(run)) for run in runs])
+            json.dumps([output.as_data(output.run_data(run)) for run in runs])
         for call in (
             history.unfinished,
             lambda: [history.get(run.id) for run in runs[:5]],

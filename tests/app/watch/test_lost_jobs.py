@@ -5,7 +5,7 @@ import time
 import pytest
 
 from lumitui.app.cli.output import Reply
-from lumitui.app.cli.session import ended, wait_for
+from lumitui.app.cli.progress import show_end, wait_for_end
 from lumitui.app.runs import Refreshed, Runs
 from lumitui.app.watch import transitions
 from lumitui.app.watch.follow_log import LogGrew
@@ -22,7 +22,7 @@ def test_waiting_for_a_job_nobody_knows_ends(
     run = a_run("lost", site="minilumi", state=State.RUNNING, job_id="987654", folder="/none")
     runs.history.begin(run)
     with pytest.raises(WaitTimedOut):  # accounting may be late
-        wait_for(Reply(json=False), runs, run, 0.5)
+        wait_for_end(Reply(json=False), runs, run, 0.5)
     assert transitions.nobody_knows(runs.history.get("lost"))
     monkeypatch.setattr(transitions, "ACCOUNTING_SECONDS", 0.2)
     refreshes: list[bool] = []
@@ -34,7 +34,7 @@ def test_waiting_for_a_job_nobody_knows_ends(
 
     monkeypatch.setattr(runs, "refresh", watched)
     with pytest.raises(OutcomeUnknown, match=r"unknown since .* accounting does not know it"):
-        wait_for(Reply(json=False), runs, run, 30.0)
+        wait_for_end(Reply(json=False), runs, run, 30.0)
     assert refreshes[-1] and len(refreshes) > 1, "asked once more, as a person would"
 
 
@@ -48,7 +48,7 @@ def test_following_its_log_ends_too(cluster_runs: Runs, cluster: Cluster) -> Non
     text = b"".join(event.data for event in events if isinstance(event, LogGrew))
     assert text == b"the last words\n" and time.monotonic() < deadline
     with pytest.raises(OutcomeUnknown, match="the job left the queue"):
-        ended(cluster_runs.history.get("lost"))
+        show_end(cluster_runs.history.get("lost"))
 
 
 def test_accounting_that_cannot_be_asked_is_waited_for() -> None:

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from lumitui.app.cli import output, tables
+from lumitui.app.cli import tables
 from lumitui.app.explain import words
 from lumitui.app.history.history import History
 from lumitui.remote.scheduler.protocol import State
@@ -76,7 +76,7 @@ def test_the_last_news_of_another_day_has_its_date() -> None:
     ]
     _, first, second = tables.run_table(runs, now, 100, {"somewhere": None}).splitlines()
     assert "2026-11-20 10:00" in first and "never" in second
-    assert output.width(first) <= 100
+    assert tables.width(first) <= 100
     assert "LAST NEWS" not in tables.run_table(runs, now, 100)
 
 

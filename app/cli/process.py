@@ -1,0 +1,127 @@
+"""One process of the command line: its exit code, and the report when the program has a defect."""
+
+import os
+import re
+import sys
+import time
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from lumitui.app.cli.output import Reply
+from lumitui.app.cli.session import WAY_OUT, own_settings
+from lumitui.app.settings import version
+from lumitui.remote.errors import InputError, LumiError
+
+INTERRUPTED = 130
+_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW", re.IGNORECASE)
+
+
+class ReaderGone(Exception):
+    """The program that reads stdout has ended (`| head`)."""
+
+
+class Verbs(click.Group):
+    """The verbs in the order they are written, which is the order of use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the verbs' names."""
+        return list(self.commands)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the verb; click itself would end with 1 when stdout's reader has gone."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise ReaderGone from error
+
+
+def run_verb(verbs: click.Group, arguments: list[str]) -> int:
+    """Run one command line and return its exit code; errors are printed, never raised."""
+    reply = Reply(json="--json" in arguments)
+    reply.verb = next((word for word in arguments if not word.startswith("-")), "")
+    error: LumiError | None = None
+    code = 0
+    try:
+        result = verbs.main(arguments, prog_name="lumitui", standalone_mode=False, obj=reply)
+        code = result if isinstance(result, int) else 0
+    except LumiError as problem:
+        error, code = problem, problem.exit_code
+    except click.ClickException as problem:
+        error = InputError(problem.format_message(), WAY_OUT)
+        code = error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        error = LumiError("Interrupted.", "A job that was submitted goes on.")
+        code = INTERRUPTED
+    except ReaderGone:
+        _end_quietly()
+    except Exception as problem:  # a defect: one sentence for the person, the rest to a file
+        error = _crashed(problem, reply.verb, own_settings().data)
+        code = error.exit_code
+    reply.close(error, code)
+    return code
+
+
+def run_process(verbs: click.Group) -> None:
+    """Run the command line of this process."""
+    os.umask(0o077)  # every file is the person's alone: results, locks, those of SQLite
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and hasattr(stream, "reconfigure"):
+            # A name that the terminal's encoding lacks is spelled out, not a traceback.
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = run_verb(verbs, sys.argv[1:])
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        _end_quietly()
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    sys.exit(code)
+
+
+def _end_quietly() -> NoReturn:
+    """End as a program does whose reader has gone (`| head`)."""
+    # What is still buffered would raise once more while Python shuts down.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(0)
+
+
+def _crashed(error: Exception, verb: str, folder: Path) -> LumiError:
+    """Return the sentences for a defect of the program, with the report written to `folder`."""
+    if os.environ.get("LUMITUI_DEBUG"):
+        click.echo(crash_report(error, verb, os.environ), err=True)
+    name = f"crash-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.txt"
+    what = f"lumitui has a defect ({type(error).__name__} in `{verb or 'lumitui'}`)."
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path = folder / name
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        with os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8") as file:
+            file.write(crash_report(error, verb, os.environ))
+    except OSError as trouble:
+        return LumiError(
+            f"{what} No report could be written: {trouble.strerror}.",
+            "LUMITUI_DEBUG=1 shows where it happened.",
+        )
+    return LumiError(what, f"Please send the report {path}; LUMITUI_DEBUG=1 shows it here.")
+
+
+def crash_report(error: Exception, verb: str, environ: Mapping[str, str]) -> str:
+    """Return where it happened, without arguments and without the values of secrets."""
+    lines = [
+        f"lumitui {version()}, verb {verb or '-'}",
+        f"python {sys.version.split()[0]} on {sys.platform}",
+        "",
+        *traceback.format_exception(error),
+    ]
+    text = "\n".join(lines)
+    for name, value in environ.items():
+        named = _SECRET_NAME.search(name) and len(value) > 3
+        # `secrets:` may name any variable: a long value that is no path is not shown either.
+        if named or (len(value) > 11 and not value.startswith(("/", "~", "."))):
+            text = text.replace(value, "<secret>")
+    return text

@@ -1,0 +1,123 @@
+"""How a run goes on, as it is printed: the steps of its send, its log, its end."""
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from lumitui.app.cli.output import Reply, as_data, has_person, run_data, say, warn
+from lumitui.app.explain.safe_text import LogFilter
+from lumitui.remote.errors import OutcomeUnknown, RunFailed, WaitTimedOut
+from lumitui.remote.scheduler.protocol import State
+
+if TYPE_CHECKING:
+    from lumitui.app.history.run import Run
+    from lumitui.app.runs import Runs
+
+
+def show_step(step: str, words: str) -> None:
+    """Print on a terminal which step of a send begins."""
+    if words and has_person():
+        say(f"… {words}")
+
+
+def show_sent(reply: Reply, run: "Run") -> None:
+    """Print that a run was sent; its id alone is the data."""
+    say(f"Job {run.job_id} at {run.site}. Follow its log: lumitui logs -f {run.id}")
+    reply.give(run_data(run), run.id)
+
+
+def log_writer() -> Callable[[bytes], None]:
+    """Return what writes a log's bytes to stdout: as they are, or made safe for a terminal.
+
+    b"" ends the log.
+    """
+    if not sys.stdout.isatty():
+
+        def raw(chunk: bytes) -> None:
+            left = memoryview(chunk)
+            while left:  # with PYTHONUNBUFFERED a write may take a part only
+                left = left[sys.stdout.buffer.write(left) :]
+            sys.stdout.buffer.flush()
+
+        return raw
+    colours = not os.environ.get("NO_COLOR")
+    safe = LogFilter(colours=colours)
+
+    def shown(chunk: bytes) -> None:
+        # At the end a colour that the log left on is put out.
+        off = "\x1b[0m" if colours and not chunk else ""
+        sys.stdout.write(safe.feed(chunk, end=not chunk) + off)
+        sys.stdout.flush()
+
+    return shown
+
+
+def print_log(runs: "Runs", run_id: str, attempt: int | None, last: int) -> None:
+    """Print the last bytes of a log."""
+    write = log_writer()
+    write(runs.read_log(run_id, attempt=attempt, last=last)[1])
+    write(b"")
+
+
+def follow_log(runs: "Runs", run_id: str, last: int) -> None:
+    """Print the last bytes of a run's log and what comes, until the run has ended.
+
+    Raises:
+        RunFailed: it did not end well.
+    """
+    run = runs.history.get(run_id)
+    write_log(runs, run.id, last)
+    show_end(runs.history.get(run.id))
+
+
+def write_log(runs: "Runs", run_id: str, last: int) -> None:
+    """Write a run's log to stdout, from its `last` bytes on until the run has ended."""
+    from lumitui.app.watch.follow_log import LogGrew
+
+    write = log_writer()
+    for event in runs.follow(run_id, last=last):
+        if isinstance(event, LogGrew):
+            write(event.data)
+    write(b"")
+
+
+def wait_for_end(reply: Reply, runs: "Runs", run: "Run", timeout: float | None) -> None:
+    """Wait for a run's end.
+
+    Raises:
+        RunFailed: it did not end well.
+        OutcomeUnknown: nobody knows its job any more.
+        WaitTimedOut: it has not ended after `timeout` seconds.
+    """
+    began = time.monotonic()
+    run = runs.wait(run.id, timeout=timeout, stop=lambda: False, warn=warn)
+    reply.data = as_data(run_data(run))
+    if not run.state.is_final and (timeout is None or time.monotonic() - began < timeout):
+        raise OutcomeUnknown(
+            f"{run.id} is {run.reason}.",
+            f"Read its log with `lumitui logs {run.id}`, or ask again with `lumitui status`.",
+        )
+    if not run.state.is_final:
+        raise WaitTimedOut(
+            f"{run.id} is still {run.state} after {timeout:g} s.", "The job goes on."
+        )
+    show_end(run)
+
+
+def show_end(run: "Run") -> None:
+    """Print that a run is done.
+
+    Raises:
+        RunFailed: it ended otherwise.
+        OutcomeUnknown: nobody knows how it ended.
+    """
+    if not run.state.is_final:
+        raise OutcomeUnknown(
+            f"{run.id} is {run.reason or run.state}.",
+            f"Ask again with `lumitui status`; `lumitui show {run.id}` shows what is known.",
+        )
+    if run.state is not State.DONE:
+        raise RunFailed(f"{run.id}: {run.state}.", f"Run `lumitui show {run.id}` to see why.")
+    say(f"{run.id}: done.")
