@@ -1,4 +1,4 @@
-"""What is brought back of a run, and what is told of the rest."""
+"""What a fetch brings from a run's folder, and what it reports of the rest."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,12 +12,12 @@ from lumitui.remote.snapshots.fetch import Brought, fetch
 from lumitui.remote.transport.protocol import Transport
 
 RECORDS = (METRICS, BINDING, attempt_log("*"), JOB_SCRIPT)
-"""What every fetch without patterns brings as well, as far as it is there."""
+"""What every fetch without patterns also brings, as far as it is there."""
 _MOST = 5
 
 
 def bring(run: Run, transport: Transport, target: Path, patterns: Sequence[str]) -> Brought:
-    """Bring what fits `patterns`, or else what the job file or its trainer names, and RECORDS.
+    """Fetch what fits `patterns`; without any, what the job file or its trainer names and RECORDS.
 
     Records that are not there yet are not in `unmatched`.
 
@@ -33,9 +33,9 @@ def bring(run: Run, transport: Transport, target: Path, patterns: Sequence[str])
 
 
 def notes(brought: Brought, *, named: bool) -> list[str]:
-    """Return what a person should know of a fetch that is no error, a sentence each.
+    """Return sentences about a fetch that are worth knowing and no error.
 
-    `named`: the patterns were the person's own words.
+    `named`: the person typed the patterns.
     """
     found = []
     if brought.links:

@@ -7,28 +7,55 @@ at a time limit and lets other threads run meanwhile.
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import regex
 
-from lumitui.remote.errors import InputError
+from lumitui.app.history.run import Run
+from lumitui.remote.errors import InputError, LumiError
 
 SECONDS = 3.0
-"""For all patterns of a job on one piece of its log; usual ones take some milliseconds."""
+"""The time for all patterns of a job on one piece of its log; usually it is milliseconds."""
+LOG_BYTES = 262_144
+"""How much of the end of a log is searched."""
 _LOG_LINE = 2000
 """Characters of a line that are searched."""
+
+
+@dataclass(frozen=True)
+class LogFigures:
+    """What the job file's `metrics:` found at the end of the log."""
+
+    series: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    warning: str = ""
+    """Why the log could not be searched."""
+
+
+def log_figures_of(run: Run, read: Callable[[int], bytes]) -> LogFigures:
+    """Search the end of a run's log for the patterns of its job file's `metrics:`.
+
+    `read` returns the log's last bytes, as many as it is asked for; it is called at most once.
+    """
+    if not run.spec.metrics or not run.log_sizes:
+        return LogFigures()
+    try:
+        log = read(LOG_BYTES).decode("utf-8", "replace")
+        return LogFigures(series_of(log, run.spec.metrics))
+    except LumiError as error:
+        return LogFigures(warning=f"`metrics:` cannot be read from the log: {error}")
 
 
 def series_of(
     text: str, patterns: Mapping[str, str], *, seconds: float = SECONDS
 ) -> dict[str, list[float]]:
-    """Return the numbers that each pattern's one group finds in `text`, a match a line at most.
+    """Return the numbers that each pattern's one group finds in `text`, at most one in each line.
 
-    A pattern that is no regular expression gives an empty series (the job file refuses it), and
-    so does text that is not a number.
+    A match that is not a number is left out. A pattern that is no regular expression gives an
+    empty series; the job file refuses it.
 
     Raises:
-        InputError: a pattern takes too long; it is named.
+        InputError: a pattern takes too long; the message names it.
     """
     deadline = time.monotonic() + seconds
     found: dict[str, list[float]] = {}

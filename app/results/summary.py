@@ -1,4 +1,4 @@
-"""metrics.jsonl and log patterns as series, and runs compared by their throughput. Pure."""
+"""What a run's metrics come to: a summary, the curve of its loss, runs compared by throughput."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
+from lumitui.app.history.history import History
 from lumitui.app.history.metric_points import MetricPoint
 
 WARM_UP_STEPS = 5
@@ -22,7 +23,7 @@ class Summary:
     samples_per_s: float | None
     """The median step after each attempt's warm-up."""
     test_accuracy: float | None
-    """The last one told."""
+    """The last one reported."""
     seconds: float | None
     """Spent training, over all attempts."""
     world_size: int | None
@@ -33,7 +34,7 @@ class Summary:
 def summarize(points: Iterable[MetricPoint]) -> Summary:
     """Return the summary of a run's points in the order they were written.
 
-    A resumed attempt writes a step again that the one before it had already written: the later
+    A resumed attempt may write steps again that the attempt before it had written: the later
     line counts. Speeds are those of the last world size, so that a run resumed on more nodes is
     not averaged with its beginning.
     """
@@ -59,7 +60,7 @@ def summarize(points: Iterable[MetricPoint]) -> Summary:
             if point.samples_per_s is not None and point.samples_per_s > 0:
                 attempts[-1].append(point.samples_per_s)
     speeds = [speed for attempt in attempts for speed in attempt[WARM_UP_STEPS:]]
-    # A run too short to warm up: better its own speed than none.
+    # A run that is too short to warm up: its own speed is better than none.
     speeds = speeds or [speed for attempt in attempts for speed in attempt]
     last = next(reversed(losses.values()), math.nan)
     return Summary(
@@ -75,12 +76,12 @@ def summarize(points: Iterable[MetricPoint]) -> Summary:
 
 @dataclass(frozen=True)
 class Curve:
-    """A figure over the steps, thinned for a screen."""
+    """A number over the steps, thinned for a screen."""
 
     first_step: int = 0
     last_step: int = 0
     values: tuple[float, ...] = ()
-    """Each the mean of an equal share of the steps, in their order."""
+    """The mean of each of the equal shares of the steps, in their order."""
 
 
 def curve(points: Iterable[MetricPoint], most: int = 240) -> Curve:
@@ -93,6 +94,25 @@ def curve(points: Iterable[MetricPoint], most: int = 240) -> Curve:
         return Curve()
     steps = sorted(losses)
     return Curve(steps[0], steps[-1], thinned([losses[step] for step in steps], most))
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What the metrics of one run come to, as far as they have arrived on the laptop."""
+
+    summary: Summary
+    loss: Curve
+    points: int
+    """Lines of metrics.jsonl."""
+    broken: int
+    """Lines of it that could not be read."""
+
+
+def figures_of(history: History, run_id: str) -> Figures:
+    """Return the figures of a run; 100,000 steps take about a second."""
+    points = history.metrics.of(run_id)
+    broken = history.metrics.broken(run_id)
+    return Figures(summarize(points), curve(points), len(points), broken)
 
 
 def thinned(values: Sequence[float], most: int) -> tuple[float, ...]:

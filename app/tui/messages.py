@@ -11,7 +11,8 @@ from textual.screen import Screen
 
 from lumitui.app.explain.diagnose import Diagnosis
 from lumitui.app.history.run import Run
-from lumitui.app.results.figures import Figures, LogFigures
+from lumitui.app.results.log_patterns import LogFigures
+from lumitui.app.results.summary import Figures
 from lumitui.app.runs import Preview, Refreshed, Resubmission, Start
 from lumitui.app.watch.follow_log import LogEvent
 from lumitui.remote.errors import LumiError

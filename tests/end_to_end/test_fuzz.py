@@ -26,8 +26,7 @@ from lumitui.app.history import run_record
 from lumitui.app.history.history import History
 from lumitui.app.history.metric_points import parse_line
 from lumitui.app.job.spec import read_job
-from lumitui.app.results.figures import figures_of
-from lumitui.app.results.summary import curve, summarize
+from lumitui.app.results.summary import curve, figures_of, summarize
 from lumitui.app.tui.widgets import run_details, wording
 from lumitui.app.tui.widgets.chart import columns
 from lumitui.app.tui.widgets.log_text import STEERING, LogText

@@ -12,7 +12,8 @@ from lumitui.app.explain.proof_rows import differences
 from lumitui.app.explain.waiting import expectations, no_failure
 from lumitui.app.explain.words import billed
 from lumitui.app.history.run import Run
-from lumitui.app.results.figures import Figures, LogFigures
+from lumitui.app.results.log_patterns import LogFigures
+from lumitui.app.results.summary import Figures
 from lumitui.app.tui.widgets import wording
 from lumitui.app.tui.widgets.chart import sparkline
 from lumitui.app.tui.widgets.log_text import visible

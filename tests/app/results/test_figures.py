@@ -1,7 +1,6 @@
 """A run's metrics on the screen: figures, the curve of its loss, and what its log says."""
 
 import json
-import math
 import threading
 from pathlib import Path
 
@@ -10,9 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lumitui.app.history.history import History
-from lumitui.app.history.metric_points import MetricPoint
-from lumitui.app.results.figures import Figures
-from lumitui.app.results.summary import Curve, curve, thinned
+from lumitui.app.results.summary import Curve, Figures
 from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.widgets.chart import LABEL, columns, sparkline
@@ -42,23 +39,6 @@ metrics:
   grad_norm: 'grad norm: ([0-9.]+)'
   never: 'nothing like (this)'
 """
-
-
-def test_a_step_that_is_written_again_counts_once() -> None:
-    points = [MetricPoint(step=step, loss=9.0) for step in (1, 2, 3)]
-    points += [MetricPoint(event="start"), MetricPoint(step=2, loss=2.0)]
-    points += [MetricPoint(step=3, loss=1.0), MetricPoint(event="eval", step=3, loss=7.0)]
-    assert curve(points) == Curve(1, 3, (9.0, 2.0, 1.0))
-    assert curve([MetricPoint(event="start")]) == Curve()
-
-
-@given(st.lists(st.floats(allow_nan=False, allow_infinity=False)), st.integers(1, 50))
-def test_thinned_values_stay_between_the_bounds(values: list[float], most: int) -> None:
-    found = thinned(values, most)
-    assert len(found) == min(len(values), most)
-    assert all(map(math.isfinite, found))
-    if values and len(values) <= most:
-        assert found == tuple(values)
 
 
 @given(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lumitui.app.history.metric_points import MetricPoint, parse_line
 from lumitui.app.results.log_patterns import series_of
-from lumitui.app.results.summary import Measured, Summary, compare, summarize
+from lumitui.app.results.summary import Curve, Measured, Summary, compare, curve, summarize, thinned
 
 
 def points(*lines: dict[str, object]) -> list[MetricPoint]:
@@ -138,3 +138,20 @@ def test_garbage_never_raises(lines: list[bytes]) -> None:
 @given(st.text(), st.text(max_size=10))
 def test_garbage_logs_and_patterns_never_raise(log: str, pattern: str) -> None:
     series_of(log, {"a": pattern, "b": f"({pattern})"})
+
+
+def test_a_step_that_is_written_again_counts_once() -> None:
+    points = [MetricPoint(step=step, loss=9.0) for step in (1, 2, 3)]
+    points += [MetricPoint(event="start"), MetricPoint(step=2, loss=2.0)]
+    points += [MetricPoint(step=3, loss=1.0), MetricPoint(event="eval", step=3, loss=7.0)]
+    assert curve(points) == Curve(1, 3, (9.0, 2.0, 1.0))
+    assert curve([MetricPoint(event="start")]) == Curve()
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False)), st.integers(1, 50))
+def test_thinned_values_stay_between_the_bounds(values: list[float], most: int) -> None:
+    found = thinned(values, most)
+    assert len(found) == min(len(values), most)
+    assert all(map(math.isfinite, found))
+    if values and len(values) <= most:
+        assert found == tuple(values)
