@@ -13,8 +13,7 @@ from lumitui.app.job.spec import JobSpec
 from lumitui.app.results import fetch as results
 from lumitui.app.results.log_patterns import LogFigures, log_figures_of
 from lumitui.app.results.summary import Figures, figures_of
-from lumitui.app.scale.resubmission import Resubmission, Start, new_run, plan
-from lumitui.app.send import source, submit
+from lumitui.app.scale.resubmission import Resubmission, Start, plan
 from lumitui.app.send.lock import sender_lock
 from lumitui.app.send.preview import Preview, compose_project, preview_of
 from lumitui.app.send.shipment import shipment_of
