@@ -13,7 +13,8 @@ from lumitui.app.cli.output import say
 from lumitui.app.cli.progress import write_log
 from lumitui.app.explain import words
 from lumitui.app.job import examples
-from lumitui.app.results.summary import Measured, compare, summarize
+from lumitui.app.results.summary import summarize
+from lumitui.app.scale.speedup import TrainedRun, speedups
 from lumitui.remote.errors import InputError, LumiError, RunFailed
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.site.profile import Site
@@ -82,8 +83,8 @@ def headless(runs: "Runs", job: Path) -> int:
 def comparison(runs: "Runs", family: "tuple[Run, ...]") -> str:
     """Return the table of runs of one training on different numbers of nodes."""
     sums = [summarize(runs.history.metrics.of(run.id)) for run in family]
-    scaling = compare(
-        [Measured(run.id, run.layout.nodes, s) for run, s in zip(family, sums, strict=True)]
+    scaling = speedups(
+        [TrainedRun(run.id, run.layout.nodes, s) for run, s in zip(family, sums, strict=True)]
     )
     rows = [
         (

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lumitui.app.history.metric_points import MetricPoint, parse_line
 from lumitui.app.results.log_patterns import series_of
-from lumitui.app.results.summary import Curve, Measured, Summary, compare, curve, summarize, thinned
+from lumitui.app.results.summary import Curve, Summary, curve, summarize, thinned
 
 
 def points(*lines: dict[str, object]) -> list[MetricPoint]:
@@ -90,27 +90,6 @@ def test_a_step_without_loss_leaves_no_loss() -> None:
     assert summarize(points({"step": 1, "loss": 1.0}, {"step": 2})).last_loss is None
 
 
-def summary(speed: float | None, world_size: int | None) -> Summary:
-    return Summary(10, 0.1, speed, None, 10.0, world_size, None)
-
-
-def test_runs_are_compared_with_the_first_that_has_a_throughput() -> None:
-    rows = compare(
-        [
-            Measured("none", 1, summary(None, 8)),
-            Measured("one", 1, summary(1000.0, 8)),
-            Measured("four", 4, summary(3160.0, 32)),
-            Measured("nodes", 2, summary(1500.0, None)),
-        ]
-    )
-    assert [row.run for row in rows] == ["none", "one", "four", "nodes"]
-    assert (rows[0].speed_up, rows[0].efficiency) == (None, None)
-    assert (rows[1].speed_up, rows[1].efficiency) == (1.0, 100.0)
-    assert rows[2].speed_up == pytest.approx(3.16)
-    assert rows[2].efficiency == pytest.approx(79.0)
-    assert rows[3].efficiency == pytest.approx(75.0)
-
-
 def test_series_come_from_the_log_by_their_patterns() -> None:
     log = "step 1 Images/sec: 100\nnothing\nstep 2 Images/sec: 1,200.5\nImages/sec: fast\n"
     found = series_of(log, {"speed": r"Images/sec: (\S+)", "none": r"loss (\d+)"})
@@ -131,7 +110,6 @@ _line = st.binary() | st.dictionaries(_name, _value).map(lambda data: json.dumps
 def test_garbage_never_raises(lines: list[bytes]) -> None:
     parsed = [point for line in lines if (point := parse_line(line)) is not None]
     found = summarize(parsed)
-    compare([Measured("a", 0, found), Measured("b", 1, found)])
     assert found.samples_per_s is None or math.isfinite(found.samples_per_s)
 
 
