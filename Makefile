@@ -1,10 +1,11 @@
 # make demo    a real training on this machine, resubmitted at twice the nodes
 # make test    the tests, with the mini cluster where it can run; make test-all adds the slow ones
 # make chaos   1,000 broken sends on the mini cluster; N=50 SEED=7 for fewer, from that seed
+# make picture  docs/architecture.svg, drawn from the imports
 # make cluster-up SLURM=24    the mini cluster with Slurm 24.11, beside the other
 PY := .venv/bin/python
 
-.PHONY: demo test test-alone test-cluster test-slurm24 test-all check setup packages bench footprint chaos cluster-up cluster-down
+.PHONY: demo test test-alone test-cluster test-slurm24 test-all check setup packages bench footprint chaos picture cluster-up cluster-down
 
 setup:
 	@.ci/setup
@@ -50,6 +51,9 @@ footprint: setup cluster-up
 
 chaos: setup cluster-up
 	@$(PY) -m tests.measure.chaos --count $(or $(N),1000) $(if $(SEED),--seed $(SEED))
+
+picture: setup
+	@PYTHONPATH=src $(PY) -m tests.measure.picture
 
 cluster-up: setup
 	@tests/cluster/up
