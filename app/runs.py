@@ -19,13 +19,13 @@ from lumitui.app.send.preview import Preview, compose_project, preview_of
 from lumitui.app.send.shipment import shipment_of
 from lumitui.app.send.submit import Report, send
 from lumitui.app.settings import Settings
-from lumitui.app.watch import recover as recovering
-from lumitui.app.watch import refresh as refreshing
+from lumitui.app.watch import follow_log
 from lumitui.app.watch.cancel import cancel
 from lumitui.app.watch.ending import ending_of
-from lumitui.app.watch.follow_log import FIRST_BYTES, LogEvent, Reader, follow, read_end
-from lumitui.app.watch.refresh import Refreshed, Warn, Watcher
-from lumitui.app.watch.wait import Awaited, wait
+from lumitui.app.watch.follow_log import LogEvent
+from lumitui.app.watch.recover import Recovered, recover
+from lumitui.app.watch.refresh import Refreshed, Warn, Watcher, refresh
+from lumitui.app.watch.wait import wait
 from lumitui.remote.connect import Connect, Connection, Connections, connect
 from lumitui.remote.doctor.check import Check
 from lumitui.remote.doctor.examine import examine
@@ -33,7 +33,7 @@ from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import Sites
 from lumitui.remote.snapshots.fetch import Brought
 from lumitui.remote.snapshots.store import Pruned, prune
-from lumitui.remote.ssh.prompts import Ask, attendance
+from lumitui.remote.ssh.prompts import Ask
 from lumitui.remote.transport.footprint import Footprint
 
 __all__ = ["Preview", "Refreshed", "Resubmission", "Runs", "Start"]
@@ -54,9 +54,7 @@ class Runs:
         self.history = History(settings.history)
         self._locks, self._hashes = settings.data / "sending", settings.data / "hashes"
         self._connections = Connections(ask, connect)
-        self._watcher = Watcher(
-            self.history, self._locks, lambda name: self._connection(self.sites.load(name))
-        )
+        self._watcher = Watcher(self.history, self._locks, self.sites, self._connections)
 
     def close(self) -> None:
         """Close connections and history."""
@@ -146,18 +144,12 @@ class Runs:
     # -- watch
 
     def refresh(self, site_name: str | None = None, *, attended: bool = True) -> Refreshed:
-        """Ask every site with unfinished runs, and write what is new.
+        """Ask every site with unfinished runs, or the named one, and write what is new to history.
 
-        A site costs one request, and some more where a run wrote much since the last look.
-
-        Sends that were cut short are settled first. A site that cannot be reached is a warning,
-        not an error: its runs stay as they were. Not `attended`, no login asks a question: a site
-        that needs one is a warning as well, and jobs that nobody knows any more are asked about
-        ever more rarely.
+        A site that cannot be reached is a warning, not an error: its runs stay as they were.
+        Not `attended`, no login asks a question.
         """
-        with attendance(attended):
-            open_runs = self.history.unfinished(site_name)
-            return refreshing.refresh(self._watcher, open_runs, attended=attended)
+        return refresh(self._watcher, site_name, attended=attended)
 
     def footprint(self, site_name: str) -> Footprint:
         """Return what this program has cost a site so far; asks nobody."""
@@ -166,18 +158,14 @@ class Runs:
     def cancel(self, run_id: str, *, warn: Warn = lambda words: None) -> Run:
         """Cancel a run's job and return the run as it is then.
 
-        `warn` is told why it could not be looked at afterwards.
+        `warn` is called where nothing was cancelled, or the site cannot be polled afterwards.
 
         Raises:
-            InputError: it has ended, or has no job.
+            InputError: it has ended.
+            OutcomeUnknown: whether it has a job is not known yet.
             RefusedError, LinkError: the scheduler would not, or cannot be reached.
         """
-        run = self.history.get(run_id)
-        if not cancel(self._watcher, run, warn):
-            return self.history.get(run.id)
-        for words in self.refresh(run.site).warnings:
-            warn(words)
-        return self.history.get(run.id)
+        return cancel(self._watcher, self.history.get(run_id), warn)
 
     # -- logs
 
@@ -192,30 +180,25 @@ class Runs:
         """
         run = self.history.get(run_id)
         transport = self._connection(self.sites.load(run.site)).transport
-        return read_end(transport, run, attempt, last)
+        return follow_log.read_end(transport, run, attempt, last)
 
     def follow(
-        self, run_id: str, *, last: int = FIRST_BYTES, stop: Callable[[], bool] = lambda: False
+        self,
+        run_id: str,
+        *,
+        last: int = follow_log.FIRST_BYTES,
+        stop: Callable[[], bool] = lambda: False,
     ) -> Iterator[LogEvent]:
-        """Yield a run's log from its `last` bytes on until the run has ended; see `follow_log`.
+        """Yield a run's log from its `last` bytes on until the run has ended.
 
-        The site is asked how the run is. A later attempt's log is yielded from its first byte.
+        The site is refreshed now and then.
 
         Raises:
             InputError: no such run.
             AnswerNeeded: the link was lost, and a new one needs a person.
             LinkError: the site cannot be reached, or the link was cut again and again.
         """
-        run = self.history.get(run_id)
-        site = self.sites.load(run.site)
-        reader = Reader(
-            lambda: self.history.get(run.id),
-            last,
-            last_of_next=None,
-            refresh=lambda: self.refresh(site.name, attended=False),
-            pause=site.poll_seconds,
-        )
-        return follow(self._connection(site).transport, reader, stop)
+        return follow_log.follow(self._watcher, self.history.get(run_id), last=last, stop=stop)
 
     def show_log(
         self,
@@ -227,23 +210,14 @@ class Runs:
     ) -> Iterator[LogEvent]:
         """Yield a run's log for a screen that has `offset` bytes of an attempt's log already.
 
-        It costs one stream: how the run is comes from history, which the screen's own refreshes
-        keep fresh. A link that only a person can restore is waited for without traffic.
+        It costs one stream; the app's own refreshes bring the state of the run.
 
         Raises:
             InputError: no such run.
             LinkError: the site cannot be reached, or the link was cut again and again.
         """
         run = self.history.get(run_id)
-        reader = Reader(
-            lambda: self.history.get(run.id),
-            FIRST_BYTES,
-            last_of_next=FIRST_BYTES,
-            attempt=attempt,
-            offset=offset,
-            waits=True,
-        )
-        return follow(self._connection(self.sites.load(run.site)).transport, reader, stop)
+        return follow_log.show(self._watcher, run, attempt=attempt, offset=offset, stop=stop)
 
     def wait(
         self,
@@ -253,19 +227,14 @@ class Runs:
         stop: Callable[[], bool],
         warn: Warn = lambda words: None,
     ) -> Run:
-        """Return the run when it has ended, or as it is after `timeout` seconds; see `wait.wait`.
+        """Return the run when it has ended, or as it is after `timeout` seconds.
 
         Raises:
             InputError: no such run.
             AnswerNeeded: the link was lost, and a new one needs a person; the job goes on.
         """
         run = self.history.get(run_id)
-        awaited = Awaited(
-            lambda: self.history.get(run.id),
-            lambda attended: self.refresh(run.site, attended=attended),
-            self.sites.load(run.site).poll_seconds,
-        )
-        return wait(awaited, timeout=timeout, stop=stop, warn=warn)
+        return wait(self._watcher, run, timeout=timeout, stop=stop, warn=warn)
 
     # -- after
 
@@ -324,7 +293,7 @@ class Runs:
             for root, keep in self.history.snapshots.in_use(site_name).items()
         }
 
-    def recover(self, site_name: str, account: str = "") -> recovering.Recovered:
+    def recover(self, site_name: str, account: str = "") -> Recovered:
         """Rebuild the runs that the history does not know from their folders on a site.
 
         What it knows stays as it is. Without `account`: of all accounts of the person there.
@@ -334,7 +303,7 @@ class Runs:
             LinkError: it cannot be reached.
         """
         site = self.sites.load(site_name)
-        found = recovering.recover(self._connection(site), site, account, self.history)
+        found = recover(self._connection(site), site, account, self.history)
         warnings = self.refresh(site_name).warnings if found.rebuilt else ()
         rebuilt = tuple(self.history.get(run.id) for run in found.rebuilt)
         return replace(found, rebuilt=rebuilt, warnings=(*found.warnings, *warnings))
@@ -349,10 +318,10 @@ class Runs:
         site = self.sites.load(site_name)
         connection = self._connection(site)
 
-        def root_of(name: str) -> str:
-            return connection.root(site, name, "").rstrip("/")
+        def work_root(name: str) -> str:
+            return connection.work_root(site, name)
 
-        return examine(connection.transport, site, account, root_of, connection.notes)
+        return examine(connection.transport, site, account, work_root, connection.notes)
 
     # -- inside
 

@@ -30,8 +30,12 @@ class Connection:
 
     def root(self, site: Site, account: str, project: str) -> str:
         """Return the folder of a project on the site."""
+        return f"{self.work_root(site, account)}/{project}"
+
+    def work_root(self, site: Site, account: str) -> str:
+        """Return the folder on the site that holds all projects of an account."""
         work = site.work_root.format(account=account, user=self.user(), home=self.home)
-        return f"{work.rstrip('/')}/{project}"
+        return work.rstrip("/")
 
 
 # As sites publish them, and as the protocol names them (RFC 4253, 5656, 8709).

@@ -1,15 +1,16 @@
 """Cancelling the job of a run, which may not be known yet, or not any more."""
 
 from lumitui.app.history.run import Run
-from lumitui.app.watch.refresh import Warn, Watcher, settle
+from lumitui.app.watch.refresh import Warn, Watcher, refresh, settle
 from lumitui.app.watch.transitions import watch_of
 from lumitui.remote.errors import InputError, OutcomeUnknown
 
 
-def cancel(watcher: Watcher, run: Run, warn: Warn) -> bool:
-    """Cancel a run's job; false when it turns out that it never had one, and history says so.
+def cancel(watcher: Watcher, run: Run, warn: Warn) -> Run:
+    """Cancel a run's job and return the run as it is then.
 
-    `warn` is called where the queue does not have the job any more, so that nothing is cancelled.
+    `warn` is called where the queue does not have the job any more, so that nothing is cancelled,
+    and where the site cannot be polled afterwards.
 
     Raises:
         InputError: it has ended.
@@ -18,6 +19,14 @@ def cancel(watcher: Watcher, run: Run, warn: Warn) -> bool:
     """
     if run.state.is_final:
         raise InputError(f"{run.id} has ended: {run.state}.", "There is nothing to cancel.")
+    if _cancelled(watcher, run, warn):
+        for words in refresh(watcher, run.site).warnings:
+            warn(words)
+    return watcher.history.get(run.id)
+
+
+def _cancelled(watcher: Watcher, run: Run, warn: Warn) -> bool:
+    """Cancel the job; return false when it turns out that there never was one."""
     connection = watcher.connection(run.site)
     if run.job_id is None:
         settle(watcher, run, connection)

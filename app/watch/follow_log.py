@@ -5,6 +5,7 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 
 from lumitui.app.history.run import Run
+from lumitui.app.watch.refresh import Watcher, refresh
 from lumitui.app.watch.transitions import nobody_knows
 from lumitui.app.watch.wait import rest
 from lumitui.remote.errors import AnswerNeeded, LinkError, RefusedError
@@ -96,7 +97,50 @@ def read_end(transport: Transport, run: Run, attempt: int | None, last: int) -> 
     return found
 
 
-def follow(transport: Transport, reader: Reader, stop: Callable[[], bool]) -> Iterator[LogEvent]:
+def follow(
+    watcher: Watcher, run: Run, *, last: int, stop: Callable[[], bool]
+) -> Iterator[LogEvent]:
+    """Yield a run's log from its `last` bytes on; the site is refreshed now and then.
+
+    A later attempt's log is yielded from its first byte.
+
+    Raises:
+        AnswerNeeded: the link was lost, and a new one needs a person.
+        LinkError: the site cannot be reached, or the link was cut again and again.
+    """
+    reader = Reader(
+        run=lambda: watcher.history.get(run.id),
+        last=last,
+        last_of_next=None,
+        refresh=lambda: refresh(watcher, run.site, attended=False),
+        pause=watcher.sites.load(run.site).poll_seconds,
+    )
+    return events(watcher.connection(run.site).transport, reader, stop)
+
+
+def show(
+    watcher: Watcher, run: Run, *, attempt: int | None, offset: int, stop: Callable[[], bool]
+) -> Iterator[LogEvent]:
+    """Yield a run's log for a screen that has `offset` bytes of an attempt's log already.
+
+    It costs one stream: the state of the run comes from history, which the app's own refreshes
+    keep fresh. A link that only a person can restore is waited for without traffic.
+
+    Raises:
+        LinkError: the site cannot be reached, or the link was cut again and again.
+    """
+    reader = Reader(
+        run=lambda: watcher.history.get(run.id),
+        last=FIRST_BYTES,
+        last_of_next=FIRST_BYTES,
+        attempt=attempt,
+        offset=offset,
+        waits=True,
+    )
+    return events(watcher.connection(run.site).transport, reader, stop)
+
+
+def events(transport: Transport, reader: Reader, stop: Callable[[], bool]) -> Iterator[LogEvent]:
     """Yield what happens to a run's log until the run has ended, or until `stop()`.
 
     A cut link is resumed at its byte, with back-off. A requeued run goes on with the log of its

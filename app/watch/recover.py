@@ -98,11 +98,8 @@ def _fetch_metrics(transport: Transport, runs: Sequence[Run], history: History) 
 def _work_roots(
     connection: Connection, site: Site, account: str, history: History
 ) -> Iterator[str]:
-    def root_of(name: str) -> str:
-        return connection.root(site, name, "").rstrip("/")
-
     if "{account}" not in site.work_root:
-        yield root_of(account)
+        yield connection.work_root(site, account)
         return
     pattern = site.account.pattern
     if account and not re.match(pattern, account):
@@ -115,7 +112,7 @@ def _work_roots(
             f"The runs at {site.name} lie by account, and it names none of yours.",
             "Give it: --account PROJECT.",
         )
-    yield from dict.fromkeys(map(root_of, accounts))
+    yield from dict.fromkeys(connection.work_root(site, name) for name in accounts)
 
 
 def _accounts(transport: Transport, site: Site, history: History) -> list[str]:

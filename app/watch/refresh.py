@@ -12,8 +12,10 @@ from lumitui.app.send import settle as settling
 from lumitui.app.send.lock import sender_lock, sweep_locks
 from lumitui.app.watch.backoff import Backoff
 from lumitui.app.watch.poll import poll_site
-from lumitui.remote.connect import Connection
+from lumitui.remote.connect import Connection, Connections
 from lumitui.remote.errors import AnswerNeeded, LumiError, OutcomeUnknown, RefusedError
+from lumitui.remote.site.sites import Sites
+from lumitui.remote.ssh.prompts import attendance
 
 Warn = Callable[[str], None]
 """Called with what kept a site from being asked; the runs there are as they were."""
@@ -36,18 +38,35 @@ class Refreshed:
 
 @dataclass(frozen=True)
 class Watcher:
-    """What watching runs needs of this laptop."""
+    """What watching runs needs: the history, the sites, and the connections to them."""
 
     history: History
     locks: Path
     """Where a process says that it is sending a run."""
-    connection: Callable[[str], Connection]
-    """Returns the connection to the site of that name."""
+    sites: Sites
+    connections: Connections
     backoff: Backoff = field(default_factory=Backoff)
 
+    def connection(self, site_name: str) -> Connection:
+        """Return the connection to a site."""
+        return self.connections.get(self.sites.load(site_name))
 
-def refresh(watcher: Watcher, open_runs: Sequence[Run], *, attended: bool) -> Refreshed:
-    """Refresh `open_runs` site by site; see `Runs.refresh`."""
+
+def refresh(watcher: Watcher, site_name: str | None = None, *, attended: bool = True) -> Refreshed:
+    """Ask every site with unfinished runs, or the named one, and write what is new to history.
+
+    A site costs one request, and some more where a run has written much since the last poll.
+
+    Sends that were cut short are settled first. A site that cannot be reached is a warning,
+    not an error: its runs stay as they were. Not `attended`, no login asks a question: a site
+    that needs one is a warning too, and jobs that nobody knows any more are asked about ever
+    more rarely.
+    """
+    with attendance(attended):
+        return _refresh(watcher, watcher.history.unfinished(site_name), attended=attended)
+
+
+def _refresh(watcher: Watcher, open_runs: Sequence[Run], *, attended: bool) -> Refreshed:
     changed: list[str] = []
     warnings: list[str] = []
     unanswered: list[AnswerNeeded] = []

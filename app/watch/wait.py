@@ -2,26 +2,15 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from lumitui.app.history.run import Run
 from lumitui.app.watch import transitions
-from lumitui.app.watch.refresh import Refreshed, Warn
+from lumitui.app.watch.refresh import Warn, Watcher, refresh
 
 
-@dataclass(frozen=True)
-class Awaited:
-    """A run that is waited for, and how its site is asked."""
-
-    run: Callable[[], Run]
-    """Returns the run as history has it now."""
-    refresh: Callable[[bool], Refreshed]
-    """Refreshes its site, attended or not."""
-    pause: float
-    """Seconds between two refreshes."""
-
-
-def wait(awaited: Awaited, *, timeout: float | None, stop: Callable[[], bool], warn: Warn) -> Run:
+def wait(
+    watcher: Watcher, run: Run, *, timeout: float | None, stop: Callable[[], bool], warn: Warn
+) -> Run:
     """Return the run when it has ended, or as it is after `timeout` seconds or `stop()`.
 
     Or `unknown`, when nobody has known its job for ACCOUNTING_SECONDS and at a last refresh.
@@ -30,19 +19,20 @@ def wait(awaited: Awaited, *, timeout: float | None, stop: Callable[[], bool], w
     Raises:
         AnswerNeeded: the link was lost, and a new one needs a person; the job goes on.
     """
+    pause = watcher.sites.load(run.site).poll_seconds
     deadline = None if timeout is None else time.monotonic() + timeout
     attended = True
     warned: tuple[str, ...] = ()
     lost: float | None = None
     while True:
-        news = awaited.refresh(attended)
+        news = refresh(watcher, run.site, attended=attended)
         if news.unanswered:
             raise news.unanswered[0]
         for words in news.warnings:
             if words not in warned:
                 warn(words)
         warned = news.warnings
-        run = awaited.run()
+        run = watcher.history.get(run.id)
         now = time.monotonic()
         lost = (lost or now) if transitions.nobody_knows(run) else None
         given_up = lost is not None and now - lost > transitions.ACCOUNTING_SECONDS
@@ -53,7 +43,7 @@ def wait(awaited: Awaited, *, timeout: float | None, stop: Callable[[], bool], w
             return run
         # Before it is given up, accounting is asked once more, as a person would.
         attended = given_up
-        rest(awaited.pause if left is None else min(awaited.pause, left), stop)
+        rest(pause if left is None else min(pause, left), stop)
 
 
 def rest(seconds: float, stop: Callable[[], bool]) -> None:

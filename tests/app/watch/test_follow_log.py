@@ -14,7 +14,7 @@ from lumitui.app.watch.follow_log import (
     LogGrew,
     LogWaits,
     Reader,
-    follow,
+    events,
 )
 from lumitui.remote.errors import AnswerNeeded, LinkError, LinkLost
 from lumitui.remote.scheduler.protocol import State
@@ -77,7 +77,7 @@ class Site:
         return list(self._follow(Reader(lambda: self.run_now, 100, None, pause=0)))
 
     def _follow(self, reader: Reader) -> Iterator[LogEvent]:
-        return follow(self, reader, lambda: False)
+        return events(self, reader, lambda: False)
 
     def on_screen(self, attempt: int | None = None, offset: int = 0) -> list[LogEvent]:
         """Return what a screen is given that has `offset` bytes of `attempt` already."""

@@ -9,6 +9,7 @@ from lumitui.app.cli.progress import show_end, wait_for_end
 from lumitui.app.runs import Refreshed, Runs
 from lumitui.app.watch import transitions
 from lumitui.app.watch.follow_log import LogGrew
+from lumitui.app.watch.refresh import Watcher, refresh
 from lumitui.remote.errors import OutcomeUnknown, WaitTimedOut
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.made_runs import a_run
@@ -26,13 +27,12 @@ def test_waiting_for_a_job_nobody_knows_ends(
     assert transitions.nobody_knows(runs.history.get("lost"))
     monkeypatch.setattr(transitions, "ACCOUNTING_SECONDS", 0.2)
     refreshes: list[bool] = []
-    refresh = runs.refresh
 
-    def watched(site: str, *, attended: bool) -> Refreshed:
+    def watched(watcher: Watcher, site_name: str | None, *, attended: bool) -> Refreshed:
         refreshes.append(attended)
-        return refresh(site, attended=attended)
+        return refresh(watcher, site_name, attended=attended)
 
-    monkeypatch.setattr(runs, "refresh", watched)
+    monkeypatch.setattr("lumitui.app.watch.wait.refresh", watched)
     with pytest.raises(OutcomeUnknown, match=r"unknown since .* accounting does not know it"):
         wait_for_end(Reply(json=False), runs, run, 30.0)
     assert refreshes[-1] and len(refreshes) > 1, "asked once more, as a person would"
