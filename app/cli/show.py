@@ -25,7 +25,7 @@ _SHRINKING = ("GPUs", "found", "planned", "host")
 
 
 @dataclass(frozen=True)
-class Page:
+class RunPage:
     """All that is known of a run."""
 
     run: Run
@@ -39,7 +39,7 @@ class Page:
     warnings: tuple[str, ...]
 
 
-def gather(runs: "Runs", run_id: str) -> Page:
+def gather(runs: "Runs", run_id: str) -> RunPage:
     """Return what is known of a run; a site that cannot be reached is a warning.
 
     Raises:
@@ -59,7 +59,7 @@ def gather(runs: "Runs", run_id: str) -> Page:
     figures, log = runs.figures(run.id), runs.log_figures(run.id)
     if log.warning:
         warnings.append(log.warning)
-    return Page(
+    return RunPage(
         run,
         tuple(runs.history.lineage(run.id)),
         runs.proof(run),
@@ -71,7 +71,7 @@ def gather(runs: "Runs", run_id: str) -> Page:
     )
 
 
-def page_data(page: Page) -> dict[str, object]:
+def page_data(page: RunPage) -> dict[str, object]:
     """Return what `show --json` says."""
     return {
         "run": run_data(page.run),
@@ -89,7 +89,7 @@ def page_data(page: Page) -> dict[str, object]:
     }
 
 
-def page_text(page: Page, now: float, columns: int) -> str:
+def page_text(page: RunPage, now: float, columns: int) -> str:
     """Return the page that a person reads."""
     run, proof = page.run, page.proof
     first = (("run", run.id), ("name", run.name), ("state", run_facts.state(run)))

@@ -1,1 +1,1 @@
-"""What is told of a run: its binding proved, why it failed, what it waits for. Pure."""
+"""What is shown of a run: its facts, its proof, why it failed, what it waits for. Pure."""

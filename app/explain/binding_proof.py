@@ -1,39 +1,18 @@
-"""What the probe found against what was planned: has each rank its cores and GPUs? Pure."""
+"""What the probe found against what was planned: the verdict on a run's binding. Pure."""
 
-import re
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
-from lumitui.app.explain.probe_report import Measured, Report, read
+from lumitui.app.explain.probe_report import ProbeReport, read
+from lumitui.app.explain.rank_proof import RankProof, compare_ranks
 from lumitui.app.explain.words import ranks_named
 from lumitui.app.job.launch import ALL_NODES, Layout, measured_nodes
-from lumitui.remote.cores import parse_cores
 
-_CORES = re.compile(r"\d{1,4}(?:[,-]\d{1,4})*")
 _STOPPED = 124  # timeout(1): the time was over
 
 Kind = Literal["proved", "differs", "unbound", "not measured", "pending"]
 """`unbound`: measured, and as planned no rank has cores of its own."""
-
-
-@dataclass(frozen=True)
-class RankProof:
-    """One rank: what was planned for it and what it found."""
-
-    rank: int
-    local_rank: int
-    host: str
-    planned: str
-    """Cores as ranges; empty where nothing was promised."""
-    found: str
-    """Cores as ranges; empty where they could not be measured."""
-    gpus: str
-    """The GPUs it may see, `none`, or empty where no variable limits them."""
-    ok: bool
-    why: str = ""
-    """What is wrong with it."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +33,8 @@ def verdict(
 ) -> Verdict:
     """Return what `binding` (the text of binding.json) says of the plan in `layout`.
 
-    `ended` tells whether the text may still come, `proof` what the job file asked for. Whatever
-    the text holds, nothing is raised.
+    `ended`: no text will come any more. `proof`: what the job file asked for. Nothing is raised,
+    whatever the text holds.
     """
     expected = measured_nodes(layout.nodes) * layout.ranks_per_node
     if binding is None:
@@ -65,7 +44,7 @@ def verdict(
     if found is None:
         why = "binding.json cannot be read: it is broken off, or not what the probe writes."
         return Verdict("not measured", 0, expected, (), why)
-    rows = _judged(_unique(found.reports), layout)
+    rows = compare_ranks(found.reports, layout)
     measured = sum(1 for row in rows if row.found)
     kind, sentence = _conclude(rows, layout, found, expected)
     return Verdict(kind, measured, expected, tuple(rows), sentence)
@@ -83,160 +62,8 @@ def _nothing(ended: bool, proof: str) -> tuple[Kind, str]:
     )
 
 
-def _unique(reports: Sequence[Report]) -> list[RankProof]:
-    """Return one row a rank, by rank; a rank that said two things is wrong."""
-    rows: dict[int, RankProof] = {}
-    for item in reports:
-        row = RankProof(item.rank, item.local_rank, item.host, "", item.cores, item.gpus, True)
-        known = rows.setdefault(item.rank, row)
-        if known.ok and replace(row, ok=True) != known:
-            both = " and ".join(f"{one.found or '?'} on {one.host or '?'}" for one in (known, row))
-            rows[item.rank] = _wrong(known, f"two processes say they are this rank: cores {both}")
-    return [rows[rank] for rank in sorted(rows)]
-
-
-def _wrong(row: RankProof, why: str) -> RankProof:
-    """Return the row marked wrong; the first reason stays."""
-    return row if not row.ok else replace(row, ok=False, why=why)
-
-
-def _judged(rows: list[RankProof], layout: Layout) -> list[RankProof]:
-    planned = layout.planned_cores
-    rows = [
-        replace(row, planned=planned[row.local_rank]) if 0 <= row.local_rank < len(planned) else row
-        for row in rows
-    ]
-    rows = [_place(row, layout) for row in rows]
-    if planned:
-        # Without a plan the ranks may be processes of one machine (the embedded site).
-        rows = _hosts(rows, layout)
-        rows = [_cores(row, layout) for row in rows]
-        if not layout.exact:
-            rows = _disjoint(rows)
-    return _gpus(rows, layout)
-
-
-def _place(row: RankProof, layout: Layout) -> RankProof:
-    """Ranks fill one node after the other: rank r is local rank r mod ranks a node."""
-    if not 0 <= row.rank < layout.world_size:
-        return _wrong(row, f"there are only {layout.world_size} ranks")
-    if row.local_rank != row.rank % layout.ranks_per_node:
-        return _wrong(row, f"its local rank should be {row.rank % layout.ranks_per_node}")
-    return row
-
-
-def _hosts(rows: list[RankProof], layout: Layout) -> list[RankProof]:
-    """Each node's ranks are on one host, and no host has two nodes' ranks."""
-    host_of: dict[int, str] = {}
-    node_of: dict[str, int] = {}
-    judged = []
-    for row in rows:
-        node = row.rank // layout.ranks_per_node
-        if row.host and row.host != host_of.setdefault(node, row.host):
-            row = _wrong(row, f"the ranks before it on this node are on {host_of[node]}")
-        elif row.host and node != node_of.setdefault(row.host, node):
-            row = _wrong(row, f"{row.host} already has {layout.ranks_per_node} other ranks")
-        judged.append(row)
-    return judged
-
-
-def _cores(row: RankProof, layout: Layout) -> RankProof:
-    if not row.found:
-        return row
-    found, planned = _set(row.found), _set(row.planned)
-    if found is None:
-        return _wrong(row, "its cores cannot be read")
-    if planned is None:
-        return _wrong(row, f"it has cores {row.found}, planned none")
-    if found != planned if layout.exact else not found <= planned:
-        words = f"it has cores {row.found}, planned {row.planned}"
-        return _wrong(row, words + _kind_of_wrong(found, planned, layout))
-    return row
-
-
-def _kind_of_wrong(found: frozenset[int], planned: frozenset[int], layout: Layout) -> str:
-    """Return how the cores differ from exact ones, where it has a name."""
-    if not layout.exact:
-        return ""
-    others = [i for i, cores in enumerate(layout.planned_cores) if _set(cores) == found]
-    if others:
-        return f" (local rank {others[0]}'s)"
-    if found < planned:
-        return f" (only {len(found)} of {len(planned)})"
-    if found > planned and layout.masks:
-        # Linux numbers the second threads after all cores; a mask has four of them a digit.
-        cores = 4 * len(layout.masks[0].removeprefix("0x"))
-        if any(found - planned == {core + cores - k for core in planned} for k in range(4)):
-            return " (and their second hardware threads)"
-    return ""
-
-
-def _set(text: str) -> frozenset[int] | None:
-    if not _CORES.fullmatch(text):
-        return None
-    try:
-        return frozenset(parse_cores(text))
-    except ValueError:
-        return None
-
-
-def _disjoint(rows: list[RankProof]) -> list[RankProof]:
-    """No two ranks of a host share a core."""
-    owner: dict[tuple[str, int], int] = {}
-    judged = []
-    for row in rows:
-        # A rank that is wrong already must not put the blame on those whose cores it took.
-        cores = _set(row.found) if row.ok else None
-        taken = {owner.setdefault((row.host, core), row.rank) for core in cores or ()}
-        others = sorted(taken - {row.rank})
-        judged.append(_wrong(row, f"it shares cores with rank {others[0]}") if others else row)
-    return judged
-
-
-def _gpus(rows: list[RankProof], layout: Layout) -> list[RankProof]:
-    """A rank finds its GPU by its local rank: all of a host see the same, or each its own."""
-    hosts: dict[str, list[RankProof]] = {}
-    for row in rows:
-        hosts.setdefault(row.host, []).append(row)
-    lists = {host: [_visible(row) for row in some] for host, some in hosts.items()}
-    judged = []
-    for row in rows:
-        why = _wrong_gpus(row, lists[row.host], layout) if any(lists[row.host]) else ""
-        judged.append(_wrong(row, why) if why else row)
-    return judged
-
-
-def _visible(row: RankProof) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(part for part in row.gpus.split(",") if part))
-
-
-def _wrong_gpus(row: RankProof, beside: list[tuple[str, ...]], layout: Layout) -> str:
-    """Return what is wrong with the GPUs the row sees; `beside` are the lists of its host."""
-    mine, local = _visible(row), row.local_rank
-    if mine == ("none",):
-        return f"it sees no GPU, planned {layout.gpus_per_node}"
-    alone = sum(1 for seen in beside if len(seen) == 1)
-    if layout.ranks_per_node > 1 and 2 * alone > len(beside) > 1:
-        # Each has a GPU of its own.
-        if mine == (str(local),):
-            return ""
-        return f"it sees GPU {row.gpus or '0 and all others'}, planned {local}"
-    counts = Counter(beside)
-    common = max(counts, key=lambda seen: (len(seen) >= layout.gpus_per_node, counts[seen]))
-    if mine != common:
-        others = ",".join(common) or "all"
-        return f"it sees GPU {row.gpus or 'all'}, the others of its node {others}"
-    if len(mine) < layout.gpus_per_node:
-        return f"it sees only GPU {row.gpus}, planned {layout.gpus_per_node}"
-    if all(part.isdecimal() for part in mine):
-        right = sorted(mine, key=int)
-        if local < len(mine) and mine[local] != right[local]:
-            return f"its GPU is {mine[local]}, planned {right[local]}: the list is {row.gpus}"
-    return ""
-
-
 def _conclude(
-    rows: list[RankProof], layout: Layout, found: Measured, expected: int
+    rows: list[RankProof], layout: Layout, found: ProbeReport, expected: int
 ) -> tuple[Kind, str]:
     missing = _missing(rows, layout)
     wrong = [row for row in rows if not row.ok]
@@ -260,26 +87,31 @@ def _conclude(
             + without
             + _absent(missing, found),
         )
+    return _all_measured(rows, layout)
+
+
+def _all_measured(rows: list[RankProof], layout: Layout) -> tuple[Kind, str]:
+    """Return the verdict on ranks that all reported and of which none is wrong."""
     hosts = len({row.host for row in rows})
     where = "one node" if hosts == 1 else f"{hosts} nodes"
     if layout.nodes > ALL_NODES:
         where += f" (the first and the last of {layout.nodes}; the others were not measured)"
-    gpus = "" if any(row.gpus for row in rows) else " Which GPUs they see was not told."
+    gpus = "" if any(row.gpus for row in rows) else " They did not report which GPUs they see."
     if layout.ranks_per_node > 1 and len(set(layout.planned_cores)) == 1:
         return "unbound", (
-            f"All {measured} ranks measured on {where} share their node's cores "
+            f"All {len(rows)} ranks measured on {where} share their node's cores "
             f"{layout.planned_cores[0]}: nothing binds a rank to those near its GPU.{gpus}"
         )
     what = "the planned cores" if layout.exact else "cores of their own NUMA domain"
-    return "proved", f"All {measured} ranks measured on {where} have {what}.{gpus}"
+    return "proved", f"All {len(rows)} ranks measured on {where} have {what}.{gpus}"
 
 
 def _differing(wrong: list[RankProof]) -> str:
     """Return which ranks differ and how the first two do."""
-    told = [f"Rank {row.rank} on {row.host or '?'}: {row.why}." for row in wrong[:2]]
+    details = [f"Rank {row.rank} on {row.host or '?'}: {row.why}." for row in wrong[:2]]
     if len(wrong) == 1:
-        return told[0]
-    first = told if len(wrong) == 2 else told[:1]
+        return details[0]
+    first = details if len(wrong) == 2 else details[:1]
     return f"{ranks_named([row.rank for row in wrong])} differ. {' '.join(first)}"
 
 
@@ -296,7 +128,7 @@ def _missing(rows: list[RankProof], layout: Layout) -> list[int]:
     return [rank for rank in ranks if rank not in there]
 
 
-def _absent(missing: list[int], found: Measured) -> str:
+def _absent(missing: list[int], found: ProbeReport) -> str:
     if not missing:
         return ""
     many = "s" if found.broken > 1 else ""
@@ -304,7 +136,7 @@ def _absent(missing: list[int], found: Measured) -> str:
     return f" {ranks_named(missing)} did not report{broken}.{_probe(found)}"
 
 
-def _probe(found: Measured) -> str:
+def _probe(found: ProbeReport) -> str:
     """Return how the probe's launch ended, when it did not end well."""
     if found.probe is None:
         return ""

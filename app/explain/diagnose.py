@@ -1,18 +1,18 @@
-"""Why did it fail? Rules over Slurm's words and the end of the log. Pure.
+"""Why a run failed, by rules over Slurm's words and the end of the log. Pure.
 
-A rule is one row of a table (symptoms.py). The log is remote text: it is data, shown without its
-control characters, and nothing in it can make this raise. A wrong cause is worse than none: what
-ranks print of troubles that they got over counts only where no exception tells more.
+A rule is one row of a table (rules.py). The log is remote text: it is data, shown without its
+control characters, and nothing in it can make this raise. A wrong cause is worse than none:
+trouble that a rank printed and got over counts only where no exception says more.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from lumitui.app.explain.log_lines import Line, log_of
-from lumitui.app.explain.rules import CONSEQUENCES, EXIT_CODES, RULES, SCARCE, STATE_RULES, Rule
+from lumitui.app.explain.log_lines import LogLine, log_of
+from lumitui.app.explain.rules import CONSEQUENCES, EXIT_CODES, RULES, SCARCE, STATE_RULES, LogRule
 from lumitui.app.explain.safe_text import plain
-from lumitui.app.explain.straggler import laggard
+from lumitui.app.explain.straggler import straggler
 from lumitui.app.explain.tracebacks import Culprit, culprit
 from lumitui.app.job.spec import JobSpec
 from lumitui.remote.scheduler.protocol import State
@@ -71,7 +71,7 @@ class Ending:
 class _Evidence:
     """What the log tells, and of whom."""
 
-    lines: Sequence[Line]
+    lines: Sequence[LogLine]
     failed_rank: int | None
     world_size: int | None
 
@@ -79,10 +79,10 @@ class _Evidence:
 def diagnose(ending: Ending) -> list[Diagnosis]:
     """Return why a run failed, the likeliest reason first; nothing for one that did not fail.
 
-    First what the scheduler decided, then the exception of the rank that failed first: alone,
-    or as the rule says that knows it. Without one: causes in the order in which the log shows
-    them. Then what is mostly a consequence of another rank's end, and the exit code. The codes
-    85 and 78 are lumitui's own only in jobs of which `ending.spec` says so.
+    First comes what the scheduler decided, then the exception of the rank that failed first, in
+    the words of the rule that knows it. Without an exception: causes in the order in which the
+    log shows them. Last come what is usually a consequence of another rank's end, and the exit
+    code. The codes 85 and 78 are lumitui's own only in jobs of which `ending.spec` says so.
     """
     state, rc = ending.state, ending.rc
     if state is State.DONE or not (state.is_final or state is State.UNKNOWN):
@@ -91,8 +91,8 @@ def diagnose(ending: Ending) -> list[Diagnosis]:
     # Without a rank in the label, what srun named is a node's launcher.
     failed_rank = ending.failed_rank if log.label_is_rank else None
     evidence = _Evidence(log.lines, failed_rank, ending.world_size)
-    rc_told = rc if _is_ours(rc, failed_rank, ending.spec) else None
-    found = list(_of_state(state, ending.word, ending.reason, rc_told, failed_rank))
+    known_rc = rc if _is_ours(rc, failed_rank, ending.spec) else None
+    found = list(_of_state(state, ending.word, ending.reason, known_rc, failed_rank))
     ended_by = culprit(log.lines, failed_rank)
     crashed = rc in _CRASHED and log.label_is_rank
     if ended_by is not None and ended_by.its_own and not crashed:
@@ -104,8 +104,8 @@ def diagnose(ending: Ending) -> list[Diagnosis]:
         if ended_by is not None and not crashed:
             found += _exceptions(ended_by, evidence)
         found += _matches(CONSEQUENCES, evidence)
-    if rc_told and rc_told not in (1, STOPPED_EARLY):
-        found += _of_code(rc_told, failed_rank)
+    if known_rc and known_rc not in (1, STOPPED_EARLY):
+        found += _of_code(known_rc, failed_rank)
     return _distinct(found) or [_nothing_known(state, rc, failed_rank, log.lines)]
 
 
@@ -139,7 +139,7 @@ def _of_code(rc: int, failed_rank: int | None) -> list[Diagnosis]:
 
 
 def _matches(
-    rules: Sequence[Rule], evidence: _Evidence, *, only_slurm: bool = False
+    rules: Sequence[LogRule], evidence: _Evidence, *, only_slurm: bool = False
 ) -> list[Diagnosis]:
     """Return a diagnosis for each rule that fits, in the order of the rules' first lines.
 
@@ -165,7 +165,7 @@ def _matches(
     return [diagnosis for *_, diagnosis in sorted(first, key=lambda item: item[:3])]
 
 
-def _counts(rule: Rule, number: int, evidence: _Evidence, *, only_slurm: bool) -> bool:
+def _counts(rule: LogRule, number: int, evidence: _Evidence, *, only_slurm: bool) -> bool:
     """Return whether a line that fits a rule tells of what ended the job."""
     text = evidence.lines[number].text
     if only_slurm:
@@ -177,15 +177,17 @@ def _counts(rule: Rule, number: int, evidence: _Evidence, *, only_slurm: bool) -
     return _WARNING.search(text) is None
 
 
-def _diagnosis(rule: Rule, match: re.Match[str], line: Line, evidence: _Evidence) -> Diagnosis:
+def _diagnosis(
+    rule: LogRule, match: re.Match[str], line: LogLine, evidence: _Evidence
+) -> Diagnosis:
     groups = match.groupdict()
     named = groups.pop("rank", None)
     rank = int(named) if named else line.rank
     what = next((text for text in groups.values() if text), "see the line")
     sentence = rule.sentence.replace("{what}", what.strip().rstrip(".")[:120])
-    if rule.id == "collective-timeout" and (late := laggard(evidence.lines, evidence.world_size)):
+    if rule.id == "collective-timeout" and (late := straggler(evidence.lines, evidence.world_size)):
         rank = late.rank
-        sentence = f"{sentence} {late.told}"
+        sentence = f"{sentence} {late.sentence}"
     return Diagnosis(rule.id, sentence, rule.do, line.text, rank)
 
 
@@ -236,9 +238,9 @@ def _distinct(found: Sequence[Diagnosis]) -> list[Diagnosis]:
 
 
 def _nothing_known(
-    state: State, rc: int | None, failed_rank: int | None, lines: Sequence[Line]
+    state: State, rc: int | None, failed_rank: int | None, lines: Sequence[LogLine]
 ) -> Diagnosis:
-    last = next((line for line in reversed(lines) if line.text.strip()), Line("", None, ""))
+    last = next((line for line in reversed(lines) if line.text.strip()), LogLine("", None, ""))
     code = "" if rc is None else f" with exit code {rc}"
     return Diagnosis(
         "unknown",

@@ -20,7 +20,7 @@ _NOT_LAUNCHED = re.compile(r"^lumitui: .*; nothing was launched\.")
 
 
 @dataclass(frozen=True)
-class Line:
+class LogLine:
     """One line of a log."""
 
     source: str
@@ -35,7 +35,7 @@ class Line:
 class Log:
     """The end of a log."""
 
-    lines: Sequence[Line]
+    lines: Sequence[LogLine]
     """From where the launch began, as far as the log tells."""
     label_is_rank: bool
     """Whether srun's labels, and the task it names as the first that failed, are ranks."""
@@ -50,7 +50,7 @@ def log_of(tail: str) -> Log:
     return Log(_launched(lines), label_is_rank)
 
 
-def _line(text: str, *, label_is_rank: bool) -> Line:
+def _line(text: str, *, label_is_rank: bool) -> LogLine:
     whole, rank = text, None
     if label := _LABEL.match(text):
         text = text[label.end() :]
@@ -59,10 +59,10 @@ def _line(text: str, *, label_is_rank: bool) -> Line:
         text = text[local.end() :]
     if own := _RANK.match(text):
         text, rank = text[own.end() :], int(own[1])
-    return Line(whole[: len(whole) - len(text)].strip(), rank, text.rstrip())
+    return LogLine(whole[: len(whole) - len(text)].strip(), rank, text.rstrip())
 
 
-def _launched(lines: Sequence[Line]) -> Sequence[Line]:
+def _launched(lines: Sequence[LogLine]) -> Sequence[LogLine]:
     """Return the lines behind a probe that failed: its trouble ended nothing, unless strict."""
     ends = [number for number, line in enumerate(lines) if _PROBED.match(line.text)]
     if not ends or any(_NOT_LAUNCHED.match(line.text) for line in lines[ends[-1] :]):

@@ -20,7 +20,7 @@ class Report:
 
 
 @dataclass(frozen=True)
-class Measured:
+class ProbeReport:
     """The whole file."""
 
     reports: tuple[Report, ...]
@@ -33,7 +33,7 @@ class Measured:
     """What that launch said of it."""
 
 
-def read(text: str) -> Measured | None:
+def read(text: str) -> ProbeReport | None:
     """Return what the text of binding.json says; None when nothing of it can be read.
 
     The probe writes a record a line, so that the others count where one is broken.
@@ -61,7 +61,7 @@ def read(text: str) -> Measured | None:
     if broken and not reports:
         return None
     reports.sort(key=lambda item: (item.rank, item.host, item.cores))
-    return Measured(tuple(reports), broken, probe, said)
+    return ProbeReport(tuple(reports), broken, probe, said)
 
 
 def _records(text: str) -> list[dict[str, object]] | None:

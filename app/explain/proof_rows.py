@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from lumitui.app.explain.binding_proof import RankProof, Verdict
+from lumitui.app.explain.binding_proof import Verdict
+from lumitui.app.explain.rank_proof import RankProof
 from lumitui.app.explain.words import ranks_named
 from lumitui.remote.cores import format_cores
 

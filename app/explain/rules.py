@@ -21,14 +21,14 @@ class Meaning:
 
 
 @dataclass(frozen=True)
-class Rule(Meaning):
+class LogRule(Meaning):
     """A meaning, and the line that shows it."""
 
     pattern: re.Pattern[str]
 
 
-def _rule(name: str, pattern: str, sentence: str, do: str) -> Rule:
-    return Rule(name, sentence, do, re.compile(pattern))
+def _rule(name: str, pattern: str, sentence: str, do: str) -> LogRule:
+    return LogRule(name, sentence, do, re.compile(pattern))
 
 
 STATE_RULES: Mapping[State, Meaning] = {
@@ -40,7 +40,7 @@ STATE_RULES: Mapping[State, Meaning] = {
     State.CANCELLED: Meaning(
         "cancelled",
         "The job was cancelled.",
-        "Resubmit it when it was not meant; an administrator's cancel is in the site's news.",
+        "Resubmit it if that was a mistake; if an administrator did it, read the site's news.",
     ),
     State.OUT_OF_MEMORY: Meaning(
         "host-memory",
@@ -60,19 +60,19 @@ STATE_RULES: Mapping[State, Meaning] = {
     State.REFUSED: Meaning(
         "refused",
         "The site refused it; no job was created.",
-        "Mend what it names and submit again.",
+        "Fix what it names and submit again.",
     ),
     State.NOT_SENT: Meaning(
         "not-sent", "No job was created, and none can start any more.", "Submit it again."
     ),
     State.UNKNOWN: Meaning(
         "unknown-end",
-        "Whether there is a job, or how it ended, is not known yet.",
-        "Refresh; do not submit it again before it is settled.",
+        "It is not known yet whether there is a job, or how it ended.",
+        "Refresh, and do not submit it again before that is known.",
     ),
 }
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[LogRule, ...] = (
     _rule(
         "time-limit",
         r"DUE TO TIME LIMIT",
@@ -98,14 +98,14 @@ RULES: tuple[Rule, ...] = (
         r"^\s*(?:[\w.]+Error|what\(\)): +(?:(?:HIP|CUDA) error: |(?:HIP|CUDA|GPU) )out of memory"
         r"|^\s*(?:\w+\.)*OutOfMemoryError\b|(?:hip|cuda)ErrorOutOfMemory",
         "A GPU's memory was not enough.",
-        "Make the batch a rank smaller, use bf16 or activation checkpointing, "
+        "Make the batch of each rank smaller, use bf16 or activation checkpointing, "
         "or split the states (`strategy: zero2` or `zero3`).",
     ),
     _rule(
         "archive",
         r"lumitui: the code could not be unpacked on every node",
         "The archive with the code was damaged, or a node had no room for it.",
-        "Look at the lines above; resubmit, with more `memory:` where the nodes' /tmp is memory.",
+        "Read the lines above it; resubmit, with more `memory:` where the nodes' /tmp is memory.",
     ),
     _rule(
         "cpu-bind",
@@ -123,7 +123,7 @@ RULES: tuple[Rule, ...] = (
     _rule(
         "port-in-use",
         r"EADDRINUSE|[Aa]ddress already in use",
-        "The rendezvous port was taken, mostly by a process of an earlier launch on that node.",
+        "The rendezvous port was taken, usually by a process of an earlier launch on that node.",
         "Resubmit: a new job has another port. On shared nodes use `exclusive: true`.",
     ),
     _rule(
@@ -149,7 +149,7 @@ RULES: tuple[Rule, ...] = (
         r"^\s*FileNotFoundError: (?:\[Errno 2\] )?No such file or directory: (?P<what>\S.*)"
         r"|can't open file (?P<script>.+): \[Errno 2\]",
         "A file is not there: {what}.",
-        "Paths count from `workdir:` in the run's copy of the project; large data is a `links:`.",
+        "Write paths relative to `workdir:` in the run's copy of the project, or use `links:`.",
     ),
     _rule(
         "no-image",
@@ -160,7 +160,7 @@ RULES: tuple[Rule, ...] = (
     _rule(
         "container-command",
         r"^FATAL: {3}(?:\S+: )?permission denied",
-        "The container was told to run something that is no program.",
+        "The container was asked to run something that is not a program.",
         "Check that the interpreter stands before the script, and that the image's path is right.",
     ),
     _rule(
@@ -207,7 +207,7 @@ RULES: tuple[Rule, ...] = (
         r"lumitui: (?P<what>local rank \d+ has its cores \S+ on \d+ of \d+ nodes"
         r"|not all ranks see the same GPUs); nothing was launched",
         "The binding is not proven ({what}), and `proof: strict` ended the job.",
-        "Look at the proof; use whole nodes, or `proof: on` to go on all the same.",
+        "Read the proof; use whole nodes, or `proof: on` to run all the same.",
     ),
     _rule(
         "second-job",
@@ -219,40 +219,40 @@ RULES: tuple[Rule, ...] = (
         "usage",
         r"^[\w.-]+\.py: error: (?P<what>.+)|^(?:ddp|deepspeed_zero)\.py: (?P<said>.+)",
         "The program did not accept how it was started.",
-        "Mend `args:` as the line says.",
+        "Fix `args:` as the line says.",
     ),
 )
 """Causes: the first one in the log is the likeliest."""
 
 SCARCE = frozenset({"gpu-memory", "quota", "no-space"})
-"""Rules whose exception is told too when its handling raised the one that ended the program."""
+"""Rules whose exception is shown too when its handling raised the one that ended the program."""
 
-CONSEQUENCES: tuple[Rule, ...] = (
+CONSEQUENCES: tuple[LogRule, ...] = (
     _rule(
         "collective-timeout",
         r"Watchdog caught collective operation timeout|Timed out waiting \d+ms for (?:recv|send)",
         "A collective operation timed out: some ranks waited for one that did not come.",
-        "Look at that rank's lines before the timeout; uneven data or a crash are usual.",
+        "Read that rank's lines before the timeout; uneven data or a crash is usual.",
     ),
     _rule(
         "rendezvous",
         r"Rendezvous\w*(?:Timeout|Connection|Closed)\w*Error|waiting for clients\. \d+/\d+ clients"
         r"|client socket has timed out|DistStoreError|DistNetworkError",
         "The ranks did not find each other in time.",
-        "See whether another rank ended earlier; else check MASTER_ADDR and the network interface.",
+        "Check whether a rank ended earlier; if not, check MASTER_ADDR and the network interface.",
     ),
     _rule(
         "network",
         r"nccl(?:System|Internal|Remote)Error|NCCL (?:WARN|error).*(?:[Nn]o interface|unhandled)"
         r"|DistBackendError",
         "The GPUs' communication library failed.",
-        "See whether a rank ended earlier; else check the network interface and plugin "
+        "Check whether a rank ended earlier; if not, check the network interface and plugin "
         "with NCCL_DEBUG=INFO.",
     ),
     _rule(
         "peer-lost",
         r"Connection (?:closed|reset) by (?:remote )?peer|Broken pipe|Connection refused",
-        "A rank lost its connection to another one, which had mostly ended before.",
+        "A rank lost its connection to another one, which had usually ended before.",
         "Look for the rank that ended first.",
     ),
     _rule(
@@ -264,14 +264,14 @@ CONSEQUENCES: tuple[Rule, ...] = (
         "Set PYTHONFAULTHANDLER to 1 in `env:` to see where; try another version of the library.",
     ),
 )
-"""What one rank sees when another has ended: told after the causes."""
+"""What one rank sees when another has ended: shown after the causes."""
 
 EXIT_CODES: Mapping[int, Meaning] = {
-    2: Meaning("usage", "The program did not accept how it was started.", "Mend `args:`."),
+    2: Meaning("usage", "The program did not accept how it was started.", "Fix `args:`."),
     78: Meaning(
         "proof-strict",
         "The ranks did not get their planned cores, and `proof: strict` ended the job.",
-        "Look at the proof; use whole nodes, or `proof: on` to go on all the same.",
+        "Read the proof; use whole nodes, or `proof: on` to run all the same.",
     ),
     85: Meaning(
         "stopped-early",
@@ -286,7 +286,7 @@ EXIT_CODES: Mapping[int, Meaning] = {
     ),
     134: Meaning(
         "aborted",
-        "The program aborted itself (signal 6), mostly in the communication library.",
+        "The program aborted itself (signal 6), usually in the communication library.",
         "Read the lines of that rank before its end.",
     ),
     135: Meaning(
@@ -306,7 +306,7 @@ EXIT_CODES: Mapping[int, Meaning] = {
     ),
     143: Meaning(
         "terminated",
-        "The program was told to end (signal 15) by the launcher or by a cancel.",
+        "The program was asked to end (signal 15), by the launcher or by a cancel.",
         "Look for the rank that ended first.",
     ),
 }

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lumitui.app.explain.log_lines import Line
+from lumitui.app.explain.log_lines import LogLine
 
 _TAG = re.compile(r"\[rank(\d{1,6})\]:")
 _PLACE = re.compile(r"\[(?:(PG [^\[\]]{1,200}) )?Rank (\d{1,6})\]")
@@ -31,12 +31,12 @@ _DESYNC = re.compile(
 
 
 @dataclass(frozen=True)
-class Laggard:
+class Straggler:
     """The rank that the others waited for."""
 
     rank: int
-    told: str
-    """The sentence that says so."""
+    sentence: str
+    """Says so."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class _Report:
         return self.rank == self.inner
 
 
-def laggard(lines: Sequence[Line], world_size: int | None = None) -> Laggard | None:
+def straggler(lines: Sequence[LogLine], world_size: int | None = None) -> Straggler | None:
     """Return the rank that the others waited for; None where the log does not prove one."""
     reports = [report for line in lines if (report := _report(line)) is not None]
     if not reports:
@@ -71,10 +71,10 @@ def laggard(lines: Sequence[Line], world_size: int | None = None) -> Laggard | N
         return behind
     if absent is None:
         return None
-    return Laggard(absent, f"Rank {absent} is the one that did not come.")
+    return Straggler(absent, f"Rank {absent} is the one that did not come.")
 
 
-def _report(line: Line) -> _Report | None:
+def _report(line: LogLine) -> _Report | None:
     caught, enqueued = _CAUGHT.search(line.text), _ENQUEUED.search(line.text)
     first = caught or enqueued
     if first is None:
@@ -96,7 +96,7 @@ def _report(line: Line) -> _Report | None:
     )
 
 
-def _behind(reports: Sequence[_Report]) -> Laggard | None:
+def _behind(reports: Sequence[_Report]) -> Straggler | None:
     """Return the rank that is behind all others of a group; None where groups disagree."""
     groups: defaultdict[str, list[_Report]] = defaultdict(list)
     for report in reports:
@@ -106,11 +106,11 @@ def _behind(reports: Sequence[_Report]) -> Laggard | None:
     found = [_least(name, members) for name, members in groups.items()]
     if not groups:
         found = [_least_caught(reports)]
-    told = {item.rank: item for item in found if item is not None}
-    return next(iter(told.values())) if len(told) == 1 else None
+    named = {item.rank: item for item in found if item is not None}
+    return next(iter(named.values())) if len(named) == 1 else None
 
 
-def _least(name: str, members: Sequence[_Report]) -> Laggard | None:
+def _least(name: str, members: Sequence[_Report]) -> Straggler | None:
     if "GUID" not in name and not all(report.is_plain for report in members):
         return None
     works = {report.rank: report.enqueued for report in members if report.enqueued is not None}
@@ -120,15 +120,15 @@ def _least(name: str, members: Sequence[_Report]) -> Laggard | None:
         report.waited for report in members if report.rank != rank and report.waited is not None
     ]
     if waits and works[rank] < min(waits):
-        return Laggard(rank, f"Rank {rank} is the one that did not come.")
+        return Straggler(rank, f"Rank {rank} is the one that did not come.")
     most = max(works.values())
-    return Laggard(
+    return Straggler(
         rank,
         f"Rank {rank} is behind: it had started {works[rank]} operations, others up to {most}.",
     )
 
 
-def _least_caught(reports: Sequence[_Report]) -> Laggard | None:
+def _least_caught(reports: Sequence[_Report]) -> Straggler | None:
     """From lines that name no group: only where nothing speaks for more than one."""
     if not all(report.is_plain and not report.group for report in reports):
         return None
@@ -138,7 +138,7 @@ def _least_caught(reports: Sequence[_Report]) -> Laggard | None:
     works = {rank: work for rank, work in seen if work is not None}
     if len(works) != len(seen) or (rank := _lowest(works)) is None:
         return None
-    return Laggard(rank, f"Rank {rank} is the one that did not come.")
+    return Straggler(rank, f"Rank {rank} is the one that did not come.")
 
 
 def _lowest(works: Mapping[int, int]) -> int | None:
@@ -146,7 +146,7 @@ def _lowest(works: Mapping[int, int]) -> int | None:
     return least[0] if len(works) > 1 and len(least) == 1 else None
 
 
-def _desynced(lines: Sequence[Line]) -> int | None:
+def _desynced(lines: Sequence[LogLine]) -> int | None:
     """Return the one rank that PyTorch's own desync report names."""
     named: set[int] = set()
     for line in lines:
@@ -156,7 +156,7 @@ def _desynced(lines: Sequence[Line]) -> int | None:
 
 
 def _silent(
-    lines: Sequence[Line], reports: Sequence[_Report], world_size: int | None
+    lines: Sequence[LogLine], reports: Sequence[_Report], world_size: int | None
 ) -> int | None:
     """Return the only rank of the job whose own watchdog saw nothing."""
     seen = {line.rank for line in lines if line.rank is not None}

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from lumitui.app.explain.log_lines import Line
+from lumitui.app.explain.log_lines import LogLine
 from lumitui.app.explain.rules import CONSEQUENCES
 
 _BEGIN = "Traceback (most recent call last)"
@@ -29,11 +29,11 @@ _LAST_WORDS = 100
 class Raised:
     """One exception that was printed with its traceback."""
 
-    line: Line
+    line: LogLine
     """Its last line: the class and the message."""
-    causes: tuple[Line, ...]
+    causes: tuple[LogLine, ...]
     """The same of the exceptions it was raised from, the last first."""
-    handled: tuple[Line, ...]
+    handled: tuple[LogLine, ...]
     """The same of those that were being handled when it was raised, the last first."""
     number: int
     """Where in the log `line` is."""
@@ -49,12 +49,12 @@ class Culprit:
     """Whether it may be of the rank that failed first; else that one left no traceback."""
 
 
-def culprit(lines: Sequence[Line], failed_rank: int | None) -> Culprit | None:
+def culprit(lines: Sequence[LogLine], failed_rank: int | None) -> Culprit | None:
     """Return the exception that ended the job; None where the log shows none.
 
-    Of the rank that torchrun, else srun (`failed_rank`), names as the first that failed: its
-    last one, since earlier ones were handled. Without a name: of the last ones of all ranks the
-    first in time. One that tells only of another rank's end is none.
+    torchrun, else srun (`failed_rank`), names the rank that failed first: its last exception
+    counts, since earlier ones were handled. Without a name it is the first in time of all ranks'
+    last ones. An exception that only reports another rank's end does not count.
     """
     root_rank, block = _root(lines)
     if any(_ROOT_SIGNAL.match(lines[number].text) for number in block):
@@ -62,8 +62,8 @@ def culprit(lines: Sequence[Line], failed_rank: int | None) -> Culprit | None:
         return None
     named = failed_rank if root_rank is None else root_rank
     found = sorted(_raised(lines), key=lambda raised: raised.number)
-    if told := [raised for raised in found if raised.number in block]:
-        return Culprit(told[-1], named, its_own=True)
+    if reported := [raised for raised in found if raised.number in block]:
+        return Culprit(reported[-1], named, its_own=True)
     # A rank's own [rankN] lines are the same process as what srun labels N.
     last = {
         raised.line.source if raised.line.rank is None else raised.line.rank: raised
@@ -89,7 +89,7 @@ def _is_echo(raised: Raised) -> bool:
     return any(rule.pattern.search(raised.line.text) for rule in CONSEQUENCES)
 
 
-def _ended(raised: Raised, lines: Sequence[Line]) -> bool:
+def _ended(raised: Raised, lines: Sequence[LogLine]) -> bool:
     """Return whether its process may have ended with it: little follows of the same rank."""
     if raised.line.rank is None:
         return True
@@ -97,7 +97,7 @@ def _ended(raised: Raised, lines: Sequence[Line]) -> bool:
     return after <= _LAST_WORDS
 
 
-def _raised(lines: Sequence[Line]) -> Iterator[Raised]:
+def _raised(lines: Sequence[LogLine]) -> Iterator[Raised]:
     """Yield the exceptions in the order in which their tracebacks ended.
 
     One raised from another, or while another was handled, is one with it.
@@ -133,7 +133,7 @@ def _raised(lines: Sequence[Line]) -> Iterator[Raised]:
     yield from ended.values()
 
 
-def _root(lines: Sequence[Line]) -> tuple[int | None, range]:
+def _root(lines: Sequence[LogLine]) -> tuple[int | None, range]:
     """Return the rank in torchrun's block of the first observed failure, and where that is."""
     for number, line in enumerate(lines):
         if _ROOT.search(line.text):

@@ -8,13 +8,13 @@ from lumitui.app.history.run import Run
 from lumitui.remote.scheduler.protocol import State
 
 REASONS = {
-    "None": "the scheduler has not looked at it yet",
+    "None": "the scheduler has not considered it yet",
     "Resources": "it waits for free nodes, and is next in line",
     "Priority": "jobs with a higher priority wait for the same nodes",
     "Dependency": "it waits for another job to end",
-    "DependencyNeverSatisfied": "the job it waits for ended otherwise than asked: cancel it",
+    "DependencyNeverSatisfied": "the job it waits for did not end as it asked: cancel it",
     "BeginTime": "it asked not to start before a certain time, or was put back after a failure",
-    "JobHeldUser": "you hold it: `scontrol release` lets it go",
+    "JobHeldUser": "you hold it: release it with `scontrol release`",
     "JobHeldAdmin": "an administrator holds it: ask the site",
     "Licenses": "it waits for a licence",
     "Reservation": "it waits for its reservation to begin",
@@ -22,8 +22,8 @@ REASONS = {
     "NodeDown": "a node it needs is down",
     "PartitionDown": "the partition takes jobs but starts none now",
     "PartitionInactive": "the partition takes no jobs now",
-    "PartitionNodeLimit": "it asks for more nodes than the partition gives: cancel it and ask less",
-    "PartitionTimeLimit": "it asks for more time than the partition gives: cancel it and ask less",
+    "PartitionNodeLimit": "it asks for more nodes than the partition has: cancel it, ask for fewer",
+    "PartitionTimeLimit": "it asks for more time than the partition gives: cancel it, ask for less",
     "InvalidAccount": "its account cannot be billed: cancel it and check `account:`",
     "InvalidQOS": "its quality of service does not exist for you",
     "MaxJobsPerAccount": "the account runs as many jobs at once as it may",
@@ -31,7 +31,7 @@ REASONS = {
     "Prolog": "its nodes are being prepared",
     "Cleaning": "it is put back into the queue: its last attempt is being cleaned up",
 }
-"""The scheduler's reason to a sentence's second half."""
+"""The scheduler's reason, and what it means."""
 BEGINNINGS = {
     "ReqNodeNotAvail": REASONS["ReqNodeNotAvail"],
     "QOSGrp": "all jobs of its quality of service together use as much as they may",

@@ -190,21 +190,21 @@ def test_causes_are_told_in_the_order_of_the_log() -> None:
     assert [item.id for item in why(log)] == ["no-space", "gpu-memory"]
 
 
-def test_the_rank_with_the_least_work_is_the_laggard() -> None:
+def test_the_rank_with_the_least_work_is_the_straggler() -> None:
     log = "\n".join(WATCHDOG.format(rank, 12 if rank != 5 else 11) for rank in range(8))
     found = why(log)
     assert (found[0].id, found[0].rank) == ("collective-timeout", 5)
     assert "Rank 5" in found[0].sentence
 
 
-def test_the_only_rank_whose_watchdog_is_silent_is_the_laggard() -> None:
+def test_the_only_rank_whose_watchdog_is_silent_is_the_straggler() -> None:
     log = "\n".join([f"{rank}: hello" for rank in range(4)] + [
         f"{rank}: " + WATCHDOG.format(rank, 12) for rank in (0, 1, 3)
     ])  # fmt: skip
     assert why(log)[0].rank == 2
 
 
-def test_pytorchs_desync_report_names_the_laggard() -> None:
+def test_pytorchs_desync_report_names_the_straggler() -> None:
     log = "\n".join(
         [
             WATCHDOG.format(0, 12),

@@ -26,8 +26,8 @@ RUNNING = replace(QUEUED, state=State.RUNNING, started=NOW - 450, expected_end=N
         ("Dependency", "another job"),
         ("ReqNodeNotAvail, UnavailableNodes:nid[005001-005002]", "maintenance"),
         ("Nodes required for job are DOWN, DRAINED or reserved", "maintenance"),
-        ("", "not looked at it yet"),
-        ("None", "not looked at it yet"),
+        ("", "not considered it yet"),
+        ("None", "not considered it yet"),
         ("SomethingNew", "SomethingNew"),
     ],
 )
@@ -70,7 +70,9 @@ def test_only_what_may_have_failed_is_searched_for_a_cause(state: State) -> None
 
 def test_show_tells_it_too() -> None:
     queued = replace(QUEUED, reason="Priority", expected_start=NOW + 600)
-    page = show.Page(queued, (queued,), verdict(None, queued.layout), summarize([]), {}, 0, (), ())
+    page = show.RunPage(
+        queued, (queued,), verdict(None, queued.layout), summarize([]), {}, 0, (), ()
+    )
     text = show.page_text(page, NOW, 100)
     for words in ("higher priority", ", in 10 min", "at most 32 GPU-hours"):
         assert words in text
