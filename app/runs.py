@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 from lumitui.app.explain.binding_proof import Verdict, verdict
 from lumitui.app.explain.diagnose import Diagnosis, diagnose
@@ -13,7 +12,8 @@ from lumitui.app.job.spec import JobSpec
 from lumitui.app.results import fetch as results
 from lumitui.app.results.log_patterns import LogFigures, log_figures_of
 from lumitui.app.results.summary import Figures, figures_of
-from lumitui.app.scale.resubmission import Resubmission, Start, plan
+from lumitui.app.scale.resubmission import CodeChoice, Resubmission, ResubmissionRequest, plan
+from lumitui.app.scale.start import Start
 from lumitui.app.send.lock import sender_lock
 from lumitui.app.send.preview import Preview, compose_project, preview_of
 from lumitui.app.send.shipment import shipment_of
@@ -108,7 +108,7 @@ class Runs:
         *,
         nodes: int | None = None,
         settings: Sequence[str] = (),
-        code: Literal["same", "current"] = "same",
+        code: CodeChoice = "same",
         start: Start | None = None,
     ) -> Resubmission:
         """Return the run made ready again; nothing is sent.
@@ -121,16 +121,9 @@ class Runs:
         """
         parent = self.history.get(run_id)
         site = self.sites.load(parent.site)
-        return plan(
-            parent,
-            site,
-            self._submit_command(site),
-            nodes=nodes,
-            settings=settings,
-            code=code,
-            start=start,
-            lineage=self.history.lineage(parent.id),
-        )
+        request = ResubmissionRequest(nodes, tuple(settings), code, start)
+        lineage = self.history.lineage(parent.id)
+        return plan(parent, lineage, site, self._submit_command(site), request)
 
     def resubmit(
         self,

@@ -12,7 +12,7 @@ from lumitui.remote import walltime
 if TYPE_CHECKING:
     from lumitui.app.history.run import Run
     from lumitui.app.history.sqlite_file import FileFacts
-    from lumitui.app.scale.rescale import Change
+    from lumitui.app.scale.changes import Change
     from lumitui.remote.doctor.check import Check
     from lumitui.remote.site.profile import Site
     from lumitui.remote.snapshots.fetch import Fetched

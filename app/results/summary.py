@@ -1,4 +1,4 @@
-"""What a run's metrics come to: a summary, the curve of its loss, runs compared by throughput."""
+"""What a run's metrics come to: a summary, and the curve of its loss."""
 
 import math
 from collections.abc import Iterable, Sequence

@@ -25,7 +25,7 @@ class Written:
     ranks: int
 
 
-def follow(
+def rescale_config(
     spec: JobSpec,
     earlier: Launch,
     layout: Layout,
@@ -62,29 +62,6 @@ def follow(
         grown = batch.train / (earlier.global_batch or old.train)
         spec = with_rate(spec, earlier.spec, grown, held, notes)
     return spec, json.dumps(config, indent=2) + "\n"
-
-
-def differences(before: Launch, after: Launch) -> list[tuple[str, str, str]]:
-    """Return the fields in which two launches' configurations differ, as (name, before, after).
-
-    The global batch and the learning rates are left out: the table has rows for them.
-    """
-    old, new = sent_config(before), sent_config(after)
-    if not old or not new:
-        return []
-    shown = {batches.TRAIN} | learning_rate.rates(old).keys() | learning_rate.rates(new).keys()
-    one, other = dict(_fields(old)), dict(_fields(new))
-    return [
-        (".".join(path), one.get(path, "none"), other.get(path, "none"))
-        for path in dict.fromkeys([*one, *other])
-        if path[-1] not in shown and one.get(path) != other.get(path)
-    ]
-
-
-def _fields(value: object, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], str]]:
-    if not isinstance(value, dict):
-        return [(path, value if isinstance(value, str) else json.dumps(value))]
-    return [row for key, inner in value.items() for row in _fields(inner, (*path, str(key)))]
 
 
 def _resized(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from lumitui.app.compose import deepspeed_batch as batches
-from lumitui.app.compose.deepspeed_batch import has_deepspeed, sent_config
+from lumitui.app.compose.deepspeed_batch import has_deepspeed
 from lumitui.app.compose.launch import compose
 from lumitui.app.compose.layout import layout_of, partition_of
 from lumitui.app.job.launch import Launch, Layout
@@ -13,30 +13,16 @@ from lumitui.app.job.script_args import (
     argument_value,
     batch_argument,
     no_number,
-    rate_argument,
     with_argument,
     with_value,
 )
 from lumitui.app.job.spec import JobSpec, Scale, changed
-from lumitui.app.scale import deepspeed_rescale, learning_rate
+from lumitui.app.scale import deepspeed_rescale
+from lumitui.app.scale.changes import Change, changes_between
 from lumitui.app.scale.learning_rate import with_rate
 from lumitui.remote.errors import InputError
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.yaml_document import Document
-
-
-@dataclass(frozen=True)
-class Change:
-    """One line of the before/after table."""
-
-    what: str
-    before: str
-    after: str
-
-    @property
-    def differs(self) -> bool:
-        """Whether anything changed."""
-        return self.before != self.after
 
 
 @dataclass(frozen=True)
@@ -45,7 +31,6 @@ class Scaled:
 
     launch: Launch
     changes: tuple[Change, ...]
-    deepspeed_config: str | None
     notes: tuple[str, ...]
 
 
@@ -83,13 +68,13 @@ def rescale(
     if layout.world_size != earlier.layout.world_size and spec.scale is None:
         notes.append("No `scale:` in the job file: global batch and learning rate stay.")
     if written:
-        spec, deepspeed_config = deepspeed_rescale.follow(
+        spec, deepspeed_config = deepspeed_rescale.rescale_config(
             spec, earlier, layout, written, held, notes
         )
     else:
         spec = _batch_and_rate(spec, earlier, layout, held, notes)
     launch = compose(spec, site, deepspeed_config=deepspeed_config)
-    return Scaled(launch, tuple(_table(earlier, launch)), deepspeed_config, tuple(notes))
+    return Scaled(launch, changes_between(earlier, launch), tuple(notes))
 
 
 def apply_settings(spec: JobSpec, settings: Sequence[str]) -> JobSpec:
@@ -182,47 +167,3 @@ def _batch_and_rate(
         return spec  # what the batch was is not known
     ratio = per_rank * new_world / (old_per_rank * old_world)
     return with_rate(spec, before, ratio, held, notes)
-
-
-def _billed(launch: Launch) -> str:
-    return f"{launch.price.amount:g} {launch.price.unit}" if launch.price.amount else "nothing"
-
-
-def _rates(launch: Launch) -> str:
-    """Return the learning rates that the launch names, in its arguments and DeepSpeed's file."""
-    name = rate_argument(launch.spec)
-    value = argument_value(launch.spec.args, name) if name else None
-    found = [value] if value else []
-    found += [
-        f"{rate}" if key == "lr" else f"{key} {rate}"
-        for key, rate in learning_rate.rates(sent_config(launch)).items()
-    ]
-    return ", ".join(found) or "unknown"
-
-
-def _table(before: Launch, after: Launch) -> list[Change]:
-    def row(what: str, read: Any) -> Change:
-        return Change(what, str(read(before)), str(read(after)))
-
-    rows = [
-        row("nodes", lambda launch: launch.layout.nodes),
-        row("ranks", lambda launch: launch.layout.world_size),
-        row("GPUs", lambda launch: launch.layout.nodes * launch.layout.gpus_per_node),
-        row("tasks a node", lambda launch: launch.layout.tasks_per_node),
-        row("partition", lambda launch: launch.spec.partition),
-        row("time limit", lambda launch: launch.spec.time),
-        row("masks", lambda launch: f"{len(launch.layout.masks)} a node"),
-        row("global batch", lambda launch: launch.global_batch or "unknown"),
-        row("learning rate", _rates),
-        row("arguments", lambda launch: " ".join(launch.spec.args)),
-        row("billed at most", _billed),
-    ]
-    rows += [Change(*fields) for fields in deepspeed_rescale.differences(before, after)]
-    old, new = before.spec.model_dump(mode="json"), after.spec.model_dump(mode="json")
-    shown = {"nodes", "partition", "time", "args", "name"}
-    rows += [
-        Change(key, str(old[key]), str(new[key]))
-        for key in old
-        if key not in shown and old[key] != new[key]
-    ]
-    return rows

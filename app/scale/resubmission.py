@@ -8,22 +8,34 @@ from typing import Literal
 from lumitui.app.compose.deepspeed_batch import (
     CONFIG_FILE,
     deepspeed_of,
-    has_deepspeed,
     read_config,
 )
 from lumitui.app.history.run import Run
 from lumitui.app.job.launch import Launch, LaunchFile
-from lumitui.app.job.strategies import STRATEGIES, TRAINERS
-from lumitui.app.scale.rescale import Change, apply_settings, rescale
+from lumitui.app.scale.changes import Change
+from lumitui.app.scale.rescale import apply_settings, rescale
+from lumitui.app.scale.start import Start, choose_start
 from lumitui.app.send import source
 from lumitui.app.send.preview import Preview, preview_of
 from lumitui.app.send.shipment import Inheritance
 from lumitui.remote.errors import InputError
-from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.site.profile import Site
 
-Start = Literal["scratch", "checkpoint"]
 CodeChoice = Literal["same", "current"]
+"""The code that the parent ran, which is on the site, or the project as it is now."""
+
+
+@dataclass(frozen=True)
+class ResubmissionRequest:
+    """What a person asks for when a run goes again."""
+
+    nodes: int | None = None
+    """None: as many as before."""
+    settings: tuple[str, ...] = ()
+    """`key=value`, see `apply_settings`."""
+    code: CodeChoice = "same"
+    start: Start | None = None
+    """None: from the last checkpoint when it failed and can continue, else from scratch."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +49,7 @@ class Resubmission:
     code: CodeChoice
     start: Start
     insists: bool = False
-    """Whether the person asked for the checkpoint: without one it is then refused."""
+    """Whether the person asked for the checkpoint: without one the send is refused."""
 
     @property
     def inheritance(self) -> Inheritance:
@@ -56,47 +68,45 @@ class _Config:
 
 
 def plan(
-    parent: Run,
-    site: Site,
-    command: str,
-    *,
-    nodes: int | None,
-    settings: Sequence[str],
-    code: CodeChoice,
-    start: Start | None,
-    lineage: Sequence[Run] = (),
+    parent: Run, lineage: Sequence[Run], site: Site, command: str, request: ResubmissionRequest
 ) -> Resubmission:
-    """Return `parent` made ready again; see `Runs.plan_resubmission`.
+    """Return `parent` made ready to go again as `request` asks; `command` submits it at `site`.
 
-    `lineage` are the runs it comes from: the first of them read the DeepSpeed configuration.
+    `lineage` has the runs that it comes from: one of them read the DeepSpeed configuration.
+
+    Raises:
+        InputError: a wrong setting, a batch that cannot be split, or code that is not there.
     """
-    if code == "same" and parent.snapshot is None:
+    if request.code == "same" and parent.snapshot is None:
         raise InputError(f"{parent.id} never had its code on the site.", "Use `--code current`.")
-    if code == "current":
-        parent = replace(parent, spec=source.with_ship_mode(parent.spec, Path(parent.project)))
-    earlier = _launch_of(parent)
-    config = _config(parent, lineage, settings, code)
+    project = Path(parent.project)
+    if request.code == "current":
+        parent = replace(parent, spec=source.with_ship_mode(parent.spec, project))
+    config = _config(parent, lineage, request)
     scaled = rescale(
-        earlier,
+        _launch_of(parent),
         site,
-        nodes=nodes,
-        settings=settings,
+        nodes=request.nodes,
+        settings=request.settings,
         deepspeed_config=config.text,
         config_ranks=config.ranks,
     )
-    launch = scaled.launch
     notes = list(scaled.notes)
-    insists = start == "checkpoint"
-    start = _start(parent, launch, start, notes)
+    start = choose_start(parent, scaled.launch, request.start, notes)
+    ships_code = request.code == "current"
     job_file = Path(parent.job_file) if parent.job_file else None
-    project = Path(parent.project)
-    preview = preview_of(launch, site, command, project, job_file, ships_code=code == "current")
-    return Resubmission(parent, preview, scaled.changes, tuple(notes), code, start, insists)
+    return Resubmission(
+        parent,
+        preview_of(scaled.launch, site, command, project, job_file, ships_code=ships_code),
+        scaled.changes,
+        tuple(notes),
+        request.code,
+        start,
+        insists=request.start == "checkpoint",
+    )
 
 
-def _config(
-    parent: Run, lineage: Sequence[Run], settings: Sequence[str], code: CodeChoice
-) -> _Config:
+def _config(parent: Run, lineage: Sequence[Run], request: ResubmissionRequest) -> _Config:
     """Return the DeepSpeed configuration: the one the run had, or the project's as it is now.
 
     A file that is named by hand stands as it is. One that was not edited since one of the runs
@@ -106,9 +116,9 @@ def _config(
     Raises:
         InputError: the same code is asked for with another configuration or trainer.
     """
-    wanted = apply_settings(parent.spec, settings)
-    named = any(setting.startswith(("deepspeed.", "deepspeed=")) for setting in settings)
-    if code == "same":
+    wanted = apply_settings(parent.spec, request.settings)
+    named = any(setting.startswith(("deepspeed.", "deepspeed=")) for setting in request.settings)
+    if request.code == "same":
         if named:
             raise InputError(
                 f"The code of {parent.id} goes again as it was, and so does its DeepSpeed "
@@ -152,67 +162,6 @@ def _reads_same(run: Run, other: Run) -> bool:
         other.spec.deepspeed,
         other.spec.trainer,
     )
-
-
-def _start(parent: Run, launch: Launch, start: Start | None, notes: list[str]) -> Start:
-    """Return where the run begins; `notes` gets why, where that was not said by hand.
-
-    Raises:
-        InputError: a checkpoint is asked for that it could not continue from.
-    """
-    if start == "checkpoint" and not launch.can_resume:
-        raise InputError(
-            "The job file does not say how the script continues.",
-            "Add `resume: [--resume]` with its arguments, or use `--from scratch`.",
-        )
-    unfit = _unfit(parent, launch)
-    if start == "checkpoint" and unfit:
-        raise InputError(
-            f"The checkpoint of {parent.id} cannot be continued: {unfit}.",
-            "Use `--from scratch`, or keep what it was made with.",
-        )
-    failed = parent.state in (
-        State.FAILED, State.TIMEOUT, State.NODE_FAILED, State.PREEMPTED, State.OUT_OF_MEMORY
-    )  # fmt: skip
-    if start is None:
-        start = "scratch"
-        if failed and launch.can_resume and parent.started:
-            if unfit:
-                notes.append(f"It starts from scratch: {unfit}.")
-            else:
-                start = "checkpoint"
-                words = f"{parent.id} {parent.state}: it continues from its last checkpoint."
-                notes.append(words)
-    ranks, wanted = parent.layout.world_size, launch.layout.world_size
-    own_zero = launch.spec.trainer is None and has_deepspeed(launch.spec)
-    if start == "checkpoint" and own_zero and ranks != wanted:
-        notes.append(
-            f"The checkpoint is of {ranks} ranks: DeepSpeed loads ZeRO's on {wanted} only as "
-            "a universal one."
-        )
-    return start
-
-
-def _unfit(parent: Run, launch: Launch) -> str:
-    """Return why the checkpoint of `parent` is no start for `launch`, in words; empty: it fits.
-
-    Known of the bundled trainers alone; what a person's own script can load is its own affair.
-    """
-    old, new = parent.spec, launch.spec
-    if new.trainer is None:
-        return ""
-    if new.trainer != old.trainer:
-        return f"it was made by {old.trainer or old.script}, not by {new.trainer}"
-    if TRAINERS[new.trainer].resumes_at_other_size:
-        return ""
-    ranks = parent.layout.world_size
-    if launch.layout.world_size != ranks:
-        return (
-            "ZeRO splits the optimizer's state among the ranks, "
-            f"{ranks} then and {launch.layout.world_size} now"
-        )
-    stages = [STRATEGIES[spec.strategy].zero_stage for spec in (old, new)]
-    return f"it is of ZeRO stage {stages[0]}, not {stages[1]}" if stages[0] != stages[1] else ""
 
 
 def _launch_of(run: Run) -> Launch:

@@ -5,7 +5,14 @@ from typing import Any
 
 import pytest
 
-from lumitui.app.compose.deepspeed_batch import ACCUMULATION, MICRO, TRAIN, batch_of, fitting_worlds
+from lumitui.app.compose.deepspeed_batch import (
+    ACCUMULATION,
+    MICRO,
+    TRAIN,
+    batch_of,
+    fitting_worlds,
+    sent_text,
+)
 from lumitui.app.compose.launch import compose
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import JobSpec, changed, parse_job
@@ -294,7 +301,7 @@ def test_deepspeeds_rates_go_there_and_back() -> None:
     })  # fmt: skip
     first = launched(zero(scale=LINEAR), config)
     up = rescale(first, LUMI, nodes=3, deepspeed_config=config)
-    down = rescale(up.launch, LUMI, nodes=1, deepspeed_config=up.deepspeed_config)
+    down = rescale(up.launch, LUMI, nodes=1, deepspeed_config=sent_text(up.launch))
     assert sent_config(down.launch) == sent_config(first)
 
 

@@ -1,0 +1,93 @@
+"""The before/after table of a resubmission: what differs between two launches. Pure."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lumitui.app.compose.deepspeed_batch import TRAIN, sent_config
+from lumitui.app.job.launch import Launch
+from lumitui.app.job.script_args import argument_value, rate_argument
+from lumitui.app.scale import learning_rate
+
+
+@dataclass(frozen=True)
+class Change:
+    """One line of the before/after table."""
+
+    what: str
+    before: str
+    after: str
+
+    @property
+    def differs(self) -> bool:
+        """Whether anything changed."""
+        return self.before != self.after
+
+
+def changes_between(before: Launch, after: Launch) -> tuple[Change, ...]:
+    """Return the before/after table of two launches, with the rows that stay the same."""
+
+    def row(what: str, read: Callable[[Launch], object]) -> Change:
+        return Change(what, str(read(before)), str(read(after)))
+
+    rows = [
+        row("nodes", lambda launch: launch.layout.nodes),
+        row("ranks", lambda launch: launch.layout.world_size),
+        row("GPUs", lambda launch: launch.layout.nodes * launch.layout.gpus_per_node),
+        row("tasks a node", lambda launch: launch.layout.tasks_per_node),
+        row("partition", lambda launch: launch.spec.partition),
+        row("time limit", lambda launch: launch.spec.time),
+        row("masks", lambda launch: f"{len(launch.layout.masks)} a node"),
+        row("global batch", lambda launch: launch.global_batch or "unknown"),
+        row("learning rate", _rates),
+        row("arguments", lambda launch: " ".join(launch.spec.args)),
+        row("billed at most", _billed),
+    ]
+    rows += _config_changes(before, after)
+    old, new = before.spec.model_dump(mode="json"), after.spec.model_dump(mode="json")
+    shown = {"nodes", "partition", "time", "args", "name"}
+    rows += [
+        Change(key, str(old[key]), str(new[key]))
+        for key in old
+        if key not in shown and old[key] != new[key]
+    ]
+    return tuple(rows)
+
+
+def _rates(launch: Launch) -> str:
+    """Return the learning rates that the launch names, in its arguments and DeepSpeed's file."""
+    name = rate_argument(launch.spec)
+    value = argument_value(launch.spec.args, name) if name else None
+    found = [value] if value else []
+    found += [
+        f"{rate}" if key == "lr" else f"{key} {rate}"
+        for key, rate in learning_rate.rates(sent_config(launch)).items()
+    ]
+    return ", ".join(found) or "unknown"
+
+
+def _billed(launch: Launch) -> str:
+    return f"{launch.price.amount:g} {launch.price.unit}" if launch.price.amount else "nothing"
+
+
+def _config_changes(before: Launch, after: Launch) -> list[Change]:
+    """Return the fields in which the DeepSpeed configurations of two launches differ.
+
+    The global batch and the learning rates are left out: the table has rows for them.
+    """
+    old, new = sent_config(before), sent_config(after)
+    if not old or not new:
+        return []
+    shown = {TRAIN} | learning_rate.rates(old).keys() | learning_rate.rates(new).keys()
+    one, other = dict(_fields(old)), dict(_fields(new))
+    return [
+        Change(".".join(path), one.get(path, "none"), other.get(path, "none"))
+        for path in dict.fromkeys([*one, *other])
+        if path[-1] not in shown and one.get(path) != other.get(path)
+    ]
+
+
+def _fields(value: object, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], str]]:
+    if not isinstance(value, dict):
+        return [(path, value if isinstance(value, str) else json.dumps(value))]
+    return [row for key, inner in value.items() for row in _fields(inner, (*path, str(key)))]

@@ -1,0 +1,73 @@
+"""Where a resubmitted run begins: from scratch, or from its parent's last checkpoint. Pure."""
+
+from typing import Literal
+
+from lumitui.app.compose.deepspeed_batch import has_deepspeed
+from lumitui.app.history.run import Run
+from lumitui.app.job.launch import Launch
+from lumitui.app.job.strategies import STRATEGIES, TRAINERS
+from lumitui.remote.errors import InputError
+from lumitui.remote.scheduler.protocol import State
+
+Start = Literal["scratch", "checkpoint"]
+
+
+def choose_start(parent: Run, launch: Launch, start: Start | None, notes: list[str]) -> Start:
+    """Return where the run begins; `notes` gets why, where that was not said by hand.
+
+    Raises:
+        InputError: a checkpoint is asked for that it could not continue from.
+    """
+    if start == "checkpoint" and not launch.can_resume:
+        raise InputError(
+            "The job file does not say how the script continues.",
+            "Add `resume: [--resume]` with its arguments, or use `--from scratch`.",
+        )
+    unfit = _unfit(parent, launch)
+    if start == "checkpoint" and unfit:
+        raise InputError(
+            f"The checkpoint of {parent.id} cannot be continued: {unfit}.",
+            "Use `--from scratch`, or keep what it was made with.",
+        )
+    failed = parent.state in (
+        State.FAILED, State.TIMEOUT, State.NODE_FAILED, State.PREEMPTED, State.OUT_OF_MEMORY
+    )  # fmt: skip
+    if start is None:
+        start = "scratch"
+        if failed and launch.can_resume and parent.started:
+            if unfit:
+                notes.append(f"It starts from scratch: {unfit}.")
+            else:
+                start = "checkpoint"
+                words = f"{parent.id} {parent.state}: it continues from its last checkpoint."
+                notes.append(words)
+    ranks, wanted = parent.layout.world_size, launch.layout.world_size
+    own_zero = launch.spec.trainer is None and has_deepspeed(launch.spec)
+    if start == "checkpoint" and own_zero and ranks != wanted:
+        notes.append(
+            f"The checkpoint is of {ranks} ranks: DeepSpeed loads ZeRO's on {wanted} only as "
+            "a universal one."
+        )
+    return start
+
+
+def _unfit(parent: Run, launch: Launch) -> str:
+    """Return why the checkpoint of `parent` is no start for `launch`, in words; empty: it fits.
+
+    Known of the bundled trainers alone; what a person's own script can load is its own affair.
+    """
+    old, new = parent.spec, launch.spec
+    if new.trainer is None:
+        return ""
+    if new.trainer != old.trainer:
+        return f"it was made by {old.trainer or old.script}, not by {new.trainer}"
+    if TRAINERS[new.trainer].resumes_at_other_size:
+        return ""
+    ranks = parent.layout.world_size
+    if launch.layout.world_size != ranks:
+        return (
+            "ZeRO splits the optimizer's state among the ranks, "
+            f"{ranks} then and {launch.layout.world_size} now"
+        )
+    stages = [STRATEGIES[spec.strategy].zero_stage for spec in (old, new)]
+    return f"it is of ZeRO stage {stages[0]}, not {stages[1]}" if stages[0] != stages[1] else ""
