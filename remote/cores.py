@@ -11,7 +11,7 @@ def parse_cores(text: str) -> tuple[int, ...]:
     """Return the cores of a list of ranges: `1-3,9` is (1, 2, 3, 9); empty text is no core.
 
     Raises:
-        ValueError: not such a list.
+        ValueError: `text` is no such list.
     """
     cores: list[int] = []
     for part in text.split(",") if text.strip() else ():
@@ -45,9 +45,3 @@ def mask(cores: Iterable[int], width: int) -> str:
     """
     bits = sum(1 << core for core in set(cores))
     return f"0x{bits:0{-(-width // 4)}x}"
-
-
-def cores_of_mask(text: str) -> frozenset[int]:
-    """Return the cores of a mask like `0xfe` or `fe`."""
-    bits = int(text, 16)
-    return frozenset(core for core in range(bits.bit_length()) if bits >> core & 1)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from lumitui.remote.doctor.check import Check, Status
-from lumitui.remote.scheduler.protocol import count
+from lumitui.remote.scheduler.fields import count
 from lumitui.remote.site.profile import Site
 
 

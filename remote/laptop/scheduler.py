@@ -1,6 +1,6 @@
 """Plain processes on this machine, asked like a scheduler: the embedded site.
 
-The submit step and the look at files are the same as Slurm's; only the submit command, the queue
+The submit step and the poll of files are the same as Slurm's; only the submit command, the queue
 and cancel are the supervisor's. There is no accounting: a run's record stays in its folder.
 """
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lumitui.remote.errors import RefusedError
 from lumitui.remote.run_folder import POLL_SECONDS, STATE
-from lumitui.remote.scheduler import submission as steps
+from lumitui.remote.scheduler.fields import moment
 from lumitui.remote.scheduler.protocol import (
     STATES,
     Answer,
@@ -20,9 +20,9 @@ from lumitui.remote.scheduler.protocol import (
     State,
     Submission,
     Watch,
-    moment,
 )
 from lumitui.remote.scheduler.run_files import files_script, parse_files
+from lumitui.remote.scheduler.submission import settle_by_evidence, submit_once
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
 from lumitui.remote.transport.shell import quote
@@ -42,10 +42,10 @@ class Process:
     """Scheduler over one transport, which must lead to this machine."""
 
     def __init__(self, transport: Transport) -> None:
-        """Ask by `transport`."""
+        """Ask over `transport`; nothing is sent yet."""
         self._transport = transport
         self.commands = 0
-        """Slurm commands run: none, for the footprint."""
+        """Slurm commands run so far, for the footprint: none."""
 
     def command(self) -> str:
         """Return the command that starts the supervisor."""
@@ -53,13 +53,13 @@ class Process:
 
     def submit(self, submission: Submission) -> Answer:
         """See Scheduler.submit."""
-        return steps.submit(self._transport, submission, SUBMIT)
+        return submit_once(self._transport, submission, SUBMIT)
 
     def settle(
         self, submission: Submission, *, deep: bool, void: bool, grace: float = 0.0
     ) -> Answer:
-        """See Scheduler.settle; `deep` has nothing more to ask."""
-        return steps.settle(self._transport, submission, _FIND, void=void, grace=grace)
+        """See Scheduler.settle; there is no accounting for `deep` to ask."""
+        return settle_by_evidence(self._transport, submission, _FIND, void=void, grace=grace)
 
     def poll(self, watches: Sequence[Watch]) -> Poll:
         """See Scheduler.poll."""
@@ -79,7 +79,7 @@ class Process:
 
 
 def poll_script(marker: str, watches: Sequence[Watch]) -> str:
-    """Return the one request of a tick: the records, liveness checked, and the files."""
+    """Return the one request of a poll: the records, checked for supervisors, and the files."""
     folders = " ".join(quote(watch.folder) for watch in watches)
     return f"""
 LC_ALL=C; export LC_ALL
@@ -113,7 +113,7 @@ def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
 
 
 def parse_record(line: str) -> JobStatus | None:
-    """Return one record of the supervisor's, or None when the line is none."""
+    """Return the job of one record; None when the line is no record."""
     try:
         data = json.loads(line)
         return JobStatus(

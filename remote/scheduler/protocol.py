@@ -1,4 +1,4 @@
-"""What lumitui asks of a scheduler, and the words it answers with."""
+"""What lumitui asks of a scheduler, and what it answers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,15 +7,15 @@ from typing import Protocol
 
 
 class State(StrEnum):
-    """What a run is doing, in one word for every scheduler."""
+    """The state of a run, with the same words for every scheduler."""
 
     SENDING = "sending"
-    """On its way; nothing is known to be on the cluster yet."""
+    """It is being sent; nothing is known to be on the cluster yet."""
     UNKNOWN = "unknown"
-    """It may or may not be on the cluster, or its end was not seen; settled later."""
+    """It may or may not be on the cluster, or its end was not seen; it is settled later."""
     REFUSED = "refused"
     NOT_SENT = "not sent"
-    """Certainly no job: none was created, and none can start any more."""
+    """There is certainly no job: none was created, and none can start any more."""
     QUEUED = "queued"
     RUNNING = "running"
     FINISHING = "finishing"
@@ -29,13 +29,8 @@ class State(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing more will happen."""
+        """Whether it changes no more."""
         return self in _FINAL
-
-    @property
-    def is_live(self) -> bool:
-        """Whether a job of it is known to be on the cluster."""
-        return self in (State.QUEUED, State.RUNNING, State.FINISHING)
 
 
 _FINAL = frozenset(
@@ -81,12 +76,12 @@ STATES: Mapping[str, State] = {
     "OUT_OF_MEMORY": State.OUT_OF_MEMORY,
     "PREEMPTED": State.PREEMPTED,
 }
-"""Slurm's words (squeue(1), "JOB STATE CODES") as ours; a word not here is UNKNOWN."""
+"""Slurm's words (squeue(1), "JOB STATE CODES") as states; any other word is UNKNOWN."""
 
 
 @dataclass(frozen=True)
 class Submission:
-    """What identifies one submission of a run."""
+    """What identifies the submission of a run."""
 
     folder: str
     """The run's folder on the site, absolute."""
@@ -95,15 +90,15 @@ class Submission:
     token: str
     """Random text in the job's comment."""
     script_sha256: str
-    """Of job.sh as it was composed: other bytes are not submitted."""
+    """Of job.sh as it was composed; a script with another hash is not submitted."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What became of a submission, as far as the evidence goes."""
+    """The outcome of a submission, as far as the evidence goes."""
 
     state: State
-    """QUEUED with a job id; REFUSED or NOT_SENT for certain; UNKNOWN."""
+    """QUEUED, with a job id; REFUSED or NOT_SENT, for certain; or UNKNOWN."""
     job_id: str | None = None
     message: str = ""
     """The scheduler's own words."""
@@ -111,7 +106,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Watch:
-    """One run to ask about, and what is already known of it."""
+    """One run to poll, and what is already known of it."""
 
     run: str
     folder: str
@@ -120,19 +115,19 @@ class Watch:
     """Epoch seconds on the laptop's clock; accounting is searched from a day before:
     a laptop's clock may be wrong."""
     metrics_offset: int = 0
-    """Bytes of metrics.jsonl already here."""
+    """Bytes of metrics.jsonl that are known."""
     anew: bool = False
-    """Those are of another file: it was written anew and is wanted from its beginning."""
+    """Those bytes are of another file: it was written anew and is read from its beginning."""
     has_binding: bool = False
     attempt: int = 1
-    """The last one known: a later one's binding is news."""
+    """The last one known; the binding of a later one is news."""
     exits: int = 0
-    """Attempts whose exit file is already here."""
+    """The last attempt whose exit file is known."""
 
 
 @dataclass(frozen=True)
 class JobStatus:
-    """What the scheduler says of a job. Times are epoch seconds."""
+    """What the scheduler reports of a job. Times are epoch seconds."""
 
     job_id: str
     state: State
@@ -152,7 +147,7 @@ class JobStatus:
 
 @dataclass(frozen=True)
 class ExitFile:
-    """What job.sh wrote after the launch returned; a killed job leaves none."""
+    """What job.sh wrote after the launch returned; a job that was killed leaves none."""
 
     attempt: int
     rc: int
@@ -162,7 +157,7 @@ class ExitFile:
     job_id: str = ""
     started: float | None = None
     oom: bool = False
-    """Whether srun said of that rank that it ran out of memory."""
+    """Whether srun reported that this rank ran out of memory."""
 
 
 @dataclass(frozen=True)
@@ -170,56 +165,39 @@ class RunFiles:
     """What a run's folder holds that was not known yet."""
 
     log_sizes: Mapping[int, int] = field(default_factory=dict)
-    """Attempt to bytes."""
+    """Bytes of the log, by attempt."""
     exits: tuple[ExitFile, ...] = ()
     binding: str | None = None
     """binding.json, when it is there and was not known."""
     metrics: bytes = b""
     """Whole new lines of metrics.jsonl."""
     metrics_after: bytes | None = None
-    """The line before them, where it is short: the last one known, if it is the same file still."""
+    """The line before them, where it is short; in the same file it is the last one known."""
     metrics_anew: bool = False
-    """It is another file than the one whose bytes are known; none of its lines are here."""
+    """The file is not the one whose bytes are known; none of its lines are here."""
     more_metrics: bool = False
-    """There are more than one answer brings."""
+    """There are more lines than one answer holds."""
     missing: bool = False
     """The folder itself is not there."""
 
 
 @dataclass(frozen=True)
 class Poll:
-    """The answer to one look at a site: of all watched runs at once."""
+    """The answer to one poll of a site, for all watched runs at once."""
 
     jobs: Mapping[str, JobStatus]
-    """By job id; a job that nothing is known of has no entry."""
+    """By job id; a job that the site does not know has no entry."""
     files: Mapping[str, RunFiles]
     """By run."""
     warning: str = ""
-    """Why the scheduler could not be asked; the jobs are then as they were."""
+    """Why the scheduler could not be asked; nothing is then known of the jobs."""
     clock: float | None = None
     """The site's clock, epoch seconds."""
     gone: frozenset[str] = frozenset()
-    """Job ids the scheduler was asked for and has no job of (any more). What `jobs` says of one
-    of them is accounting's."""
+    """Job ids that the queue was asked for and does not have (any more). What `jobs` has of one of
+    them comes from accounting."""
     silent: str = ""
-    """Why accounting could not be asked for them; "" when it was, or need not be."""
-
-
-def moment(value: object) -> float | None:
-    """Return epoch seconds that a site told, as digits or a number; None where it is no time.
-
-    Year 5138 is the last: beyond 9999 no clock can show it, and a column holds only what is finite.
-    """
-    if isinstance(value, str):
-        value = count(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e11:
-        return None
-    return float(value)
-
-
-def count(text: str) -> int | None:
-    """Return the number that plain digits say; None for anything else, and above 15 digits."""
-    return int(text) if 0 < len(text) < 16 and text.isascii() and text.isdecimal() else None
+    """Why accounting could not be asked for them; empty when it was asked, or need not be."""
 
 
 class Scheduler(Protocol):
@@ -230,7 +208,7 @@ class Scheduler(Protocol):
         ...
 
     def submit(self, submission: Submission) -> Answer:
-        """Create the job, once: a second call for the same submission finds the first's.
+        """Create the job once: a second call for the same submission finds the first one's job.
 
         Raises:
             LinkLost: the reply was lost; ask `settle`, never `submit` again.
@@ -240,25 +218,25 @@ class Scheduler(Protocol):
     def settle(
         self, submission: Submission, *, deep: bool, void: bool, grace: float = 0.0
     ) -> Answer:
-        """Find out what became of a submission whose reply was lost; creates nothing.
+        """Return the outcome of a submission whose reply was lost; creates nothing.
 
-        `deep` also asks accounting. With `void`, when there is no sign of a job, the claim is
-        taken so that a job that still appears ends at once; the answer is then NOT_SENT. The
-        submit step must then have begun `grace` seconds ago, by the site's own clock.
+        `deep` also asks accounting. `void` takes the claim when there is no sign of a job and the
+        submit step began at least `grace` seconds ago by the site's own clock; a job that still
+        appears then ends at once, and the answer is NOT_SENT.
         """
         ...
 
     def poll(self, watches: Sequence[Watch]) -> Poll:
-        """Ask about all `watches` in one request, with at most one query of the queue.
+        """Poll all `watches` in one request, with at most one query of the queue.
 
-        Accounting is asked only for jobs the queue no longer knows.
+        Accounting is asked only for jobs that the queue no longer has.
         """
         ...
 
     def cancel(self, job_ids: Sequence[str]) -> None:
-        """Cancel jobs; one that already ended is no error.
+        """Cancel jobs; one that has ended is no error.
 
         Raises:
-            RefusedError: the scheduler would not.
+            RefusedError: the scheduler refused.
         """
         ...

@@ -5,22 +5,23 @@ from collections.abc import Sequence
 from typing import TypedDict
 
 from lumitui.remote import run_folder
-from lumitui.remote.scheduler.protocol import ExitFile, RunFiles, Watch, count, moment
+from lumitui.remote.scheduler.fields import count, moment
+from lumitui.remote.scheduler.protocol import ExitFile, RunFiles, Watch
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
 from lumitui.remote.transport.shell import quote
 
 METRICS_BYTES = 65536
-"""At the most, a run and tick."""
+"""Most bytes of metrics that one poll brings of a run."""
 REST_BYTES = 1 << 22
-"""At the most, a request for the rest of them, of all runs together."""
+"""Most bytes that a request for the rest of them brings, of all runs together."""
 BEFORE_BYTES = 512
-"""Bytes before the new ones that are asked for too: a line, to see that it is the same file."""
-_MOST = 10**9  # of ranks, and of what an exit code may be
+"""Bytes before the new ones that are read too: a line shows whether it is the same file."""
+_MOST = 10**9  # a rank, and the absolute value of an exit code
 
 
 def poll_files(transport: Transport, watches: Sequence[Watch]) -> dict[str, RunFiles]:
-    """Return what is new in the folders of `watches` alone, with much of their metrics at once.
+    """Return what is new in the folders of `watches`, with as many of their metrics as fit.
 
     Raises:
         LinkError: the site could not be asked.
@@ -33,10 +34,10 @@ def poll_files(transport: Transport, watches: Sequence[Watch]) -> dict[str, RunF
 
 
 def files_script(watches: Sequence[Watch], most: int = METRICS_BYTES) -> str:
-    """Return sh that prints what is new in the folders of `watches`, after `record_functions`.
+    """Return sh that prints what is new in the folders of `watches`; it needs `record_functions`.
 
-    All files are measured by one `wc`; a run costs further processes only when it has news, and
-    some 70 bytes of script besides its name (200 runs are asked about 120 times an hour).
+    One `wc` measures all files. A run costs further processes only when it has news, and some 70
+    bytes of script besides its name (200 runs are polled 120 times an hour).
     """
     parents = {watch.folder.rpartition("/")[0]: "" for watch in watches}
     for number, parent in enumerate(parents):
@@ -79,9 +80,9 @@ done; done
 sizes=" $([ $# -eq 0 ] || wc -c "$@" 2>/dev/null)"
 begin sizes; printf '%s\\n' "$sizes"; end"""
 
-# Arguments: index, folder, last exit file known, attempt whose binding is known or 0, bytes of the
-# metrics known. A later attempt's log comes after the binding of the one before is removed.
-# A requeued attempt was killed and has no exit file: numbers may be missing in between.
+# Arguments: index, folder, attempt of the last exit file known, attempt with a known binding or 0,
+# known bytes of the metrics. A requeued job removes the binding before it makes its new log. An
+# attempt that was killed has no exit file: numbers may be missing in between.
 _ONE = """\
 one() {{
 if ! cd "$2" 2>/dev/null; then begin missing $1; end; return; fi
@@ -148,19 +149,19 @@ class _Metrics(TypedDict, total=False):
 
 
 def _metrics(content: bytes, offset: int, most: int) -> _Metrics:
-    """Return what an answer from `offset` says; the bytes before it come first.
+    """Return the metrics of an answer from `offset` on; some bytes before it come first.
 
-    What is known ends with a line, unless part of a line too long for an answer was passed over.
-    A shorter file, or one with no line's end there, is another.
+    What is known ends with a whole line, unless a line was too long for an answer and its beginning
+    was skipped. A file that is shorter, or that has no line end there, is another file.
     """
     before, body = content[: min(offset, BEFORE_BYTES)], content[min(offset, BEFORE_BYTES) :]
     may_be_within = offset == 0 or (b"\n" not in before and offset >= min(most, METRICS_BYTES))
     if len(before) < min(offset, BEFORE_BYTES) or not (before.endswith(b"\n") or may_be_within):
         return {"metrics_anew": True}
-    # The line still being written stays for the next request.
+    # A line that is still being written is left to the next request.
     whole = body[: body.rfind(b"\n") + 1]
     full = len(body) >= most
-    # A line longer than a whole answer would come again for ever: it is passed over.
+    # A line longer than a whole answer would come again for ever: it is skipped.
     found: _Metrics = {"metrics": whole or (body if full else b""), "more_metrics": full}
     lines = before.splitlines()
     if before.endswith(b"\n") and (len(lines) > 1 or offset <= BEFORE_BYTES):
@@ -184,7 +185,7 @@ def _sizes(content: bytes) -> dict[str, dict[int, int]]:
 
 
 def parse_exit(content: bytes, attempt: int) -> ExitFile | None:
-    """Return an exit file, or None when it is not one (it is renamed into place: foreign)."""
+    """Return an exit file; None when the text is another program's (job.sh renames a whole one)."""
     try:
         data = json.loads(content)
         rank, rc, ended = data["rank"], int(data["rc"]), moment(data["ended"])

@@ -1,15 +1,15 @@
-"""Slurm: its commands as sh, its answers parsed by pure functions.
+"""Slurm: its commands as sh, and its answers, parsed by pure functions.
 
 No JSON: squeue --json differs between versions (22.05 and 24.05 here). Fields are separated by
-`|`, every record starts with a marker of its own, free text comes last; times are epoch seconds
-by SLURM_TIME_FORMAT=%s (squeue(1), sacct(1)).
+`|`, every line of squeue starts with the marker, free text comes last; times are epoch seconds by
+SLURM_TIME_FORMAT=%s (squeue(1), sacct(1)).
 """
 
 from collections.abc import Mapping, Sequence
 
 from lumitui.remote.errors import RefusedError
 from lumitui.remote.run_folder import JOB_SCRIPT, POLL_SECONDS, attempt_log
-from lumitui.remote.scheduler import submission as steps
+from lumitui.remote.scheduler.fields import moment
 from lumitui.remote.scheduler.protocol import (
     STATES,
     Answer,
@@ -18,9 +18,9 @@ from lumitui.remote.scheduler.protocol import (
     State,
     Submission,
     Watch,
-    moment,
 )
 from lumitui.remote.scheduler.run_files import files_script, parse_files
+from lumitui.remote.scheduler.submission import settle_by_evidence, submit_once
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
 from lumitui.remote.transport.shell import quote
@@ -31,16 +31,16 @@ SUBMIT = (
 )
 """sbatch with all its arguments; what is in the script's #SBATCH lines is not repeated here."""
 
-# A person's variables outweigh options and the script's lines (INPUT ENVIRONMENT VARIABLES of each
+# A person's variables override options and the script's lines (INPUT ENVIRONMENT VARIABLES of each
 # man page): SBATCH_ACCOUNT, SLURM_HINT and SLURM_EXPORT_ENV would make another job than the preview
-# shows, SQUEUE_QOS hides jobs, SCANCEL_STATE=PENDING lets them run on. Some variables of Slurm say
-# where it is and who asks.
+# shows, SQUEUE_QOS hides jobs, SCANCEL_STATE=PENDING lets them run on. The variables that stay say
+# where Slurm is and who asks.
 _PLAIN = r"""unset $(env | sed -nE '/^SLURM_(CONF|CONF_SERVER|JWT|SACK_JWKS|SACK_KEY)=/d
 s/^((SBATCH|SRUN|SQUEUE|SACCT|SCANCEL|SLURM)_[A-Z0-9_]*)=.*/\1/p')"""
 _CLEAN = f"{_PLAIN}\nLC_ALL=C SLURM_TIME_FORMAT=%s; export LC_ALL SLURM_TIME_FORMAT"
 # A job cancelled before it was eligible (--begin, which a site's filter may add) is listed by name
-# only when the time asked about reaches to then. Without accounting sacct fails: it will never know
-# of any job, so that its word is not waited for.
+# only when the time range reaches that far. Where there is no accounting sacct fails for good, so
+# that its answer is not waited for.
 _BY_ACCOUNTING = """\
 rows=$(sacct -n -P -X -D -S now-30days -E now+365days --name={name} -o JobIDRaw 2>&1) ||
   case $rows in
@@ -51,17 +51,17 @@ printf '%s\\n' "$rows"
 """
 _QUEUE_FIELDS = "%A|%T|%V|%S|%e|%P|%N|%j|%r"
 MOST_WORDS = 4000
-"""Characters of a reason or a list of nodes that are kept."""
+"""Most characters that are kept of a reason or of a list of nodes."""
 _ACCOUNT_FIELDS = "JobIDRaw,State,Submit,Start,End,Partition,ExitCode,NodeList,JobName"
 ANOTHERS_SECONDS = 3600.0
-"""A job of another name, submitted so much earlier or later than a run, is not the run's."""
+"""A job with another name that was submitted this much earlier or later is not the run's."""
 
 
 class Slurm:
     """Scheduler over one transport."""
 
     def __init__(self, transport: Transport) -> None:
-        """Ask by `transport`."""
+        """Ask over `transport`; nothing is sent yet."""
         self._transport = transport
         self.commands = 0
         """Slurm commands run so far, for the footprint."""
@@ -72,13 +72,13 @@ class Slurm:
 
     def submit(self, submission: Submission) -> Answer:
         """See Scheduler.submit."""
-        # sbatch(1), "filename pattern": also of the folders; such a job ends before its first line.
+        # sbatch(1), "filename pattern": in folders too; such a job ends before its first line.
         if wrong := {"%", "\\"} & set(submission.folder):
             signs = " and ".join(sorted(wrong))
             words = f"Slurm cannot write a log below a folder with {signs} in its name"
             return Answer(State.NOT_SENT, None, words)
         self.commands += 1
-        return steps.submit(self._transport, submission, f"{_PLAIN}\n{SUBMIT}")
+        return submit_once(self._transport, submission, f"{_PLAIN}\n{SUBMIT}")
 
     def settle(
         self, submission: Submission, *, deep: bool, void: bool, grace: float = 0.0
@@ -89,7 +89,7 @@ class Slurm:
         find = f"{_CLEAN}\nsqueue --me -a -h -t all --name={name} -o %A 2>&1 || exit 1"
         if deep:
             find += f"\n{_BY_ACCOUNTING.format(name=name)}"
-        return steps.settle(self._transport, submission, find, void=void, grace=grace)
+        return settle_by_evidence(self._transport, submission, find, void=void, grace=grace)
 
     def poll(self, watches: Sequence[Watch]) -> Poll:
         """See Scheduler.poll."""
@@ -103,7 +103,7 @@ class Slurm:
         ids = " ".join(quote(job_id) for job_id in job_ids)
         self.commands += 1
         result = self._transport.run(f"{_CLEAN}\nscancel {ids} 2>&1 </dev/null")
-        # scancel of a job that already ended says so and exits 0 or 1, by version.
+        # For a job that has ended scancel says so and exits 0 or 1, depending on the version.
         harmless = ("already completed", "Invalid job id", "already finished", "being completed")
         if result.code and not any(word in result.text for word in harmless):
             raise RefusedError(
@@ -112,7 +112,7 @@ class Slurm:
 
 
 def poll_script(marker: str, watches: Sequence[Watch]) -> str:
-    """Return the one request of a tick: the queue, accounting of vanished jobs, files."""
+    """Return the one request of a poll: the queue, accounting of vanished jobs, files."""
     ids = " ".join(dict.fromkeys(quote(watch.job_id) for watch in watches))
     earliest = int(min((watch.submitted for watch in watches), default=0)) - 86_400
     return f"""
@@ -167,7 +167,7 @@ def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
 def _is_of(job: JobStatus, watch: Watch | None) -> bool:
     """Whether `job` is the watched run's: a controller that lost its state begins its ids anew.
 
-    A site may rename jobs, and a requeue changes the time: only both together tell.
+    A site may rename jobs, and a requeue changes the time: both must differ for another job.
     """
     if watch is None:
         return False
@@ -176,7 +176,7 @@ def _is_of(job: JobStatus, watch: Watch | None) -> bool:
 
 
 def parse_queue(text: str, marker: str) -> list[JobStatus]:
-    """Return the jobs squeue listed; lines without the marker (warnings) are not records."""
+    """Return the jobs that squeue listed; lines without the marker are warnings."""
     jobs = []
     for line in text.splitlines():
         head, _, rest = line.partition("|")
@@ -203,9 +203,9 @@ def parse_queue(text: str, marker: str) -> list[JobStatus]:
 
 
 def parse_account(text: str, watched: Mapping[str, Watch] | None = None) -> list[JobStatus]:
-    """Return the jobs sacct listed, those `watched`; of a requeued job's records the last stands.
+    """Return the jobs of `watched` that sacct listed; the last record of a requeued job counts.
 
-    State is the judge: ExitCode is 0:0 for TIMEOUT and CANCELLED.
+    Only State says how a job ended: ExitCode is 0:0 for TIMEOUT and CANCELLED.
     """
     jobs: dict[str, JobStatus] = {}
     for line in text.splitlines():

@@ -1,9 +1,10 @@
 """The submit step and its evidence, in POSIX sh, the same for every scheduler.
 
-`mkdir attempt-1.submit` is the lock: atomic on every file system, where flock is local to a
-node on Lustre. The job's id is written aside and renamed: the receipt. The job's own first act
-is the link `attempt-1.claim` with its id. Whoever holds neither lock nor claim does not run.
-The disk may be full and the folder out of sight: evidence that is missing proves nothing.
+`mkdir attempt-1.submit` is the lock: it is atomic on every file system, while flock on Lustre is
+local to a node. The job's id is written to another name and renamed: the receipt. The first thing
+the job does is to make the link `attempt-1.claim` to its id. Without the lock nothing is submitted,
+and a job without the claim ends at once. The disk may be full and the folder may be out of sight:
+evidence that is missing proves nothing.
 """
 
 import math
@@ -24,7 +25,7 @@ cd "$RUN" || {{ echo 'evidence no-folder'; exit 0; }}
 [ "$(sha <{job_script} | cut -c1-64)" = {sum} ] || {{ echo 'evidence changed'; exit 0; }}
 if ! why=$(mkdir {lock} 2>&1); then
   [ -d {lock} ] || {{ echo 'evidence no-lock'; echo "$why"; exit 0; }}
-  # The first submission's job, when it is known already.
+  # The job of the first submission, when it is known already.
   [ -s {receipt} ] && {{ echo "evidence id $(cat {receipt})"; exit 0; }}
   echo 'evidence locked'; exit 0
 fi
@@ -53,11 +54,11 @@ by_name() {{
   [ -z "$id" ] || found "$id"
 }}
 if ! cd "$RUN" 2>/dev/null; then
-  # A disk that is not there just now looks the same.
+  # A disk that is away for a moment looks the same.
   by_name; echo 'evidence {gone}'; exit 0
 fi
 if mkdir {lock} 2>/dev/null; then
-  # Nobody had the lock: now nobody can have it any more. The claim tells whoever asks again.
+  # Nobody had the lock, and now nobody can take it. The claim answers the next settle.
   ln -s void {claim} 2>/dev/null
   echo 'evidence never'; exit 0
 fi
@@ -74,7 +75,7 @@ if [ -n "$pid" ] && [ "$host" = "$(hostname)" ] && [ ! -f {lock}/rc ] &&
   echo 'evidence busy'; exit 0
 fi
 void() {{
-  # The lock's age by the login nodes' clock: the laptop's began before the request left.
+  # The lock's age by the login nodes' clock: the laptop's time is from before the request left.
   [ -z "$since" ] || [ "$(($(date +%s) - since))" -ge {grace} ] || return
   {void}
 }}
@@ -91,8 +92,8 @@ exit 0
 _VOID = rf"""if ln -s void {CLAIM} 2>/dev/null; then echo 'evidence never'; exit 0; fi
   [ -z "$(readlink {CLAIM})" ] || found "$(readlink {CLAIM})" """
 
-# sbatch says these when the controller may have taken the job all the same: with slurmctld
-# stalled it exits 1 after its timeout, and the job runs. Everything else is a refusal.
+# sbatch says these when the controller may have taken the job all the same: when slurmctld stalls,
+# sbatch exits 1 after its timeout, and the job runs. Everything else is a refusal.
 _UNDECIDED = re.compile(
     r"timed? ?out|communicat|try again|temporar|unable to contact|zero bytes|connection"
     r"|socket|transport endpoint|slurmctld.*down|unexpected message|i/o error",
@@ -100,8 +101,12 @@ _UNDECIDED = re.compile(
 )
 
 
-def submit(transport: Transport, submission: Submission, command: str) -> Answer:
-    """Run the submit step once; raises LinkLost when its reply was lost."""
+def submit_once(transport: Transport, submission: Submission, command: str) -> Answer:
+    """Run the submit step, with `command` as the scheduler's; a second call submits nothing.
+
+    Raises:
+        LinkLost: the reply was lost.
+    """
     script = _SUBMIT.format(
         sha=SHA,
         job_script=JOB_SCRIPT,
@@ -113,15 +118,18 @@ def submit(transport: Transport, submission: Submission, command: str) -> Answer
         sum=quote(submission.script_sha256),
         command=command,
     )
-    return _judge(transport.run(script, timeout=SUBMIT_SECONDS))
+    return _answer(transport.run(script, timeout=SUBMIT_SECONDS))
 
 
-def settle(
+def settle_by_evidence(
     transport: Transport, submission: Submission, find: str, *, void: bool, grace: float
 ) -> Answer:
-    """Look at the evidence; `find` prints the ids of jobs with the submission's name.
+    """Read the evidence; `find` is sh that prints the ids of jobs with the submission's name.
 
-    With `void` the claim is taken when there is none, and the lock is `grace` seconds old.
+    With `void` the claim is taken when no job has it and the lock is `grace` seconds old.
+
+    Raises:
+        LinkLost: the reply was lost.
     """
     script = _SETTLE.format(
         lock=LOCK,
@@ -134,10 +142,10 @@ def settle(
         grace=math.ceil(grace),
         gone="gone" if void else "hidden",
     )
-    return _judge(transport.run(script, timeout=SUBMIT_SECONDS))
+    return _answer(transport.run(script, timeout=SUBMIT_SECONDS))
 
 
-def _judge(result: Result) -> Answer:
+def _answer(result: Result) -> Answer:
     lines = result.text.splitlines()
     evidence = [line.split()[1:] for line in lines if line.startswith("evidence ")]
     if not evidence:
@@ -146,20 +154,20 @@ def _judge(result: Result) -> Answer:
             "It is settled at the next refresh.",
         )
     message = "\n".join(line for line in lines if not line.startswith("evidence ")).strip()
-    answers = [_answer(words, message) for words in evidence]
-    # What sbatch said may leave it open; the void claim then decides.
+    answers = [_answer_of(words, message) for words in evidence]
+    # sbatch's words may leave it open; the void claim then decides.
     certain = [answer for answer in answers if answer.state is not State.UNKNOWN]
     return (certain or answers)[0]
 
 
-def _answer(words: list[str], message: str) -> Answer:
+def _answer_of(words: list[str], message: str) -> Answer:
     match words:
         case ["id", job_id] if job_id.isascii() and job_id.isdecimal():
             return Answer(State.QUEUED, job_id, message)
         case ["never"]:
             return Answer(State.NOT_SENT, None, "no job was created, and none can start any more")
-        # From 128 on sbatch was killed: its request may have left before. So may a silent one.
-        case ["rc", rc] if _said_no(rc, message):
+        # From 128 on sbatch was killed: its request may have left before. So may a silent one's.
+        case ["rc", rc] if _is_refusal(rc, message):
             return Answer(State.REFUSED, None, message)
         case ["no-folder"]:
             return Answer(State.NOT_SENT, None, "the run's folder is not there")
@@ -175,7 +183,7 @@ def _answer(words: list[str], message: str) -> Answer:
             return Answer(State.UNKNOWN, None, message or " ".join(words))
 
 
-def _said_no(rc: str, message: str) -> bool:
-    """Whether sbatch's status and words are a certain refusal."""
+def _is_refusal(rc: str, message: str) -> bool:
+    """Whether sbatch's status and words are certainly a refusal."""
     certain = rc.isdecimal() and 0 < int(rc) < 128 and message != ""
     return certain and not _UNDECIDED.search(message)

@@ -285,7 +285,7 @@ def test_exit_files_and_the_evidence_of_a_submission(count: int) -> None:
         found = run_files.parse_exit(text, 1)
         assert found is None or abs(found.rc) < 2**62
         with contextlib.suppress(LumiError):
-            answer = submission._judge(Result(0, text, b""))
+            answer = submission._answer(Result(0, text, b""))
             assert answer.job_id is None or answer.job_id.isdecimal()
 
     survive(worse([EXIT, evidence], count), take)

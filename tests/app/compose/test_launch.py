@@ -11,7 +11,7 @@ from lumitui.app.compose.binding import draw, rank_bindings
 from lumitui.app.compose.launch import compose
 from lumitui.app.compose.launchers import launchers
 from lumitui.app.job.spec import changed
-from lumitui.remote.cores import cores_of_mask, format_cores
+from lumitui.remote.cores import format_cores
 from lumitui.remote.errors import InputError
 from lumitui.remote.site.profile import Site
 from tests.support.attacks.hostile_text import fuzzed, passable
@@ -61,7 +61,8 @@ def test_masks_are_right_for_any_node(site: Site, data: st.DataObject) -> None:
     bound = rank_bindings(site.node, ranks)
     seen: set[int] = set()
     for rank, item in enumerate(bound):
-        cores = cores_of_mask(item.mask)
+        bits = int(item.mask, 16)
+        cores = {core for core in range(bits.bit_length()) if bits >> core & 1}
         assert cores == site.node.cores_of_gpu[rank]
         assert cores <= site.node.usable_cores
         assert not cores & seen

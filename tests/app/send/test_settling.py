@@ -7,7 +7,7 @@ import pytest
 
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.protocol import Answer, State
-from lumitui.remote.scheduler.submission import _answer
+from lumitui.remote.scheduler.submission import _answer_of
 from lumitui.remote.transport.shell import quote
 from tests.support.jobs.made_runs import a_run
 from tests.support.scheduler_bench import LIMIT, Bench
@@ -193,7 +193,7 @@ def test_what_sbatch_left_open_is_not_a_refusal(bench: Bench) -> None:
     ],
 )
 def test_only_words_of_sbatch_itself_are_a_refusal(rc: str, message: str, state: State) -> None:
-    assert _answer(["rc", rc], message).state is state
+    assert _answer_of(["rc", rc], message).state is state
 
 
 def test_an_id_that_is_another_job_s_by_now_is_not_cancelled(

@@ -191,7 +191,7 @@ def _time_limit(bench: Bench, time: str, signal: str, limit: float = LIMIT) -> N
     assert log.index("got USR1") < log.index("DUE TO TIME LIMIT")
 
 
-# -- one look at many runs
+# -- one poll of many runs
 
 
 def test_many_runs_are_one_request(bench: Bench) -> None:

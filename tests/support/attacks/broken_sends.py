@@ -161,7 +161,7 @@ def look(laptop: Laptop, run_id: str) -> Seen:
     run = laptop.find(run_id)
     if run is None:
         return Seen(laptop, run_id, "")
-    if run.state.is_live and run.job_id is None:
+    if run.state in (State.QUEUED, State.RUNNING, State.FINISHING) and run.job_id is None:
         raise Violated(f"{run_id} is {run.state} without a job")
     return Seen(laptop, run_id, run.state.value)
 
