@@ -1,4 +1,4 @@
-"""Where this person's profiles and history are, on this machine, and which lumitui this is."""
+"""Where this person's profiles and history are on this machine, and which lumitui this is."""
 
 import os
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ class Settings:
 
 def settings(environ: Mapping[str, str] = os.environ) -> Settings:
     """Return the platform's folders; LUMITUI_CONFIG_DIR and LUMITUI_DATA_DIR override them."""
-    # Late: profiles bring pydantic, which `lumitui --version` does not wait for.
+    # Imported late: profiles need pydantic, and `lumitui --version` must not wait for it.
     from lumitui.remote.site.sites import BUILT_IN
 
     config = environ.get("LUMITUI_CONFIG_DIR") or platformdirs.user_config_dir("lumitui")
@@ -36,7 +36,7 @@ def settings(environ: Mapping[str, str] = os.environ) -> Settings:
 
 
 def version() -> str:
-    """Return the program's version; `unknown` when it runs from a folder that is not installed."""
+    """Return the program's version; `unknown` when it runs without being installed."""
     try:
         return installed_version("lumitui")
     except PackageNotFoundError:

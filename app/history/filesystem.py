@@ -1,29 +1,94 @@
-"""Whether a folder lies on a disk of this machine, as far as the kernel tells."""
+"""What the file system says about the history's file: which one it is, and whether it can lock."""
 
+import fcntl
+import os
 import re
+from contextlib import suppress
 from pathlib import Path
+
+Identity = tuple[int, int]
+"""Device and inode: which file is behind a name."""
+NO_FILE: Identity = (0, 0)
 
 _SHARED = re.compile(
     r"nfs\d?|cifs|smb\w*|afs|ceph|lustre|gpfs|beegfs|9p|ncpfs|glusterfs|davfs|virtiofs|vboxsf"
     r"|fuse\.(?!portal|gvfsd).*"
 )
-"""File systems that other machines may write as well, or that may not map shared memory."""
+"""File systems that other machines may also write to, or that may not map shared memory."""
 
 
 def is_shared(path: Path, table: Path = Path("/proc/self/mounts")) -> bool:
-    """Return whether `path` is on a network's file system; False where `table` is not there."""
+    """Return whether `path` is on a network's file system; False where there is no `table`."""
     try:
         text = table.read_text(encoding="utf-8", errors="surrogateescape")
         place = path.resolve()
-    except (OSError, RuntimeError):  # macOS; links in a circle, which what opens it tells
+    except (OSError, RuntimeError):  # macOS; links in a circle, which opening the file reports
         return False
     kind, depth = "", -1
     for line in text.splitlines():
         words = line.split(" ")
         if len(words) < 3:
             continue
-        # A blank in a name is written \040 (proc(5)). Of two on one place the later is on top.
+        # A blank in a name is written \040 (proc(5)). Of two mounts at one place the later one
+        # is on top.
         point = Path(re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), words[1]))
         if place.is_relative_to(point) and len(point.parts) >= depth:
             kind, depth = words[2], len(point.parts)
     return _SHARED.fullmatch(kind) is not None
+
+
+def can_lock(path: Path) -> bool:
+    """Return whether a file beside `path` can be locked, or another process has locked it."""
+    try:
+        lock = open_lock(path)
+    except OSError:
+        return True  # another fault, which opening the history reports
+    try:
+        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(lock)
+    return True
+
+
+def open_lock(path: Path) -> int:
+    """Return a descriptor of the lock file beside `path`.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    return os.open(f"{path}.lock", os.O_CREAT | os.O_RDWR, 0o600)
+
+
+def create_private(path: Path) -> None:
+    """Make an empty file with mode 0600, and never open one that is there.
+
+    Closing any descriptor of a file drops this process's locks on it, also those of another
+    history in the same process; the next process to leave would then take the log away under
+    it (sqlite.org/howtocorrupt.html, 2.2).
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+
+
+def identity(path: Path) -> Identity:
+    """Return which file is at `path`; NO_FILE when there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return NO_FILE
+    return (found.st_dev, found.st_ino)
+
+
+def size(path: Path) -> int:
+    """Return a file's bytes; 0 when there is none."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

@@ -1,7 +1,4 @@
-"""The history: every run ever made from this laptop, in one SQLite file.
-
-The command line and the TUI share the file, in several processes and threads.
-"""
+"""The history: every run ever made from this laptop, in one SQLite file."""
 
 import difflib
 import sqlite3
@@ -10,9 +7,9 @@ from pathlib import Path
 from typing import Unpack
 
 from lumitui.app.history.known_snapshots import KnownSnapshots
+from lumitui.app.history.metric_points import RunMetrics
 from lumitui.app.history.pending_warnings import PendingWarnings
 from lumitui.app.history.run import UNFINISHED, Changes, Run, unknown_run
-from lumitui.app.history.run_metrics import RunMetrics
 from lumitui.app.history.run_row import column, from_row, to_row
 from lumitui.app.history.sqlite_file import Database, FileFacts
 from lumitui.remote.errors import HistoryError, InputError
@@ -24,14 +21,11 @@ _TEXTS = ("script", "patch", "binding")
 class History:
     """The runs, their metrics and the last snapshot of each project's folder on a site.
 
-    Threads and processes may share it.
+    The command line and the TUI share the file, in several processes and threads.
     """
 
-    metrics: RunMetrics
-    snapshots: KnownSnapshots
-
     def __init__(self, path: Path) -> None:
-        """Open the history at `path`, making folder (0700) and file (0600) when missing.
+        """Open the history at `path`; make its folder (0700) and file (0600) when missing.
 
         A damaged file is set aside and a fresh history is begun; `take_warnings` says so.
 
@@ -41,14 +35,16 @@ class History:
         self._warnings = PendingWarnings()
         self._file = Database(path, self._warnings)
         self.metrics = RunMetrics(self._file)
+        """The lines of each run's metrics.jsonl."""
         self.snapshots = KnownSnapshots(self._file)
+        """The code that was sent to sites."""
 
     def close(self) -> None:
         """Close the file; the history cannot be used any more."""
         self._file.close()
 
     def take_warnings(self) -> list[str]:
-        """Return what the person should know of the history and was not returned before."""
+        """Return what the person should know of the history, each sentence once, oldest first."""
         return self._warnings.take()
 
     def begin(self, run: Run) -> None:
@@ -61,7 +57,7 @@ class History:
             _insert(db, run)
 
     def adopt(self, runs: Sequence[Run]) -> list[Run]:
-        """Write those of `runs` that are not known yet, and return them; others stay as they are.
+        """Write those of `runs` that are not known yet and return them; known ones stay unchanged.
 
         Raises:
             HistoryError: it could not be written.
@@ -95,19 +91,21 @@ class History:
             for run_id, change in changes:
                 self._change(db, run_id, change)
 
-    def observe(self, looks: Sequence[tuple[Run, Changes]]) -> list[str]:
-        """Write what a look at a site means for runs, each as it was when the site was asked.
+    def observe(self, polled: Sequence[tuple[Run, Changes]]) -> list[str]:
+        """Write what a poll means for runs, each given as it was when its site was asked.
 
-        Another process may have looked later and written first: an end stays, the numbers of
-        attempts never go down, and what was learned of another job is not this one's. Returns
-        the ids of the runs whose state is another now.
+        Another process may have polled later and written first: a final state stays, the numbers
+        of attempts never go down, and what was learned of another job is not written.
+
+        Returns:
+            The ids of the runs whose state has changed.
 
         Raises:
             HistoryError: there is no such run, or it could not be written.
         """
         moved = []
         with self._file.transaction() as db:
-            for run, seen in looks:
+            for run, seen in polled:
                 row = db.execute(
                     "SELECT state, job_id, attempt, exits FROM runs WHERE id = ?", (run.id,)
                 ).fetchone()
@@ -127,10 +125,10 @@ class History:
         return moved
 
     def get(self, key: str) -> Run:
-        """Return the run whose id is or uniquely begins with `key`; `last` is the newest.
+        """Return the run with the id `key`, or the only one whose id begins so; `last`: the newest.
 
         Raises:
-            InputError: there is none, or there are several; it names them.
+            InputError: there is none, or there are several; the message names them.
         """
         if key == "last":
             found = self._runs("ORDER BY r.created DESC, r.id DESC LIMIT 1", texts=_TEXTS)
@@ -167,8 +165,8 @@ class History:
     ) -> list[Run]:
         """Return runs made before `before`, newest first, at most `limit`.
 
-        `text` is looked for in id, name, job id and note. The big texts are not read: `script`
-        and `provenance.patch` are empty here; `get` has them.
+        `text` is searched in id, name, job id and note. The big texts are not read: `script` and
+        `provenance.patch` are empty here; `get` has them.
         """
         where: list[str] = ["1"]
         values: list[str | float] = []
@@ -192,9 +190,9 @@ class History:
         )
 
     def unfinished(self, site: str | None = None) -> list[Run]:
-        """Return the runs that something may still happen to, oldest first.
+        """Return the runs to which something may still happen, oldest first.
 
-        `provenance.patch` is not read and empty here; `script` and `binding` are there.
+        `script` and `binding` are read; `provenance.patch` is not, and is empty here.
         """
         where = f"r.state IN ({', '.join('?' for _ in UNFINISHED)})"
         values = UNFINISHED
@@ -231,7 +229,7 @@ class History:
         return int(self._file.rows("SELECT count(*) FROM runs")[0][0])
 
     def count_unfinished(self) -> int:
-        """Return to how many runs something may still happen."""
+        """Return the number of runs to which something may still happen."""
         marks = ", ".join("?" for _ in UNFINISHED)
         rows = self._file.rows(f"SELECT count(*) FROM runs WHERE state IN ({marks})", UNFINISHED)
         return int(rows[0][0])

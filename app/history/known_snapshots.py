@@ -5,7 +5,7 @@ from lumitui.app.history.sqlite_file import Database
 
 
 class KnownSnapshots:
-    """What the history's file knows of the code that was sent to sites."""
+    """What the history knows of the code that was sent to sites."""
 
     def __init__(self, file: Database) -> None:
         """Read and write it in `file`."""
@@ -21,7 +21,7 @@ class KnownSnapshots:
             )
 
     def manifest(self, site: str, root: str) -> str | None:
-        """Return the text of that manifest; None when no snapshot is known there."""
+        """Return the manifest's text of the last snapshot in `root`; None when none is known."""
         rows = self._file.rows(
             "SELECT manifest FROM manifests WHERE site = ? AND root = ?", (site, root)
         )
@@ -30,8 +30,9 @@ class KnownSnapshots:
     def in_use(self, site: str) -> dict[str, set[str]]:
         """Return, for each project's folder on `site`, the snapshots that must stay.
 
-        Those of unfinished runs, which may still be copied; of their parents, whose a
-        resubmission on its way uses; and the last one that was sent, on which the next builds.
+        Those are the snapshots of unfinished runs, which may still be copied; of their parents,
+        whose snapshot a resubmission that is being sent uses; and the last one that was sent,
+        on which the next builds.
         """
         kept: dict[str, set[str]] = {}
         for root, snapshot in self._file.rows(

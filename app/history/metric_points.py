@@ -1,8 +1,12 @@
-"""The points of metrics.jsonl, one a line. Pure."""
+"""The points of each run's metrics.jsonl: read from its lines, and kept as they arrive."""
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+
+from lumitui.app.history.run import unknown_run
+from lumitui.app.history.sqlite_file import Database
 
 _LINE_BYTES = 65536
 _LONGEST_TEXT = 2000
@@ -25,7 +29,7 @@ class MetricPoint:
     world_size: int | None = None
     global_batch: int | None = None
     extra: dict[str, float | str] = field(default_factory=dict)
-    """Whatever else the line says."""
+    """What else the line says."""
 
 
 _WHOLE = frozenset({"step", "epoch", "world_size", "global_batch"})
@@ -79,3 +83,88 @@ def _number(value: object) -> float | None:
     except OverflowError:
         return None
     return number if math.isfinite(number) else None
+
+
+class RunMetrics:
+    """The metrics of all runs in the history's file."""
+
+    def __init__(self, file: Database) -> None:
+        """Read and write them in `file`."""
+        self._file = file
+
+    def add(
+        self,
+        run_id: str,
+        lines: Sequence[bytes],
+        span: tuple[int, int] | None = None,
+        *,
+        instead: int | None = None,
+    ) -> int:
+        """Append lines of metrics.jsonl; return how many were broken and left out.
+
+        `span` is the range of bytes that the lines were cut from. With it, the lines are added
+        only when the run's `metrics_offset` is the span's start, and the same transaction moves
+        the offset to the span's end: two processes that fetched the same bytes add them once.
+        `instead` is for a file that was rewritten: the known offset in the old file, whose
+        points are removed first.
+
+        Raises:
+            HistoryError: there is no such run, or it could not be written.
+        """
+        texts = [_text(line) for line in lines if line.strip()]
+        good = [text for text in texts if parse_line(text.encode("utf-8", "replace"))]
+        broken = len(texts) - len(good)
+        with self._file.transaction() as db:
+            row = db.execute("SELECT metrics_offset FROM runs WHERE id = ?", (run_id,)).fetchone()
+            if row is None:
+                raise unknown_run(run_id)
+            if span is not None and row[0] != (span[0] if instead is None else instead):
+                return 0
+            if instead is not None:
+                db.execute("DELETE FROM metrics WHERE run = ?", (run_id,))
+                db.execute("UPDATE runs SET broken_metrics = 0 WHERE id = ?", (run_id,))
+            (first,) = db.execute(
+                "SELECT coalesce(max(ordinal) + 1, 0) FROM metrics WHERE run = ?", (run_id,)
+            ).fetchone()
+            db.executemany(
+                "INSERT INTO metrics VALUES (?, ?, ?)",
+                [(run_id, first + index, text) for index, text in enumerate(good)],
+            )
+            db.execute(
+                "UPDATE runs SET broken_metrics = broken_metrics + ?, metrics_offset = ?"
+                " WHERE id = ?",
+                (broken, row[0] if span is None else span[1], run_id),
+            )
+        return broken
+
+    def continues(self, run_id: str, offset: int, line: bytes) -> bool:
+        """Return whether `line`, which ends at byte `offset` of metrics.jsonl, may be the last one.
+
+        Also True when it cannot be compared: a line that could not be read was not kept, and
+        another process may have added more since.
+        """
+        known = self._file.rows(
+            "SELECT metrics_offset, (SELECT line FROM metrics WHERE run = id"
+            " ORDER BY ordinal DESC LIMIT 1) FROM runs WHERE id = ?",
+            (run_id,),
+        )
+        same = not known or known[0][0] != offset or known[0][1] == _text(line)
+        return same or parse_line(line) is None
+
+    def of(self, run_id: str, *, last: int | None = None) -> list[MetricPoint]:
+        """Return the run's points in the order they were written; only the `last` ones if given."""
+        rows = self._file.rows(
+            "SELECT line FROM metrics WHERE run = ? ORDER BY ordinal DESC LIMIT ?",
+            (run_id, -1 if last is None else max(0, last)),
+        )
+        points = (parse_line(str(row[0]).encode()) for row in reversed(rows))
+        return [point for point in points if point is not None]
+
+    def broken(self, run_id: str) -> int:
+        """Return how many lines of the run's metrics.jsonl could not be read."""
+        rows = self._file.rows("SELECT broken_metrics FROM runs WHERE id = ?", (run_id,))
+        return int(rows[0][0]) if rows else 0
+
+
+def _text(line: bytes) -> str:
+    return line.decode("utf-8", "replace").strip()

@@ -1,4 +1,4 @@
-"""What the laptop remembers of a run: one record, as history keeps it and screens show it."""
+"""What the laptop knows of a run: one value, as history keeps it and screens show it."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar, TypedDict
@@ -17,11 +17,11 @@ _LONGEST_NOTE = 200
 
 @dataclass(frozen=True)
 class Provenance:
-    """Which code was sent, as git knows it; all empty outside a repository."""
+    """Which code was sent, as git names it; all fields are empty outside a repository."""
 
     commit: str | None
     branch: str | None
-    """None also on a detached head."""
+    """None on a detached head too."""
     patch: str
     """The uncommitted changes and the names of untracked files; `''` when there are none."""
     dirty: bool
@@ -74,7 +74,7 @@ class Run:
     started: float | None = None
     ended: float | None = None
     updated: float = 0.0
-    """When the site last told something; 0 before it did."""
+    """When the site last answered; 0 before it did."""
     nodes_used: str = ""
     log_sizes: dict[int, int] = field(default_factory=dict)
     """Attempt to bytes."""
@@ -100,7 +100,7 @@ class Run:
         return start + walltime.seconds_of(self.spec.time) if start else None
 
     def billed(self, now: float) -> float:
-        """Return about what its last attempt has cost so far, in the unit of its price."""
+        """Return roughly what its last attempt has cost so far, in the unit of its price."""
         return min(self.price.per_hour * self.elapsed(now) / 3600, self.price.amount)
 
     def elapsed(self, now: float) -> float:
@@ -109,7 +109,7 @@ class Run:
             return 0.0
         end = now
         if self.state.is_final or self.state is State.UNKNOWN:
-            # An end nobody saw: the last news bounds it.
+            # Nobody saw the end: the site's last answer bounds it.
             end = self.updated if self.ended is None else self.ended
         return max(0.0, end - self.started)
 
@@ -146,7 +146,7 @@ UNFINISHED = tuple(state.value for state in State if not state.is_final)
 
 
 def one_line(note: str) -> str:
-    """Return `note` when it is one line of at most 200 characters that steers no terminal.
+    """Return `note` if it is one line of at most 200 characters without control characters.
 
     Raises:
         InputError: it is not.

@@ -17,7 +17,7 @@ from lumitui.app.settings import version
 from lumitui.remote.scheduler.protocol import State
 
 FORMAT = 1
-"""A reader passes over what a later format says; keys may come without a new number."""
+"""A reader refuses a later format; new keys need no new number, and it ignores them."""
 REBUILT = "rebuilt from its folder"
 
 
@@ -39,14 +39,14 @@ def record_text(run: Run) -> str:
 def run_of(text: bytes, folder: str) -> Run:
     """Return the run that a record says; its state is not known yet.
 
-    `folder` is where the record was found. Nothing of it is believed that could lead out of there.
+    `folder` is where the record was found; nothing in the record can lead out of there.
 
     Raises:
-        ValueError: it is no record, or not of this folder; one line says why.
+        ValueError: it is no record, or one of another folder; the message is one line.
     """
     try:
         data = _parsed(text)
-        # Half a surrogate pair is neither hashed nor sent.
+        # Half a surrogate pair can be neither hashed nor sent.
         json.dumps(data, ensure_ascii=False).encode()
         if (
             isinstance(data, dict)
@@ -64,7 +64,7 @@ def run_of(text: bytes, folder: str) -> Run:
     root, _, name = folder.rpartition("/runs/")
     if said.id != name:
         raise ValueError(f"it is the record of {said.id!r}")
-    # Code is copied from below `root`, and old code is removed there: never outside the work root.
+    # Code is copied from below `root`, and old code is removed there: it must be in the work root.
     own = said.root if _beside(said.root, root) else root
     known = {name: value for name, value in said if name in _RUN_FIELDS}
     return Run(

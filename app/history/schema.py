@@ -1,6 +1,6 @@
 """The tables of the history's file, as a list of migrations that only grows.
 
-A released migration is never edited: tests/schemas/ holds what each made.
+A released migration is never edited: tests/schemas/ holds the tables that each one made.
 """
 
 import sqlite3
@@ -10,7 +10,7 @@ from lumitui.app.settings import version
 
 
 def _first_tables(db: sqlite3.Connection) -> None:
-    # The big texts lie apart: a page of runs must not read a megabyte of patch a row.
+    # The big texts have a table of their own: a page must not read a megabyte of patch a row.
     db.execute(
         "CREATE TABLE runs (id TEXT PRIMARY KEY, name TEXT NOT NULL, site TEXT NOT NULL,"
         " created REAL NOT NULL, parent TEXT, spec TEXT NOT NULL, command TEXT NOT NULL,"
@@ -43,7 +43,7 @@ def _first_tables(db: sqlite3.Connection) -> None:
 
 
 def _about(db: sqlite3.Connection) -> None:
-    # Which lumitui wrote the file, for the sentence of one that is too old for it.
+    # Which lumitui wrote the file: one that is too old for it names it in its error.
     db.execute("CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
 
 
@@ -57,7 +57,7 @@ MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [_first_tables, _about,
 
 
 def migrate(db: sqlite3.Connection, migrations: list[Callable[[sqlite3.Connection], None]]) -> None:
-    """Run what is missing of `migrations`, all or nothing: the caller holds the write lock."""
+    """Run the `migrations` that are missing, all or none: the caller holds the write lock."""
     done = schema_of(db)
     if done >= len(migrations):
         return

@@ -1,31 +1,35 @@
 """SQLite's result codes as what happened to the history's file, and what to try."""
 
 import sqlite3
+from pathlib import Path
+
+from lumitui.app.history.filesystem import can_lock
+from lumitui.remote.errors import HistoryError
 
 FAULTS = (sqlite3.Error, UnicodeDecodeError)
-"""What the module raises: the second one for a damaged schema, whose names are no text."""
+"""What Python's module raises; the second for a damaged schema, whose names are no text."""
 DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 RECOVER = "`lumitui history --recover SITE` rebuilds the runs of a site from their folders."
 ELSEWHERE = "or set LUMITUI_DATA_DIR to another folder."
 
 _RIGHTS = f"Check the rights of the file and its folder, {ELSEWHERE}"
-NO_LOCKS = (
+_NO_LOCKS = (
     "cannot be locked: its file system has no locks",
     "Set LUMITUI_DATA_DIR to a folder on a disk of this machine.",
 )
 _IS_DAMAGED = ("is damaged", f"Try again: it is kept aside and a fresh one begun. {RECOVER}")
-SENTENCES: dict[int, tuple[str, str]] = {
+_SENTENCES: dict[int, tuple[str, str]] = {
     sqlite3.SQLITE_FULL: ("cannot grow: the disk is full", "Free some space and try again."),
     sqlite3.SQLITE_IOERR: ("could not be read or written", "Check the disk and its space."),
-    sqlite3.SQLITE_IOERR_LOCK: NO_LOCKS,
-    sqlite3.SQLITE_IOERR_RDLOCK: NO_LOCKS,
-    sqlite3.SQLITE_IOERR_UNLOCK: NO_LOCKS,
-    sqlite3.SQLITE_IOERR_SHMLOCK: NO_LOCKS,
+    sqlite3.SQLITE_IOERR_LOCK: _NO_LOCKS,
+    sqlite3.SQLITE_IOERR_RDLOCK: _NO_LOCKS,
+    sqlite3.SQLITE_IOERR_UNLOCK: _NO_LOCKS,
+    sqlite3.SQLITE_IOERR_SHMLOCK: _NO_LOCKS,
     sqlite3.SQLITE_IOERR_SHMMAP: (
         "has no room for its index: the disk is full, or its file system cannot map files",
         f"Free some space and try again, {ELSEWHERE}",
     ),
-    sqlite3.SQLITE_PROTOCOL: NO_LOCKS,
+    sqlite3.SQLITE_PROTOCOL: _NO_LOCKS,
     sqlite3.SQLITE_BUSY: (
         "is held by another lumitui",
         "Try again; if it stays so, end the other one.",
@@ -51,3 +55,17 @@ def extended_code(error: Exception) -> int:
 def result_code(error: Exception) -> int:
     """Return the primary result code."""
     return extended_code(error) & 0xFF
+
+
+def history_error(error: Exception, path: Path) -> HistoryError:
+    """Return what a fault of SQLite means for the history at `path`."""
+    what, hint = _sentence(error, path)
+    return HistoryError(f"The history {path} {what}.", hint)
+
+
+def _sentence(error: Exception, path: Path) -> tuple[str, str]:
+    # SQLite gives the same code for a lock that is held and for a file system that has none.
+    if result_code(error) == sqlite3.SQLITE_BUSY and not can_lock(path):
+        return _NO_LOCKS
+    found = _SENTENCES.get(extended_code(error)) or _SENTENCES.get(result_code(error))
+    return found or (f"cannot be used: {error}", "Start lumitui again.")

@@ -1,42 +1,42 @@
-"""The file that history is kept in: opened, migrated, its faults told in sentences.
+"""The SQLite file of the history: opened, migrated, shared by processes and threads."""
 
-Only this module, `schema` and `history` know SQLite.
-"""
-
-import fcntl
-import os
 import random
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from lumitui.app.history.filesystem import is_shared
+from lumitui.app.history.damage import Damage
+from lumitui.app.history.filesystem import (
+    NO_FILE,
+    can_lock,
+    create_private,
+    identity,
+    is_shared,
+    size,
+)
 from lumitui.app.history.pending_warnings import PendingWarnings
 from lumitui.app.history.schema import MIGRATIONS, migrate, schema_of, writer_of
 from lumitui.app.history.sqlite_errors import (
     DAMAGED,
     ELSEWHERE,
     FAULTS,
-    NO_LOCKS,
     RECOVER,
-    SENTENCES,
-    extended_code,
+    history_error,
     result_code,
 )
 from lumitui.app.settings import version
 from lumitui.remote.errors import HistoryError
 
 BUSY_MS = 30_000
-"""How long one waits for other processes' transactions. SQLite's own waiting asks ten times a
-second at last, and of three busy writers on a loaded machine one found no gap in 5 s."""
+"""How long to wait for other processes' transactions. SQLite's own waiting slows down to ten tries
+a second, and one of three busy writers on a loaded machine found no gap in 5 s."""
 _PAUSE = (0.001, 0.02)
-EMPTY_SECONDS = 60.0
-"""A file without a byte that is older than this was not just made by another process."""
+"""Seconds between two tries."""
 
 Done = TypeVar("Done")
 
@@ -67,9 +67,9 @@ class Database:
         self.path = path
         self._warnings = warnings
         self._lock = threading.RLock()
-        self._suspect = path.with_name(f"{path.name}.suspect")
+        self._damage = Damage(path, warnings)
         self._closed = False
-        self._file = (0, 0)
+        self._identity = NO_FILE
         self._db = self._open()
 
     def close(self) -> None:
@@ -79,13 +79,13 @@ class Database:
             self._db.close()
 
     def rows(self, query: str, values: Sequence[str | float] = ()) -> list[sqlite3.Row]:
-        """Return the rows of `query`; a value that is not UTF-8 is in no row.
+        """Return the rows of `query`; a value that is not UTF-8 matches no row.
 
         Raises:
             HistoryError: the file cannot be read.
         """
         sought = [
-            # A word of the command line may have bytes that are not UTF-8, which SQLite takes not.
+            # A word of the command line may have bytes that are not UTF-8; SQLite refuses those.
             value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
             for value in values
         ]
@@ -95,19 +95,19 @@ class Database:
                 return self._current().execute(query, sought).fetchall()
 
         try:
-            return self._patiently(read)
+            return self._retried(read)
         except FAULTS as error:
-            raise self._translated(error) from error
+            raise self._fault(error) from error
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Hold the write lock; all that is done inside is on the disk at the end, or nothing.
+        """Hold the write lock; at the end all that was done inside is on the disk, or nothing.
 
         Raises:
             HistoryError: the file cannot be written.
         """
         try:
-            db = self._patiently(self._begin)
+            db = self._retried(self._begin)
             try:
                 with self._committed(db):
                     self._check_schema(db)
@@ -120,7 +120,7 @@ class Database:
             finally:
                 self._lock.release()
         except FAULTS as error:
-            raise self._translated(error) from error
+            raise self._fault(error) from error
 
     def facts(self) -> FileFacts:
         """Return what is known of the file; all of it is read and checked.
@@ -131,26 +131,26 @@ class Database:
         found = [str(row[0]) for row in self.rows("PRAGMA quick_check(3)")]
         damage = "" if found == ["ok"] else "; ".join(" ".join(found).split("\n"))[:300]
         if damage:
-            self._suspect_damage()
-        sizes = (_size(self.path), _size(Path(f"{self.path}-wal")))
+            self._damage.suspect()
+        sizes = (size(self.path), size(Path(f"{self.path}-wal")))
         schema = int(self.rows("PRAGMA user_version")[0][0])
         return FileFacts(self.path, schema, sum(sizes), damage)
 
     def _current(self) -> sqlite3.Connection:
-        """Return the connection, to the file that is now at the path.
+        """Return the connection to the file that is at the path now.
 
-        Another process may have set a damaged file aside, a person may have removed it: what is
-        written to a file that has lost its name is lost with it.
+        Another process may have set a damaged file aside, or a person may have removed it: what
+        is written to a file that has lost its name is lost with it.
         """
         if self._closed:
-            return self._db  # which says so
+            return self._db  # its use raises that it is closed
         moved = self._moved()
-        if moved or self._suspect.exists():
+        if moved or self._damage.suspected:
             self._db.close()
             try:
                 self._db = self._open()
             except BaseException:
-                self._file = _NOWHERE  # the next use opens it again, and says why it cannot
+                self._identity = _UNKNOWN  # the next use opens it again, or says why it cannot
                 raise
         if moved:
             self._warnings.add(
@@ -160,9 +160,9 @@ class Database:
         return self._db
 
     def _begin(self) -> sqlite3.Connection:
-        """Hold this process's lock and the file's write lock: what is read is not out of date.
+        """Take this process's lock and the file's write lock, so that what is read is up to date.
 
-        Without the second, the first is let go: other threads read while this one waits.
+        Without the file's lock this process's is released: other threads read while this one waits.
         """
         self._lock.acquire()
         try:
@@ -178,14 +178,14 @@ class Database:
         try:
             yield
             # A rollback journal lets the readers end first.
-            self._patiently(lambda: db.execute("COMMIT"))
+            self._retried(lambda: db.execute("COMMIT"))
         except BaseException:
             if db.in_transaction:
                 db.execute("ROLLBACK")
             raise
 
-    def _patiently(self, action: Callable[[], Done]) -> Done:
-        """Return what `action` does; while another process holds the file, try again."""
+    def _retried(self, action: Callable[[], Done]) -> Done:
+        """Return what `action` returns; while another process holds the file, try it again."""
         limit = time.monotonic() + BUSY_MS / 1000
         asked = False
         while True:
@@ -194,54 +194,44 @@ class Database:
             except sqlite3.OperationalError as error:
                 if result_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > limit:
                     raise
-                if not asked and not self._can_lock():
+                if not asked and not can_lock(self.path):
                     raise
             asked = True
             time.sleep(random.uniform(*_PAUSE))
 
     def _moved(self) -> bool:
-        return _identity(self.path) != self._file
+        return identity(self.path) != self._identity
 
     def _open(self) -> sqlite3.Connection:
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._tell_when_emptied()
-            self._create()
+            self._damage.warn_if_emptied()
+            create_private(self.path)
             self.path.chmod(0o600)
-            self._file = _identity(self.path)
+            self._identity = identity(self.path)
             try:
-                return self._patiently(self._connect)
+                return self._retried(self._connect)
             except FAULTS as error:
                 if result_code(error) not in DAMAGED:
                     raise
-                self._set_aside()
-            return self._patiently(self._connect)
+                self._identity = self._damage.set_aside(self._identity)
+            return self._retried(self._connect)
         except OSError as error:
             raise HistoryError(
                 f"The history {self.path} cannot be opened: {error.strerror}.",
                 f"Check the folder's rights and the space on the disk, {ELSEWHERE}",
             ) from error
         except FAULTS as error:
-            raise self._translated(error) from error
-
-    def _create(self) -> None:
-        """Make the file with its mode, and never open one that is there.
-
-        To close any descriptor of a file drops this process's locks on it, also those of another
-        history of the same process; the next process to leave would then take the log away under
-        it (sqlite.org/howtocorrupt.html, 2.2).
-        """
-        with suppress(FileExistsError):
-            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            raise self._fault(error) from error
 
     def _connect(self) -> sqlite3.Connection:
         """Return a connection to the file, migrated.
 
         The write-ahead log needs memory that all processes share, which a network's file system
-        has not: there it is the rollback journal, whose locks hold between machines too
+        does not have. There the rollback journal is used, whose locks also hold between machines
         (sqlite.org/wal.html).
         """
-        # isolation_level None: transactions are begun and ended here, never behind our back.
+        # isolation_level None: transactions begin and end here only, never implicitly.
         db = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
         try:
             db.row_factory = sqlite3.Row
@@ -253,16 +243,16 @@ class Database:
                 db.execute(f"PRAGMA journal_mode = {mode}")
             db.execute("PRAGMA synchronous = FULL")
             db.execute("PRAGMA foreign_keys = ON")
-            if self._suspect.exists():
+            if self._damage.suspected:
                 if db.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
                     damage = sqlite3.DatabaseError("the check of the file found damage")
                     damage.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
                     raise damage
-                self._suspect.unlink(missing_ok=True)
+                self._damage.clear()
             if schema_of(db) < len(MIGRATIONS):
                 db.execute("BEGIN IMMEDIATE")
                 with self._committed(db):
-                    # Asked again: another process may have migrated while this one waited.
+                    # It checks again: another process may have migrated while this one waited.
                     migrate(db, MIGRATIONS)
         except BaseException:
             db.close()
@@ -279,97 +269,12 @@ class Database:
                 f"Upgrade lumitui, {ELSEWHERE} The file was not touched.",
             )
 
-    def _tell_when_emptied(self) -> None:
-        try:
-            found = self.path.stat()
-        except OSError:
-            return  # there is none, or what opens it says why
-        # A process that makes the file leaves it empty for a moment only.
-        if found.st_size == 0 and time.time() - found.st_mtime > EMPTY_SECONDS:
-            self._warnings.add(
-                f"The history {self.path} was empty: its runs are lost here. Jobs go on; {RECOVER}"
-            )
-
-    def _set_aside(self) -> None:
-        """Rename the damaged file, unless another process has already done it."""
-        lock = os.open(f"{self.path}.lock", os.O_CREAT | os.O_RDWR, 0o600)
-        try:
-            with suppress(OSError):  # a file system without locks
-                fcntl.flock(lock, fcntl.LOCK_EX)
-            if not self._moved():
-                self._rename()
-            self._file = _identity(self.path)
-        finally:
-            os.close(lock)
-
-    def _rename(self) -> None:
-        kept = _free_name(self.path)
-        # The logs first: a fresh file must never meet the log of another one.
-        for suffix in ("-wal", "-shm", "-journal"):
-            with suppress(FileNotFoundError):
-                os.rename(f"{self.path}{suffix}", f"{kept}{suffix}")
-        self.path.rename(kept)
-        self._suspect.unlink(missing_ok=True)
-        self._create()
-        self._warnings.add(
-            f"The history was damaged and is kept as {kept}; a fresh one was begun. Jobs go on; "
-            f"{RECOVER}"
-        )
-
-    def _can_lock(self) -> bool:
-        """Whether a file beside the history can be locked, or is by another process."""
-        try:
-            lock = os.open(f"{self.path}.lock", os.O_CREAT | os.O_RDWR, 0o600)
-        except OSError:
-            return True  # not what is asked here
-        try:
-            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except (BlockingIOError, PermissionError):
-            return True
-        except OSError:
-            return False
-        finally:
-            os.close(lock)
-        return True
-
-    def _suspect_damage(self) -> None:
-        """Let the next use, here or in another process, check the file and set it aside."""
-        with suppress(OSError):
-            self._suspect.touch()
-
-    def _translated(self, error: Exception) -> HistoryError:
+    def _fault(self, error: Exception) -> HistoryError:
+        """Return what a fault means; the next use checks a file that may be damaged."""
         if result_code(error) in DAMAGED:
-            self._suspect_damage()
-        # SQLite says the same of a lock that is held and of a file system that has none.
-        if result_code(error) == sqlite3.SQLITE_BUSY and not self._can_lock():
-            return HistoryError(f"The history {self.path} {NO_LOCKS[0]}.", NO_LOCKS[1])
-        found = SENTENCES.get(extended_code(error)) or SENTENCES.get(result_code(error))
-        what, hint = found or (f"cannot be used: {error}", "Start lumitui again.")
-        return HistoryError(f"The history {self.path} {what}.", hint)
+            self._damage.suspect()
+        return history_error(error, self.path)
 
 
-_NOWHERE = (-1, -1)
-"""The identity of no file."""
-
-
-def _identity(path: Path) -> tuple[int, int]:
-    """Return which file is at `path`; (0, 0) when there is none."""
-    try:
-        found = path.stat()
-    except OSError:
-        return (0, 0)
-    return (found.st_dev, found.st_ino)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
-
-
-def _free_name(path: Path) -> Path:
-    """Return where a damaged file is kept: its name and the time, never that of an earlier one."""
-    stamp = f"{path.name}.corrupt-{time.strftime('%Y%m%d-%H%M%S')}"
-    names = (stamp, *(f"{stamp}.{number}" for number in range(2, 1000)))
-    return next(found for name in names if not (found := path.with_name(name)).exists())
+_UNKNOWN = (-1, -1)
+"""The identity of no file at all, so that the next use opens the path again."""

@@ -1,0 +1,87 @@
+"""What happens to a damaged history: it is marked, checked, set aside; a fresh one is begun."""
+
+import fcntl
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from lumitui.app.history.filesystem import Identity, create_private, identity, open_lock
+from lumitui.app.history.pending_warnings import PendingWarnings
+from lumitui.app.history.sqlite_errors import RECOVER
+
+EMPTY_SECONDS = 60.0
+"""A file without a byte that is older than this was not just made by another process."""
+
+
+class Damage:
+    """The damage of one file, which all processes that use the file know by a mark beside it."""
+
+    def __init__(self, path: Path, warnings: PendingWarnings) -> None:
+        """Watch over the file at `path`; `warnings` receives what the person should know."""
+        self._path = path
+        self._warnings = warnings
+        self._mark = path.with_name(f"{path.name}.suspect")
+
+    @property
+    def suspected(self) -> bool:
+        """Whether the next use has to check the file."""
+        return self._mark.exists()
+
+    def suspect(self) -> None:
+        """Let the next use, here or in another process, check the file."""
+        with suppress(OSError):
+            self._mark.touch()
+
+    def clear(self) -> None:
+        """Take the mark away: the check found nothing."""
+        self._mark.unlink(missing_ok=True)
+
+    def warn_if_emptied(self) -> None:
+        """Warn of a file that has lost all its bytes."""
+        try:
+            found = self._path.stat()
+        except OSError:
+            return  # there is none, or opening it says why
+        # A process that makes the file leaves it empty for a moment only.
+        if found.st_size == 0 and time.time() - found.st_mtime > EMPTY_SECONDS:
+            self._warnings.add(
+                f"The history {self._path} was empty: its runs are lost here. Jobs go on; {RECOVER}"
+            )
+
+    def set_aside(self, damaged: Identity) -> Identity:
+        """Rename the damaged file, unless another process has done it; return which is there now.
+
+        Raises:
+            OSError: it cannot be renamed.
+        """
+        lock = open_lock(self._path)
+        try:
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            if identity(self._path) == damaged:
+                self._rename()
+            return identity(self._path)
+        finally:
+            os.close(lock)
+
+    def _rename(self) -> None:
+        kept = _free_name(self._path)
+        # The logs first: a fresh file must never meet the log of another one.
+        for suffix in ("-wal", "-shm", "-journal"):
+            with suppress(FileNotFoundError):
+                os.rename(f"{self._path}{suffix}", f"{kept}{suffix}")
+        self._path.rename(kept)
+        self.clear()
+        create_private(self._path)
+        self._warnings.add(
+            f"The history was damaged and is kept as {kept}; a fresh one was begun. Jobs go on; "
+            f"{RECOVER}"
+        )
+
+
+def _free_name(path: Path) -> Path:
+    """Return a new name for a damaged file: its own and the time, never that of an earlier one."""
+    stamp = f"{path.name}.corrupt-{time.strftime('%Y%m%d-%H%M%S')}"
+    names = (stamp, *(f"{stamp}.{number}" for number in range(2, 1000)))
+    return next(found for name in names if not (found := path.with_name(name)).exists())
