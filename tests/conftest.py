@@ -12,7 +12,7 @@ from lumitui.app.runs import Runs
 from lumitui.remote.transport.protocol import Transport
 from tests.support import skips
 from tests.support.home import Home
-from tests.support.scheduler_bench import Bench, process_bench, slurm_bench
+from tests.support.jobs.scheduler_bench import Bench, process_bench, slurm_bench
 from tests.support.servers.cluster import Cluster, running_cluster
 from tests.support.servers.sshd import Sshd, busy_sshd, running_sshd
 from tests.support.servers.transports import KINDS, open_transport

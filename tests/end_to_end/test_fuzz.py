@@ -49,7 +49,7 @@ from tests.support.attacks.spoilt_text import survive, worse
 from tests.support.driven_tui import SCRIPT
 from tests.support.jobs.made_runs import a_run
 from tests.support.places import ROOT
-from tests.support.scheduler_replies import ACCOUNT, ACCOUNT_24, QUEUE, QUEUE_24, RECORD
+from tests.support.replies.schedulers import ACCOUNT, ACCOUNT_24, QUEUE, QUEUE_24, RECORD
 
 COUNTS = [1000, pytest.param(10_000, marks=pytest.mark.slow)]
 many = pytest.mark.parametrize("count", COUNTS)
@@ -185,7 +185,7 @@ def bend(rng: random.Random, facts: Any) -> None:
     facts[key] = rng.choice(strange)
 
 
-DOCTOR = (ROOT / "tests/support/doctor-22.05.txt").read_bytes()
+DOCTOR = (ROOT / "tests/support/replies/doctor-22.05.txt").read_bytes()
 
 
 class Answers:

@@ -9,8 +9,8 @@ from lumitui.app.job.spec import changed
 from lumitui.app.results.summary import summarize
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.protocol import State
+from tests.support.guide.scripts import NAMES, SCRIPTS, Script
 from tests.support.jobs.golden_jobs import RESOURCES, golden_path, job_of
-from tests.support.jobs.guide_scripts import NAMES, SCRIPTS, Script
 from tests.support.jobs.small_jobs import finish
 from tests.support.servers.cluster import Cluster
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from lumitui.remote.cores import format_cores, mask, parse_cores
 from lumitui.remote.site.sites import BUILT_IN, Sites
-from tests.support.jobs import guide_scripts
+from tests.support.guide import scripts as guide_scripts
 
 CORES = st.frozensets(st.integers(0, 255))
 

@@ -7,9 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support.guide.batch_differences import BATCH_DIFFERENCES
+from tests.support.guide.scripts import NAMES, SCRIPTS, Script
+from tests.support.guide.task_differences import TASK_DIFFERENCES
 from tests.support.jobs.golden_jobs import ARCHIVE, archive_launch, golden_path, launch_of
-from tests.support.jobs.guide_differences import DIFFERENCES
-from tests.support.jobs.guide_scripts import NAMES, SCRIPTS, Script
+
+DIFFERENCES = (*BATCH_DIFFERENCES, *TASK_DIFFERENCES)
+
 
 each_script = pytest.mark.parametrize("script", SCRIPTS, ids=NAMES)
 

@@ -15,7 +15,7 @@ from lumitui.remote.cores import format_cores
 from lumitui.remote.errors import InputError
 from lumitui.remote.site.profile import Site
 from tests.support.attacks.hostile_text import fuzzed, passable
-from tests.support.jobs.guide_scripts import MASKS, RESERVED_MASK
+from tests.support.guide.scripts import MASKS, RESERVED_MASK
 from tests.support.jobs.lumi_job import JOB, LUMI, job
 
 

@@ -10,7 +10,7 @@ from lumitui.remote.scheduler.protocol import Answer, State
 from lumitui.remote.scheduler.submission import _answer_of
 from lumitui.remote.transport.shell import quote
 from tests.support.jobs.made_runs import a_run
-from tests.support.scheduler_bench import LIMIT, Bench
+from tests.support.jobs.scheduler_bench import LIMIT, Bench
 from tests.support.servers.cluster import Cluster
 
 pytestmark = pytest.mark.both_slurms

@@ -29,7 +29,7 @@ from tests.support.home import Home
 from tests.support.jobs.endings import send
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import finish, wait_until
-from tests.support.scheduler_replies import WATCHES
+from tests.support.replies.schedulers import WATCHES
 
 LOCAL: dict[str, Any] = {"site": "laptop", "partition": "local"}
 STEPS = 3000

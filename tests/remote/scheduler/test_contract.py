@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lumitui.remote.scheduler.protocol import Answer, State, Watch
-from tests.support.scheduler_bench import LIMIT, Bench
+from tests.support.jobs.scheduler_bench import LIMIT, Bench
 from tests.support.servers.cluster import Cluster
 
 pytestmark = pytest.mark.both_slurms

@@ -14,7 +14,7 @@ from lumitui.remote.scheduler.protocol import STATES, ExitFile, JobStatus, RunFi
 from lumitui.remote.scheduler.run_files import files_script, parse_exit, parse_files
 from lumitui.remote.scheduler.slurm import parse_account, parse_poll, parse_queue, poll_script
 from lumitui.remote.transport.records import parse_records, record_functions
-from tests.support.scheduler_replies import ACCOUNT, ACCOUNT_24, QUEUE, QUEUE_24, RECORD, WATCHES
+from tests.support.replies.schedulers import ACCOUNT, ACCOUNT_24, QUEUE, QUEUE_24, RECORD, WATCHES
 
 
 def test_squeue() -> None:

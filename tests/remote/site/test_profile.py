@@ -11,7 +11,7 @@ from lumitui.remote.site.container import Container
 from lumitui.remote.site.profile import Site, SiteRule
 from lumitui.remote.site.sites import BUILT_IN, Sites, merge
 from lumitui.remote.site.yaml_document import read_document
-from tests.support.jobs import guide_scripts
+from tests.support.guide import scripts as guide_scripts
 from tests.support.places import SITES
 
 ALL = Sites([SITES, BUILT_IN])

@@ -7,7 +7,7 @@ from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import JobSpec, changed, parse_job
 from lumitui.app.send.source import deepspeed_config
 from lumitui.remote.site.sites import BUILT_IN, Sites
-from tests.support.jobs.guide_scripts import SCRIPTS, Script
+from tests.support.guide.scripts import SCRIPTS, Script
 from tests.support.places import GOLDEN
 
 RESOURCES = "/scratch/project_462000001/resources"

@@ -2,8 +2,8 @@
 
 Source: Lumi-supercomputer/LUMI-AI-Guide (text CC-BY-4.0, code MIT), `multi-gpu-and-node/` at
 ea60bc1 (17 February 2025, the seed era) and `05-multi-gpu-and-node/` at a7e3387 (19 May 2026, the
-current era). Values are the scripts' own text: nothing is expanded or put right here. What our
-scripts do otherwise on purpose is in `differences_lumi.py`.
+current era). Values are the scripts' own text: nothing is expanded or corrected here. What our
+scripts do otherwise on purpose is in `batch_differences.py` and `task_differences.py`.
 """
 
 from dataclasses import dataclass, field
@@ -267,34 +267,5 @@ SCRIPTS: tuple[Script, ...] = tuple(
     for nodes in (1, 4)
 )
 """Eight scripts in two eras."""
-
-
-@dataclass(frozen=True)
-class Quoting:
-    """What a way of writing a variable into `bash -c` does."""
-
-    form: str
-    effect: str
-    right: bool
-
-
-QUOTING = (
-    Quoting("bash -c '$SLURM_PROCID'", "expanded by the task's shell: its own value", True),
-    Quoting(r'bash -c "\$SLURM_PROCID"', "the same", True),
-    Quoting('bash -c "$SLURM_PROCID"', "expanded on the batch node: every rank is 0", False),
-    Quoting(r"bash -c '\$SLURM_JOB_ID'", "the text $SLURM_JOB_ID itself", False),
-    Quoting('bash -c "$WITH_CONDA"', "empty: the image sets it, not the batch shell", False),
-)
-
-README_DIFFERENCES = (
-    "it activates an unpacked venv after $WITH_CONDA; the scripts mount a squashed one",
-    "it mixes $SIF and $CONTAINER",
-    "its DDP example for srun has no --cpu-bind",
-    "it comments LOCAL_WORLD_SIZE out; the scripts export it",
-    "it writes --cpu-bind=mask_cpu=...,v; Slurm wants v first",
-    "its single-node DeepSpeed block for torchrun has no --mem; the script has 480G",
-    "it wants NCCL variables in every script; run_ds_torchrun.sh has none",
-)
-"""Where the README of the seed era says other than its scripts, which are the better source."""
 NAMES = [f"{script.name}-{script.era}" for script in SCRIPTS]
 """What each script is called in the tests and in tests/golden."""
