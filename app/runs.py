@@ -1,6 +1,6 @@
 """Runs: everything a person can do with jobs. The TUI and the CLI call only this."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from lumitui.app.watch.ending import ending_of
 from lumitui.app.watch.follow_log import LogEvent
 from lumitui.app.watch.recover import Recovered, recover
 from lumitui.app.watch.refresh import Refreshed, Warn, Watcher, refresh
-from lumitui.app.watch.wait import wait
+from lumitui.app.watch.wait import Stop, never, wait
 from lumitui.remote.connect import Connect, Connection, Connections, connect
 from lumitui.remote.doctor.check import Check
 from lumitui.remote.doctor.examine import examine
@@ -35,6 +35,7 @@ from lumitui.remote.snapshots.fetch import Brought
 from lumitui.remote.snapshots.store import Pruned, prune
 from lumitui.remote.ssh.prompts import Ask
 from lumitui.remote.transport.footprint import Footprint
+from lumitui.remote.transport.protocol import Transport
 
 __all__ = ["Preview", "Refreshed", "Resubmission", "Runs", "Start"]
 
@@ -43,11 +44,7 @@ class Runs:
     """The headless core over history, profiles and connections. Threads may share it."""
 
     def __init__(
-        self,
-        settings: Settings,
-        *,
-        ask: Ask = lambda question: None,
-        connect: Connect = connect,
+        self, settings: Settings, *, ask: Ask = lambda question: None, connect: Connect = connect
     ) -> None:
         """Open the history; no network before something needs it."""
         self.sites = Sites(settings.profiles)
@@ -145,7 +142,7 @@ class Runs:
         return refresh(self._watcher, site_name, attended=attended)
 
     def footprint(self, site_name: str) -> Footprint:
-        """Return what this program has cost a site so far; asks nobody."""
+        """Return what this program has cost a site so far; no site is asked."""
         return self._connections.footprint(site_name)
 
     def cancel(self, run_id: str, *, warn: Warn = lambda words: None) -> Run:
@@ -165,22 +162,18 @@ class Runs:
     def read_log(
         self, run_id: str, *, attempt: int | None = None, last: int = 65536
     ) -> tuple[int, bytes]:
-        """Return the last bytes of a log and the offset where they start.
+        """Return the offset of at most the `last` bytes of a log, and the bytes.
 
         Raises:
             InputError: no such run.
             RefusedError: there is no such log.
+            LinkError: the site cannot be reached.
         """
         run = self.history.get(run_id)
-        transport = self._connection(self.sites.load(run.site)).transport
-        return follow_log.read_end(transport, run, attempt, last)
+        return follow_log.read_end(self._transport(run), run, attempt, last)
 
     def follow(
-        self,
-        run_id: str,
-        *,
-        last: int = follow_log.FIRST_BYTES,
-        stop: Callable[[], bool] = lambda: False,
+        self, run_id: str, *, last: int = follow_log.FIRST_BYTES, stop: Stop = never
     ) -> Iterator[LogEvent]:
         """Yield a run's log from its `last` bytes on until the run has ended.
 
@@ -194,12 +187,7 @@ class Runs:
         return follow_log.follow(self._watcher, self.history.get(run_id), last=last, stop=stop)
 
     def show_log(
-        self,
-        run_id: str,
-        *,
-        attempt: int | None = None,
-        offset: int = 0,
-        stop: Callable[[], bool] = lambda: False,
+        self, run_id: str, *, attempt: int | None = None, offset: int = 0, stop: Stop = never
     ) -> Iterator[LogEvent]:
         """Yield a run's log for a screen that has `offset` bytes of an attempt's log already.
 
@@ -216,8 +204,8 @@ class Runs:
         self,
         run_id: str,
         *,
-        timeout: float | None,
-        stop: Callable[[], bool],
+        timeout: float | None = None,
+        stop: Stop = never,
         warn: Warn = lambda words: None,
     ) -> Run:
         """Return the run when it has ended, or as it is after `timeout` seconds.
@@ -232,22 +220,26 @@ class Runs:
     # -- after
 
     def note(self, run_id: str, text: str) -> Run:
-        """Keep a line about a run ('' removes it); InputError when it is not one plain line."""
+        """Keep a line about a run; '' removes it.
+
+        Raises:
+            InputError: no such run, or the text is not one plain line.
+        """
         run = self.history.get(run_id)
         self.history.update(run.id, note=one_line(text))
         return replace(run, note=text)
 
     def proof(self, run: Run) -> Verdict:
-        """Return what the run's probe says of its binding."""
+        """Return what the run's probe says about its binding."""
         ended = run.state.is_final
         return verdict(run.binding, run.layout, ended=ended, proof=run.spec.proof)
 
     def figures(self, run_id: str) -> Figures:
-        """Return what a run's metrics come to; asks nobody."""
+        """Return the figures of a run's metrics; no site is asked."""
         return figures_of(self.history, run_id)
 
     def log_figures(self, run_id: str) -> LogFigures:
-        """Return what the job file's `metrics:` find in the run's log; a site may be asked."""
+        """Return what the job file's `metrics:` find in the run's log; its site may be asked."""
         run = self.history.get(run_id)
         return log_figures_of(run, lambda last: self.read_log(run_id, last=last)[1])
 
@@ -262,20 +254,20 @@ class Runs:
         return diagnose(ending_of(run, self.history, lambda last: self.read_log(run.id, last=last)))
 
     def fetch(self, run_id: str, target: Path, patterns: Sequence[str] = ()) -> Brought:
-        """Bring results to `target`, verified by hash; already equal files are left alone.
+        """Bring results to `target`, verified by hash; files that are equal already stay.
 
-        Without `patterns`: the job file's `fetch:`, else the trainer's, and the run's records.
+        Without `patterns` the job file's `fetch:` counts, or else the trainer's, and the run's
+        records come too.
         """
         run = self.history.get(run_id)
-        transport = self._connection(self.sites.load(run.site)).transport
-        return results.bring(run, transport, target, patterns)
+        return results.bring(run, self._transport(run), target, patterns)
 
     def prune(
         self, site_name: str, *, dry: bool = False, warn: Warn = lambda words: None
     ) -> dict[str, Pruned]:
-        """Remove snapshots on a site that no unfinished run uses; returns what was freed, by root.
+        """Remove snapshots that no unfinished run on a site uses; return what was freed, by root.
 
-        The newest of each project stays: the next send builds on it. `dry` only counts.
+        The newest snapshot of each project stays: the next send builds on it. `dry` only counts.
         """
         site = self.sites.load(site_name)
         connection = self._connection(site)
@@ -289,20 +281,17 @@ class Runs:
     def recover(self, site_name: str, account: str = "") -> Recovered:
         """Rebuild the runs that the history does not know from their folders on a site.
 
-        What it knows stays as it is. Without `account`: of all accounts of the person there.
+        The runs that it knows stay as they are. Without `account` all accounts count that the
+        person has there.
 
         Raises:
-            InputError: no such site, or it needs an account that is not known.
-            LinkError: it cannot be reached.
+            InputError: no such site, or an account is needed and none is known.
+            LinkError: the site cannot be reached.
         """
-        site = self.sites.load(site_name)
-        found = recover(self._connection(site), site, account, self.history)
-        warnings = self.refresh(site_name).warnings if found.rebuilt else ()
-        rebuilt = tuple(self.history.get(run.id) for run in found.rebuilt)
-        return replace(found, rebuilt=rebuilt, warnings=(*found.warnings, *warnings))
+        return recover(self._watcher, site_name, account)
 
     def doctor(self, site_name: str, account: str = "") -> list[Check]:
-        """Return what the live cluster says of a site's profile.
+        """Return what the live cluster says about a site's profile.
 
         Raises:
             InputError: no such site.
@@ -323,3 +312,6 @@ class Runs:
 
     def _connection(self, site: Site) -> Connection:
         return self._connections.get(site)
+
+    def _transport(self, run: Run) -> Transport:
+        return self._watcher.connection(run.site).transport

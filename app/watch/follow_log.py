@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lumitui.app.history.run import Run
 from lumitui.app.watch.refresh import Watcher, refresh
 from lumitui.app.watch.transitions import nobody_knows
-from lumitui.app.watch.wait import rest
+from lumitui.app.watch.wait import Stop, rest
 from lumitui.remote.errors import AnswerNeeded, LinkError, RefusedError
 from lumitui.remote.run_folder import attempt_log
 from lumitui.remote.scheduler import run_log
@@ -97,9 +97,7 @@ def read_end(transport: Transport, run: Run, attempt: int | None, last: int) -> 
     return found
 
 
-def follow(
-    watcher: Watcher, run: Run, *, last: int, stop: Callable[[], bool]
-) -> Iterator[LogEvent]:
+def follow(watcher: Watcher, run: Run, *, last: int, stop: Stop) -> Iterator[LogEvent]:
     """Yield a run's log from its `last` bytes on; the site is refreshed now and then.
 
     A later attempt's log is yielded from its first byte.
@@ -119,7 +117,7 @@ def follow(
 
 
 def show(
-    watcher: Watcher, run: Run, *, attempt: int | None, offset: int, stop: Callable[[], bool]
+    watcher: Watcher, run: Run, *, attempt: int | None, offset: int, stop: Stop
 ) -> Iterator[LogEvent]:
     """Yield a run's log for a screen that has `offset` bytes of an attempt's log already.
 
@@ -140,7 +138,7 @@ def show(
     return events(watcher.connection(run.site).transport, reader, stop)
 
 
-def events(transport: Transport, reader: Reader, stop: Callable[[], bool]) -> Iterator[LogEvent]:
+def events(transport: Transport, reader: Reader, stop: Stop) -> Iterator[LogEvent]:
     """Yield what happens to a run's log until the run has ended, or until `stop()`.
 
     A cut link is resumed at its byte, with back-off. A requeued run goes on with the log of its
@@ -156,7 +154,7 @@ def events(transport: Transport, reader: Reader, stop: Callable[[], bool]) -> It
 class _Follower:
     """One reader's place in a log."""
 
-    def __init__(self, transport: Transport, reader: Reader, stop: Callable[[], bool]) -> None:
+    def __init__(self, transport: Transport, reader: Reader, stop: Stop) -> None:
         self._transport, self._reader, self._stop = transport, reader, stop
         self._attempt, self._offset = reader.attempt, reader.offset
         self._attended = True  # a person opened the log; what comes later is the clock's

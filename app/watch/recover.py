@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
 from lumitui.app.history.run_record import run_of
+from lumitui.app.watch.refresh import Watcher, refresh
 from lumitui.app.watch.transitions import watch_of
 from lumitui.remote.connect import Connection
 from lumitui.remote.errors import InputError
@@ -32,25 +33,35 @@ class Recovered:
     """What was rebuilt of a site's runs."""
 
     roots: tuple[str, ...]
-    """The work roots that were looked into."""
+    """The work roots that were searched."""
     rebuilt: tuple[Run, ...]
     known: int
-    """Folders of runs that the history has: nothing of those was changed."""
+    """How many folders belong to runs that the history has; those runs stay as they are."""
     passed: tuple[PassedOver, ...]
     warnings: tuple[str, ...] = ()
 
 
-def recover(connection: Connection, site: Site, account: str, history: History) -> Recovered:
-    """Write the runs to `history` that the site has folders of and the history does not know.
+def recover(watcher: Watcher, site_name: str, account: str) -> Recovered:
+    """Rebuild the runs that a site has folders of and the history does not know.
 
-    Without `account` it looks into the work roots of all accounts the person has there. The
-    state of what is rebuilt is not known: the next look at the site brings it.
+    Without `account` the work roots of all accounts that the person has there are searched. A
+    refresh then brings the states of the rebuilt runs.
 
     Raises:
-        InputError: the work root needs an account, and none is known or `account` cannot be one.
+        InputError: there is no such site; or the work root needs an account, and none is known
+            or `account` cannot be one.
         LinkError: the site cannot be reached.
-        LumiError: the history cannot be written.
+        HistoryError: the history cannot be written.
     """
+    site = watcher.sites.load(site_name)
+    found = rebuild(watcher.connection(site_name), site, account, watcher.history)
+    warnings = refresh(watcher, site_name).warnings if found.rebuilt else ()
+    rebuilt = tuple(watcher.history.get(run.id) for run in found.rebuilt)
+    return replace(found, rebuilt=rebuilt, warnings=(*found.warnings, *warnings))
+
+
+def rebuild(connection: Connection, site: Site, account: str, history: History) -> Recovered:
+    """Write the unknown runs of a site to `history`; their states are unknown until a refresh."""
     transport = connection.transport
     roots, known, rebuilt, passed, warnings = [], 0, list[Run](), list[PassedOver](), list[str]()
     for work in _work_roots(connection, site, account, history):
@@ -66,7 +77,7 @@ def recover(connection: Connection, site: Site, account: str, history: History) 
             runs = []
             for folder in run_folders.read_folders(transport, page):
                 try:
-                    runs.append(_rebuild(folder, site.name, time.time()))
+                    runs.append(_run_of(folder, site.name, time.time()))
                 except ValueError as error:
                     passed.append(PassedOver(folder.path, str(error)))
             added = history.adopt(runs)
@@ -77,7 +88,7 @@ def recover(connection: Connection, site: Site, account: str, history: History) 
 
 
 def _fetch_metrics(transport: Transport, runs: Sequence[Run], history: History) -> None:
-    """Bring all metrics of `runs`: a look at the site brings a piece, and none after the end."""
+    """Bring all metrics of `runs`: a poll brings a piece, and none after the end."""
     left = [run for run in runs if run.job_id is not None]
     while left:
         watches = [replace(watch_of(run), has_binding=True) for run in left]
@@ -89,7 +100,7 @@ def _fetch_metrics(transport: Transport, runs: Sequence[Run], history: History) 
             if files.metrics:
                 span = (run.metrics_offset, end)
                 history.metrics.add(run.id, files.metrics.splitlines(), span)
-            # Not whatever came: a job that trains writes a line while it is asked.
+            # Not for every answer with news: a job that trains writes a line while it is asked.
             if files.more_metrics:
                 more.append(replace(run, metrics_offset=end))
         left = more
@@ -109,29 +120,29 @@ def _work_roots(
     accounts = [account] if account else _accounts(connection.transport, site, history)
     if not accounts:
         raise InputError(
-            f"The runs at {site.name} lie by account, and it names none of yours.",
-            "Give it: --account PROJECT.",
+            f"Runs at {site.name} are kept by account, and the site lists no account of yours.",
+            "Name one: --account PROJECT.",
         )
     yield from dict.fromkeys(connection.work_root(site, name) for name in accounts)
 
 
 def _accounts(transport: Transport, site: Site, history: History) -> list[str]:
-    """Return those of the runs that the history still has, and those the site lists."""
+    """Return the accounts of the runs that the history still has, and those the site lists."""
     had = {run.spec.account for run in history.page(limit=1000, site=site.name)}
     listed = run_folders.list_accounts(transport, site.account.pattern)
     return sorted(name for name in had | set(listed) if re.match(site.account.pattern, name))
 
 
-def _rebuild(folder: Folder, site: str, now: float) -> Run:
-    """Return the run of `folder`.
+def _run_of(folder: Folder, site: str, now: float) -> Run:
+    """Return the run that `folder` belongs to.
 
     Raises:
-        ValueError: why there is none.
+        ValueError: it says why there is none.
     """
     if folder.record is None:
         job = f"; its job was {folder.job_id}" if folder.job_id else ""
-        what = "an older lumitui made it" if folder.composed else "it is no run's folder"
-        raise ValueError(f"it has no record, {what}{job}")
+        what = "an older lumitui made it" if folder.composed else "it is not a run's folder"
+        raise ValueError(f"it has no record: {what}{job}")
     if len(folder.record) >= RECORD_BYTES:
         raise ValueError(f"its record has more than {RECORD_BYTES} bytes")
     try:

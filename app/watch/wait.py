@@ -7,10 +7,16 @@ from lumitui.app.history.run import Run
 from lumitui.app.watch import transitions
 from lumitui.app.watch.refresh import Warn, Watcher, refresh
 
+Stop = Callable[[], bool]
+"""Called every 0.5 s or more often; true ends what is under way."""
 
-def wait(
-    watcher: Watcher, run: Run, *, timeout: float | None, stop: Callable[[], bool], warn: Warn
-) -> Run:
+
+def never() -> bool:
+    """Return false: go on until the end."""
+    return False
+
+
+def wait(watcher: Watcher, run: Run, *, timeout: float | None, stop: Stop, warn: Warn) -> Run:
     """Return the run when it has ended, or as it is after `timeout` seconds or `stop()`.
 
     Or `unknown`, when nobody has known its job for ACCOUNTING_SECONDS and at a last refresh.
@@ -46,7 +52,7 @@ def wait(
         rest(pause if left is None else min(pause, left), stop)
 
 
-def rest(seconds: float, stop: Callable[[], bool]) -> None:
+def rest(seconds: float, stop: Stop) -> None:
     """Sleep, but wake when `stop()` is true."""
     deadline = time.monotonic() + seconds
     while not stop() and (left := deadline - time.monotonic()) > 0:

@@ -123,7 +123,7 @@ def test_lost_runs_come_back_as_they_were(here: Here, job: Path, home: Home) -> 
     with core.history._file.transaction() as db:
         db.execute("DELETE FROM runs")
     site = core.sites.load("laptop")
-    before_a_poll = recover.recover(core._connection(site), site, "", core.history).rebuilt
+    before_a_poll = recover.rebuild(core._connection(site), site, "", core.history).rebuilt
     assert {run.state for run in before_a_poll} == {State.UNKNOWN}
     assert [len(core.history.metrics.of(run.id)) for run in before_a_poll] == [3000] * 3
     core.refresh()
@@ -174,8 +174,8 @@ def test_folders_that_tell_nothing_are_named(folders: Path, here: Here) -> None:
     done = here("history", "--recover", "laptop")
     assert (done.returncode, done.stdout) == (0, "")
     for words in (
-        "old-000001: it has no record, an older lumitui made it; its job was 4711",
-        "empty-000002: it has no record, it is no run's folder",
+        "old-000001: it has no record: an older lumitui made it; its job was 4711",
+        "empty-000002: it has no record: it is not a run's folder",
         "broken-000003: its record cannot be read: not JSON",
         "huge-000004: its record has more than 1000000 bytes",
         "other-000005: its record cannot be read: it is the record of 'moved-000005'",
@@ -240,7 +240,7 @@ def test_runs_of_the_cluster_come_back_and_go_on(
     home: Home, cluster: Cluster, here: Here, job: Path
 ) -> None:
     home.add_cluster(cluster)
-    # A work root of its own: everything in it is looked at.
+    # A work root of its own: everything in it is searched.
     work = Path(cluster.scratch) / cluster.user / f"recover-{os.getpid()}"
     with (home.config / "sites" / "minilumi.yaml").open("a") as profile:
         profile.write(f"\nwork_root: /scratch/{{account}}/{{user}}/{work.name}\n")
