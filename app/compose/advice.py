@@ -17,7 +17,7 @@ from lumitui.app.job.script_args import argument_value
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import STRATEGIES
 from lumitui.remote.site.profile import Site
-from lumitui.remote.source.manifest import MAX_BYTES, MAX_FILES
+from lumitui.remote.source.walk import MAX_BYTES, MAX_FILES
 
 __all__ = ["RULES", "Finding", "Severity", "field_text", "findings"]
 

@@ -15,7 +15,9 @@ from lumitui.app.job.strategies import STRATEGIES, TRAINERS
 from lumitui.remote.errors import InputError
 from lumitui.remote.snapshots import archive
 from lumitui.remote.source.hash_cache import Hashes
-from lumitui.remote.source.manifest import MAX_BYTES, MAX_FILES, Manifest, exceeds, has, scan
+from lumitui.remote.source.manifest import Manifest
+from lumitui.remote.source.scan import scan
+from lumitui.remote.source.walk import MAX_BYTES, MAX_FILES, Limits, exceeds, has
 
 TRAINER_FOLDER = Path(__file__).resolve().parents[2] / "trainers"
 
@@ -143,9 +145,9 @@ def collect(spec: JobSpec, root: Path, known: Path | None = None) -> Code:
         root,
         extra=extra,
         allow=spec.allow,
-        max_files=archive.MAX_FILES if packed else MAX_FILES,
-        max_bytes=archive.MAX_BYTES if packed else MAX_BYTES,
-        way_out="" if packed else ", or send it as one archive with `ship: archive`",
+        limits=Limits(archive.MAX_FILES, archive.MAX_BYTES)
+        if packed
+        else Limits(MAX_FILES, MAX_BYTES, ", or send it as one archive with `ship: archive`"),
         hashes=_hashes(known, root) if known else None,
     )
     paths = {entry.path for entry in manifest.entries}

@@ -16,7 +16,8 @@ from lumitui.remote.scheduler.protocol import Scheduler, State
 from lumitui.remote.snapshots.archive import sync_archive
 from lumitui.remote.snapshots.prepare import SnapshotGone, prepare
 from lumitui.remote.snapshots.upload import sync
-from lumitui.remote.source.manifest import Manifest, source_of
+from lumitui.remote.source.manifest import Manifest
+from lumitui.remote.source.scan import source_of
 from lumitui.remote.transport.protocol import Transport
 
 SEND_STEPS = ("begin", "sync", "prepare", "submit", "record")

@@ -8,7 +8,8 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from lumitui.remote.source.manifest import Entry, changed, opened
+from lumitui.remote.source.manifest import Entry
+from lumitui.remote.source.scan import changed, opened
 
 _CHUNK = 1 << 18
 

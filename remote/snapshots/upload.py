@@ -120,7 +120,7 @@ def sync(
         transport: the site.
         folder: the folder of the project's snapshots there; made when it is missing.
         manifest: what is to stand there.
-        where: the local file of a manifest's path (`manifest.source_of`).
+        where: the local file of a manifest's path (`scan.source_of`).
         known: the last snapshot known to have stood there.
 
     Raises:

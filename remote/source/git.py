@@ -1,4 +1,4 @@
-"""The git repository a project is part of, as far as it says what is left out of it."""
+"""What the git repository around a project says about files to leave out."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ _SECONDS = 20.0
 
 @dataclass(frozen=True)
 class Repository:
-    """What git knows of a folder besides the .gitignore files in it."""
+    """What git knows about a folder besides the .gitignore files in it."""
 
     top: Path
     below: str
@@ -19,13 +19,13 @@ class Repository:
     excludes: tuple[Path, ...]
     """The person's own and the repository's list of patterns, the weakest first; not all exist."""
     tracked: tuple[str, ...]
-    """Files in the folder that git tracks although a pattern leaves them out, sorted."""
+    """Files in the folder that git tracks although a pattern matches them, sorted."""
 
 
 def repository(root: Path) -> Repository | None:
-    """Return the repository that `root` is in; None when there is none, or no git here.
+    """Return the repository that contains `root`; None: there is none, or git is not installed.
 
-    Costs two short git commands, which run beside each other.
+    Costs two short git commands, which run at the same time.
     """
     root = root.resolve()
     top = next((at for at in (root, *root.parents) if os.path.exists(at / ".git")), None)
@@ -43,9 +43,9 @@ def repository(root: Path) -> Repository | None:
 
 
 def _start(root: Path, *words: str) -> "subprocess.Popen[bytes] | None":
-    # A monitor that the repository names must not run because somebody looks at it.
+    # A program that the repository names as its monitor must not run because files are listed.
     argv = ["git", "-c", "core.fsmonitor=false", "-C", str(root), *words]
-    # Set where a hook runs this; the project's own repository is meant.
+    # Set where a git hook runs this program; the project's own repository is meant.
     other = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"}
     environ = {name: value for name, value in os.environ.items() if name not in other}
     try:
@@ -61,7 +61,7 @@ def _start(root: Path, *words: str) -> "subprocess.Popen[bytes] | None":
 
 
 def _output(process: "subprocess.Popen[bytes]") -> bytes:
-    """What it says; nothing when it fails, as in a repository of somebody else."""
+    """Return its output; nothing when it fails, as in a repository that another user owns."""
     try:
         out, _ = process.communicate(timeout=_SECONDS)
     except subprocess.TimeoutExpired:
@@ -72,13 +72,13 @@ def _output(process: "subprocess.Popen[bytes]") -> bytes:
 
 
 def _default() -> Path:
-    """Where git looks for the person's patterns when nothing is set (gitignore(5))."""
+    """Return the file of the person's own patterns where nothing is configured (gitignore(5))."""
     base = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     return Path(base) / "git" / "ignore"
 
 
 def _git_folder(top: Path) -> Path:
-    """The repository's own folder; a worktree and a submodule name it in a file."""
+    """Return the folder of the repository's own files; worktrees and submodules point to it."""
     at = top / ".git"
     with contextlib.suppress(OSError, UnicodeDecodeError):
         if at.is_file():

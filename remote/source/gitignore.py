@@ -1,6 +1,6 @@
 """Patterns of ignore files as git reads them (gitignore(5)), one level of a tree at a time.
 
-git works on bytes: `?` is one byte, and so it is here.
+git works on bytes, so `?` is one byte here too.
 """
 
 import re
@@ -30,7 +30,7 @@ class Pattern:
     negated: bool
     folders_only: bool
     expression: bytes
-    """A regular expression for the whole path from the folder of the list, no slash at its end."""
+    """A regular expression for the whole path from the folder of the list, no slash at the end."""
     matches: re.Pattern[bytes]
 
 
@@ -38,14 +38,14 @@ class Patterns:
     """The patterns of one list; the last one that matches decides."""
 
     def __init__(self, lines: Iterable[bytes]) -> None:
-        """Read `lines`, without their ends; a line that can never match is passed over."""
+        """Read `lines`, without their ends; a line that can never match is skipped."""
         self._last_first = [item for line in lines if (item := _parsed(line))][::-1]
-        # Most paths match nothing: one expression tells.
+        # Most paths match nothing: one expression shows that.
         words = b"|".join(item.expression for item in self._last_first)
         self._any = re.compile(words, re.DOTALL) if words else None
 
     def ignored(self, path: bytes, *, folder: bool) -> bool | None:
-        """True, false (`!`), or None: none of them speaks of exactly this path."""
+        """Return true, false (`!`), or None: no pattern matches exactly this path."""
         if self._any is None or not self._any.fullmatch(path):
             return None
         for item in self._last_first:
@@ -68,20 +68,20 @@ def _parsed(line: bytes) -> Pattern | None:
         return None
     if anywhere:
         expression = b"(?:.*/)?" + expression
-    # A group of its own: the expressions are put together with "|".
+    # In a group, because the expressions are joined with "|".
     expression = b"(?:" + expression + b")"
     return Pattern(negated, folders_only, expression, re.compile(expression, re.DOTALL))
 
 
 def _without_spaces(line: bytes) -> bytes:
-    """`line` without the spaces at its end that no backslash keeps; other blanks stay."""
+    """Return `line` without trailing spaces that no backslash protects; other blanks stay."""
     bare = line.rstrip(b" ")
     backslashes = len(bare) - len(bare.rstrip(b"\\"))
     return bare + b" " if backslashes % 2 and len(bare) < len(line) else bare
 
 
 def _translated(pattern: bytes) -> bytes | None:
-    """A regular expression that means the same; None for what never matches."""
+    """Return a regular expression with the same meaning; None for what never matches."""
     out, at = b"", 0
     while at < len(pattern):
         char = pattern[at : at + 1]
@@ -115,7 +115,7 @@ def _translated(pattern: bytes) -> bytes | None:
 
 
 def _bracket(pattern: bytes, at: int) -> tuple[bytes, int] | None:
-    """The class that begins at `at`, and where it ends; None when it does not end."""
+    """Return the class that begins at `at`, and where it ends; None: it never ends."""
     at += 1
     negated = pattern[at : at + 1] in (b"!", b"^")
     at += negated
@@ -139,7 +139,7 @@ def _bracket(pattern: bytes, at: int) -> tuple[bytes, int] | None:
             if high is None:
                 return None
             end, at = high
-            # A range that goes backwards holds nothing.
+            # A range that runs backwards is empty.
             inside += [re.escape(char) + b"-" + re.escape(end)] if char <= end else []
         else:
             inside.append(re.escape(char))

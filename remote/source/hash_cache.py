@@ -1,9 +1,9 @@
-"""Hashes of a project's files from earlier looks, by what stat says of them.
+"""Hashes of a project's files from earlier scans, valid while stat shows no change.
 
 A file is not read again when its size, inode and times are what they were. As in git, a file that
 was written shortly before it was read is not trusted: it may have been written again within the
-same tick of the clock ("racily clean"). The list is only ever a saving of time: one that is
-damaged, or that somebody else could have written, is passed over.
+same tick of the clock ("racily clean"). The list only saves time: one that is damaged, or that
+another user could have written, is not used.
 """
 
 import contextlib
@@ -27,14 +27,14 @@ class Hashes:
     """What is known of one project's files."""
 
     def __init__(self, path: Path, root: Path) -> None:
-        """Read the list at `path` when it is one of the files below `root`."""
+        """Read the list at `path`, where it is about the files below `root`."""
         self._path, self._root = path, str(root)
         self._began = time.time_ns()
         self._known = _read(path, self._root)
         self._kept: dict[str, tuple[_State, str]] = {}
 
     def known(self, path: str, info: os.stat_result) -> str | None:
-        """The hash of the file at `path` if it is as it was when it was hashed."""
+        """Return the hash of the file at `path`; None: the file changed, or is not known."""
         found = self._known.get(path)
         if found is None or found[0] != _state(info):
             return None
@@ -42,18 +42,18 @@ class Hashes:
         return found[1]
 
     def keep(self, path: str, info: os.stat_result, sha256: str) -> None:
-        """Remember the hash of a file that was as `info` says before and after it was read."""
+        """Remember the hash of a file whose stat was `info` before and after it was read."""
         if max(info.st_mtime_ns, info.st_ctime_ns) < self._began - _RACY_NS:
             self._kept[path] = (_state(info), sha256)
 
     def save(self) -> None:
-        """Write what was met since the list was read; nothing when that is what was there."""
+        """Write what the scan met, unless the list already says so."""
         if self._kept == self._known:
             return
         files = {path: [*state, sha256] for path, (state, sha256) in self._kept.items()}
         content = {"version": _VERSION, "root": self._root, "files": files}
         aside = self._path.with_name(f"{self._path.name}.{secrets.token_hex(4)}")
-        # It only costs time when it cannot be written.
+        # A list that cannot be written costs only time.
         with contextlib.suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             try:

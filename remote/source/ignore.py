@@ -1,4 +1,4 @@
-"""Which files of a project git and the person leave out: nested .gitignore and .lumituiignore."""
+"""Which files of a project are left out: nested .gitignore and .lumituiignore files."""
 
 import bisect
 import os
@@ -14,12 +14,12 @@ _FILES = (".lumituiignore", ".gitignore")
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Choice:
     """What happens to one file or folder."""
 
-    shipped: bool
-    look_inside: bool = False
-    """For a folder that is left out: a .lumituiignore brings back something in it."""
+    sent: bool
+    enter: bool = False
+    """For a folder that is left out: enter it, since something in it is brought back."""
 
 
 @dataclass(frozen=True)
@@ -27,15 +27,15 @@ class _Rules:
     """One ignore file."""
 
     below: str
-    """The folder it stands in, "" or "a/b/"."""
+    """The folder it is in, "" or "a/b/"."""
     patterns: Patterns
     brought_back: tuple[str, ...]
-    """Paths its `!` patterns name, from the root, as far as they are literal."""
+    """The paths that its `!` patterns name, from the root, as written."""
     above: str = ""
-    """The project's path from the folder the file stands in, when that is further up."""
+    """The project's path from the folder of the file, where that is above the project."""
 
     def ignored(self, path: str) -> bool | None:
-        """True, false (`!`), or None: it says nothing of `path` (a folder ends in a slash)."""
+        """Return true, false (`!`), or None: no pattern matches `path` (a folder's ends in `/`)."""
         seen = os.fsencode(self.above + path[len(self.below) :])
         folder = seen.endswith(b"/")
         return self.patterns.ignored(seen[: len(seen) - folder], folder=folder)
@@ -45,24 +45,25 @@ class _Rules:
 class Ignoring:
     """The ignore files from the root down to one folder.
 
-    Of one kind the deepest file that speaks decides, in it the last pattern (gitignore(5)); a
-    .lumituiignore at any depth decides before any .gitignore. Inside a folder that is left out
-    nothing is shipped, except what a .lumituiignore pattern with `!` and a path brings back.
+    Among files of one kind the deepest one with a pattern that matches decides, by its last such
+    pattern (gitignore(5)); a .lumituiignore at any depth overrides every .gitignore. Nothing in a
+    folder that is left out is sent, except what a .lumituiignore pattern with `!` and a path
+    brings back.
     """
 
     own: tuple[_Rules, ...] = ()
     """The .lumituiignore files, outermost first."""
     git: tuple[_Rules, ...] = ()
     left_out: bool = False
-    """Whether the folder itself is left out and only looked into."""
+    """Whether the folder itself is left out, and entered only for what is brought back."""
     tracked: tuple[str, ...] = ()
-    """Files that a rule would leave out and git tracks all the same, sorted; they are shipped."""
+    """Files that git tracks although a pattern matches them, sorted; they are sent."""
 
     @staticmethod
     def of(root: Path) -> "Ignoring":
-        """The rules that come from outside the project: those of the repository it is part of.
+        """Return the rules from outside the project: those of the repository it is part of.
 
-        A project that they leave out itself was meant all the same: then they do not count.
+        Where they leave out the project itself they do not count: the person named it.
         """
         found = repository(root)
         if found is None:
@@ -73,25 +74,25 @@ class Ignoring:
         return Ignoring(git=git, tracked=found.tracked)
 
     def within(self, folder: Path, below: str, names: Collection[str]) -> "Ignoring":
-        """These rules and those of the ignore files among `names` in `folder`."""
+        """Return these rules and those of the ignore files among `names` in `folder`."""
         own, git = (
             (*have, *([_read(folder / name, below)] if _usable(folder, name, names) else []))
             for name, have in zip(_FILES, (self.own, self.git), strict=True)
         )
         return replace(self, own=own, git=git)
 
-    def entering(self, verdict: Verdict) -> "Ignoring":
-        """The rules as they hold inside a folder that got `verdict`."""
-        return replace(self, left_out=not verdict.shipped)
+    def entering(self, choice: Choice) -> "Ignoring":
+        """Return the rules that hold inside a folder for which `choice` was made."""
+        return replace(self, left_out=not choice.sent)
 
-    def verdict(self, path: str) -> Verdict:
-        """What happens to `path`; a folder's ends in a slash."""
+    def choice(self, path: str) -> Choice:
+        """Return what happens to `path`; a folder's ends in a slash."""
         own = _decided(self.own, path)
         ignored = self.left_out or bool(_decided(self.git, path)) if own is None else own
         if ignored and own is None and self._tracks(path) == path:
-            return Verdict(True)
+            return Choice(True)
         inside = ignored and path.endswith("/") and own is not True and self._brings_back(path)
-        return Verdict(not ignored, inside)
+        return Choice(not ignored, inside)
 
     def _brings_back(self, folder: str) -> bool:
         if self._tracks(folder).startswith(folder):
@@ -99,13 +100,13 @@ class Ignoring:
         return any(name.startswith(folder) for rules in self.own for name in rules.brought_back)
 
     def _tracks(self, path: str) -> str:
-        """The first tracked file that is not before `path` in order; "" for none."""
+        """Return the first tracked file that does not sort before `path`; "" for none."""
         at = bisect.bisect_left(self.tracked, path)
         return self.tracked[at] if at < len(self.tracked) else ""
 
 
 def _outer(found: Repository, root: Path) -> Iterator[_Rules]:
-    """What git reads above the project, the weakest first (gitignore(5))."""
+    """Yield what git reads above the project, the weakest first (gitignore(5))."""
     for path in found.excludes:
         if path.is_file():
             yield replace(_read(path, ""), above=found.below)
@@ -125,7 +126,7 @@ def _decided(stack: tuple[_Rules, ...], path: str) -> bool | None:
 
 
 def _usable(folder: Path, name: str, names: Collection[str]) -> bool:
-    # git follows no link here (git 2.32), and takes no folder for a list.
+    # git follows no link here (git 2.32), and a folder of this name is no list.
     return name in names and _is_plain(folder / name)
 
 
@@ -135,8 +136,8 @@ def _is_plain(path: Path) -> bool:
 
 def _read(path: Path, below: str) -> _Rules:
     try:
-        # As git reads it: with or without byte order mark, lines end in LF or CRLF and in
-        # nothing else, and other bytes than UTF-8 are patterns like others.
+        # As git reads it: with or without a byte order mark, lines end in LF or CRLF and nothing
+        # else, and bytes that are not UTF-8 are part of a pattern.
         text = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
     except OSError as error:
         raise InputError(

@@ -19,7 +19,8 @@ from pathlib import Path
 
 from lumitui.remote.snapshots.upload import sync
 from lumitui.remote.source.hash_cache import Hashes
-from lumitui.remote.source.manifest import Manifest, scan, source_of
+from lumitui.remote.source.manifest import Manifest
+from lumitui.remote.source.scan import scan, source_of
 from lumitui.remote.ssh.config import Login
 from lumitui.remote.ssh.connection import Ssh
 from tests.support.servers.cluster import Cluster, LinkProxy, read_cluster, start

@@ -3,12 +3,14 @@
 import os
 from pathlib import Path
 
-from lumitui.remote.source.manifest import Manifest, scan
+from lumitui.remote.source.manifest import Manifest
+from lumitui.remote.source.scan import scan
+from lumitui.remote.source.walk import Limits
 
 
 def same(snapshot: str, manifest: Manifest) -> bool:
     """Whether a folder holds exactly the manifest: content, modes' x bit, links."""
-    return scan(Path(snapshot), max_files=10_000).id == manifest.id
+    return scan(Path(snapshot), limits=Limits(files=10_000)).id == manifest.id
 
 
 def left_over(folder: str) -> list[str]:

@@ -20,8 +20,9 @@ from lumitui.remote.snapshots import archive
 from lumitui.remote.snapshots.archive import sync_archive
 from lumitui.remote.snapshots.store import archive_copy_script, prune
 from lumitui.remote.snapshots.upload import Synced, sync
-from lumitui.remote.source import manifest
-from lumitui.remote.source.manifest import Manifest, scan, source_of
+from lumitui.remote.source import walk
+from lumitui.remote.source.manifest import Manifest
+from lumitui.remote.source.scan import scan, source_of
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.shell import quote
 from tests.support.jobs.small_jobs import TRAIN, finish, hello_job, hello_project, wait_until
@@ -183,9 +184,7 @@ def test_prune_counts_what_it_frees(transport: Transport, folder: str, project: 
 @pytest.fixture
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make a project of more than 20 files a large one, and of more than 60 too large."""
-    for name in ("exceeds", "scan"):
-        defaults = getattr(manifest, name).__kwdefaults__
-        monkeypatch.setitem(defaults, "max_files", 20)
+    monkeypatch.setattr(walk.exceeds, "__defaults__", (walk.Limits(files=20),))
     monkeypatch.setattr("lumitui.app.send.source.MAX_FILES", 20)
     monkeypatch.setattr(archive, "MAX_FILES", 60)
 

@@ -15,8 +15,9 @@ from lumitui.app.send.source import collect
 from lumitui.remote.errors import InputError, RefusedError
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.snapshots.upload import refuse_names, sync
-from lumitui.remote.source import manifest as module
-from lumitui.remote.source.manifest import scan, source_of
+from lumitui.remote.source import scan as scanning
+from lumitui.remote.source import walk as walking
+from lumitui.remote.source.scan import scan, source_of
 from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.protocol import Transport
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project
@@ -189,23 +190,23 @@ def test_what_changes_meanwhile_is_said_and_never_sent_otherwise(
             os.mkfifo(path)
 
     if moment == "stat":
-        plain = module._take
+        plain = walking._take
 
         def late(item: "os.DirEntry[str]", path: str, found: object) -> None:
             if path == "b":
                 alter()
             plain(item, path, found)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(module, "_take", late)
+        monkeypatch.setattr(walking, "_take", late)
     elif moment == "hash":
-        check = module._check_secret
+        check = scanning._check_secret
 
         def first(path: str, *rest: object) -> None:
             if path == "a":
                 alter()
             check(path, *rest)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(module, "_check_secret", first)
+        monkeypatch.setattr(scanning, "_check_secret", first)
     try:
         state = scan(root)
         if moment == "send":

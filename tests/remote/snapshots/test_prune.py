@@ -16,7 +16,7 @@ from lumitui.app.send import submit
 from lumitui.app.settings import settings
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.snapshots.upload import Synced, sync
-from lumitui.remote.source.manifest import scan
+from lumitui.remote.source.scan import scan
 from tests.support.command_line import lt
 from tests.support.home import Home
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project

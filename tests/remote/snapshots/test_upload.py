@@ -13,7 +13,8 @@ import pytest
 from lumitui.remote.errors import InputError, RefusedError
 from lumitui.remote.snapshots.store import copy_script, prune
 from lumitui.remote.snapshots.upload import Synced, sync
-from lumitui.remote.source.manifest import Manifest, scan, source_of
+from lumitui.remote.source.manifest import Manifest
+from lumitui.remote.source.scan import scan, source_of
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.shell import quote
 from tests.support.servers.transports import Cut

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.send.source import collect
-from lumitui.remote.source import manifest
+from lumitui.remote.source import scan as module
 from lumitui.remote.source.hash_cache import Hashes
-from lumitui.remote.source.manifest import Manifest, scan
+from lumitui.remote.source.manifest import Manifest
+from lumitui.remote.source.scan import scan
 from tests.support.jobs.small_jobs import hello_job, hello_project
 
 
@@ -28,13 +29,13 @@ def project(tmp_path: Path) -> Path:
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of files that are opened to be hashed."""
     names: list[str] = []
-    opened = manifest.opened
+    opened = module.opened
 
     def watched(source: Path) -> int:
         names.append(source.name)
         return opened(source)
 
-    monkeypatch.setattr(manifest, "opened", watched)
+    monkeypatch.setattr(module, "opened", watched)
     return names
 
 

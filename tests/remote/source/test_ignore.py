@@ -11,7 +11,7 @@ import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
-from lumitui.remote.source.manifest import scan
+from lumitui.remote.source.scan import scan
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git decides what is right")
 

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from lumitui.remote.errors import InputError
-from lumitui.remote.source import manifest as module
-from lumitui.remote.source.manifest import Manifest, differing, scan, source_of
+from lumitui.remote.source import scan as module
+from lumitui.remote.source.manifest import Manifest, differing
+from lumitui.remote.source.scan import scan, source_of
+from lumitui.remote.source.walk import Limits
 
 
 def write(root: Path, *paths: str, **named: str) -> Path:
@@ -188,16 +190,16 @@ def test_sockets_and_pipes_are_refused(tmp_path: Path, monkeypatch: pytest.Monke
 def test_too_many_files_name_the_largest(tmp_path: Path) -> None:
     write(tmp_path, *(f"many/{n}" for n in range(12)), *(f"few/{n}" for n in range(3)), "one")
     with pytest.raises(InputError, match=r"limit of 10 files; the largest: many/ \(12 .*few/"):
-        scan(tmp_path, max_files=10)
+        scan(tmp_path, limits=Limits(files=10))
     with pytest.raises(InputError, match=r"more than \d+ files"):
-        scan(tmp_path, max_files=1)
+        scan(tmp_path, limits=Limits(files=1))
 
 
 def test_too_many_bytes_name_the_largest(tmp_path: Path) -> None:
     write(tmp_path, *(f"many/{n}" for n in range(12)))
     (tmp_path / "big").write_bytes(bytes(2_000_000))
     with pytest.raises(InputError, match=r"limit of 1 MB; the largest: big \(1 files, 2\.0 MB\)"):
-        scan(tmp_path, max_bytes=1_000_000)
+        scan(tmp_path, limits=Limits(bytes=1_000_000))
 
 
 def test_files_from_elsewhere_get_their_place(tmp_path: Path) -> None:

@@ -1,0 +1,199 @@
+"""The walk over a project folder: which files and links are sent, and what must not be."""
+
+import os
+import posixpath
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lumitui.remote.errors import InputError
+from lumitui.remote.source.ignore import Ignoring
+
+MAX_FILES = 5000
+MAX_BYTES = 200_000_000
+_SKIPPED = frozenset({".git", "__pycache__", "node_modules"})
+_WALKED = 10  # times the limit that are walked, so that the error can name the largest
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much code a project may have."""
+
+    files: int = MAX_FILES
+    """Most files and links."""
+    bytes: int = MAX_BYTES
+    """Most bytes of all files together."""
+    alternative: str = ""
+    """What else a person may do about too much of it, at the end of a sentence."""
+
+
+class Found:
+    """What a walk has met so far."""
+
+    def __init__(self, enough: int, enough_bytes: int | None = None) -> None:
+        """Stop the walk after `enough` files and links, or `enough_bytes` bytes."""
+        self.files: list[tuple[str, os.stat_result]] = []
+        self.links: list[tuple[str, str]] = []
+        """Path and target."""
+        self.refused: list[str] = []
+        self.size = 0
+        """Bytes of all files."""
+        self._enough, self._enough_bytes = enough, enough_bytes
+
+    @property
+    def full(self) -> bool:
+        """Whether the walk has met enough."""
+        if self._enough_bytes is not None and self.size >= self._enough_bytes:
+            return True
+        return len(self.files) + len(self.links) >= self._enough
+
+    def add(self, path: str, info: os.stat_result) -> None:
+        """Add a file."""
+        self.files.append((path, info))
+        self.size += info.st_size
+
+    def refuse(self, path: str, why: str) -> None:
+        """Note a file that must not or cannot be sent."""
+        self.refused.append(f"{path!r} {why}")
+
+    def raise_refused(self) -> None:
+        """Raise InputError when something was refused."""
+        if self.refused:
+            shown = "; ".join(self.refused[:5])
+            more = f"; and {len(self.refused) - 5} more" if len(self.refused) > 5 else ""
+            raise InputError(
+                f"The project cannot be sent: {shown}{more}.",
+                "Exclude them in .lumituiignore, or do what is said of each.",
+            )
+
+    def check(self, limits: Limits) -> None:
+        """Raise InputError when there is too much, naming the five largest at the top."""
+        count, size = len(self.files) + len(self.links), self.size
+        if count <= limits.files and size <= limits.bytes:
+            return
+        by_size = size > limits.bytes
+        limit = f"{limits.bytes / 1e6:.0f} MB" if by_size else f"{limits.files} files"
+        least = "more than " if self.full else ""
+        raise InputError(
+            f"The project has {least}{count} files, {size / 1e6:.1f} MB, over the limit of "
+            f"{limit}; the largest: {self._largest(by_size)}.",
+            f"Exclude data in .lumituiignore and reach it with `links:`{limits.alternative}.",
+        )
+
+    def _largest(self, by_size: bool) -> str:
+        weights: dict[str, tuple[int, int]] = {}
+        for path, info in self.files:
+            head, slash, _ = path.partition("/")
+            files, size = weights.get(head + slash, (0, 0))
+            weights[head + slash] = files + 1, size + info.st_size
+        largest = sorted(weights.items(), key=lambda item: -item[1][by_size])[:5]
+        return ", ".join(
+            f"{name} ({files} files, {size / 1e6:.1f} MB)" for name, (files, size) in largest
+        )
+
+
+def walk(root: Path, limits: Limits) -> Found:
+    """Return what of the project below `root` is sent, far enough to describe what is too much."""
+    found = Found(limits.files * (_WALKED if limits.files <= MAX_FILES else 2))
+    _walk(root, "", Ignoring.of(root), found)
+    return found
+
+
+def exceeds(root: Path, limits: Limits = Limits()) -> bool:  # frozen
+    """Whether the project is over the limits: a walk that reads no file and stops there."""
+    found = Found(limits.files + 1, limits.bytes + 1)
+    if root.is_dir():
+        _walk(root, "", Ignoring.of(root), found)
+    return found.full
+
+
+def has(root: Path, path: str) -> bool:
+    """Whether `path`, a file or something in that folder, is sent; reads its folders alone.
+
+    Raises:
+        InputError: it is there, and must not or cannot be sent.
+    """
+    found = Found(1)
+    if root.is_dir():
+        parts = () if path == "." else tuple(path.split("/"))
+        _walk(root, "", Ignoring.of(root), found, parts)
+    found.raise_refused()
+    return found.full
+
+
+def _walk(
+    folder: Path, below: str, ignoring: Ignoring, found: Found, along: Sequence[str] = ()
+) -> None:
+    """Collect what is sent of `folder`, which is `below` ("a/b/") the root.
+
+    `along` names the only item to visit, and then the next one in it.
+    """
+    try:
+        items = sorted(os.scandir(folder), key=lambda item: item.name)
+    except OSError as error:
+        found.refuse(below or ".", f"cannot be read ({error.strerror})")
+        return
+    names = {item.name for item in items}
+    if "pyvenv.cfg" in names and below:
+        return
+    rules = ignoring.within(folder, below, names)
+    for item in items:
+        if found.full:
+            return
+        if along and item.name != along[0]:
+            continue
+        is_folder = item.is_dir(follow_symlinks=False)
+        path = below + item.name
+        if item.name in _SKIPPED and (is_folder or item.name == ".git"):
+            continue
+        choice = rules.choice(path + "/" if is_folder else path)
+        if is_folder and (choice.sent or choice.enter):
+            _walk(folder / item.name, path + "/", rules.entering(choice), found, along[1:])
+        elif not is_folder and choice.sent and not along[1:]:
+            _take(item, path, found)
+
+
+def _take(item: os.DirEntry[str], path: str, found: Found) -> None:
+    if not _travels(path):
+        found.refuse(path, "has a name with a line end or bytes that are not UTF-8; rename it")
+        return
+    try:
+        _take_kind(item, path, found)
+    except OSError as error:
+        found.refuse(path, f"cannot be read ({error.strerror})")
+
+
+def _take_kind(item: os.DirEntry[str], path: str, found: Found) -> None:
+    if item.is_symlink():
+        target = os.readlink(item.path)
+        if _leads_out(item, path, target):
+            found.refuse(path, f"points out of the project to {target!r}; use `links:` for it")
+        elif not _travels(target):
+            found.refuse(path, "points to a name with a line end or bytes that are not UTF-8")
+        else:
+            found.links.append((path, target))
+    elif item.is_file(follow_symlinks=False):
+        found.add(path, item.stat(follow_symlinks=False))
+    else:
+        found.refuse(path, "is neither a file nor a folder (socket, pipe or device); remove it")
+
+
+def _leads_out(item: os.DirEntry[str], path: str, target: str) -> bool:
+    """Whether a link leaves the project, by its own text or through other links."""
+    inside = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
+    if target.startswith("/") or inside == ".." or inside.startswith("../"):
+        return True
+    root = os.path.realpath(item.path[: len(item.path) - len(path)])
+    real = os.path.realpath(item.path)
+    return os.path.commonpath([root, real]) != root
+
+
+def _travels(text: str) -> bool:
+    """Whether a list with one name a line can hold it."""
+    if "\n" in text or "\r" in text:
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
