@@ -23,7 +23,8 @@ from lumitui.remote.source.manifest import Manifest
 from lumitui.remote.source.scan import scan, source_of
 from lumitui.remote.ssh.config import Login
 from lumitui.remote.ssh.connection import Ssh
-from tests.support.servers.cluster import Cluster, LinkProxy, read_cluster, start
+from tests.support.servers.cluster import Cluster, read_cluster, start
+from tests.support.servers.link_proxy import LinkProxy
 
 FILES, BYTES, RTT_MS, MBIT, ROUNDS = 2000, 24_000_000, 50, 100, 3
 

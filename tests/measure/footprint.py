@@ -26,7 +26,8 @@ from lumitui.remote.site.sites import BUILT_IN, Sites
 from lumitui.remote.transport.shell import quote
 from tests.support.home import Home
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project
-from tests.support.servers.cluster import Cluster, LinkProxy, read_cluster, start
+from tests.support.servers.cluster import Cluster, read_cluster, start
+from tests.support.servers.link_proxy import LinkProxy
 
 TICKS, SECONDS = 12, 70.0
 """Ticks that are counted, and the seconds that an open connection is (two keep-alives of 30 s)."""

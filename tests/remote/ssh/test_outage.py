@@ -26,7 +26,7 @@ from paramiko.packet import Packetizer
 from lumitui.remote.errors import LinkError, LinkLost
 from lumitui.remote.ssh.connection import Ssh
 from tests.support.places import ROOT
-from tests.support.servers.cluster import LinkProxy, linkproxy
+from tests.support.servers.link_proxy import LinkProxy, link_proxy
 from tests.support.servers.sshd import Sshd, running_sshd, wait_for
 
 pytestmark = pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
@@ -38,7 +38,7 @@ BOUND = 30.0
 
 @pytest.fixture
 def network(server: Sshd) -> Iterator[LinkProxy]:
-    with linkproxy(server.port) as proxy:
+    with link_proxy(server.port) as proxy:
         server.configure(f"Port {proxy.port}", *QUICK)
         server.trust("cluster")
         yield proxy
@@ -151,7 +151,7 @@ def test_another_network_is_taken_with_the_next_request(
     """The old way is gone for good; the configuration (a VPN, a jump) names another one."""
     assert ssh.run("echo in").text == "in\n"
     network.refuse()
-    with linkproxy(server.port) as other:
+    with link_proxy(server.port) as other:
         server.configure(f"Port {other.port}", *QUICK)
         assert ssh.run("echo elsewhere").text == "elsewhere\n"
         assert other.stats().connections == 1

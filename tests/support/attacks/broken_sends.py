@@ -23,7 +23,8 @@ from tests.support.attacks.sending_client import Client, counted_project
 from tests.support.home import Home
 from tests.support.jobs.small_jobs import wait_until
 from tests.support.places import CLUSTER
-from tests.support.servers.cluster import Cluster, LinkProxy
+from tests.support.servers.cluster import Cluster
+from tests.support.servers.link_proxy import LinkProxy
 
 SITE, SMALL_SITE = "minilumi", "smalldisk"
 UNENDED = "pending,running,completing"

@@ -5,21 +5,19 @@ SLURM, SHAPE and ROOT choose another one, as in tests/cluster/up.
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 import pytest
 
 from tests.support.places import CLUSTER
+from tests.support.servers.link_proxy import LinkProxy, link_proxy
 
 UP_SECONDS = 1200  # the first start installs packages and builds the images' python
 PROJECTS = ("test_", "frozen-", "packed-", "requeued-")
@@ -44,84 +42,6 @@ class SshCounts:
     commands: int
     shells: int
     subsystems: int
-
-
-@dataclass(frozen=True)
-class LinkCounts:
-    """What has passed the proxy: bytes to and from sshd, connections, turns, cuts."""
-
-    up: int
-    down: int
-    connections: int
-    turns: int
-    cuts: int
-
-
-@dataclass(frozen=True)
-class LinkProxy:
-    """A bad network in front of sshd; see tests/cluster/linkproxy.py for what the words do."""
-
-    port: int
-    control: int
-
-    def _command(self, line: str) -> LinkCounts:
-        with socket.create_connection(("127.0.0.1", self.control), timeout=5) as wire:
-            wire.sendall(line.encode() + b"\n")
-            return LinkCounts(**json.loads(wire.makefile().readline()))
-
-    def cut(self) -> LinkCounts:
-        """Drop every connection now; new ones are welcome."""
-        return self._command("cut")
-
-    def cut_after(self, n: int, way: Literal["up", "down"] = "down") -> LinkCounts:
-        """Drop every connection once `n` more bytes have passed `way` (up: to the server)."""
-        return self._command(f"cut-after {n} {way}")
-
-    def stall(self) -> LinkCounts:
-        """Freeze traffic; connections stay."""
-        return self._command("stall")
-
-    def stall_after(self, n: int, way: Literal["up", "down"] = "down") -> LinkCounts:
-        """Freeze traffic once `n` more bytes have passed `way`."""
-        return self._command(f"stall-after {n} {way}")
-
-    def flow(self) -> LinkCounts:
-        """End of a stall."""
-        return self._command("flow")
-
-    def refuse(self) -> LinkCounts:
-        """Drop every connection and refuse new ones."""
-        return self._command("refuse")
-
-    def accept(self) -> LinkCounts:
-        """End of a refusal."""
-        return self._command("accept")
-
-    def to(self, port: int) -> LinkCounts:
-        """Send the next connections to `port`: another login host behind the same name."""
-        return self._command(f"to {port}")
-
-    def stats(self) -> LinkCounts:
-        """Counts since the start or the last reset."""
-        return self._command("stats")
-
-    def reset(self) -> LinkCounts:
-        """Set the counts to zero."""
-        return self._command("reset")
-
-
-@contextmanager
-def linkproxy(to: int, rtt_ms: float = 0, mbit: float = 0) -> Iterator[LinkProxy]:
-    """Put a network in front of port `to`: round-trip time in ms, bandwidth in Mbit/s."""
-    argv = [sys.executable, str(CLUSTER / "linkproxy.py"), "--to", str(to)]
-    argv += ["--rtt-ms", str(rtt_ms), "--mbit", str(mbit)]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            ports = json.loads(process.stdout.readline())
-            yield LinkProxy(port=ports["listen"], control=ports["control"])
-        finally:
-            process.terminate()
 
 
 @dataclass(frozen=True)
@@ -195,7 +115,7 @@ class Cluster:
     @contextmanager
     def proxy(self, rtt_ms: float = 0, mbit: float = 0) -> Iterator[LinkProxy]:
         """Put a network between the test and sshd: round-trip time in ms, bandwidth in Mbit/s."""
-        with linkproxy(self.port, rtt_ms, mbit) as proxy:
+        with link_proxy(self.port, rtt_ms, mbit) as proxy:
             try:
                 yield proxy
             finally:
