@@ -1,4 +1,4 @@
-"""What screens ask of the app, and what its workers tell them: all the traffic on one page."""
+"""What screens want from the app, and what its workers answer: all messages on one page."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,11 +43,11 @@ class ResubmitWanted(Message):
 
 @dataclass
 class PlanWanted(Message):
-    """Work out a resubmission; nothing is sent."""
+    """Plan a resubmission; nothing is sent."""
 
     reply_to: MessagePump
     number: int
-    """Of the plan: an answer to an earlier one is too late."""
+    """Of the request: the answer to an earlier one is dropped."""
     run_id: str
     nodes: int
     settings: tuple[str, ...]
@@ -61,7 +61,7 @@ class PreviewWanted(Message):
 
     reply_to: MessagePump
     number: int
-    """Of the question: an answer to an older one is not shown."""
+    """Of the request: the answer to an earlier one is dropped."""
     path: Path
 
 
@@ -90,42 +90,42 @@ class WhyWanted(Message):
 
 @dataclass
 class FiguresWanted(Message):
-    """Work out what a run's metrics come to."""
+    """Summarise a run's metrics."""
 
     reply_to: MessagePump
     run_id: str
     offset: int
-    """Bytes of metrics.jsonl that history has: an answer to an earlier question is too late."""
+    """Bytes of metrics.jsonl in history; the answer for fewer bytes is dropped."""
     with_log: bool
-    """Whether its log is searched too, for the job file's `metrics:`; that asks the site."""
+    """Whether to search the log too, for the job file's `metrics:`; that asks the site."""
 
 
 @dataclass
 class FollowWanted(Message):
-    """Bring a run's log as it grows; ends whatever was followed before."""
+    """Follow a run's log; the log followed before is dropped."""
 
     reply_to: MessagePump
     number: int
-    """Of this request: what still comes of an earlier one is not for the screen."""
+    """Of the request: what still comes for an earlier one is dropped."""
     run_id: str
     attempt: int | None = None
-    """What is on the screen already; None: nothing."""
+    """The attempt on the screen; None: no log is shown yet."""
     offset: int = 0
-    """Bytes of it."""
+    """Bytes of its log that the screen has."""
 
 
 @dataclass
 class UnfollowWanted(Message):
-    """The log is not on the screen any more."""
+    """Stop following: the log is no longer on the screen."""
 
 
 @dataclass
 class Failed(Message):
-    """Something a person must be told went wrong."""
+    """Show an error."""
 
     error: LumiError
     repeats: bool = False
-    """It may happen again every second: the same words are shown once."""
+    """It may happen again every second: the same error is shown once."""
 
 
 # -- told: from a worker to the app or to the screen that asked
@@ -138,7 +138,7 @@ class Told(Message, bubble=False):
 
 @dataclass
 class HistoryChanged(Told, bubble=False):
-    """Runs may read otherwise now."""
+    """Something in the history changed: read it again."""
 
 
 @dataclass
@@ -147,13 +147,14 @@ class SiteRefreshed(Told, bubble=False):
 
     site: str
     refreshed: Refreshed | None
-    """None: it failed, and the error is presented."""
+    """None: it failed, and the error is shown."""
     pause: float
+    """Seconds until the next refresh."""
 
 
 @dataclass
 class PreviewMade(Told, bubble=False):
-    """The launch of a job file; None: it cannot be made, and the error is presented."""
+    """The launch of a job file; None: there is none, and the error is shown."""
 
     number: int
     path: Path
@@ -162,7 +163,7 @@ class PreviewMade(Told, bubble=False):
 
 @dataclass
 class Planned(Told, bubble=False):
-    """A resubmission worked out, or why it cannot be."""
+    """The plan of a resubmission, or why there is none."""
 
     number: int
     outcome: Resubmission | LumiError
@@ -170,7 +171,7 @@ class Planned(Told, bubble=False):
 
 @dataclass
 class StepReported(Told, bubble=False):
-    """A send has come to a step."""
+    """A send has reached a step."""
 
     step: str
     words: str
@@ -178,7 +179,7 @@ class StepReported(Told, bubble=False):
 
 @dataclass
 class SendEnded(Told, bubble=False):
-    """A send is over; without a run the error is presented."""
+    """A send is over; without a run the error is shown."""
 
     dialog: Screen[None]
     run: Run | None
@@ -186,7 +187,7 @@ class SendEnded(Told, bubble=False):
 
 @dataclass
 class RunCancelled(Told, bubble=False):
-    """A cancel is over; without a run the error is presented."""
+    """A cancel is over; without a run the error is shown."""
 
     run: Run | None
     warnings: tuple[str, ...] = ()
@@ -194,14 +195,14 @@ class RunCancelled(Told, bubble=False):
 
 @dataclass
 class WhyFound(Told, bubble=False):
-    """Why a run failed, the likeliest first; None: it could not be found out."""
+    """Why a run failed, the likeliest cause first; None: the search failed."""
 
     diagnoses: Sequence[Diagnosis] | None
 
 
 @dataclass
 class FiguresFound(Told, bubble=False):
-    """What a run's metrics come to."""
+    """The summary of a run's metrics."""
 
     offset: int
     figures: Figures
@@ -216,7 +217,8 @@ class LogFiguresFound(Told, bubble=False):
 
 @dataclass
 class LogNews(Told, bubble=False):
-    """What happened to the log that a screen follows."""
+    """What happened to the log that is followed."""
 
     number: int
+    """Of the request; what still comes for an earlier one is dropped."""
     event: LogEvent

@@ -1,98 +1,53 @@
 """The workers of the TUI: everything that may take time, in threads that touch no widget.
 
-Each is started from the app, so that one handler sees every error, and answers by messages.
+The app starts each of them, so that one handler sees every error; they answer by messages.
 A send, a cancel and a resubmission are never exclusive: Textual marks the first of two as
 cancelled, but both run.
 """
 
-import threading
 import time
-from collections.abc import Sequence
-from concurrent.futures import Future
 
 from textual import events, on, work
-from textual.app import App
-from textual.filter import LineFilter
 from textual.worker import get_current_worker
 
 from lumitui.app.job.spec import read_job
 from lumitui.app.runs import Preview, Refreshed, Resubmission, Runs
 from lumitui.app.settings import Settings
 from lumitui.app.tui import messages
-from lumitui.app.tui.screens.dialogs import AskDialog, SendingDialog
-from lumitui.app.tui.widgets.control_filter import NoSteering
+from lumitui.app.tui.screens.sending import SendingDialog
+from lumitui.app.tui.terminal import TerminalApp
 from lumitui.app.watch.follow_log import LogEnded
 from lumitui.app.watch.schedule import Schedule
 from lumitui.remote.connect import Connect
 from lumitui.remote.errors import InputError, LumiError
-from lumitui.remote.ssh.prompts import Question
 
-ANSWER_SECONDS = 240.0
-"""A question is closed after so long; sshd's LoginGraceTime is 120 s where nobody set it."""
 MOST_WAITING = 8
-"""Messages with pieces of a log that its screen has not drawn yet."""
+"""Messages with pieces of a log that its pane has not drawn yet."""
 TICK = 1.0
 """Seconds between two checks whether a site is due."""
 
 
-class WorkerApp(App[int]):
-    """An app with the workers of the TUI; what is seen of it is LumiApp's."""
+class WorkerApp(TerminalApp):
+    """An app that refreshes the sites, and does in threads what its screens want."""
 
     def __init__(self, settings: Settings, connect: Connect) -> None:
-        """Open the history; no site is asked before something is unfinished there."""
+        """Open the history; a site is refreshed only while it has unfinished runs."""
         super().__init__()
         self.runs: Runs = Runs(settings, ask=self.ask, connect=connect)
         self.schedule = Schedule(last_input=time.monotonic())
         self.mutations = 0
-        """Sends and cancels under way; leaving waits for them."""
-        self.leaving = threading.Event()
-        self._no_steering = NoSteering()
-        self.defect: Exception | None = None
-        """What ended the app, when a defect did."""
-
-    def _handle_exception(self, error: Exception) -> None:
-        """Keep a defect for the report."""
-        self.defect = self.defect or error
-        super()._handle_exception(error)
-
-    def _fatal_error(self) -> None:
-        """End as Textual does, without its traceback: that shows local variables, and secrets."""
-        self._close_messages_no_wait()
-
-    def get_line_filters(self) -> Sequence[LineFilter]:
-        """Textual's own, and one that lets nothing steer the terminal."""
-        return [*super().get_line_filters(), self._no_steering]
+        """Sends and cancels under way; the app ends only after them."""
 
     def on_unmount(self) -> None:
-        """Let the threads end: they ask `leaving`, and a closed connection answers none."""
+        """Let the threads end: they check `leaving`, and a closed connection answers nothing."""
         self.leaving.set()
         if not self.mutations:
             self.runs.close()
 
-    def ask(self, question: Question) -> str | None:
-        """Put a question to the person from a worker's thread.
-
-        None when they decline, leave the app, or are so late that the site no longer waits.
-        """
-        answered: Future[str | None] = Future()
-        dialog, deadline = AskDialog(question), time.monotonic() + ANSWER_SECONDS
-        self.call_from_thread(self.push_screen, dialog, answered.set_result)
-        while not self.leaving.is_set() and time.monotonic() < deadline:
-            try:
-                return answered.result(timeout=0.2)
-            except TimeoutError:
-                continue
-        if not self.leaving.is_set():
-            self.call_from_thread(self._withdraw, dialog)
-        return None
-
-    def _withdraw(self, dialog: AskDialog) -> None:
-        """Close a question that nobody has answered."""
-        if dialog.is_current:
-            dialog.dismiss(None)
+    # -- refreshes
 
     async def on_event(self, event: events.Event) -> None:
-        """Note that somebody is there."""
+        """Record that a person is there."""
         if isinstance(event, events.Key | events.MouseDown | events.AppFocus):
             self.schedule.last_input = time.monotonic()
         if isinstance(event, events.AppFocus | events.AppBlur):
@@ -121,16 +76,16 @@ class WorkerApp(App[int]):
             refreshed = self.runs.refresh(site, attended=attended)
             pause = self.runs.sites.load(site).poll_seconds
         except InputError:
-            pass  # no such profile any more: the refresh's own warning says so
+            pass  # the profile is gone: the warning of the refresh says so
         finally:
             self.post_message(messages.SiteRefreshed(site, refreshed, pause))
 
     @on(messages.SiteRefreshed)
     def _site_refreshed(self, event: messages.SiteRefreshed) -> None:
-        told = event.refreshed or Refreshed((), (f"{event.site}: could not be asked.",), 0)
+        found = event.refreshed or Refreshed((), (f"{event.site}: the refresh failed.",), 0)
         now = time.monotonic()
         self.schedule.ended(
-            event.site, now, pause=event.pause, requests=told.requests, warnings=told.warnings
+            event.site, now, pause=event.pause, requests=found.requests, warnings=found.warnings
         )
         self.history_changed()
 
@@ -138,6 +93,8 @@ class WorkerApp(App[int]):
         """Tell every screen to read history again."""
         for screen in self.screen_stack:
             screen.post_message(messages.HistoryChanged())
+
+    # -- launches
 
     @on(messages.PreviewWanted)
     def _preview_wanted(self, event: messages.PreviewWanted) -> None:
@@ -168,14 +125,14 @@ class WorkerApp(App[int]):
                 start=wanted.start,
             )
         except LumiError as error:
-            outcome = error  # the dialog shows it beside the field that is wrong
+            outcome = error  # the dialog shows it below the field that is wrong
         wanted.reply_to.post_message(messages.Planned(wanted.number, outcome))
 
     @work(thread=True, group="send", exit_on_error=False)
     def send_launch(
         self, preview: Preview, resubmission: Resubmission | None, dialog: SendingDialog
     ) -> None:
-        """Send; the steps go to `dialog`."""
+        """Send a launch; report its steps to `dialog`."""
 
         def report(step: str, words: str) -> None:
             dialog.post_message(messages.StepReported(step, words))
@@ -194,6 +151,8 @@ class WorkerApp(App[int]):
             run = self.runs.cancel(run_id, warn=warnings.append)
         finally:
             self.post_message(messages.RunCancelled(run, tuple(warnings)))
+
+    # -- causes, metrics and logs
 
     @on(messages.WhyWanted)
     def _why_wanted(self, event: messages.WhyWanted) -> None:
@@ -230,22 +189,22 @@ class WorkerApp(App[int]):
     @work(thread=True, group="follow", exclusive=True, exit_on_error=False)
     def _follow(self, wanted: messages.FollowWanted) -> None:
         worker = get_current_worker()
-        screen = wanted.reply_to
+        pane = wanted.reply_to
 
         def stop() -> bool:
-            return worker.is_cancelled or self.leaving.is_set() or not screen.is_running
+            return worker.is_cancelled or self.leaving.is_set() or not pane.is_running
 
         try:
             for event in self.runs.show_log(
                 wanted.run_id, attempt=wanted.attempt, offset=wanted.offset, stop=stop
             ):
                 # A log that is written faster than it is drawn waits at the site.
-                while screen.message_queue_size > MOST_WAITING and not stop():
+                while pane.message_queue_size > MOST_WAITING and not stop():
                     time.sleep(0.05)
-                screen.post_message(messages.LogNews(wanted.number, event))
+                pane.post_message(messages.LogNews(wanted.number, event))
         except LumiError:
-            ended = LogEnded("stopped, l follows again")
-            screen.post_message(messages.LogNews(wanted.number, ended))
+            ended = LogEnded("stopped, press l to follow again")
+            pane.post_message(messages.LogNews(wanted.number, ended))
             raise
 
     @on(messages.UnfollowWanted)

@@ -11,7 +11,7 @@ from textual.widgets import Button, OptionList
 
 from lumitui.app.history.run import Run
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.screens.dialogs import Confirm
+from lumitui.app.tui.screens.confirm import Confirm
 from lumitui.app.tui.screens.new import NewScreen
 from lumitui.app.tui.screens.run import RunScreen
 

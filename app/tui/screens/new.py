@@ -1,9 +1,8 @@
-"""A new run: a job file becomes a launch that is looked at, confirmed and sent."""
+"""A new run: a job file becomes a launch that a person reads, confirms and sends."""
 
 from pathlib import Path
 from typing import ClassVar
 
-from rich.console import Group
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
@@ -15,14 +14,13 @@ from textual.widgets.option_list import Option
 from lumitui.app.compose.binding import draw as draw_node
 from lumitui.app.runs import Preview, Runs
 from lumitui.app.tui import messages
-from lumitui.app.tui.screens.dialogs import Confirm, facts
-from lumitui.app.tui.screens.page import Page, buttons
+from lumitui.app.tui.screens.confirm import Confirm
+from lumitui.app.tui.screens.page import FullScreen, buttons
 from lumitui.app.tui.widgets import wording
-from lumitui.app.tui.widgets.input import Line
+from lumitui.app.tui.widgets.input import LineInput
+from lumitui.app.tui.widgets.launch_text import summary, terms
 from lumitui.app.tui.widgets.script_view import ScriptView
 from lumitui.remote.errors import InputError
-
-SEVERITY = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 NOTHING = """Choose a job file above, or type its path and press enter.
 
@@ -36,7 +34,7 @@ A job file says what to run and where, in YAML:
 
 
 def job_files(folder: Path) -> list[Path]:
-    """Return what may be a job file in `folder`: YAML that names a site."""
+    """Return the files in `folder` that may be job files: YAML that names a site."""
     found = []
     for path in sorted(folder.glob("*.y*ml")):
         try:
@@ -45,30 +43,30 @@ def job_files(folder: Path) -> list[Path]:
             with path.open("rb") as file:
                 head = file.read(20_000).decode("utf-8", "replace")
         except OSError:
-            continue  # choosing it by its path tells why
+            continue  # choosing it by its path shows why
         if any(line.startswith("site:") for line in head.splitlines()):
             found.append(path)
     return found
 
 
-class NewScreen(Page):
-    """Path, what is in the folder, the launch as it would be sent, and the button that sends."""
+class NewScreen(FullScreen):
+    """The path, the folder's job files, the launch as it would be sent, and the Submit button."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("s", "submit", "Submit", id="new.submit", tooltip="Send it, after asking"),
+        Binding("s", "submit", "Submit", id="new.submit", tooltip="Submit the job; asks first"),
         Binding("r", "again", "Read again", id="new.again", tooltip="Read the job file again"),
     ]
 
     def __init__(self, runs: Runs, job: Path | None = None) -> None:
-        """A new run over `runs`, with `job` already chosen."""
+        """Make a new run in `runs`, with the job file `job` already chosen."""
         super().__init__(runs)
         self._job = job
         self._preview: Preview | None = None
         self._asked = 0
 
     def body(self) -> ComposeResult:
-        """Where the job file is, then what it comes to."""
-        yield Line(placeholder="path of a job file", id="path", compact=True)
+        """Yield where the job file is, then its launch."""
+        yield LineInput(placeholder="path of a job file", id="path", compact=True)
         yield OptionList(id="files", compact=True, markup=False)
         with TabbedContent(id="parts"):
             with TabPane("Check", id="check"), VerticalScroll():
@@ -80,7 +78,7 @@ class NewScreen(Page):
         yield buttons(("Submit", "submit"), ("Read again", "again"), ("Back", "back"))
 
     def begin(self) -> None:
-        """Offer what is here."""
+        """Offer the job files of the current folder."""
         self._offer(self._job.parent if self._job else Path.cwd())
         self._enable()
         self.title_text("2 New")
@@ -131,7 +129,7 @@ class NewScreen(Page):
         self._preview = event.preview
         self._enable()
         if event.preview is None:
-            words = wording.plain(f"{event.path} cannot be sent as it is.\n\nr reads it again.")
+            words = wording.plain(f"{event.path} cannot be sent as it is.\n\nFix it, then press r.")
             self.query_one("#summary", Static).update(words)
             return
         self._show(event.preview)
@@ -174,44 +172,3 @@ class NewScreen(Page):
         spec = preview.launch.spec
         title = f"Submit {spec.name} to {spec.site}?"
         self.app.push_screen(Confirm(title, terms(preview), "Submit"), answered)
-
-
-def terms(preview: Preview) -> list[tuple[str, str]]:
-    """Return what a person agrees to when they send it."""
-    launch = preview.launch
-    warnings = sum(finding.severity == "warning" for finding in preview.findings)
-    lines = [
-        ("asks for", wording.size_of(launch.layout)),
-        ("time", f"at most {launch.spec.time}"),
-        ("billed", wording.price(launch.price)),
-    ]
-    return [*lines, ("warnings", str(warnings))] if warnings else lines
-
-
-def summary(preview: Preview) -> Group:
-    """Return what the job comes to, and what the adviser says of it."""
-    launch, site = preview.launch, preview.site
-    lines = [
-        *terms(preview)[:3],
-        ("site", f"{site.title}, {launch.spec.partition}"),
-        ("launcher", f"{launch.spec.launcher}, {launch.spec.strategy}"),
-        ("project", str(preview.project)),
-        ("command", preview.command),
-    ]
-    if launch.global_batch:
-        lines.insert(2, ("batch", f"{launch.global_batch} samples a step over all ranks"))
-    return Group(facts(lines), Text(), *findings_text(preview))
-
-
-def findings_text(preview: Preview) -> list[Text]:
-    """Return the adviser's findings, errors first, each with what to do."""
-    if not preview.findings:
-        return [Text("Nothing to say against it.", style="green")]
-    return [
-        Text.assemble(
-            (finding.severity, SEVERITY[finding.severity]),
-            wording.plain(f"  {finding.message} "),
-            wording.plain(finding.do),
-        )
-        for finding in preview.findings
-    ]

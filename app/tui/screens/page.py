@@ -1,4 +1,4 @@
-"""What all full screens have in common: a title bar, a footer, the way back, keys of a run."""
+"""What full screens have in common: a title bar, a footer, a way back, and the keys of a run."""
 
 from collections.abc import Callable
 from typing import ClassVar
@@ -19,25 +19,25 @@ from lumitui.app.tui.widgets import wording
 from lumitui.remote.errors import InputError, LumiError
 
 
-class Page(Screen[None]):
+class FullScreen(Screen[None]):
     """A full screen. It reads history when it is shown and when history changed."""
 
     # Help and Quit first: a narrow terminal cuts the footer's end.
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark", "app.help", "Help", key_display="?", id="app.help",
-                tooltip="The keys that work here"),
-        Binding("q", "app.quit", "Quit", id="app.quit", tooltip="Quit; a send is finished first"),
-        Binding("escape", "back", "Back", id="page.back", tooltip="One screen back"),
+                tooltip="Show the keys that work here"),
+        Binding("q", "app.quit", "Quit", id="app.quit", tooltip="Quit; finishes a send first"),
+        Binding("escape", "back", "Back", id="page.back", tooltip="Go back one screen"),
     ]  # fmt: skip
 
     def __init__(self, runs: Runs) -> None:
         """A screen over `runs`."""
         super().__init__()
         self.runs = runs
-        self._told: tuple[str | Text, ...] = ()
+        self._title_parts: tuple[str | Text, ...] = ()
 
     def compose(self) -> ComposeResult:
-        """Title bar, the body, the footer."""
+        """Yield the title bar, the body and the footer."""
         yield Static(id="title", markup=False)
         yield from self.body()
         yield footer()
@@ -52,14 +52,14 @@ class Page(Screen[None]):
         """Show what is there for the first time."""
 
     def body(self) -> ComposeResult:
-        """What is between title bar and footer."""
+        """Yield what is between title bar and footer."""
         raise NotImplementedError
 
     def draw(self) -> None:
         """Show what history says now."""
 
     def reread(self) -> None:
-        """Draw again; what goes wrong is told, not raised."""
+        """Draw again; an error is shown, not raised."""
         if not self.query("#title"):
             return  # not composed yet, or never: the app is being left
         try:
@@ -68,21 +68,21 @@ class Page(Screen[None]):
             self.post_message(messages.Failed(error, repeats=True))
 
     def title_text(self, *parts: str | Text) -> None:
-        """Show the title bar's words."""
-        self._told = parts
+        """Show `parts` in the title bar."""
+        self._title_parts = parts
         self._draw_title_bar()
 
     def _draw_title_bar(self) -> None:
-        # What is being sent comes first: a dialog that tells it can be hidden.
+        # What is being sent comes first: the dialog that shows it can be hidden.
         text = Text().append(" lumitui ", "bold reverse")
         if under_way := self.app.sub_title:
             text.append(f" {under_way} ", "bold black on cyan")
-        for part in self._told:
+        for part in self._title_parts:
             text.append("  ").append(wording.plain(part) if isinstance(part, str) else part)
         self.query_one("#title", Static).update(text)
 
     def on_screen_resume(self) -> None:
-        """Another screen has gone."""
+        """Draw again: the screen above has gone."""
         self.reread()
 
     @on(messages.HistoryChanged)
@@ -96,7 +96,7 @@ class Page(Screen[None]):
 
 
 def footer() -> Footer:
-    """Return the line of keys; a dialog has its own, which covers that of the screen below."""
+    """Return the line of keys. A dialog has its own, which covers the one of the screen below."""
     return Footer(compact=True, show_command_palette=False)
 
 
@@ -116,35 +116,37 @@ def buttons(*pairs: tuple[str, str]) -> Widget:
     )
 
 
-class RunPage(Page):
-    """A screen with a run that can be acted on: the one shown, or the one under the cursor."""
+class RunPage(FullScreen):
+    """A screen with a run to act on: the one shown, or the one under the cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("l", "pane('log')", "Log", id="run.log", tooltip="Its log, as it grows"),
+        Binding("l", "pane('log')", "Log", id="run.log", tooltip="Follow the log of the run"),
         Binding(
             "plus,equals_sign", "resubmit(2)", "Resubmit x2", key_display="+", id="run.scale",
-            tooltip="Send it again on twice the nodes, after a look at what changes",
+            tooltip="Send it again on twice the nodes; shows first what changes",
         ),
         Binding("R", "resubmit(1)", "Resubmit", show=False, id="run.again",
-                tooltip="Send it again on as many nodes"),
-        Binding("c", "cancel", "Cancel", id="run.cancel", tooltip="Cancel its job, after asking"),
-        Binding("d", "pane('why')", "Why", id="run.why", tooltip="Why it failed, or why it waits"),
+                tooltip="Send it again on as many nodes; shows first what changes"),
+        Binding("c", "cancel", "Cancel", id="run.cancel", tooltip="Cancel the job; asks first"),
+        Binding("d", "pane('why')", "Why", id="run.why",
+                tooltip="Show why the run failed, or why it waits"),
         Binding("b,s", "pane('script')", "Script", show=False, id="run.script",
-                tooltip="The job script that was sent, and the submit command"),
+                tooltip="Show the job script that was sent, and the submit command"),
         Binding("p", "pane('proof')", "Proof", show=False, id="run.proof",
-                tooltip="The cores and GPUs each rank really has"),
+                tooltip="Show the cores and GPUs measured for each rank"),
         Binding("m", "pane('metrics')", "Metrics", show=False, id="run.metrics",
-                tooltip="Loss and throughput"),
+                tooltip="Show loss and throughput"),
         Binding("y", "copy", "Copy id", show=False, id="run.copy",
                 tooltip="Copy the run's id to the clipboard"),
-        Binding("r", "look", "Refresh", show=False, id="page.refresh", tooltip="Ask the sites now"),
+        Binding("r", "refresh_sites", "Refresh", show=False, id="page.refresh",
+                tooltip="Poll the sites now"),
         Binding("n", "app.go('new')", "New", show=False, id="page.new",
                 tooltip="Make a run from a job file"),
     ]  # fmt: skip
 
     @property
     def chosen(self) -> str | None:
-        """The id of the run that actions are for."""
+        """The id of the run to act on; None: there is none."""
         raise NotImplementedError
 
     def _chosen(self) -> str:
@@ -163,19 +165,19 @@ class RunPage(Page):
         self._act(lambda run: messages.RunWanted(run, pane))
 
     def action_resubmit(self, factor: int) -> None:
-        """Open the dialog for sending it again."""
+        """Open the dialog that sends the run again."""
         self._act(lambda run: messages.ResubmitWanted(run, factor))
 
     def action_cancel(self) -> None:
-        """Cancel it, after asking."""
+        """Cancel the job of the run, after asking."""
         self._act(messages.CancelWanted)
 
     def action_copy(self) -> None:
-        """Copy its id."""
+        """Copy the id of the run."""
         if self.chosen:
             self.app.copy_to_clipboard(self.chosen)
             self.notify(f"Copied {self.chosen}.", markup=False)
 
-    def action_look(self) -> None:
-        """Ask the sites now."""
+    def action_refresh_sites(self) -> None:
+        """Poll the sites now."""
         self.post_message(messages.RefreshWanted())

@@ -1,4 +1,4 @@
-"""The dialog that sends a run again, on as many nodes or more: one look, one confirmation."""
+"""The dialog that sends a run again, on as many nodes or more, after it shows what changes."""
 
 from typing import ClassVar, Literal
 
@@ -15,11 +15,11 @@ from textual.widgets import Button, Input, Label, Static
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Resubmission, Start
 from lumitui.app.tui import messages
-from lumitui.app.tui.screens.new import findings_text
 from lumitui.app.tui.screens.page import footer
 from lumitui.app.tui.widgets import wording
 from lumitui.app.tui.widgets.choice import Choice
-from lumitui.app.tui.widgets.input import Line
+from lumitui.app.tui.widgets.input import LineInput
+from lumitui.app.tui.widgets.launch_text import findings_text
 from lumitui.app.tui.widgets.script_view import Scroll
 from lumitui.remote.errors import LumiError
 
@@ -27,12 +27,12 @@ Code = Literal["same", "current"]
 
 
 class ResubmitDialog(ModalScreen[Resubmission | None]):
-    """What changes, before and after; enter in a field works it out anew."""
+    """What changes, before and after; every change of a field makes a new plan."""
 
     AUTO_FOCUS = "#nodes"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "close", "Close", id="resubmit.close", tooltip="Send nothing"),
-        Binding("ctrl+s", "send", "Send", id="resubmit.send", tooltip="Send it"),
+        Binding("escape", "close", "Close", id="resubmit.close", tooltip="Close; send nothing"),
+        Binding("ctrl+s", "send", "Send", id="resubmit.send", tooltip="Send the run"),
     ]
 
     def __init__(self, parent: Run, nodes: int) -> None:
@@ -44,31 +44,31 @@ class ResubmitDialog(ModalScreen[Resubmission | None]):
         self._plan: Resubmission | None = None
 
     def compose(self) -> ComposeResult:
-        """Fields, the table, two buttons."""
+        """Yield the fields, the table and two buttons."""
         yield footer()
         with Vertical(classes="dialog resubmit") as box:
             box.border_title = Text(f"Resubmit {self._parent_run.id}")
             with Horizontal(classes="fields"):
                 yield Label("nodes ")
-                yield Line(str(self._asked), type="integer", id="nodes", compact=True)
+                yield LineInput(str(self._asked), type="integer", id="nodes", compact=True)
                 yield Label("time ")
-                yield Line(self._parent_run.spec.time, id="time", compact=True)
+                yield LineInput(self._parent_run.spec.time, id="time", compact=True)
                 yield Choice[Start](
                     [("scratch", "from scratch"), ("checkpoint", "from checkpoint")], id="start"
                 )
-                yield Choice[Code]([("same", "code it ran"), ("current", "code now")], id="code")
+                yield Choice[Code]([("same", "same code"), ("current", "current code")], id="code")
             with Scroll(id="plan"):
-                yield Static("Working it out …", id="changes", markup=False)
+                yield Static("Planning …", id="changes", markup=False)
             with Horizontal(classes="buttons"):
                 yield Button(Text("Close"), id="no", compact=True)
                 yield Button(Text("Send"), id="yes", compact=True, variant="primary")
 
     def on_mount(self) -> None:
-        """Work it out with what the run itself suggests."""
+        """Make the first plan, with the run's own settings."""
         if self.query("#nodes"):
-            self._work_out()
+            self._request_plan()
 
-    def _work_out(self) -> None:
+    def _request_plan(self) -> None:
         self._number += 1
         self._plan = None
         self.query_one("#yes", Button).disabled = True
@@ -87,7 +87,7 @@ class ResubmitDialog(ModalScreen[Resubmission | None]):
 
     @on(Input.Changed)
     def _edited(self) -> None:
-        self._work_out()
+        self._request_plan()
 
     @on(Button.Pressed, ".choice")
     def _chosen(self, event: Button.Pressed) -> None:
@@ -96,7 +96,7 @@ class ResubmitDialog(ModalScreen[Resubmission | None]):
         event.button.turn()
         if event.button.id == "start":
             self._start = event.button.value
-        self._work_out()
+        self._request_plan()
 
     @on(messages.Planned)
     def _planned(self, event: messages.Planned) -> None:
@@ -126,18 +126,18 @@ class ResubmitDialog(ModalScreen[Resubmission | None]):
 
     @on(Button.Pressed, "#yes")
     def action_send(self) -> None:
-        """Send it, when it can be sent."""
+        """Send the plan, if it can be sent."""
         if self._plan is not None and not self._plan.preview.errors:
             self.dismiss(self._plan)
 
     @on(Button.Pressed, "#no")
     def action_close(self) -> None:
-        """Send nothing."""
+        """Close the dialog; send nothing."""
         self.dismiss(None)
 
 
 def described(plan: Resubmission) -> RenderableType:
-    """Return the before/after table, what it means, and what the adviser says."""
+    """Return the before/after table, the notes on it, and the findings of the adviser."""
     table = Table.grid(padding=(0, 2), expand=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
@@ -151,7 +151,7 @@ def described(plan: Resubmission) -> RenderableType:
             wording.plain(change.before),
             wording.plain(after, style or "dim"),
         )
-    code = "the snapshot it ran" if plan.code == "same" else "the project as it is now"
+    code = "the snapshot of this run" if plan.code == "same" else "the project as it is now"
     table.add_row(Text("code", style="dim"), Text(""), Text(code))
     table.add_row(Text("starts", style="dim"), Text(""), Text(f"from {plan.start}"))
     notes = [wording.plain(f"note  {note}", "cyan") for note in plan.notes]

@@ -14,49 +14,50 @@ from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
 from lumitui.app.tui.screens.page import RunPage, buttons
 from lumitui.app.tui.widgets import wording
-from lumitui.app.tui.widgets.input import Filter
+from lumitui.app.tui.widgets.input import FilterInput
 from lumitui.app.tui.widgets.run_table import RunTable
 from lumitui.app.watch.schedule import Schedule
 
 PAGE = 50
-"""Runs read at first, and again on demand."""
+"""Runs shown at first, and added on demand."""
 
 EMPTY = """No runs yet.
 
-Press n to make one from a job file: it is shown with its price
-and its script before anything is sent. The site `laptop` needs no cluster."""
+Press n to make one from a job file. You see its price and its script
+before anything is sent. The site `laptop` needs no cluster."""
 
 
 class RunsScreen(RunPage):
-    """The runs, a line on the one under the cursor, and how fresh all of it is."""
+    """The runs, a line on the one under the cursor, and a line on the last refresh."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "All runs", show=False, id="runs.all", tooltip="End filtering"),
-        Binding("r", "look", "Refresh", id="page.refresh", tooltip="Ask the sites now"),
+        Binding("escape", "back", "All runs", show=False, id="runs.all",
+                tooltip="Show all runs again"),
+        Binding("r", "refresh_sites", "Refresh", id="page.refresh", tooltip="Poll the sites now"),
         Binding("n", "app.go('new')", "New", id="page.new", tooltip="Make a run from a job file"),
         Binding("slash", "filter", "Filter", key_display="/", id="runs.filter",
                 tooltip="Show only runs with a text in id, name, job id or note"),
         Binding("o", "older", "Older", show=False, id="runs.older",
-                tooltip=f"Show {PAGE} older runs as well"),
+                tooltip=f"Show {PAGE} more, older runs"),
     ]  # fmt: skip
 
     def __init__(self, runs: Runs, schedule: Schedule) -> None:
-        """Show `runs`; `schedule` knows how fresh they are."""
+        """Show `runs`; `schedule` knows when the sites were polled."""
         super().__init__(runs)
         self._schedule = schedule
         self._limit = PAGE
 
     def body(self) -> ComposeResult:
-        """The table or, without runs, what to do."""
+        """Yield the table or, without runs, what to do."""
         yield RunTable(id="runs")
         with Vertical(id="empty"):
             with Center():
                 yield Static(EMPTY, id="empty-words", markup=False)
             with Center():
                 yield Button(Text("New run (n)"), action="app.go('new')", compact=True)
-        yield Filter(placeholder="text in id, name, job id or note", id="filter", compact=True)
+        yield FilterInput(placeholder="text in id, name, job id or note", id="filter", compact=True)
         yield Static(id="selected", markup=False)
-        yield Static(id="looks", markup=False)
+        yield Static(id="polls", markup=False)
         yield buttons(
             ("New", "app.go('new')"),
             ("Open", "pane('state')"),
@@ -66,7 +67,7 @@ class RunsScreen(RunPage):
         )
 
     def begin(self) -> None:
-        """Paint from history; figures that depend on the time follow it."""
+        """Draw from history, again every second for the times."""
         self.query_one("#filter").display = False
         self.reread()
         self.query_one(RunTable).focus()
@@ -90,12 +91,12 @@ class RunsScreen(RunPage):
         self._draw_empty(bool(found), text)
         self._draw_title(found, more, text)
         self._draw_selected()
-        self._draw_looks(time.monotonic())
+        self._draw_polls(time.monotonic())
 
     def _draw_empty(self, some: bool, text: str) -> None:
         self.query_one(RunTable).display = some
         self.query_one("#empty").display = not some
-        words = f"No run has {text!r} in it. esc shows all again." if text else EMPTY
+        words = f"No run contains {text!r}. Press esc to show all runs." if text else EMPTY
         self.query_one("#empty-words", Static).update(words)
 
     def _draw_title(self, found: list[Run], more: bool, text: str) -> None:
@@ -125,25 +126,27 @@ class RunsScreen(RunPage):
                 line.append(f"  from {run.parent}")
         self.query_one("#selected", Static).update(line)
 
-    def _draw_looks(self, now: float) -> None:
+    def _draw_polls(self, now: float) -> None:
         schedule, line = self._schedule, Text()
         if schedule.warnings:
             line.append(" STALE ", "bold black on yellow")
             words = "".join(f"  {' '.join(warning.split())}" for warning in schedule.warnings)
             line.append(wording.plain(f"{words}  ", "yellow"))
         seen = schedule.last_refresh
-        age = f"{wording.duration(now - seen)} ago" if seen is not None else "not yet"
-        line.append(f"refreshed {age}, {wording.count(schedule.requests, 'request')}")
+        line.append(
+            "not refreshed yet" if seen is None else f"refreshed {wording.duration(now - seen)} ago"
+        )
+        line.append(f", {wording.count(schedule.requests, 'request')}")
         if schedule.is_idle(now):
-            line.append(", paused until a key is pressed")
-        self.query_one("#looks", Static).update(line)
+            line.append(", paused: press a key to go on")
+        self.query_one("#polls", Static).update(line)
 
     @on(RunTable.RowSelected)
     def _open(self) -> None:
         self.action_pane("state")
 
     def action_filter(self) -> None:
-        """Begin to type a filter."""
+        """Show the filter, ready to type in."""
         line = self.query_one("#filter", Input)
         line.display = True
         line.focus()
@@ -157,12 +160,12 @@ class RunsScreen(RunPage):
         self.query_one(RunTable).focus()
 
     def action_back(self) -> None:
-        """End filtering."""
+        """Show all runs again."""
         line = self.query_one("#filter", Input)
         line.value, line.display = "", False
         self.query_one(RunTable).focus()
 
     def action_older(self) -> None:
-        """Read one page more."""
+        """Show one page more."""
         self._limit += PAGE
         self.reread()

@@ -1,4 +1,4 @@
-"""The sites: how often each is asked, and what this program has cost its login node."""
+"""The sites: how often each is polled, and what this program has cost its login node."""
 
 import time
 from typing import ClassVar
@@ -10,45 +10,45 @@ from textual.widgets import Static
 
 from lumitui.app.runs import Runs
 from lumitui.app.tui import messages
-from lumitui.app.tui.screens.page import Page
+from lumitui.app.tui.screens.page import FullScreen
 from lumitui.app.tui.widgets import wording
 from lumitui.app.tui.widgets.site_table import SiteRow, SiteTable
 from lumitui.app.watch.schedule import Schedule
 from lumitui.remote.errors import InputError
 from lumitui.remote.transport.footprint import Footprint
 
-MANNERS = """One connection a site, kept open. All watched runs of a site are one
-request and one squeue; sacct is asked only for jobs that left the queue.
-A site without unfinished runs is not asked, nor is any after 10 minutes
+MANNERS = """One connection to each site is kept open. A poll of all its watched runs is
+one request with one squeue; sacct runs only for jobs that left the queue.
+A site without unfinished runs is not polled, and none is after 10 minutes
 without a key or focus."""
 
 
-class SitesScreen(Page):
-    """A row a site, and under it what an hour at the present rate costs."""
+class SitesScreen(FullScreen):
+    """A row for each site; below, what an hour at the present rate costs."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("r", "look", "Refresh", id="page.refresh", tooltip="Ask the sites now"),
+        Binding("r", "refresh_sites", "Refresh", id="page.refresh", tooltip="Poll the sites now"),
     ]
 
     def __init__(self, runs: Runs, schedule: Schedule) -> None:
-        """Show the sites of `runs`; `schedule` knows when each is asked."""
+        """Show the sites of `runs`; `schedule` knows when each is polled."""
         super().__init__(runs)
         self._schedule = schedule
         self._every: dict[str, float | None] = {}
 
     def body(self) -> ComposeResult:
-        """The table, a line on the site under the cursor, and how the program behaves."""
+        """Yield the table, a line on the site under the cursor, and how sites are polled."""
         yield SiteTable(id="sites")
         yield Static(id="site-line", markup=False)
         yield Static(MANNERS, id="manners", markup=False)
 
     def begin(self) -> None:
-        """Read the profiles once; the figures follow the time."""
+        """Read the profiles once; draw the counts again every second."""
         for name in self.runs.sites.names():
             try:
                 self._every[name] = self.runs.sites.load(name).poll_seconds
             except InputError:
-                self._every[name] = None  # told in its line
+                self._every[name] = None  # its line says so
         self.reread()
         self.query_one(SiteTable).focus()
         self.set_interval(1.0, self.reread)
@@ -73,18 +73,19 @@ class SitesScreen(Page):
     def _line(self, row: SiteRow, seconds: float) -> Text:
         line = Text(no_wrap=True, overflow="ellipsis").append(row.name, "bold")
         if self._every[row.name] is None:
-            return line.append("  its profile cannot be read: lumitui sites " + row.name, "yellow")
+            words = f"  run `lumitui sites {row.name}`: its profile cannot be read"
+            return line.append(words, "yellow")
         wait = self._schedule.next_refresh(row.name, time.monotonic()) if row.open_runs else None
-        line.append("  not asked" if wait is None else f"  asked in {wording.duration(wait)}")
+        line.append("  not polled" if wait is None else f"  next poll in {wording.duration(wait)}")
         return line.append(f"; an hour at this rate: {hourly(row.cost, seconds)}")
 
-    def action_look(self) -> None:
-        """Ask the sites now."""
+    def action_refresh_sites(self) -> None:
+        """Poll the sites now."""
         self.post_message(messages.RefreshWanted())
 
 
 def hourly(cost: Footprint, seconds: float) -> str:
-    """Return what an hour costs when it goes on as in the last `seconds`."""
+    """Return what an hour costs at the rate of the last `seconds`."""
     factor = 3600.0 / max(seconds, 1.0)
     moved = wording.size(round((cost.bytes_up + cost.bytes_down) * factor))
     requests, commands = round(cost.requests * factor), round(cost.commands * factor)

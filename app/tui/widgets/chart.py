@@ -1,4 +1,4 @@
-"""A figure over the steps as columns, with its bounds beside it and its steps below."""
+"""A metric over the steps as columns, with its bounds at the left and its steps below."""
 
 from collections.abc import Sequence
 
@@ -13,10 +13,10 @@ LABEL = 10
 
 
 class Chart(Widget):
-    """The curve it was given last, drawn for the room there is."""
+    """A curve, drawn to fill the widget."""
 
     def __init__(self, id: str) -> None:  # noqa: A002 -- Textual's own name for it
-        """Nothing to draw yet."""
+        """Show nothing yet."""
         super().__init__(id=id)
         self._curve = Curve()
 
@@ -26,7 +26,7 @@ class Chart(Widget):
         self.refresh()
 
     def render(self) -> Text:
-        """Draw it again, also when the terminal has another size."""
+        """Draw the curve at the present size."""
         return Text("\n".join(columns(self._curve, self.size.width, self.size.height)))
 
 

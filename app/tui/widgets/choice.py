@@ -1,4 +1,4 @@
-"""A button that says which of a few things is chosen; pressing it takes the next."""
+"""A button that shows which of a few values is chosen; a press chooses the next."""
 
 from collections.abc import Sequence
 from typing import Generic, TypeVar
@@ -10,7 +10,7 @@ Value = TypeVar("Value")
 
 
 class Choice(Button, Generic[Value]):
-    """One of a few values, always as words: a mark in a box is lost without colours."""
+    """One of a few values, as words: a mark in a box is lost without colours."""
 
     def __init__(
         self,
@@ -18,7 +18,7 @@ class Choice(Button, Generic[Value]):
         *,
         id: str | None = None,  # noqa: A002 - Textual's name
     ) -> None:
-        """Offer `values` with their words; the first is chosen."""
+        """Offer `values`, each with its label; the first is chosen."""
         super().__init__(Text(values[0][1]), id=id, compact=True, classes="choice")
         self._values = values
         self.value = values[0][0]

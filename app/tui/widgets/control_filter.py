@@ -7,7 +7,7 @@ from textual.filter import LineFilter
 from lumitui.app.tui.widgets.log_text import STEERING
 
 
-class NoSteering(LineFilter):
+class ControlFilter(LineFilter):
     """Takes out what a terminal may obey. Screens make such characters visible before (`plain`).
 
     They have no width, so that the line stays as wide as it was laid out.

@@ -1,4 +1,4 @@
-"""Lines to type in. While one has the focus, the footer shows only the keys that work in it."""
+"""Input fields. While one has the focus, the footer shows only the keys that work in it."""
 
 from typing import ClassVar
 
@@ -6,10 +6,10 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
 _TYPED = {"plus", "slash", "backslash", "at", "minus", "underscore"}
-"""Keys that Textual calls otherwise than Unicode does, so that it takes them for no characters."""
+"""Keys with other names in Textual than in Unicode, which Textual takes for no characters."""
 
 
-class Line(Input):
+class LineInput(Input):
     """A one-line field."""
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
@@ -17,7 +17,7 @@ class Line(Input):
         return key in _TYPED or super().check_consume_key(key, character)
 
 
-class Filter(Line):
+class FilterInput(LineInput):
     """The field that filters a table."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

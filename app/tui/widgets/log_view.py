@@ -1,4 +1,4 @@
-"""The log pane: the last lines of a log, following its end until a person scrolls up."""
+"""The last lines of a log. It follows the end until a person scrolls up."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -20,32 +20,35 @@ KEPT_LINES = 5000
 
 
 class LogView(ScrollView, can_focus=True):
-    """Lines of remote text, drawn as they are: no markup, nothing a terminal obeys."""
+    """Lines of remote text, drawn as they are: no markup, no control characters."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j", "scroll_down", "Down", show=False, id="log.down", tooltip="One line down"),
         Binding("k,up", "back('scroll_up')", "Up", show=False, id="log.up", tooltip="One line up"),
         Binding(
             "pageup", "back('page_up')", "Page up", show=False, id="log.page_up",
-            tooltip="One page up; following pauses",
+            tooltip="One page up; pauses following",
         ),
         Binding(
             "g,home", "back('scroll_home')", "Top", show=False, id="log.top",
-            tooltip="To the first line that is kept",
+            tooltip="Go to the first line that is kept",
         ),
-        Binding("G,end", "to_end", "End", show=False, id="log.end", tooltip="To the end; follow"),
-        Binding("f", "toggle_follow", "Follow", id="log.follow", tooltip="Follow the end, or not"),
-        Binding("w", "toggle_wrap", "Wrap", id="log.wrap", tooltip="Wrap long lines, or not"),
+        Binding("G,end", "to_end", "End", show=False, id="log.end",
+                tooltip="Go to the end, and follow"),
+        Binding("f", "toggle_follow", "Follow", id="log.follow",
+                tooltip="Follow the end, or stop following"),
+        Binding("w", "toggle_wrap", "Wrap", id="log.wrap",
+                tooltip="Wrap long lines, or stop wrapping"),
     ]  # fmt: skip
 
     follow: reactive[bool] = reactive(True)
     wrap: reactive[bool] = reactive(False)
 
     class Changed(Message):
-        """What the line under the log tells is another now."""
+        """The count of lines, following or wrapping changed."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
-        """An empty log."""
+        """Show an empty log."""
         super().__init__(id=id)
         self._text = LogText()
         self._lines: deque[str] = deque(maxlen=KEPT_LINES)
@@ -54,7 +57,7 @@ class LogView(ScrollView, can_focus=True):
         self._partial: list[str] = []
         self._widest = 0
         self.total = 0
-        """Lines that came, with those that are no longer kept."""
+        """Lines that came, including those no longer kept."""
         self.unseen = 0
         """Lines that came while following was paused."""
 
@@ -82,12 +85,12 @@ class LogView(ScrollView, can_focus=True):
         self._resized(gone)
 
     def note(self, text: str) -> None:
-        """Add a line of our own."""
+        """Add a line that is not of the log."""
         self._append(f"── {text}")
         self._resized()
 
     def _append(self, line: str) -> int:
-        """Add a line; returns how many rows at the top went for it."""
+        """Add a line; return how many rows at the top were dropped for it."""
         gone = 0
         if len(self._lines) == KEPT_LINES:
             gone = self._rows_of.popleft()
@@ -154,22 +157,22 @@ class LogView(ScrollView, can_focus=True):
             self._rebuild()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Wrapped lines depend on the width."""
+        """Lay wrapped lines out again: they depend on the width."""
         if self.wrap:
             self._rebuild()
         elif self.follow:
             self._resized()
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Looking back pauses following."""
+        """Pause following: the person scrolls back."""
         self.follow = False
 
     def action_toggle_follow(self) -> None:
-        """Follow, or not."""
+        """Turn following on or off."""
         self.follow = not self.follow
 
     def action_toggle_wrap(self) -> None:
-        """Wrap, or not."""
+        """Turn wrapping on or off."""
         self.wrap = not self.wrap
 
     def action_to_end(self) -> None:
@@ -178,6 +181,6 @@ class LogView(ScrollView, can_focus=True):
         self._resized()
 
     def action_back(self, move: str) -> None:
-        """Scroll up, which pauses following."""
+        """Scroll up by the action `move`, and pause following."""
         self.follow = False
         getattr(self, f"action_{move}")()

@@ -180,16 +180,16 @@ def _ranges(gpus: str) -> str:
 
 
 def why(
-    run: Run, diagnoses: Sequence[Diagnosis] | None, now: float = 0.0, *, looking: bool = False
+    run: Run, diagnoses: Sequence[Diagnosis] | None, now: float = 0.0, *, searching: bool = False
 ) -> RenderableType:
     """Return why a run failed, the likeliest cause first, each with its line of the log.
 
-    Of a run that did not fail it says that. `looking`: the log's end is still on its way.
+    Of a run that did not fail it says that. `searching`: the end of the log is being searched.
     """
     if told := no_failure(run, now):
         return wording.plain(f"{told}\n")
-    if looking:
-        return Text("Looking at the end of the log …\n", style="dim")
+    if searching:
+        return Text("Searching the end of the log …\n", style="dim")
     if diagnoses is None:
         return Text()
     if not diagnoses:

@@ -1,4 +1,4 @@
-"""The table of runs: one row a run, kept by its id."""
+"""The table of runs: one row for each run, kept by its id."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ def _figure(
     return Column(key, heading, _plain(read, right=True), narrow, wide, right=True)
 
 
-# Narrow, all but the reason take 77 cells: 80 less the padding and a scroll bar of one.
+# On a narrow screen all but the reason take 77 cells: 80 less the padding and a scroll bar.
 COLUMNS = (
     Column("state", "State", lambda run, now, width: wording.state_text(run.state), 13, 13),
     _column("run", "Run", lambda run, now: run.id, 17, 32),
@@ -70,7 +70,7 @@ COLUMNS = (
     Column("reason", "Reason", lambda run, now, width: Text(_reason(run), no_wrap=True), 40, 80),
 )
 WIDE = 110
-"""Cells from which the wide columns fit."""
+"""Cells of a screen on which the wide columns fit."""
 
 
 def _reason(run: Run) -> str:
@@ -78,7 +78,7 @@ def _reason(run: Run) -> str:
 
 
 class RunTable(DataTable[Text]):
-    """Runs, newest first. Cursor and scroll stay with the run when the table is filled anew."""
+    """Runs, newest first. Cursor and scroll stay with the run when the table is filled again."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j", "cursor_down", "Down", show=False, id="table.down", tooltip="Next run"),
@@ -89,7 +89,7 @@ class RunTable(DataTable[Text]):
     ]
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
-        """An empty table."""
+        """Show an empty table."""
         super().__init__(id=id, cursor_type="row", cell_padding=0, zebra_stripes=True)
         self._width = 0
 
@@ -101,7 +101,7 @@ class RunTable(DataTable[Text]):
         return self.coordinate_to_cell_key(self.cursor_coordinate).row_key.value
 
     def show(self, runs: Sequence[Run], now: float, width: int) -> None:
-        """Show `runs` on a screen of `width` cells; rows are built anew only when they must."""
+        """Show `runs` on a screen of `width` cells; rows are built again only when they must be."""
         wide = width >= WIDE
         keys = [run.id for run in runs]
         same = keys == [row.key.value for row in self.ordered_rows]

@@ -13,21 +13,21 @@ from lumitui.app.tui.widgets.log_text import visible
 
 
 class Scroll(ScrollableContainer):
-    """A pane that scrolls by the same keys as everything else."""
+    """A container that scrolls by the same keys as the tables and the log."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j", "scroll_down", "Down", show=False, id="pane.down", tooltip="One line down"),
         Binding("k", "scroll_up", "Up", show=False, id="pane.up", tooltip="One line up"),
-        Binding("g", "scroll_home", "Top", show=False, id="pane.top", tooltip="To the top"),
-        Binding("G", "scroll_end", "End", show=False, id="pane.end", tooltip="To the end"),
+        Binding("g", "scroll_home", "Top", show=False, id="pane.top", tooltip="Go to the top"),
+        Binding("G", "scroll_end", "End", show=False, id="pane.end", tooltip="Go to the end"),
     ]
 
 
 class ScriptView(Scroll):
-    """Command and script, unwrapped: these very bytes are what the site gets."""
+    """Command and script, not wrapped: the site gets exactly these bytes."""
 
     def compose(self) -> ComposeResult:
-        """One text."""
+        """Yield the command, then the script."""
         yield Static(id="command", markup=False)
         yield Static(id="text", markup=False)
 

@@ -1,4 +1,4 @@
-"""The table of sites: what each is asked, and what that has cost its login node."""
+"""The table of sites: how often each is polled, and what that has cost its login node."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ class SiteRow:
 
     name: str
     open_runs: int
-    """Runs that are watched; a site without any is never asked."""
+    """Unfinished runs; a site without any is not polled."""
     every: float
-    """Seconds between two looks."""
+    """Seconds between two polls."""
     cost: Footprint
 
 
@@ -32,14 +32,14 @@ COLUMNS = (
     ("Received", 8),
     ("Logins", 6),
 )
-"""Headings and widths in cells; with one cell between they fit 80."""
+"""Headings and widths in cells; with one cell between them they fit 80."""
 
 
 class SiteTable(DataTable[Text]):
-    """One row a site, kept by its name."""
+    """One row for each site, kept by its name."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
-        """An empty table."""
+        """Show an empty table."""
         super().__init__(id=id, cursor_type="row", cell_padding=0, zebra_stripes=True)
 
     @property

@@ -1,7 +1,9 @@
 """Figures and states as the screens write them. Pure."""
 
 import time
+from collections.abc import Iterable
 
+from rich.table import Table
 from rich.text import Text
 
 from lumitui.app.history.run import Run
@@ -37,6 +39,16 @@ def state_text(state: State) -> Text:
 def plain(text: str, style: str = "") -> Text:
     """Return text from anywhere as what it is: no markup, and nothing that a terminal obeys."""
     return Text("\n".join(visible(line) for line in text.split("\n")), style)
+
+
+def labelled(lines: Iterable[tuple[str, str]]) -> Table:
+    """Return lines of (label, value) as a table without rules; neither is markup."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for label, value in lines:
+        table.add_row(Text(label, style="dim"), plain(value))
+    return table
 
 
 def duration(seconds: float) -> str:

@@ -16,11 +16,13 @@ from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
 from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.screens.dialogs import Confirm, ErrorDialog, HelpDialog, SendingDialog
+from lumitui.app.tui.screens.confirm import Confirm
 from lumitui.app.tui.screens.new import NewScreen
+from lumitui.app.tui.screens.notices import ErrorDialog, HelpDialog
 from lumitui.app.tui.screens.resubmit import ResubmitDialog
 from lumitui.app.tui.screens.run import RunScreen
 from lumitui.app.tui.screens.runs import RunsScreen
+from lumitui.app.tui.screens.sending import SendingDialog
 from lumitui.app.tui.widgets.log_view import LogView
 from lumitui.app.tui.widgets.run_table import RunTable
 from lumitui.remote.scheduler.protocol import State

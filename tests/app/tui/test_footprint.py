@@ -62,4 +62,4 @@ async def test_the_sites_screen_shows_what_was_asked(settings: Settings, project
         requests = app_of(pilot).runs.footprint("laptop").requests
         assert requests > 2
         await sees(pilot, r"laptop +0 +0s +[1-9]\d* +0 ")
-        await sees(pilot, r"laptop +not asked; an hour at this rate: [1-9]\d* requests, 0 Slurm")
+        await sees(pilot, r"laptop +not polled; an hour at this rate: [1-9]\d* requests, 0 Slurm")

@@ -12,10 +12,13 @@ from lumitui.app.history.run import Provenance
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.screens.dialogs import AskDialog, Confirm, ErrorDialog, SendingDialog
+from lumitui.app.tui.screens.confirm import Confirm
 from lumitui.app.tui.screens.new import job_files
+from lumitui.app.tui.screens.notices import ErrorDialog
+from lumitui.app.tui.screens.question import QuestionDialog
 from lumitui.app.tui.screens.resubmit import ResubmitDialog
 from lumitui.app.tui.screens.run import PANES, RunScreen
+from lumitui.app.tui.screens.sending import SendingDialog
 from lumitui.app.tui.widgets.chart import sparkline
 from lumitui.app.tui.widgets.log_text import STEERING
 from lumitui.app.tui.widgets.log_view import LogView
@@ -94,7 +97,7 @@ async def test_every_dialog_shows_hostile_text_as_text(settings: Settings, proje
             for dialog in (
                 ErrorDialog(LumiError(text, text)),
                 Confirm(f"Submit {text}?", [("what", text)], "Yes"),
-                AskDialog(Question(text, secret=True, kind="password")),
+                QuestionDialog(Question(text, secret=True, kind="password")),
                 SendingDialog(text),
                 ResubmitDialog(run, 2),
             ):

@@ -18,7 +18,8 @@ from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
 from lumitui.app.tui import app as tui
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.screens.dialogs import AskDialog, ErrorDialog
+from lumitui.app.tui.screens.notices import ErrorDialog
+from lumitui.app.tui.screens.question import QuestionDialog
 from lumitui.remote.errors import AnswerNeeded
 from tests.support.command_line import lt, on_terminal, told
 from tests.support.driven_tui import app_of, sees, shown, until
@@ -105,7 +106,7 @@ def guarded(
 
 
 async def asked(pilot: Pilot[int]) -> None:
-    await until(pilot, lambda: isinstance(pilot.app.screen, AskDialog), "the question")
+    await until(pilot, lambda: isinstance(pilot.app.screen, QuestionDialog), "the question")
     await sees(pilot, "Verification code:")
 
 
@@ -143,7 +144,7 @@ async def test_the_tui_asks_once_for_each_r_and_never_by_itself(guarded: Guarded
         guarded.lose()
         await sees(pilot, "STALE")
         await refreshes(pilot)
-        assert not isinstance(pilot.app.screen, AskDialog)
+        assert not isinstance(pilot.app.screen, QuestionDialog)
         assert guarded.connections == first + 1
 
         await pilot.press("r")
@@ -151,7 +152,7 @@ async def test_the_tui_asks_once_for_each_r_and_never_by_itself(guarded: Guarded
         await pilot.press("escape")
         await sees(pilot, "was not completed|Needs your code")
         await refreshes(pilot)
-        assert not isinstance(pilot.app.screen, AskDialog | ErrorDialog)
+        assert not isinstance(pilot.app.screen, QuestionDialog | ErrorDialog)
         assert guarded.connections == first + 2
 
         await pilot.press("r")
@@ -172,7 +173,7 @@ async def test_a_log_on_the_screen_waits_for_the_person_and_goes_on(guarded: Gua
         await sees(pilot, "waiting: Needs your code")
         lost = guarded.connections
         await pilot.pause(1.5)
-        assert guarded.connections == lost and not isinstance(pilot.app.screen, AskDialog)
+        assert guarded.connections == lost and not isinstance(pilot.app.screen, QuestionDialog)
         await pilot.press("r")
         await asked(pilot)
         await pilot.press(*"222222", "enter")

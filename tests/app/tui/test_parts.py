@@ -10,10 +10,11 @@ from textual.widgets import Button, Input
 from textual.worker import Worker
 
 from lumitui.app.settings import Settings
-from lumitui.app.tui import messages, workers
+from lumitui.app.tui import messages, terminal
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.screens.dialogs import AskDialog, ErrorDialog
 from lumitui.app.tui.screens.new import NewScreen
+from lumitui.app.tui.screens.notices import ErrorDialog
+from lumitui.app.tui.screens.question import QuestionDialog
 from lumitui.app.tui.widgets import wording
 from lumitui.app.tui.widgets.log_text import MAX_LINE, LogText, visible
 from lumitui.app.tui.widgets.log_view import KEPT_LINES, LogView
@@ -199,7 +200,7 @@ async def test_a_question_of_the_connection_is_put_from_a_thread(
         question = Question("Verification code: [/]", secret=True, kind="otp")
         thread = threading.Thread(target=lambda: answers.append(app_of(pilot).ask(question)))
         thread.start()
-        await until(pilot, lambda: isinstance(pilot.app.screen, AskDialog), "the question")
+        await until(pilot, lambda: isinstance(pilot.app.screen, QuestionDialog), "the question")
         await sees(pilot, r"Verification code: \[/\]")
         await pilot.press(*keys)
         await until(pilot, lambda: answers, "the answer")
@@ -210,14 +211,14 @@ async def test_a_question_of_the_connection_is_put_from_a_thread(
 async def test_a_question_that_nobody_answers_is_withdrawn(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(terminal, "ANSWER_SECONDS", 0.5)
     answers: list[str | None] = []
     async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
         question = Question("Verification code:", secret=True, kind="otp")
         thread = threading.Thread(target=lambda: answers.append(app_of(pilot).ask(question)))
         thread.start()
-        await until(pilot, lambda: isinstance(pilot.app.screen, AskDialog), "the question")
-        await until(pilot, lambda: not isinstance(pilot.app.screen, AskDialog), "its end")
+        await until(pilot, lambda: isinstance(pilot.app.screen, QuestionDialog), "the question")
+        await until(pilot, lambda: not isinstance(pilot.app.screen, QuestionDialog), "its end")
         thread.join(5)
     assert answers == [None]
 
@@ -228,7 +229,7 @@ async def test_leaving_declines_a_question(settings: Settings) -> None:
         question = Question("Passphrase:", secret=True, kind="passphrase")
         thread = threading.Thread(target=lambda: answers.append(app_of(pilot).ask(question)))
         thread.start()
-        await until(pilot, lambda: isinstance(pilot.app.screen, AskDialog), "the question")
+        await until(pilot, lambda: isinstance(pilot.app.screen, QuestionDialog), "the question")
         await pilot.press("ctrl+q")
     thread.join(5)
     assert not thread.is_alive()
@@ -241,7 +242,7 @@ async def test_a_host_key_is_trusted_only_on_purpose(settings: Settings) -> None
         question = Question("SHA256:abc", secret=False, kind="host-key")
         thread = threading.Thread(target=lambda: answers.append(app_of(pilot).ask(question)))
         thread.start()
-        await until(pilot, lambda: isinstance(pilot.app.screen, AskDialog), "the question")
+        await until(pilot, lambda: isinstance(pilot.app.screen, QuestionDialog), "the question")
         await pilot.press("enter")
         await until(pilot, lambda: answers, "the answer")
     assert answers == [None]

@@ -16,9 +16,11 @@ from textual.widgets._footer import FooterKey
 from lumitui.app.history.run import Run
 from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.screens.dialogs import Confirm, ErrorDialog, SendingDialog
+from lumitui.app.tui.screens.confirm import Confirm
 from lumitui.app.tui.screens.new import NewScreen
+from lumitui.app.tui.screens.notices import ErrorDialog
 from lumitui.app.tui.screens.run import RunScreen
+from lumitui.app.tui.screens.sending import SendingDialog
 from lumitui.app.tui.widgets.run_table import RunTable
 from lumitui.remote.errors import LinkError
 from lumitui.remote.scheduler.protocol import State

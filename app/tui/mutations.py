@@ -1,0 +1,161 @@
+"""What changes something on a site: a send, a resubmission and a cancel, and the questions before.
+
+Quitting waits for the mutations that are under way.
+"""
+
+from pathlib import Path
+
+from textual import on
+
+from lumitui.app.history.run import Run
+from lumitui.app.runs import Preview, Resubmission
+from lumitui.app.settings import Settings
+from lumitui.app.tui import messages
+from lumitui.app.tui.screens.confirm import Confirm
+from lumitui.app.tui.screens.resubmit import ResubmitDialog
+from lumitui.app.tui.screens.run import RunScreen
+from lumitui.app.tui.screens.sending import SendingDialog
+from lumitui.app.tui.widgets import wording
+from lumitui.app.tui.workers import WorkerApp
+from lumitui.remote.connect import Connect
+from lumitui.remote.errors import InputError, LumiError
+
+LONGEST_NAME = 20
+"""Characters of a job's name in the title bar while it is sent."""
+
+
+class MutationApp(WorkerApp):
+    """An app that asks before it sends or cancels, and shows what is under way."""
+
+    def __init__(self, settings: Settings, connect: Connect) -> None:
+        """Start with nothing under way."""
+        super().__init__(settings, connect)
+        self._sends: dict[SendingDialog, tuple[Path, str]] = {}
+        """The sends under way: the project and the job's name of each."""
+        self._quit_when_done = False
+
+    def to_first(self) -> None:
+        """Close every screen but the first."""
+        while len(self.screen_stack) > 1:
+            self.pop_screen()
+
+    def _run(self, run_id: str) -> Run | None:
+        """Return a run; None, after its error is shown, if history cannot be read."""
+        try:
+            return self.runs.history.get(run_id)
+        except LumiError as error:
+            self.show_error(error)
+            return None
+
+    # -- sends
+
+    @on(messages.ResubmitWanted)
+    def _resubmit_wanted(self, event: messages.ResubmitWanted) -> None:
+        def answered(plan: Resubmission | None) -> None:
+            if plan is not None:
+                self._send(plan.preview, plan)
+
+        if parent := self._run(event.run_id):
+            dialog = ResubmitDialog(parent, parent.layout.nodes * event.factor)
+            self.push_screen(dialog, answered)
+
+    @on(messages.SendWanted)
+    def _send_wanted(self, event: messages.SendWanted) -> None:
+        self._send(event.preview, event.resubmission)
+
+    def _send(self, preview: Preview, resubmission: Resubmission | None) -> None:
+        """Send; if the same job is being sent already, ask first."""
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self._begin_send(preview, resubmission)
+
+        spec = preview.launch.spec
+        if (preview.project, spec.name) in self._sends.values():
+            lines = [("under way", f"{spec.name} is being sent already")]
+            lines.append(("this sends", "a second job, which is billed too"))
+            title = f"Send {wording.shorten(spec.name, LONGEST_NAME)} twice?"
+            self.push_screen(Confirm(title, lines, "Send a second job"), answered)
+        else:
+            answered(yes=True)
+
+    def _begin_send(self, preview: Preview, resubmission: Resubmission | None) -> None:
+        name = preview.launch.spec.name
+        dialog = SendingDialog(name)
+        self.mutations += 1
+        self._sends[dialog] = (preview.project, name)
+        self._show_sends()
+        self.push_screen(dialog)
+        self.send_launch(preview, resubmission, dialog)
+
+    def _show_sends(self) -> None:
+        """Show in every title bar what is being sent."""
+        names = [wording.shorten(name, LONGEST_NAME) for _, name in self._sends.values()]
+        words = names[0] if len(names) == 1 else f"{len(names)} jobs"
+        self.sub_title = wording.plain(f"sending {words}").plain if names else ""
+
+    @on(messages.SendEnded)
+    def _send_ended(self, event: messages.SendEnded) -> None:
+        assert isinstance(event.dialog, SendingDialog)
+        seen = event.dialog.finish()
+        del self._sends[event.dialog]
+        self._show_sends()
+        self.history_changed()
+        if event.run is not None:
+            self.notify(f"{event.run.id} is job {event.run.job_id}.", markup=False)
+            if seen and not self._quit_when_done:
+                self.to_first()
+                self.push_screen(RunScreen(self.runs, event.run.id))
+        self._mutation_ended(well=event.run is not None)
+
+    # -- cancels
+
+    @on(messages.CancelWanted)
+    def _cancel_wanted(self, event: messages.CancelWanted) -> None:
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self.mutations += 1
+                self.cancel_run(event.run_id)
+
+        run = self._run(event.run_id)
+        if run is None:
+            return
+        if run.state.is_final:
+            words = f"{run.id} has ended: {run.state}."
+            self.show_error(InputError(words, "There is nothing to cancel."))
+            return
+        lines = [("state", str(run.state)), ("job", run.job_id or "not known yet")]
+        lines.append(("asks for", wording.size_of(run.layout)))
+        self.push_screen(Confirm(f"Cancel {run.id}?", lines, "Cancel the job"), answered)
+
+    @on(messages.RunCancelled)
+    def _cancelled(self, event: messages.RunCancelled) -> None:
+        if event.run is not None:
+            self.notify(f"{event.run.id}: {event.run.state}.", markup=False)
+        for words in event.warnings:
+            self.notify(words, severity="warning", markup=False)
+        self.history_changed()
+        self._mutation_ended(well=event.run is not None)
+
+    # -- leaving
+
+    def _mutation_ended(self, *, well: bool) -> None:
+        """Quit if that was waiting for this mutation; stay if there is an error to read."""
+        self.mutations -= 1
+        self._quit_when_done = self._quit_when_done and well
+        if self._quit_when_done and not self.mutations:
+            self.exit(0)
+
+    async def action_quit(self) -> None:
+        """Quit; while a send or a cancel is under way, ask first and finish it."""
+        if not self.mutations:
+            self.exit(0)
+            return
+
+        def answered(yes: bool | None) -> None:
+            self._quit_when_done = bool(yes) and self.mutations > 0
+            if yes and not self.mutations:
+                self.exit(0)
+
+        lines = [("under way", f"{self.mutations} (sending or cancelling)")]
+        self.push_screen(Confirm("Quit when that is done?", lines, "Quit then"), answered)

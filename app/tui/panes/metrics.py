@@ -1,0 +1,54 @@
+"""The pane with a run's metrics: the summary, the loss as a chart, and series from the log."""
+
+from textual import on
+from textual.app import ComposeResult
+from textual.widgets import Static
+
+from lumitui.app.history.run import Run
+from lumitui.app.tui import messages
+from lumitui.app.tui.widgets import run_details
+from lumitui.app.tui.widgets.chart import Chart
+from lumitui.app.tui.widgets.script_view import Scroll
+
+
+class MetricsPane(Scroll):
+    """Figures that a worker computes: to read 100,000 steps takes about a second."""
+
+    def __init__(self) -> None:
+        """Show no metrics yet."""
+        super().__init__(id="metrics")
+        self._points_at = -1
+        """Bytes of metrics.jsonl that the pane shows."""
+
+    def compose(self) -> ComposeResult:
+        """Yield the summary, the chart and the series from the log."""
+        yield Static(id="series", markup=False)
+        yield Chart(id="loss")
+        yield Static(id="log-series", markup=False)
+
+    def draw(self, run: Run) -> None:
+        """Summarise the metrics again if history has more of them than the pane shows."""
+        if run.metrics_offset != self._points_at:
+            self._want(run, with_log=False)
+
+    def search_log(self, run: Run) -> None:
+        """Summarise the metrics, and search the log for the series of the job file."""
+        self._want(run, with_log=bool(run.spec.metrics))
+
+    def _want(self, run: Run, *, with_log: bool) -> None:
+        self._points_at = run.metrics_offset
+        if with_log:
+            self.query_one("#log-series", Static).update("Searching the end of the log …")
+        self.post_message(messages.FiguresWanted(self, run.id, run.metrics_offset, with_log))
+
+    @on(messages.FiguresFound)
+    def _figures_found(self, event: messages.FiguresFound) -> None:
+        if event.offset == self._points_at:
+            self.query_one("#series", Static).update(run_details.figures(event.figures))
+            chart = self.query_one("#loss", Chart)
+            chart.display = len(event.figures.loss.values) > 1
+            chart.show(event.figures.loss)
+
+    @on(messages.LogFiguresFound)
+    def _log_figures_found(self, event: messages.LogFiguresFound) -> None:
+        self.query_one("#log-series", Static).update(run_details.log_figures(event.found))

@@ -1,0 +1,70 @@
+"""The dialog that shows how far a send has come."""
+
+from typing import ClassVar
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from lumitui.app.send.submit import SEND_STEPS
+from lumitui.app.tui import messages
+from lumitui.app.tui.screens.page import footer
+from lumitui.app.tui.widgets.wording import plain
+
+
+class SendingDialog(ModalScreen[None]):
+    """The steps of a send. The dialog can be hidden; the send goes on."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "hide", "Hide", id="sending.hide", tooltip="Hide this; the send goes on"),
+    ]
+
+    def __init__(self, name: str) -> None:
+        """Show the send of the job `name`."""
+        super().__init__()
+        self._job, self._step, self._words = name, "", ""
+        self._over = self._hidden = False
+
+    def compose(self) -> ComposeResult:
+        """Yield one line for each step."""
+        yield footer()
+        with Vertical(classes="dialog") as box:
+            box.border_title = plain(f"Sending {self._job}")
+            yield Static(self._steps(), id="steps", markup=False)
+            yield Static("Press esc to hide this; the send goes on.", classes="dim", markup=False)
+
+    def _steps(self) -> Text:
+        text, at = Text(), SEND_STEPS.index(self._step) if self._step in SEND_STEPS else 0
+        for index, step in enumerate(SEND_STEPS):
+            sign = "done" if index < at else "now " if index == at else "    "
+            words = plain(f"  {self._words}").plain if index == at else ""
+            text.append(f"{sign}  {step}{words}\n", "" if index <= at else "dim")
+        return text
+
+    @on(messages.StepReported)
+    def _reported(self, event: messages.StepReported) -> None:
+        self._step, self._words = event.step, event.words
+        for steps in self.query("#steps").results(Static):
+            steps.update(self._steps())
+
+    def finish(self) -> bool:
+        """Close it, now or as soon as it is on top; return whether it is on top now."""
+        self._over = True
+        seen = self.is_active
+        self.on_screen_resume()
+        return seen
+
+    def on_screen_resume(self) -> None:
+        """Close it now if the send ended while another dialog lay on top."""
+        if self._over:
+            self.action_hide()
+
+    def action_hide(self) -> None:
+        """Hide it, once and only on top: Textual calls a screen below a dialog current too."""
+        if self.is_active and not self._hidden:
+            self._hidden = True
+            self.dismiss()

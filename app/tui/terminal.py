@@ -1,0 +1,95 @@
+"""The app at its terminal: no control characters, one place for errors, questions from threads."""
+
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+
+from textual import on
+from textual.app import App
+from textual.filter import LineFilter
+from textual.worker import Worker, WorkerState
+
+from lumitui.app.tui import messages
+from lumitui.app.tui.screens.notices import ErrorDialog
+from lumitui.app.tui.screens.question import QuestionDialog
+from lumitui.app.tui.widgets.control_filter import ControlFilter
+from lumitui.remote.errors import LumiError
+from lumitui.remote.ssh.prompts import Question
+
+ANSWER_SECONDS = 240.0
+"""A question is closed after this time; sshd's LoginGraceTime is 120 s by default."""
+
+
+class TerminalApp(App[int]):
+    """An app that shows every error in a dialog and asks what a connection needs to know."""
+
+    def __init__(self) -> None:
+        """Start without errors and without questions."""
+        super().__init__()
+        self.leaving = threading.Event()
+        """Set when the app ends: threads that wait for something stop waiting."""
+        self.defect: Exception | None = None
+        """The exception that ended the app, if one did."""
+        self._last_repeated = ""
+        self._control_filter = ControlFilter()
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Return Textual's own filters, and one that drops control characters."""
+        return [*super().get_line_filters(), self._control_filter]
+
+    # -- errors
+
+    def _handle_exception(self, error: Exception) -> None:
+        """Keep the first defect for the report."""
+        self.defect = self.defect or error
+        super()._handle_exception(error)
+
+    def _fatal_error(self) -> None:
+        """End as Textual does, without its traceback: that shows local variables, and secrets."""
+        self._close_messages_no_wait()
+
+    @on(Worker.StateChanged)
+    def _worker_changed(self, event: Worker.StateChanged) -> None:
+        if event.state is WorkerState.ERROR and event.worker.error is not None:
+            self.show_error(event.worker.error)
+
+    @on(messages.Failed)
+    def _failed(self, event: messages.Failed) -> None:
+        if event.repeats and str(event.error) == self._last_repeated:
+            return
+        self._last_repeated = str(event.error) if event.repeats else self._last_repeated
+        self.show_error(event.error)
+
+    def show_error(self, error: BaseException) -> None:
+        """Show an error in a dialog; every error of the TUI is shown here."""
+        if not isinstance(error, LumiError):
+            error = LumiError(
+                f"lumitui made a mistake: {type(error).__name__}: {error}.",
+                "Please report it. What was sent is in the history.",
+            )
+        self.push_screen(ErrorDialog(error))
+
+    # -- questions
+
+    def ask(self, question: Question) -> str | None:
+        """Ask the person a question, from a worker's thread, and return the answer.
+
+        None: the person declined, left the app, or took longer than the site waits.
+        """
+        answered: Future[str | None] = Future()
+        dialog, deadline = QuestionDialog(question), time.monotonic() + ANSWER_SECONDS
+        self.call_from_thread(self.push_screen, dialog, answered.set_result)
+        while not self.leaving.is_set() and time.monotonic() < deadline:
+            try:
+                return answered.result(timeout=0.2)
+            except TimeoutError:
+                continue
+        if not self.leaving.is_set():
+            self.call_from_thread(self._withdraw, dialog)
+        return None
+
+    def _withdraw(self, dialog: QuestionDialog) -> None:
+        """Close a question that was not answered in time."""
+        if dialog.is_current:
+            dialog.dismiss(None)

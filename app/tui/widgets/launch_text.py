@@ -1,0 +1,50 @@
+"""A launch as the screens describe it before it is sent. Pure."""
+
+from rich.console import Group
+from rich.text import Text
+
+from lumitui.app.runs import Preview
+from lumitui.app.tui.widgets import wording
+
+SEVERITY = {"error": "bold red", "warning": "yellow", "note": "cyan"}
+
+
+def terms(preview: Preview) -> list[tuple[str, str]]:
+    """Return what a person agrees to by sending it."""
+    launch = preview.launch
+    warnings = sum(finding.severity == "warning" for finding in preview.findings)
+    lines = [
+        ("asks for", wording.size_of(launch.layout)),
+        ("time", f"at most {launch.spec.time}"),
+        ("billed", wording.price(launch.price)),
+    ]
+    return [*lines, ("warnings", str(warnings))] if warnings else lines
+
+
+def summary(preview: Preview) -> Group:
+    """Return what the job asks for, and the findings of the adviser."""
+    launch, site = preview.launch, preview.site
+    lines = [
+        *terms(preview)[:3],
+        ("site", f"{site.title}, {launch.spec.partition}"),
+        ("launcher", f"{launch.spec.launcher}, {launch.spec.strategy}"),
+        ("project", str(preview.project)),
+        ("command", preview.command),
+    ]
+    if launch.global_batch:
+        lines.insert(2, ("batch", f"{launch.global_batch} samples a step over all ranks"))
+    return Group(wording.labelled(lines), Text(), *findings_text(preview))
+
+
+def findings_text(preview: Preview) -> list[Text]:
+    """Return the adviser's findings, errors first, each with what to do."""
+    if not preview.findings:
+        return [Text("The check found nothing to change.", style="green")]
+    return [
+        Text.assemble(
+            (finding.severity, SEVERITY[finding.severity]),
+            wording.plain(f"  {finding.message} "),
+            wording.plain(finding.do),
+        )
+        for finding in preview.findings
+    ]
