@@ -7,6 +7,7 @@ from pathlib import Path
 
 from textual import on
 
+from lumitui.app.explain import words
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Preview, Resubmission
 from lumitui.app.settings import Settings
@@ -15,7 +16,7 @@ from lumitui.app.tui.screens.confirm import Confirm
 from lumitui.app.tui.screens.resubmit import ResubmitDialog
 from lumitui.app.tui.screens.run import RunScreen
 from lumitui.app.tui.screens.sending import SendingDialog
-from lumitui.app.tui.widgets import wording
+from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.workers import WorkerApp
 from lumitui.remote.connect import Connect
 from lumitui.remote.errors import InputError, LumiError
@@ -74,7 +75,7 @@ class MutationApp(WorkerApp):
         if (preview.project, spec.name) in self._sends.values():
             lines = [("under way", f"{spec.name} is being sent already")]
             lines.append(("this sends", "a second job, which is billed too"))
-            title = f"Send {wording.shorten(spec.name, LONGEST_NAME)} twice?"
+            title = f"Send {styled.shorten(spec.name, LONGEST_NAME)} twice?"
             self.push_screen(Confirm(title, lines, "Send a second job"), answered)
         else:
             answered(yes=True)
@@ -90,9 +91,9 @@ class MutationApp(WorkerApp):
 
     def _show_sends(self) -> None:
         """Show in every title bar what is being sent."""
-        names = [wording.shorten(name, LONGEST_NAME) for _, name in self._sends.values()]
-        words = names[0] if len(names) == 1 else f"{len(names)} jobs"
-        self.sub_title = wording.plain(f"sending {words}").plain if names else ""
+        names = [styled.shorten(name, LONGEST_NAME) for _, name in self._sends.values()]
+        what = names[0] if len(names) == 1 else f"{len(names)} jobs"
+        self.sub_title = styled.plain(f"sending {what}").plain if names else ""
 
     @on(messages.SendEnded)
     def _send_ended(self, event: messages.SendEnded) -> None:
@@ -121,19 +122,19 @@ class MutationApp(WorkerApp):
         if run is None:
             return
         if run.state.is_final:
-            words = f"{run.id} has ended: {run.state}."
-            self.show_error(InputError(words, "There is nothing to cancel."))
+            message = f"{run.id} has ended: {run.state}."
+            self.show_error(InputError(message, "There is nothing to cancel."))
             return
         lines = [("state", str(run.state)), ("job", run.job_id or "not known yet")]
-        lines.append(("asks for", wording.size_of(run.layout)))
+        lines.append(("asks for", words.layout_size(run.layout)))
         self.push_screen(Confirm(f"Cancel {run.id}?", lines, "Cancel the job"), answered)
 
     @on(messages.RunCancelled)
     def _cancelled(self, event: messages.RunCancelled) -> None:
         if event.run is not None:
             self.notify(f"{event.run.id}: {event.run.state}.", markup=False)
-        for words in event.warnings:
-            self.notify(words, severity="warning", markup=False)
+        for warning in event.warnings:
+            self.notify(warning, severity="warning", markup=False)
         self.history_changed()
         self._mutation_ended(well=event.run is not None)
 

@@ -21,15 +21,17 @@ from lumitui.app.compose.advice import findings
 from lumitui.app.compose.launch import compose
 from lumitui.app.explain import binding_proof, proof_rows, words
 from lumitui.app.explain.diagnose import Ending, diagnose
-from lumitui.app.explain.safe_text import LogFilter, spell_out
+from lumitui.app.explain.safe_text import CONTROL, LogFilter, spell_out
 from lumitui.app.history import run_record
 from lumitui.app.history.history import History
 from lumitui.app.history.metric_points import parse_line
 from lumitui.app.job.spec import read_job
 from lumitui.app.results.summary import curve, figures_of, summarize
-from lumitui.app.tui.widgets import run_details, wording
+from lumitui.app.tui.panes.metrics import summary_table
+from lumitui.app.tui.panes.proof import proof_table
+from lumitui.app.tui.panes.state import facts_table
 from lumitui.app.tui.widgets.chart import columns
-from lumitui.app.tui.widgets.log_text import STEERING, LogText
+from lumitui.app.tui.widgets.log_text import LogText
 from lumitui.app.watch import transitions
 from lumitui.remote.connect import Connection
 from lumitui.remote.doctor.examine import examine
@@ -223,7 +225,7 @@ def test_squeue_and_sacct(count: int) -> None:
         answer = text.decode("utf-8", "replace")
         for job in (*parse_queue(answer, "M"), *parse_account(answer)):
             assert len(job.reason) + len(job.nodes) < 10_000
-            wording.clock(job.started), words.clock(job.ended)
+            words.clock(job.started), words.clock(job.ended)
 
     texts = (QUEUE, ACCOUNT, QUEUE_24, ACCOUNT_24)
     survive(worse([text.encode() for text in texts], count), take)
@@ -247,10 +249,8 @@ def test_whole_answers_are_judged_kept_and_shown(
             history.update_many(changes[-50:])
             now = history.get(run.id)
             tables.run_table([now], time.time(), 80)
-            shown = drawn(
-                run_details.facts_of(now, [now], binding_proof.verdict(None, run.layout), 1.0)
-            )
-            assert not STEERING & set(shown) - {"\n"}
+            shown = drawn(facts_table(now, [now], binding_proof.verdict(None, run.layout), 1.0))
+            assert not CONTROL & set(shown) - {"\n"}
 
     survive(worse([ANSWER, process_answer()], count), take)
     history.close()
@@ -299,7 +299,7 @@ def test_binding_files(count: int) -> None:
         found = binding_proof.verdict(text.decode("utf-8", "replace"), layout, ended=True)
         proof_rows.table(found)
         if len(text) % 10 == 0:
-            drawn(run_details.verdict(found))
+            drawn(proof_table(found))
 
     survive(worse([BINDING, BINDING.replace(b"}, {", b"},\n{")], count), take)
 
@@ -323,7 +323,7 @@ def test_metrics(fresh: Path, count: int) -> None:
 
     survive(iter([huge, METRICS + huge, b"\0" * 1_000_000]), take)
     survive(worse([METRICS], count), take)
-    drawn(run_details.figures(figures_of(history, a_run().id)))
+    drawn(summary_table(figures_of(history, a_run().id)))
     history.close()
 
 
@@ -339,7 +339,7 @@ def test_logs(count: int) -> None:
         view, safe = LogText(), LogFilter(colours=False)
         for at in range(0, len(text), 4096):
             grown = view.feed(text[at : at + 4096])
-            assert not STEERING & set("".join(grown.lines) + grown.partial)
+            assert not CONTROL & set("".join(grown.lines) + grown.partial)
             assert "\x1b" not in safe.feed(text[at : at + 4096])
         state = states[len(text) % len(states)]
         diagnose(Ending(state, "FAILED", "", 1, 3, text.decode("utf-8", "replace")))

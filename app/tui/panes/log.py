@@ -6,9 +6,9 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import Static
 
+from lumitui.app.explain import words
 from lumitui.app.history.run import Run
 from lumitui.app.tui import messages
-from lumitui.app.tui.widgets import wording
 from lumitui.app.tui.widgets.log_view import LogView
 from lumitui.app.watch.follow_log import LogBegan, LogEnded, LogGrew, LogWaits
 
@@ -45,12 +45,12 @@ class LogPane(Vertical):
             wanted = messages.FollowWanted(
                 self, self._number, self._run_id, self._attempt, self._offset
             )
-            self.post_message(wanted)
+            self.app.post_message(wanted)
 
     def unfollow(self) -> None:
         """Stop following; the pane is no longer on the screen."""
         self._following = False
-        self.post_message(messages.UnfollowWanted())
+        self.app.post_message(messages.UnfollowWanted())
 
     @on(messages.LogNews)
     def _news(self, news: messages.LogNews) -> None:
@@ -80,8 +80,8 @@ class LogPane(Vertical):
     @on(LogView.Changed)
     def _draw_line(self) -> None:
         view = self.query_one(LogView)
-        attempt = f"attempt {self._attempt or 1}, {wording.count(view.total, 'line')}"
+        attempt = f"attempt {self._attempt or 1}, {words.count(view.total, 'line')}"
         paused = f"paused, {view.unseen:,} new below, press f to follow"
-        words = self._ended or ("following" if view.follow else paused)
+        state = self._ended or ("following" if view.follow else paused)
         wrap = "wrapped" if view.wrap else "not wrapped"
-        self.query_one("#log-line", Static).update(Text(f"{words}; {attempt}; {wrap} (w)"))
+        self.query_one("#log-line", Static).update(Text(f"{state}; {attempt}; {wrap} (w)"))

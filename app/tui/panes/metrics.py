@@ -1,14 +1,22 @@
 """The pane with a run's metrics: the summary, the loss as a chart, and series from the log."""
 
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.widgets import Static
 
+from lumitui.app.explain import run_facts
 from lumitui.app.history.run import Run
+from lumitui.app.results.summary import Figures, LogFigures
 from lumitui.app.tui import messages
-from lumitui.app.tui.widgets import run_details
-from lumitui.app.tui.widgets.chart import Chart
+from lumitui.app.tui.widgets.chart import Chart, sparkline
 from lumitui.app.tui.widgets.script_view import Scroll
+from lumitui.app.tui.widgets.styled import labelled, plain
+
+SPARKLINE = 40
+"""Columns of a series from the log."""
 
 
 class MetricsPane(Scroll):
@@ -39,16 +47,38 @@ class MetricsPane(Scroll):
         self._points_at = run.metrics_offset
         if with_log:
             self.query_one("#log-series", Static).update("Searching the end of the log …")
-        self.post_message(messages.FiguresWanted(self, run.id, run.metrics_offset, with_log))
+        wanted = messages.FiguresWanted(self, run.id, run.metrics_offset, with_log)
+        self.app.post_message(wanted)
 
     @on(messages.FiguresFound)
     def _figures_found(self, event: messages.FiguresFound) -> None:
         if event.offset == self._points_at:
-            self.query_one("#series", Static).update(run_details.figures(event.figures))
+            self.query_one("#series", Static).update(summary_table(event.figures))
             chart = self.query_one("#loss", Chart)
             chart.display = len(event.figures.loss.values) > 1
             chart.show(event.figures.loss)
 
     @on(messages.LogFiguresFound)
     def _log_figures_found(self, event: messages.LogFiguresFound) -> None:
-        self.query_one("#log-series", Static).update(run_details.log_figures(event.found))
+        self.query_one("#log-series", Static).update(log_table(event.found))
+
+
+def summary_table(found: Figures) -> RenderableType:
+    """Return the summary of a run's metrics, with the heading of the chart below it."""
+    rows = run_facts.metrics(found.summary, found.broken)
+    if not rows:
+        return Text(run_facts.NO_METRICS)
+    return Group(labelled(rows), Text(), Text("loss", "dim"))
+
+
+def log_table(found: LogFigures) -> RenderableType:
+    """Return the series that the job file's `metrics:` found at the end of the log."""
+    if found.warning:
+        return plain(found.warning)
+    if not found.series:
+        return Text()
+    table = Table.grid(padding=(0, 2))
+    for name, words in run_facts.log_metrics(found.series):
+        curve = sparkline(found.series[name], SPARKLINE)
+        table.add_row(plain(name, "dim"), Text(words), Text(curve))
+    return Group(Text("from the log; press m to search it again", "dim"), table)

@@ -11,7 +11,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
 from lumitui.app.tui.screens.page import footer
-from lumitui.app.tui.widgets.wording import labelled, plain
+from lumitui.app.tui.widgets.styled import labelled, plain
 
 
 class Confirm(ModalScreen[bool]):

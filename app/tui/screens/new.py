@@ -16,7 +16,7 @@ from lumitui.app.runs import Preview, Runs
 from lumitui.app.tui import messages
 from lumitui.app.tui.screens.confirm import Confirm
 from lumitui.app.tui.screens.page import FullScreen, buttons
-from lumitui.app.tui.widgets import wording
+from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.input import LineInput
 from lumitui.app.tui.widgets.launch_text import summary, terms
 from lumitui.app.tui.widgets.script_view import ScriptView
@@ -92,7 +92,7 @@ class NewScreen(FullScreen):
         files = job_files(folder)
         menu = self.query_one(OptionList)
         menu.clear_options()
-        menu.add_options(Option(wording.plain(path.name), id=str(path)) for path in files)
+        menu.add_options(Option(styled.plain(path.name), id=str(path)) for path in files)
         menu.display = bool(files)
         menu.highlighted = 0 if files else None
         menu.focus()
@@ -100,7 +100,7 @@ class NewScreen(FullScreen):
     def _read(self, path: Path) -> None:
         self._preview = None
         self._enable()
-        self.query_one("#summary", Static).update(wording.plain(f"Reading {path} …"))
+        self.query_one("#summary", Static).update(styled.plain(f"Reading {path} …"))
         self._asked += 1
         self.post_message(messages.PreviewWanted(self, self._asked, path))
 
@@ -129,7 +129,7 @@ class NewScreen(FullScreen):
         self._preview = event.preview
         self._enable()
         if event.preview is None:
-            words = wording.plain(f"{event.path} cannot be sent as it is.\n\nFix it, then press r.")
+            words = styled.plain(f"{event.path} cannot be sent as it is.\n\nFix it, then press r.")
             self.query_one("#summary", Static).update(words)
             return
         self._show(event.preview)

@@ -10,7 +10,7 @@ from textual.screen import ModalScreen, Screen
 from textual.widgets import Button, Static
 
 from lumitui.app.tui.screens.page import footer
-from lumitui.app.tui.widgets.wording import labelled, plain
+from lumitui.app.tui.widgets.styled import labelled, plain
 from lumitui.remote.errors import LumiError
 
 

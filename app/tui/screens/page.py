@@ -15,7 +15,7 @@ from textual.widgets import Button, Footer, Static
 
 from lumitui.app.runs import Runs
 from lumitui.app.tui import messages
-from lumitui.app.tui.widgets import wording
+from lumitui.app.tui.widgets import styled
 from lumitui.remote.errors import InputError, LumiError
 
 
@@ -78,7 +78,7 @@ class FullScreen(Screen[None]):
         if under_way := self.app.sub_title:
             text.append(f" {under_way} ", "bold black on cyan")
         for part in self._title_parts:
-            text.append("  ").append(wording.plain(part) if isinstance(part, str) else part)
+            text.append("  ").append(styled.plain(part) if isinstance(part, str) else part)
         self.query_one("#title", Static).update(text)
 
     def on_screen_resume(self) -> None:

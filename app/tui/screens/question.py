@@ -12,7 +12,7 @@ from textual.widgets import Button, Input, Static
 
 from lumitui.app.tui.screens.page import footer
 from lumitui.app.tui.widgets.input import LineInput
-from lumitui.app.tui.widgets.wording import plain
+from lumitui.app.tui.widgets.styled import plain
 from lumitui.remote.ssh.prompts import Question
 
 

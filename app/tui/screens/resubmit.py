@@ -12,11 +12,12 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Label, Static
 
+from lumitui.app.explain import words
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Resubmission, Start
 from lumitui.app.tui import messages
 from lumitui.app.tui.screens.page import footer
-from lumitui.app.tui.widgets import wording
+from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.choice import Choice
 from lumitui.app.tui.widgets.input import LineInput
 from lumitui.app.tui.widgets.launch_text import findings_text
@@ -112,13 +113,13 @@ class ResubmitDialog(ModalScreen[Resubmission | None]):
         self.query_one("#start", Choice).choose(plan.start)
         self.query_one("#changes", Static).update(described(plan))
         button = self.query_one("#yes", Button)
-        button.label = Text(f"Send on {wording.count(plan.preview.launch.layout.nodes, 'node')}")
+        button.label = Text(f"Send on {words.count(plan.preview.launch.layout.nodes, 'node')}")
         button.disabled = bool(plan.preview.errors)
         button.refresh(layout=True)
 
     def _refuse(self, message: str, hint: str) -> None:
-        words = Text.assemble(wording.plain(message, "bold red"), "\n", wording.plain(hint))
-        self.query_one("#changes", Static).update(words)
+        refusal = Text.assemble(styled.plain(message, "bold red"), "\n", styled.plain(hint))
+        self.query_one("#changes", Static).update(refusal)
 
     @on(Input.Submitted)
     def _ready(self) -> None:
@@ -148,12 +149,12 @@ def described(plan: Resubmission) -> RenderableType:
         after = change.after if change.differs else "same"
         table.add_row(
             Text(change.what, style="dim"),
-            wording.plain(change.before),
-            wording.plain(after, style or "dim"),
+            styled.plain(change.before),
+            styled.plain(after, style or "dim"),
         )
     code = "the snapshot of this run" if plan.code == "same" else "the project as it is now"
     table.add_row(Text("code", style="dim"), Text(""), Text(code))
     table.add_row(Text("starts", style="dim"), Text(""), Text(f"from {plan.start}"))
-    notes = [wording.plain(f"note  {note}", "cyan") for note in plan.notes]
+    notes = [styled.plain(f"note  {note}", "cyan") for note in plan.notes]
     findings = findings_text(plan.preview) if plan.preview.findings else []
     return Group(table, Text(), *notes, *findings)

@@ -9,6 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import ContentSwitcher, Tab, Tabs
 
+from lumitui.app.explain import words
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
 from lumitui.app.tui import messages
@@ -18,7 +19,7 @@ from lumitui.app.tui.panes.proof import ProofPane
 from lumitui.app.tui.panes.script import ScriptPane
 from lumitui.app.tui.panes.state import StatePane
 from lumitui.app.tui.screens.page import RunPage, buttons
-from lumitui.app.tui.widgets import wording
+from lumitui.app.tui.widgets import styled
 from lumitui.remote.errors import LumiError
 
 PANES = {"state": "State", "log": "Log", "script": "Script", "proof": "Proof", "metrics": "Metrics"}
@@ -82,8 +83,8 @@ class RunScreen(RunPage):
         """Show what history says now."""
         run = self.runs.history.get(self._run_id)
         # The state first: a long id would push it out of a narrow bar.
-        name = Text(wording.shorten(run.id, max(18, self.size.width // 3)), style="bold")
-        self.title_text(wording.state_text(run.state), name, _where(run))
+        name = Text(styled.shorten(run.id, max(18, self.size.width // 3)), style="bold")
+        self.title_text(styled.state_text(run.state), name, _where(run))
         panes: dict[str, Pane] = {
             "state": self._state, "log": self._log, "script": self._script,
             "proof": self._proof, "metrics": self._metrics,
@@ -144,4 +145,4 @@ class RunScreen(RunPage):
 
 def _where(run: Run) -> str:
     job = f", job {run.job_id}" if run.job_id else ""
-    return f"{run.site} {run.spec.partition}{job}, {wording.size_of(run.layout)}"
+    return f"{run.site} {run.spec.partition}{job}, {words.layout_size(run.layout)}"

@@ -10,10 +10,11 @@ from textual.binding import Binding, BindingType
 from textual.containers import Center, Vertical
 from textual.widgets import Button, Input, Static
 
+from lumitui.app.explain import words
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
 from lumitui.app.tui.screens.page import RunPage, buttons
-from lumitui.app.tui.widgets import wording
+from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.input import FilterInput
 from lumitui.app.tui.widgets.run_table import RunTable
 from lumitui.app.watch.schedule import Schedule
@@ -96,14 +97,12 @@ class RunsScreen(RunPage):
     def _draw_empty(self, some: bool, text: str) -> None:
         self.query_one(RunTable).display = some
         self.query_one("#empty").display = not some
-        words = f"No run contains {text!r}. Press esc to show all runs." if text else EMPTY
-        self.query_one("#empty-words", Static).update(words)
+        nothing = f"No run contains {text!r}. Press esc to show all runs." if text else EMPTY
+        self.query_one("#empty-words", Static).update(nothing)
 
     def _draw_title(self, found: list[Run], more: bool, text: str) -> None:
-        shown = (
-            f"newest {len(found)} runs, o for older" if more else wording.count(len(found), "run")
-        )
-        shown += f" with {wording.shorten(text, 20)!r}" if text else ""
+        shown = f"newest {len(found)} runs, o for older" if more else words.count(len(found), "run")
+        shown += f" with {styled.shorten(text, 20)!r}" if text else ""
         every = " in all" if text or more else ""
         unfinished = self.runs.history.count_unfinished()
         self.title_text("1 Runs", f"{shown}, {unfinished} unfinished{every}")
@@ -118,10 +117,10 @@ class RunsScreen(RunPage):
         if key is not None:
             run = self.runs.history.get(key)
             line.append(run.id, "bold").append(
-                f"  {wording.size_of(run.layout)}, {run.spec.partition}"
+                f"  {words.layout_size(run.layout)}, {run.spec.partition}"
             )
-            if words := wording.reason(run):
-                line.append(wording.plain(f"  {words}", "yellow"))
+            if reason := words.reason(run):
+                line.append(styled.plain(f"  {reason}", "yellow"))
             if run.parent:
                 line.append(f"  from {run.parent}")
         self.query_one("#selected", Static).update(line)
@@ -130,13 +129,15 @@ class RunsScreen(RunPage):
         schedule, line = self._schedule, Text()
         if schedule.warnings:
             line.append(" STALE ", "bold black on yellow")
-            words = "".join(f"  {' '.join(warning.split())}" for warning in schedule.warnings)
-            line.append(wording.plain(f"{words}  ", "yellow"))
+            stale = "".join(f"  {' '.join(warning.split())}" for warning in schedule.warnings)
+            line.append(styled.plain(f"{stale}  ", "yellow"))
         seen = schedule.last_refresh
         line.append(
-            "not refreshed yet" if seen is None else f"refreshed {wording.duration(now - seen)} ago"
+            "not refreshed yet"
+            if seen is None
+            else f"refreshed {words.short_length(now - seen)} ago"
         )
-        line.append(f", {wording.count(schedule.requests, 'request')}")
+        line.append(f", {words.count(schedule.requests, 'request')}")
         if schedule.is_idle(now):
             line.append(", paused: press a key to go on")
         self.query_one("#polls", Static).update(line)

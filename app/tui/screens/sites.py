@@ -8,10 +8,10 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
+from lumitui.app.explain import words
 from lumitui.app.runs import Runs
 from lumitui.app.tui import messages
 from lumitui.app.tui.screens.page import FullScreen
-from lumitui.app.tui.widgets import wording
 from lumitui.app.tui.widgets.site_table import SiteRow, SiteTable
 from lumitui.app.watch.schedule import Schedule
 from lumitui.remote.errors import InputError
@@ -65,7 +65,7 @@ class SitesScreen(FullScreen):
         table = self.query_one(SiteTable)
         table.show(rows)
         seconds = time.monotonic() - self._schedule.began_at
-        self.title_text("3 Sites", f"counted for {wording.duration(seconds)}")
+        self.title_text("3 Sites", f"counted for {words.short_length(seconds)}")
         chosen = next((row for row in rows if row.name == table.selected), None)
         if chosen is not None:
             self.query_one("#site-line", Static).update(self._line(chosen, seconds))
@@ -73,10 +73,11 @@ class SitesScreen(FullScreen):
     def _line(self, row: SiteRow, seconds: float) -> Text:
         line = Text(no_wrap=True, overflow="ellipsis").append(row.name, "bold")
         if self._every[row.name] is None:
-            words = f"  run `lumitui sites {row.name}`: its profile cannot be read"
-            return line.append(words, "yellow")
+            hint = f"  run `lumitui sites {row.name}`: its profile cannot be read"
+            return line.append(hint, "yellow")
         wait = self._schedule.next_refresh(row.name, time.monotonic()) if row.open_runs else None
-        line.append("  not polled" if wait is None else f"  next poll in {wording.duration(wait)}")
+        next_poll = "not polled" if wait is None else f"next poll in {words.short_length(wait)}"
+        line.append(f"  {next_poll}")
         return line.append(f"; an hour at this rate: {hourly(row.cost, seconds)}")
 
     def action_refresh_sites(self) -> None:
@@ -87,6 +88,6 @@ class SitesScreen(FullScreen):
 def hourly(cost: Footprint, seconds: float) -> str:
     """Return what an hour costs at the rate of the last `seconds`."""
     factor = 3600.0 / max(seconds, 1.0)
-    moved = wording.size(round((cost.bytes_up + cost.bytes_down) * factor))
+    moved = words.size(round((cost.bytes_up + cost.bytes_down) * factor))
     requests, commands = round(cost.requests * factor), round(cost.commands * factor)
     return f"{requests} requests, {commands} Slurm commands, {moved}"

@@ -1,25 +1,25 @@
-"""The last thing every line of the screen goes through: nothing in it steers the terminal."""
+"""The last filter before the terminal: it drops control characters from every line."""
 
 from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
 
-from lumitui.app.tui.widgets.log_text import STEERING
+from lumitui.app.explain.safe_text import CONTROL
 
 
 class ControlFilter(LineFilter):
-    """Takes out what a terminal may obey. Screens make such characters visible before (`plain`).
+    """Drops what a terminal may obey; screens spell such characters out before (`plain`).
 
-    They have no width, so that the line stays as wide as it was laid out.
+    They have no width: the line stays as wide as it was laid out.
     """
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         """Return the segments of one line without such characters."""
         return [
             segment
-            if segment.control or STEERING.isdisjoint(segment.text)
+            if segment.control or CONTROL.isdisjoint(segment.text)
             else Segment(
-                "".join(char for char in segment.text if char not in STEERING), segment.style
+                "".join(char for char in segment.text if char not in CONTROL), segment.style
             )
             for segment in segments
         ]

@@ -3,8 +3,9 @@
 from rich.console import Group
 from rich.text import Text
 
+from lumitui.app.explain import words
 from lumitui.app.runs import Preview
-from lumitui.app.tui.widgets import wording
+from lumitui.app.tui.widgets import styled
 
 SEVERITY = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
@@ -14,9 +15,9 @@ def terms(preview: Preview) -> list[tuple[str, str]]:
     launch = preview.launch
     warnings = sum(finding.severity == "warning" for finding in preview.findings)
     lines = [
-        ("asks for", wording.size_of(launch.layout)),
+        ("asks for", words.layout_size(launch.layout)),
         ("time", f"at most {launch.spec.time}"),
-        ("billed", wording.price(launch.price)),
+        ("billed", words.price_limit(launch.price)),
     ]
     return [*lines, ("warnings", str(warnings))] if warnings else lines
 
@@ -33,7 +34,7 @@ def summary(preview: Preview) -> Group:
     ]
     if launch.global_batch:
         lines.insert(2, ("batch", f"{launch.global_batch} samples a step over all ranks"))
-    return Group(wording.labelled(lines), Text(), *findings_text(preview))
+    return Group(styled.labelled(lines), Text(), *findings_text(preview))
 
 
 def findings_text(preview: Preview) -> list[Text]:
@@ -43,8 +44,8 @@ def findings_text(preview: Preview) -> list[Text]:
     return [
         Text.assemble(
             (finding.severity, SEVERITY[finding.severity]),
-            wording.plain(f"  {finding.message} "),
-            wording.plain(finding.do),
+            styled.plain(f"  {finding.message} "),
+            styled.plain(finding.do),
         )
         for finding in preview.findings
     ]

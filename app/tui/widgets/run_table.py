@@ -8,16 +8,17 @@ from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.widgets import DataTable
 
+from lumitui.app.explain import words
+from lumitui.app.explain.safe_text import log_line
 from lumitui.app.history.run import Run
-from lumitui.app.tui.widgets import wording
-from lumitui.app.tui.widgets.log_text import visible
+from lumitui.app.tui.widgets import styled
 
 Cell = Callable[[Run, float, int], Text]
 
 
 def _plain(read: Callable[[Run, float], str], *, right: bool = False) -> Cell:
     def cell(run: Run, now: float, width: int) -> Text:
-        text = wording.shorten(visible(read(run, now).replace("\n", " ")), width)
+        text = styled.shorten(log_line(read(run, now).replace("\n", " ")), width)
         return Text(text.rjust(width) if right else text, no_wrap=True)
 
     return cell
@@ -41,8 +42,8 @@ class Column:
     def title(self, wide: bool) -> Text:
         """Return the heading, aligned as the cells are."""
         width = self.width(wide)
-        words = self.heading.rjust(width) if self.right else self.heading
-        return Text(words, no_wrap=True)
+        title = self.heading.rjust(width) if self.right else self.heading
+        return Text(title, no_wrap=True)
 
 
 def _column(
@@ -59,14 +60,14 @@ def _figure(
 
 # On a narrow screen all but the reason take 77 cells: 80 less the padding and a scroll bar.
 COLUMNS = (
-    Column("state", "State", lambda run, now, width: wording.state_text(run.state), 13, 13),
+    Column("state", "State", lambda run, now, width: styled.state_text(run.state), 13, 13),
     _column("run", "Run", lambda run, now: run.id, 17, 32),
     _column("site", "Site", lambda run, now: run.site, 8, 14),
     _figure("nodes", "Nodes", lambda run, now: str(run.layout.nodes), 5, 5),
     _figure("ranks", "Ranks", lambda run, now: str(run.layout.world_size), 5, 5),
     _figure("job", "Job", lambda run, now: run.job_id or "-", 8, 10),
-    _figure("age", "Age", lambda run, now: wording.duration(now - run.created), 5, 5),
-    _figure("time", "Time", wording.elapsed_of_limit, 9, 11),
+    _figure("age", "Age", lambda run, now: words.short_length(now - run.created), 5, 5),
+    _figure("time", "Time", words.elapsed_of_limit, 9, 11),
     Column("reason", "Reason", lambda run, now, width: Text(_reason(run), no_wrap=True), 40, 80),
 )
 WIDE = 110
@@ -74,7 +75,7 @@ WIDE = 110
 
 
 def _reason(run: Run) -> str:
-    return visible(wording.reason(run))
+    return log_line(words.reason(run))
 
 
 class RunTable(DataTable[Text]):

@@ -9,7 +9,7 @@ from textual.containers import ScrollableContainer
 from textual.highlight import highlight
 from textual.widgets import Static
 
-from lumitui.app.tui.widgets.log_text import visible
+from lumitui.app.explain.safe_text import log_line
 
 
 class Scroll(ScrollableContainer):
@@ -33,6 +33,6 @@ class ScriptView(Scroll):
 
     def show(self, command: str, script: str) -> None:
         """Show a script and the command that submits it."""
-        self.query_one("#command", Static).update(Text(f"$ {visible(command)}\n", style="bold"))
-        text = "\n".join(visible(line) for line in script.split("\n"))
+        self.query_one("#command", Static).update(Text(f"$ {log_line(command)}\n", style="bold"))
+        text = "\n".join(log_line(line) for line in script.split("\n"))
         self.query_one("#text", Static).update(highlight(text, language="bash"))

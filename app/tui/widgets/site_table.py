@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from rich.text import Text
 from textual.widgets import DataTable
 
-from lumitui.app.tui.widgets import wording
+from lumitui.app.explain import words
+from lumitui.app.tui.widgets import styled
 from lumitui.remote.transport.footprint import Footprint
 
 
@@ -54,8 +55,8 @@ class SiteTable(DataTable[Text]):
         if [row.name for row in rows] != [row.key.value for row in self.ordered_rows]:
             self.clear(columns=True)
             for number, (heading, width) in enumerate(COLUMNS):
-                words = heading.rjust(width) if number else heading
-                self.add_column(Text(words, no_wrap=True), key=heading, width=width + 1)
+                title = heading.rjust(width) if number else heading
+                self.add_column(Text(title, no_wrap=True), key=heading, width=width + 1)
             for row in rows:
                 self.add_row(*cells(row), key=row.name)
             return
@@ -70,14 +71,14 @@ def cells(row: SiteRow) -> list[Text]:
     cost = row.cost
     figures = (
         str(row.open_runs),
-        wording.duration(row.every),
+        words.short_length(row.every),
         str(cost.requests),
         str(cost.commands),
-        wording.size(cost.bytes_up),
-        wording.size(cost.bytes_down),
+        words.size(cost.bytes_up),
+        words.size(cost.bytes_down),
         str(cost.logins),
     )
-    texts = [Text(wording.shorten(row.name, COLUMNS[0][1]), no_wrap=True)]
-    for words, (_, width) in zip(figures, COLUMNS[1:], strict=True):
-        texts.append(Text(words.rjust(width), no_wrap=True))
+    texts = [Text(styled.shorten(row.name, COLUMNS[0][1]), no_wrap=True)]
+    for figure, (_, width) in zip(figures, COLUMNS[1:], strict=True):
+        texts.append(Text(figure.rjust(width), no_wrap=True))
     return texts

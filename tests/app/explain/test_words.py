@@ -50,7 +50,17 @@ def test_a_length_of_time(seconds: float, long: str, short: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "shown"), [(0, "0 B"), (812, "812 B"), (1400, "1.4 kB"), (23_000_000, "23 MB")]
+    ("count", "shown"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.0 kB"),
+        (9_960, "10 kB"),
+        (999_600, "1.0 MB"),
+        (23_400_000, "23 MB"),
+        (5_200_000_000, "5.2 GB"),
+        (12_345_000_000_000, "12345 GB"),
+    ],
 )
 def test_a_size_is_short(count: int, shown: str) -> None:
     assert words.size(count) == shown

@@ -67,7 +67,7 @@ async def test_a_job_file_becomes_a_run_that_is_watched_to_its_end(
         log = "\n".join(view.lines)
         assert "[rank0]: Traceback (most recent call last)" in log
         assert "a closing [/] and an opening [red] tag" in log
-        assert "title ␛]0;owned␇ and colour" in log
+        assert "title ^[]0;owned^G and colour" in log
         assert "100% of the bar" in log and "50%" not in log
         assert "[/b] x" in log
         await sees(pilot, r"\[rank0\]: Traceback")
@@ -135,6 +135,17 @@ async def test_why_is_told_of_a_failed_run(settings: Settings, project: Path) ->
         await pilot.press("1", "d")
         await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen), "the run")
         await sees(pilot, r"No module named 'nowhere\[/\]'")
+
+
+async def test_a_pane_that_a_key_opens_from_the_table_is_filled(
+    settings: Settings, project: Path
+) -> None:
+    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
+        run = await submit(pilot)
+        await ended(pilot, run.id)
+        for key, words in (("l", "the last line"), ("m", "No metrics yet"), ("p", "not measured")):
+            await pilot.press("1", key)
+            await sees(pilot, words)
 
 
 async def test_the_script_is_shown_as_it_was_sent(settings: Settings, project: Path) -> None:
@@ -373,5 +384,10 @@ async def test_a_mouse_is_enough(settings: Settings, project: Path) -> None:
         (button,) = [b for b in pilot.app.screen.query(Button) if str(b.label) == "Resubmit x2"]
         await pilot.click(button)
         await until(pilot, lambda: isinstance(pilot.app.screen, ResubmitDialog), "the dialog")
+        await sees(pilot, "nodes +1 +2")
+        close = pilot.app.screen.query_one("#no").region
+        pilot.app.screen.query_one("#nodes", Input).value = "16"
+        await sees(pilot, "Send on 16 nodes")
+        assert pilot.app.screen.query_one("#no").region == close, "a click on it must not send"
         await pilot.click("#no")
         assert len(runs_of(pilot)) == 1

@@ -3,13 +3,10 @@
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from lumitui.app.runs import Runs
 from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.screens.sites import SitesScreen, hourly
-from lumitui.app.tui.widgets import wording
 from lumitui.remote.transport.footprint import Footprint
 from tests.support.driven_tui import app_of, ended, sees, submit, until
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project, wait_until
@@ -20,15 +17,6 @@ def test_an_hour_at_the_rate_so_far() -> None:
     cost = Footprint(logins=1, requests=2, commands=3, bytes_up=1000, bytes_down=4000)
     assert hourly(cost, 60.0) == "120 requests, 180 Slurm commands, 300 kB"
     assert hourly(Footprint(), 0.0) == "0 requests, 0 Slurm commands, 0 B"
-
-
-@pytest.mark.parametrize(
-    ("count", "words"),
-    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (9_960, "10 kB"), (999_600, "1.0 MB"),
-     (23_400_000, "23 MB"), (5_200_000_000, "5.2 GB"), (12_345_000_000_000, "12345 GB")],
-)  # fmt: skip
-def test_bytes_in_few_characters(count: int, words: str) -> None:
-    assert wording.size(count) == words
 
 
 def test_the_counts_are_what_the_server_saw(

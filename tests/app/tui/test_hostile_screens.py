@@ -1,4 +1,4 @@
-"""Hostile text on the screens: shown as text, and nothing in it steers the terminal."""
+"""Hostile text on the screens: shown as text, and no control character reaches the terminal."""
 
 import os
 import re
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from textual.geometry import Region
 
+from lumitui.app.explain.safe_text import CONTROL
 from lumitui.app.history.run import Provenance
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.settings import Settings
@@ -20,7 +21,6 @@ from lumitui.app.tui.screens.resubmit import ResubmitDialog
 from lumitui.app.tui.screens.run import PANES, RunScreen
 from lumitui.app.tui.screens.sending import SendingDialog
 from lumitui.app.tui.widgets.chart import sparkline
-from lumitui.app.tui.widgets.log_text import STEERING
 from lumitui.app.tui.widgets.log_view import LogView
 from lumitui.remote.errors import LumiError
 from lumitui.remote.scheduler.protocol import State
@@ -41,8 +41,8 @@ def drawn(app: LumiApp) -> str:
 
 
 def harmless(app: LumiApp) -> None:
-    steering = STEERING & set(drawn(app)) - {"\n"}
-    assert not steering, f"{sorted(map(repr, steering))} on {app.screen}"
+    controls = CONTROL & set(drawn(app)) - {"\n"}
+    assert not controls, f"{sorted(map(repr, controls))} on {app.screen}"
 
 
 def fill(app: LumiApp, texts: list[str]) -> list[str]:
@@ -52,7 +52,7 @@ def fill(app: LumiApp, texts: list[str]) -> list[str]:
         line = text.replace("\n", " ").replace("\0", "")
         spec = JobSpec(
             name="hostile", site="laptop", partition="local", time="01:00:00", script="x.py",
-            args=tuple(words for words in (text,) if not STEERING & set(words) - set("\n\t")),
+            args=tuple(words for words in (text,) if not CONTROL & set(words) - set("\n\t")),
         )  # fmt: skip
         run = a_run(
             f"hostile-{number:06d}", name=line, site="laptop", spec=spec, script=f"#!{text}\n",

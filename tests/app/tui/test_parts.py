@@ -1,6 +1,5 @@
-"""The parts of the TUI: the log's text and pane, when sites are asked, words, questions."""
+"""The log's text and view, words in colour, errors and questions."""
 
-import re
 import stat
 import threading
 from pathlib import Path
@@ -15,10 +14,9 @@ from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.screens.new import NewScreen
 from lumitui.app.tui.screens.notices import ErrorDialog
 from lumitui.app.tui.screens.question import QuestionDialog
-from lumitui.app.tui.widgets import wording
-from lumitui.app.tui.widgets.log_text import MAX_LINE, LogText, visible
+from lumitui.app.tui.widgets import styled
+from lumitui.app.tui.widgets.log_text import MAX_LINE, LogText
 from lumitui.app.tui.widgets.log_view import KEPT_LINES, LogView
-from lumitui.app.watch.schedule import IDLE_SECONDS, Schedule
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.ssh.prompts import Question
 from tests.support.driven_tui import app_of, sees, submit, until
@@ -40,14 +38,6 @@ def test_a_log_may_be_cut_anywhere() -> None:
     assert whole == ["ä       b", "zwei 🙂", "bar 3", "tail"]
     for at in range(len(data)):
         assert feed(data[:at], data[at:]) == whole
-
-
-def test_nothing_that_a_terminal_obeys_is_left() -> None:
-    hostile = "".join(map(chr, range(0x00, 0xA0))) + "\u202e\u2066"
-    text = visible(hostile.replace("\n", ""))
-    assert not re.search("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
-    assert "␛" in text and "␀" in text
-    assert visible("\x1b[38;5;196mred\x1b[m") == "red"
 
 
 def test_a_line_without_an_end_does_not_grow_for_ever() -> None:
@@ -92,81 +82,17 @@ async def test_long_lines_are_wrapped_on_demand(settings: Settings) -> None:
         await until(pilot, lambda: view.virtual_size.height == 3, "three rows")
 
 
-# -- when the sites are asked
-
-
-def test_a_site_is_asked_once_at_a_time_and_less_often_when_it_fails() -> None:
-    schedule = Schedule(last_input=0.0)
-    assert schedule.due(["a", "b"], 0.0) == ["a", "b"]
-    schedule.began("a")
-    assert schedule.due(["a"], 100.0) == []
-    schedule.ended("a", 100.0, pause=10, requests=1, warnings=())
-    assert schedule.due(["a"], 109.0) == []
-    assert schedule.due(["a"], 110.0) == ["a"]
-    pauses = []
-    now = 110.0
-    for _ in range(8):
-        schedule.began("a")
-        schedule.ended("a", now, pause=10, requests=1, warnings=("a: down",))
-        following = next(s for s in range(1, 2000) if schedule_due(schedule, now + s))
-        pauses.append(following)
-        now += following
-    assert pauses == [20, 40, 80, 160, 320, 600, 600, 600]
-    assert schedule.requests == 9 and schedule.last_refresh == 100.0
-    assert " ".join(schedule.warnings) == "a: down"
-    schedule.hurry(["a"])
-    assert schedule_due(schedule, now)
-    schedule.drop_warnings([])
-    assert not schedule.warnings
-
-
-def test_a_person_s_wish_during_a_refresh_is_not_lost() -> None:
-    schedule = Schedule(last_input=0.0)
-    assert not schedule.began("a")
-    schedule.hurry(["a", "b"])
-    assert schedule.due(["a"], 1.0) == []
-    schedule.ended("a", 1.0, pause=10, requests=1, warnings=())
-    assert schedule.due(["a", "b"], 1.0) == ["a", "b"]
-    assert schedule.began("a") and schedule.began("b"), "the person may be asked in these"
-    schedule.ended("a", 2.0, pause=10, requests=1, warnings=())
-    assert schedule.due(["a"], 3.0) == []
-    assert not schedule.began("a")
-
-
-def schedule_due(schedule: Schedule, now: float) -> bool:
-    schedule.last_input = now
-    return schedule.due(["a"], now) == ["a"]
-
-
-def test_nothing_is_asked_when_nobody_is_there() -> None:
-    schedule = Schedule(last_input=0.0)
-    assert schedule.due(["a"], IDLE_SECONDS - 1)
-    assert not schedule.due(["a"], IDLE_SECONDS + 1)
-    schedule.focused = True
-    assert schedule.due(["a"], IDLE_SECONDS + 1)
-    schedule.focused = False
-    assert not schedule.due(["a"], IDLE_SECONDS + 1)
-
-
 # -- words
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(0, "0s"), (59, "59s"), (60, "1m"), (3599, "59m"), (3600, "1h00"), (90000, "1d01")],
-)
-def test_a_duration_is_short(seconds: float, words: str) -> None:
-    assert wording.duration(seconds) == words
-
-
 def test_a_shortened_id_keeps_the_end_that_tells_it_apart() -> None:
-    assert wording.shorten("a-very-long-name-0a1b2c", 14) == "a-very…-0a1b2c"
-    assert wording.shorten("short-0a1b2c", 14) == "short-0a1b2c"
+    assert styled.shorten("a-very-long-name-0a1b2c", 14) == "a-very…-0a1b2c"
+    assert styled.shorten("short-0a1b2c", 14) == "short-0a1b2c"
 
 
 def test_every_state_has_a_colour_and_its_word() -> None:
     for state in State:
-        assert wording.state_text(state).plain == str(state)
+        assert styled.state_text(state).plain == str(state)
 
 
 def test_the_history_is_for_its_owner_only(settings: Settings) -> None:

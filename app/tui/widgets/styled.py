@@ -1,0 +1,56 @@
+"""Words as the screens draw them: safe, in colour, cut to a width, in a table. Pure."""
+
+from collections.abc import Iterable
+
+from rich.table import Table
+from rich.text import Text
+
+from lumitui.app.explain.safe_text import log_line
+from lumitui.remote.scheduler.protocol import State
+
+COLOURS: dict[State, str] = {
+    State.SENDING: "cyan",
+    State.UNKNOWN: "bold magenta",
+    State.REFUSED: "red",
+    State.NOT_SENT: "red",
+    State.QUEUED: "yellow",
+    State.RUNNING: "bold green",
+    State.FINISHING: "green",
+    State.DONE: "blue",
+    State.FAILED: "bold red",
+    State.CANCELLED: "bright_black",
+    State.TIMEOUT: "bold red",
+    State.OUT_OF_MEMORY: "bold red",
+    State.NODE_FAILED: "bold red",
+    State.PREEMPTED: "bold red",
+}
+"""The word itself is always shown; the colour only helps."""
+
+
+def state_text(state: State) -> Text:
+    """Return the state's word in its colour."""
+    return Text(str(state), style=COLOURS[state], no_wrap=True)
+
+
+def plain(text: str, style: str = "") -> Text:
+    """Return text from anywhere without markup and without control characters."""
+    return Text("\n".join(log_line(line) for line in text.split("\n")), style)
+
+
+def labelled(lines: Iterable[tuple[str, str | Text]]) -> Table:
+    """Return lines of (label, value) as a table without rules; no `str` in it is markup."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for label, value in lines:
+        words = value if isinstance(value, Text) else plain(value)
+        table.add_row(plain(label, "dim"), words)
+    return table
+
+
+def shorten(text: str, width: int) -> str:
+    """Return `text` in at most `width` characters; its end stays, where ids of a name differ."""
+    if len(text) <= width:
+        return text
+    end = min(7, width // 2)
+    return f"{text[: width - end - 1]}…{text[-end:]}"

@@ -1,0 +1,56 @@
+"""When the sites are refreshed: one refresh at a time, backing off, and none while nobody is there."""
+
+from lumitui.app.watch.schedule import IDLE_SECONDS, Schedule
+
+
+def test_a_site_is_asked_once_at_a_time_and_less_often_when_it_fails() -> None:
+    schedule = Schedule(last_input=0.0)
+    assert schedule.due(["a", "b"], 0.0) == ["a", "b"]
+    schedule.began("a")
+    assert schedule.due(["a"], 100.0) == []
+    schedule.ended("a", 100.0, pause=10, requests=1, warnings=())
+    assert schedule.due(["a"], 109.0) == []
+    assert schedule.due(["a"], 110.0) == ["a"]
+    pauses = []
+    now = 110.0
+    for _ in range(8):
+        schedule.began("a")
+        schedule.ended("a", now, pause=10, requests=1, warnings=("a: down",))
+        following = next(s for s in range(1, 2000) if schedule_due(schedule, now + s))
+        pauses.append(following)
+        now += following
+    assert pauses == [20, 40, 80, 160, 320, 600, 600, 600]
+    assert schedule.requests == 9 and schedule.last_refresh == 100.0
+    assert " ".join(schedule.warnings) == "a: down"
+    schedule.hurry(["a"])
+    assert schedule_due(schedule, now)
+    schedule.drop_warnings([])
+    assert not schedule.warnings
+
+
+def test_a_person_s_wish_during_a_refresh_is_not_lost() -> None:
+    schedule = Schedule(last_input=0.0)
+    assert not schedule.began("a")
+    schedule.hurry(["a", "b"])
+    assert schedule.due(["a"], 1.0) == []
+    schedule.ended("a", 1.0, pause=10, requests=1, warnings=())
+    assert schedule.due(["a", "b"], 1.0) == ["a", "b"]
+    assert schedule.began("a") and schedule.began("b"), "the person may be asked in these"
+    schedule.ended("a", 2.0, pause=10, requests=1, warnings=())
+    assert schedule.due(["a"], 3.0) == []
+    assert not schedule.began("a")
+
+
+def schedule_due(schedule: Schedule, now: float) -> bool:
+    schedule.last_input = now
+    return schedule.due(["a"], now) == ["a"]
+
+
+def test_nothing_is_asked_when_nobody_is_there() -> None:
+    schedule = Schedule(last_input=0.0)
+    assert schedule.due(["a"], IDLE_SECONDS - 1)
+    assert not schedule.due(["a"], IDLE_SECONDS + 1)
+    schedule.focused = True
+    assert schedule.due(["a"], IDLE_SECONDS + 1)
+    schedule.focused = False
+    assert not schedule.due(["a"], IDLE_SECONDS + 1)
