@@ -386,8 +386,8 @@ async def test_a_mouse_is_enough(settings: Settings, project: Path) -> None:
         await until(pilot, lambda: isinstance(pilot.app.screen, ResubmitDialog), "the dialog")
         await sees(pilot, "nodes +1 +2")
         close = pilot.app.screen.query_one("#no").region
-        pilot.app.screen.query_one("#nodes", Input).value = "16"
-        await sees(pilot, "Send on 16 nodes")
+        pilot.app.screen.query_one("#nodes", Input).value = "1"
+        await sees(pilot, "Send on 1 node ")
         assert pilot.app.screen.query_one("#no").region == close, "a click on it must not send"
         await pilot.click("#no")
         assert len(runs_of(pilot)) == 1

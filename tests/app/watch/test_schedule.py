@@ -1,4 +1,4 @@
-"""When the sites are refreshed: one refresh at a time, backing off, and none while nobody is there."""
+"""When the sites are refreshed: one refresh at a time, less often after failures, not when idle."""
 
 from lumitui.app.watch.schedule import IDLE_SECONDS, Schedule
 
