@@ -15,8 +15,8 @@ from lumitui.app.tui.widgets.chart import Chart, sparkline
 from lumitui.app.tui.widgets.script_view import Scroll
 from lumitui.app.tui.widgets.styled import labelled, plain
 
-SPARKLINE = 40
-"""Columns of a series from the log."""
+SPARKLINE = 24
+"""Columns of a series from the log: beside its words on a screen of 80."""
 
 
 class MetricsPane(Scroll):
@@ -81,4 +81,4 @@ def log_table(found: LogFigures) -> RenderableType:
     for name, words in run_facts.log_metrics(found.series):
         curve = sparkline(found.series[name], SPARKLINE)
         table.add_row(plain(name, "dim"), Text(words), Text(curve))
-    return Group(Text("from the log; press m to search it again", "dim"), table)
+    return Group(Text("press m to search the log again", "dim"), table)

@@ -73,7 +73,7 @@ async def test_the_curve_and_the_log_s_metrics_are_on_the_screen(
         await sees(pilot, r"2\.5 █")
         await sees(pilot, r"step 1 .* 40")
         await sees(pilot, r"grad_norm +1 .*█.*▁")
-        await sees(pilot, "never +not found yet")
+        await sees(pilot, "never +not found at the end of the log")
         assert "of metrics.jsonl" not in shown(pilot), "every line could be read"
 
 
@@ -95,7 +95,7 @@ async def test_a_hundred_thousand_steps_leave_the_screen_alive(
     monkeypatch.setattr(app.runs, "figures", watched)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("enter", "m")
-        await sees(pilot, "steps +100000")
+        await sees(pilot, "steps +100,000")
         await sees(pilot, "step 1 .* 100,000")
-        await sees(pilot, "left out +1 lines of metrics.jsonl")
+        await sees(pilot, "left out +1 line of metrics.jsonl")
     assert threads and threading.main_thread() not in threads, "keys would wait for it"
