@@ -9,7 +9,8 @@ from textual.widgets import Static
 
 from lumitui.app.explain import run_facts
 from lumitui.app.history.run import Run
-from lumitui.app.results.summary import Figures, LogFigures
+from lumitui.app.results.log_patterns import LogFigures
+from lumitui.app.results.summary import Figures
 from lumitui.app.tui import messages
 from lumitui.app.tui.widgets.chart import Chart, sparkline
 from lumitui.app.tui.widgets.script_view import Scroll
