@@ -1,1 +1,1 @@
-"""The job file a person writes, and what it may name."""
+"""The job file a person writes, what it may name, and the launch it becomes."""

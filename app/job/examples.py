@@ -1,4 +1,4 @@
-"""Job files to begin with: an example of `templates/examples` made a person's own."""
+"""Job files to begin with: an example from `templates/examples`, adapted to a site."""
 
 import json
 import os
@@ -16,15 +16,15 @@ _WORDS = {"true", "false", "null"}
 
 @dataclass(frozen=True)
 class Beginning:
-    """What a person says of the job they begin with."""
+    """What a person says about the job that they begin with."""
 
     name: str | None = None
-    """None: the example's."""
+    """None: the name in the example."""
     account: str | None = None
     script: str | None = None
     """The person's own script, from the job file's folder."""
     trainer: str | None = None
-    """A bundled trainer; with neither it is `ddp`."""
+    """A bundled trainer; without a script or a trainer it is `ddp`."""
 
 
 def names() -> list[str]:
@@ -36,7 +36,7 @@ def text_for(site: Site, beginning: Beginning) -> str:
     """Return a commented job file for `site`.
 
     Raises:
-        InputError: both a script and a trainer, or a site without an account where one is needed.
+        InputError: both a script and a trainer, or a trainer that is not bundled.
     """
     if beginning.script and beginning.trainer:
         raise InputError("A job has a script or a trainer, not both.", "Leave one of them out.")
@@ -75,7 +75,7 @@ def with_value(text: str, key: str, value: str | None) -> str:
     line = f"{key}: {value if plain else json.dumps(value, ensure_ascii=False)}"
 
     def changed(match: re.Match[str]) -> str:
-        # The comment stays where it stood, where there is room.
+        # The comment stays in its column when there is room.
         comment = f"{line.ljust(len(match[1]) - 1)} {match[2]}" if match[2] else line
         return f"{comment}\n"
 
@@ -83,10 +83,10 @@ def with_value(text: str, key: str, value: str | None) -> str:
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write `text` to a new file (0644); one that is there is never overwritten.
+    """Write `text` to a new file (0644); never overwrite one.
 
     Raises:
-        InputError: the file is there, or its folder is not.
+        InputError: the file exists, or its folder does not.
         LumiError: it cannot be written.
     """
     try:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from lumitui.app.job.spec import JobSpec
 
 ALL_NODES = 16
-"""Beyond so many nodes only the first and the last one are measured (templates/probe.sh)."""
+"""On more nodes than this, the probe measures only the first and the last (templates/probe.sh)."""
 
 
 def measured_nodes(nodes: int) -> int:
@@ -19,20 +19,20 @@ class Layout:
 
     nodes: int
     ranks_per_node: int
-    """One rank a GPU."""
+    """One rank per GPU."""
     tasks_per_node: int
-    """Slurm's tasks: the ranks, or one launcher a node that starts them."""
+    """Slurm tasks: one per rank, or one launcher per node that starts the ranks."""
     cpus_per_task: int
     gpus_per_node: int
     whole_nodes: bool
     masks: tuple[str, ...] = ()
-    """srun's CPU masks in local-rank order; empty: none given."""
+    """srun's CPU masks in local-rank order; empty: no masks."""
     planned_cores: tuple[str, ...] = ()
-    """Cores of each local rank as ranges; empty: nothing is promised."""
+    """The cores of each local rank as ranges; empty: no cores are promised."""
     exact: bool = True
-    """Whether a rank must have all planned cores, or may have some of them."""
+    """Whether a rank must get all of its planned cores, or may get some of them."""
     unplanned: str = ""
-    """Why no cores are promised, where `planned_cores` is empty."""
+    """Why no cores are promised, when `planned_cores` is empty."""
 
     @property
     def world_size(self) -> int:
@@ -60,7 +60,7 @@ class LaunchFile:
 
 @dataclass(frozen=True)
 class Launch:
-    """A job made ready: what the preview shows and the cluster gets, byte for byte."""
+    """A job ready to be sent: what the preview shows, and what the cluster gets byte for byte."""
 
     spec: JobSpec
     script: str
@@ -69,5 +69,5 @@ class Launch:
     price: Price
     files: tuple[LaunchFile, ...] = ()
     global_batch: int | None = None
-    """Samples a step over all ranks, where it is known."""
+    """Samples per step over all ranks; None: not known."""
     can_resume: bool = False

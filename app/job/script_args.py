@@ -1,4 +1,4 @@
-"""The script's own arguments for batch and learning rate, and how they are set anew. Pure."""
+"""The script's arguments for batch and learning rate: how they are read and set. Pure."""
 
 from lumitui.app.job.spec import JobSpec, changed
 from lumitui.app.job.strategies import TRAINERS
@@ -17,7 +17,7 @@ def argument_value(args: tuple[str, ...], name: str) -> str | None:
 
 
 def with_argument(args: tuple[str, ...], name: str, value: str) -> tuple[str, ...]:
-    """Return `args` with the option `name` set to `value`, added when it was not there."""
+    """Return `args` with the option `name` set to `value`; added when it was missing."""
     words = list(args)
     for index in range(len(words) - 1, -1, -1):
         if words[index] == name and index + 1 < len(words):
@@ -30,26 +30,26 @@ def with_argument(args: tuple[str, ...], name: str, value: str) -> tuple[str, ..
 
 
 def with_value(spec: JobSpec, name: str, value: str) -> JobSpec:
-    """Return `spec` with the argument `name` set to `value`, added when it was not there."""
+    """Return `spec` with the argument `name` set to `value`; added when it was missing."""
     return changed(spec, {"args": list(with_argument(spec.args, name, value))}, "scale")
 
 
 def batch_argument(spec: JobSpec) -> str | None:
-    """Return the argument with the samples a rank and step; None where none is known."""
+    """Return the argument with the samples per rank and step; None: none is known."""
     bundled = TRAINERS.get(spec.trainer or "")
     named = spec.scale.batch.arg if spec.scale else None
     return named or (bundled.batch_arg if bundled else None)
 
 
 def rate_argument(spec: JobSpec) -> str | None:
-    """Return the argument with the learning rate; None where none is known."""
+    """Return the argument with the learning rate; None: none is known."""
     bundled = TRAINERS.get(spec.trainer or "")
     named = spec.scale.lr.arg if spec.scale else None
     return named or (bundled.lr_arg if bundled else None)
 
 
 def no_number(name: str, text: str | None, nodes: int) -> InputError:
-    """Return the error for a batch argument that is missing or says no number of samples."""
+    """Return the error for a batch argument that is missing or not a number of samples."""
     return InputError(
         f"The argument {name} with the batch size is not among `args:`."
         if text is None

@@ -36,7 +36,7 @@ class ContainerChoice(Part):
     binds: tuple[Line, ...] = ()
     """`SRC[:DST[:OPTIONS]]`, as the container command takes them."""
     venv: Line | None = None
-    """A squashed Python environment (`.sqsh`) on the cluster, mounted over the image's."""
+    """A squashed Python environment (`.sqsh`) on the cluster, mounted over the image's own."""
     none: bool = False
 
 
@@ -48,22 +48,22 @@ class DeepSpeedChoice(Part):
 
 
 class BatchRule(Part):
-    """What becomes of the batch when the number of ranks changes."""
+    """How the batch changes with the number of ranks."""
 
     arg: Line | None = None
-    """The argument that holds the samples a rank and step; None: the trainer's, or DeepSpeed's."""
+    """The argument with the samples per rank and step; None: the trainer's, or DeepSpeed's."""
     keep: Literal["per_gpu", "global"] = "global"
 
 
 class LearningRateRule(Part):
-    """What becomes of the learning rate when the global batch changes."""
+    """How the learning rate changes with the global batch."""
 
     arg: Line | None = None
     rule: Literal["none", "linear", "sqrt"] = "none"
 
 
 class Scale(Part):
-    """What more nodes do. Without it the global batch and the learning rate stay."""
+    """What a resubmission on more nodes changes; without it global batch and learning rate stay."""
 
     batch: BatchRule = BatchRule()
     lr: LearningRateRule = LearningRateRule()
@@ -78,12 +78,12 @@ class JobSpec(Part):
     partition: Word
     nodes: Annotated[int, Field(ge=1, le=10000)] = 1
     gpus_per_node: Annotated[int, Field(ge=1, le=64)] | None = None
-    """None: all of a node."""
+    """None: all GPUs of a node."""
     cpus_per_task: Annotated[int, Field(ge=1)] | None = None
     memory: Memory | None = None
-    """`--mem` a node; None: the site's share for the GPUs."""
+    """`--mem`, per node; None: the site's share for the GPUs."""
     exclusive: bool = False
-    """Whole nodes on a shared partition (and billed as such), so that masks are right."""
+    """Whether a shared partition gives whole nodes, and bills them, so that masks are right."""
     time: Walltime
     launcher: Line = "srun"
     strategy: str = "ddp"
@@ -93,26 +93,26 @@ class JobSpec(Part):
     resume: tuple[Text, ...] = ()
     """Arguments that make the person's own script continue from `$RUN_DIR/checkpoints`."""
     signal: Signal | None = None
-    """sbatch's `--signal`, like `USR1@120`, when the script saves on it."""
+    """sbatch's `--signal`, like `USR1@120`, when the script saves on that signal."""
     env: dict[str, Text] = {}
     secrets: tuple[str, ...] = ()
-    """Names of variables of the laptop whose values the job may read, never shown anywhere."""
+    """Names of the laptop's variables that the job may read; their values are never shown."""
     container: ContainerChoice = ContainerChoice()
     binding: Literal["auto", "masks", "none"] = "auto"
     proof: Literal["on", "strict", "off"] = "on"
     """`strict`: the job ends before the launch when a rank has other cores than planned."""
     project: Line = "."
-    """The root of what is shipped, from the job file's folder."""
+    """The folder that is sent, relative to the job file's folder."""
     ship: Literal["auto", "files", "archive"] = "auto"
-    """How the code gets there: as files, or, when there are too many or too large ones, as one
-    archive that every node unpacks. `auto` becomes `archive` when the limits ask for it."""
+    """How the code is sent: as files, or as one archive that every node unpacks. `auto` becomes
+    `archive` when the project has too many files or too large ones."""
     allow: tuple[Inside, ...] = ()
-    """Files that look like secrets (`.env`, `*.pem`, private keys) and are sent all the same."""
+    """Files that look like secrets (`.env`, `*.pem`, private keys) and are sent nevertheless."""
     workdir: Inside = "."
     links: dict[Inside, Line] = {}
     fetch: tuple[Inside, ...] = ()
     metrics: dict[Line, Line] = {}
-    """Name of a series to a regular expression with one group, looked for in the log."""
+    """Names of series, each with a regular expression of one group that is searched in the log."""
     deepspeed: DeepSpeedChoice | None = None
     scale: Scale | None = None
     sbatch: tuple[Line, ...] = ()
@@ -187,12 +187,12 @@ def read_job(path: Path) -> JobSpec:
 
 
 def parse_job(text: str, name: str) -> JobSpec:
-    """Return the job that `text` describes; `name` is what errors show."""
+    """Return the job that `text` describes; errors call it `name`."""
     document = Document(text, name, plain=True)
     return validate(document, JobSpec, document.data)
 
 
 def changed(spec: JobSpec, changes: dict[str, Any], name: str) -> JobSpec:
-    """Return `spec` with top-level keys replaced, validated again; `name` is what errors show."""
+    """Return `spec` with top-level keys replaced and validated; errors call it `name`."""
     data = spec.model_dump(mode="json", exclude_defaults=True) | changes
     return validate(Document("", name), JobSpec, data)

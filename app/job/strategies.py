@@ -1,6 +1,6 @@
-"""What the ranks do, and the trainers that come with the program: two tables.
+"""Two tables: what the ranks do, and the trainers that come with the program.
 
-A strategy is one row here; a bundled trainer is one file in `trainers/` and one row here.
+A strategy is one row here. A bundled trainer is one file in `trainers/` and one row here.
 """
 
 from dataclasses import dataclass
@@ -29,19 +29,19 @@ STRATEGIES: dict[str, Strategy] = {
 
 @dataclass(frozen=True)
 class Trainer:
-    """A trainer that comes with the program: what its command line and signals are."""
+    """A trainer that comes with the program: its command line and its signals."""
 
     file: str
-    """Its name in `trainers/`; the files beside it travel with it."""
+    """Its name in `trainers/`; the files beside it are sent too."""
     strategies: tuple[str, ...]
     resume: tuple[str, ...] = ("--resume",)
     """Arguments that make it continue from the run's last checkpoint."""
     resumes_at_other_size: bool = True
-    """Whether any number of ranks can continue from a checkpoint of any other."""
+    """Whether a checkpoint can be continued by another number of ranks."""
     signal: str = "USR1@60"
-    """sbatch's `--signal`: it saves and ends on it, 60 s before the time limit."""
+    """sbatch's `--signal`, on which it saves and ends, here 60 s before the time limit."""
     batch_arg: str | None = "--batch-size"
-    """Samples a rank and step."""
+    """The argument with the samples per rank and step."""
     lr_arg: str | None = "--lr"
     fetch: tuple[str, ...] = ("checkpoints/*",)
 

@@ -1,1 +1,1 @@
-"""A run again on other nodes, with everything that follows recomputed."""
+"""A run again on other nodes: everything that depends on their number is recomputed."""

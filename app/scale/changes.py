@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lumitui.app.compose.deepspeed_batch import TRAIN, sent_config
+from lumitui.app.explain import words
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.script_args import argument_value, rate_argument
 from lumitui.app.scale import learning_rate
@@ -25,7 +26,7 @@ class Change:
 
 
 def changes_between(before: Launch, after: Launch) -> tuple[Change, ...]:
-    """Return the before/after table of two launches, with the rows that stay the same."""
+    """Return the before/after table of two launches, including rows that stay the same."""
 
     def row(what: str, read: Callable[[Launch], object]) -> Change:
         return Change(what, str(read(before)), str(read(after)))
@@ -41,7 +42,7 @@ def changes_between(before: Launch, after: Launch) -> tuple[Change, ...]:
         row("global batch", lambda launch: launch.global_batch or "unknown"),
         row("learning rate", _rates),
         row("arguments", lambda launch: " ".join(launch.spec.args)),
-        row("billed at most", _billed),
+        row("billed at most", lambda launch: words.amount(launch.price)),
     ]
     rows += _config_changes(before, after)
     old, new = before.spec.model_dump(mode="json"), after.spec.model_dump(mode="json")
@@ -55,7 +56,7 @@ def changes_between(before: Launch, after: Launch) -> tuple[Change, ...]:
 
 
 def _rates(launch: Launch) -> str:
-    """Return the learning rates that the launch names, in its arguments and DeepSpeed's file."""
+    """Return the learning rates in the launch's arguments and in its DeepSpeed configuration."""
     name = rate_argument(launch.spec)
     value = argument_value(launch.spec.args, name) if name else None
     found = [value] if value else []
@@ -64,10 +65,6 @@ def _rates(launch: Launch) -> str:
         for key, rate in learning_rate.rates(sent_config(launch)).items()
     ]
     return ", ".join(found) or "unknown"
-
-
-def _billed(launch: Launch) -> str:
-    return f"{launch.price.amount:g} {launch.price.unit}" if launch.price.amount else "nothing"
 
 
 def _config_changes(before: Launch, after: Launch) -> list[Change]:

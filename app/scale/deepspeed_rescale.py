@@ -1,8 +1,8 @@
-"""What becomes of DeepSpeed's configuration when ranks, batch or the file itself change. Pure.
+"""DeepSpeed's configuration rescaled when ranks, batch or the file itself change. Pure.
 
-Where `scale.batch.arg` is named, the script loads so many samples a rank and micro step: it is
-DeepSpeed's micro batch, and the two are kept equal, or the global batch that is told is not the
-one that is trained.
+An argument named in `scale.batch.arg` is the number of samples that the script loads per rank and
+micro step, which is DeepSpeed's micro batch: both are kept equal, since the script would otherwise
+train on another global batch than the one that is shown.
 """
 
 import json
@@ -19,7 +19,7 @@ from lumitui.app.scale.learning_rate import rate_factor, with_rate
 
 @dataclass(frozen=True)
 class Written:
-    """A DeepSpeed configuration, and for how many ranks its batch and rates were written."""
+    """A DeepSpeed configuration, and the number of ranks that it was written for."""
 
     text: str
     ranks: int
@@ -35,8 +35,8 @@ def rescale_config(
 ) -> tuple[JobSpec, str]:
     """Return the job and its configuration for the ranks of `layout`, as `scale:` says.
 
-    `held` names the arguments set by hand in this very step; `notes` gets what a person should
-    know.
+    `held` names the arguments that the settings of this step set; what a person should know is
+    added to `notes`.
 
     Raises:
         InputError: the batch cannot be split over the ranks, or is no number.
@@ -55,9 +55,9 @@ def rescale_config(
     factor = rate_factor(scale, ratio)
     if factor != 1:
         config = learning_rate.scaled(config, factor)
-        _tell_of_rates(config, scale, notes)
+        _note_rates(config, scale, notes)
     if ratio != 1:
-        _tell_of_steps(config, ratio, notes)
+        _note_lengths(config, ratio, notes)
     if scale.lr.arg is not None:
         grown = batch.train / (earlier.global_batch or old.train)
         spec = with_rate(spec, earlier.spec, grown, held, notes)
@@ -86,7 +86,7 @@ def _argument(spec: JobSpec) -> str | None:
 
 
 def _set_by_hand(spec: JobSpec, before: JobSpec, held: frozenset[str]) -> int | None:
-    """Return the micro batch that was set by hand as the script's argument; None: it was not."""
+    """Return the micro batch that a person set as the script's argument; None: nobody did."""
     name = _argument(spec)
     if name is None:
         return None
@@ -102,8 +102,8 @@ def _set_by_hand(spec: JobSpec, before: JobSpec, held: frozenset[str]) -> int | 
 def _with_micro(
     spec: JobSpec, earlier: Launch, micro: int, layout: Layout, notes: list[str]
 ) -> JobSpec:
-    """Return `spec` with the script's argument at DeepSpeed's micro batch, if either changed."""
-    name, told = _argument(spec), sent_config(earlier).get(batches.MICRO)
+    """Return `spec` with the script's argument equal to DeepSpeed's micro batch."""
+    name, sent = _argument(spec), sent_config(earlier).get(batches.MICRO)
     if name is None:
         return spec
     text = argument_value(spec.args, name)
@@ -111,30 +111,30 @@ def _with_micro(
         raise no_number(name, text, spec.nodes)
     if text == str(micro):
         return spec
-    if told is not None and text is not None and batches.whole(text) != told:
+    if sent is not None and text is not None and batches.whole(text) != sent:
         notes.append(
-            f"{name} was {text} where DeepSpeed's micro batch was {told}: the script trained on "
-            "another global batch than was told."
+            f"{name} was {text} where DeepSpeed's micro batch was {sent}: the script trained on "
+            "another global batch than was shown."
         )
-    if micro == told and layout.world_size == earlier.layout.world_size:
+    if micro == sent and layout.world_size == earlier.layout.world_size:
         return spec
     return with_value(spec, name, str(micro))
 
 
-def _tell_of_rates(config: dict[str, object], scale: Scale, notes: list[str]) -> None:
+def _note_rates(config: dict[str, object], scale: Scale, notes: list[str]) -> None:
     if not learning_rate.rates(config) and scale.lr.arg is None:
         notes.append(
             "The DeepSpeed configuration names no learning rate: the optimizer's own stays."
         )
     if learning_rate.depends_on_version(config):
         notes.append(
-            "WarmupLR without `warmup_max_lr` warms up to the optimizer's rate, in older "
-            "DeepSpeed always to 0.001: write it out, so that it surely follows."
+            "Without `warmup_max_lr`, WarmupLR warms up to the optimizer's rate, but in older "
+            "DeepSpeed always to 0.001: set it, so that it is rescaled in every version."
         )
 
 
-def _tell_of_steps(config: dict[str, object], ratio: float, notes: list[str]) -> None:
-    """Tell of a schedule's lengths: only the script knows whether it counts steps or epochs."""
+def _note_lengths(config: dict[str, object], ratio: float, notes: list[str]) -> None:
+    """Note a schedule's lengths: only the script knows whether it counts steps or epochs."""
     lengths = learning_rate.lengths(config)
     if lengths:
         notes.append(

@@ -1,7 +1,7 @@
-"""Learning rates of a DeepSpeed configuration: where they are, and how they follow a batch. Pure.
+"""Learning rates, in arguments and in DeepSpeed's configuration, and how they scale. Pure.
 
-Source: microsoft/DeepSpeed, deepspeed/runtime/lr_schedules.py. What a schedule gives as a ratio
-of the optimizer's rate (WarmupCosineLR) follows by itself.
+Source: microsoft/DeepSpeed, deepspeed/runtime/lr_schedules.py. A rate that a schedule gives as a
+ratio of the optimizer's rate (WarmupCosineLR) needs no change.
 """
 
 import copy
@@ -17,19 +17,19 @@ _SCHEDULES: dict[str, dict[str, float | None]] = {
     "WarmupDecayLR": {"warmup_max_lr": 0.001},
     "OneCycle": {"cycle_min_lr": None, "cycle_max_lr": None},
 }
-"""The rates a schedule sets itself; its default where that is not the optimizer's rate."""
+"""The rates that a schedule sets itself, each with its default; None: the optimizer's rate."""
 
 _LENGTHS = (
     *("total_num_steps", "warmup_num_steps", "lr_range_test_step_size", "decay_step_size"),
     *("cycle_first_step_size", "cycle_second_step_size"),
 )
-"""What schedules count in optimizer steps."""
+"""Lengths that schedules count in optimizer steps."""
 
 Config = dict[str, object]
 
 
 def rates(config: Config) -> dict[str, object]:
-    """Return the learning rates that `config` names: numbers, or a list, one a parameter group."""
+    """Return the learning rates that `config` sets: numbers, or a list by parameter group."""
     return {name: place[name] for place, name in _places(config) if _scalable(place.get(name))}
 
 
@@ -51,7 +51,7 @@ def scaled(config: Config, factor: float) -> Config:
 
 
 def lengths(config: Config) -> dict[str, object]:
-    """Return the numbers of optimizer steps that `config`'s schedule names."""
+    """Return the lengths, in optimizer steps, that `config`'s schedule sets."""
     parameters = _parameters(config, "scheduler") or {}
     return {name: parameters[name] for name in _LENGTHS if is_number(parameters.get(name))}
 
@@ -66,7 +66,7 @@ def depends_on_version(config: Config) -> bool:
 
 
 def times(value: object, factor: float) -> float:
-    """Return a rate multiplied, without the noise of binary fractions."""
+    """Return a rate multiplied by `factor`, without the noise of binary fractions."""
     return float(f"{float(str(value)) * factor:.10g}")
 
 
@@ -114,7 +114,7 @@ def _parameters(config: Config, section: str) -> Config | None:
 
 
 def rate_factor(scale: Scale, ratio: float) -> float:
-    """Return what the rate is multiplied with when the global batch grows by `ratio`."""
+    """Return the factor for the learning rate when the global batch grows by `ratio`."""
     if scale.lr.rule == "linear":
         return ratio
     return math.sqrt(ratio) if scale.lr.rule == "sqrt" else 1.0
@@ -123,9 +123,9 @@ def rate_factor(scale: Scale, ratio: float) -> float:
 def with_rate(
     spec: JobSpec, before: JobSpec, ratio: float, held: frozenset[str], notes: list[str]
 ) -> JobSpec:
-    """Return `spec` with the argument of the learning rate as a global batch `ratio` times asks.
+    """Return `spec` with its learning rate scaled for a global batch `ratio` times as large.
 
-    Arguments in `held`, and those that differ from `before`, were set by hand and stay.
+    Arguments in `held`, and those that differ from `before`, were set by a person and stay.
 
     Raises:
         InputError: the argument is missing or no number.
@@ -147,5 +147,5 @@ def with_rate(
             f"Add it ({name} 0.001), so that `scale.lr` can change it.",
         )
     if argument_value(before.args, name) != rate:
-        return spec  # set by hand, with all of `args`
+        return spec  # a person set it, with all of `args`
     return with_value(spec, name, f"{times(rate, factor):.10g}")

@@ -1,4 +1,4 @@
-"""More nodes, or fewer: everything that follows from their number recomputed. Pure."""
+"""More nodes, or fewer: everything that depends on their number is recomputed. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from lumitui.remote.site.yaml_document import Document
 
 @dataclass(frozen=True)
 class Scaled:
-    """A resubmission made ready, with what it changes."""
+    """A launch made ready for other nodes or settings, with what changes."""
 
     launch: Launch
     changes: tuple[Change, ...]
@@ -45,9 +45,10 @@ def rescale(
 ) -> Scaled:
     """Return `earlier` on `nodes` nodes, with `key=value` settings, and what changes.
 
-    Time never shrinks by itself. `deepspeed_config` is DeepSpeed's configuration, where the job
-    needs one, and `config_ranks` for how many ranks its batch and rates are written: without it
-    those of the earlier launch, and with "new" it stands as it is.
+    The time limit never shrinks by itself. `deepspeed_config` is the text of DeepSpeed's
+    configuration, where the job needs one. `config_ranks` is the number of ranks that its batch
+    and rates are written for: None means those of the earlier launch, and "new" means those of
+    the new one, so that it stays as it is.
 
     Raises:
         InputError: a setting is wrong, or the batch cannot be split over the ranks.
@@ -55,7 +56,7 @@ def rescale(
     spec = apply_settings(earlier.spec, settings)
     target = nodes if nodes is not None else spec.nodes
     if target < 1:
-        raise InputError(f"{target} nodes are no job.", "Give 1 or more.")
+        raise InputError(f"A job cannot have {target} nodes.", "Give 1 or more.")
     notes: list[str] = []
     spec = changed(spec, {"nodes": target}, f"--nodes {target}")
     spec = _partition(spec, site, notes)
@@ -78,9 +79,9 @@ def rescale(
 
 
 def apply_settings(spec: JobSpec, settings: Sequence[str]) -> JobSpec:
-    """Return `spec` with `key=value` settings: a job file's key (dots go deeper), or an argument.
+    """Return `spec` with `key=value` settings; a key is one of the job file or an argument.
 
-    `time=02:00:00`, `env.NCCL_DEBUG=INFO` and `--epochs=20` are settings.
+    `time=02:00:00`, `env.NCCL_DEBUG=INFO` (a key below a key) and `--epochs=20` are settings.
 
     Raises:
         InputError: no such key, or a value it cannot have.
@@ -107,7 +108,7 @@ def apply_settings(spec: JobSpec, settings: Sequence[str]) -> JobSpec:
 
 
 def _value(text: str) -> object:
-    """Return a setting's value: lists and mappings as YAML, everything else as it stands."""
+    """Return a setting's value: lists and mappings are read as YAML, all else is text."""
     if text[:1] in ("[", "{"):
         return Document(f"value: {text}", "--set", plain=True).data["value"]
     return text
@@ -116,12 +117,12 @@ def _value(text: str) -> object:
 def _partition(spec: JobSpec, site: Site, notes: list[str]) -> JobSpec:
     partition = partition_of(spec, site)
     while spec.nodes > partition.max_nodes and partition.grows_to:
-        following = partition.grows_to
+        larger = partition.grows_to
         notes.append(
-            f"{spec.partition} ends at {partition.max_nodes} nodes: the job moves to {following}."
+            f"{spec.partition} has at most {partition.max_nodes} nodes: the job moves to {larger}."
         )
-        spec = changed(spec, {"partition": following}, "partition")
-        partition = site.partitions[following]
+        spec = changed(spec, {"partition": larger}, "partition")
+        partition = site.partitions[larger]
     if spec.nodes > partition.max_nodes:
         raise InputError(
             f"{spec.nodes} nodes are more than {spec.partition} has ({partition.max_nodes}).",
@@ -133,10 +134,11 @@ def _partition(spec: JobSpec, site: Site, notes: list[str]) -> JobSpec:
 def _batch_and_rate(
     spec: JobSpec, earlier: Launch, layout: Layout, held: frozenset[str], notes: list[str]
 ) -> JobSpec:
-    """Return the job with the arguments of batch and rate as `scale:` says.
+    """Return the job with its arguments for batch and learning rate changed as `scale:` says.
 
-    The learning rate follows the global batch, whatever changed that: ranks, a rule, a hand.
-    `held` names the arguments set by hand in this very step: they stay, also at their old value.
+    The learning rate follows the global batch, whether ranks, a rule or a person changed that.
+    `held` names the arguments that the settings of this step set: they stay, even when they were
+    set to their old value.
     """
     before, old_world, new_world = earlier.spec, earlier.layout.world_size, layout.world_size
     scale, resized = spec.scale or Scale(), new_world != old_world
@@ -164,6 +166,6 @@ def _batch_and_rate(
         per_rank = total // new_world
         spec = with_value(spec, name, str(per_rank))
     if not old_per_rank:
-        return spec  # what the batch was is not known
+        return spec  # the earlier batch is not known
     ratio = per_rank * new_world / (old_per_rank * old_world)
     return with_rate(spec, before, ratio, held, notes)

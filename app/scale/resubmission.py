@@ -1,4 +1,4 @@
-"""A run made ready to go again on other nodes or with other settings. No network."""
+"""A run made ready to be submitted again, on other nodes or with other settings. No network."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ CodeChoice = Literal["same", "current"]
 
 @dataclass(frozen=True)
 class ResubmissionRequest:
-    """What a person asks for when a run goes again."""
+    """What a person asks for when a run is submitted again."""
 
     nodes: int | None = None
     """None: as many as before."""
@@ -40,7 +40,7 @@ class ResubmissionRequest:
 
 @dataclass(frozen=True)
 class Resubmission:
-    """A run made ready to go again, with what changes."""
+    """A run made ready to be submitted again, with what changes."""
 
     parent: Run
     preview: Preview
@@ -64,13 +64,13 @@ class _Config:
 
     text: str | None
     ranks: int | Literal["new"]
-    """For how many ranks its batch and rates are written; see `rescale`."""
+    """The number of ranks that its batch and rates are written for; see `rescale`."""
 
 
 def plan(
     parent: Run, lineage: Sequence[Run], site: Site, command: str, request: ResubmissionRequest
 ) -> Resubmission:
-    """Return `parent` made ready to go again as `request` asks; `command` submits it at `site`.
+    """Return `parent` made ready again as `request` asks; `command` submits it at `site`.
 
     `lineage` has the runs that it comes from: one of them read the DeepSpeed configuration.
 
@@ -109,9 +109,10 @@ def plan(
 def _config(parent: Run, lineage: Sequence[Run], request: ResubmissionRequest) -> _Config:
     """Return the DeepSpeed configuration: the one the run had, or the project's as it is now.
 
-    A file that is named by hand stands as it is. One that was not edited since one of the runs
-    read it is what that chain has made of it. One that was edited is written, like the job file,
-    for the ranks of the first run that had it, and grows from there.
+    A file that the settings name is taken as it is. When the file was not edited since one of the
+    runs in the lineage read it, the parent's configuration counts, which that chain of runs made
+    of it. An edited file is written, like the job file, for the ranks of the first run that had
+    it, and is rescaled from there.
 
     Raises:
         InputError: the same code is asked for with another configuration or trainer.
@@ -121,13 +122,13 @@ def _config(parent: Run, lineage: Sequence[Run], request: ResubmissionRequest) -
     if request.code == "same":
         if named:
             raise InputError(
-                f"The code of {parent.id} goes again as it was, and so does its DeepSpeed "
+                f"The code of {parent.id} runs again unchanged, and so does its DeepSpeed "
                 "configuration.",
                 "Add `--code current`, or leave `deepspeed` as it is.",
             )
         if wanted.trainer not in (None, parent.spec.trainer):
             raise InputError(
-                f"The code of {parent.id} goes again as it was, without the trainer "
+                f"The code of {parent.id} runs again unchanged, without the trainer "
                 f"{wanted.trainer}.",
                 "Add `--code current`.",
             )
@@ -147,11 +148,11 @@ def _config(parent: Run, lineage: Sequence[Run], request: ResubmissionRequest) -
 
 
 def _has_read(run: Run, text: str | None) -> bool:
-    """Return whether a file that says `text` gave `run` its configuration."""
+    """Return whether `run` got its configuration from a file with this `text`."""
     try:
         config, _ = deepspeed_of(run.spec, run.layout, text)
     except InputError:
-        return False  # it could not be split over its ranks
+        return False  # its batch could not be split over the ranks
     sent = read_config(run.deepspeed_config or "{}", "the DeepSpeed configuration")
     return config == sent
 
@@ -165,6 +166,6 @@ def _reads_same(run: Run, other: Run) -> bool:
 
 
 def _launch_of(run: Run) -> Launch:
-    """Return the launch a recorded run was, as far as scaling needs it."""
+    """Return the launch of a recorded run, as far as rescaling needs it."""
     files = (LaunchFile(CONFIG_FILE, run.deepspeed_config),) if run.deepspeed_config else ()
     return Launch(run.spec, run.script, run.layout, run.price, files, run.global_batch)

@@ -13,10 +13,12 @@ Start = Literal["scratch", "checkpoint"]
 
 
 def choose_start(parent: Run, launch: Launch, start: Start | None, notes: list[str]) -> Start:
-    """Return where the run begins; `notes` gets why, where that was not said by hand.
+    """Return where the run begins: `start`, or without it what fits how `parent` ended.
+
+    The reason for a choice is added to `notes`.
 
     Raises:
-        InputError: a checkpoint is asked for that it could not continue from.
+        InputError: the run cannot continue from the checkpoint that is asked for.
     """
     if start == "checkpoint" and not launch.can_resume:
         raise InputError(
@@ -45,16 +47,16 @@ def choose_start(parent: Run, launch: Launch, start: Start | None, notes: list[s
     own_zero = launch.spec.trainer is None and has_deepspeed(launch.spec)
     if start == "checkpoint" and own_zero and ranks != wanted:
         notes.append(
-            f"The checkpoint is of {ranks} ranks: DeepSpeed loads ZeRO's on {wanted} only as "
-            "a universal one."
+            f"The checkpoint was written by {ranks} ranks: DeepSpeed loads it on {wanted} only as "
+            "a universal checkpoint."
         )
     return start
 
 
 def _unfit(parent: Run, launch: Launch) -> str:
-    """Return why the checkpoint of `parent` is no start for `launch`, in words; empty: it fits.
+    """Return why `launch` cannot continue from the checkpoint of `parent`; empty: it can.
 
-    Known of the bundled trainers alone; what a person's own script can load is its own affair.
+    Only known for the bundled trainers: nothing is known about what a person's script can load.
     """
     old, new = parent.spec, launch.spec
     if new.trainer is None:

@@ -1,1 +1,1 @@
-"""From a launch to a job, exactly once."""
+"""From a launch to a job, exactly once: preview, shipment, submit, settle."""

@@ -1,4 +1,4 @@
-"""The lock that says "this process is sending the run": held by one, left by none."""
+"""The lock of the process that is sending a run; the kernel frees it when the process dies."""
 
 import contextlib
 import fcntl
@@ -11,13 +11,13 @@ from lumitui.remote.errors import HistoryError
 
 @contextlib.contextmanager
 def sender_lock(folder: Path, run_id: str, *, wait: bool = False) -> Iterator[bool]:
-    """Hold a run's lock below `folder`; yields whether it was free.
+    """Hold a run's lock in `folder`; yields whether it was free.
 
-    The kernel lets go of it when the process dies, however it dies. With `wait` it is waited for:
-    whoever holds a new run's lock is only sweeping.
+    With `wait` it waits until the lock is free: nothing but a sweep ever holds the lock of a new
+    run.
 
     Raises:
-        HistoryError: there can be no such file.
+        HistoryError: the lock's file cannot be made.
     """
     path = folder / f"{run_id}.sending"
     try:
@@ -41,7 +41,7 @@ def sender_lock(folder: Path, run_id: str, *, wait: bool = False) -> Iterator[bo
 def sweep_locks(folder: Path) -> None:
     """Remove the lock files of processes that died; a lock that is held stays."""
     for path in folder.glob("*.sending"):
-        # One that stays says nothing: the kernel's lock does.
+        # A file that stays does no harm: the kernel's lock counts, not the file.
         with contextlib.suppress(OSError):
             descriptor = _locked(path, wait=False)
             if descriptor is not None:
@@ -55,13 +55,13 @@ def _leave(path: Path, descriptor: int) -> None:
 
 
 def _locked(path: Path, *, wait: bool) -> int | None:
-    """Return a descriptor that holds the lock of the file that is at `path` now; None: held."""
+    """Return a descriptor that locks the file now at `path`; None: another process has it."""
     while True:
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             with contextlib.suppress(FileNotFoundError):
-                # Its last holder may have removed it in between: such a lock keeps nobody out.
+                # The last holder may have removed the file meanwhile: its lock excludes no one.
                 if os.path.samestat(os.fstat(descriptor), path.stat()):
                     return descriptor
             os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Which code is about to be sent: commit, branch and uncommitted changes, as git tells them."""
+"""Which code is about to be sent: git's commit and branch, and the uncommitted changes."""
 
 import os
 import subprocess
@@ -7,23 +7,23 @@ from pathlib import Path
 from lumitui.app.history.run import Provenance
 
 PATCH_BYTES = 1_000_000
-"""What is kept of the uncommitted changes; a patch that is longer says that it was cut."""
+"""How much is kept of the uncommitted changes; a longer patch ends with a note that it was cut."""
 _SECONDS = 10.0
 _NONE = Provenance(None, None, "", False)
 
 
 def provenance(project: Path) -> Provenance:
-    """Return what git knows of the folder `project`; all empty outside a repository or its reach.
+    """Return what git knows about the folder `project`; all empty outside a repository.
 
-    Only the folder itself counts, not the rest of the repository: that is what is shipped. It is
-    a record, not a condition: git that is missing or too slow costs the record, never the send.
+    Only the folder itself counts, which is what is sent, not the rest of the repository. When git
+    is missing or too slow, the run is sent without this record.
     """
     commit = _git(project, "rev-parse", "--verify", "HEAD")
     inside = commit is not None or _git(project, "rev-parse", "--git-dir") is not None
     if not inside:
         return _NONE
     branch = _git(project, "symbolic-ref", "--short", "-q", "HEAD")
-    # --no-ext-diff and --no-textconv: a person's own diff programs are neither run nor waited for.
+    # --no-ext-diff and --no-textconv: a person's own diff programs are not run.
     base = ["HEAD"] if commit else ["--cached"]
     options = ["--no-color", "--no-ext-diff", "--no-textconv", "--relative"]
     diff = _git(project, "diff", *base, *options, "--", ".") or ""
@@ -47,12 +47,12 @@ def _bounded(text: str, limit: int) -> str:
 
 
 def _git(project: Path, *words: str) -> str | None:
-    """Return what git prints, or None when it fails or is not there."""
-    # A person's own git may be at work: no lock is taken, and nobody is asked for a password.
+    """Return what git prints; None when it fails or is not installed."""
+    # A person's own git may be running: take no lock, and ask for no password.
     environment = os.environ | {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
     for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
         environment.pop(name, None)
-    # No fsmonitor: it is a program that the repository names.
+    # No fsmonitor: the repository could name any program.
     command = ["git", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false", *words]
     try:
         done = subprocess.run(

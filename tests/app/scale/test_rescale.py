@@ -352,29 +352,27 @@ def test_a_rate_that_is_typed_stays_beside_deepspeeds_configuration() -> None:
 
 
 @pytest.mark.parametrize(
-    ("schedule", "told"),
+    ("schedule", "noted"),
     [
         ({"type": "WarmupDecayLR", "params": {"total_num_steps": 9}}, "total_num_steps 9 stay"),
         ({"type": "WarmupLR", "params": {"warmup_max_lr": 0.1}}, ""),
-        ({"type": "WarmupLR"}, "names no learning rate|WarmupLR without"),
+        ({"type": "WarmupLR"}, "names no learning rate|Without `warmup_max_lr`"),
         ({"type": "WarmupLR", "params": {"warmup_num_steps": 9}},
-         "names no learning rate|WarmupLR without|warmup_num_steps 9 stay"),
+         "names no learning rate|Without `warmup_max_lr`|warmup_num_steps 9 stay"),
         ({"type": "WarmupCosineLR"}, "names no learning rate"),
     ],
 )  # fmt: skip
-def test_what_becomes_of_a_rate_that_is_not_written_out_is_told(
-    schedule: dict[str, object], told: str
-) -> None:
+def test_a_rate_that_is_not_written_out_is_noted(schedule: dict[str, object], noted: str) -> None:
     config = json.dumps({TRAIN: 32, "optimizer": {"type": "Adam"}, "scheduler": schedule})
     first = launched(zero(scale=LINEAR), config)
     notes = rescale(first, LUMI, nodes=2, deepspeed_config=config).notes
-    expected = told.split("|") if told else []
+    expected = noted.split("|") if noted else []
     assert len(notes) == len(expected)
     assert all(words in note for words, note in zip(expected, notes, strict=True))
 
 
 @pytest.mark.parametrize("size", ["²", "٣", "0", "many"])
-def test_a_batch_that_is_no_number_is_said(size: str) -> None:
+def test_a_batch_that_is_not_a_number_is_refused(size: str) -> None:
     first = launched(job(args=["--batch-size", size, "--lr", "0.1"]))
     with pytest.raises(InputError, match="not a number of samples"):
         rescale(first, LUMI, nodes=2)
