@@ -96,11 +96,16 @@ def agree_to_submit(found: "Preview", *, yes: bool) -> None:
     )
 
 
-def agree_to_resubmit(planned: "Resubmission", columns: int, *, yes: bool) -> None:
-    """Show what changes, and return when the person agrees; see `confirm`."""
+def show_changes(planned: "Resubmission", columns: int) -> None:
+    """Print what a resubmission changes, before and after, on stderr."""
     say(tables.change_table(planned.changes, columns))
     for note in planned.notes:
         say(f"note: {note}")
+
+
+def agree_to_resubmit(planned: "Resubmission", columns: int, *, yes: bool) -> None:
+    """Show what changes, and return when the person agrees; see `confirm`."""
+    show_changes(planned, columns)
     show_findings(planned.preview)
     refuse_errors(planned.preview)
     confirm(

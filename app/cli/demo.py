@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from lumitui.app.cli import tables
-from lumitui.app.cli.confirm import show_findings
+from lumitui.app.cli.confirm import show_changes, show_findings
 from lumitui.app.cli.output import say
 from lumitui.app.cli.progress import write_log
+from lumitui.app.cli.session import read
 from lumitui.app.explain import words
 from lumitui.app.job import examples
 from lumitui.app.results.summary import summarize
@@ -63,17 +64,13 @@ def headless(runs: "Runs", job: Path) -> int:
     Raises:
         RunFailed: a training did not end well.
     """
-    from lumitui.app.job.spec import read_job
-
-    spec = read_job(job)
-    preview = runs.preview(spec, job.resolve().parent, job_file=job.resolve())
+    preview = read(runs, job)
     _show(preview)
     first = _follow(runs, runs.send(preview))
-    planned = runs.plan_resubmission(first.id, nodes=2 * spec.nodes, code="same", start="scratch")
-    click.echo(f"\n{first.id} again on {2 * spec.nodes} nodes:")
-    click.echo(tables.change_table(planned.changes, 100))
-    for note in planned.notes:
-        say(f"note: {note}")
+    nodes = 2 * preview.launch.spec.nodes
+    planned = runs.plan_resubmission(first.id, nodes=nodes, code="same", start="scratch")
+    say(f"\n{first.id} again on {nodes} nodes:")
+    show_changes(planned, 100)
     second = _follow(runs, runs.resubmit(planned))
     click.echo("\n" + comparison(runs, (first, second)))
     say("note: both nodes share the cores of this machine, so that a second one gains little.")

@@ -1,4 +1,4 @@
-"""The verbs about runs that were sent: their lists, logs, facts and results."""
+"""The verbs about runs that were sent: lists, facts, logs, results, cancel."""
 
 import time
 from pathlib import Path
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import click
 
 from lumitui.app.cli import tables
+from lumitui.app.cli.confirm import confirm
 from lumitui.app.cli.output import Reply, run_data, say, warn
 from lumitui.app.cli.progress import follow_log, print_log
 from lumitui.app.cli.session import (
@@ -18,6 +19,7 @@ from lumitui.app.cli.session import (
     runs_beginning,
     site_option,
     sites_beginning,
+    yes_option,
 )
 from lumitui.app.explain import words
 from lumitui.remote.errors import HistoryError, InputError
@@ -39,25 +41,31 @@ class _Filters(TypedDict):
 @click.command()
 @click.option(
     "--limit",
+    metavar="N",
     type=click.IntRange(min=1),
     default=50,
     show_default=True,
     help="List at most so many runs.",
 )
 @site_option
-@click.option("--state", help="List runs in this state, like failed.")
+@click.option("--state", metavar="STATE", help="List runs in this state, like failed.")
 @click.option("--text", default="", help="List runs with this in their id, name, job id or note.")
 @click.option("--check", is_flag=True, help="Check the history's file, and show where it is.")
 @click.option(
     "--recover", metavar="SITE", shell_complete=sites_beginning, help="Rebuild lost runs of a site."
 )
-@click.option("--account", default="", help="With --recover: the project that paid for the runs.")
+@click.option(
+    "--account", metavar="NAME", default="", help="With --recover: the project that paid for them."
+)
 @json_option
 @click.pass_obj
 def history(
     reply: Reply, check: bool, recover: str | None, account: str, **filters: Unpack[_Filters]
 ) -> None:
-    """List runs, newest first, without asking any site; or rebuild what was lost."""
+    """List runs, newest first; or rebuild what was lost.
+
+    The list asks no site: `lumitui status` does.
+    """
     if account and recover is None:
         raise InputError("--account is for --recover alone.", "Add --recover SITE.")
     if recover is not None:
@@ -149,7 +157,10 @@ def show(reply: Reply, run_id: str) -> None:
 @json_option
 @click.pass_obj
 def note(reply: Reply, run_id: str, text: str) -> None:
-    """Save a line about a run, for `history --text` to find; an empty TEXT removes it."""
+    """Save a line about a run.
+
+    `lumitui history --text` finds it. An empty TEXT removes it.
+    """
     with core() as runs:
         run = runs.note(run_id, text)
     reply.give(run_data(run))
@@ -173,7 +184,9 @@ def diff(reply: Reply, first: str, second: str) -> None:
 @click.command()
 @run_argument
 @click.option("--follow", "-f", is_flag=True, help="Go on until the run has ended.")
-@click.option("--attempt", type=click.IntRange(min=1), help="The log of an earlier attempt.")
+@click.option(
+    "--attempt", metavar="N", type=click.IntRange(min=1), help="An earlier attempt's log."
+)
 @click.option(
     "--last",
     metavar="BYTES",
@@ -195,6 +208,25 @@ def logs(run_id: str, follow: bool, attempt: int | None, last: int) -> None:
 
 @click.command()
 @run_argument
+@yes_option
+@json_option
+@click.pass_obj
+def cancel(reply: Reply, run_id: str, yes: bool) -> None:
+    """Cancel a run's job, after one question."""
+    with core() as runs:
+        run = runs.history.get(run_id)
+        if not run.state.is_final:
+            confirm(
+                f"Cancel {run.id} ({run.state}, job {run.job_id or 'not known'})?",
+                yes=yes,
+                otherwise="Nothing was cancelled.",
+            )
+        run = runs.cancel(run.id, warn=warn)
+    reply.give(run_data(run), f"{run.id} is {run.state}.")
+
+
+@click.command()
+@run_argument
 @click.argument("patterns", metavar="[PATTERN]...", nargs=-1)
 @click.option(
     "--to", "target", type=click.Path(path_type=Path), help="The folder; otherwise RUN's id."
@@ -202,9 +234,10 @@ def logs(run_id: str, follow: bool, attempt: int | None, last: int) -> None:
 @json_option
 @click.pass_obj
 def fetch(reply: Reply, run_id: str, patterns: tuple[str, ...], target: Path | None) -> None:
-    """Copy a run's results here, verified by hash; a folder comes with all that is in it.
+    """Copy a run's results here, verified by hash.
 
-    The exit code is 4 when some of it could not be copied, 2 when nothing matches a PATTERN.
+    A folder comes with all that is in it. The exit code is 4 when some of it could not be copied,
+    2 when nothing matches a PATTERN.
     """
     from lumitui.app.results import fetch as results
 

@@ -13,7 +13,6 @@ from lumitui.app.cli import history, output, sites, tables
 from lumitui.app.cli.confirm import (
     agree_to_resubmit,
     agree_to_submit,
-    confirm,
     refuse_errors,
     show_findings,
     without_later,
@@ -48,11 +47,22 @@ if TYPE_CHECKING:
 @click.version_option(version(), message="lumitui %(version)s")
 @click.pass_context
 def lumitui(ctx: click.Context) -> int:
-    """Compose, prove and scale multi-GPU training jobs on Slurm supercomputers.
+    r"""Compose, prove and scale multi-GPU training jobs on Slurm supercomputers.
 
     Without a verb the terminal interface opens. Name a RUN by the beginning of its id, or
-    `last`. Exit codes: 0 done, 1 error, 2 job file, profile or usage, 3 connection, 4 the cluster
-    refused, 5 the job failed, 6 outcome unknown, 124 waited long enough, 130 interrupted.
+    call the newest one `last`.
+
+    \b
+    Exit codes:
+        0  done
+        1  error
+        2  job file, profile or usage
+        3  connection
+        4  the cluster refused
+        5  the job failed
+        6  outcome unknown
+      124  waited long enough
+      130  interrupted
     """
     return open_tui(None) if ctx.invoked_subcommand is None else 0
 
@@ -68,12 +78,17 @@ class _Beginning(TypedDict):
 
 @lumitui.command()
 @click.option(
-    "--site", "site_name", required=True, shell_complete=sites_beginning, help="Where it runs."
+    "--site",
+    "site_name",
+    metavar="SITE",
+    required=True,
+    shell_complete=sites_beginning,
+    help="Where the job runs.",
 )
-@click.option("--account", help="The project that pays.")
-@click.option("--name", help="The job's name; otherwise the example's.")
-@click.option("--script", help="Your training script, relative to the job file's folder.")
-@click.option("--trainer", help="A bundled trainer instead of a script.")
+@click.option("--account", metavar="NAME", help="The project that pays.")
+@click.option("--name", metavar="NAME", help="The job's name; otherwise the example's.")
+@click.option("--script", metavar="PATH", help="Your training script, in the job file's folder.")
+@click.option("--trainer", metavar="NAME", help="A bundled trainer instead of a script.")
 @click.option(
     "--output",
     "path",
@@ -103,18 +118,7 @@ def init(reply: Reply, site_name: str, path: Path, **options: Unpack[_Beginning]
 
 lumitui.add_command(sites.sites)
 lumitui.add_command(sites.doctor)
-
-
-@lumitui.command()
-@click.argument("what", type=click.Choice(["job", "site"]), default="job")
-def schema(what: str) -> None:
-    """Print the JSON Schema of job files or site profiles, for editors."""
-    import json
-
-    from lumitui.app.job.spec import JobSpec
-    from lumitui.remote.site.profile import Site
-
-    click.echo(json.dumps((JobSpec if what == "job" else Site).model_json_schema(), indent=1))
+lumitui.add_command(sites.schema)
 
 
 @lumitui.command()
@@ -123,7 +127,10 @@ def schema(what: str) -> None:
 @json_option
 @click.pass_obj
 def preview(reply: Reply, job: Path, only_script: bool) -> int:
-    """Show what would be sent: the submit command and the script, byte for byte."""
+    """Show what would be sent, byte for byte.
+
+    That is the submit command and the script. The exit code is 2 when the job has an error.
+    """
     with core() as runs:
         found = read(runs, job)
     launch = found.launch
@@ -144,7 +151,9 @@ def preview(reply: Reply, job: Path, only_script: bool) -> int:
 @click.option(
     "--wait", is_flag=True, help="Wait for the end; the exit code is 5 when the job fails."
 )
-@click.option("--timeout", type=click.FloatRange(min=0), help="Wait at most so many seconds.")
+@click.option(
+    "--timeout", metavar="SECONDS", type=click.FloatRange(min=0), help="Wait at most so long."
+)
 @yes_option
 @json_option
 @click.pass_obj
@@ -203,8 +212,16 @@ class _Changes(TypedDict):
 
 @lumitui.command()
 @run_argument
-@click.option("--nodes", type=int, help="Run on so many nodes; the rest is recomputed.")
-@click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="Change a key.")
+@click.option(
+    "--nodes", metavar="N", type=int, help="Run on so many nodes; the rest is recomputed."
+)
+@click.option(
+    "--set",
+    "settings",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Set a key of the job file (time=02:00:00) or an argument (--lr=0.1); repeatable.",
+)
 @click.option(
     "--code",
     type=click.Choice(["same", "current"]),
@@ -222,32 +239,14 @@ class _Changes(TypedDict):
 @json_option
 @click.pass_obj
 def resubmit(reply: Reply, run_id: str, yes: bool, **changes: Unpack[_Changes]) -> None:
-    """Send a run again, on more nodes if you like, after one question."""
+    """Send a run again, after one question."""
     with core() as runs:
         planned = runs.plan_resubmission(run_id, **changes)
         agree_to_resubmit(planned, columns(), yes=yes)
         show_sent(reply, runs.resubmit(planned, report=show_step))
 
 
-@lumitui.command()
-@run_argument
-@yes_option
-@json_option
-@click.pass_obj
-def cancel(reply: Reply, run_id: str, yes: bool) -> None:
-    """Cancel a run's job, after one question."""
-    with core() as runs:
-        run = runs.history.get(run_id)
-        if not run.state.is_final:
-            confirm(
-                f"Cancel {run.id} ({run.state}, job {run.job_id or 'not known'})?",
-                yes=yes,
-                otherwise="Nothing was cancelled.",
-            )
-        run = runs.cancel(run.id, warn=warn)
-    reply.give(run_data(run), f"{run.id} is {run.state}.")
-
-
+lumitui.add_command(history.cancel)
 lumitui.add_command(history.fetch)
 lumitui.add_command(sites.prune)
 lumitui.add_command(sites.bind)
@@ -283,7 +282,10 @@ def tui(job: Path | None) -> int:
 @lumitui.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print a shell's completion script; use it with `eval "$(lumitui completion bash)"`."""
+    """Print a shell's completion script.
+
+    Use it with `eval "$(lumitui completion bash)"`.
+    """
     found = get_completion_class(shell)
     assert found is not None
     click.echo(found(lumitui, {}, "lumitui", "_LUMITUI_COMPLETE").source())

@@ -104,7 +104,11 @@ site_argument = click.argument("site_name", metavar="SITE", shell_complete=sites
 job_argument = click.argument("job", metavar="JOB", type=click.Path(path_type=Path))
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do it without asking.")
 site_option = click.option(
-    "--site", "site_name", shell_complete=sites_beginning, help="Only runs at this site."
+    "--site",
+    "site_name",
+    metavar="SITE",
+    shell_complete=sites_beginning,
+    help="Only runs at this site.",
 )
 
 

@@ -1,4 +1,6 @@
-"""The verbs about a site: its facts, its check, its disk space, its cores."""
+"""The verbs about a site: its facts, their schema, its check, its disk space, its cores."""
+
+import json
 
 import click
 
@@ -39,7 +41,7 @@ def sites(reply: Reply, site_name: str | None) -> None:
 
 @click.command()
 @site_argument
-@click.option("--account", default="", help="The project whose work folder to check.")
+@click.option("--account", metavar="NAME", default="", help="The project to check.")
 @json_option
 @click.pass_obj
 def doctor(reply: Reply, site_name: str, account: str) -> int:
@@ -59,7 +61,7 @@ def doctor(reply: Reply, site_name: str, account: str) -> int:
 @json_option
 @click.pass_obj
 def prune(reply: Reply, site_name: str, dry: bool) -> None:
-    """Remove code from a site that no unfinished run uses."""
+    """Remove the code on a site that no unfinished run uses."""
     with core() as runs:
         freed = runs.prune(site_name, dry=dry, warn=warn)
     reply.give(freed, tables.pruned_text(freed))
@@ -69,7 +71,7 @@ def prune(reply: Reply, site_name: str, dry: bool) -> None:
 
 @click.command()
 @site_argument
-@click.option("--ranks", type=int, help="Ranks on a node; otherwise one for each GPU.")
+@click.option("--ranks", metavar="N", type=int, help="Ranks on a node; otherwise one for each GPU.")
 @json_option
 @click.pass_obj
 def bind(reply: Reply, site_name: str, ranks: int | None) -> None:
@@ -80,3 +82,16 @@ def bind(reply: Reply, site_name: str, ranks: int | None) -> None:
     site = Sites(own_settings().profiles).load(site_name)
     count = site.node.gpus if ranks is None else ranks
     reply.give(rank_bindings(site.node, count), draw(site, count))
+
+
+@click.command()
+@click.argument("what", type=click.Choice(["job", "site"]), default="job")
+def schema(what: str) -> None:
+    """Print the JSON Schema of job files, or of site profiles.
+
+    An editor completes and checks them with it.
+    """
+    from lumitui.app.job.spec import JobSpec
+    from lumitui.remote.site.profile import Site
+
+    click.echo(json.dumps((JobSpec if what == "job" else Site).model_json_schema(), indent=1))

@@ -350,3 +350,9 @@ def test_a_log_cannot_drive_the_terminal_but_a_pipe_gets_its_bytes(home: Home, j
     assert "\x1b[31mred\x1b[0m \\x9b5n [/] end" in shown
     _, shown = on_terminal(home, ["logs", "last"], NO_COLOR="1")
     assert "\x1b" not in shown
+
+
+@pytest.mark.parametrize("name", list(lumitui.commands))
+def test_every_verb_is_explained_in_one_line_of_the_list(name: str) -> None:
+    words = lumitui.commands[name].get_short_help_str(limit=65)
+    assert words.endswith(".") and not words.endswith("...")
