@@ -1,4 +1,4 @@
-"""A damaged history: told, kept aside, a fresh one begun; also while it is in use."""
+"""A damaged history: reported, set aside, a fresh one begun; also while it is in use."""
 
 import contextlib
 import json
@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import sqlite3
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -64,11 +65,6 @@ def test_two_damaged_files_are_both_kept(path: Path) -> None:
         History(path).close()
     kept = {file.read_bytes()[:5] for file in path.parent.glob("history.db.corrupt-*")}
     assert kept == {b"first", b"secon", b"third"}
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "data" / "history.db"
 
 
 def crashed_copy(path: Path, to: Path) -> None:
@@ -256,3 +252,64 @@ def test_a_column_of_another_type_is_told(path: Path) -> None:
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
             db.execute(f"UPDATE runs SET {name} = '1' WHERE id = 'bad'")
     history.close()
+
+
+# -- the file is damaged before it is opened
+
+
+@pytest.mark.parametrize(
+    "content", [b"not a database, " * 300, b"SQLite format 3\0" + b"\xff" * 900]
+)
+def test_a_damaged_file_is_kept_and_a_fresh_one_begun(path: Path, content: bytes) -> None:
+    path.parent.mkdir()
+    path.write_bytes(content)
+    history = History(path)
+    history.begin(a_run())
+    (kept,) = path.parent.glob("history.db.corrupt-*")
+    assert kept.read_bytes() == content
+    (warning,) = history.take_warnings()
+    assert kept.name in warning
+    history.close()
+    again = History(path)
+    assert (again.count(), again.take_warnings()) == (1, [])
+    again.close()
+
+
+def test_an_empty_file_is_a_fresh_history(path: Path) -> None:
+    path.parent.mkdir()
+    path.touch(0o644)
+    history = History(path)
+    assert (history.count(), history.take_warnings()) == (0, [])
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    history.close()
+
+
+def test_damage_seen_in_use_is_told_and_set_aside_at_the_next_start(path: Path) -> None:
+    history = History(path)
+    for number in range(40):
+        history.begin(a_run(f"r-{number}", script="x" * 5000))
+    history.close()
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.seek(12288)
+        file.write(b"\xa5" * (size - 12288))
+    history = History(path)
+    with pytest.raises(LumiError, match="is damaged"):
+        for run in history.page(limit=100):
+            history.get(run.id)
+    history.close()
+    fresh = History(path)
+    assert fresh.count() == 0 and "kept as" in fresh.take_warnings()[0]
+    fresh.close()
+    assert list(path.parent.glob("*.suspect")) == []
+
+
+def test_a_suspicion_that_is_not_confirmed_costs_nothing(path: Path) -> None:
+    history = History(path)
+    history.begin(a_run())
+    history.close()
+    path.with_name("history.db.suspect").touch()
+    again = History(path)
+    assert (again.count(), again.take_warnings()) == (1, [])
+    again.close()
+    assert not path.with_name("history.db.suspect").exists()

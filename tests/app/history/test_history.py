@@ -3,7 +3,6 @@
 import contextlib
 import sqlite3
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import get_type_hints
@@ -17,19 +16,6 @@ from lumitui.app.history.run import Changes, Provenance, Run
 from lumitui.remote.errors import InputError, LumiError
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.made_runs import a_run
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "data" / "history.db"
-
-
-@pytest.fixture
-def history(path: Path) -> Iterator[History]:
-    made = History(path)
-    yield made
-    made.close()
-
 
 # ------------------------------------------------------------------------- what is kept
 
@@ -276,58 +262,3 @@ def test_a_run_of_another_version_is_left_out_and_told(history: History, path: P
     assert "bad" in warning
     with pytest.raises(LumiError, match="cannot be read"):
         history.get("bad")
-
-
-# ------------------------------------------------------------------ metrics and snapshots
-
-
-def test_metrics_are_kept_in_order_and_broken_lines_counted(history: History) -> None:
-    history.begin(a_run())
-    lines = [b'{"step": 1}', b"half a li", b"", b'{"step": 2}\n', b"\xff"]
-    assert history.metrics.add("vit-tiny-000001", lines) == 2
-    assert history.metrics.add("vit-tiny-000001", [b'{"step": 3}', b"[]"]) == 1
-    assert [point.step for point in history.metrics.of("vit-tiny-000001")] == [1, 2, 3]
-    assert [point.step for point in history.metrics.of("vit-tiny-000001", last=2)] == [2, 3]
-    assert history.metrics.of("vit-tiny-000001", last=0) == []
-    assert history.metrics.broken("vit-tiny-000001") == 3
-    assert (history.metrics.of("other"), history.metrics.broken("other")) == ([], 0)
-    with pytest.raises(LumiError, match="no run 'other'"):
-        history.metrics.add("other", [b"{}"])
-
-
-def test_the_same_bytes_fetched_twice_are_added_once(history: History) -> None:
-    history.begin(a_run())
-    first, second = [b'{"step": 1}'], [b'{"step": 2}']
-    history.metrics.add("vit-tiny-000001", first, span=(0, 12))
-    history.metrics.add("vit-tiny-000001", first, span=(0, 12))
-    history.metrics.add("vit-tiny-000001", second, span=(12, 24))
-    history.metrics.add("vit-tiny-000001", first, span=(0, 12))
-    assert [point.step for point in history.metrics.of("vit-tiny-000001")] == [1, 2]
-    assert history.get("last").metrics_offset == 24
-
-
-def test_one_manifest_is_known_for_each_folder_of_a_site(history: History) -> None:
-    history.snapshots.remember("s", "/root", "text 1", "id1")
-    history.snapshots.remember("s", "/other", "text 2", "id2")
-    history.snapshots.remember("s", "/root", "text 3", "id3")
-    assert history.snapshots.manifest("s", "/root") == "text 3"
-    assert history.snapshots.manifest("s", "/other") == "text 2"
-    assert history.snapshots.manifest("t", "/root") is None
-
-
-def test_snapshots_of_live_runs_their_parents_and_the_last_one_sent_stay(history: History) -> None:
-    rows = [
-        ("done", State.DONE, "s-done", None),
-        ("base", State.FAILED, "s-base", None),
-        ("live", State.QUEUED, "s-live", None),
-        ("sending", State.SENDING, None, "base"),
-    ]
-    for name, state, snapshot, parent in rows:
-        history.begin(a_run(name, root="/r", state=state, snapshot=snapshot, parent=parent))
-    history.begin(a_run("alone", root="/q", state=State.DONE, snapshot="s-alone"))
-    history.begin(a_run("away", root="/r", site="t", state=State.QUEUED, snapshot="s-away"))
-    history.snapshots.remember("somewhere", "/r", "text", "s-last")
-    history.snapshots.remember("somewhere", "/new", "text", "s-new")
-    assert history.snapshots.in_use("somewhere") == {
-        "/r": {"s-base", "s-live", "s-last"}, "/q": set(), "/new": {"s-new"},
-    }  # fmt: skip

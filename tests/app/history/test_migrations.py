@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from lumitui.app.history import sqlite_file
 from lumitui.app.history.history import History
 from lumitui.app.history.schema import MIGRATIONS, migrate, schema_of
+from lumitui.remote.errors import LumiError
 from lumitui.remote.scheduler.protocol import State
 from tests.support.child import child
 from tests.support.jobs.made_runs import a_run
@@ -153,3 +155,68 @@ def freeze() -> None:
 
 if __name__ == "__main__":
     freeze()
+
+
+def test_a_newer_schema_is_not_touched(path: Path) -> None:
+    History(path).close()
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA journal_mode = DELETE")  # perhaps it has its reasons
+        db.execute("UPDATE about SET value = '9.9'")
+        db.execute("PRAGMA user_version = 99")
+        db.commit()
+    before = path.read_bytes()
+    with pytest.raises(LumiError, match=r"written by lumitui 9\.9 \(schema 99.*Upgrade lumitui"):
+        History(path)
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute("DROP TABLE about")
+    with pytest.raises(LumiError, match="written by a newer lumitui"):
+        History(path)
+
+
+def test_a_file_that_is_migrated_by_a_newer_version_meanwhile_is_not_written(path: Path) -> None:
+    history = History(path)
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA user_version = 99")
+    with pytest.raises(LumiError, match="schema 99"):
+        history.begin(a_run())
+    assert history.count() == 0
+    history.close()
+
+
+def test_migrations_run_once_each_and_in_order(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    history = History(path)
+    history.begin(a_run())
+    history.close()
+
+    def add_column(db: sqlite3.Connection) -> None:
+        db.execute("ALTER TABLE runs ADD COLUMN colour TEXT NOT NULL DEFAULT 'blue'")
+
+    monkeypatch.setattr(sqlite_file, "MIGRATIONS", [*MIGRATIONS, add_column])
+    for _ in range(2):
+        history = History(path)
+        assert history._file.rows("SELECT colour FROM runs")[0][0] == "blue"
+        assert history.get("last") == a_run()
+        history.close()
+
+
+def test_a_migration_that_fails_leaves_the_old_schema(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = History(path)
+    history.begin(a_run())
+    history.close()
+
+    def half(db: sqlite3.Connection) -> None:
+        db.execute("DROP TABLE metrics")
+        db.execute("SELECT no_such_column FROM runs")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite_file, "MIGRATIONS", [*MIGRATIONS, half])
+        with pytest.raises(LumiError, match="no such column"):
+            History(path)
+    history = History(path)
+    history.metrics.add("vit-tiny-000001", [b'{"step": 1}'])
+    assert len(history.metrics.of("vit-tiny-000001")) == 1
+    history.close()

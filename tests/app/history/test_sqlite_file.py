@@ -1,4 +1,4 @@
-"""The history's file and its faults: several writers, full disks, damage, other versions."""
+"""The history's file: several writers, locks, full disks, folders that cannot be used."""
 
 import contextlib
 import os
@@ -6,32 +6,15 @@ import signal
 import sqlite3
 import stat
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from lumitui.app.history import schema, sqlite_file
-from lumitui.app.history.filesystem import is_shared
+from lumitui.app.history import sqlite_file
 from lumitui.app.history.history import History
 from lumitui.remote.errors import LumiError
 from tests.support.child import child
 from tests.support.jobs.made_runs import a_run
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "data" / "history.db"
-
-
-@pytest.fixture
-def history(path: Path) -> Iterator[History]:
-    made = History(path)
-    yield made
-    made.close()
-
-
-# --------------------------------------------------------------- the file and its faults
 
 
 def test_folder_and_file_are_the_persons_alone(path: Path) -> None:
@@ -66,37 +49,6 @@ def test_on_a_network_there_is_no_shared_memory(
         assert history._file.rows("PRAGMA journal_mode")[0][0] == mode
         assert history._file.rows("PRAGMA synchronous")[0][0] == 2
         history.close()
-
-
-MOUNTS = """\
-/dev/root / ext4 rw 0 0
-server:/home /home nfs4 rw 0 0
-/dev/sdb /home/me/local\\040disk ext4 rw 0 0
-//server/share /mnt/share cifs rw 0 0
-me@host: /mnt/far fuse.sshfs rw 0 0
-tmpfs /mnt/share tmpfs rw 0 0
-half a line
-"""
-
-
-@pytest.mark.parametrize(
-    ("place", "shared"),
-    [
-        ("/home/me/.local/share", True),
-        ("/home", True),
-        ("/homely", False),
-        ("/home/me/local disk/data", False),
-        ("/mnt/far/x", True),
-        ("/mnt/share/x", False),
-        ("/var", False),
-    ],
-)
-def test_a_network_is_told_from_a_disk(tmp_path: Path, place: str, shared: bool) -> None:
-    table = tmp_path / "mounts"
-    table.write_text(MOUNTS)
-    assert is_shared(Path(place), table) is shared
-    assert is_shared(Path(place), tmp_path / "none") is False
-    assert is_shared(tmp_path) is False
 
 
 BEGIN_AND_LEAVE = """
@@ -249,126 +201,3 @@ def test_a_closed_history_is_told(path: Path) -> None:
     history.close()
     with pytest.raises(LumiError, match="closed"):
         history.count()
-
-
-@pytest.mark.parametrize(
-    "content", [b"not a database, " * 300, b"SQLite format 3\0" + b"\xff" * 900]
-)
-def test_a_damaged_file_is_kept_and_a_fresh_one_begun(path: Path, content: bytes) -> None:
-    path.parent.mkdir()
-    path.write_bytes(content)
-    history = History(path)
-    history.begin(a_run())
-    (kept,) = path.parent.glob("history.db.corrupt-*")
-    assert kept.read_bytes() == content
-    (warning,) = history.take_warnings()
-    assert kept.name in warning
-    history.close()
-    again = History(path)
-    assert (again.count(), again.take_warnings()) == (1, [])
-    again.close()
-
-
-def test_an_empty_file_is_a_fresh_history(path: Path) -> None:
-    path.parent.mkdir()
-    path.touch(0o644)
-    history = History(path)
-    assert (history.count(), history.take_warnings()) == (0, [])
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    history.close()
-
-
-def test_damage_seen_in_use_is_told_and_set_aside_at_the_next_start(path: Path) -> None:
-    history = History(path)
-    for number in range(40):
-        history.begin(a_run(f"r-{number}", script="x" * 5000))
-    history.close()
-    size = path.stat().st_size
-    with path.open("r+b") as file:
-        file.seek(12288)
-        file.write(b"\xa5" * (size - 12288))
-    history = History(path)
-    with pytest.raises(LumiError, match="is damaged"):
-        for run in history.page(limit=100):
-            history.get(run.id)
-    history.close()
-    fresh = History(path)
-    assert fresh.count() == 0 and "kept as" in fresh.take_warnings()[0]
-    fresh.close()
-    assert list(path.parent.glob("*.suspect")) == []
-
-
-def test_a_suspicion_that_is_not_confirmed_costs_nothing(path: Path) -> None:
-    history = History(path)
-    history.begin(a_run())
-    history.close()
-    path.with_name("history.db.suspect").touch()
-    again = History(path)
-    assert (again.count(), again.take_warnings()) == (1, [])
-    again.close()
-    assert not path.with_name("history.db.suspect").exists()
-
-
-def test_a_newer_schema_is_not_touched(path: Path) -> None:
-    History(path).close()
-    with contextlib.closing(sqlite3.connect(path)) as db:
-        db.execute("PRAGMA journal_mode = DELETE")  # perhaps it has its reasons
-        db.execute("UPDATE about SET value = '9.9'")
-        db.execute("PRAGMA user_version = 99")
-        db.commit()
-    before = path.read_bytes()
-    with pytest.raises(LumiError, match=r"written by lumitui 9\.9 \(schema 99.*Upgrade lumitui"):
-        History(path)
-    assert path.read_bytes() == before
-    assert list(path.parent.iterdir()) == [path]
-    with contextlib.closing(sqlite3.connect(path)) as db:
-        db.execute("DROP TABLE about")
-    with pytest.raises(LumiError, match="written by a newer lumitui"):
-        History(path)
-
-
-def test_a_file_that_is_migrated_by_a_newer_version_meanwhile_is_not_written(path: Path) -> None:
-    history = History(path)
-    with contextlib.closing(sqlite3.connect(path)) as db:
-        db.execute("PRAGMA user_version = 99")
-    with pytest.raises(LumiError, match="schema 99"):
-        history.begin(a_run())
-    assert history.count() == 0
-    history.close()
-
-
-def test_migrations_run_once_each_and_in_order(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    history = History(path)
-    history.begin(a_run())
-    history.close()
-
-    def add_column(db: sqlite3.Connection) -> None:
-        db.execute("ALTER TABLE runs ADD COLUMN colour TEXT NOT NULL DEFAULT 'blue'")
-
-    monkeypatch.setattr(sqlite_file, "MIGRATIONS", [*schema.MIGRATIONS, add_column])
-    for _ in range(2):
-        history = History(path)
-        assert history._file.rows("SELECT colour FROM runs")[0][0] == "blue"
-        assert history.get("last") == a_run()
-        history.close()
-
-
-def test_a_migration_that_fails_leaves_the_old_schema(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    history = History(path)
-    history.begin(a_run())
-    history.close()
-
-    def half(db: sqlite3.Connection) -> None:
-        db.execute("DROP TABLE metrics")
-        db.execute("SELECT no_such_column FROM runs")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(sqlite_file, "MIGRATIONS", [*schema.MIGRATIONS, half])
-        with pytest.raises(LumiError, match="no such column"):
-            History(path)
-    history = History(path)
-    history.metrics.add("vit-tiny-000001", [b'{"step": 1}'])
-    assert len(history.metrics.of("vit-tiny-000001")) == 1
-    history.close()

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lumitui.app.cli.show import gather, page_data, page_text
 from lumitui.app.results.log_patterns import series_of
@@ -31,6 +33,22 @@ def test_a_pattern_that_would_take_for_ever_is_named(pattern: str) -> None:
     patterns = {"speed": r"Images/sec: (\S+)", "slow": f"({pattern})"}
     with pytest.raises(InputError, match="The pattern slow under `metrics:` takes more than"):
         series_of(log, patterns, seconds=0.7)
+
+
+def test_series_come_from_the_log_by_their_patterns() -> None:
+    log = "step 1 Images/sec: 100\nnothing\nstep 2 Images/sec: 1,200.5\nImages/sec: fast\n"
+    found = series_of(log, {"speed": r"Images/sec: (\S+)", "none": r"loss (\d+)"})
+    assert found == {"speed": [100.0, 1200.5], "none": []}
+
+
+@pytest.mark.parametrize("pattern", ["(", "no group", "(a)|b", r"(?P<x>\w+)"])
+def test_a_pattern_that_does_not_fit_gives_an_empty_series(pattern: str) -> None:
+    assert series_of("no group b", {"x": pattern}) == {"x": []}
+
+
+@given(st.text(), st.text(max_size=10))
+def test_garbage_logs_and_patterns_never_raise(log: str, pattern: str) -> None:
+    series_of(log, {"a": pattern, "b": f"({pattern})"})
 
 
 def test_any_text_is_searched(tmp_path: object) -> None:

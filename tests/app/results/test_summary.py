@@ -1,14 +1,12 @@
-"""What the lines of metrics.jsonl and the patterns of a log say: points, series, a summary."""
+"""What a run's metrics come to: a summary, and the curve of its loss."""
 
 import json
 import math
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lumitui.app.history.metric_points import MetricPoint, parse_line
-from lumitui.app.results.log_patterns import series_of
 from lumitui.app.results.summary import Curve, Summary, curve, summarize, thinned
 
 
@@ -27,29 +25,6 @@ def steps(first: int, count: int, speed: float) -> list[dict[str, object]]:
 
 def start(world_size: int = 8) -> dict[str, object]:
     return {"event": "start", "world_size": world_size, "global_batch": 32 * world_size}
-
-
-def test_a_step_and_an_event_are_read_as_the_trainers_write_them() -> None:
-    step, begin = points(
-        {"step": 3, "epoch": 1, "loss": 0.5, "lr": 0.1, "samples_per_s": 900.5, "seconds": 1.5},
-        {"event": "start", "time": 17.5, "device": "cuda", "world_size": 8, "global_batch": 256},
-    )
-    assert step == MetricPoint("step", 3, 1, 0.5, 0.1, 900.5, 1.5)
-    assert (begin.event, begin.world_size, begin.global_batch) == ("start", 8, 256)
-    assert begin.extra == {"time": 17.5, "device": "cuda"}
-
-
-def test_null_nan_and_words_in_place_of_numbers_are_no_numbers() -> None:
-    point = parse_line(b'{"step": 1, "loss": NaN, "lr": null, "seconds": "x", "epoch": true}')
-    assert point == MetricPoint(step=1)
-
-
-@pytest.mark.parametrize(
-    "line",
-    [b"", b"{}", b"[1]", b"3", b'{"step": 1', b"\xff", b"[" * 50_000, b'{"a": "' + b"x" * 70_000],
-)  # fmt: skip
-def test_a_broken_line_is_no_point(line: bytes) -> None:
-    assert parse_line(line) is None
 
 
 def test_the_summary_leaves_the_warm_up_out() -> None:
@@ -90,17 +65,6 @@ def test_a_step_without_loss_leaves_no_loss() -> None:
     assert summarize(points({"step": 1, "loss": 1.0}, {"step": 2})).last_loss is None
 
 
-def test_series_come_from_the_log_by_their_patterns() -> None:
-    log = "step 1 Images/sec: 100\nnothing\nstep 2 Images/sec: 1,200.5\nImages/sec: fast\n"
-    found = series_of(log, {"speed": r"Images/sec: (\S+)", "none": r"loss (\d+)"})
-    assert found == {"speed": [100.0, 1200.5], "none": []}
-
-
-@pytest.mark.parametrize("pattern", ["(", "no group", "(a)|b", r"(?P<x>\w+)"])
-def test_a_pattern_that_does_not_fit_gives_an_empty_series(pattern: str) -> None:
-    assert series_of("no group b", {"x": pattern}) == {"x": []}
-
-
 _value = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.none())
 _name = st.sampled_from(["event", "step", "loss", "samples_per_s", "world_size", "seconds", "x"])
 _line = st.binary() | st.dictionaries(_name, _value).map(lambda data: json.dumps(data).encode())
@@ -111,11 +75,6 @@ def test_garbage_never_raises(lines: list[bytes]) -> None:
     parsed = [point for line in lines if (point := parse_line(line)) is not None]
     found = summarize(parsed)
     assert found.samples_per_s is None or math.isfinite(found.samples_per_s)
-
-
-@given(st.text(), st.text(max_size=10))
-def test_garbage_logs_and_patterns_never_raise(log: str, pattern: str) -> None:
-    series_of(log, {"a": pattern, "b": f"({pattern})"})
 
 
 def test_a_step_that_is_written_again_counts_once() -> None:
