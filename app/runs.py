@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from lumitui.app.explain.binding_proof import Verdict, verdict
@@ -24,12 +25,11 @@ from lumitui.app.watch.cancel import cancel
 from lumitui.app.watch.ending import ending_of
 from lumitui.app.watch.follow_log import LogEvent
 from lumitui.app.watch.recover import Recovered, recover
-from lumitui.app.watch.refresh import Refreshed, Warn, Watcher, refresh
+from lumitui.app.watch.refresh import Refreshed, Warn, Watcher, refresh, unheard
 from lumitui.app.watch.wait import Stop, never, wait
-from lumitui.remote.connect import Connect, Connection, Connections, connect
+from lumitui.remote.connect import Connect, Connections, connect
 from lumitui.remote.doctor.check import Check
 from lumitui.remote.doctor.examine import examine
-from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import Sites
 from lumitui.remote.snapshots.fetch import Brought
 from lumitui.remote.snapshots.store import Pruned, prune
@@ -60,14 +60,8 @@ class Runs:
 
     # -- compose
 
-    def preview(
-        self,
-        spec: JobSpec,
-        folder: Path,
-        *,
-        job_file: Path | None = None,
-    ) -> Preview:
-        """Return what `spec` would send. `folder` is where the job file lies.
+    def preview(self, spec: JobSpec, folder: Path, *, job_file: Path | None = None) -> Preview:
+        """Return what `spec` would send; its `project` is relative to `folder`.
 
         Raises:
             InputError: it cannot be composed.
@@ -75,7 +69,8 @@ class Runs:
         site = self.sites.load(spec.site)
         root = (folder / spec.project).resolve()
         launch = compose_project(spec, site, root)
-        return preview_of(launch, site, self._submit_command(site), root, job_file)
+        command = self._connections.get(site).scheduler.command()
+        return preview_of(launch, site, command, root, job_file)
 
     # -- send
 
@@ -93,7 +88,7 @@ class Runs:
             RefusedError, LinkError, OutcomeUnknown: see `submit.send`.
         """
         preview.check()
-        connection = self._connection(preview.site)
+        connection = self._connections.get(preview.site)
         inheritance = resubmission.inheritance if resubmission else None
         shipment = shipment_of(preview, connection, self._hashes, inheritance)
         with sender_lock(self._locks, shipment.run.id, wait=True):
@@ -120,13 +115,11 @@ class Runs:
         site = self.sites.load(parent.site)
         request = ResubmissionRequest(nodes, tuple(settings), code, start)
         lineage = self.history.lineage(parent.id)
-        return plan(parent, lineage, site, self._submit_command(site), request)
+        command = self._connections.get(site).scheduler.command()
+        return plan(parent, lineage, site, command, request)
 
     def resubmit(
-        self,
-        resubmission: Resubmission,
-        *,
-        report: Report = lambda step, words: None,
+        self, resubmission: Resubmission, *, report: Report = lambda step, words: None
     ) -> Run:
         """Send a planned resubmission; the new run has the old one as its parent."""
         return self.send(resubmission.preview, report=report, resubmission=resubmission)
@@ -145,7 +138,7 @@ class Runs:
         """Return what this program has cost a site so far; no site is asked."""
         return self._connections.footprint(site_name)
 
-    def cancel(self, run_id: str, *, warn: Warn = lambda words: None) -> Run:
+    def cancel(self, run_id: str, *, warn: Warn = unheard) -> Run:
         """Cancel a run's job and return the run as it is then.
 
         `warn` is called where nothing was cancelled, or the site cannot be polled afterwards.
@@ -201,12 +194,7 @@ class Runs:
         return follow_log.show(self._watcher, run, attempt=attempt, offset=offset, stop=stop)
 
     def wait(
-        self,
-        run_id: str,
-        *,
-        timeout: float | None = None,
-        stop: Stop = never,
-        warn: Warn = lambda words: None,
+        self, run_id: str, *, timeout: float | None = None, stop: Stop = never, warn: Warn = unheard
     ) -> Run:
         """Return the run when it has ended, or as it is after `timeout` seconds.
 
@@ -263,18 +251,17 @@ class Runs:
         return results.bring(run, self._transport(run), target, patterns)
 
     def prune(
-        self, site_name: str, *, dry: bool = False, warn: Warn = lambda words: None
+        self, site_name: str, *, dry: bool = False, warn: Warn = unheard
     ) -> dict[str, Pruned]:
         """Remove snapshots that no unfinished run on a site uses; return what was freed, by root.
 
         The newest snapshot of each project stays: the next send builds on it. `dry` only counts.
         """
-        site = self.sites.load(site_name)
-        connection = self._connection(site)
+        transport = self._watcher.connection(site_name).transport
         for words in self.refresh(site_name).warnings:
             warn(words)
         return {
-            root: prune(connection.transport, f"{root}/code", keep, dry=dry)
+            root: prune(transport, f"{root}/code", keep, dry=dry)
             for root, keep in self.history.snapshots.in_use(site_name).items()
         }
 
@@ -298,20 +285,11 @@ class Runs:
             LinkError: it cannot be reached.
         """
         site = self.sites.load(site_name)
-        connection = self._connection(site)
-
-        def work_root(name: str) -> str:
-            return connection.work_root(site, name)
-
+        connection = self._watcher.connection(site_name)
+        work_root = partial(connection.work_root, site)
         return examine(connection.transport, site, account, work_root, connection.notes)
 
     # -- inside
-
-    def _submit_command(self, site: Site) -> str:
-        return self._connection(site).scheduler.command()
-
-    def _connection(self, site: Site) -> Connection:
-        return self._connections.get(site)
 
     def _transport(self, run: Run) -> Transport:
         return self._watcher.connection(run.site).transport

@@ -1,7 +1,7 @@
 """Cancelling the job of a run, which may not be known yet, or not any more."""
 
 from lumitui.app.history.run import Run
-from lumitui.app.watch.refresh import Warn, Watcher, refresh, settle
+from lumitui.app.watch.refresh import Warn, Watcher, refresh, settle_run
 from lumitui.app.watch.transitions import watch_of
 from lumitui.remote.errors import InputError, OutcomeUnknown
 
@@ -29,7 +29,7 @@ def _cancelled(watcher: Watcher, run: Run, warn: Warn) -> bool:
     """Cancel the job; return false when it turns out that there never was one."""
     connection = watcher.connection(run.site)
     if run.job_id is None:
-        settle(watcher, run, connection)
+        settle_run(watcher, run, connection)
         run = watcher.history.get(run.id)
     if run.job_id is None:
         if run.state.is_final:

@@ -29,7 +29,7 @@ class Polled:
 def poll_site(runs: Sequence[Run], connection: Connection, history: History) -> Polled:
     """Ask a site about `runs`, all of which have jobs, and write what is new to history.
 
-    A run ends in history when all its metrics are here: afterwards nobody asks for them.
+    A run ends in history only when all its metrics are here: afterwards nobody asks for them.
 
     Raises:
         LinkError: the site could not be asked.
@@ -37,10 +37,9 @@ def poll_site(runs: Sequence[Run], connection: Connection, history: History) -> 
     watches = {run.id: transitions.watch_of(run) for run in runs}
     poll = connection.scheduler.poll(list(watches.values()))
     now = time.time()
-    observed: list[tuple[Run, Changes]] = []
-    for run in runs:
-        if changes := transitions.transition(run, poll, now):
-            observed.append((run, changes))
+    observed = [
+        (run, changes) for run in runs if (changes := transitions.transition(run, poll, now))
+    ]
     warnings = [poll.warning] if poll.warning else []
     # Once: the reason of the run says it from then on, and other runs there are not stale for it.
     if poll.silent and any(
@@ -57,24 +56,29 @@ def poll_site(runs: Sequence[Run], connection: Connection, history: History) -> 
     try:
         while behind and rounds < MOST_ROUNDS:
             rounds += 1
-            behind = _store(
-                behind, poll_files(connection.transport, list(behind.values())), history
-            )
+            files = poll_files(connection.transport, list(behind.values()))
+            behind = _store(behind, files, history)
     except LinkError as error:
         warnings.append(str(error))
     for run, changes in observed:
-        unseen = _unseen(poll.files.get(run.id, RunFiles()), changes, poll.clock or now)
-        if (run.id in behind or unseen) and changes.get("state", State.UNKNOWN).is_final:
-            changes["state"] = State.FINISHING
-            still = "its folder is out of sight" if unseen else "its metrics are still to come"
-            changes["reason"] = f"it has ended; {still}"
-            # The next poll reads the exit file again.
-            changes.pop("exits", None)
+        if _unseen(poll.files.get(run.id, RunFiles()), changes, poll.clock or now):
+            _hold_end(changes, "its folder is out of sight")
+        elif run.id in behind:
+            _hold_end(changes, "its metrics are still to come")
     return Polled(tuple(history.observe(observed)), tuple(warnings), 1 + rounds)
 
 
+def _hold_end(changes: Changes, why: str) -> None:
+    """Let a run that has ended be polled again before its end is final."""
+    if changes.get("state", State.UNKNOWN).is_final:
+        changes["state"] = State.FINISHING
+        changes["reason"] = f"it has ended; {why}"
+        # The next poll reads the exit file again.
+        changes.pop("exits", None)
+
+
 def _unseen(files: RunFiles, changes: Changes, now: float) -> bool:
-    """Whether the folder may come into sight again, with the exit file and the last metrics."""
+    """Return whether a missing folder may appear again, with the exit file and the metrics."""
     ended = changes.get("ended") or 0.0
     return files.missing and now - ended < transitions.ACCOUNTING_SECONDS
 
@@ -82,7 +86,7 @@ def _unseen(files: RunFiles, changes: Changes, now: float) -> bool:
 def _store(
     watches: dict[str, Watch], files: Mapping[str, RunFiles], history: History
 ) -> dict[str, Watch]:
-    """Keep the metrics that came; return what to ask about the runs that have more."""
+    """Write the metrics that came to history; return what to ask about runs that have more."""
     behind: dict[str, Watch] = {}
     for key, watch in watches.items():
         found = files.get(key, RunFiles())

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
-from lumitui.app.send import settle as settling
 from lumitui.app.send.lock import sender_lock, sweep_locks
+from lumitui.app.send.settle import record, settle
 from lumitui.app.watch.backoff import Backoff
 from lumitui.app.watch.poll import poll_site
 from lumitui.remote.connect import Connection, Connections
@@ -19,6 +19,10 @@ from lumitui.remote.ssh.prompts import attendance
 
 Warn = Callable[[str], None]
 """Called with what kept a site from being asked; the runs there are as they were."""
+
+
+def unheard(words: str) -> None:
+    """Do nothing with a warning."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,7 @@ def _refresh(watcher: Watcher, open_runs: Sequence[Run], *, attended: bool) -> R
             for run in mine:
                 if run.job_id is None:
                     requests += 1
-                    changed += settle(watcher, run, connection)
+                    changed += settle_run(watcher, run, connection)
             with_jobs = [run for run in mine if run.job_id is not None]
             due = watcher.backoff.due(with_jobs, time.time(), attended=attended)
             if due:
@@ -94,11 +98,11 @@ def _refresh(watcher: Watcher, open_runs: Sequence[Run], *, attended: bool) -> R
             failed[name] = error
             if isinstance(error, AnswerNeeded):
                 unanswered.append(error)
-                requests -= 1
+                requests -= 1  # it was not sent
     return Refreshed(tuple(changed), tuple(warnings), requests, tuple(unanswered), failed)
 
 
-def settle(watcher: Watcher, run: Run, connection: Connection) -> list[str]:
+def settle_run(watcher: Watcher, run: Run, connection: Connection) -> list[str]:
     """Settle a submission without a job id; return the run's id when its state is another now.
 
     A send that is still going on is left alone.
@@ -110,8 +114,8 @@ def settle(watcher: Watcher, run: Run, connection: Connection) -> list[str]:
         run = watcher.history.get(run.id)
         if run.job_id is not None or run.state.is_final:
             return []
-        answer = settling.settle(run, connection.scheduler, time.time())
+        answer = settle(run, connection.scheduler, time.time())
         # The history keeps the outcome all the same; a refresh is no place to raise it.
         with contextlib.suppress(RefusedError, OutcomeUnknown):
-            settling.record(run, answer, watcher.history)
+            record(run, answer, watcher.history)
     return [run.id] if answer.state is not run.state else []

@@ -14,6 +14,7 @@ ACCOUNTING_SECONDS = 600.0
 """How long accounting is waited for when the queue has forgotten a job that a signal ended: it
 may have been the time limit, memory or a cancel. slurmctld keeps what slurmdbd cannot take yet."""
 _NOBODY = "accounting does not know it"
+"""The reason of a run says it, and `nobody_knows` finds it there: histories have it already."""
 STALE_SECONDS = 5.0
 """An exit file so much older than the job's start is an earlier attempt's; clocks of nodes
 differ by less, and a requeued job waits for longer (AuthInfo=cred_expire, 120 s by default)."""
@@ -79,6 +80,7 @@ def _exit_file(run: Run, files: RunFiles, attempt: int, job: JobStatus | None) -
 
 
 def _from_job(run: Run, job: JobStatus, exit_file: ExitFile | None) -> Changes:
+    """Return what the scheduler's word for the job changes; an exit file adds the details."""
     state, reason = job.state, job.reason
     waits = state is State.QUEUED
     never_ran = state.is_final and not job.nodes
@@ -129,7 +131,10 @@ def _vanished(
     files: RunFiles,
     now: float,
 ) -> Changes:
-    """The queue has no such job; accounting has none, or is late (`job`), or cannot be asked."""
+    """Return what changes for a run whose job the queue does not have any more.
+
+    Accounting does not have it either, or is late (`job`), or cannot be asked.
+    """
     if poll.silent:
         said = f"accounting cannot be asked ({poll.silent.splitlines()[0]})"
     elif job is not None:

@@ -19,8 +19,9 @@ def never() -> bool:
 def wait(watcher: Watcher, run: Run, *, timeout: float | None, stop: Stop, warn: Warn) -> Run:
     """Return the run when it has ended, or as it is after `timeout` seconds or `stop()`.
 
-    Or `unknown`, when nobody has known its job for ACCOUNTING_SECONDS and at a last refresh.
-    A site that cannot be asked is waited for; `warn` is called when the reason changes.
+    Its state is `unknown` when neither the queue nor accounting has known its job for
+    ACCOUNTING_SECONDS, and at a last refresh. A site that cannot be asked is waited for; `warn`
+    is called when the reason changes.
 
     Raises:
         AnswerNeeded: the link was lost, and a new one needs a person; the job goes on.

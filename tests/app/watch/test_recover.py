@@ -123,7 +123,7 @@ def test_lost_runs_come_back_as_they_were(here: Here, job: Path, home: Home) -> 
     with core.history._file.transaction() as db:
         db.execute("DELETE FROM runs")
     site = core.sites.load("laptop")
-    before_a_poll = recover.rebuild(core._connection(site), site, "", core.history).rebuilt
+    before_a_poll = recover.rebuild(core._connections.get(site), site, "", core.history).rebuilt
     assert {run.state for run in before_a_poll} == {State.UNKNOWN}
     assert [len(core.history.metrics.of(run.id)) for run in before_a_poll] == [3000] * 3
     core.refresh()

@@ -145,9 +145,9 @@ def test_a_laptop_sleeps_while_jobs_end_and_are_forgotten(
     for run in (ended, late):
         until_it_says(runs, run, "rank 1 of until-told")
     runs.refresh("minilumi")
-    # From here nobody looks.
+    # From here nobody refreshes.
     well, failed = send(runs, project, "well"), send(runs, project, "rank-3", gpus_per_node=4)
-    # What keeps the site from being asked is told, also by who only wanted something else.
+    # A warning says what keeps the site from being asked, whatever else was wanted.
     told: list[str] = []
     with accident(cluster, "squeue", "echo 'squeue: error: no' >&2; exit 1"):
         assert runs.cancel(ended.id, warn=told.append).state is State.RUNNING
@@ -237,7 +237,7 @@ def without_controller(
     if ends:
         in_shell(cluster, f"touch {run.folder}/go-on")
         in_shell(cluster, f"until [ -e {run.folder}/attempt-1.exit ]; do sleep 0.1; done")
-    # Who waits is told once, and goes on waiting.
+    # The waiting person is warned once, and waits on.
     told: list[str] = []
     waited = runs.wait(run.id, timeout=3, stop=lambda: len(told) > 1, warn=told.append)
     assert len(told) == 1
@@ -270,7 +270,7 @@ def test_the_controller_is_away(runs: Runs, cluster: Cluster, tmp_path: Path) ->
 def test_the_controller_is_away_while_a_job_ends(
     runs: Runs, cluster: Cluster, tmp_path: Path
 ) -> None:
-    # slurmstepd tries again for up to a minute to tell it.
+    # slurmstepd tries for up to a minute to report it.
     before = without_controller(runs, cluster, tmp_path, ends=True)
     finish_with_controller(runs, cluster, before)
 
