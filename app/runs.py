@@ -31,7 +31,7 @@ from lumitui.remote.connect import Connect, Connections, connect
 from lumitui.remote.doctor.check import Check
 from lumitui.remote.doctor.examine import examine
 from lumitui.remote.site.sites import Sites
-from lumitui.remote.snapshots.fetch import Brought
+from lumitui.remote.snapshots.fetch import FetchOutcome
 from lumitui.remote.snapshots.store import Pruned, prune
 from lumitui.remote.ssh.prompts import Ask
 from lumitui.remote.transport.footprint import Footprint
@@ -241,7 +241,7 @@ class Runs:
         run = self.history.get(run_id)
         return diagnose(ending_of(run, self.history, lambda last: self.read_log(run.id, last=last)))
 
-    def fetch(self, run_id: str, target: Path, patterns: Sequence[str] = ()) -> Brought:
+    def fetch(self, run_id: str, target: Path, patterns: Sequence[str] = ()) -> FetchOutcome:
         """Bring results to `target`, verified by hash; files that are equal already stay.
 
         Without `patterns` the job file's `fetch:` counts, or else the trainer's, and the run's

@@ -1,4 +1,4 @@
-"""The one family of errors a person is shown, with the exit code of each."""
+"""The errors that a person is shown, with the exit code of each."""
 
 
 class LumiError(Exception):
@@ -31,21 +31,21 @@ class HistoryError(LumiError):
 
 
 class LinkError(LumiError):
-    """No connection to the site, or it was lost; nothing is known to have been changed."""
+    """No connection to the site, or it was lost; nothing is known to have changed there."""
 
     exit_code = 3
 
 
 class LinkLost(LinkError):
-    """The link was cut after a request had left: whether it was carried out is not known."""
+    """The link was cut after a request was sent: whether it was carried out is not known."""
 
 
 class AnswerNeeded(LinkError):
-    """A login needs something only a person can give, and nobody asked for it just now."""
+    """A login needs a person's answer, and this request must not ask for one."""
 
 
 class RefusedError(LumiError):
-    """The cluster answered no."""
+    """The cluster refused."""
 
     exit_code = 4
 
@@ -57,12 +57,12 @@ class RunFailed(LumiError):
 
 
 class OutcomeUnknown(LumiError):
-    """A job may or may not have been created; it is settled later, never guessed."""
+    """A job may or may not have been created; it is settled later and never guessed."""
 
     exit_code = 6
 
 
 class WaitTimedOut(LumiError):
-    """The time a person gave for waiting passed; the job goes on."""
+    """The time limit for waiting passed; the job goes on."""
 
     exit_code = 124

@@ -13,7 +13,7 @@ def seconds_of(text: str) -> int:
     """Return the seconds that `text` stands for.
 
     Raises:
-        ValueError: not one of Slurm's forms; the message is a sentence for a person.
+        ValueError: `text` has none of Slurm's forms; the message is for a person.
     """
     match = _FORM.match(text.strip())
     if not match:

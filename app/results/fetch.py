@@ -8,7 +8,7 @@ from lumitui.app.history.run import Run
 from lumitui.app.job.strategies import TRAINERS
 from lumitui.remote.errors import InputError, RefusedError
 from lumitui.remote.run_folder import BINDING, JOB_SCRIPT, METRICS, attempt_log
-from lumitui.remote.snapshots.fetch import Brought, fetch
+from lumitui.remote.snapshots.fetch import FetchOutcome, fetch
 from lumitui.remote.transport.protocol import Transport
 
 RECORDS = (METRICS, BINDING, attempt_log("*"), JOB_SCRIPT)
@@ -16,7 +16,7 @@ RECORDS = (METRICS, BINDING, attempt_log("*"), JOB_SCRIPT)
 _MOST = 5
 
 
-def bring(run: Run, transport: Transport, target: Path, patterns: Sequence[str]) -> Brought:
+def bring(run: Run, transport: Transport, target: Path, patterns: Sequence[str]) -> FetchOutcome:
     """Fetch what fits `patterns`; without any, what the job file or its trainer names and RECORDS.
 
     Records that are not there yet are not in `unmatched`.
@@ -32,7 +32,7 @@ def bring(run: Run, transport: Transport, target: Path, patterns: Sequence[str])
     return replace(brought, unmatched=tuple(item for item in brought.unmatched if item in chosen))
 
 
-def notes(brought: Brought, *, named: bool) -> list[str]:
+def notes(brought: FetchOutcome, *, named: bool) -> list[str]:
     """Return sentences about a fetch that are worth knowing and no error.
 
     `named`: the person typed the patterns.
@@ -45,7 +45,7 @@ def notes(brought: Brought, *, named: bool) -> list[str]:
     return found
 
 
-def check(brought: Brought, *, named: bool) -> None:
+def check(brought: FetchOutcome, *, named: bool) -> None:
     """Raise when something that was asked for did not come.
 
     Raises:

@@ -1,8 +1,8 @@
 """A snapshot as one archive, for a project with too many files or bytes for a folder.
 
 `<folder>/<id>.tar.gz` is one state of the code, read-only, and `<id>.tar.gz.sha256` its hash. It is
-packed on the laptop first, so that its hash is known before a byte leaves; it arrives as
-`.incoming-...` and is renamed when every byte is right. What a cut link left is continued.
+packed on the laptop first, so that its hash is known before a byte is sent. It arrives as
+`.incoming-...` and is renamed when every byte is right. What a cut link left there is continued.
 """
 
 import hashlib
@@ -23,10 +23,10 @@ from lumitui.remote.transport.shell import SHA, fill, quote
 
 MAX_FILES = 100_000
 MAX_BYTES = 2_000_000_000
-"""What an archive may hold: every node unpacks it into its local folder, which may be memory."""
+"""Limits of an archive: every node unpacks it into its local folder, which may be in memory."""
 _MTIME = 1_000_000_000  # fixed, so that the same files give the same bytes
 _CHUNK = 1 << 18
-_SLOWEST = 100_000  # bytes a second a link must carry for the time given
+_SLOWEST = 100_000  # bytes a second; a slower link runs into the timeout
 
 _CHECK = """\
 umask 077
@@ -38,7 +38,7 @@ h=$(sha <"$a" 2>/dev/null) && [ "${h%% *}" = "$(cat "$a.sha256" 2>/dev/null)" ] 
 echo missing
 """
 
-# What a cut link leaves is kept for the next try; what the disk did not take is not.
+# What a cut link leaves is kept for the next try; what did not fit on the disk is not.
 _MAKE = """\
 umask 077
 mkdir -p {folder} && cd {folder} || exit 73
@@ -72,12 +72,13 @@ class _Archive:
 def sync_archive(
     transport: Transport, folder: str, manifest: Manifest, where: Callable[[str], Path]
 ) -> Synced:
-    """Make `manifest` stand as one archive below `folder`; like `sync`.
+    """Put `manifest` on the site as one archive below `folder`; like `sync`.
 
-    One request when it stands already, else a second one sends it, or the rest of it.
+    One request is enough when it is there already; otherwise a second one sends it, or the rest of
+    it.
 
     Raises:
-        InputError: a file changed since `manifest` was made, or no room to pack it here.
+        InputError: a file changed since `manifest` was made, or there is no room to pack it.
         RefusedError: the site could not store it (disk full, quota, no permission).
         LinkError, LinkLost: as `Transport.run`. It may be repeated: nothing half-made is used.
     """
@@ -100,8 +101,8 @@ def sync_archive(
                 size=archive.size,
                 hash=archive.sha256,
             )
-            patience = 600.0 + (archive.size - start) / _SLOWEST
-            result = transport.run(script, stdin=_from(archive.file, start), timeout=patience)
+            limit = 600.0 + (archive.size - start) / _SLOWEST
+            result = transport.run(script, stdin=_from(archive.file, start), timeout=limit)
             sent += archive.size - start
             if answer(result, folder) == "made":
                 return Synced(place, manifest.id, len(manifest.entries), sent, requests)
@@ -113,7 +114,7 @@ def sync_archive(
 
 @contextmanager
 def _packed(manifest: Manifest, where: Callable[[str], Path]) -> Iterator[_Archive]:
-    """Pack the manifest into a temporary file that goes when the block ends."""
+    """Pack the manifest into a temporary file that is removed when the block ends."""
     packed, digest = Packed(), hashlib.sha256()
     with ExitStack() as stack:
         try:
@@ -125,13 +126,13 @@ def _packed(manifest: Manifest, where: Callable[[str], Path]) -> Iterator[_Archi
         except OSError as error:
             raise InputError(
                 f"The code could not be packed into a temporary file: {error.strerror}.",
-                "Make room in the folder for such files, or set TMPDIR to one with room.",
+                "Make room in the folder for temporary files, or set TMPDIR to a folder with room.",
             ) from error
         yield _Archive(file, packed.size, digest.hexdigest())
 
 
 def _continued(archive: _Archive, words: list[str]) -> int:
-    """How many bytes of the archive lie there already, as `_CHECK` says (`part SIZE HASH`)."""
+    """Return how many bytes of the archive are there already; `_CHECK` says `part SIZE HASH`."""
     if len(words) != 3 or words[0] != "part" or not 0 < int(words[1]) < archive.size:
         return 0
     archive.file.seek(0)

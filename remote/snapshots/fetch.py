@@ -1,4 +1,4 @@
-"""Files of a run brought back: one stream, checked by hash, each put in place when it is whole."""
+"""Files of a run brought back: one stream, checked by hash; whole files are put in place."""
 
 import hashlib
 import io
@@ -17,12 +17,12 @@ from lumitui.remote.transport.shell import quote
 
 _CHUNK = 1 << 18
 _WORDS = 1 << 17
-"""Characters of names that one tar is given: the arguments of a command have a limit."""
+"""Most characters of names in one tar command: the arguments of a command have a limit."""
 
 
 @dataclass(frozen=True)
 class Fetched:
-    """One remote file that now stands on this machine."""
+    """One remote file that is now on this machine."""
 
     name: str
     """Its path below the remote folder."""
@@ -30,30 +30,30 @@ class Fetched:
     size: int
     """Bytes."""
     fresh: bool
-    """Whether it was brought now; false: an equal file stood here."""
+    """Whether it was brought now; False: an equal file was here already."""
 
 
 @dataclass(frozen=True)
-class Left:
-    """One remote file that did not come."""
+class NotFetched:
+    """One remote file that fits a pattern and did not come."""
 
     name: str
     why: str
 
 
 @dataclass(frozen=True)
-class Brought:
+class FetchOutcome:
     """What a fetch brought, and what it did not."""
 
     files: tuple[Fetched, ...]
-    left: tuple[Left, ...] = ()
-    """Files that fit a pattern and changed, vanished or could not be read."""
+    left: tuple[NotFetched, ...] = ()
+    """Files that changed, vanished or could not be read."""
     links: tuple[str, ...] = ()
     """Links that were not followed: to nothing, to folders, or out of the folder."""
     unmatched: tuple[str, ...] = ()
     """The patterns that brought nothing."""
     troubles: tuple[str, ...] = ()
-    """What the site said of what it could not read."""
+    """The site's own words about what it could not read."""
 
 
 def fetch(
@@ -63,27 +63,27 @@ def fetch(
     target: Path,
     *,
     stop: Callable[[], bool] = lambda: False,
-) -> Brought:
+) -> FetchOutcome:
     """Bring the files below remote `folder` that match `patterns` under `target`.
 
-    `patterns` are the shell's (`checkpoints/*.pt`), relative to `folder`; a folder that matches
-    brings all that is in it. Equal files are not brought again. Checkpoints do not compress, so
-    the stream is plain tar. A file that grows meanwhile comes as it was when it was listed; any
-    other that changes or vanishes is left, and the rest comes. `stop` ends it between two
+    `patterns` are shell patterns (`checkpoints/*.pt`), relative to `folder`; a folder that fits
+    brings everything in it. Equal files are not brought again. Checkpoints do not compress, so the
+    stream is plain tar. A file that grows meanwhile comes as it was when it was listed; any other
+    file that changes or vanishes is left out, and the rest comes. `stop` ends the fetch between two
     pieces; whole files stay.
 
     Raises:
         InputError: a pattern is absolute or leaves the folder.
-        RefusedError: the site could not read the folder, or sent what nobody asked for.
+        RefusedError: the site could not read the folder, or sent a file not asked for.
         LinkError, LinkLost: as `Transport`; whole files stay.
     """
     listing = list_files(transport, folder, patterns)
     done, missing = _here(listing.files, target)
     done += _brought(transport, folder, missing, target, stop)
     lost = _without(missing, done)
-    left = [Left(name, "its name is not UTF-8") for name in listing.unnamed]
+    left = [NotFetched(name, "its name is not UTF-8") for name in listing.unnamed]
     if lost and not stop():
-        # Once more, each up to the size that it has now: what only grows comes.
+        # Once more, each up to its present size: a file that only grows comes now.
         again = list_again(transport, folder, list(lost))
         found, missing = _here(again.files, target)
         found += _brought(transport, folder, missing, target, stop)
@@ -91,12 +91,12 @@ def fetch(
         gone = _without(lost, found)
         if not stop():
             left += [
-                Left(
+                NotFetched(
                     name, "it changed meanwhile" if name in missing else "it is gone or unreadable"
                 )
                 for name in gone
             ]
-    return Brought(
+    return FetchOutcome(
         tuple(sorted(done, key=lambda item: item.name)),
         tuple(sorted(left, key=lambda item: item.name)),
         listing.links,
@@ -106,7 +106,7 @@ def fetch(
 
 
 def _here(wanted: Mapping[str, Listed], target: Path) -> tuple[list[Fetched], dict[str, Listed]]:
-    """Return what stands here already, and what is missing."""
+    """Return the files that are here already, and those that are missing."""
     done = [
         Fetched(name, target / name, (target / name).stat().st_size, fresh=False)
         for name, item in wanted.items()
@@ -127,12 +127,13 @@ def _brought(
     target: Path,
     stop: Callable[[], bool],
 ) -> list[Fetched]:
-    """Bring those of `missing` that come as they were listed."""
+    """Bring the files of `missing`, and return those that came as they were listed."""
     done: list[Fetched] = []
     for names in _portions(list(missing)):
         words = " ".join(quote(f"./{name}") for name in names)
-        # GNU tar reads a backslash of a name as the beginning of an escape. A file that changes or
-        # vanishes meanwhile is 1 or 2 (GNU tar(1), RETURN VALUE), 1 of busybox; hashes tell.
+        # GNU tar reads a backslash in a name as the beginning of an escape. For a file that changes
+        # or vanishes meanwhile GNU tar returns 1 or 2 (tar(1), RETURN VALUE), busybox 1; the hashes
+        # show which file it was.
         script = (
             "u=--no-unquote; tar $u --version >/dev/null 2>&1 || u=\n"
             f"cd {quote(folder)} || exit 66\ntar $u -chf - {words}\n[ $? -le 2 ]"
@@ -158,7 +159,7 @@ def _portions(names: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _digest(path: Path) -> str:
-    """The file's SHA-256; empty when there is none."""
+    """Return the file's SHA-256; empty when there is no file."""
     try:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -175,10 +176,12 @@ def _unpack(
             for member in archive:
                 name = member.name.removeprefix("./")
                 if name not in wanted or not (member.isreg() or member.islnk()):
-                    raise RefusedError(f"The site sent a file nobody asked for: {name!r}.", "")
+                    raise RefusedError(
+                        f"The site sent a file that was not asked for: {name!r}.", ""
+                    )
                 content = _opened(archive, member, came, target)
                 if content is None:
-                    continue  # of a file that changed: both its names are asked for again
+                    continue  # of a file that changed: both names are asked for again
                 with content:
                     size = _put(content, target, name, wanted[name])
                 if size is not None:
@@ -186,14 +189,14 @@ def _unpack(
                     yield Fetched(name, target / name, size, fresh=True)
     except tarfile.TarError:
         # A stream that was stopped ends in the middle, and so does busybox's where a file shrank:
-        # what did not come is asked for again, or told.
+        # what did not come is asked for again, or reported.
         return
 
 
 def _opened(
     archive: tarfile.TarFile, member: tarfile.TarInfo, came: set[str], target: Path
 ) -> IO[bytes] | None:
-    """The content of `member`; None when it is another name of a file that did not come.
+    """Return the content of `member`; None for a second name of a file that did not come.
 
     tar sends the second name of one file (latest.pt) as a link to the first.
     """
@@ -204,7 +207,7 @@ def _opened(
 
 
 def _put(content: IO[bytes], target: Path, name: str, listed: Listed) -> int | None:
-    """Write aside, check, rename; return the bytes, or None for other content than was listed."""
+    """Write to another name, check, rename; return the bytes, or None when the hash differs."""
     path = target / name
     aside = path.parent / f".{path.name}.{secrets.token_hex(4)}.part"
     try:
@@ -229,7 +232,7 @@ def _put(content: IO[bytes], target: Path, name: str, listed: Listed) -> int | N
 
 
 class _Pipe(io.RawIOBase):
-    """Chunks of a stream as a file to read."""
+    """The chunks of a stream as a file."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks, self._held = chunks, memoryview(b"")

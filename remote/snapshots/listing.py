@@ -1,4 +1,4 @@
-"""What of a run's folder fits patterns: names and hashes, by one request."""
+"""The files of a run's folder that fit patterns: their names and hashes, by one request."""
 
 import posixpath
 import re
@@ -12,9 +12,9 @@ from lumitui.remote.transport.shell import SHA, quote
 
 _MOST_TROUBLES = 5
 
-# Records end with NUL: `DIGEST  NAME` of a whole file, `DIGEST SIZE NAME` of a file's first SIZE
-# bytes, and what the laptop sorts out below. sha256sum spells odd names in ways of its own, so that
-# a batch with such a name goes one by one.
+# Records end with NUL, which no name holds: `DIGEST  NAME` of a whole file, `DIGEST SIZE NAME` of
+# a file's first SIZE bytes, and the words that `_listed` reads. sha256sum escapes odd names, so a
+# batch with such a name is hashed one file at a time.
 _SUMS = (
     SHA
     + r"""
@@ -41,9 +41,9 @@ links() {
 }
 """
 )
-# The links that a pattern itself names are followed to files anywhere and to folders inside; the
-# links of a folder that is walked through only to files inside. What a run appends to as long as
-# it goes on is taken up to its size of now. busybox's find runs no `-exec … +` inside parentheses.
+# A link that a pattern itself names is followed to a file anywhere and to a folder inside; a link
+# in a folder that is walked through only to a file inside. A file that a run appends to is read up
+# to its present size. busybox's find runs no `-exec … +` inside parentheses.
 _LIST = """\
 code={code}
 eval "$code"
@@ -81,7 +81,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class Listing:
-    """What fits; see `fetch.Brought`."""
+    """What fits the patterns; see `fetch.FetchOutcome`."""
 
     files: dict[str, Listed]
     links: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ class Listing:
 
 
 def list_files(transport: Transport, folder: str, patterns: Sequence[str]) -> Listing:
-    """Return what fits `patterns` below `folder`.
+    """Return the files below `folder` that fit `patterns`.
 
     Raises:
         InputError: a pattern is absolute or leaves the folder.
@@ -124,13 +124,13 @@ def list_again(transport: Transport, folder: str, names: Sequence[str]) -> Listi
 
 
 def _word(pattern: str) -> str:
-    """`pattern` as a word of the shell in which only `*`, `?` and `[...]` are special."""
+    """Return `pattern` as a word of the shell in which only `*`, `?` and `[...]` are special."""
     if pattern.startswith(("/", "~")) or ".." in pattern.split("/"):
         raise InputError(
             f"The pattern {pattern!r} leaves the run's folder.",
             "Write it relative to the run, such as checkpoints/*.pt.",
         )
-    # In brackets only what no shell reads as more than a character; the rest is plain text.
+    # In brackets, only characters that no shell reads as special; all other text is quoted.
     parts = re.split(r"(\*|\?|\[!?[\w.,:+@%=-]+\])", pattern, flags=re.ASCII)
     special = ((part if index % 2 else quote(part)) for index, part in enumerate(parts) if part)
     return "./" + "".join(special)
@@ -176,14 +176,14 @@ def _listed(transport: Transport, folder: str, script: str, patterns: Sequence[s
 
 
 def _inside(name: str) -> str:
-    """`name` in its shortest form, when it stays below a folder."""
+    """Return `name` in its shortest form; RefusedError when it leaves the folder."""
     if not name.startswith("./") or ".." in name.split("/"):
         raise RefusedError(f"The site names a file outside the run's folder: {name!r}.", "")
     return posixpath.normpath(name)
 
 
 def _any_below(matches: Sequence[str], names: Sequence[str]) -> bool:
-    """Whether one of `names` is one of `matches`, or inside one: empty folders bring nothing."""
+    """Whether one of `names` is one of `matches` or below one; an empty folder has none."""
     here, folders = set(matches), tuple("" if match == "." else f"{match}/" for match in matches)
     return any(name in here or name.startswith(folders) for name in names)
 

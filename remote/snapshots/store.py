@@ -1,7 +1,7 @@
-"""What stands on a site: a run's own copy of it, and the removal of what nobody uses.
+"""The snapshots on a site: how a run copies one, and how those that nobody uses are removed.
 
 A snapshot is `<id>/` with its checksums in `<id>.sums`, or one archive `<id>.tar.gz` with its hash
-in `<id>.tar.gz.sha256`. Runs have copies: with hard links one run's write would change another's.
+in `<id>.tar.gz.sha256`. Runs have copies: with hard links one run's writes would change another's.
 """
 
 import re
@@ -14,7 +14,7 @@ from lumitui.remote.transport.protocol import Result, Transport
 from lumitui.remote.transport.shell import REFLINK, SHA, fill, quote
 
 # 4: the snapshot is not there (a prune may take it at any moment), 5: it is not whole. The
-# checksums come first, so that what is copied is checked whatever happens to the original.
+# checksums are copied first, so that the copy is checked whatever happens to the original.
 _COPY = """\
 (
 {sha}umask 077
@@ -50,8 +50,8 @@ h=$(sha <"$w") && [ "${h%% *}" = "$(cat "$w.sha256")" ] || { echo damaged-snapsh
 chmod u+w "$w" "$w.sha256" && mv "$w.sha256" "$t.sha256" && mv "$w" "$t"
 )"""
 
-# Renamed before it is removed, so that nobody finds half of it. mtime +0 is "older than a day":
-# what a cut connection left behind.
+# A snapshot is renamed before it is removed, so that nobody finds half of it. mtime +0 is "older
+# than a day": leftovers of cut connections.
 _PRUNE = """\
 umask 077
 cd {folder} 2>/dev/null || exit 0
@@ -100,13 +100,13 @@ class Pruned:
 
     snapshots: tuple[str, ...]
     files: int
-    """Files, links and folders, as a quota counts them; with what a cut connection left."""
+    """Files, links and folders, as a quota counts them; with leftovers of cut connections."""
     bytes: int
-    """Space freed, as `du` counts it."""
+    """Space that was freed, as `du` counts it."""
 
 
 def reason(result: Result) -> str:
-    """The line of standard error that says why; tar's own last one never does."""
+    """Return the line of standard error that says why; tar's own last line never does."""
     lines = result.err.decode("utf-8", "replace").strip().splitlines()
     telling = [line for line in lines if "xiting with failure" not in line]
     full = [line for line in telling if re.search("space|quota", line, re.IGNORECASE)]
@@ -116,11 +116,10 @@ def reason(result: Result) -> str:
 
 
 def copy_script(snapshot: str, target: str) -> str:
-    """One shell command that gives a run its own writable, checked copy of `snapshot`.
+    """Return one shell command that gives a run its own writable, checked copy of `snapshot`.
 
-    It fails with words on standard error, leaving nothing at `target`: with 4 and `no-snapshot`
-    when there is none, with 5 and `damaged-snapshot` when it is not whole. When `target` is there
-    it does nothing, so a request that holds it may be repeated.
+    When it fails it leaves nothing at `target`: with status 4 it prints `no-snapshot`, with 5
+    `damaged-snapshot`. When `target` is there it does nothing, so that it may be repeated.
     """
     return fill(_COPY, sha=SHA, reflink=REFLINK, snapshot=quote(snapshot), target=quote(target))
 
@@ -137,7 +136,7 @@ def archive_copy_script(snapshot: str, folder: str) -> str:
 
 
 def prune_script(folder: str, keep: Collection[str], *, dry: bool = False) -> str:
-    """The script that removes all snapshots below `folder` but those whose ids are in `keep`."""
+    """Return sh that removes all snapshots below `folder` but those whose ids are in `keep`."""
     names = quote(f" {' '.join(sorted(keep))} ")
     return fill(_PRUNE, folder=quote(folder), keep=names, dry=int(dry))
 
@@ -145,7 +144,7 @@ def prune_script(folder: str, keep: Collection[str], *, dry: bool = False) -> st
 def prune(transport: Transport, folder: str, keep: Collection[str], *, dry: bool = False) -> Pruned:
     """Remove all snapshots below `folder` but those whose ids are in `keep`; `dry` only counts.
 
-    Runs have their own copies, so this takes nothing from a live one.
+    Runs have their own copies, so a prune takes nothing from a run.
 
     Raises:
         RefusedError: something could not be removed.
@@ -155,7 +154,7 @@ def prune(transport: Transport, folder: str, keep: Collection[str], *, dry: bool
     if result.code:
         raise RefusedError(
             f"Old snapshots in {folder} could not be removed: {reason(result)}.",
-            "Check the permissions there, and prune again: what is gone stays gone.",
+            "Check the permissions there, and prune again: what was removed stays removed.",
         )
     rows = [line.split() for line in result.text.splitlines()]
     return Pruned(

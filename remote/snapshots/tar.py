@@ -1,4 +1,4 @@
-"""Files of a manifest as tar and gzip, each checked against its hash as it leaves."""
+"""Files of a manifest as tar and gzip; each is checked against its hash while it is sent."""
 
 import hashlib
 import os
@@ -18,21 +18,21 @@ class Packed:
     """A compressed archive made while it is sent, so that memory stays bounded."""
 
     def __init__(self) -> None:
-        """Nothing is made yet."""
+        """Start with nothing."""
         self.size = 0
-        """Bytes given so far."""
+        """Compressed bytes so far."""
 
     def stream(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         """Return `pieces` as gzip, about 256 KiB at a time; the same input gives the same bytes."""
-        squeeze = zlib.compressobj(1, zlib.DEFLATED, 31)  # 31: with the header of gzip
+        gzip = zlib.compressobj(1, zlib.DEFLATED, 31)  # 31: with gzip's header
         held = bytearray()
         for piece in pieces:
-            held += squeeze.compress(piece)
+            held += gzip.compress(piece)
             if len(held) >= _CHUNK:
                 self.size += len(held)
                 yield bytes(held)
                 held.clear()
-        held += squeeze.flush()
+        held += gzip.flush()
         self.size += len(held)
         yield bytes(held)
 
@@ -45,10 +45,10 @@ def tar_stream(
     folder: str = "",
     sums: bytes | None = None,
 ) -> Iterator[bytes]:
-    """Yield a tar of `sent` below `folder` ("" or "name/"), and of `sums` as a file before them.
+    """Yield a tar of `sent` below `folder` ("" or "name/"); `sums` comes first, as a file.
 
     Raises:
-        InputError: a file is not what its entry says any more.
+        InputError: a file is no longer what its entry says.
     """
     if sums is not None:
         yield from (_header("sums", len(sums), 0o600, mtime), sums, _padding(len(sums)))

@@ -2,8 +2,8 @@
 
 `<folder>/<id>/` is one state of the code, read-only, and `<folder>/<id>.sums` its checksums. What
 arrives is put together in `<folder>/.incoming-...` and renamed when every byte is right, so nothing
-half-made is ever used. A run gets its own copy: with hard links one run's writes would change
-another's code.
+half-made is ever used. A run gets a copy of its own: with hard links one run's writes would change
+another run's code.
 """
 
 import hashlib
@@ -20,10 +20,10 @@ from lumitui.remote.source.manifest import Entry, Manifest, differing
 from lumitui.remote.transport.protocol import Result, Transport
 from lumitui.remote.transport.shell import REFLINK, SHA, fill, quote
 
-_MOST_GONE = 1000  # removals named in the script; beyond that everything is sent anew
-_SLOWEST = 100_000  # bytes a second a link must carry for the time given
+_MOST_GONE = 1000  # removed files that the script names; with more of them everything is sent
+_SLOWEST = 100_000  # bytes a second; a slower link runs into the timeout
 
-# `stands FOLDER SUMS`: every file is there with its content, its execute bit, and none besides.
+# `stands FOLDER SUMS`: every file is there with its content and execute bit, and no other file.
 # The hashes take most of a request's time on the site (86 of 170 ms for 2,000 files and 24 MB), so
 # two processes share a long list.
 _STANDS = """\
@@ -51,7 +51,7 @@ d=$(pwd); id={id}
 if stands "$d/$id" "$d/$id.sums"; then echo stands; else echo missing; fi
 """
 
-# mtime +0 is "older than a day": what a cut connection left behind long ago.
+# mtime +0 is "older than a day": leftovers of connections that were cut long ago.
 _MAKE = """\
 umask 077
 mkdir -p {folder} && cd {folder} || exit 73
@@ -93,7 +93,7 @@ fi
 
 @dataclass(frozen=True)
 class Synced:
-    """A snapshot that stands on the site."""
+    """A snapshot that is on the site, and what it took to get it there."""
 
     snapshot: str
     """Its path there."""
@@ -111,17 +111,17 @@ def sync(
     where: Callable[[str], Path],
     known: Manifest | None = None,
 ) -> Synced:
-    """Make `manifest` stand as a snapshot below `folder`, sending only what is missing.
+    """Put `manifest` on the site as a snapshot below `folder`; send only what is missing.
 
-    One request when it stands already or `known`, a snapshot sent before, still does and few
-    files changed; else a second one sends everything.
+    One request is enough when the snapshot is there already, or when `known`, one sent before, is
+    there and few files changed. Otherwise a second request sends everything.
 
     Args:
         transport: the site.
         folder: the folder of the project's snapshots there; made when it is missing.
-        manifest: what is to stand there.
-        where: the local file of a manifest's path (`scan.source_of`).
-        known: the last snapshot known to have stood there.
+        manifest: the files of the snapshot.
+        where: returns the local file of a path of the manifest (`scan.source_of`).
+        known: the last snapshot that is known to have been there.
 
     Raises:
         InputError: a file changed since `manifest` was made.
@@ -139,8 +139,8 @@ def sync(
         else:
             sent, gone = differing(manifest, base)
             script = _make_script(folder, manifest, base, gone)
-            patience = 300.0 + sum(entry.size for entry in sent) / _SLOWEST
-            # Now, not the local time of change: sites purge scratch files by age.
+            limit = 300.0 + sum(entry.size for entry in sent) / _SLOWEST
+            # Now, not the local modification time: sites purge scratch files by age.
             pieces = tar_stream(
                 sent,
                 where,
@@ -148,7 +148,7 @@ def sync(
                 folder="code/",
                 sums=manifest.checksum_text().encode(),
             )
-            result = transport.run(script, stdin=packed.stream(pieces), timeout=patience)
+            result = transport.run(script, stdin=packed.stream(pieces), timeout=limit)
             if result.code == 74 and b"not what was sent" in result.err:
                 refuse_names(manifest, folder)
             sent_bytes += packed.size
@@ -163,7 +163,7 @@ def sync(
 
 
 def _bases(manifest: Manifest, known: Manifest | None) -> list[Manifest | None]:
-    """What each request builds on: None only looks, an empty manifest sends everything."""
+    """Return what each request builds on: None only checks, an empty manifest sends everything."""
     if known is not None and known.id != manifest.id:
         _, gone = differing(manifest, known)
         if len(gone) <= _MOST_GONE:
@@ -207,10 +207,10 @@ def _make_script(folder: str, manifest: Manifest, base: Manifest, gone: Sequence
 
 
 def refuse_names(manifest: Manifest, folder: str) -> None:
-    """Raise RefusedError when the site may not be able to keep or check some names.
+    """Raise RefusedError when the site may not be able to keep or check a name.
 
-    Two that differ only in case are one on a disk like macOS's; busybox's sha256sum does not
-    find a name with a backslash in a list.
+    Two names that differ only in case are one file on a disk like macOS's; busybox's sha256sum does
+    not find a name with a backslash in a list.
     """
     for entry in manifest.entries:
         if "\\" in entry.path:
@@ -231,7 +231,7 @@ def refuse_names(manifest: Manifest, folder: str) -> None:
 
 
 def answer(result: Result, folder: str) -> str:
-    """The word a script that stores code in `folder` said; RefusedError when it failed."""
+    """Return what a script that stores code in `folder` printed; RefusedError when it failed."""
     if result.code == 0:
         return result.text.strip()
     raise RefusedError(

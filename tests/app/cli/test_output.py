@@ -26,7 +26,7 @@ from lumitui.app.results.summary import Summary
 from lumitui.app.watch.recover import PassedOver
 from lumitui.remote.doctor.check import Check
 from lumitui.remote.site.sites import BUILT_IN, Sites
-from lumitui.remote.snapshots.fetch import Brought, Fetched
+from lumitui.remote.snapshots.fetch import Fetched, FetchOutcome
 from lumitui.remote.snapshots.store import Pruned
 from tests.support.jobs.binding_reports import EXACT, reports
 from tests.support.jobs.made_runs import SPEC, a_run
@@ -101,7 +101,7 @@ LAUNCH = compose(
         [Check("queue", "failed", "none", "some", "Ask.")],  # doctor
         {"/scratch/me": Pruned(("abc",), 3, 4096)},
         rank_bindings(LUMI.node, 8),
-        Brought((Fetched("b", Path("a\udcff/b"), 3, True),), links=("c",)),
+        FetchOutcome((Fetched("b", Path("a\udcff/b"), 3, True),), links=("c",)),
         {
             "rebuilt": [],
             "passed_over": (PassedOver("a", "b"),),

@@ -13,7 +13,7 @@ from lumitui.remote.laptop import scheduler
 from lumitui.remote.scheduler.protocol import STATES, ExitFile, JobStatus, RunFiles, State, Watch
 from lumitui.remote.scheduler.run_files import files_script, parse_exit, parse_files
 from lumitui.remote.scheduler.slurm import parse_account, parse_poll, parse_queue, poll_script
-from lumitui.remote.transport.records import parse_records, record_functions
+from lumitui.remote.transport.records import record_functions
 from tests.support.replies.schedulers import ACCOUNT, ACCOUNT_24, QUEUE, QUEUE_24, RECORD, WATCHES
 
 
@@ -201,12 +201,6 @@ def test_files() -> None:
 )
 def test_what_is_no_exit_file_is_none(content: bytes) -> None:
     assert parse_exit(content, 1) is None
-
-
-def test_a_record_without_end_is_none() -> None:
-    assert parse_records(b"M sizes\n12 /a/attempt-1.out\n", "M") == []
-    assert parse_records(b"M", "M") == []
-    assert parse_records(b"M sizes", "M") == []
 
 
 # -- the embedded site's records

@@ -61,7 +61,7 @@ def test_a_pattern_is_no_command(transport: Transport, results: Path, tmp_path: 
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_missing_run_is_said(transport: Transport, tmp_path: Path) -> None:
+def test_a_missing_run_is_refused(transport: Transport, tmp_path: Path) -> None:
     with pytest.raises(RefusedError, match="could not read"):
         fetch(transport, f"{tmp_path}/none", ["*"], tmp_path / "here")
 
@@ -134,7 +134,7 @@ def test_what_grows_meanwhile_comes_as_it_was_listed(
     assert here == {"metrics.jsonl": "begun\n", "attempt-1.out": "begun\n", "log": "begun\nmore\n"}
 
 
-def test_files_that_change_or_vanish_are_told_and_the_rest_comes(
+def test_files_that_change_or_vanish_are_reported_and_the_rest_comes(
     transport: Transport, results: Path, tmp_path: Path
 ) -> None:
     (results / "gone").write_text("x")
@@ -153,7 +153,7 @@ def test_files_that_change_or_vanish_are_told_and_the_rest_comes(
     assert os.listdir(target) == ["checkpoints"]
 
 
-def test_a_file_that_cannot_be_read_is_told_and_the_rest_comes(
+def test_a_file_that_cannot_be_read_is_reported_and_the_rest_comes(
     transport: Transport, results: Path, tmp_path: Path
 ) -> None:
     (results / "mem").symlink_to("/proc/self/mem")  # also root cannot

@@ -122,7 +122,7 @@ def test_a_purged_or_changed_base_is_found_and_all_is_sent(
     ["rm -rf {at}", "echo other >{at}/pkg/a.py", "echo other >{at}/more", "rm -f {at}/link",
      "chmod a-x {at}/run.sh", "ln -sf other {at}/link", "rm -f {at}.sums"],
 )  # fmt: skip
-def test_a_damaged_snapshot_is_found_and_made_anew(
+def test_a_damaged_snapshot_is_found_and_made_again(
     send: Send, project: Path, transport: Transport, folder: str, harm: str
 ) -> None:
     manifest = scan(project)
@@ -133,7 +133,7 @@ def test_a_damaged_snapshot_is_found_and_made_anew(
     assert same(done.snapshot, manifest) and not left_over(folder)
 
 
-def test_many_removals_do_not_travel_in_the_script(
+def test_many_removals_are_not_named_in_the_script(
     send: Send, project: Path, transport: Transport
 ) -> None:
     (project / "many").mkdir()
@@ -178,9 +178,9 @@ def test_every_file_of_a_long_list_is_checked(
     damaged = Path(first.snapshot) / f"file{number:03d}.py"
     damaged.chmod(0o644)
     damaged.write_text("xxx\n"[: len(damaged.read_text())])
-    mended = sync(transport, folder, manifest, source_of(root), manifest)
-    assert mended.files_sent == 600
-    assert same(mended.snapshot, manifest)
+    again = sync(transport, folder, manifest, source_of(root), manifest)
+    assert again.files_sent == 600
+    assert same(again.snapshot, manifest)
 
 
 def test_a_file_that_changed_since_ends_it_and_leaves_nothing(

@@ -45,7 +45,7 @@ def test_a_script_that_does_not_parse_says_so(local: Local) -> None:
     assert result.code != 0 and result.err
 
 
-def test_output_that_looks_like_the_fence_is_output(local: Local) -> None:
+def test_output_that_looks_like_the_framing_is_output(local: Local) -> None:
     result = local.run("printf ':lumitui-'; printf ':lumitui-0123456789abcdef: 0\\n'; printf ':'")
     assert result.out == b":lumitui-:lumitui-0123456789abcdef: 0\n:"
 

@@ -1,0 +1,32 @@
+"""Records in an answer: only the lines with the marker are structure."""
+
+import subprocess
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lumitui.remote.transport.records import new_marker, parse_records, record_functions
+
+
+def test_a_record_has_the_words_of_its_first_line_and_what_was_printed() -> None:
+    script = (
+        f"{record_functions('M')}\necho noise; begin exit 0 1; echo content; end\nbegin empty; end"
+    )
+    printed = subprocess.run(["sh", "-c", script], capture_output=True, check=True).stdout
+    assert parse_records(b"login file\n" + printed, "M") == [
+        (["exit", "0", "1"], b"content\n"),
+        (["empty"], b""),
+    ]
+
+
+def test_a_record_without_end_is_left_out() -> None:
+    assert parse_records(b"M sizes\n12 /a/attempt-1.out\n", "M") == []
+    assert parse_records(b"M", "M") == []
+    assert parse_records(b"M sizes", "M") == []
+
+
+@given(st.binary())
+def test_content_without_the_marker_is_never_structure(content: bytes) -> None:
+    marker = new_marker()
+    line = f"{marker} log\n".encode() + content + f"\n{marker} end\n".encode()
+    assert parse_records(line, marker) == [(["log"], content + b"\n")]
