@@ -53,7 +53,7 @@ chaos: setup cluster-up
 	@$(PY) -m tests.measure.chaos --count $(or $(N),1000) $(if $(SEED),--seed $(SEED))
 
 picture: setup
-	@PYTHONPATH=src $(PY) -m tests.measure.picture
+	@PYTHONPATH=src $(PY) -m tests.repository.picture
 
 cluster-up: setup
 	@tests/cluster/up

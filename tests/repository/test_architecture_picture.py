@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.measure.floors import floors_of, plan
-from tests.measure.picture import PICTURE, draw, drawn, read_code
+from tests.repository.floors import floors_of, plan
+from tests.repository.picture import PICTURE, draw, drawn, read_code
 
 ROOMS = {"low.a": 60.0, "low.b": 60.0, "low.c": 60.0}
 ARROWS = [("low.a", "low.b"), ("low.a", "low.c"), ("low.b", "low.c")]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import grimp
 
-from tests.measure.floors import Arrow, Plan, Stop, plan
+from tests.repository.floors import Arrow, Plan, Stop, plan
 from tests.support.places import ROOT
 
 PICTURE = ROOT / "docs" / "architecture.svg"
