@@ -7,7 +7,13 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 
+import pytest
+
 from tests.support.attacks.hostile_text import FRAGMENTS, UNPASSABLE
+
+COUNTS = [1000, pytest.param(10_000, marks=pytest.mark.slow)]
+many = pytest.mark.parametrize("count", COUNTS)
+"""Marks a test that takes `count` spoilt texts: 1,000, and 10,000 where slow tests run."""
 
 HANGING = 60
 """Seconds after which one example counts as a hang; the slowest takes a few hundredths."""

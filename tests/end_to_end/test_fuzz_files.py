@@ -1,0 +1,143 @@
+"""Job files and profiles may be anything: each is understood or refused, without a traceback.
+
+They are the same texts every time: 1,000 here, 10,000 with `pytest -m slow`.
+"""
+
+import contextlib
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lumitui.app.cli import tables
+from lumitui.app.compose.advice import findings
+from lumitui.app.compose.launch import compose
+from lumitui.app.explain import words
+from lumitui.app.explain.safe_text import spell_out
+from lumitui.app.job.spec import read_job
+from lumitui.remote.connect import Connection
+from lumitui.remote.doctor.examine import examine
+from lumitui.remote.errors import LumiError
+from lumitui.remote.laptop import scheduler
+from lumitui.remote.site.profile import Site
+from lumitui.remote.site.sites import BUILT_IN, Sites
+from lumitui.remote.site.validation import validate
+from lumitui.remote.site.yaml_document import Document
+from tests.support.attacks.hostile_text import FRAGMENTS
+from tests.support.attacks.spoilt_text import many, survive, worse
+from tests.support.attacks.whole_texts import (
+    DOCTOR,
+    JOB,
+    PROFILE,
+)
+from tests.support.servers.transports import FixedAnswer
+
+LUMI = Sites([BUILT_IN]).load("lumi")
+
+
+@many
+def test_job_files(tmp_path: Path, count: int) -> None:
+    count = count if count > 1000 else 300  # each takes 5 ms
+    path = tmp_path / "job.yaml"
+
+    def take(text: bytes) -> None:
+        path.write_bytes(text)
+        with contextlib.suppress(LumiError):
+            spec = read_job(path)
+            launch = compose(spec, LUMI)
+            [spell_out(words.finding(item)) for item in findings(launch, LUMI)]
+
+    survive(worse([JOB], count), take)
+
+
+@many
+def test_profiles(tmp_path: Path, count: int) -> None:
+    plain = Document(PROFILE.decode(), "mine.yaml").data
+    data = json.dumps(LUMI.model_dump(mode="json") | {"title": plain["title"]}).encode()
+    spec_path = tmp_path / "job.yaml"
+    spec_path.write_bytes(JOB)
+    spec = read_job(spec_path)
+    (tmp_path / "sites").mkdir()
+
+    def use(site: Site) -> None:
+        launch = compose(spec, site)
+        [spell_out(words.finding(item)) for item in findings(launch, site)]
+        tables.site_table([site], 80)
+        examine(FixedAnswer(DOCTOR), site, "", lambda account: site.work_root)
+
+        Connection(FixedAnswer(b""), scheduler.Process(FixedAnswer(b"")), lambda: "u", "~").root(
+            site, "a", "p"
+        )
+
+    def take(text: bytes) -> None:
+        # Reading 20 kB of YAML takes a quarter of a second: the facts alone here.
+        facts = json.loads(data)
+        rng = random.Random(text)
+        for _ in range(rng.randrange(1, 4)):
+            bend(rng, facts)
+        with contextlib.suppress(LumiError):
+            use(validate(Document("", "mine.yaml"), Site, facts))
+
+    def take_file(text: bytes) -> None:
+        (tmp_path / "sites" / "mine.yaml").write_bytes(text)
+        with contextlib.suppress(LumiError):
+            use(Sites([tmp_path / "sites", BUILT_IN]).load("mine"))
+
+    survive((b"%d" % number for number in range(count)), take)
+    survive(worse([PROFILE], count // 100), take_file)
+
+
+def bend(rng: random.Random, facts: Any) -> None:
+    """Put something else somewhere into a profile's facts."""
+    while True:
+        keys = list(facts) if isinstance(facts, dict) else list(range(len(facts)))
+        key = rng.choice(keys)
+        below = facts[key]
+        if not isinstance(below, dict | list) or not below or rng.random() < 0.1:
+            break
+        facts = below
+    strange: list[object] = [None, -1, 0, 10**30, 1e308, float("nan"), True, [], {}, [[]]]
+    strange += ["{0}", "{x}", "{", "(", "[", "*", "a{99999999999}", "{account.__class__}", "\n", ""]
+    strange += [rng.choice(FRAGMENTS), below, [below], {"a": below}]
+    facts[key] = rng.choice(strange)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"a: &a [x]\nb: &b [*a, *a]\nc: [*b, *b]\n",
+        b"x: " + b"[" * 50_000,
+        b"x: " + b"{a: " * 30_000,
+        b"- " * 50_000,
+        b"? " * 50_000,
+        b"!!python/object/apply:os.system [touch x]\n",
+        b"x: !!binary " + b"A" * 90_000,
+        b"a: 1\n" * 19_000,
+        b"x: |\n" + b" " * 90_000,
+        b'"' + b"\\" * 90_000,
+    ],
+)
+def test_a_bomb_is_told(tmp_path: Path, text: bytes) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_bytes(text)
+
+    def take(text: bytes) -> None:
+        with pytest.raises(LumiError):
+            read_job(path)
+
+    survive(iter([text]), take)
+    assert not (Path.cwd() / "x").exists()
+
+
+def test_a_hundred_megabytes_are_told_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    with path.open("wb") as file:
+        file.truncate(100_000_000)
+
+    def take(text: bytes) -> None:
+        with pytest.raises(LumiError, match="larger than"):
+            read_job(path)
+
+    survive(iter([b""]), take)

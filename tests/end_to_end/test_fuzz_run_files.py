@@ -1,0 +1,81 @@
+"""What a run leaves may be anything: metrics, logs and records, without a traceback.
+
+They are the same texts every time: 1,000 here, 10,000 with `pytest -m slow`.
+"""
+
+import contextlib
+import io
+from pathlib import Path
+
+from rich.console import Console
+
+from lumitui.app.explain.diagnose import Ending, diagnose
+from lumitui.app.explain.safe_text import CONTROL, LogFilter
+from lumitui.app.history import run_record
+from lumitui.app.history.history import History
+from lumitui.app.history.metric_points import parse_line
+from lumitui.app.results.summary import curve, figures_of, summarize
+from lumitui.app.tui.panes.metrics import summary_table
+from lumitui.app.tui.widgets.chart import columns
+from lumitui.app.tui.widgets.log_text import LogText
+from lumitui.remote.scheduler.protocol import STATES
+from tests.support.attacks.spoilt_text import many, survive, worse
+from tests.support.attacks.whole_texts import METRICS
+from tests.support.driven_tui import SCRIPT
+from tests.support.jobs.made_runs import a_run
+
+
+@many
+def test_metrics(tmp_path: Path, count: int) -> None:
+    history = History(tmp_path / "history.db")
+    history.begin(a_run())
+    huge = b'{"step": 1, "x": "' + b"y" * 10_000_000 + b'"}\n'
+    taken = 0
+
+    def take(text: bytes) -> None:
+        nonlocal taken
+        lines = text.splitlines()
+        points = [point for line in lines if (point := parse_line(line)) is not None]
+        summarize(points)
+        taken += 1
+        if taken % 50 == 0:
+            history.metrics.add(a_run().id, lines)
+        columns(curve(points), 80, 9)
+
+    survive(iter([huge, METRICS + huge, b"\0" * 1_000_000]), take)
+    survive(worse([METRICS], count), take)
+    console = Console(width=100, file=io.StringIO())
+    console.print(summary_table(figures_of(history, a_run().id)))
+    history.close()
+
+
+@many
+def test_logs(count: int) -> None:
+    log = (
+        SCRIPT.encode() + b"3: [rank3]: Traceback\n\x1b[31mRuntimeError: HIP out of memory\x1b[0m\n"
+    )
+    log += b"srun: error: nid005002: task 3: Exited with exit code 1\n10%\r20%\r100%\n\0\0\xff\n"
+    states = sorted(set(STATES.values()))
+
+    def take(text: bytes) -> None:
+        view, safe = LogText(), LogFilter(colours=False)
+        for at in range(0, len(text), 4096):
+            grown = view.feed(text[at : at + 4096])
+            assert not CONTROL & set("".join(grown.lines) + grown.partial)
+            assert "\x1b" not in safe.feed(text[at : at + 4096])
+        state = states[len(text) % len(states)]
+        diagnose(Ending(state, "FAILED", "", 1, 3, text.decode("utf-8", "replace")))
+
+    survive(iter([b"\r" * 300_000, b"\x1b]" * 100_000, b"a" * 1_000_000, b"\x1b[" * 100_000]), take)
+    survive(worse([log], count), take)
+
+
+@many
+def test_records_of_runs(count: int) -> None:
+    record = run_record.record_text(a_run()).encode()
+
+    def take(text: bytes) -> None:
+        with contextlib.suppress(ValueError):
+            run_record.run_of(text, "/scratch/me/project/runs/vit-tiny-000001")
+
+    survive(worse([record], count), take)
