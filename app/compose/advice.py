@@ -11,15 +11,13 @@ from datetime import date
 from lumitui.app.compose import binding_advice, slurm_advice
 from lumitui.app.compose.container import container_of
 from lumitui.app.compose.deepspeed_batch import MICRO, sent_config, whole
-from lumitui.app.compose.finding import Finding, Rule, Severity
+from lumitui.app.compose.finding import Finding, Rule
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.script_args import argument_value
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import STRATEGIES
 from lumitui.remote.site.profile import Site
 from lumitui.remote.source.walk import MAX_BYTES, MAX_FILES
-
-__all__ = ["RULES", "Finding", "Severity", "field_text", "findings"]
 
 
 def _account(launch: Launch, site: Site) -> Iterator[Finding]:
@@ -135,7 +133,7 @@ def _archive(launch: Launch, site: Site) -> Iterator[Finding]:
 
 def _site_rules(launch: Launch, site: Site) -> Iterator[Finding]:
     for rule in site.rules:
-        text = field_text(launch.spec, rule.field)
+        text = _field_text(launch.spec, rule.field)
         if text is not None and re.search(rule.matches, text, re.MULTILINE):
             yield Finding(rule.id, rule.severity, rule.message, rule.do, rule.source)
 
@@ -192,7 +190,7 @@ def findings(launch: Launch, site: Site) -> list[Finding]:
     return sorted(found, key=lambda finding: _ORDER[finding.severity])
 
 
-def field_text(spec: JobSpec, field: str) -> str | None:
+def _field_text(spec: JobSpec, field: str) -> str | None:
     """Return a field of the job file as text (`env.NAME`, `sbatch`, `launcher` …); None: unset."""
     value: object = spec.model_dump(mode="json")
     for part in field.split("."):

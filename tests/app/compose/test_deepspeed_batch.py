@@ -5,7 +5,14 @@ import json
 import pytest
 
 from lumitui.app.compose.advice import findings
-from lumitui.app.compose.deepspeed_batch import ACCUMULATION, MICRO, TRAIN, batch_of, sent_config
+from lumitui.app.compose.deepspeed_batch import (
+    ACCUMULATION,
+    MICRO,
+    TRAIN,
+    batch_of,
+    fitting_worlds,
+    sent_config,
+)
 from lumitui.app.compose.launch import compose
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import JobSpec, changed, parse_job
@@ -171,3 +178,25 @@ def test_a_schedules_steps_are_told_when_the_batch_changes() -> None:
     assert "total_num_steps 10000, warmup_num_steps 1000 stay" in note
     assert "0.25 times the steps" in note and "divide them by 4" in note
     assert not scaled(first).notes
+
+
+@pytest.mark.parametrize(
+    ("config", "fields"),
+    [
+        ({TRAIN: 32}, (32, 4, 1)),
+        ({MICRO: 3}, (24, 3, 1)),
+        ({TRAIN: 64, MICRO: 2}, (64, 2, 4)),
+        ({TRAIN: 64, ACCUMULATION: 2}, (64, 4, 2)),
+        ({MICRO: 2, ACCUMULATION: 3}, (48, 2, 3)),
+    ],
+)
+def test_batch_fields_are_derived_as_deepspeed_does(
+    config: dict[str, object], fields: tuple[int, int, int]
+) -> None:
+    batch = batch_of(config, 8, 1)
+    assert (batch.train, batch.micro, batch.accumulation) == fields
+
+
+def test_fitting_node_counts_are_the_nearest() -> None:
+    assert fitting_worlds(96, 8, 5) == [4, 6]
+    assert fitting_worlds(32, 8, 8) == [4]

@@ -1,47 +1,18 @@
 """Resubmission at other node counts: everything that follows is recomputed."""
 
 import json
-from typing import Any
 
 import pytest
 
-from lumitui.app.compose.deepspeed_batch import (
-    ACCUMULATION,
-    MICRO,
-    TRAIN,
-    batch_of,
-    fitting_worlds,
-    sent_text,
-)
-from lumitui.app.compose.launch import compose
+from lumitui.app.compose.deepspeed_batch import TRAIN
 from lumitui.app.job.launch import Launch
-from lumitui.app.job.spec import JobSpec, changed, parse_job
+from lumitui.app.job.spec import changed
 from lumitui.app.scale.rescale import apply_settings, rescale
 from lumitui.remote.errors import InputError
-from lumitui.remote.site.sites import BUILT_IN, Sites
-
-LUMI = Sites([BUILT_IN]).load("lumi")
-DDP = parse_job(
-    "name: t\nsite: lumi\naccount: project_462000001\npartition: standard-g\ntime: '01:00:00'\n"
-    "trainer: ddp\nargs: [--batch-size, 32, --lr, 0.01]\n",
-    "t",
-)
-CONFIG = '{"train_batch_size": 32, "optimizer": {"type": "Adam", "params": {"lr": 0.001}},}'
+from tests.support.jobs.rescaled_jobs import DDP, LINEAR, LUMI, job, launched, zero
 
 
-def launched(spec: JobSpec, config: str | None = None) -> Launch:
-    return compose(spec, LUMI, deepspeed_config=config)
-
-
-def job(**changes: object) -> JobSpec:
-    return changed(DDP, changes, "t")
-
-
-def zero(**changes: object) -> JobSpec:
-    return job(**({"trainer": "deepspeed_zero", "strategy": "zero1", "args": []} | changes))
-
-
-def test_without_a_rule_batch_and_rate_stay_and_it_is_said() -> None:
+def test_without_a_rule_batch_and_rate_stay_with_a_note() -> None:
     scaled = rescale(launched(DDP), LUMI, nodes=2)
     assert scaled.launch.spec.args == ("--batch-size", "16", "--lr", "0.01")
     assert scaled.launch.global_batch == 256
@@ -100,57 +71,6 @@ def test_the_table_shows_what_changes_and_what_is_billed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("keep", "nodes", "fields"),
-    [("global", 2, (32, 2, 1)), ("per_gpu", 2, (64, 4, 1)), ("global", 4, (32, 1, 1))],
-)
-def test_deepspeeds_batch_fields_are_recomputed(
-    keep: str, nodes: int, fields: tuple[int, int, int]
-) -> None:
-    spec = zero(scale={"batch": {"keep": keep}})
-    first = launched(spec, CONFIG)
-    sent = next(file.content for file in first.files if file.name == "ds_config.json")
-    scaled = rescale(first, LUMI, nodes=nodes, deepspeed_config=sent)
-    config = json.loads(next(f.content for f in scaled.launch.files if f.name == "ds_config.json"))
-    assert (config[TRAIN], config[MICRO], config[ACCUMULATION]) == fields
-
-
-def test_deepspeeds_learning_rate_follows_the_rule() -> None:
-    spec = zero(scale={"batch": {"keep": "per_gpu"}, "lr": {"rule": "linear"}})
-    scaled = rescale(launched(spec, CONFIG), LUMI, nodes=2, deepspeed_config=CONFIG)
-    config = json.loads(next(f.content for f in scaled.launch.files if f.name == "ds_config.json"))
-    assert config["optimizer"]["params"]["lr"] == 0.002
-
-
-def test_the_guides_batch_of_32_does_not_fit_eight_nodes() -> None:
-    # 64 ranks would get half a sample each (DeepSpeed: "Micro batch size per gpu: 0").
-    with pytest.raises(InputError) as caught:
-        rescale(launched(zero(), CONFIG), LUMI, nodes=8, deepspeed_config=CONFIG)
-    assert "4 nodes" in caught.value.hint
-
-
-@pytest.mark.parametrize(
-    ("config", "fields"),
-    [
-        ({TRAIN: 32}, (32, 4, 1)),
-        ({MICRO: 3}, (24, 3, 1)),
-        ({TRAIN: 64, MICRO: 2}, (64, 2, 4)),
-        ({TRAIN: 64, ACCUMULATION: 2}, (64, 4, 2)),
-        ({MICRO: 2, ACCUMULATION: 3}, (48, 2, 3)),
-    ],
-)
-def test_batch_fields_are_derived_as_deepspeed_does(
-    config: dict[str, object], fields: tuple[int, int, int]
-) -> None:
-    batch = batch_of(config, 8, 1)
-    assert (batch.train, batch.micro, batch.accumulation) == fields
-
-
-def test_fitting_node_counts_are_the_nearest() -> None:
-    assert fitting_worlds(96, 8, 5) == [4, 6]
-    assert fitting_worlds(32, 8, 8) == [4]
-
-
-@pytest.mark.parametrize(
     ("setting", "check"),
     [
         ("time=02:00:00", lambda spec: spec.time == "02:00:00"),
@@ -166,25 +86,9 @@ def test_settings_change_the_job(setting: str, check: object) -> None:
 
 
 @pytest.mark.parametrize("setting", ["time", "tiem=1", "time=10", "nodes=many", "name.x=1"])
-def test_a_wrong_setting_is_said(setting: str) -> None:
+def test_a_wrong_setting_is_refused(setting: str) -> None:
     with pytest.raises(InputError):
         apply_settings(DDP, [setting])
-
-
-@pytest.mark.parametrize(
-    ("nodes", "fields"), [(4, (512, 8, 2)), (1, (512, 8, 8)), (2, (512, 8, 4))]
-)
-def test_the_micro_batch_never_grows_with_the_global_batch_kept(
-    nodes: int, fields: tuple[int, int, int]
-) -> None:
-    config = f'{{"{TRAIN}": 512, "{MICRO}": 8, "{ACCUMULATION}": 4}}'
-    first = launched(zero(nodes=2), config)
-    scaled = rescale(first, LUMI, nodes=nodes, deepspeed_config=config)
-    sent = json.loads(next(f.content for f in scaled.launch.files if f.name == "ds_config.json"))
-    assert (sent[TRAIN], sent[MICRO], sent[ACCUMULATION]) == fields
-
-
-LINEAR: dict[str, object] = {"batch": {"keep": "per_gpu"}, "lr": {"rule": "linear"}}
 
 
 @pytest.mark.parametrize(
@@ -224,56 +128,6 @@ def test_a_scripts_rate_follows_the_ranks_when_its_batch_is_its_own() -> None:
     assert rescale(launched(script), LUMI, nodes=2).launch.spec.args == ("--rate", "0.2")
 
 
-def sent_config(launch: Launch) -> dict[str, Any]:
-    text = next(file.content for file in launch.files if file.name == "ds_config.json")
-    found = json.loads(text)
-    assert isinstance(found, dict)
-    return found
-
-
-@pytest.mark.parametrize(
-    ("schedule", "name", "after"),
-    [
-        ({"type": "WarmupLR", "params": {"warmup_max_lr": 0.001}}, "warmup_max_lr", 0.002),
-        ({"type": "WarmupLR", "params": {"warmup_max_lr": "auto"}}, "warmup_max_lr", "auto"),
-        ({"type": "WarmupDecayLR", "params": {"warmup_max_lr": 3e-5}}, "warmup_max_lr", 6e-5),
-        ({"type": "WarmupDecayLR", "params": {"total_num_steps": 9}}, "warmup_max_lr", 0.002),
-        ({"type": "WarmupDecayLR"}, "warmup_max_lr", 0.002),
-        ({"type": "WarmupLR", "params": {"warmup_max_lr": [0.1, 1]}}, "warmup_max_lr", [0.2, 2]),
-        ({"type": "OneCycle", "params": {"cycle_min_lr": 0.1, "cycle_max_lr": 1}},
-         "cycle_max_lr", 2.0),
-        ({"type": "WarmupCosineLR", "params": {"cos_min_ratio": 0.1}}, "cos_min_ratio", 0.1),
-    ],
-)  # fmt: skip
-def test_deepspeeds_schedule_follows_the_rule(
-    schedule: dict[str, object], name: str, after: object
-) -> None:
-    config = json.dumps({TRAIN: 32, "optimizer": {"type": "Adam", "params": {"lr": 0.001}},
-                         "scheduler": schedule})  # fmt: skip
-    scaled = rescale(launched(zero(scale=LINEAR), config), LUMI, nodes=2, deepspeed_config=config)
-    assert sent_config(scaled.launch)["scheduler"]["params"][name] == after
-    assert sent_config(scaled.launch)["optimizer"]["params"]["lr"] == 0.002
-
-
-def test_deepspeeds_rate_that_is_an_argument_follows_the_rule() -> None:
-    scale = {"batch": {"keep": "per_gpu"}, "lr": {"rule": "linear", "arg": "--rate"}}
-    spec = zero(trainer=None, script="t.py", args=["--rate", "0.1"], scale=scale)
-    config = json.dumps({TRAIN: 32})
-    first = launched(spec, config)
-    scaled = rescale(first, LUMI, nodes=2, deepspeed_config=config)
-    assert scaled.launch.spec.args == ("--rate", "0.2")
-    by_hand = rescale(first, LUMI, nodes=2, settings=["--rate=0.7"], deepspeed_config=config)
-    assert by_hand.launch.spec.args == ("--rate", "0.7")
-
-
-def test_a_configuration_without_a_rate_is_told() -> None:
-    config = json.dumps({TRAIN: 32, "optimizer": {"type": "Adam"}})
-    first = launched(zero(scale=LINEAR), config)
-    scaled = rescale(first, LUMI, nodes=2, deepspeed_config=config)
-    assert any("names no learning rate" in note for note in scaled.notes)
-    assert sent_config(scaled.launch)["optimizer"] == {"type": "Adam"}
-
-
 def test_the_table_shows_the_learning_rate_of_arguments_and_of_deepspeed() -> None:
     def rate(earlier: Launch, config: str | None = None) -> tuple[str, str]:
         scaled = rescale(earlier, LUMI, nodes=2, deepspeed_config=config)
@@ -293,33 +147,7 @@ def test_the_table_shows_the_learning_rate_of_arguments_and_of_deepspeed() -> No
     )
 
 
-def test_deepspeeds_rates_go_there_and_back() -> None:
-    config = json.dumps({
-        TRAIN: 32,
-        "optimizer": {"type": "Adam", "params": {"lr": 3e-4}},
-        "scheduler": {"type": "WarmupDecayLR", "params": {"warmup_max_lr": 3e-4}},
-    })  # fmt: skip
-    first = launched(zero(scale=LINEAR), config)
-    up = rescale(first, LUMI, nodes=3, deepspeed_config=config)
-    down = rescale(up.launch, LUMI, nodes=1, deepspeed_config=sent_text(up.launch))
-    assert sent_config(down.launch) == sent_config(first)
-
-
-def test_a_configuration_that_is_named_follows_whatever_the_strategy() -> None:
-    spec = job(
-        trainer=None,
-        script="t.py",
-        args=["--lr", "0.1"],
-        deepspeed={"config": "ds.json"},
-        scale=LINEAR,
-    )
-    scaled = rescale(launched(spec, CONFIG), LUMI, nodes=2, deepspeed_config=CONFIG)
-    sent = sent_config(scaled.launch)
-    assert (spec.strategy, sent[TRAIN], sent["optimizer"]["params"]["lr"]) == ("ddp", 64, 0.002)
-    assert scaled.launch.spec.args == ("--lr", "0.1")
-
-
-def test_a_rule_without_its_argument_is_told() -> None:
+def test_a_rule_without_its_argument_is_noted() -> None:
     spec = job(trainer=None, script="t.py", args=["--lr", "0.1"], scale=LINEAR)
     told = "`scale.lr.rule` is linear, but no `lr.arg` names the argument: the learning rate stays."
     assert told in rescale(launched(spec), LUMI, nodes=2).notes
@@ -333,42 +161,12 @@ def test_a_rule_without_its_argument_is_told() -> None:
         ("global", ["--batch-size=32", "--lr=0.01"], ("32", "0.01")),
     ],
 )
-def test_what_is_typed_stays_also_at_the_value_it_had(
+def test_what_is_typed_stays_even_at_the_value_it_had(
     keep: str, settings: list[str], args: tuple[str, str]
 ) -> None:
     scale = {"batch": {"keep": keep}, "lr": {"rule": "linear"}}
     scaled = rescale(launched(job(scale=scale)), LUMI, nodes=2, settings=settings)
     assert scaled.launch.spec.args[1::2] == args
-
-
-def test_a_rate_that_is_typed_stays_beside_deepspeeds_configuration() -> None:
-    scale = LINEAR | {"lr": {"rule": "linear", "arg": "--rate"}}
-    spec = zero(trainer=None, script="t.py", args=["--rate", "0.1"], scale=scale)
-    config = json.dumps({TRAIN: 32})
-    scaled = rescale(
-        launched(spec, config), LUMI, nodes=2, settings=["--rate=0.1"], deepspeed_config=config
-    )
-    assert scaled.launch.spec.args == ("--rate", "0.1")
-
-
-@pytest.mark.parametrize(
-    ("schedule", "noted"),
-    [
-        ({"type": "WarmupDecayLR", "params": {"total_num_steps": 9}}, "total_num_steps 9 stay"),
-        ({"type": "WarmupLR", "params": {"warmup_max_lr": 0.1}}, ""),
-        ({"type": "WarmupLR"}, "names no learning rate|Without `warmup_max_lr`"),
-        ({"type": "WarmupLR", "params": {"warmup_num_steps": 9}},
-         "names no learning rate|Without `warmup_max_lr`|warmup_num_steps 9 stay"),
-        ({"type": "WarmupCosineLR"}, "names no learning rate"),
-    ],
-)  # fmt: skip
-def test_a_rate_that_is_not_written_out_is_noted(schedule: dict[str, object], noted: str) -> None:
-    config = json.dumps({TRAIN: 32, "optimizer": {"type": "Adam"}, "scheduler": schedule})
-    first = launched(zero(scale=LINEAR), config)
-    notes = rescale(first, LUMI, nodes=2, deepspeed_config=config).notes
-    expected = noted.split("|") if noted else []
-    assert len(notes) == len(expected)
-    assert all(words in note for words, note in zip(expected, notes, strict=True))
 
 
 @pytest.mark.parametrize("size", ["²", "٣", "0", "many"])
