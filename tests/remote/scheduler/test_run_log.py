@@ -1,0 +1,57 @@
+"""A log is read by its bytes while it grows, with real processes."""
+
+import threading
+import time
+from pathlib import Path
+
+from lumitui.remote.scheduler.run_log import read_end, stream
+from lumitui.remote.transport.local import Local
+
+
+def test_the_end_of_a_growing_log_is_read_exactly(tmp_path: Path) -> None:
+    log = tmp_path / "attempt-1.out"
+    over = threading.Event()
+
+    def write() -> None:
+        with log.open("ab", buffering=0) as file:
+            for number in range(10**7):
+                if over.is_set():
+                    return
+                file.write(b"%07d\n" % number)
+
+    log.write_bytes(b"")
+    writer = threading.Thread(target=write)
+    writer.start()
+    transport = Local()
+    try:
+        for _ in range(30):
+            found = read_end(transport, str(log), 5000)
+            assert found is not None
+            start, data = found
+            with log.open("rb") as file:
+                file.seek(start)
+                assert file.read(len(data)) == data
+            assert len(data) == min(5000, start + len(data))
+        assert start > 0
+    finally:
+        over.set()
+        writer.join()
+        transport.close()
+    assert read_end(transport, str(log), 10) == (log.stat().st_size - 10, log.read_bytes()[-10:])
+    assert read_end(transport, str(tmp_path / "attempt-2.out"), 10) is None
+
+
+def test_a_stream_waits_for_its_log_and_begins_at_its_byte(tmp_path: Path) -> None:
+    log, transport = tmp_path / "a log's own.out", Local()
+    deadline = time.monotonic() + 30
+    data = b""
+    try:
+        for chunk in stream(transport, str(log), 3, lambda: time.monotonic() > deadline):
+            if not log.exists():
+                log.write_bytes(b"012345")  # not there yet when the stream began
+            data += chunk
+            if data:
+                break
+    finally:
+        transport.close()
+    assert data == b"345"
