@@ -8,11 +8,11 @@ Status = Literal["ok", "warning", "failed"]
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at."""
+    """One fact of a profile, compared with the live cluster."""
 
     name: str
     status: Status
     found: str
     expected: str = ""
     do: str = ""
-    """What to try; empty when it is ok."""
+    """What to try; empty where the check is ok."""

@@ -17,7 +17,7 @@ BUILT_IN = Path(__file__).resolve().parents[2] / "templates" / "sites"
 
 
 def merge(base: Mapping[str, object], over: Mapping[str, object]) -> dict[str, object]:
-    """Return `base` with `over` laid on it: mappings key by key, everything else replaced.
+    """Return `base` changed by `over`: mappings key by key, everything else replaced.
 
     A key whose value is null in `over` is removed.
     """
@@ -37,12 +37,12 @@ class Sites:
     """The profiles of some folders, by name; the first folder that has a name wins."""
 
     def __init__(self, folders: Iterable[Path]) -> None:
-        """Look in `folders`, the most important first; files are read when asked for."""
+        """Search `folders`, the most important first; files are read when they are needed."""
         self._folders = tuple(folders)
 
     @property
     def _files(self) -> dict[str, list[Path]]:
-        # Looked up each time: a profile that is added while the program runs is found.
+        # Read each time: a profile that is added while the program runs is found.
         found: dict[str, list[Path]] = {}
         for folder in filter(Path.is_dir, self._folders):
             for path in sorted(folder.glob("*.yaml")):

@@ -54,7 +54,7 @@ def _sentence(
 
 
 def _in_data(place: Place, data: object) -> Place:
-    """Return `place` without the names pydantic puts between, like the kind in a union."""
+    """Return `place` without the names that pydantic inserts, like the kind in a union."""
     kept: list[int | str] = []
     for part in place[:-1]:
         try:

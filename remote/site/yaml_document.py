@@ -1,4 +1,4 @@
-"""YAML documents as people mean them, checked by a pydantic model, errors with file and line.
+"""YAML documents read as people mean them; every value knows its line.
 
 PyYAML follows YAML 1.1, where `10:00` is the number 600, `1e-3` is text, `yes` is True and
 `010` is 8. Here only YAML 1.2's core forms are numbers and booleans: `true`, `10`, `1.5`, `1e-3`.
@@ -16,16 +16,14 @@ Place = tuple[int | str, ...]
 """Where a value is: keys and indexes from the root."""
 _MOST_BYTES = 100_000  # PyYAML reads 80 kB a second
 _DEEPEST = 40
-# What no command line can carry, or what would steer the terminal that shows it.
+# What no command line can carry, or what would control the terminal that shows it.
 UNSEEN = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\ud800-\\udfff]")
-
-
 # YAML 1.1 folds these with the spaces around them; in YAML 1.2 they are text like any other.
 SEPARATOR = re.compile("[\x85\u2028\u2029]")
 
 
 class _Refused(yaml.MarkedYAMLError):
-    """Good YAML that has no place in a job file or profile."""
+    """Valid YAML that is not allowed in a job file or profile."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -94,7 +92,7 @@ _Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
 
 
 class _PlainLoader(_Loader):
-    """Every scalar is text, but null: for documents whose model knows what is a number."""
+    """Every scalar except null is text: for documents whose model knows what is a number."""
 
 
 _PlainLoader.yaml_implicit_resolvers = {
@@ -114,14 +112,14 @@ class Document:
         """
         self.name = name
         self.below: Document | None = None
-        """The document that this one is laid on (`extends`)."""
+        """The document that this one extends."""
         loader = None
         if len(text) > _MOST_BYTES:
             raise InputError(*_too_large(name))
         if found := SEPARATOR.search(text):
             line = text.count("\n", 0, found.start()) + 1
             raise InputError(
-                f"{name}, line {line}: the line separator U+{ord(found[0]):04X} is there.",
+                f"{name}, line {line}: it contains the line separator U+{ord(found[0]):04X}.",
                 f'Remove it, or write "\\u{ord(found[0]):04x}" in double quotes.',
             )
         try:
@@ -187,7 +185,7 @@ def _lines(node: yaml.Node, place: Place) -> Iterator[tuple[Place, int]]:
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             for at, line in _lines(value, (*place, str(key.value))):
-                # A value that starts on a later line is looked for at its key.
+                # A value that starts on a later line counts as on the line of its key.
                 yield at, key.start_mark.line + 1 if len(at) == len(place) + 1 else line
     elif isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
@@ -205,7 +203,7 @@ def _yaml_words(error: yaml.YAMLError, name: str, text: str) -> tuple[str, str]:
     mark = getattr(error, "problem_mark", None)
     if isinstance(error, yaml.reader.ReaderError):
         line = text.count("\n", 0, error.position) + 1
-        return f"{name}, line {line}: a control character is there.", "Remove it."
+        return f"{name}, line {line}: it contains a control character.", "Remove it."
     where = f"{name}, line {mark.line + 1}" if mark else name
     problem = getattr(error, "problem", None) or str(error)
     if isinstance(error, _Refused):

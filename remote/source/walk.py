@@ -63,7 +63,7 @@ class Found:
             more = f"; and {len(self.refused) - 5} more" if len(self.refused) > 5 else ""
             raise InputError(
                 f"The project cannot be sent: {shown}{more}.",
-                "Exclude them in .lumituiignore, or do what is said of each.",
+                "Exclude them in .lumituiignore, or follow the advice for each.",
             )
 
     def check(self, limits: Limits) -> None:

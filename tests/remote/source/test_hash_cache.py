@@ -41,32 +41,34 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the looks be ten seconds after the files were written."""
+    """Let every scan be ten seconds after the files were written."""
     monkeypatch.setattr(time, "time_ns", lambda now=time.time_ns: now() + 10_000_000_000)
 
 
-def look(root: Path) -> Manifest:
+def scanned(root: Path) -> Manifest:
     return scan(root, hashes=Hashes(root.with_name("known.json"), root))
 
 
 @pytest.mark.usefixtures("later")
 def test_what_stayed_the_same_is_not_read_again(project: Path, read: list[str]) -> None:
-    first = look(project)
+    first = scanned(project)
     assert (read, project.with_name("known.json").stat().st_mode & 0o777) == (
         ["a", "b", "c"], 0o600
     )  # fmt: skip
     read.clear()
     written = project.with_name("known.json").stat().st_mtime_ns
-    assert look(project) == first == scan_without(project) and read == ["a", "b", "c"]
+    assert scanned(project) == first == scan_without(project) and read == ["a", "b", "c"]
     assert project.with_name("known.json").stat().st_mtime_ns == written
     read.clear()
     (project / "b").write_text("B")
     (project / "c").unlink()
-    changed = look(project)
+    changed = scanned(project)
     assert read == ["b"] and changed == scan_without(project)
     read.clear()
     (project / "a").chmod(0o755)
-    assert [entry.executable for entry in look(project).entries] == [True, False] and read == ["a"]
+    assert [entry.executable for entry in scanned(project).entries] == [True, False] and read == [
+        "a"
+    ]
 
 
 def scan_without(root: Path) -> Manifest:
@@ -74,11 +76,11 @@ def scan_without(root: Path) -> Manifest:
 
 
 def test_a_file_that_was_just_written_is_read_again(project: Path, read: list[str]) -> None:
-    look(project)
+    scanned(project)
     # A coarse clock would show the same times after a second write: nothing is remembered.
     assert not project.with_name("known.json").exists()
     read.clear()
-    assert look(project) == scan_without(project)
+    assert scanned(project) == scan_without(project)
     assert read.count("a") == 2
 
 
@@ -87,7 +89,7 @@ def test_a_file_that_was_just_written_is_read_again(project: Path, read: list[st
     "change", ["content and mtime kept", "another file by rename", "longer", "another time"]
 )
 def test_no_change_is_missed(project: Path, change: str) -> None:
-    look(project)
+    scanned(project)
     at, info = project / "a", (project / "a").stat()
     if change == "another file by rename":
         (project / "new").write_text("x")
@@ -98,18 +100,18 @@ def test_no_change_is_missed(project: Path, change: str) -> None:
     else:
         at.write_text("x")
         if change == "content and mtime kept":
-            os.utime(at, ns=(info.st_atime_ns, info.st_mtime_ns))  # the inode's time tells
-    assert look(project) == scan_without(project)
+            os.utime(at, ns=(info.st_atime_ns, info.st_mtime_ns))  # the inode's own time shows it
+    assert scanned(project) == scan_without(project)
 
 
 @pytest.mark.usefixtures("later")
 @pytest.mark.parametrize(
     "harm", ["text", "list", "rows", "version", "root", "mode", "link", "folder", "deep"]
 )
-def test_a_list_that_cannot_be_trusted_is_passed_over(
+def test_a_list_that_cannot_be_trusted_is_not_used(
     project: Path, read: list[str], harm: str
 ) -> None:
-    look(project)
+    scanned(project)
     known = project.with_name("known.json")
     content = json.loads(known.read_text())
     wrong = "0" * 64
@@ -137,7 +139,7 @@ def test_a_list_that_cannot_be_trusted_is_passed_over(
         case _:
             known.write_text("[" * 100_000)
     read.clear()
-    assert wrong not in look(project).text
+    assert wrong not in scanned(project).text
     assert read == ["a", "b", "c"]
 
 
@@ -146,7 +148,7 @@ def test_a_list_that_cannot_be_written_costs_only_time(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "open", refusing(os.open))
-    assert look(project) == scan_without(project)
+    assert scanned(project) == scan_without(project)
     assert os.listdir(project.parent) == ["project"]
 
 

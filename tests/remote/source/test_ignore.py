@@ -11,7 +11,7 @@ import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
-from lumitui.remote.source.scan import scan
+from tests.support.project_files import shipped
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git decides what is right")
 
@@ -36,10 +36,6 @@ def listed(root: Path) -> list[str]:
     """What git ships: what it tracks, and what it does not know and does not leave out."""
     out = git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     return sorted(filter(None, (os.fsdecode(name) for name in out.split(b"\0"))))
-
-
-def shipped(root: Path) -> list[str]:
-    return [entry.path for entry in scan(root).entries]
 
 
 def make(root: Path, files: Mapping[str, bytes]) -> Path:

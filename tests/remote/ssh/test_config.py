@@ -1,4 +1,4 @@
-"""The way to a site as the person's ssh configuration has it, against real servers.
+"""The route to a site as the person's ssh configuration gives it, against real servers.
 
 | what                                  | test                                                   |
 |---------------------------------------|--------------------------------------------------------|
@@ -48,7 +48,7 @@ def jump_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
 
 @pytest.fixture
 def jump(server: Sshd, jump_host: Sshd) -> Sshd:
-    """The way to `server` goes through here; each has an identity and a host key of its own."""
+    """A jump host in front of `server`; each has its own identity and host key."""
     jump_host.allow(jump_host.identity)
     configure(server, jump_host, "ProxyJump jump")
     know(server, site(server), site(jump_host))
@@ -172,10 +172,10 @@ def test_a_proxy_command_that_says_nothing_is_given_up(server: Sshd) -> None:
 
 
 def test_a_proxy_command_of_openssh_with_a_host_key_that_is_not_known(server: Sshd) -> None:
-    """`ssh -W` has its own questions; without a terminal it ends, and its last word is told."""
+    """`ssh -W` asks its own questions; without a terminal it ends, and its last line is shown."""
     server.trust()
-    way = f"ssh -F {server.config} -o BatchMode=yes -o UserKnownHostsFile=/dev/null"
-    server.configure(f"ProxyCommand {way} -o ProxyCommand=none -W %h:%p site")
+    command = f"ssh -F {server.config} -o BatchMode=yes -o UserKnownHostsFile=/dev/null"
+    server.configure(f"ProxyCommand {command} -o ProxyCommand=none -W %h:%p site")
     with pytest.raises(LinkError, match="Host key verification failed"):
         server.connect().run("true")
 

@@ -1,4 +1,4 @@
-"""A login node with limits, and many askers: one TCP connection, patience, a sentence.
+"""A login node with limits, and many callers: one TCP connection, waiting, a clear message.
 
 | what                                       | test                                          |
 |--------------------------------------------|-----------------------------------------------|
@@ -6,7 +6,7 @@
 | MaxSessions=2 with a log open              | two_sessions_...                              |
 | MaxStartups: refused for long, for short   | a_site_that_turns_logins_away_...             |
 | closed before the banner                   | a_server_that_hangs_up_...                    |
-| one connection: ten threads, a log, a look | ten_threads_a_log_and_a_lost_link_...         |
+| one connection: threads, a log, a refresh  | ten_threads_a_log_and_a_lost_link_...         |
 | leaving while it connects                  | leaving_while_it_connects_leaves_nothing_open |
 """
 

@@ -235,14 +235,14 @@ def test_ten_threads_of_which_one_has_a_person_ask_once(site: Asking, connect: C
 
     connection = connect(site, ask)
 
-    def look(number: int) -> str:
+    def refresh(number: int) -> str:
         with attendance(number == 4):
             return connection.run(f"echo {number}").text
 
     with ThreadPoolExecutor(10) as threads:
-        person = threads.submit(look, 4)
+        person = threads.submit(refresh, 4)
         wait_for(lambda: bool(questions), "the question")
-        others = [threads.submit(look, number) for number in range(5, 14)]
+        others = [threads.submit(refresh, number) for number in range(5, 14)]
         thinking.set()
         assert person.result(10) == "4\n"
         assert [other.result(10) for other in others] == [f"{n}\n" for n in range(5, 14)]
@@ -250,7 +250,7 @@ def test_ten_threads_of_which_one_has_a_person_ask_once(site: Asking, connect: C
 
 
 def test_a_person_is_not_served_the_refusal_of_a_clock(site: Asking, connect: Connect) -> None:
-    """A look nobody waits for is connecting when the person asks: they are asked all the same."""
+    """A refresh without a person is connecting when one comes: they are asked nevertheless."""
     answers = Answers("111111")
     connection = connect(site, answers)
     outcomes: list[str] = []

@@ -6,7 +6,7 @@
 | keep-alive: a quiet link is left be   | a_silent_log_over_a_good_link_is_left_alone            |
 | a stall that ends, one that is cut    | a_stall_...                                            |
 | laptop sleep (the process stands)     | a_laptop_that_slept_...                                |
-| network change, another way           | another_network_is_taken_with_the_next_request         |
+| network change, another route         | another_network_is_taken_with_the_next_request         |
 | the site's machine restarts           | test_ssh.py; a_site_that_refuses_for_a_while_...       |
 """
 
@@ -148,7 +148,7 @@ def test_a_socket_that_is_gone_before_anybody_noticed(
 def test_another_network_is_taken_with_the_next_request(
     ssh: Ssh, network: LinkProxy, server: Sshd
 ) -> None:
-    """The old way is gone for good; the configuration (a VPN, a jump) names another one."""
+    """The old route is gone for good; the configuration (a VPN, a jump) names another one."""
     assert ssh.run("echo in").text == "in\n"
     network.refuse()
     with link_proxy(server.port) as other:
@@ -171,8 +171,8 @@ for line in sys.stdin:
         text = ssh.run(line).text
     except LumiError as error:
         text = type(error).__name__
-    told = {"text": text, "seconds": time.monotonic() - began, "connections": ssh.connections}
-    print(json.dumps(told), flush=True)
+    answer = {"text": text, "seconds": time.monotonic() - began, "connections": ssh.connections}
+    print(json.dumps(answer), flush=True)
 """
 
 
@@ -196,12 +196,12 @@ def test_a_laptop_that_slept_connects_with_the_next_request(tmp_path: Path, asle
                 laptop.stdin.write(line + "\n")
                 laptop.stdin.flush()
 
-            def told() -> dict[str, object]:
+            def answered() -> dict[str, object]:
                 assert laptop.stdout
                 return dict(json.loads(laptop.stdout.readline()))
 
             ask("echo awake")
-            assert told()["text"] == "awake\n"
+            assert answered()["text"] == "awake\n"
             if asleep_in == "a request":
                 ask("echo begun; sleep 60")
                 wait_for(lambda: server.logged("Starting session") == 2, "the request to begin")
@@ -209,9 +209,9 @@ def test_a_laptop_that_slept_connects_with_the_next_request(tmp_path: Path, asle
             wait_for(lambda: not server.sessions(), "the site to give the laptop up", 30)
             os.kill(laptop.pid, signal.SIGCONT)
             if asleep_in == "a request":
-                assert told()["text"] == "LinkLost"
+                assert answered()["text"] == "LinkLost"
             ask("echo again")
-            answer = told()
+            answer = answered()
             assert answer["text"] == "again\n" and answer["connections"] == 2
             assert isinstance(answer["seconds"], float) and answer["seconds"] < BOUND
             laptop.stdin.close()

@@ -1,4 +1,4 @@
-"""Whom Ssh trusts, how it logs in and which way it goes, against real servers."""
+"""Whom Ssh trusts, how it logs in and by which route, against real servers."""
 
 import base64
 import os
@@ -209,7 +209,7 @@ def test_threads_that_wait_share_one_question(server: Sshd, tmp_path: Path) -> N
     assert len(questions) == 1
 
 
-# The way there
+# The route
 
 
 def test_a_jump_host_and_a_proxy_command(server: Sshd, tmp_path: Path) -> None:
@@ -220,8 +220,8 @@ def test_a_jump_host_and_a_proxy_command(server: Sshd, tmp_path: Path) -> None:
         server.trust()
         both.write_text(both.read_text() + jump.known_hosts.read_text())
         extra = f"\nHost jump\nPort {jump.port}\n"
-        for way in ("ProxyJump jump", f"ProxyCommand ssh -F {server.config} -W %h:%p jump"):
-            server.configure(way)
+        for option in ("ProxyJump jump", f"ProxyCommand ssh -F {server.config} -W %h:%p jump"):
+            server.configure(option)
             text = server.config.read_text()
             server.config.write_text(text.replace("\nHost *", extra + "Host *", 1))
             connection = server.connect()
@@ -281,7 +281,7 @@ def test_without_openssh_the_configuration_is_read_and_that_is_said(
     assert "OpenSSH is not installed" in raised.value.hint
 
 
-def test_a_key_of_a_security_token_is_passed_over(server: Sshd, tmp_path: Path) -> None:
+def test_a_key_of_a_security_token_is_skipped(server: Sshd, tmp_path: Path) -> None:
     """OpenSSH names them among its own default keys; the library raises an error of its own."""
     blob = b"openssh-key-v1\x00"
     for part in (b"none", b"none", b""):

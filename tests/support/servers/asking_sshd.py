@@ -34,7 +34,7 @@ class Asking:
 
     @property
     def answers(self) -> list[str]:
-        """What PAM was told so far: the prompt, and `right` or `wrong`."""
+        """What PAM received so far: the prompt, and `right` or `wrong`."""
         with contextlib.suppress(FileNotFoundError):
             return (self.folder / "answers").read_text().splitlines()
         return []

@@ -117,7 +117,7 @@ class Sshd:
     def logged(self, words: str) -> int:
         """How often `words` stand in the server's log: `Accepted `, `Failed `, `Connection from`.
 
-        Looking whether the server listens is a connection as well: one at its start.
+        The check that the server listens is a connection too: one at its start.
         """
         return (self.folder / "log").read_text("utf-8", "replace").count(words)
 

@@ -1,0 +1,156 @@
+"""Profiles are found, inherited and refused."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from lumitui.remote.errors import InputError
+from lumitui.remote.site.sites import Sites, merge
+
+SMALL = """
+title: Small
+work_root: /scratch/{user}
+cores_per_gpu: 2
+node:
+  cores: 8
+  reserved_cores: 0,4
+  memory_gib: 16
+  gpus: 2
+  gpu: GPU
+  gpu_memory_gib: 8
+  gpu_cores: [1-3, 5-7]
+partitions:
+  gpu:
+    max_time: 1-00:00:00
+    max_nodes: 4
+    allocation: node
+    billing: {kind: node, per_node_hour: 1}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with the profile `small`."""
+    (tmp_path / "small.yaml").write_text(SMALL)
+    return tmp_path
+
+
+def refused(folder: Path, name: str, text: str) -> str:
+    """Return the message about a profile of `text`."""
+    (folder / f"{name}.yaml").write_text(text)
+    with pytest.raises(InputError) as caught:
+        Sites([folder]).load(name)
+    assert caught.value.hint
+    return caught.value.message
+
+
+# --- inheritance
+
+
+def test_a_mapping_is_laid_on_key_by_key_and_null_removes() -> None:
+    base = {"a": {"x": 1, "y": 2}, "b": [1, 2], "c": 3, "d": {"z": 1}}
+    over = {"a": {"y": 5, "w": 6}, "b": [9], "c": None, "d": 4, "e": {"v": None, "u": 1}}
+    assert merge(base, over) == {"a": {"x": 1, "y": 5, "w": 6}, "b": [9], "d": 4, "e": {"u": 1}}
+    assert base == {"a": {"x": 1, "y": 2}, "b": [1, 2], "c": 3, "d": {"z": 1}}
+
+
+def test_a_profile_inherits_what_it_does_not_say(folder: Path) -> None:
+    (folder / "mine.yaml").write_text(
+        "extends: small\ntitle: Mine\npartitions: {gpu: {max_nodes: 9}}\nnode: {gpu_cores: null}\n"
+    )
+    mine = Sites([folder]).load("mine")
+    assert (mine.name, mine.title, mine.cores_per_gpu) == ("mine", "Mine", 2)
+    assert mine.partitions["gpu"].max_nodes == 9
+    assert mine.partitions["gpu"].max_time == "1-00:00:00"
+    assert mine.node.gpu_cores == ()
+
+
+def test_a_profile_is_called_as_its_file_is(folder: Path) -> None:
+    message = refused(folder, "mine", "extends: small\nname: small\n")
+    assert "mine.yaml:2" in message
+    assert "'small'" in message
+
+
+def test_a_persons_profile_hides_the_built_in_one_and_may_extend_it(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    own = tmp_path_factory.mktemp("own")
+    (own / "small.yaml").write_text("extends: small\npoll_seconds: 7\n")
+    sites = Sites([own, folder])
+    assert sites.names() == ["small"]
+    assert sites.path("small") == own / "small.yaml"
+    assert (sites.load("small").poll_seconds, sites.load("small").title) == (7, "Small")
+
+
+def test_a_profile_that_comes_later_is_found_and_one_that_goes_is_not(tmp_path: Path) -> None:
+    sites = Sites([tmp_path / "later"])
+    assert sites.names() == []
+    (tmp_path / "later").mkdir()
+    (tmp_path / "later" / "small.yaml").write_text(SMALL)
+    assert (sites.names(), sites.load("small").title) == (["small"], "Small")
+    (tmp_path / "later" / "small.yaml").unlink()
+    with pytest.raises(InputError, match="no site called 'small'"):
+        sites.load("small")
+
+
+def test_a_folder_that_is_not_there_has_no_profiles(tmp_path: Path) -> None:
+    assert Sites([tmp_path / "none"]).names() == []
+
+
+@pytest.mark.parametrize("others", [{}, {"b": "extends: a\n"}])
+def test_a_profile_that_extends_itself_is_refused(folder: Path, others: dict[str, str]) -> None:
+    for name, text in others.items():
+        (folder / f"{name}.yaml").write_text(text)
+    message = refused(folder, "a", f"extends: {'b' if others else 'a'}\n")
+    assert "extends itself" in message
+
+
+def test_an_unknown_profile_is_answered_with_the_known_ones(folder: Path) -> None:
+    with pytest.raises(InputError, match="no site called 'big'") as caught:
+        Sites([folder]).load("big")
+    assert "small" in caught.value.hint
+    assert "no site called 'big'" in refused(folder, "mine", "extends: big\n")
+
+
+def test_a_mistake_is_shown_in_the_file_it_is_in(folder: Path) -> None:
+    (folder / "base.yaml").write_text(SMALL.replace("max_nodes: 4", "max_nodes: four"))
+    message = refused(folder, "mine", "extends: base\npoll_secnds: 3\n")
+    assert "mine.yaml:2: poll_secnds: unknown key; did you mean `poll_seconds`?" in message
+    assert re.search(r"base\.yaml:16: partitions\.gpu\.max_nodes: ", message)
+
+
+# --- what a profile may not say
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("[1-3, 5-7]", "[0-3, 5-7]", "GPU 0: [0] are reserved or not there"),
+        ("[1-3, 5-7]", "[1-3, 5-8]", "GPU 1: [8] are reserved or not there"),
+        ("[1-3, 5-7]", "[1-3, 3]", "GPU 1: [3] belong to another GPU"),
+        ("[1-3, 5-7]", "[1-3]", "gpu_cores lists 1 GPUs, the node has 2"),
+        ("[1-3, 5-7]", "[3-1, 5-7]", "runs backwards"),
+        ("[1-3, 5-7]", "[1-3, true]", "gpu_cores.1: Input should be a valid string"),
+        ("gpus: 2", "gpus: 2\n  gpu_numa: [0]", "gpu_numa lists 1 GPUs"),
+        ("gpus: 2", "gpus: 2\n  gpu_bus: [a, b, c]", "gpu_bus lists 3 GPUs"),
+        ("reserved_cores: 0,4", "reserved_cores: 0;4", "not a list of cores"),
+        ("1-00:00:00", "one day", "is not a time"),
+        ("1-00:00:00", "10", "partitions.gpu.max_time: Input should be a valid string"),
+        ("max_nodes: 4", "max_nodes: 4\n    grows_to: more", "grows to 'more'"),
+        ("title: Small", "default_container: x\ntitle: a", "'x' is not in containers"),
+        ("kind: node", "kind: nod", "partitions.gpu.billing"),
+        ("per_node_hour: 1", "per_node_hours: 1", "did you mean `per_node_hour`?"),
+        ("per_node_hour: 1", "", "partitions.gpu.billing.per_node_hour: this key is required"),
+        ("title: Small", "", "title: this key is required"),
+        ("allocation: node", "allocation: nodes", "partitions.gpu.allocation"),
+    ],
+)
+def test_a_profile_with_a_mistake_is_refused(folder: Path, old: str, new: str, words: str) -> None:
+    assert SMALL.count(old) == 1
+    assert words in refused(folder, "wrong", SMALL.replace(old, new))
+
+
+def test_reserved_cores_may_be_none(folder: Path) -> None:
+    (folder / "all.yaml").write_text(SMALL.replace("0,4", '""'))
+    assert Sites([folder]).load("all").node.usable_cores == frozenset(range(8))

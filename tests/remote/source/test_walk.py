@@ -1,0 +1,113 @@
+"""Which files of a project are sent, and how much may be."""
+
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lumitui.remote.errors import InputError
+from lumitui.remote.source.scan import scan
+from lumitui.remote.source.walk import Limits
+from tests.support.project_files import shipped, write
+
+
+def test_some_folders_are_never_shipped(tmp_path: Path) -> None:
+    write(tmp_path, ".git/config", "__pycache__/a.pyc", "x/node_modules/b", "my env/pyvenv.cfg")
+    write(tmp_path, "my env/bin/python", "x/kept")
+    assert shipped(tmp_path) == ["x/kept"]
+
+
+def test_a_worktree_s_git_file_is_not_shipped(tmp_path: Path) -> None:
+    assert shipped(write(tmp_path, ".git", "a")) == ["a"]
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git decides what is right")
+def test_gitignore_means_what_it_means_to_git(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "a.log", "keep.log", "d/a.log", "d/deep/x.log", "d/deep/own.log", "build/x", "src/build/y",
+        "data/big", "data/small", "root_only", "d/root_only", "star/a/b/c", "star/b/c", "é.tmp",
+        "sp ace ", "d/data2/keep/x", "lib/in/a", "lib/out/a",
+    )  # fmt: skip
+    (tmp_path / ".gitignore").write_text(
+        "*.log\n!keep.log\nbuild/\ndata/*\n!data/small\n/root_only\nstar/**/c\n*.tmp\n# no\n\n"
+        "sp\\ ace\\ \nlib/*\n!lib/in\n"
+    )
+    (tmp_path / "d" / ".gitignore").write_text("!deep/x.log\n/data2\n")
+    (tmp_path / "d" / "deep" / ".gitignore").write_text("own.log\n")
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--others", "--exclude-standard"],
+        cwd=tmp_path, check=True, capture_output=True, text=True,
+    ).stdout.split("\0")  # fmt: skip
+    assert shipped(tmp_path) == sorted(filter(None, listed))
+
+
+def test_lumituiignore_decides_over_gitignore(tmp_path: Path) -> None:
+    write(tmp_path, "data/a.bin", "data/sub/b.bin", "out/c", "notes.md", "d/x.md")
+    (tmp_path / ".gitignore").write_text("data/\nout/\n")
+    (tmp_path / ".lumituiignore").write_text("*.md\n!data/sub/b.bin\n!out/\n")
+    (tmp_path / "d" / ".lumituiignore").write_text("!x.md\n")
+    (tmp_path / "data" / ".gitignore").write_text("!a.bin\n")  # git does not read it there
+    expected = [".gitignore", ".lumituiignore", "d/.lumituiignore", "d/x.md"]
+    assert shipped(tmp_path) == sorted([*expected, "data/sub/b.bin", "out/c"])
+
+
+def test_ignored_folders_are_not_entered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "data/deep/a", "b")
+    (tmp_path / ".gitignore").write_text("data\n")
+    entered: list[str] = []
+    scandir = os.scandir
+
+    def watched(path: Path) -> Iterator["os.DirEntry[str]"]:
+        entered.append(path.name)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", watched)
+    assert shipped(tmp_path) == [".gitignore", "b"]
+    assert entered == [tmp_path.name]
+
+
+@pytest.mark.parametrize("target", ["/etc/hosts", "../outside", "d/../../outside"])
+def test_links_out_of_the_project_are_refused(tmp_path: Path, target: str) -> None:
+    project = write(tmp_path / "p", "d/a")
+    (project / "l").symlink_to(target)
+    with pytest.raises(InputError, match="links:"):
+        scan(project)
+
+
+def test_names_that_cannot_travel_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "two\nlines").write_text("")
+    with open(os.fsencode(tmp_path) + b"/latin\xe9", "w"):
+        pass
+    with pytest.raises(InputError, match="line end") as raised:
+        scan(tmp_path)
+    assert raised.value.message.count("rename it") == 2
+
+
+def test_sockets_and_pipes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # the path of a socket is at most 107 bytes
+    os.mkfifo("pipe")
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.bind("sock")
+        with pytest.raises(InputError, match=r"'pipe' .*; 'sock' "):
+            scan(tmp_path)
+
+
+def test_too_many_files_name_the_largest(tmp_path: Path) -> None:
+    write(tmp_path, *(f"many/{n}" for n in range(12)), *(f"few/{n}" for n in range(3)), "one")
+    with pytest.raises(InputError, match=r"limit of 10 files; the largest: many/ \(12 .*few/"):
+        scan(tmp_path, limits=Limits(files=10))
+    with pytest.raises(InputError, match=r"more than \d+ files"):
+        scan(tmp_path, limits=Limits(files=1))
+
+
+def test_too_many_bytes_name_the_largest(tmp_path: Path) -> None:
+    write(tmp_path, *(f"many/{n}" for n in range(12)))
+    (tmp_path / "big").write_bytes(bytes(2_000_000))
+    with pytest.raises(InputError, match=r"limit of 1 MB; the largest: big \(1 files, 2\.0 MB\)"):
+        scan(tmp_path, limits=Limits(bytes=1_000_000))
