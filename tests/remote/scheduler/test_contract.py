@@ -8,7 +8,6 @@ import pytest
 
 from lumitui.remote.scheduler.protocol import Answer, State, Watch
 from tests.support.jobs.scheduler_bench import LIMIT, Bench
-from tests.support.servers.cluster import Cluster
 
 pytestmark = pytest.mark.both_slurms
 
@@ -61,7 +60,7 @@ def test_a_job_runs_to_its_end(bench: Bench) -> None:
     assert not poll.warning
 
 
-def test_the_exit_file_tells_which_rank_failed_first(bench: Bench) -> None:
+def test_the_exit_file_names_the_rank_that_failed_first(bench: Bench) -> None:
     run = bench.run(
         '[ "$RANK" = 3 ] && { echo "rank 3 gives up"; exit 7; }; exec sleep 60',
         gpus_per_node=2,
@@ -71,7 +70,7 @@ def test_the_exit_file_tells_which_rank_failed_first(bench: Bench) -> None:
     poll = run.until(State.FAILED)
     (ended,) = poll.files[run.watch.run].exits
     assert (ended.rc, ended.rank) == (7, 3)
-    assert poll.jobs[run.watch.job_id].exit_code in ("7:0", "")  # squeue does not tell it
+    assert poll.jobs[run.watch.job_id].exit_code in ("7:0", "")  # squeue does not report it
     node = "node2" if bench.kind == "process" else "nid00500[1-8]"
     run.here(f"grep -qx 'srun: error: {node}: task 3: Exited with exit code 7' attempt-1.out")
     assert "3: rank 3 gives up" in run.log()
@@ -123,7 +122,7 @@ def test_a_changed_script_is_not_submitted(bench: Bench) -> None:
     assert bench.jobs(run) == 0
 
 
-def test_a_refusal_is_told_in_the_schedulers_words(bench: Bench) -> None:
+def test_a_refusal_has_the_schedulers_words(bench: Bench) -> None:
     if bench.kind == "slurm":
         run, words = bench.run("true", account="project_462000002"), "Invalid account"
     else:
@@ -250,121 +249,3 @@ def test_a_folder_may_have_any_name(bench: Bench) -> None:
     assert f"in {run.submission.folder}/code" in run.log()
     assert files.log_sizes == {1: len(run.log().encode())}
     assert run.here("ls; ls ..").count("pwned") == 1  # in the folder's own name
-
-
-# -- only Slurm has these
-
-
-@pytest.mark.cluster
-@pytest.mark.parametrize("name", ["run %j", "run \\n", "100%"])
-def test_a_folder_whose_log_slurm_cannot_write_is_told_before(slurm: Bench, name: str) -> None:
-    run = slurm.run("true", folder=name)
-    answer = run.submit()
-    assert answer.state is State.NOT_SENT
-    assert name[-1 if name == "100%" else 4] in answer.message
-    assert run.settle().state is State.NOT_SENT
-    assert slurm.jobs(run) == 0
-
-
-@pytest.mark.cluster
-def test_a_job_that_left_the_queue_is_found_by_accounting(slurm: Bench) -> None:
-    run = slurm.run("exit 3")
-    answer = run.submit()
-    run.until(State.FAILED)
-    # A job leaves squeue MinJobAge (5 minutes) after its end: here at once.
-    slurm.transport.before = "squeue() { :; }"
-    try:
-        poll = run.until(State.FAILED)
-        job = poll.jobs[run.watch.job_id]
-        assert job.exit_code == "3:0"
-        assert job.started
-        assert job.ended
-        run.here("rm -f attempt-1.receipt attempt-1.claim")
-        assert run.settle().state is State.UNKNOWN
-        # By its name only some seconds later: until then its eligible time is unknown (22.05).
-        deadline = time.monotonic() + LIMIT
-        while run.settle(deep=True).state is State.UNKNOWN:
-            assert time.monotonic() < deadline
-            time.sleep(0.5)
-        assert run.settle(deep=True, void=True) == Answer(State.QUEUED, answer.job_id)
-    finally:
-        slurm.transport.before = ""
-
-
-@pytest.mark.cluster
-def test_a_queue_that_does_not_answer_is_a_warning(slurm: Bench) -> None:
-    run = slurm.run("true")
-    run.submit()
-    run.until(State.DONE)
-    words = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"
-    slurm.transport.before = f"squeue() {{ echo '{words}' >&2; return 1; }}"
-    try:
-        poll = slurm.scheduler.poll([run.watch])
-    finally:
-        slurm.transport.before = ""
-    assert words in poll.warning
-    assert poll.jobs == {}
-    assert len(poll.files[run.watch.run].exits) == 1
-
-
-@pytest.mark.cluster
-@pytest.mark.both_slurms
-def test_a_persons_variables_of_sbatch_change_nothing(slurm: Bench) -> None:
-    """They outweigh the lines of the script, which the preview showed: another would be billed."""
-    run = slurm.run("true")
-    variables = (
-        "SBATCH_ACCOUNT=project_462000002 SBATCH_WAIT=1 SBATCH_EXPORT=NONE SBATCH_TIMELIMIT=1 "
-        "SLURM_EXPORT_ENV=NONE SLURM_HINT=multithread SRUN_CPUS_PER_TASK=9"
-    )
-    slurm.transport.before = f"export {variables}"
-    try:
-        answer = run.submit()
-    finally:
-        slurm.transport.before = ""
-    assert answer.job_id, answer
-    run.until(State.DONE)
-    queue = f"squeue --me -h -t all -j {answer.job_id} -o '%a %l'"
-    assert slurm.transport.below.run(queue).text == "project_462000001 5:00\n"
-
-
-@pytest.mark.cluster
-@pytest.mark.both_slurms
-def test_a_persons_variables_hide_no_job_and_save_none_from_a_cancel(slurm: Bench) -> None:
-    run = slurm.run("exec sleep 60")
-    slurm.transport.before = (
-        "export SQUEUE_QOS=high SQUEUE_STATES=PD SCANCEL_STATE=PENDING SCANCEL_INTERACTIVE=true"
-    )
-    try:
-        job_id = run.submit().job_id
-        run.until(State.RUNNING)
-        assert run.settle().job_id == job_id
-        slurm.scheduler.cancel([job_id or ""])
-        run.until(State.CANCELLED)
-    finally:
-        slurm.transport.before = ""
-
-
-@pytest.mark.cluster
-def test_jobs_in_a_hidden_partition_are_seen(slurm: Bench, cluster: Cluster) -> None:
-    run = slurm.run("exec sleep 60")
-    cluster.admin("scontrol", "update", "partitionname=small-g", "hidden=yes")
-    try:
-        job_id = run.submit().job_id
-        poll = run.until(State.RUNNING)
-        assert poll.gone == frozenset(), "accounting alone knew it"
-        slurm.scheduler.cancel([job_id or ""])
-        run.until(State.CANCELLED)
-    finally:
-        cluster.admin("scontrol", "update", "partitionname=small-g", "hidden=no")
-
-
-@pytest.mark.cluster
-def test_a_login_file_does_not_take_the_environment_from_the_ranks(slurm: Bench) -> None:
-    run = slurm.run('echo "in $RUN_DIR"')
-    slurm.here("echo 'export SLURM_EXPORT_ENV=NONE' >>~/.bash_profile")
-    try:
-        run.submit()
-        run.until(State.DONE)
-    finally:
-        slurm.here("sed -i '/SLURM_EXPORT_ENV/d' ~/.bash_profile")
-    assert f"in {run.submission.folder}" in run.log()

@@ -1,21 +1,16 @@
 """The embedded site's supervisor: what a job gets, how it ends, and that nothing outlives it."""
 
-import contextlib
 import json
 import os
 import re
 import secrets
 import signal
-import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from lumitui.remote.errors import RefusedError
 from lumitui.remote.laptop import job_store, process_tree, scheduler
 from lumitui.remote.laptop.batch_job import Job
 from lumitui.remote.laptop.batch_options import Request
@@ -24,19 +19,6 @@ from tests.support.places import ROOT
 from tests.support.servers.embedded_site import HEAD, EmbeddedSite, log, running, until
 
 REMOTE = Path(scheduler.__file__).parent
-
-
-@pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddedSite]:
-    """A site of its own; no job of a test outlives it."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("LUMITUI_KILL_WAIT", "0.5")
-    site = EmbeddedSite(tmp_path)
-    yield site
-    jobs = tmp_path / "state" / "lumitui" / "jobs"
-    if jobs.exists():
-        site.process.cancel([entry.name for entry in jobs.iterdir()])
-        until(lambda: not list(jobs.glob("*/door")))
 
 
 # -- the submit command
@@ -239,65 +221,6 @@ def test_a_job_outlives_the_program_that_submitted_it(site: EmbeddedSite) -> Non
         os.killpg(child.pid, signal.SIGKILL)
     assert site.end(Path(run), Answer(State.QUEUED, job_id)).state is State.DONE
     assert "lived" in log(Path(run))
-
-
-# -- ids, cancel, the process table
-
-
-def test_ids_are_unique_however_many_submit_at_once(site: EmbeddedSite) -> None:
-    with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda _: site.submit("true"), range(6)))
-    assert len({answer.job_id for _, answer in found}) == 6
-    for run, answer in found:
-        assert site.end(run, answer).state is State.DONE
-
-
-def test_an_id_whose_port_is_taken_is_left_out(site: EmbeddedSite) -> None:
-    run, answer = site.submit("true")
-    site.end(run, answer)
-    number = int(answer.job_id or "0")
-    with socket.socket() as other:
-        while True:
-            number += 1
-            with contextlib.suppress(OSError):  # taken already: not the next id either
-                other.bind(("127.0.0.1", 10000 + number))
-                break
-        other.listen()
-        assert int(site.submit("true")[1].job_id or "0") > number
-
-
-def test_numbers_of_removed_runs_are_forgotten_but_for_the_last(site: EmbeddedSite) -> None:
-    made = []
-    for _ in range(3):
-        run, answer = site.submit("true")
-        site.end(run, answer)
-        until(lambda: not list((site.root / "state").glob("lumitui/jobs/*/door")))
-        made.append(int(answer.job_id or "0"))
-        subprocess.run(["rm", "-r", str(run)], check=True)
-    jobs = sorted(int(entry.name) for entry in (site.root / "state/lumitui/jobs").iterdir())
-    assert jobs == made[-2:]
-    assert int(site.submit("true")[1].job_id or "0") > made[-1]
-
-
-def test_cancel_of_what_is_no_job_is_refused(site: EmbeddedSite) -> None:
-    with pytest.raises(RefusedError, match="Invalid job id"):
-        site.process.cancel(["../5"])
-    site.process.cancel(["5"])
-
-
-def test_the_process_table_needs_no_ps(monkeypatch: pytest.MonkeyPatch) -> None:
-    with_ps = process_tree.processes()
-    assert with_ps[os.getpid()] == os.getppid()
-    if sys.platform == "linux":
-        monkeypatch.setenv("PATH", "/nonexistent")
-        without = process_tree.processes()
-        assert without[os.getpid()] == os.getppid()
-        assert len(set(with_ps) ^ set(without)) < len(with_ps) / 2
-
-
-def test_descendants() -> None:
-    parents = {2: 1, 3: 2, 4: 3, 5: 1, 6: 5}
-    assert process_tree.below({2, 6}, parents) == {3, 4}
 
 
 def test_the_supervisor_needs_the_standard_library_alone() -> None:

@@ -1,0 +1,53 @@
+"""The ids of jobs: unique, with a free port each; and cancelling what is none."""
+
+import contextlib
+import socket
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from lumitui.remote.errors import RefusedError
+from lumitui.remote.scheduler.protocol import State
+from tests.support.servers.embedded_site import EmbeddedSite, until
+
+
+def test_ids_are_unique_however_many_submit_at_once(site: EmbeddedSite) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: site.submit("true"), range(6)))
+    assert len({answer.job_id for _, answer in found}) == 6
+    for run, answer in found:
+        assert site.end(run, answer).state is State.DONE
+
+
+def test_an_id_whose_port_is_taken_is_left_out(site: EmbeddedSite) -> None:
+    run, answer = site.submit("true")
+    site.end(run, answer)
+    number = int(answer.job_id or "0")
+    with socket.socket() as other:
+        while True:
+            number += 1
+            with contextlib.suppress(OSError):  # taken already: not the next id either
+                other.bind(("127.0.0.1", 10000 + number))
+                break
+        other.listen()
+        assert int(site.submit("true")[1].job_id or "0") > number
+
+
+def test_numbers_of_removed_runs_are_forgotten_but_for_the_last(site: EmbeddedSite) -> None:
+    made = []
+    for _ in range(3):
+        run, answer = site.submit("true")
+        site.end(run, answer)
+        until(lambda: not list((site.root / "state").glob("lumitui/jobs/*/door")))
+        made.append(int(answer.job_id or "0"))
+        subprocess.run(["rm", "-r", str(run)], check=True)
+    jobs = sorted(int(entry.name) for entry in (site.root / "state/lumitui/jobs").iterdir())
+    assert jobs == made[-2:]
+    assert int(site.submit("true")[1].job_id or "0") > made[-1]
+
+
+def test_cancel_of_what_is_no_job_is_refused(site: EmbeddedSite) -> None:
+    with pytest.raises(RefusedError, match="Invalid job id"):
+        site.process.cancel(["../5"])
+    site.process.cancel(["5"])

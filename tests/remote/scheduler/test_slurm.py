@@ -1,0 +1,117 @@
+"""What only Slurm has: log patterns, accounting, variables of sbatch, hidden partitions."""
+
+import time
+
+import pytest
+
+from lumitui.remote.scheduler.protocol import Answer, State
+from tests.support.jobs.scheduler_bench import LIMIT, Bench
+from tests.support.servers.cluster import Cluster
+
+pytestmark = [pytest.mark.cluster, pytest.mark.both_slurms]
+
+
+@pytest.mark.parametrize("name", ["run %j", "run \\n", "100%"])
+def test_a_folder_whose_log_slurm_cannot_write_is_refused_before(slurm: Bench, name: str) -> None:
+    run = slurm.run("true", folder=name)
+    answer = run.submit()
+    assert answer.state is State.NOT_SENT
+    assert name[-1 if name == "100%" else 4] in answer.message
+    assert run.settle().state is State.NOT_SENT
+    assert slurm.jobs(run) == 0
+
+
+def test_a_job_that_left_the_queue_is_found_by_accounting(slurm: Bench) -> None:
+    run = slurm.run("exit 3")
+    answer = run.submit()
+    run.until(State.FAILED)
+    # A job leaves squeue MinJobAge (5 minutes) after its end: here at once.
+    slurm.transport.before = "squeue() { :; }"
+    try:
+        poll = run.until(State.FAILED)
+        job = poll.jobs[run.watch.job_id]
+        assert job.exit_code == "3:0"
+        assert job.started
+        assert job.ended
+        run.here("rm -f attempt-1.receipt attempt-1.claim")
+        assert run.settle().state is State.UNKNOWN
+        # By its name only some seconds later: until then its eligible time is unknown (22.05).
+        deadline = time.monotonic() + LIMIT
+        while run.settle(deep=True).state is State.UNKNOWN:
+            assert time.monotonic() < deadline
+            time.sleep(0.5)
+        assert run.settle(deep=True, void=True) == Answer(State.QUEUED, answer.job_id)
+    finally:
+        slurm.transport.before = ""
+
+
+def test_a_queue_that_does_not_answer_is_a_warning(slurm: Bench) -> None:
+    run = slurm.run("true")
+    run.submit()
+    run.until(State.DONE)
+    words = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"
+    slurm.transport.before = f"squeue() {{ echo '{words}' >&2; return 1; }}"
+    try:
+        poll = slurm.scheduler.poll([run.watch])
+    finally:
+        slurm.transport.before = ""
+    assert words in poll.warning
+    assert poll.jobs == {}
+    assert len(poll.files[run.watch.run].exits) == 1
+
+
+def test_a_persons_variables_of_sbatch_change_nothing(slurm: Bench) -> None:
+    """They override the lines that the preview showed: another account would be billed."""
+    run = slurm.run("true")
+    variables = (
+        "SBATCH_ACCOUNT=project_462000002 SBATCH_WAIT=1 SBATCH_EXPORT=NONE SBATCH_TIMELIMIT=1 "
+        "SLURM_EXPORT_ENV=NONE SLURM_HINT=multithread SRUN_CPUS_PER_TASK=9"
+    )
+    slurm.transport.before = f"export {variables}"
+    try:
+        answer = run.submit()
+    finally:
+        slurm.transport.before = ""
+    assert answer.job_id, answer
+    run.until(State.DONE)
+    queue = f"squeue --me -h -t all -j {answer.job_id} -o '%a %l'"
+    assert slurm.transport.below.run(queue).text == "project_462000001 5:00\n"
+
+
+def test_a_persons_variables_hide_no_job_and_save_none_from_a_cancel(slurm: Bench) -> None:
+    run = slurm.run("exec sleep 60")
+    slurm.transport.before = (
+        "export SQUEUE_QOS=high SQUEUE_STATES=PD SCANCEL_STATE=PENDING SCANCEL_INTERACTIVE=true"
+    )
+    try:
+        job_id = run.submit().job_id
+        run.until(State.RUNNING)
+        assert run.settle().job_id == job_id
+        slurm.scheduler.cancel([job_id or ""])
+        run.until(State.CANCELLED)
+    finally:
+        slurm.transport.before = ""
+
+
+def test_jobs_in_a_hidden_partition_are_seen(slurm: Bench, cluster: Cluster) -> None:
+    run = slurm.run("exec sleep 60")
+    cluster.admin("scontrol", "update", "partitionname=small-g", "hidden=yes")
+    try:
+        job_id = run.submit().job_id
+        poll = run.until(State.RUNNING)
+        assert poll.gone == frozenset(), "accounting alone knew it"
+        slurm.scheduler.cancel([job_id or ""])
+        run.until(State.CANCELLED)
+    finally:
+        cluster.admin("scontrol", "update", "partitionname=small-g", "hidden=no")
+
+
+def test_a_login_file_does_not_take_the_environment_from_the_ranks(slurm: Bench) -> None:
+    run = slurm.run('echo "in $RUN_DIR"')
+    slurm.here("echo 'export SLURM_EXPORT_ENV=NONE' >>~/.bash_profile")
+    try:
+        run.submit()
+        run.until(State.DONE)
+    finally:
+        slurm.here("sed -i '/SLURM_EXPORT_ENV/d' ~/.bash_profile")
+    assert f"in {run.submission.folder}" in run.log()
