@@ -37,7 +37,7 @@ from lumitui.remote.ssh.prompts import Ask
 from lumitui.remote.transport.footprint import Footprint
 from lumitui.remote.transport.protocol import Transport
 
-__all__ = ["Preview", "Refreshed", "Resubmission", "Runs", "Start"]
+__all__ = ["CodeChoice", "Preview", "Refreshed", "Resubmission", "Runs", "Start"]
 
 
 class Runs:

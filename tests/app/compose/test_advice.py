@@ -75,7 +75,7 @@ def test_a_rule_speaks(changes: dict[str, object], rule: str, severity: str) -> 
 
 @pytest.mark.parametrize("partition", ["standard-g", "small-g"])
 @pytest.mark.parametrize("gpus", range(1, 9))
-def test_torchrun_has_enough_cores_unless_told_otherwise(partition: str, gpus: int) -> None:
+def test_torchrun_has_enough_cores_unless_fewer_are_asked_for(partition: str, gpus: int) -> None:
     found = said(LUMI, launcher="torchrun", partition=partition, gpus_per_node=gpus)
     assert "few-cores" not in found and "cores" not in found
 
@@ -107,7 +107,7 @@ def test_an_image_goes_with_its_generation_only(image: str) -> None:
     assert "image-unknown" not in untold
 
 
-def test_an_image_of_unknown_kind_is_told_until_its_generation_is() -> None:
+def test_an_image_of_unknown_kind_is_noted_until_its_generation_is_named() -> None:
     mine = "/scratch/project_462000001/mine.sif"
     assert said(LUMI, container={"image": mine})["image-unknown"] == "note"
     for generation in ("laif", "legacy"):

@@ -65,7 +65,7 @@ def fields(launch: Launch) -> tuple[object, ...]:
         ("", ("--batch-size", "16"), False),
     ],
 )
-def test_two_sizes_for_one_batch_are_told_before_the_first_launch(
+def test_two_sizes_for_one_batch_are_found_before_the_first_launch(
     scale: str, args: tuple[str, ...], told: bool
 ) -> None:
     # 64 samples over 8 ranks.
@@ -76,13 +76,13 @@ def test_two_sizes_for_one_batch_are_told_before_the_first_launch(
         assert "than the 64" in found["two-micro-batches"].message
 
 
-@pytest.mark.parametrize(("zero", "told"), [(3, True), (2, False), (None, False)])
-def test_another_zero_stage_than_the_strategys_is_told(zero: int | None, told: bool) -> None:
+@pytest.mark.parametrize(("zero", "differs"), [(3, True), (2, False), (None, False)])
+def test_another_zero_stage_than_the_strategys_is_found(zero: int | None, differs: bool) -> None:
     text = config(**({"zero_optimization": {"stage": zero}} if zero else {}))
     spec = changed(job(""), {"strategy": "zero2"}, "t")
     launch = compose(spec, LUMI, deepspeed_config=text)
     found = {item.id: item.severity for item in findings(launch, LUMI)}
-    assert found.get("zero-stage") == ("warning" if told else None)
+    assert found.get("zero-stage") == ("warning" if differs else None)
 
 
 def test_the_scripts_argument_stays_deepspeeds_micro_batch() -> None:
@@ -125,7 +125,7 @@ def test_a_rate_that_is_an_argument_follows_it_too() -> None:
     assert scaled(first, None, "-b=16").launch.spec.args == ("-b", "16", "--lr", "0.2")
 
 
-def test_an_argument_that_differs_from_the_micro_batch_is_told() -> None:
+def test_an_argument_that_differs_from_the_micro_batch_is_noted() -> None:
     first = launched(KEEP, "--batch-size", "32")
     same = scaled(first)
     assert same.launch.spec.args == ("--batch-size", "32")
@@ -170,7 +170,7 @@ def test_a_hint_for_a_resubmission_comes_at_a_resubmission_alone() -> None:
 # -- schedules
 
 
-def test_a_schedules_steps_are_told_when_the_batch_changes() -> None:
+def test_a_schedules_lengths_are_noted_when_the_batch_changes() -> None:
     steps = {"total_num_steps": 10000, "warmup_num_steps": 1000, "warmup_max_lr": 0.001}
     text = config(scheduler={"type": "WarmupDecayLR", "params": steps})
     first = launched(GROW.replace("arg: --batch-size, ", ""), text=text)

@@ -164,7 +164,7 @@ def test_the_price_is_the_sites_formula(changes: dict[str, object], amount: floa
         ({"launcher": "plain", "nodes": 2}, "on one node only"),
     ],
 )
-def test_what_cannot_be_composed_is_said(changes: dict[str, object], words: str) -> None:
+def test_what_cannot_be_composed_is_refused(changes: dict[str, object], words: str) -> None:
     with pytest.raises(InputError, match=words) as caught:
         compose(job(**changes), LUMI)
     assert caught.value.hint

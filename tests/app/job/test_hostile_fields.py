@@ -90,7 +90,7 @@ ALL = (*FREE, *PATTERNED, *OTHERS, "batch", "site", "launcher", "project")
 @pytest.mark.parametrize("field", ALL)
 @fuzzed(15)
 @given(text=refused)
-def test_text_that_no_command_should_receive_is_told_with_its_line(field: str, text: str) -> None:
+def test_text_unfit_for_a_command_is_refused_with_its_line(field: str, text: str) -> None:
     data = with_field(field, text)
     with pytest.raises(InputError, match=r"job\.yaml, line \d+: .*control|job\.yaml:\d+: "):
         parse_job(as_yaml(data), "job.yaml")
@@ -169,7 +169,7 @@ def test_a_batch_that_is_no_plain_number_is_none(size: str) -> None:
 @pytest.mark.parametrize(
     "pattern", ["(a){99999999999999999999}", "(" * 3000, "(a", "a", "(a)(b)", "(?P<a>x)(?P=b)"]
 )
-def test_a_pattern_that_cannot_be_compiled_is_told(pattern: str) -> None:
+def test_a_pattern_that_cannot_be_compiled_is_refused(pattern: str) -> None:
     with pytest.raises(InputError, match=r"job\.yaml:8: metrics: x: "):
         parse_job(as_yaml(with_field("metrics", pattern)), "job.yaml")
 
@@ -187,18 +187,18 @@ def test_a_pattern_that_cannot_be_compiled_is_told(pattern: str) -> None:
         "{",
     ],
 )
-def test_a_deepspeed_configuration_that_cannot_be_read_is_told(text: str) -> None:
+def test_a_deepspeed_configuration_that_cannot_be_read_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="DeepSpeed configuration"):
         deepspeed_batch.batch_of(deepspeed_batch.read_config(text, "ds.json"), 8, 1)
 
 
 @pytest.mark.parametrize("size", [10**12 + 1, 0, -1, 1.5, True, [1], {"a": 1}])
-def test_a_batch_beyond_all_measure_is_told_at_once(size: object) -> None:
+def test_a_huge_batch_is_refused_at_once(size: object) -> None:
     with pytest.raises(InputError, match="train_batch_size"):
         deepspeed_batch.batch_of({"train_batch_size": size}, 8, 3)
 
 
-def test_thousands_of_mistakes_are_told_in_a_few_lines() -> None:
+def test_thousands_of_mistakes_are_reported_in_a_few_lines() -> None:
     text = "".join(f"key{index}: 1\n" for index in range(8000))
     with pytest.raises(InputError) as told:
         parse_job(text, "job.yaml")
@@ -251,7 +251,7 @@ def test_a_file_name_with_a_line_end_of_unicode_is_fetched(tmp_path: Path) -> No
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("text", ["\udcff", "'; DROP TABLE runs; --", "%_\\", "\x1b[2J", ""])
-def test_any_word_of_the_command_line_is_understood_or_told(
+def test_any_word_of_the_command_line_is_understood_or_refused(
     here: Here, words: tuple[str, ...], text: str
 ) -> None:
     done = here(*(word.replace("{}", text) for word in words))

@@ -142,7 +142,7 @@ def test_a_full_disk_is_refused_and_a_later_send_works(
         assert send(transport, f"{disk}/code", project).requests == 1
 
 
-def test_no_room_to_pack_here_is_said(
+def test_no_room_to_pack_here_is_reported(
     transport: Transport, folder: str, project: Path, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip

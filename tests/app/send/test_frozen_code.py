@@ -111,7 +111,7 @@ def test_a_queued_run_is_touched_by_no_other_and_by_no_edit(
     ],
     ids=["purged", "partly", "changed", "added"],
 )
-def test_a_purged_snapshot_is_said_to_a_resubmission_and_sent_again(
+def test_a_purged_snapshot_is_reported_at_a_resubmission_and_sent_again(
     cluster_runs: Runs, cluster: Cluster, project: Path, sent: list[Synced], harm: str, words: str
 ) -> None:
     runs = cluster_runs

@@ -1,4 +1,4 @@
-"""A full disk or quota in the middle of a send: told, nothing half-made is used, later it works."""
+"""A full disk or quota during a send: nothing half-made is used, and later the send works."""
 
 import os
 from collections.abc import Iterator

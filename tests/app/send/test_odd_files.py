@@ -170,7 +170,7 @@ def test_what_cannot_be_read_is_refused(what: str) -> None:
 
 @pytest.mark.parametrize("change", ["vanishes", "grows", "is replaced", "becomes a pipe"])
 @pytest.mark.parametrize("moment", ["stat", "hash", "send"])
-def test_what_changes_meanwhile_is_said_and_never_sent_otherwise(
+def test_what_changes_meanwhile_is_reported_and_never_sent_otherwise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str, moment: str
 ) -> None:
     root, folder = tmp_path / "p", tmp_path / "code"

@@ -1,4 +1,4 @@
-"""What the cluster refuses and connections that fail: told, and nothing is lost."""
+"""What the cluster refuses and connections that fail: they are reported, and nothing is lost."""
 
 import socket
 from pathlib import Path
@@ -9,7 +9,7 @@ from tests.support.servers.cluster import Cluster
 from tests.support.servers.sshd import Sshd, new_key
 
 
-def test_a_refused_account_and_option_are_told_in_slurms_words(
+def test_a_refused_account_and_option_are_reported_in_slurms_words(
     home: Home, cluster: Cluster, path: Path
 ) -> None:
     home.add_cluster(cluster)
@@ -53,7 +53,7 @@ def reach(home: Home, cluster: Cluster, folder: Path, **changes: str) -> Path:
     return config
 
 
-def test_an_unreachable_host_is_told_and_the_run_is_kept(
+def test_an_unreachable_host_is_reported_and_the_run_is_kept(
     home: Home, cluster: Cluster, path: Path
 ) -> None:
     write(path, CLUSTER | {"site": "other"})
@@ -90,7 +90,7 @@ def test_a_site_that_went_away_leaves_its_runs_as_they_were(
     assert lt(home, "cancel", run, "--yes").returncode == 0
 
 
-def test_a_refused_key_is_told(home: Home, cluster: Cluster, tmp_path: Path) -> None:
+def test_a_refused_key_is_reported(home: Home, cluster: Cluster, tmp_path: Path) -> None:
     key = new_key(tmp_path / "stranger")
     for identity in (key, tmp_path / "nothing"):
         # This sshd would take a password too, and there is nobody to give one.
