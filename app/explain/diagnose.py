@@ -69,7 +69,7 @@ class Ending:
 
 @dataclass(frozen=True)
 class _Evidence:
-    """What the log tells, and of whom."""
+    """The log, and what is known of its ranks."""
 
     lines: Sequence[LogLine]
     failed_rank: int | None
@@ -141,9 +141,9 @@ def _of_code(rc: int, failed_rank: int | None) -> list[Diagnosis]:
 def _matches(
     rules: Sequence[LogRule], evidence: _Evidence, *, only_slurm: bool = False
 ) -> list[Diagnosis]:
-    """Return a diagnosis for each rule that fits, in the order of the rules' first lines.
+    """Return a diagnosis for each rule that fits, in the order in which the log shows them.
 
-    Lines of the rank that failed first, and of none, go before those of the others.
+    Lines of the rank that failed first, and lines without a rank, go before the others.
     """
     first: list[tuple[bool, int, int, Diagnosis]] = []
     for order, rule in enumerate(rules):
@@ -166,7 +166,7 @@ def _matches(
 
 
 def _counts(rule: LogRule, number: int, evidence: _Evidence, *, only_slurm: bool) -> bool:
-    """Return whether a line that fits a rule tells of what ended the job."""
+    """Return whether a line that fits a rule is about what ended the job."""
     text = evidence.lines[number].text
     if only_slurm:
         return rule.id in _ENDED_BY_SLURM and _SLURM.match(text) is not None
@@ -192,7 +192,7 @@ def _diagnosis(
 
 
 def _exceptions(ended_by: Culprit, evidence: _Evidence) -> list[Diagnosis]:
-    """Return what ran out, if it was that which was being handled, and the exception itself."""
+    """Return what had run out while the exception was raised, if anything, and the exception."""
     scarce = [rule for rule in RULES if rule.id in SCARCE]
     handled = [
         replace(_diagnosis(rule, match, line, evidence), rank=line.rank)
@@ -204,7 +204,7 @@ def _exceptions(ended_by: Culprit, evidence: _Evidence) -> list[Diagnosis]:
 
 
 def _exception(ended_by: Culprit, evidence: _Evidence) -> Diagnosis:
-    """Return what the exception means: as a rule knows it, else in its own words."""
+    """Return what the exception means, in the words of the rule that knows it, or in its own."""
     raised = ended_by.raised
     rank = ended_by.rank if raised.line.rank is None else raised.line.rank
     for line in (raised.line, *raised.causes):
@@ -223,7 +223,7 @@ def _exception(ended_by: Culprit, evidence: _Evidence) -> Diagnosis:
 
 
 def _distinct(found: Sequence[Diagnosis]) -> list[Diagnosis]:
-    """One diagnosis an id and a line: a rule tells more than the traceback of the same line."""
+    """Return the first diagnosis of each id and of each line of the log."""
     ids: set[str] = set()
     lines: set[str] = set()
     kept = []

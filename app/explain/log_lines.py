@@ -26,9 +26,9 @@ class LogLine:
     source: str
     """Whose output it is, as its labels say; "" for a line without any."""
     rank: int | None
-    """The rank in the whole job; None where the labels do not tell."""
+    """The rank in the whole job; None where no label says it."""
     text: str
-    """What stands behind the labels."""
+    """What follows the labels."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Log:
     """The end of a log."""
 
     lines: Sequence[LogLine]
-    """From where the launch began, as far as the log tells."""
+    """From where the launch began, as far as the log shows it."""
     label_is_rank: bool
     """Whether srun's labels, and the task it names as the first that failed, are ranks."""
 
@@ -44,7 +44,7 @@ class Log:
 def log_of(tail: str) -> Log:
     """Return the lines of `tail` that the launch wrote."""
     texts = [plain(line[: 4 * _WIDTH], _WIDTH) for line in tail.splitlines()[-_LINES:]]
-    # Under a launcher a node, srun's label is the node's, not the rank's.
+    # With one launcher on each node, srun's label is the node's, not the rank's.
     label_is_rank = not any(_LAUNCHER.search(text) for text in texts)
     lines = [_line(text, label_is_rank=label_is_rank) for text in texts]
     return Log(_launched(lines), label_is_rank)
@@ -63,7 +63,7 @@ def _line(text: str, *, label_is_rank: bool) -> LogLine:
 
 
 def _launched(lines: Sequence[LogLine]) -> Sequence[LogLine]:
-    """Return the lines behind a probe that failed: its trouble ended nothing, unless strict."""
+    """Return the lines after a probe that failed: it ended nothing, unless the proof is strict."""
     ends = [number for number, line in enumerate(lines) if _PROBED.match(line.text)]
     if not ends or any(_NOT_LAUNCHED.match(line.text) for line in lines[ends[-1] :]):
         return lines

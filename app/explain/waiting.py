@@ -3,7 +3,7 @@
 The reasons are Slurm's (squeue(1), "JOB REASON CODES"; slurm.schedmd.com/job_reason_codes.html).
 """
 
-from lumitui.app.explain.words import ahead, length
+from lumitui.app.explain.words import ahead, length, scheduler_reason
 from lumitui.app.history.run import Run
 from lumitui.remote.scheduler.protocol import State
 
@@ -48,7 +48,7 @@ def plain_reason(run: Run) -> str:
     """Return why a queued run waits, with the scheduler's own word; '' for a run that does not."""
     if run.state is not State.QUEUED:
         return ""
-    word = " ".join(run.reason.split()) or "None"
+    word = scheduler_reason(run) or "None"
     # "ReqNodeNotAvail, UnavailableNodes:nid[005001-005002]"
     said = REASONS.get(word.split(",")[0]) or next(
         (words for begin, words in BEGINNINGS.items() if word.startswith(begin)), ""
@@ -95,13 +95,13 @@ def no_failure(run: Run, now: float) -> str:
         case State.DONE:
             return "It did not fail: it is done."
         case State.CANCELLED:
-            when = f" ({run.reason})" if run.reason not in ("", "None") else ""
-            return f"It did not fail: it was cancelled{when}."
+            reason = scheduler_reason(run)
+            return f"It did not fail: it was cancelled{f' ({reason})' if reason else ''}."
         case State.SENDING:
             return "It is on its way to the site; nothing has failed so far."
         case State.NOT_SENT:
-            why = f": {' '.join(run.reason.split())}" if run.reason not in ("", "None") else ""
-            return f"It never became a job{why}. Nothing was billed."
+            reason = scheduler_reason(run)
+            return f"It never became a job{f': {reason}' if reason else ''}. Nothing was billed."
         case State.QUEUED:
             start = run.expected_start
             begins = f" It would start {_start(start, now)}." if start else ""
