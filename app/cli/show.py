@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lumitui.app.cli.output import run_data
 from lumitui.app.cli.tables import pairs, section, table
-from lumitui.app.explain import proof_rows, run_facts, words
+from lumitui.app.explain import run_facts, words
 from lumitui.app.explain.binding_proof import Verdict
 from lumitui.app.explain.diagnose import Diagnosis
 from lumitui.app.explain.safe_text import spell_out
@@ -114,9 +114,9 @@ def _lines(lines: Sequence[str]) -> str:
 
 
 def _proof(proof: Verdict, columns: int) -> str:
-    told = [spell_out(line) for line in (proof.sentence, *proof_rows.differences(proof))]
+    told = [spell_out(line) for line in (proof.sentence, *run_facts.differences(proof))]
     lines = [line for text in told for line in textwrap.wrap(text, columns - 2) or [""]]
-    found = proof_rows.table(proof)
+    found = run_facts.proof_table(proof)
     if found.rows:
         shrink = [found.titles.index(title) for title in _SHRINKING if title in found.titles]
         titles = [title.upper() for title in found.titles]

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from lumitui.app.cli import tables
-from lumitui.app.explain import binding_proof, proof_rows, words
+from lumitui.app.explain import binding_proof, run_facts, words
 from lumitui.app.explain.safe_text import CONTROL
 from lumitui.app.history.history import History
 from lumitui.app.tui.panes.proof import proof_table
@@ -138,7 +138,7 @@ def test_binding_files(count: int) -> None:
 
     def take(text: bytes) -> None:
         found = binding_proof.verdict(text.decode("utf-8", "replace"), layout, ended=True)
-        proof_rows.table(found)
+        run_facts.proof_table(found)
         if len(text) % 10 == 0:
             drawn(proof_table(found))
 

@@ -6,7 +6,7 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.widgets import Static
 
-from lumitui.app.explain import proof_rows
+from lumitui.app.explain import run_facts
 from lumitui.app.explain.binding_proof import Verdict
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
@@ -49,7 +49,7 @@ def proof_table(found: Verdict) -> RenderableType:
     """Return the verdict, what differs, and a row for each rank that reported."""
     if not found.rows:
         return verdict_line(found)
-    rows = proof_rows.table(found)
+    rows = run_facts.proof_table(found)
     table = Table.grid(padding=(0, 2))
     for title in rows.titles:
         table.add_column(justify="right" if title in ("rank", "local") else "left")
@@ -57,5 +57,5 @@ def proof_table(found: Verdict) -> RenderableType:
     for row in rows.rows:
         wrong = {} if row.ok else {rows.titles.index("found"): "bold red"}
         table.add_row(*(plain(cell, wrong.get(at, "")) for at, cell in enumerate(row.cells)))
-    different = [plain(line, "bold red") for line in proof_rows.differences(found)]
+    different = [plain(line, "bold red") for line in run_facts.differences(found)]
     return Group(verdict_line(found), *different, Text(), table)

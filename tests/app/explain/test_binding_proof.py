@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lumitui.app.explain.binding_proof import verdict
-from lumitui.app.explain.proof_rows import differences, table
+from lumitui.app.explain.run_facts import differences, proof_table
 from lumitui.app.job.launch import Layout
 from tests.support.jobs.binding_reports import ALL_GPUS, EXACT, Report, reports, verdict_on
 
@@ -211,7 +211,7 @@ _report = st.fixed_dictionaries(
 def test_garbage_never_raises_and_is_never_proved(text: str, layout: Layout) -> None:
     found = verdict(text, layout)
     assert found.kind in ("differs", "not measured")
-    assert len(table(found).rows) == len(found.rows)
+    assert len(proof_table(found).rows) == len(found.rows)
     assert len(differences(found)) <= 11
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from lumitui.app.explain import proof_rows, run_facts
+from lumitui.app.explain import run_facts
 from lumitui.app.results.summary import Summary
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.binding_reports import EXACT, reports, verdict_on
@@ -64,7 +64,7 @@ def test_metrics_that_are_not_known_have_no_row() -> None:
 def test_the_proof_has_a_row_a_rank_and_says_which_differs() -> None:
     items = reports(EXACT)
     items[3]["cores"] = "0-63"
-    found = proof_rows.table(verdict_on(items))
+    found = run_facts.proof_table(verdict_on(items))
     assert found.titles == ("rank", "local", "host", "planned", "found", "GPUs", "")
     assert [row.cells[-1] for row in found.rows] == ["ok"] * 3 + ["differs"] + ["ok"] * 12
     assert found.rows[3].cells[4] == "0-63" and not found.rows[3].ok
@@ -72,6 +72,6 @@ def test_the_proof_has_a_row_a_rank_and_says_which_differs() -> None:
 
 def test_a_plan_that_all_ranks_share_has_no_column() -> None:
     layout = replace(EXACT, masks=(), planned_cores=("1-63",) * 8)
-    found = proof_rows.table(verdict_on(reports(layout), layout))
+    found = run_facts.proof_table(verdict_on(reports(layout), layout))
     assert found.titles == ("rank", "host", "found", "GPUs", "")
     assert all(len(row.cells) == 5 for row in found.rows)
