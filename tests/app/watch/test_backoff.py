@@ -1,4 +1,4 @@
-"""A job that nobody knows any more is asked about ever more rarely, unless a person wants it."""
+"""A job that nobody knows any more is polled ever more rarely, unless a person asks."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -11,7 +11,7 @@ LOST = a_run("lost", state=State.UNKNOWN, job_id="7", updated=1000.0)
 TRAINING = a_run("training", state=State.RUNNING, job_id="8")
 
 
-def test_polls_become_rare_and_never_cease() -> None:
+def test_polls_become_rare_and_never_stop() -> None:
     backoff = Backoff()
     asked = []
     for tick in range(0, 10 * int(DAY), 45):
@@ -25,7 +25,7 @@ def test_polls_become_rare_and_never_cease() -> None:
     assert len([tick for tick in asked if tick > 5 * DAY]) == 5
 
 
-def test_a_person_asks_whenever_they_want() -> None:
+def test_a_person_may_ask_at_any_time() -> None:
     backoff = Backoff()
     now = 1000.0 + DAY
     assert backoff.due([LOST], now, attended=False) == [LOST]
@@ -34,7 +34,7 @@ def test_a_person_asks_whenever_they_want() -> None:
     assert backoff.due([LOST], now - 9999, attended=False) == [LOST], "the clock was set back"
 
 
-def test_a_job_that_was_known_again_begins_anew() -> None:
+def test_a_job_that_was_known_again_is_polled_often_again() -> None:
     backoff = Backoff()
     assert backoff.due([LOST], 1000.0 + DAY, attended=False)
     backoff.due([replace(LOST, state=State.RUNNING)], 1045.0 + DAY, attended=False)

@@ -1,4 +1,4 @@
-"""A log is followed across cut links and requeued attempts, by a script of what the site does."""
+"""A log is followed across cut links and requeued attempts, at a site that acts by a script."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -26,7 +26,7 @@ Step = bytes | Exception | Callable[[], None]
 
 
 class Site:
-    """A site whose logs hold `logs`, and whose streams go as `streams` say, one after another."""
+    """A site whose logs hold `logs`, and whose streams do what `streams` says in turn."""
 
     def __init__(self, logs: dict[int, bytes], streams: list[list[Step]]) -> None:
         self.run_now = a_run("vit", state=State.RUNNING, job_id="7", folder="/f")

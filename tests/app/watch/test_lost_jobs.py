@@ -1,4 +1,4 @@
-"""Waiting for a job that neither the queue nor accounting knows ends, and says so."""
+"""Waiting ends, and says why, for a job that neither the queue nor accounting knows."""
 
 import time
 

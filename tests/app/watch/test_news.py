@@ -28,18 +28,18 @@ def kept(home: Home) -> History:
     return history
 
 
-def test_a_site_nobody_knows_is_told_with_those_that_are_known(kept: History, here: Here) -> None:
+def test_an_unknown_site_is_an_error_that_names_the_known_ones(kept: History, here: Here) -> None:
     for verb in ("status", "history"):
         for more in ((), ("--json",)):
             told(here(verb, "--site", "lummi", *more), 2, "called 'lummi'", "Known are: away, lapt")
-    # A profile that is gone: its runs are still there to be listed.
+    # The profile of this site is gone; its runs are still listed.
     assert "vit-ended-000002" in here("history", "--site", "closed").stdout
     assert here("status", "--site", "closed").returncode == 0
     assert here("history", "--site", "laptop").returncode == 0
     assert here("status", "--site", "laptop").returncode == 0
 
 
-def test_without_any_news_status_ends_with_3_and_tells_the_last(
+def test_without_any_news_status_ends_with_3_and_shows_the_last(
     kept: History, here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
@@ -55,7 +55,7 @@ def test_without_any_news_status_ends_with_3_and_tells_the_last(
 
 
 def test_one_site_that_answers_is_enough(kept: History, here: Here, home: Home) -> None:
-    # Its job left nothing behind: this machine answers that it does not know it.
+    # The job left nothing behind: this machine answers that it does not know the job.
     folder = str(home.data / "p")
     kept.begin(a_run("here-000003", site="laptop", state=State.RUNNING, job_id="1", root=folder,
                      folder=f"{folder}/runs/here-000003", started=1.0))  # fmt: skip

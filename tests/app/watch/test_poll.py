@@ -52,7 +52,7 @@ def test_a_run_ends_when_all_its_metrics_are_here(
     (project / "program").chmod(0o755)
     run = send(runs, project, "writer", **LOCAL, gpus_per_node=1)
     wait_until(Path(run.folder, "attempt-1.exit").exists, 60)
-    # As when the link is cut after the poll.
+    # As if the link were cut after the poll.
     rounds = poll.MOST_ROUNDS
     monkeypatch.setattr(poll, "MOST_ROUNDS", 0)
     wait_until(lambda: "metrics" in _reason(runs, run.id), 60)
@@ -92,7 +92,7 @@ class Slow:
         return getattr(self.below, name)
 
 
-def test_an_answer_that_comes_late_undoes_no_end(
+def test_a_late_answer_undoes_no_end(
     runs: Runs, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
@@ -122,7 +122,7 @@ def test_an_answer_that_comes_late_undoes_no_end(
     assert runs.history.get(run.id) == done
 
 
-def test_a_line_longer_than_an_answer_is_passed_over() -> None:
+def test_a_line_longer_than_an_answer_is_skipped() -> None:
     text = b"M metrics 0\n" + b"x" * 20 + b"\nM end\nM metrics 1\nab\ncd\nM end\n"
     first, second = parse_files(text, "M", WATCHES, most=20).values()
     assert (first.metrics, first.more_metrics) == (b"x" * 20, True)
@@ -132,7 +132,7 @@ def test_a_line_longer_than_an_answer_is_passed_over() -> None:
 def test_a_run_whose_end_nobody_knows_is_a_warning_once(
     runs: Runs, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else each poll of its site would count as a failure, and its runs be polled ever later."""
+    """Otherwise each poll of its site would count as a failure and delay the next one."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
     class Silent:

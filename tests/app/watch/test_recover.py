@@ -1,4 +1,4 @@
-"""A history that is gone, rebuilt from the runs' folders, on this machine and over the wire."""
+"""A history that is gone, rebuilt from the runs' folders, on this machine and on the cluster."""
 
 import os
 import shutil
@@ -33,7 +33,7 @@ sys.exit(7 if os.environ.get("FAIL_RANK") == os.environ["RANK"] else 0)
 """
 """More metrics than one poll of a site brings (64 KiB)."""
 
-# What is not in the folder, or is a moment of the laptop.
+# What is not in the folder, or is a time of the laptop's clock.
 APART = ("updated", "note", "submitted")
 
 
@@ -128,7 +128,7 @@ def test_lost_runs_come_back_as_they_were(here: Here, job: Path, home: Home) -> 
     assert [len(core.history.metrics.of(run.id)) for run in before_a_poll] == [3000] * 3
     core.refresh()
 
-    # What is known is never overwritten, whatever its folder says now.
+    # A run that is known is never overwritten, whatever its folder says now.
     kept, *lost = three
     core.history.update(kept, note="mine", reason="as it was")
     with core.history._file.transaction() as db:
@@ -157,7 +157,7 @@ def write_record(folder: Path, **changes: object) -> Path:
     return folder
 
 
-def test_folders_that_tell_nothing_are_named(folders: Path, here: Here) -> None:
+def test_folders_without_a_run_are_named(folders: Path, here: Here) -> None:
     old = folders / "old-000001"
     old.mkdir()
     (old / "job.sh").touch()
@@ -212,7 +212,7 @@ def test_a_job_that_was_refused_is_refused_again(folders: Path, here: Here) -> N
     assert (row["state"], row["reason"]) == ("refused", "sbatch: error: Invalid account")
 
 
-def test_a_job_that_nobody_knows_is_judged_by_its_exit_file(folders: Path, here: Here) -> None:
+def test_a_job_that_nobody_knows_ends_as_its_exit_file_says(folders: Path, here: Here) -> None:
     folder = write_record(folders / "gone-000001")
     (folder / "attempt-1.submit").mkdir()
     (folder / "attempt-1.receipt").write_text("999999\n")

@@ -1,4 +1,4 @@
-"""A metrics.jsonl that a program opens anew: the points of the file that was are not kept."""
+"""A program writes its metrics.jsonl anew: the points of the old file are dropped."""
 
 import time
 from pathlib import Path
@@ -65,14 +65,14 @@ def test_a_file_that_is_written_anew_replaces_the_points(
     assert watcher.losses() == list(range(100, 100 + count))
     assert watcher.history.metrics.broken(RUN) == (head == "not json\n")
     assert watcher.history.get(RUN).metrics_offset == watcher.file.stat().st_size
-    # And goes on as any other.
+    # It goes on like any other.
     with watcher.file.open("a") as file:
         file.write(lines(7, 2))
     assert watcher.poll() == ()
     assert watcher.losses()[count:] == [7, 8]
 
 
-def test_another_file_whose_lines_are_as_long_is_known_by_them(
+def test_another_file_with_lines_of_the_same_length_is_recognised_by_them(
     transport: Transport, tmp_path: Path
 ) -> None:
     watcher = Watcher(transport, tmp_path)
@@ -82,7 +82,7 @@ def test_another_file_whose_lines_are_as_long_is_known_by_them(
         assert watcher.losses() == list(range(first, first + first // 100))
 
 
-def test_another_file_whose_first_line_is_longer_than_all_that_was_known(
+def test_another_file_whose_first_line_is_longer_than_the_whole_old_one(
     transport: Transport, tmp_path: Path
 ) -> None:
     watcher = Watcher(transport, tmp_path)
@@ -122,7 +122,7 @@ def test_what_another_process_has_added_meanwhile_stays(
     watcher.poll()
     watcher.file.write_text(lines(50, 1))
     watcher.poll()
-    # Asked before both, written after.
+    # The poll was before both, the write comes after.
     watcher.history.metrics.add(RUN, [b"{}"], (0, 3), instead=before.metrics_offset)
     watcher.history.metrics.add(RUN, [b"{}"], (0, 3), instead=999)
     assert watcher.losses() == [50]

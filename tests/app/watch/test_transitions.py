@@ -48,7 +48,7 @@ def gone(files: RunFiles | None = None, **more: object) -> Poll:
 
 @pytest.mark.parametrize(("rc", "state"), [(0, State.DONE), (1, State.FAILED)])
 @pytest.mark.parametrize("silent", ["", "Slurm accounting storage is disabled"])
-def test_a_job_nobody_knows_is_judged_by_its_exit_file(rc: int, state: State, silent: str) -> None:
+def test_a_job_nobody_knows_ends_as_its_exit_file_says(rc: int, state: State, silent: str) -> None:
     changes = transition(RUN, gone(exit_file(rc), silent=silent), NOW)
     assert (changes["state"], changes["rc"]) == (state, rc)
     assert (changes["started"], changes["ended"]) == (NOW - 9, NOW - 5)
@@ -59,7 +59,7 @@ def test_a_job_nobody_knows_is_judged_by_its_exit_file(rc: int, state: State, si
 def test_a_job_nobody_knows_without_an_exit_file_is_unknown_not_failed() -> None:
     changes = transition(RUN, gone(), NOW)
     assert changes["state"] is State.UNKNOWN
-    # The last news stay those of when it was seen.
+    # The last news is still from when the job was seen.
     assert "updated" not in changes
     seen = replace(RUN, updated=NOW)
     later = transition(seen, gone(), NOW + 86_400)["reason"]
@@ -67,7 +67,7 @@ def test_a_job_nobody_knows_without_an_exit_file_is_unknown_not_failed() -> None
     assert "folder" in transition(RUN, gone(RunFiles(missing=True)), NOW)["reason"]
 
 
-def test_who_ended_a_program_by_a_signal_is_accountings_to_tell() -> None:
+def test_only_accounting_can_say_who_ended_a_program_by_a_signal() -> None:
     fresh = transition(RUN, gone(exit_file(143)), NOW)
     assert fresh["state"] is State.UNKNOWN
     assert "exits" not in fresh
@@ -104,15 +104,15 @@ def test_nothing_changes_when_the_scheduler_could_not_be_asked() -> None:
 @pytest.mark.parametrize(
     ("word", "state"), [("NODE_FAIL", State.NODE_FAILED), ("PREEMPTED", State.PREEMPTED)]
 )
-def test_the_schedulers_end_is_an_end_at_once(word: str, state: State) -> None:
+def test_an_end_that_the_scheduler_reports_counts_at_once(word: str, state: State) -> None:
     assert transition(RUN, poll(job(word, state, ended=NOW - 1, nodes="n1")), NOW)["state"] is state
 
 
-def test_what_an_attempt_left_is_not_the_next_ones() -> None:
+def test_files_of_an_attempt_do_not_count_for_the_next() -> None:
     files = replace(exit_file(143, attempt=1), log_sizes={1: 9, 2: 9})
     again = transition(RUN, poll(job("RUNNING", State.RUNNING, started=NOW), files), NOW)
     assert (again["attempt"], again["exits"], again["rc"]) == (2, 1, None)
-    # Killed in its second attempt, which wrote none.
+    # It was killed in its second attempt, which wrote no exit file.
     second = replace(RUN, attempt=2, exits=1)
     for found in (files, RunFiles(log_sizes={1: 9, 2: 9})):
         ended = transition(second, poll(job("FAILED", State.FAILED, nodes="n1"), found), NOW)
@@ -120,7 +120,7 @@ def test_what_an_attempt_left_is_not_the_next_ones() -> None:
         assert transition(second, gone(found), NOW)["state"] is State.UNKNOWN
 
 
-def test_an_exit_file_from_before_the_jobs_start_is_an_attempts_before() -> None:
+def test_an_exit_file_older_than_the_jobs_start_is_an_earlier_attempts() -> None:
     # The second attempt ended before its first line: it has no log of its own.
     started = job("FAILED", State.FAILED, started=NOW + 60, ended=NOW + 60, nodes="n1")
     assert transition(RUN, poll(started, exit_file(143)), NOW)["rc"] is None
@@ -138,7 +138,7 @@ def test_a_job_that_waits_again_has_not_started() -> None:
     assert changes["nodes_used"] == ""
 
 
-def test_the_exit_file_is_asked_for_until_the_end_is_judged() -> None:
+def test_the_exit_file_is_read_until_it_has_decided_the_end() -> None:
     finishing = job("COMPLETING", State.FINISHING, nodes="n1")
     assert "exits" not in transition(RUN, poll(finishing, exit_file(7, 3)), NOW)
     ended = transition(RUN, poll(job("FAILED", State.FAILED, nodes="n1"), exit_file(7, 3)), NOW)
@@ -149,7 +149,7 @@ def test_the_exit_file_is_asked_for_until_the_end_is_judged() -> None:
 
 
 def test_a_job_cancelled_while_it_waited_never_started() -> None:
-    # squeue says when it was cancelled as its start, and still why it had waited.
+    # squeue gives the time of the cancel as its start, and still the reason why it waited.
     waited = job("CANCELLED", State.CANCELLED, started=NOW, ended=NOW, reason="Priority")
     changes = transition(RUN, poll(waited), NOW)
     assert (changes["started"], changes["ended"]) == (None, NOW)
@@ -167,13 +167,13 @@ def test_a_step_out_of_memory_is_the_runs_end() -> None:
     assert "task 3 ran out of memory" in changes["reason"]
 
 
-def test_the_end_of_a_running_jobs_time_is_not_its_end() -> None:
+def test_the_time_limit_of_a_running_job_is_not_its_end() -> None:
     changes = transition(RUN, poll(job("RUNNING", State.RUNNING, started=NOW, ended=NOW + 60)), NOW)
     assert changes["ended"] is None
     assert changes["started"] == NOW
 
 
-def test_when_it_would_start_and_end_is_kept_as_long_as_it_is_to_come() -> None:
+def test_expected_start_and_end_are_kept_until_they_have_come() -> None:
     queued = replace(RUN, state=State.QUEUED)
     waits = job("PENDING", State.QUEUED, started=NOW + 60, ended=NOW + 3660, reason="Resources")
     changes = transition(queued, poll(waits), NOW)
@@ -196,7 +196,7 @@ def test_a_second_attempt_is_noticed_by_its_log() -> None:
 
 
 @pytest.mark.parametrize("new", [None, "[]"])
-def test_a_second_attempt_has_not_the_proof_of_the_first(new: str | None) -> None:
+def test_a_second_attempt_does_not_have_the_proof_of_the_first(new: str | None) -> None:
     known = replace(RUN, binding="[first]")
     files = RunFiles(log_sizes={1: 10, 2: 5}, binding=new)
     assert transition(known, poll(job("RUNNING", State.RUNNING), files), NOW)["binding"] == new

@@ -37,7 +37,7 @@ SPARE, SCRAP = "nid005007", "nid005008"
 
 @dataclass(frozen=True)
 class End:
-    """What must be known of a run afterwards."""
+    """What must be known about a run afterwards."""
 
     state: State
     word: str
@@ -146,7 +146,7 @@ def _end_all(case: Ended, cluster: Cluster, others: list[str]) -> None:
         until_it_says(runs, sent[name], f"rank 1 of {name}, attempt 1")
     others += [occupy(cluster, SPARE), occupy(cluster, SCRAP)]
     until_it_says(runs, sent["again-5"], "rank 1 of again-5, attempt 1")
-    # Its first attempt ended by itself, which nobody here has seen, and is run again by hand.
+    # Its first attempt ended by itself, unseen by lumitui, and the job is requeued by hand.
     wait_until(lambda: queue(cluster, sent["revived"]) == "FAILED", 60)
     assert in_shell(cluster, f"cat {sent['revived'].folder}/attempt-1.exit").startswith('{"rc": 9')
     in_shell(cluster, f"scontrol requeue {sent['again-5'].job_id},{sent['revived'].job_id}")
@@ -175,7 +175,7 @@ def test_state_reason_and_exit(ended: Ended, name: str) -> None:
         awaited.state, awaited.word, awaited.rc, awaited.rank, awaited.attempts
     ), text_of(ended.runs, run, awaited.attempts)  # fmt: skip
     assert run.reason == awaited.reason
-    # An end is an end: nothing was taken for one before.
+    # No state before the end was taken for an end.
     assert [state for state in ended.seen[name] if state.is_final] == [awaited.state]
     if awaited.log:
         assert awaited.log in text_of(ended.runs, run, awaited.attempts)

@@ -36,7 +36,7 @@ NODE = "nid005006"
 
 @pytest.fixture
 def runs(cluster: Cluster, tmp_path: Path) -> Iterator[Runs]:
-    """A core of its own; whatever was ended of the cluster runs again afterwards."""
+    """A core of its own; every daemon that was ended runs again afterwards."""
     with opened(cluster, tmp_path) as core:
         yield core
         bring_up(cluster)
@@ -46,7 +46,7 @@ def runs(cluster: Cluster, tmp_path: Path) -> Iterator[Runs]:
 
 @pytest.fixture
 def forgetful(cluster: Cluster) -> Iterator[None]:
-    """Let slurmctld forget a job two seconds after its end; it looks every ten (MinJobAge)."""
+    """Let slurmctld forget a job two seconds after its end; it checks every ten (MinJobAge)."""
     config = cluster.root / "etc" / "slurm.conf"
     text = config.read_text()
     config.write_text(text.replace("MinJobAge=300", "MinJobAge=2"))
@@ -69,7 +69,7 @@ def ended_daemon(cluster: Cluster, name: str) -> None:
 
 
 def kill_node(cluster: Cluster, node: str) -> None:
-    """Kill all that runs on a node, as when its power fails: what has its host name."""
+    """Kill every process with the host name of a node, as if its power failed."""
     daemon = pid_of(cluster, f"slurmd.{node}")
     there = os.stat(f"/proc/{daemon}/ns/uts").st_ino
     pids = []
@@ -97,7 +97,7 @@ def on_a_killed_node(runs: Runs, cluster: Cluster, folder: Path) -> tuple[Run, R
 
 
 def check_killed_node(runs: Runs, cluster: Cluster, again: Run, last: Run) -> None:
-    """Check what is known of both when Slurm has noticed, and after the node is back."""
+    """Check what is known about both when Slurm has noticed, and after the node is back."""
     wait_until(lambda: queue(cluster, last) == "NODE_FAIL", 90)
     runs.refresh("minilumi")
     # At once: squeue's NODE_FAIL is not shown where the job runs again.
@@ -159,7 +159,7 @@ def test_a_laptop_sleeps_while_jobs_end_and_are_forgotten(
     everyone = (well, failed, ended, late)
     wait_until(lambda: not any(queue(cluster, run) for run in everyone), 60, "all forgotten")
 
-    # Awake: no accounting at all, in the real words of a site that keeps none.
+    # Awake: no accounting at all, in the words of a real site that keeps none.
     with accident(cluster, "sacct", without_accounting(cluster)):
         news = runs.refresh("minilumi")
     assert "accounting storage is disabled" in " ".join(news.warnings)
@@ -171,7 +171,7 @@ def test_a_laptop_sleeps_while_jobs_end_and_are_forgotten(
         assert known.ended
         assert known.started <= known.ended
     assert runs.history.get(failed.id).failed_rank == 3
-    # slurmdbd away: what has no exit file is unknown, and says so.
+    # slurmdbd is away: a run without an exit file is unknown, and says so.
     news = runs.refresh("minilumi")
     assert "Connection refused" in " ".join(news.warnings)
     before = runs.history.get(late.id)
@@ -181,7 +181,7 @@ def test_a_laptop_sleeps_while_jobs_end_and_are_forgotten(
         assert known.reason.startswith("unknown since ")
         assert "the job left the queue; accounting cannot be asked" in known.reason
         assert runs.why(run.id)[0].id == "unknown-end"
-    # slurmdbd back: each end with its own times, however late.
+    # slurmdbd is back: each run ends with its own times, however late.
     bring_up(cluster)
     last = finish(runs, late, 120)
     first = runs.history.get(ended.id)
@@ -243,7 +243,7 @@ def without_controller(
     assert len(told) == 1
     words = "Socket timed out" if stalled else "Unable to contact slurm controller"
     assert words in told[0]
-    # An exit file may be there, but who knows what Slurm makes of the job: nothing is judged.
+    # An exit file may be there, but Slurm may requeue the job: the state stays.
     assert (waited.state, waited.updated, waited.ended) == (State.RUNNING, before.updated, None)
     return before
 
