@@ -128,21 +128,21 @@ class Failed(Message):
     """It may happen again every second: the same error is shown once."""
 
 
-# -- told: from a worker to the app or to the screen that asked
+# -- answers: from a worker to the app or to the screen or pane that asked
 
 
 @dataclass
-class Told(Message, bubble=False):
-    """An answer; it is for the receiver alone."""
+class Answer(Message, bubble=False):
+    """Something for the receiver alone."""
 
 
 @dataclass
-class HistoryChanged(Told, bubble=False):
-    """Something in the history changed: read it again."""
+class HistoryChanged(Answer, bubble=False):
+    """Something in history changed: read it again."""
 
 
 @dataclass
-class SiteRefreshed(Told, bubble=False):
+class SiteRefreshed(Answer, bubble=False):
     """A refresh of a site is over."""
 
     site: str
@@ -153,7 +153,7 @@ class SiteRefreshed(Told, bubble=False):
 
 
 @dataclass
-class PreviewMade(Told, bubble=False):
+class PreviewMade(Answer, bubble=False):
     """The launch of a job file; None: there is none, and the error is shown."""
 
     number: int
@@ -162,7 +162,7 @@ class PreviewMade(Told, bubble=False):
 
 
 @dataclass
-class Planned(Told, bubble=False):
+class Planned(Answer, bubble=False):
     """The plan of a resubmission, or why there is none."""
 
     number: int
@@ -170,7 +170,7 @@ class Planned(Told, bubble=False):
 
 
 @dataclass
-class StepReported(Told, bubble=False):
+class StepReported(Answer, bubble=False):
     """A send has reached a step."""
 
     step: str
@@ -178,7 +178,7 @@ class StepReported(Told, bubble=False):
 
 
 @dataclass
-class SendEnded(Told, bubble=False):
+class SendEnded(Answer, bubble=False):
     """A send is over; without a run the error is shown."""
 
     dialog: Screen[None]
@@ -186,7 +186,7 @@ class SendEnded(Told, bubble=False):
 
 
 @dataclass
-class RunCancelled(Told, bubble=False):
+class RunCancelled(Answer, bubble=False):
     """A cancel is over; without a run the error is shown."""
 
     run: Run | None
@@ -194,14 +194,14 @@ class RunCancelled(Told, bubble=False):
 
 
 @dataclass
-class WhyFound(Told, bubble=False):
+class WhyFound(Answer, bubble=False):
     """Why a run failed, the likeliest cause first; None: the search failed."""
 
     diagnoses: Sequence[Diagnosis] | None
 
 
 @dataclass
-class FiguresFound(Told, bubble=False):
+class FiguresFound(Answer, bubble=False):
     """The summary of a run's metrics."""
 
     offset: int
@@ -209,14 +209,14 @@ class FiguresFound(Told, bubble=False):
 
 
 @dataclass
-class LogFiguresFound(Told, bubble=False):
+class LogFiguresFound(Answer, bubble=False):
     """What the job file's `metrics:` found in the log."""
 
     found: LogFigures
 
 
 @dataclass
-class LogNews(Told, bubble=False):
+class LogNews(Answer, bubble=False):
     """What happened to the log that is followed."""
 
     number: int

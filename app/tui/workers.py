@@ -90,7 +90,7 @@ class WorkerApp(TerminalApp):
         self.history_changed()
 
     def history_changed(self) -> None:
-        """Tell every screen to read history again."""
+        """Let every screen read history again."""
         for screen in self.screen_stack:
             screen.post_message(messages.HistoryChanged())
 

@@ -1,4 +1,4 @@
-"""How tests drive the TUI: real runs on the embedded site, keys, and what is on the screen."""
+"""How tests drive the TUI: by keys, with real runs on the embedded site; what the screen shows."""
 
 import html
 import re
@@ -6,8 +6,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from textual.app import App
 from textual.pilot import Pilot
 from textual.widgets import Button, OptionList
+from textual.widgets._footer import FooterKey
 
 from lumitui.app.history.run import Run
 from lumitui.app.tui.app import LumiApp
@@ -68,12 +70,29 @@ def shown(pilot: Pilot[int]) -> str:
     return "\n".join(line for _, line in sorted(rows.items())).replace("\xa0", " ")
 
 
+def screen_lines(app: App[int]) -> list[str]:
+    """Return each row of the terminal as text, with the cells that nothing was drawn on."""
+    strips = app.screen._compositor.render_strips(app.screen.size)
+    return ["".join(segment.text for segment in line) for line in strips]
+
+
+def keys_below(pilot: Pilot[int]) -> str:
+    """Return the keys of the footer that can be read in full."""
+    width = pilot.app.size.width
+    keys = pilot.app.screen.query(FooterKey)
+    return " ".join(
+        f"{key.key_display} {key.description}" for key in keys if key.region.right <= width
+    )
+
+
 def app_of(pilot: Pilot[int]) -> LumiApp:
+    """Return the app that `pilot` drives."""
     assert isinstance(pilot.app, LumiApp)
     return pilot.app
 
 
 def runs_of(pilot: Pilot[int]) -> list[Run]:
+    """Return the runs in history, the newest first."""
     return app_of(pilot).runs.history.page()
 
 
@@ -101,6 +120,7 @@ async def submit(pilot: Pilot[int], job: str = "job.yaml") -> Run:
 
 
 async def ended(pilot: Pilot[int], run_id: str) -> Run:
+    """Wait until a run has ended, and return it."""
     history = app_of(pilot).runs.history
     await until(pilot, lambda: history.get(run_id).state.is_final, "the end of the run", 60)
     return history.get(run_id)

@@ -18,18 +18,18 @@ from tests.support.driven_tui import ended, shown, submit, until
 from tests.support.jobs.made_runs import a_run
 
 
-async def told(pilot: Pilot[int], words: str) -> None:
-    """Wait until a notice or a dialog tells `words`, whatever lines they are broken into."""
+async def reports(pilot: Pilot[int], words: str) -> None:
+    """Wait until a notice or a dialog shows `words`, on however many lines."""
 
     def found() -> bool:
         dialog = pilot.app.screen.query("#message, #hint").results(Static)
         notices = [notice.message for notice in pilot.app._notifications]
         return any(words in text for text in (*notices, *(str(item.content) for item in dialog)))
 
-    await until(pilot, found, f"told: {words}")
+    await until(pilot, found, f"reported: {words}")
 
 
-async def test_damage_while_the_tui_is_open_is_told_and_it_goes_on(
+async def test_damage_while_the_tui_is_open_is_reported_and_it_goes_on(
     settings: Settings, project: Path
 ) -> None:
     filled_history(settings.history)
@@ -46,10 +46,10 @@ async def test_damage_while_the_tui_is_open_is_told_and_it_goes_on(
             db.execute("UPDATE runs SET note = 'x' WHERE id = 'r-000000'")
             db.commit()
         await pilot.press("r")
-        await told(pilot, "history --recover SITE")
+        await reports(pilot, "history --recover SITE")
         while isinstance(app.screen, ErrorDialog):
             await pilot.press("escape")
-        await told(pilot, "is kept as")
+        await reports(pilot, "is kept as")
         await until(pilot, lambda: "r-000059" not in shown(pilot), "a fresh history")
         run = await ended(pilot, (await submit(pilot)).id)
         assert run.state is State.DONE
@@ -60,21 +60,23 @@ async def test_damage_while_the_tui_is_open_is_told_and_it_goes_on(
     core.close()
 
 
-async def test_a_history_that_is_removed_while_the_tui_is_open_is_told(settings: Settings) -> None:
+async def test_a_history_removed_while_the_tui_is_open_is_reported(
+    settings: Settings,
+) -> None:
     app = LumiApp(settings)
     app.runs.history.begin(a_run("before-000001", state=State.DONE))
     async with app.run_test(size=(100, 30)) as pilot:
         await until(pilot, lambda: "before-000001" in shown(pilot), "the run")
         for path in settings.data.glob("history.db*"):
             path.unlink()
-        await told(pilot, "removed while it was open")
+        await reports(pilot, "removed while it was open")
         await until(pilot, lambda: "before-000001" not in shown(pilot), "a fresh history")
         assert not isinstance(app.screen, ErrorDialog)
 
 
-async def test_what_was_damaged_before_is_told_when_the_tui_opens(settings: Settings) -> None:
+async def test_what_was_damaged_before_is_reported_when_the_tui_opens(settings: Settings) -> None:
     settings.data.mkdir(parents=True, exist_ok=True)
     settings.history.write_bytes(b"no history " * 1000)
     app = LumiApp(settings)
     async with app.run_test(size=(100, 30)) as pilot:
-        await told(pilot, "is kept as")
+        await reports(pilot, "is kept as")

@@ -112,17 +112,17 @@ async def asked(pilot: Pilot[int]) -> None:
 
 async def refreshes(pilot: Pilot[int], count: int = 3) -> None:
     """Wait for `count` more refreshes that the clock starts, begun and ended."""
-    told: list[object] = []
+    counted: list[object] = []
     app = app_of(pilot)
     ended = app.schedule.ended
 
     def count_them(*given: object, **named: object) -> None:
-        told.append(given)
+        counted.append(given)
         app.schedule._sites["minilumi"].failures = 0  # no back-off: the test would wait
         ended(*given, **named)  # type: ignore[arg-type]
 
     app.schedule.ended = count_them  # type: ignore[method-assign]
-    await until(pilot, lambda: len(told) >= count, f"{count} refreshes")
+    await until(pilot, lambda: len(counted) >= count, f"{count} refreshes")
     del app.schedule.ended
 
 

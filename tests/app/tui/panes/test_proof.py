@@ -1,4 +1,4 @@
-"""The proof of binding on a terminal of 80x24: what differs is readable, long lists scroll."""
+"""The proof of binding: on 80x24 what differs is readable and a long list scrolls."""
 
 import json
 from dataclasses import replace

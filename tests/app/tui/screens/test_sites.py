@@ -1,4 +1,4 @@
-"""What a site is asked is counted where it is asked, and shown."""
+"""What a site is asked is counted where it is asked, and shown on the screen Sites."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +8,13 @@ from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.screens.sites import SitesScreen, hourly
 from lumitui.remote.transport.footprint import Footprint
-from tests.support.driven_tui import app_of, ended, sees, submit, until
+from tests.support.driven_tui import (
+    app_of,
+    ended,
+    sees,
+    submit,
+    until,
+)
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project, wait_until
 from tests.support.servers.cluster import Cluster
 

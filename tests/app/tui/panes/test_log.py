@@ -1,0 +1,91 @@
+"""The log: its bytes become bounded, safe lines, which follow the end only while on the screen."""
+
+from pathlib import Path
+
+from textual.worker import Worker
+
+from lumitui.app.settings import Settings
+from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.widgets.log_text import MAX_LINE, LogText
+from lumitui.app.tui.widgets.log_view import KEPT_LINES, LogView
+from tests.support.driven_tui import (
+    app_of,
+    sees,
+    submit,
+    until,
+)
+
+
+def feed(*chunks: bytes) -> list[str]:
+    text, lines, partial = LogText(), list[str](), ""
+    for chunk in chunks:
+        grown = text.feed(chunk)
+        lines, partial = [*lines, *grown.lines], grown.partial
+    return [*lines, partial]
+
+
+def test_a_log_may_be_cut_anywhere() -> None:
+    data = "ä\tb\r\nzwei 🙂\nbar 1\rbar 2\r\x1b[1mbar 3\x1b[0m\ntail".encode()
+    whole = feed(data)
+    assert whole == ["ä       b", "zwei 🙂", "bar 3", "tail"]
+    for at in range(len(data)):
+        assert feed(data[:at], data[at:]) == whole
+
+
+def test_a_line_without_an_end_does_not_grow_for_ever() -> None:
+    lines = feed(*[b"x" * 10_000] * 20)
+    assert max(map(len, lines)) <= MAX_LINE
+    assert sum(map(len, lines)) == 200_000
+    bar = feed(*[b"\r" + b"=" * 100] * 2_000)
+    assert bar == ["=" * 100]
+
+
+async def test_the_log_is_bounded_and_does_not_jump(settings: Settings) -> None:
+    async with LumiApp(settings).run_test(size=(60, 20)) as pilot:
+        view = LogView()
+        await pilot.app.screen.mount(view)
+        view.focus()
+        view.feed(b"".join(b"line %d\n" % number for number in range(KEPT_LINES + 1000)))
+        await until(pilot, lambda: view.is_vertical_scroll_end, "the end")
+        assert len(view.lines) == KEPT_LINES and view.lines[0] == "line 1000"
+        await pilot.press("k", "k")
+        assert not view.follow
+        await pilot.pause(0.1)
+        first = view.lines[view.scroll_offset.y]
+        view.feed(b"one more\n" * 10)
+        await pilot.pause(0.2)
+        assert view.lines[view.scroll_offset.y] == first, "what is read stays where it is"
+        assert view.unseen == 10
+        await pilot.press("G")
+        await until(pilot, lambda: view.follow and view.is_vertical_scroll_end, "the end again")
+
+
+async def test_long_lines_are_wrapped_on_demand(settings: Settings) -> None:
+    async with LumiApp(settings).run_test(size=(60, 20)) as pilot:
+        view = LogView()
+        await pilot.app.screen.mount(view)
+        view.focus()
+        view.feed("\n".join(["kurz", "漢" * 100, "e"]).encode())
+        assert view.virtual_size.height == 3
+        await pilot.press("w")
+        await until(pilot, lambda: view.virtual_size.height >= 6, "more rows")
+        assert view.lines == ["kurz", "漢" * 100, "e"]
+        await pilot.press("w")
+        await until(pilot, lambda: view.virtual_size.height == 3, "three rows")
+
+
+async def test_a_log_is_followed_only_while_its_screen_is_there(
+    settings: Settings, project: Path
+) -> None:
+    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
+        run = await submit(pilot, "long.yaml")
+        await pilot.press("l")
+        await sees(pilot, "waiting")
+
+        def streams() -> list[Worker[object]]:
+            return [w for w in pilot.app.workers if w.group == "follow" and not w.is_finished]
+
+        assert len(streams()) == 1
+        await pilot.press("escape")
+        await until(pilot, lambda: not streams(), "the end of the stream")
+        app_of(pilot).runs.cancel(run.id)

@@ -1,0 +1,79 @@
+"""The dialog that sends a run again: its plan follows the fields, and Close sends nothing."""
+
+from pathlib import Path
+
+from textual.widgets import Button, Input
+
+from lumitui.app.settings import Settings
+from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.screens.resubmit import ResubmitDialog
+from lumitui.app.tui.screens.run import RunScreen
+from lumitui.remote.scheduler.protocol import State
+from tests.support.driven_tui import (
+    cut_off,
+    ended,
+    runs_of,
+    sees,
+    shown,
+    submit,
+    until,
+)
+
+
+async def test_plus_shows_one_node_becoming_two_and_sends_a_run_with_a_parent(
+    settings: Settings, project: Path
+) -> None:
+    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
+        run = await submit(pilot)
+        await ended(pilot, run.id)
+        await pilot.press("1", "+")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ResubmitDialog), "the dialog")
+        await sees(pilot, "nodes +1 +2")
+        await sees(pilot, "ranks +2 +4")
+        assert not cut_off(pilot)
+        button = pilot.app.screen.query_one("#yes", Button)
+        await until(pilot, lambda: not button.disabled, "a plan that can be sent")
+        await pilot.press("enter", "enter")
+        await until(pilot, lambda: len(runs_of(pilot)) == 2, "a second run")
+        await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen), "its screen")
+        child = runs_of(pilot)[0]
+        assert child.parent == run.id
+        assert (child.layout.nodes, child.layout.world_size) == (2, 4)
+        assert child.snapshot == run.snapshot, "the same code"
+        assert (await ended(pilot, child.id)).state is State.DONE
+
+
+async def test_the_dialog_follows_its_fields(settings: Settings, project: Path) -> None:
+    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
+        run = await submit(pilot)
+        await ended(pilot, run.id)
+        await pilot.press("R")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ResubmitDialog), "the dialog")
+        nodes = pilot.app.screen.query_one("#nodes", Input)
+        assert nodes.value == "1"
+        nodes.value = "3"
+        await sees(pilot, "nodes +1 +3")
+        nodes.value = "99"
+        await until(pilot, lambda: "99 nodes are more than" in shown(pilot), "what is wrong")
+        assert pilot.app.screen.query_one("#yes", Button).disabled
+        nodes.value = "1"
+        await pilot.click("#start")
+        await until(pilot, lambda: "does not say how the script continues" in shown(pilot), "no")
+        await pilot.press("escape")
+        assert len(runs_of(pilot)) == 1
+
+
+async def test_a_mouse_is_enough(settings: Settings, project: Path) -> None:
+    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
+        run = await submit(pilot)
+        await ended(pilot, run.id)
+        (button,) = [b for b in pilot.app.screen.query(Button) if str(b.label) == "Resubmit x2"]
+        await pilot.click(button)
+        await until(pilot, lambda: isinstance(pilot.app.screen, ResubmitDialog), "the dialog")
+        await sees(pilot, "nodes +1 +2")
+        close = pilot.app.screen.query_one("#no").region
+        pilot.app.screen.query_one("#nodes", Input).value = "1"
+        await sees(pilot, "Send on 1 node ")
+        assert pilot.app.screen.query_one("#no").region == close, "a click on it must not send"
+        await pilot.click("#no")
+        assert len(runs_of(pilot)) == 1

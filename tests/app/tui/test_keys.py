@@ -1,0 +1,104 @@
+"""Every key and button: named in the footer, explained in the help, never cut off."""
+
+from pathlib import Path
+
+import pytest
+from textual.binding import Binding
+from textual.widgets import Input
+
+from lumitui.app.settings import Settings
+from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.screens.confirm import Confirm
+from lumitui.app.tui.screens.new import NewScreen
+from lumitui.app.tui.screens.notices import HelpDialog
+from lumitui.remote.scheduler.protocol import State
+from tests.support.driven_tui import (
+    app_of,
+    cut_off,
+    keys_below,
+    screen_lines,
+    sees,
+    submit,
+    until,
+)
+from tests.support.jobs.made_runs import SPEC, a_run
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_no_button_is_cut_off(
+    settings: Settings, project: Path, size: tuple[int, int]
+) -> None:
+    async with LumiApp(settings).run_test(size=size) as pilot:
+        assert not cut_off(pilot)
+        run = await submit(pilot, "long.yaml")
+        assert not cut_off(pilot)
+        for key in ("c", "+", "?"):
+            await pilot.press(key)
+            await until(pilot, lambda: pilot.app.screen.is_modal, "a dialog")
+            assert not cut_off(pilot)
+            await pilot.press("escape")
+        await pilot.press("2")
+        assert not cut_off(pilot)
+        app_of(pilot).runs.cancel(run.id)
+
+
+async def test_help_is_built_from_the_bindings(settings: Settings) -> None:
+    async with LumiApp(settings).run_test(size=(80, 48)) as pilot:
+        await pilot.press("?")
+        await until(pilot, lambda: isinstance(pilot.app.screen, HelpDialog), "the help")
+        await sees(pilot, r"\+ =? *Send it again on twice the nodes")
+        await sees(pilot, r"/ +Show only runs with a text")
+
+
+async def test_every_binding_has_an_id_and_a_tooltip(settings: Settings, project: Path) -> None:
+    async with LumiApp(settings).run_test() as pilot:
+        run = await submit(pilot)
+        for keys in ("1", "2", "1 enter", "1 c", "1 +", "1 ?"):
+            await pilot.press("escape", *keys.split())
+            for active in pilot.app.screen.active_bindings.values():
+                if type(active.node).__module__.startswith("lumitui."):
+                    binding = active.binding
+                    ours = binding.id or binding.key in TEXTUALS
+                    assert ours, f"{binding.key} of {active.node} has no id"
+                    assert active.tooltip or not binding.id, f"{binding.id} has no tooltip"
+        assert run.id
+
+
+TEXTUALS = {
+    "ctrl+q", "ctrl+c", "super+c", "tab", "shift+tab", "up", "down", "left", "right", "home",
+    "end", "pageup", "pagedown", "ctrl+pageup", "ctrl+pagedown", "ctrl+home", "ctrl+end",
+    *(key for item in Input.BINDINGS if isinstance(item, Binding) for key in item.key.split(",")),
+}  # fmt: skip
+
+
+async def test_the_footer_shows_the_keys_that_work(settings: Settings, project: Path) -> None:
+    app = LumiApp(settings)
+    app.runs.history.begin(a_run(state=State.DONE, spec=SPEC, job_id="41"))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "+ Resubmit x2" in keys_below(pilot), "the keys of the runs")
+        await pilot.press("slash")
+        await until(pilot, lambda: "esc All runs" in keys_below(pilot), "the filter's keys")
+        assert "To the runs" in keys_below(pilot)
+        assert not {"+", "/", "n", "q", "?"} & set(keys_below(pilot).split())
+        await pilot.press("plus")
+        assert app.screen.query_one("#filter", Input).value == "+"
+        await pilot.press("escape")
+        app.push_screen(NewScreen(app.runs, project / "job.yaml"))
+        await until(pilot, lambda: "s Submit" in keys_below(pilot), "the keys of New")
+        await sees(pilot, "asks for")
+        await pilot.press("s")
+        await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")
+        await until(pilot, lambda: "y Yes" in keys_below(pilot), "the question's keys")
+        bottom = screen_lines(app)[-1]
+        assert "y Yes" in bottom and "n No" in bottom
+        assert not {"s", "r", "q", "?"} & set(bottom.split())
+
+
+async def test_help_and_quit_are_in_a_narrow_footer(settings: Settings) -> None:
+    app = LumiApp(settings)
+    app.runs.history.begin(a_run(state=State.DONE, job_id="41"))
+    async with app.run_test(size=(60, 24)) as pilot:
+        await until(pilot, lambda: "? Help" in screen_lines(app)[-1], "help")
+        assert "q Quit" in screen_lines(app)[-1]
+        await pilot.press("q")
+        await until(pilot, lambda: not app.is_running, "the end")

@@ -1,0 +1,204 @@
+"""A send and a cancel are asked for first, shown while under way, and finished before leaving."""
+
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lumitui.app.history.run import Run
+from lumitui.app.runs import Runs
+from lumitui.app.settings import Settings
+from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.screens.confirm import Confirm
+from lumitui.app.tui.screens.new import NewScreen
+from lumitui.app.tui.screens.notices import ErrorDialog
+from lumitui.app.tui.screens.resubmit import ResubmitDialog
+from lumitui.app.tui.screens.run import RunScreen
+from lumitui.app.tui.screens.sending import SendingDialog
+from lumitui.app.tui.widgets.log_view import LogView
+from lumitui.remote.errors import LinkError
+from lumitui.remote.scheduler.protocol import State
+from tests.support.driven_tui import (
+    app_of,
+    ended,
+    runs_of,
+    screen_lines,
+    sees,
+    shown,
+    submit,
+    until,
+)
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> Callable[[LumiApp], threading.Event]:
+    """A way to hold every send of an app until the event is set."""
+
+    def hold(app: LumiApp) -> threading.Event:
+        released, real = threading.Event(), app.runs.send
+
+        def slow(*args: Any, **kwargs: Any) -> Run:
+            assert released.wait(60)
+            return real(*args, **kwargs)
+
+        monkeypatch.setattr(app.runs, "send", slow)
+        return released
+
+    return hold
+
+
+async def test_a_hidden_send_is_seen_and_not_repeated_by_a_slip(
+    settings: Settings, project: Path, held: Callable[[LumiApp], threading.Event]
+) -> None:
+    app = LumiApp(settings, project / "job.yaml")
+    released = held(app)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await sees(pilot, "asks for")
+        await pilot.press("s", "y")
+        await until(pilot, lambda: isinstance(app.screen, SendingDialog), "the send")
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, NewScreen), "the screen New")
+        assert "sending hello" in screen_lines(app)[0]
+        await pilot.press("s", "y")
+        await sees(pilot, "hello is being sent already")
+        assert app.mutations == 1
+        assert isinstance(app.screen, Confirm) and app.screen.focused is not None
+        assert app.screen.focused.id == "no"
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, NewScreen), "the screen New again")
+        await pilot.press("1")
+        assert "sending hello" in screen_lines(app)[0]
+        released.set()
+        await until(pilot, lambda: not app.mutations, "the end of the send")
+        await until(pilot, lambda: "sending hello" not in shown(pilot), "a bar without it")
+        assert len(runs_of(pilot)) == 1
+        # Once it is over, the next send is asked about as ever.
+        await submit(pilot)
+        assert len(runs_of(pilot)) == 2
+
+
+async def test_two_sends_that_fail_are_two_errors_to_close(
+    settings: Settings, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = LumiApp(settings, project / "job.yaml")
+    first, second = threading.Event(), threading.Event()
+    waiting = [first, second]
+
+    def fail(*args: Any, **kwargs: Any) -> Run:
+        assert waiting.pop(0).wait(60)
+        raise LinkError("The connection was cut.", "Submit it again.")
+
+    monkeypatch.setattr(app.runs, "send", fail)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await sees(pilot, "asks for")
+        await pilot.press("s", "y")
+        await until(pilot, lambda: isinstance(app.screen, SendingDialog), "the first send")
+        await pilot.press("escape", "s")
+        for words in ("1 node, 2 ranks", "twice"):
+            await sees(pilot, words)
+            await pilot.press("y")
+        await until(pilot, lambda: isinstance(app.screen, SendingDialog), "the second send")
+        first.set()
+        await until(pilot, lambda: isinstance(app.screen, ErrorDialog), "an error above it")
+        second.set()
+        await until(pilot, lambda: not app.mutations, "the end of both")
+        for _ in range(2):
+            await until(pilot, lambda: isinstance(app.screen, ErrorDialog), "an error")
+            await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, NewScreen), "the screen New")
+        assert app.defect is None
+
+
+async def test_cancel_asks_and_no_is_the_default(settings: Settings, project: Path) -> None:
+    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
+        run = await submit(pilot, "long.yaml")
+        history = app_of(pilot).runs.history
+        await until(pilot, lambda: history.get(run.id).state is State.RUNNING, "running")
+        await pilot.press("c")
+        await until(pilot, lambda: isinstance(pilot.app.screen, Confirm), "the question")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen), "back")
+        assert history.get(run.id).state is State.RUNNING
+        await pilot.press("c")
+        await until(pilot, lambda: isinstance(pilot.app.screen, Confirm), "the question")
+        await pilot.press("y")
+        assert (await ended(pilot, run.id)).state is State.CANCELLED
+        await pilot.press("c")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ErrorDialog), "an error")
+        await sees(pilot, "has ended: cancelled")
+
+
+async def test_leaving_is_quick_while_a_log_is_followed(settings: Settings, project: Path) -> None:
+    app = LumiApp(settings)
+    async with app.run_test(size=(80, 24)) as pilot:
+        run = await submit(pilot, "long.yaml")
+        await pilot.press("l")
+        view = pilot.app.screen.query_one(LogView)
+        await until(pilot, lambda: "waiting" in " ".join(view.lines), "the log")
+        following = [worker for worker in app.workers if worker.group == "follow"]
+        assert following and following[0].is_running
+        await pilot.press("q")
+        left = time.monotonic()
+    try:
+        assert app.return_code == 0
+        while any(busy(thread) for thread in threading.enumerate()):
+            assert time.monotonic() - left < 5, "a worker kept the program alive"
+            time.sleep(0.05)
+    finally:
+        again = Runs(settings)
+        again.cancel(run.id)
+        again.close()
+
+
+def busy(thread: threading.Thread) -> bool:
+    """Whether a thread is still reading the log."""
+    stack = traceback.walk_stack(sys._current_frames().get(thread.ident or 0))
+    return any(frame.f_code.co_filename.endswith("follow_log.py") for frame, _ in stack)
+
+
+async def test_leaving_while_a_screen_opens_is_no_error(settings: Settings, project: Path) -> None:
+    app = LumiApp(settings)
+    async with app.run_test(size=(80, 24)) as pilot:
+        run = await submit(pilot)
+        await ended(pilot, run.id)
+        app.push_screen(NewScreen(app.runs))
+        app.push_screen(RunScreen(app.runs, run.id))
+        app.push_screen(ResubmitDialog(run, 2))
+        app.exit(0)
+    assert app.return_code == 0
+
+
+async def test_leaving_waits_for_a_send(
+    settings: Settings, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = LumiApp(settings)
+    released, real = threading.Event(), app.runs.send
+
+    def slow(*args: Any, **kwargs: Any) -> Run:
+        assert released.wait(60)
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(app.runs, "send", slow)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.push_screen(NewScreen(app.runs, project / "job.yaml"))
+        await sees(pilot, "asks for")
+        await pilot.press("s")
+        await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")
+        await pilot.press("y")
+        await until(pilot, lambda: isinstance(app.screen, SendingDialog), "the send")
+        await pilot.press("ctrl+q")
+        await sees(pilot, "Quit when that is done")
+        await pilot.press("y")
+        assert app.is_running and app.mutations == 1
+        released.set()
+        await until(pilot, lambda: not app.is_running, "the end")
+    assert app.return_code == 0
+    again = Runs(settings)
+    (run,) = again.history.page()
+    assert run.job_id, "it was sent before the program ended"
+    again.close()
