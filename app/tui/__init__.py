@@ -1,1 +1,1 @@
-"""The terminal interface. Only here is Textual."""
+"""The terminal interface. Textual is imported only here."""

@@ -1,4 +1,4 @@
-"""What changes something on a site: a send, a resubmission and a cancel, and the questions before.
+"""What changes something on a site: sends, resubmissions and cancels, and what is asked before.
 
 Quitting waits for the mutations that are under way.
 """

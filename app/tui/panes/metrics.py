@@ -13,7 +13,7 @@ from lumitui.app.results.log_patterns import LogFigures
 from lumitui.app.results.summary import Figures
 from lumitui.app.tui import messages
 from lumitui.app.tui.widgets.chart import Chart, sparkline
-from lumitui.app.tui.widgets.script_view import Scroll
+from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.styled import labelled, plain
 
 SPARKLINE = 24

@@ -10,7 +10,7 @@ from lumitui.app.explain import run_facts
 from lumitui.app.explain.binding_proof import Verdict
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
-from lumitui.app.tui.widgets.script_view import Scroll
+from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.styled import plain
 
 COLOURS = {

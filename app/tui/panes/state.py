@@ -18,7 +18,7 @@ from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
 from lumitui.app.tui import messages
 from lumitui.app.tui.panes.proof import verdict_line
-from lumitui.app.tui.widgets.script_view import Scroll
+from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.styled import COLOURS, labelled, plain
 
 

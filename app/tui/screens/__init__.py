@@ -1,1 +1,1 @@
-"""One module a screen or dialog."""
+"""One module for each screen or dialog."""

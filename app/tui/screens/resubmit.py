@@ -21,7 +21,7 @@ from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.choice import Choice
 from lumitui.app.tui.widgets.input import LineInput
 from lumitui.app.tui.widgets.launch_text import findings_text
-from lumitui.app.tui.widgets.script_view import Scroll
+from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.remote.errors import LumiError
 
 Code = Literal["same", "current"]

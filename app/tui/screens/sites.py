@@ -17,7 +17,7 @@ from lumitui.app.watch.schedule import Schedule
 from lumitui.remote.errors import InputError
 from lumitui.remote.transport.footprint import Footprint
 
-MANNERS = """One connection to each site is kept open. A poll of all its watched runs is
+POLLING = """One connection to each site is kept open. A poll of all its watched runs is
 one request with one squeue; sacct runs only for jobs that left the queue.
 A site without unfinished runs is not polled, and none is after 10 minutes
 without a key or focus."""
@@ -40,7 +40,7 @@ class SitesScreen(FullScreen):
         """Yield the table, a line on the site under the cursor, and how sites are polled."""
         yield SiteTable(id="sites")
         yield Static(id="site-line", markup=False)
-        yield Static(MANNERS, id="manners", markup=False)
+        yield Static(POLLING, id="polling", markup=False)
 
     def begin(self) -> None:
         """Read the profiles once; draw the counts again every second."""

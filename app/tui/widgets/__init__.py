@@ -1,1 +1,1 @@
-"""What screens are made of: tables, the log, small dialogs' parts."""
+"""Parts of screens and dialogs: tables, the log, fields, text in colour."""
