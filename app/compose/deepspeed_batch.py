@@ -13,9 +13,8 @@ from lumitui.app.job.launch import Launch, Layout
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import STRATEGIES
 from lumitui.remote.errors import InputError
+from lumitui.remote.run_folder import DEEPSPEED_CONFIG
 
-CONFIG_FILE = "ds_config.json"
-"""The name of the configuration in a run's folder."""
 TRAIN = "train_batch_size"
 MICRO = "train_micro_batch_size_per_gpu"
 ACCUMULATION = "gradient_accumulation_steps"
@@ -172,9 +171,9 @@ def deepspeed_of(
 def sent_config(launch: Launch) -> dict[str, object]:
     """Return the DeepSpeed configuration that is sent with `launch`; empty when none is."""
     text = sent_text(launch)
-    return {} if text is None else read_config(text, CONFIG_FILE)
+    return {} if text is None else read_config(text, DEEPSPEED_CONFIG)
 
 
 def sent_text(launch: Launch) -> str | None:
     """Return the text of the DeepSpeed configuration that is sent with `launch`; None: none."""
-    return next((file.content for file in launch.files if file.name == CONFIG_FILE), None)
+    return next((file.content for file in launch.files if file.name == DEEPSPEED_CONFIG), None)

@@ -25,7 +25,7 @@ from lumitui.app.job.launch import Launch, LaunchFile, Layout, measured_nodes
 from lumitui.app.job.script_args import argument_value, batch_argument
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import TRAINERS
-from lumitui.remote.run_folder import CODE_ARCHIVE
+from lumitui.remote.run_folder import CODE_ARCHIVE, DEEPSPEED_CONFIG, PROBE_SCRIPT
 from lumitui.remote.site.profile import Site
 from lumitui.remote.transport.shell import quote
 
@@ -46,9 +46,9 @@ def compose(spec: JobSpec, site: Site, *, deepspeed_config: str | None = None) -
     layout = layout_of(spec, site)
     config, train = batches.deepspeed_of(spec, layout, deepspeed_config)
     program = program_of(spec, site, has_config=config is not None)
-    files = [LaunchFile("probe.sh", (TEMPLATES / "probe.sh").read_text(encoding="utf-8"))]
+    files = [LaunchFile(PROBE_SCRIPT, (TEMPLATES / "probe.sh").read_text(encoding="utf-8"))]
     if config is not None:
-        files.append(LaunchFile(batches.CONFIG_FILE, json.dumps(config, indent=2) + "\n"))
+        files.append(LaunchFile(DEEPSPEED_CONFIG, json.dumps(config, indent=2) + "\n"))
     return Launch(
         spec=spec,
         script=_script(spec, site, layout, program),

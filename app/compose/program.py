@@ -7,6 +7,7 @@ from lumitui.app.compose.container import container_of
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import TRAINERS
 from lumitui.remote.errors import InputError
+from lumitui.remote.run_folder import DEEPSPEED_CONFIG, PROBE_SCRIPT
 from lumitui.remote.site.profile import Site
 from lumitui.remote.transport.shell import quote
 
@@ -25,7 +26,7 @@ class Program:
     is_python: bool = False
 
 
-PROBE = Program('sh "$RUN_DIR/probe.sh"')
+PROBE = Program(f'sh "$RUN_DIR/{PROBE_SCRIPT}"')
 """What measures each rank's cores and GPU before the job's own program starts."""
 
 
@@ -39,7 +40,7 @@ def program_of(spec: JobSpec, site: Site, *, has_config: bool) -> Program:
     path = f"{BUNDLED}/{bundled.file}" if bundled else spec.script or ""
     words = [quote(word) for word in spec.args]
     if has_config:
-        words += ["--deepspeed", "--deepspeed_config", '"$RUN_DIR/ds_config.json"']
+        words += ["--deepspeed", "--deepspeed_config", f'"$RUN_DIR/{DEEPSPEED_CONFIG}"']
     if resume_arguments(spec):
         # The long form: an empty array is "unbound" for bash before 4.4 under set -u.
         words.append('${resume[@]+"${resume[@]}"}')

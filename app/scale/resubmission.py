@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Literal
 
 from lumitui.app.compose.deepspeed_batch import (
-    CONFIG_FILE,
     deepspeed_of,
     read_config,
 )
@@ -19,6 +18,7 @@ from lumitui.app.send import source
 from lumitui.app.send.preview import Preview, preview_of
 from lumitui.app.send.shipment import Inheritance
 from lumitui.remote.errors import InputError
+from lumitui.remote.run_folder import DEEPSPEED_CONFIG
 from lumitui.remote.site.profile import Site
 
 CodeChoice = Literal["same", "current"]
@@ -167,5 +167,5 @@ def _reads_same(run: Run, other: Run) -> bool:
 
 def _launch_of(run: Run) -> Launch:
     """Return the launch of a recorded run, as far as rescaling needs it."""
-    files = (LaunchFile(CONFIG_FILE, run.deepspeed_config),) if run.deepspeed_config else ()
+    files = (LaunchFile(DEEPSPEED_CONFIG, run.deepspeed_config),) if run.deepspeed_config else ()
     return Launch(run.spec, run.script, run.layout, run.price, files, run.global_batch)

@@ -1,7 +1,6 @@
 """What a batch script asks for in its #SBATCH lines; nonsense is refused in sbatch's words.
 
-Standard library only: the supervisor of the embedded site reads it without the program's
-environment.
+Standard library only, see `supervisor`.
 """
 
 import re
@@ -34,7 +33,7 @@ _SHORT |= {"x": "exclude", "W": "wait", "Q": "quiet", "v": "verbose", "M": "clus
 
 
 class Refused(Exception):
-    """The script asks for what cannot be; the text is what sbatch says."""
+    """The script asks for something impossible; the text is what sbatch says."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ def options_of(script: str) -> dict[str, str]:
     """Return the options of the #SBATCH lines above the first command; the last one counts.
 
     Raises:
-        Refused: an option sbatch does not know, or one that has no meaning here.
+        Refused: an option that sbatch does not know, or one that has no meaning here.
     """
     if not script.startswith("#!"):
         raise Refused(
@@ -134,7 +133,7 @@ def read_request(script: str) -> Request:
 def _count(options: dict[str, str], name: str) -> int | None:
     if (text := options.get(name)) is None:
         return None
-    # A range of nodes (2-4) is answered with its least.
+    # Of a range of nodes (2-4) the smallest number is taken.
     first = text.partition("-")[0] if name == "nodes" else text
     if not re.fullmatch(r"[0-9]{1,6}", first):
         raise Refused(f'Invalid numeric value "{text}" for --{name}.')
