@@ -36,7 +36,7 @@ def _limits(launch: Launch, site: Site) -> Iterator[Finding]:
         yield Finding(
             "gpus",
             "error",
-            f"{launch.layout.gpus_per_node} GPUs a node are more than {spec.partition} gives.",
+            f"{launch.layout.gpus_per_node} GPUs per node are more than {spec.partition} gives.",
             f"Ask for {most}.",
             "the site's profile, partitions",
         )
@@ -49,8 +49,8 @@ def _cores(launch: Launch, site: Site) -> Iterator[Finding]:
         yield Finding(
             "cores",
             "error",
-            f"{asked} cores a node are more than the {usable} a job may use.",
-            f"Leave out `cpus_per_task`: {site.cores_per_gpu} a GPU fit.",
+            f"{asked} cores per node are more than the {usable} that a job may use.",
+            f"Leave out `cpus_per_task`: {site.cores_per_gpu} per GPU fit.",
             "lumi-userguide, lumig-job.md: 'jobs requesting 64 cores/node will never run'",
         )
 
@@ -65,9 +65,9 @@ def _too_few_cores(launch: Launch, site: Site) -> Iterator[Finding]:
         yield Finding(
             "few-cores",
             "error" if bound else "warning",
-            f"The ranks of a node have {layout.cpus_per_task} cores together"
-            + (": its first ones, and those near their GPUs are others." if bound else "."),
-            f"Leave out `cpus_per_task`: {needed} are asked for then.",
+            f"The ranks of a node share {layout.cpus_per_task} cores"
+            + (": its first ones, not those near their GPUs." if bound else "."),
+            f"Leave out `cpus_per_task`: the job then asks for {needed}.",
             "pytorch, torch/numa/binding.py; sched_setaffinity(2)",
         )
 
@@ -78,7 +78,7 @@ def _memory(launch: Launch, site: Site) -> Iterator[Finding]:
         yield Finding(
             "memory",
             "error",
-            f"{asked:g} GiB a node are more than the {most} a job may use.",
+            f"{asked:g} GiB per node are more than the {most} that a job may use.",
             "Ask for less, or leave out `memory:`.",
             "the site's profile, node.memory_gib",
         )
@@ -92,7 +92,7 @@ def _part_of_a_node(launch: Launch, site: Site) -> Iterator[Finding]:
             "idle-gpus",
             "warning",
             f"{spec.partition} gives and bills whole nodes: "
-            f"{site.node.gpus - layout.gpus_per_node} GPUs a node stay idle.",
+            f"{site.node.gpus - layout.gpus_per_node} GPUs per node stay idle.",
             f"Use all {site.node.gpus}, or a shared partition.",
             "lumi-userguide, billing.md",
         )
@@ -141,7 +141,7 @@ def _no_save(launch: Launch, site: Site) -> Iterator[Finding]:
         yield Finding(
             "no-checkpoint-signal",
             "note",
-            f"Nothing tells the script that its {spec.time} are ending.",
+            f"No signal warns the script before its time limit of {spec.time}.",
             "If it saves on a signal, name it: `signal: USR1@300`.",
             "sbatch(1) --signal",
         )
