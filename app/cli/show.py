@@ -114,8 +114,8 @@ def _lines(lines: Sequence[str]) -> str:
 
 
 def _proof(proof: Verdict, columns: int) -> str:
-    told = [spell_out(line) for line in (proof.sentence, *run_facts.differences(proof))]
-    lines = [line for text in told for line in textwrap.wrap(text, columns - 2) or [""]]
+    sentences = [spell_out(line) for line in (proof.sentence, *run_facts.differences(proof))]
+    lines = [line for text in sentences for line in textwrap.wrap(text, columns - 2) or [""]]
     found = run_facts.proof_table(proof)
     if found.rows:
         shrink = [found.titles.index(title) for title in _SHRINKING if title in found.titles]

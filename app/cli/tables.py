@@ -33,7 +33,7 @@ def width(text: str) -> int:
 def cut(text: str, columns: int, *, keep_end: bool = False) -> str:
     """Return `text` in at most `columns`, with `…` where something is missing.
 
-    `keep_end` keeps the last seven characters: a run's id is told apart by its end.
+    `keep_end` keeps the last seven characters: ids of one name differ at the end.
     """
     if width(text) <= columns:
         return text

@@ -59,7 +59,7 @@ TRICKY = [
         ({"project": "no such folder"}, ["is not a folder"]),
     ],
 )
-def test_a_wrong_job_file_is_told_with_its_line(
+def test_a_wrong_job_file_is_reported_with_its_line(
     home: Home, path: Path, changes: dict[str, object], words: list[str]
 ) -> None:
     write(path, LAPTOP | changes)
@@ -68,7 +68,7 @@ def test_a_wrong_job_file_is_told_with_its_line(
     assert history(home) == []
 
 
-def test_files_that_are_no_job_files_are_told(home: Home, tmp_path: Path) -> None:
+def test_files_that_are_no_job_files_are_refused(home: Home, tmp_path: Path) -> None:
     told(lt(home, "preview", str(tmp_path / "no.yaml")), 2, "There is no file", "no.yaml")
     told(lt(home, "preview", str(tmp_path)), 2, "cannot be read")
     for content, word in (
@@ -97,7 +97,7 @@ def test_a_time_over_the_limit_and_a_missing_script_are_not_sent(home: Home, pat
     assert history(home) == []
 
 
-def test_a_preview_tells_what_a_send_would_refuse(here: Here, home: Home, path: Path) -> None:
+def test_a_preview_shows_what_a_send_would_refuse(here: Here, home: Home, path: Path) -> None:
     (path.parent / "sub").mkdir(parents=True)
     (path.parent / "sub" / "kept").write_text("")
     for changes, words in (
@@ -130,7 +130,7 @@ def test_a_preview_tells_what_a_send_would_refuse(here: Here, home: Home, path: 
     assert here("resubmit", "last", "--yes").returncode == 0
 
 
-def test_runs_and_settings_that_are_not_there_are_told(home: Home, path: Path) -> None:
+def test_runs_and_settings_that_are_not_there_are_refused(home: Home, path: Path) -> None:
     told(lt(home, "show", "last"), 2, "There is no run yet.")
     write(path, LAPTOP)
     run = lt(home, "submit", str(path), "--yes", "--wait").stdout.strip()
@@ -198,7 +198,7 @@ def test_tricky_text_is_carried_unchanged_on_the_cluster(
     assert found == ""
 
 
-def test_file_names_that_steer_a_terminal_are_refused_or_carried(home: Home, path: Path) -> None:
+def test_file_names_with_control_characters_are_refused_or_carried(home: Home, path: Path) -> None:
     write(path, LAPTOP)
     (path.parent / "bad\x1b]0;title\x07name").write_text("")
     done = lt(home, "submit", str(path), "--yes", "--wait")
@@ -207,7 +207,7 @@ def test_file_names_that_steer_a_terminal_are_refused_or_carried(home: Home, pat
         told(done, 2, "name")
 
 
-def test_words_of_the_command_line_cannot_steer_the_terminal(home: Home) -> None:
+def test_words_of_the_command_line_cannot_control_the_terminal(home: Home) -> None:
     for words in (("show", "\x1b[2Jx"), ("preview", "\x1b]0;t\x07\u202e"), ("\x1b[31mverb",)):
         done = lt(home, *words)
         told(done, 2)

@@ -43,7 +43,7 @@ def test_tables_stay_in_80_columns_whatever_the_names(rows: list[tuple[str, str,
     assert spell_out(text, keep="\n") == text
 
 
-def test_a_cut_id_keeps_the_end_that_tells_it_apart() -> None:
+def test_a_cut_id_keeps_its_distinct_end() -> None:
     name = "a-very-long-name-of-a-training-a1b2c3"
     assert tables.cut(name, 20, keep_end=True) == "a-very-long-…-a1b2c3"
     assert tables.width(tables.cut("日本語" * 9, 10)) <= 10

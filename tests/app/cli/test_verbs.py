@@ -204,7 +204,7 @@ def test_init_writes_a_job_file_once(home: Home, tmp_path: Path) -> None:
     assert "The account 'proj_1' is not one of lumi's" in done.stderr
 
 
-def test_sites_schema_and_binding_are_told(
+def test_sites_schema_and_binding_are_printed(
     home: Home, here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
@@ -259,8 +259,8 @@ def test_a_run_from_submit_to_fetch(here: Here, job: Path, tmp_path: Path) -> No
     }
     shown = here("show", run["id"]).stdout
     assert f"  {second}  done" in shown
-    told = here("diff", run["id"], second)
-    assert "+export PROBE_TEXT=later" in told.stdout and "args" in told.stdout
+    printed = here("diff", run["id"], second)
+    assert "+export PROBE_TEXT=later" in printed.stdout and "args" in printed.stdout
     assert envelope(here("diff", "last", "last", "--json"))["data"]["script"] == []
 
     target = tmp_path / "results"

@@ -159,7 +159,7 @@ def test_beyond_16_nodes_the_first_and_the_last_are_enough() -> None:
     assert verdict_on(reports(EXACT), replace(EXACT, nodes=16)).expected == 128
 
 
-def test_without_a_plan_nothing_is_proved_but_a_wrong_rank_is_still_told() -> None:
+def test_without_a_plan_nothing_is_proved_but_a_wrong_rank_is_still_reported() -> None:
     layout = replace(EXACT, planned_cores=(), masks=())
     items = [item | {"host": "laptop"} for item in reports(EXACT)]
     assert verdict_on(items, layout).kind == "not measured"
@@ -235,7 +235,7 @@ def test_ranks_that_share_their_nodes_cores_are_unbound() -> None:
         ({"probe": 3, "said": "srun:  error"}, "ended with code 3: srun: error."),
     ],
 )
-def test_how_the_probe_ended_is_told(probe: Report, says: str) -> None:
+def test_how_the_probe_ended_is_reported(probe: Report, says: str) -> None:
     found = verdict_on([probe])
     assert (found.kind, found.measured) == ("not measured", 0) and says in found.sentence
     some = verdict_on([*reports(EXACT)[:-2], probe])

@@ -114,7 +114,7 @@ def bundled() -> JobSpec:
          "killed-by-signal", 6),
     ],
 )  # fmt: skip
-def test_each_symptom_is_told_with_its_rank(line: str, expected: str, rank: int | None) -> None:
+def test_each_rule_is_reported_with_its_rank(line: str, expected: str, rank: int | None) -> None:
     found = why(f"starting\n{line}\nlast words")
     assert (found[0].id, found[0].rank) == (expected, rank)
     assert found[0].line and found[0].line in line
@@ -153,7 +153,7 @@ def test_under_a_launcher_a_node_sruns_task_is_no_rank() -> None:
     assert why("1: plain words", rc=139, rank=1)[0].rank == 1
 
 
-def test_what_a_rule_tells_is_not_told_again_as_an_exception() -> None:
+def test_what_a_rule_explains_is_not_repeated_as_an_exception() -> None:
     log = "1: Traceback (most recent call last):\n1: ModuleNotFoundError: No module named 'x'"
     assert [item.id for item in why(log)] == ["no-module"]
 
@@ -180,12 +180,12 @@ def test_of_several_tracebacks_the_one_of_the_rank_srun_named_counts() -> None:
     assert why(log, rank=2)[0].line == "ValueError: of 2"
 
 
-def test_a_cause_is_told_before_its_consequences_whatever_comes_first_in_the_log() -> None:
+def test_a_cause_comes_before_its_consequences_in_any_order_of_the_log() -> None:
     log = "1: DistStoreError: waiting for clients. 3/8 clients\n0: OSError: [Errno 98] EADDRINUSE"
     assert [item.id for item in why(log)] == ["port-in-use", "rendezvous"]
 
 
-def test_causes_are_told_in_the_order_of_the_log() -> None:
+def test_causes_come_in_the_order_of_the_log() -> None:
     log = "3: OSError: [Errno 28] No space left on device\n3: OutOfMemoryError: CUDA out of memory"
     assert [item.id for item in why(log)] == ["no-space", "gpu-memory"]
 
@@ -234,7 +234,7 @@ def test_the_exit_code_speaks_when_nothing_else_does(rc: int | None, expected: s
         assert found[0].line == "some line"
 
 
-def test_stopped_early_is_told_before_what_the_log_shows() -> None:
+def test_stopped_early_comes_before_what_the_log_shows() -> None:
     log = "1: Connection closed by peer\nslurmstepd: DUE TO TIME LIMIT"
     found = why(log, rc=85, spec=bundled())
     assert found[0].id == "stopped-early"

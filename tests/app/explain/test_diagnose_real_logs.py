@@ -79,7 +79,7 @@ def test_a_warning_is_no_cause_without_an_exception_either(line: str) -> None:
     assert [item.id for item in why(f"{line}\n2: bye\n", rc=3)] == ["unknown"]
 
 
-def test_an_exception_that_a_rule_knows_is_told_as_the_rule_says() -> None:
+def test_an_exception_that_a_rule_knows_is_explained_by_the_rule() -> None:
     log = "\n".join(HARMLESS) + "\n" + KEY_ERROR.replace(
         "KeyError: 'missing'", "ModuleNotFoundError: No module named 'h5py'"
     )  # fmt: skip
@@ -99,14 +99,14 @@ def test_the_cause_that_an_exception_was_raised_from_explains_it() -> None:
         1,
     ).replace("KeyError: 'missing'", "RuntimeError: the checkpoint could not be saved")  # fmt: skip
     assert [(item.id, item.rank) for item in why(log)] == [("quota", 2)]
-    # What was being handled is told only when something ran out, and with what came of it.
+    # What was being handled is reported only when something ran out, and with what came of it.
     during = "During handling of the above exception, another exception occurred:"
     found = why(log.replace("The above exception was the direct cause of the following exception:",
                             during))  # fmt: skip
     assert [item.id for item in found] == ["quota", "exception"]
 
 
-def test_main_memory_that_slurm_took_notice_of_is_told_before_the_exception() -> None:
+def test_main_memory_that_slurm_noticed_comes_before_the_exception() -> None:
     log = KEY_ERROR.replace(
         "KeyError: 'missing'", "RuntimeError: DataLoader worker (pid 7) was killed"
     ) + (
@@ -116,7 +116,7 @@ def test_main_memory_that_slurm_took_notice_of_is_told_before_the_exception() ->
     assert [item.id for item in why(log)] == ["host-memory", "exception"]
 
 
-def test_the_job_says_of_a_failed_probe_what_is_looked_for() -> None:
+def test_the_job_says_of_a_failed_probe_what_the_rules_search_for() -> None:
     script = (Path(lumitui.app.__file__).parents[1] / "templates/job.sh.j2").read_text()
     assert PROBE.splitlines()[1].replace("with 1", "with $probe") in script
 

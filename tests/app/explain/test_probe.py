@@ -49,7 +49,7 @@ def probe(shell: list[str], folder: Path, **environ: str) -> list[dict[str, obje
     ],
     ids=str,
 )
-def test_what_limits_the_gpus_is_told(
+def test_what_limits_the_gpus_is_reported(
     shell: list[str], environ: dict[str, str], gpus: str, tmp_path: Path
 ) -> None:
     [report] = probe(shell, tmp_path, RANK="3", LOCAL_RANK="1", **environ)

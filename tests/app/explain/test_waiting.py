@@ -31,10 +31,10 @@ RUNNING = replace(QUEUED, state=State.RUNNING, started=NOW - 450, expected_end=N
         ("SomethingNew", "SomethingNew"),
     ],
 )
-def test_a_reason_is_told_in_plain_words_with_the_word_itself(reason: str, words: str) -> None:
-    told = waiting.plain_reason(replace(QUEUED, reason=reason))
-    assert words in told
-    assert reason in told or reason == "None"
+def test_a_reason_is_in_plain_words_with_the_word_itself(reason: str, words: str) -> None:
+    shown = waiting.plain_reason(replace(QUEUED, reason=reason))
+    assert words in shown
+    assert reason in shown or reason == "None"
 
 
 def test_a_run_that_does_not_wait_has_no_such_reason() -> None:
@@ -68,7 +68,7 @@ def test_only_what_may_have_failed_is_searched_for_a_cause(state: State) -> None
     assert bool(waiting.no_failure(replace(QUEUED, state=state, ended=NOW), NOW)) == quiet
 
 
-def test_show_tells_it_too() -> None:
+def test_show_prints_it_too() -> None:
     queued = replace(QUEUED, reason="Priority", expected_start=NOW + 600)
     page = show.RunPage(
         queued, (queued,), verdict(None, queued.layout), summarize([]), {}, 0, (), ()

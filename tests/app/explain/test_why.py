@@ -31,7 +31,7 @@ time.sleep(60)
 """
 
 
-def test_the_exception_of_the_rank_that_failed_is_told_first(
+def test_the_exception_of_the_rank_that_failed_comes_first(
     cluster_runs: Runs, tmp_path: Path
 ) -> None:
     runs = cluster_runs

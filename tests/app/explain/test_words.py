@@ -86,7 +86,7 @@ def test_what_a_run_cost() -> None:
     assert output.run_data(done)["billed"] == 2.0
 
 
-def test_a_price_is_told_as_a_label_and_as_a_sentence() -> None:
+def test_a_price_has_a_label_and_a_sentence() -> None:
     price, free = QUEUED.price, Price(0.0, "hours", 0.0)
     assert words.amount(price) == "32 GPU-hours"
     assert words.price_limit(price) == "at most 32 GPU-hours"
