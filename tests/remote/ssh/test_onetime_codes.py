@@ -9,7 +9,7 @@
 | wrong code, once, twice, three times     | a_wrong_code_...                                     |
 | declined; answered too late              | declining_...; an_answer_that_comes_too_late         |
 | one code a day: lost link, stalled link  | a_lost_link_...; a_stalled_link_...; ten_threads_... |
-| a password that serves again             | a_password_is_typed_once_a_day                       |
+| a password that is used again            | a_password_is_typed_once_a_day                       |
 | a code that calls itself a password      | a_kept_password_that_is_refused_...                  |
 
 Two questions in one round are paramiko's own server's part (test_dialog.py): sshd passes PAM's
@@ -127,7 +127,7 @@ def test_a_password_and_a_code(tmp_path: Path, connect: Connect) -> None:
 # -- wrong, declined, late
 
 
-def test_a_wrong_code_may_be_mended_once(site: Asking, connect: Connect) -> None:
+def test_a_wrong_code_may_be_corrected_once(site: Asking, connect: Connect) -> None:
     answers = Answers("000000", "111111")
     connection = connect(site, answers)
     assert connection.run("echo in").text == "in\n"
@@ -210,7 +210,7 @@ def test_a_lost_link_asks_nobody_until_a_person_wants_it(site: Asking, connect: 
     assert site.answers == [RIGHT] * 2 and len(answers.questions) == 2
 
 
-def test_a_first_look_that_nobody_waits_for_does_not_begin_to_ask(
+def test_a_first_refresh_without_a_person_does_not_begin_to_ask(
     site: Asking, connect: Connect
 ) -> None:
     answers = Answers("111111")
@@ -249,7 +249,9 @@ def test_ten_threads_of_which_one_has_a_person_ask_once(site: Asking, connect: C
     assert len(questions) == 1 and site.answers == [RIGHT] and connection.connections == 1
 
 
-def test_a_person_is_not_served_the_refusal_of_a_clock(site: Asking, connect: Connect) -> None:
+def test_a_person_does_not_get_the_refusal_of_a_timed_refresh(
+    site: Asking, connect: Connect
+) -> None:
     """A refresh without a person is connecting when one comes: they are asked nevertheless."""
     answers = Answers("111111")
     connection = connect(site, answers)

@@ -1,6 +1,6 @@
 """Logins that need a person: passwords and one-time codes, against a server that asks for them.
 
-This is paramiko's own server, which can do what sshd with PAM (test_onetime.py) cannot: put two
+This is paramiko's own server, which can do what sshd with PAM (test_onetime_codes.py) cannot: put two
 questions in one round, and take passwords without an account.
 """
 
@@ -182,7 +182,7 @@ def test_a_refused_dialog_is_not_followed_by_another_method(
 
 
 @pytest.mark.parametrize("method", ["keyboard-interactive", "password"])
-def test_a_wrong_answer_may_be_mended_once(
+def test_a_wrong_answer_may_be_corrected_once(
     asking: Server, connect: Callable[..., Ssh], method: str
 ) -> None:
     asking.methods = [method]

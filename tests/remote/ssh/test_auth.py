@@ -1,0 +1,149 @@
+"""How a login uses keys, passphrases and the agent, against real servers."""
+
+import base64
+import os
+import subprocess
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import paramiko
+import pytest
+from cryptography.exceptions import UnsupportedAlgorithm
+
+from lumitui.remote.errors import LinkError
+from lumitui.remote.ssh.connection import Ssh
+from lumitui.remote.ssh.prompts import Question
+from tests.support.servers.sshd import (
+    Answers,
+    Sshd,
+    fingerprint,
+    new_key,
+    running_sshd,
+    wait_for,
+)
+
+
+def test_a_passphrase_is_asked_once_and_not_again_for_the_next_connection(
+    server: Sshd, tmp_path: Path
+) -> None:
+    locked = new_key(tmp_path / "locked", "open sesame")
+    server.allow(locked)
+    server.configure(f"IdentityFile {locked}")
+    connection = server.connect("open sesame")
+    assert connection.run("echo in").text == "in\n"
+    connection.close()
+    assert connection.run("echo in").text == "in\n"
+    assert connection.connections == 2
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "asked"), [(["wrong", "again"], "neither", 2), ([], "not answered", 1)]
+)
+def test_a_wrong_or_no_passphrase(
+    server: Sshd, tmp_path: Path, words: list[str], said: str, asked: int
+) -> None:
+    locked = new_key(tmp_path / "locked", "open sesame")
+    server.allow(locked)
+    server.trust()
+    answers = Answers(*words)
+    with pytest.raises(LinkError, match=said):
+        Ssh(server.login(identity=locked), answers).run("true")
+    assert [question.kind for question in answers.questions] == ["passphrase"] * asked
+
+
+def test_a_refused_key_is_named_with_the_user(server: Sshd, tmp_path: Path) -> None:
+    server.allow(new_key(tmp_path / "another"))
+    with pytest.raises(LinkError) as raised:
+        server.connect().run("true")
+    assert f"@127.0.0.1:{server.port}" in raised.value.message
+    assert fingerprint(server.identity) in raised.value.message
+
+
+def test_the_agent_and_only_its_configured_key(server: Sshd, tmp_path: Path) -> None:
+    place = tmp_path / "agent"
+    agent = subprocess.Popen(["ssh-agent", "-D", "-a", place], stdout=subprocess.DEVNULL)
+    try:
+        wait_for(place.exists, "the agent")
+        held = new_key(tmp_path / "held", kind="rsa")
+        server.allow(held)
+        subprocess.run(
+            ["ssh-add", "-q", held], env={**os.environ, "SSH_AUTH_SOCK": str(place)}, check=True
+        )
+        held.unlink()
+        server.configure(f"IdentityAgent {place}", f"IdentityFile {held}")
+        connection = server.connect()
+        assert connection.run("echo in").text == "in\n"
+        connection.close()
+    finally:
+        agent.terminate()
+        agent.wait(10)
+
+
+def test_a_certificate(tmp_path: Path) -> None:
+    authority = new_key(tmp_path / "authority")
+    with running_sshd(tmp_path / "s", f"TrustedUserCAKeys {authority}.pub") as server:
+        key = new_key(tmp_path / "key")
+        who = subprocess.run(["id", "-un"], capture_output=True, text=True).stdout.strip()
+        command = ["ssh-keygen", "-q", "-s", str(authority), "-I", "test", "-n", who, f"{key}.pub"]
+        subprocess.run(command, check=True)
+        server.configure(f"IdentityFile {key}")
+        connection = server.connect()
+        assert connection.run("echo in").text == "in\n"
+        connection.close()
+
+
+def test_threads_that_wait_share_one_question(server: Sshd, tmp_path: Path) -> None:
+    locked = new_key(tmp_path / "locked", "open sesame")
+    server.trust()
+    server.allow(locked)
+    server.configure("IdentityFile none")
+    asked = threading.Event()
+    questions: list[Question] = []
+
+    def ask(question: Question) -> None:
+        questions.append(question)
+        asked.set()
+        time.sleep(0.3)  # the others arrive while the person thinks
+
+    connection = Ssh(server.login(identity=locked), ask)
+    with ThreadPoolExecutor(3) as threads:
+        first = threads.submit(connection.run, "true")
+        assert asked.wait(10)
+        others = [threads.submit(connection.run, "true") for _ in range(2)]
+        for waiting in (first, *others):
+            assert isinstance(waiting.exception(10), LinkError)
+    assert len(questions) == 1
+
+
+def test_a_key_of_a_security_token_is_skipped(server: Sshd, tmp_path: Path) -> None:
+    """OpenSSH names them among its own default keys; the library raises an error of its own."""
+    blob = b"openssh-key-v1\x00"
+    for part in (b"none", b"none", b""):
+        blob += len(part).to_bytes(4, "big") + part
+    name = b"sk-ssh-ed25519@openssh.com"
+    public = b"".join(len(part).to_bytes(4, "big") + part for part in (name, bytes(32), b"ssh:"))
+    private = (
+        bytes(8)
+        + public
+        + b"\x01"
+        + b"".join(len(part).to_bytes(4, "big") + part for part in (b"handle", b"", b"comment"))
+    )
+    private += bytes(range(1, 9))[: -len(private) % 8]
+    blob += (1).to_bytes(4, "big")
+    for part in (public, private):
+        blob += len(part).to_bytes(4, "big") + part
+    lines = base64.encodebytes(blob).decode()
+    path = tmp_path / "id_ed25519_sk"
+    path.write_text(
+        f"-----BEGIN OPENSSH PRIVATE KEY-----\n{lines}-----END OPENSSH PRIVATE KEY-----\n"
+    )
+    path.chmod(0o600)
+    with pytest.raises(UnsupportedAlgorithm):
+        paramiko.PKey.from_path(path)
+    server.configure(f"IdentityFile {path}")
+    connection = Ssh(server.login(fingerprint(server.host_key)))
+    assert connection.run("echo in").text == "in\n"
+    connection.close()

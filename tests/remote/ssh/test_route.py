@@ -1,0 +1,82 @@
+"""Jump hosts, proxy commands, login nodes, and how the configuration is read."""
+
+from pathlib import Path
+
+import pytest
+
+from lumitui.remote.errors import LinkError
+from lumitui.remote.ssh.config import Login, jump_login, openssh_table, resolve
+from lumitui.remote.ssh.connection import Ssh
+from tests.support.servers.sshd import (
+    Sshd,
+    running_sshd,
+)
+
+
+def test_a_jump_host_and_a_proxy_command(server: Sshd, tmp_path: Path) -> None:
+    with running_sshd(tmp_path / "jump") as jump:
+        jump.allow(server.identity)
+        jump.trust()
+        both = server.known_hosts
+        server.trust()
+        both.write_text(both.read_text() + jump.known_hosts.read_text())
+        extra = f"\nHost jump\nPort {jump.port}\n"
+        for option in ("ProxyJump jump", f"ProxyCommand ssh -F {server.config} -W %h:%p jump"):
+            server.configure(option)
+            text = server.config.read_text()
+            server.config.write_text(text.replace("\nHost *", extra + "Host *", 1))
+            connection = server.connect()
+            result = connection.run('echo "$SSH_CLIENT"; wc -c', stdin=b"x" * 100_000)
+            assert result.text.split()[-1] == "100000"
+            connection.close()
+            assert connection.connections == 1
+        log = (jump.folder / "log").read_text()
+        assert log.count("Accepted publickey") == 2
+
+
+def test_a_proxy_command_that_fails_says_why(server: Sshd) -> None:
+    server.configure("ProxyCommand echo no route today >&2")
+    with pytest.raises(LinkError, match="no route today"):
+        server.connect().run("true")
+
+
+def test_the_login_node_is_kept_and_left_when_it_is_down(server: Sshd) -> None:
+    server.configure("HostName localhost", "HostKeyAlias cluster")
+    server.trust("cluster")
+    connection = server.connect()
+    connection.run("true")
+    assert connection.node == "127.0.0.1"
+    connection.close()
+    connection._peer = "127.0.0.9"  # a node that does not listen
+    assert connection.run("echo in").text == "in\n"
+    assert connection.node == "127.0.0.1"
+    connection.close()
+
+
+def test_settings_come_from_openssh_with_include_and_match(tmp_path: Path) -> None:
+    included = tmp_path / "included"
+    included.write_text("Match user somebody\n  Port 2200\n  ProxyJump a@b:3,c\n")
+    config = tmp_path / "config"
+    config.write_text(
+        f"Include {included}\nHost lumi\n  HostName example.org\n  IdentityFile %d/k\n"
+    )
+    login = Login("lumi", user="somebody", config=config, identity=Path("~/mine"))
+    found = resolve(login, openssh_table(login))
+    assert (found.hostname, found.port, found.user) == ("example.org", 2200, "somebody")
+    assert found.jumps == ("a@b:3", "c") and found.key_name == "[example.org]:2200"
+    assert found.identities == (Path("~/mine").expanduser(), Path.home() / "k")
+    jump = jump_login(login, "a@[::1]:3")
+    assert (jump.host, jump.port, jump.user) == ("::1", 3, "a")
+
+
+def test_without_openssh_the_configuration_is_read_and_that_is_said(
+    server: Sshd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lumitui.remote.ssh.connection.has_openssh", lambda: False)
+    connection = server.connect()
+    assert connection.run("echo in").text == "in\n"
+    assert "Include and Match" in connection.notes[0]
+    connection.close()
+    with pytest.raises(LinkError, match="is not known") as raised:
+        Ssh(Login("only-in-an-included-file.invalid")).run("true")
+    assert "OpenSSH is not installed" in raised.value.hint
