@@ -104,53 +104,70 @@ def openssh_table(login: Login) -> Table:
     return table
 
 
-def resolve(login: Login, table: Table) -> HostConfig:
-    """Return the configuration in `table`, overridden by what `login` itself says."""
+@dataclass(frozen=True)
+class _Options:
+    """The options of one host, with the tokens that their values may have (ssh_config(5))."""
 
-    def one(name: str, default: str = "") -> str:
-        value = (table.get(name) or [default])[0]
+    table: Table
+    tokens: Mapping[str, str]
+
+    def one(self, name: str, default: str = "") -> str:
+        """Return the value of an option that counts once."""
+        value = (self.table.get(name) or [default])[0]
         return default if value.lower() in ("none", "") else value
 
-    hostname = one("hostname", login.host)
-    port = login.port or int(one("port", "22"))
-    user = login.user or one("user") or getpass.getuser()
-    tokens = {"h": hostname, "n": login.host, "p": str(port), "r": user, "%": "%"}
-    tokens |= {"d": str(Path.home()), "u": getpass.getuser()}
+    def expand(self, text: str) -> str:
+        """Return `text` with its tokens (`%h` …) filled in."""
+        return re.sub(r"%(.)", lambda match: self.tokens.get(match[1], match[0]), text)
 
-    def expand(text: str) -> str:
-        return re.sub(r"%(.)", lambda match: tokens.get(match[1], match[0]), text)
-
-    def paths(words: Sequence[str]) -> tuple[Path, ...]:
-        chosen = [expand(word.strip('"')) for word in words if word.lower() != "none"]
+    def paths(self, words: Sequence[str]) -> tuple[Path, ...]:
+        """Return `words` as paths; `none` is no path."""
+        chosen = [self.expand(word.strip('"')) for word in words if word.lower() != "none"]
         return tuple(Path(word).expanduser() for word in chosen)
 
-    def files(name: str) -> tuple[Path, ...]:
+    def files(self, name: str) -> tuple[Path, ...]:
         """Split a value of several files; `ssh -G` drops the quotes around a name with a space.
 
         A path begins with `/`, `~` or a token; any other word belongs to the name before it.
         """
-        return paths([word for word in re.split(r" +(?=[/~%\"])", one(name)) if word])
+        return self.paths([word for word in re.split(r" +(?=[/~%\"])", self.one(name)) if word])
 
-    alias, proxy, timeout = one("hostkeyalias"), one("proxycommand"), one("connecttimeout", "15")
+    def agent(self) -> str | None:
+        """Return the socket of the agent; None: the one in SSH_AUTH_SOCK."""
+        place = (self.table.get("identityagent") or [""])[0].strip('"')
+        if place in ("", "SSH_AUTH_SOCK"):
+            return None
+        if place == "none":
+            return place
+        return str(Path(os.path.expandvars(self.expand(place))).expanduser())
+
+
+def resolve(login: Login, table: Table) -> HostConfig:
+    """Return the configuration in `table`, overridden by what `login` itself says."""
+    plain = _Options(table, {})
+    hostname = plain.one("hostname", login.host)
+    port = login.port or int(plain.one("port", "22"))
+    user = login.user or plain.one("user") or getpass.getuser()
+    tokens = {"h": hostname, "n": login.host, "p": str(port), "r": user, "%": "%"}
+    tokens |= {"d": str(Path.home()), "u": getpass.getuser()}
+    options = _Options(table, tokens)
+    alias, timeout = options.one("hostkeyalias"), options.one("connecttimeout", "15")
     own = (login.identity.expanduser(),) if login.identity else ()
-    agent = (table.get("identityagent") or [""])[0].strip('"')
-    if agent not in ("", "none", "SSH_AUTH_SOCK"):
-        agent = str(Path(os.path.expandvars(expand(agent))).expanduser())
     return HostConfig(
         hostname=hostname,
         port=port,
         user=user,
-        identities=own + paths(table.get("identityfile", ())),
-        identities_only=one("identitiesonly") == "yes",
-        certificates=paths(table.get("certificatefile", ())),
-        agent=agent if agent not in ("", "SSH_AUTH_SOCK") else None,
-        jumps=tuple(filter(None, one("proxyjump").split(","))),
-        proxy_command=expand(proxy) if proxy else None,
-        known_hosts=files("userknownhostsfile"),
-        global_known_hosts=files("globalknownhostsfile"),
+        identities=own + options.paths(table.get("identityfile", ())),
+        identities_only=options.one("identitiesonly") == "yes",
+        certificates=options.paths(table.get("certificatefile", ())),
+        agent=options.agent(),
+        jumps=tuple(filter(None, options.one("proxyjump").split(","))),
+        proxy_command=options.expand(options.one("proxycommand")) or None,
+        known_hosts=options.files("userknownhostsfile"),
+        global_known_hosts=options.files("globalknownhostsfile"),
         key_name=alias or (hostname if port == 22 else f"[{hostname}]:{port}"),
-        hash_names=one("hashknownhosts") == "yes",
-        alive=int(one("serveraliveinterval", "0")) or 30,
+        hash_names=options.one("hashknownhosts") == "yes",
+        alive=int(options.one("serveraliveinterval", "0")) or 30,
         connect_timeout=float(timeout) if timeout.isdecimal() else 15.0,
     )
 

@@ -1,7 +1,7 @@
 """Logins that need a person: passwords and one-time codes, against a server that asks for them.
 
-This is paramiko's own server, which can do what sshd with PAM (test_onetime_codes.py) cannot: put two
-questions in one round, and take passwords without an account.
+This is paramiko's own server, which can do what sshd with PAM (test_onetime_codes.py) cannot: put
+two questions in one round, and take passwords without an account.
 """
 
 import contextlib
