@@ -1,6 +1,6 @@
-"""Files that are either whole or not there: written aside, forced to disk, renamed.
+"""Files that are either whole or not there: written beside their place, synced, renamed.
 
-A job killed at its time limit in the middle of a save must not lose the checkpoint before.
+A job killed at its time limit in the middle of a save must not lose the previous checkpoint.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Tree = dict[str, dict[str, object]]
 
 @dataclass(frozen=True)
 class Position:
-    """How far a training has come, and what may not change when it goes on."""
+    """How far a training has come, and what may not change when it continues."""
 
     model: str
     seed: int
@@ -29,13 +29,13 @@ class Position:
     step: int = 0
     """Optimizer steps done."""
     epoch: int = 0
-    """Epoch under way, counted from 0."""
+    """The current epoch, counted from 0."""
     samples: int = 0
-    """Images of that epoch already used: a number of samples, not of steps, so that another
-    global batch goes on at the right place."""
+    """Images of that epoch already used: a number of samples, not of steps, so that a training
+    with another global batch continues at the right place."""
 
     def check_continues(self, saved: Position) -> None:
-        """Refuse to go on from a training of something else.
+        """Refuse to continue a training of something else.
 
         Raises:
             UsageError: model, seed or amount of data differ: the losses would make no sense.
@@ -76,7 +76,7 @@ class Writer(Protocol):
 
 
 def write_whole(path: Path, write: Writer) -> None:
-    """Write a file so that at every moment `path` holds the old content or the new, whole.
+    """Write a file so that `path` holds the whole old or the whole new content at every moment.
 
     Raises:
         OSError: the disk is full or the like; `path` keeps its old content.
@@ -120,7 +120,7 @@ def load(path: Path, device: torch.device) -> Tree:
         tree = torch.load(path, map_location=device, weights_only=True)
     except OSError:
         raise
-    except Exception as error:  # the unpickler answers garbage with whatever it trips over
+    except Exception as error:  # garbage makes the unpickler raise almost anything
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UsageError(
             f"{path} is not a checkpoint that can be read ({reason}). "

@@ -41,22 +41,22 @@ from data.shares import epoch_order, seed_of, share
 from models.accuracy import test_accuracy
 from models.digits import build, size
 
-# ----------------------------------------------------------------------------- the knobs
+# ------------------------------------------------------------------------- the arguments
 
 
 def arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description="Train a digit classifier with PyTorch DDP.")
     add_shared(parser)
-    knob = parser.add_argument
+    add = parser.add_argument
     # How much. The global batch is this batch size times the number of ranks.
-    knob("--batch-size", type=count, default=32, help="images a rank (default: 32)")
-    knob("--steps", type=count, default=sys.maxsize, help="end after this step of the plan")
+    add("--batch-size", type=count, default=32, help="images a rank (default: 32)")
+    add("--steps", type=count, default=sys.maxsize, help="end after this step of the plan")
     # How. The rate warms up and falls to 0 along a cosine over all epochs. It isn't multiplied
-    # by the number of ranks here: whoever scales the job chooses it.
-    knob("--optimizer", choices=("sgd", "adam"), default="sgd", help="sgd has momentum 0.9")
-    knob("--lr", type=float, default=0.02, help="highest learning rate (default: 0.02)")
-    knob("--resume", action="store_true", help="go on from checkpoints/last.pt if there is one")
+    # by the number of ranks here: that is a choice to make when a job is scaled.
+    add("--optimizer", choices=("sgd", "adam"), default="sgd", help="sgd has momentum 0.9")
+    add("--lr", type=float, default=0.02, help="highest learning rate (default: 0.02)")
+    add("--resume", action="store_true", help="go on from checkpoints/last.pt if there is one")
     return parser.parse_args()
 
 
@@ -65,7 +65,7 @@ def arguments() -> argparse.Namespace:
 
 @dataclass
 class Training:
-    """What changes while training, and what is done with it."""
+    """What changes while training, and the steps that change it."""
 
     args: argparse.Namespace
     me: ranks.Ranks
@@ -91,8 +91,8 @@ class Training:
         lr = learning_rate(self.args.lr, done)
         for group in self.optimizer.param_groups:
             group["lr"] = lr
-        # The random numbers of a step (dropout) follow from its place and the rank: nothing to
-        # save, and a resumed training draws the same.
+        # The random numbers of a step (dropout) follow from its place and the rank: there is
+        # nothing to save, and a resumed training draws the same.
         number = (self.args.seed * 1_000_003 + at.step) * 65_537 + self.me.rank
         torch.manual_seed(seed_of(number))
         mine = share(order, at.samples, self.global_batch, self.me.rank, self.me.world_size)
@@ -115,7 +115,7 @@ class Training:
         return test_accuracy(self.model.module, self.digits, self.me, self.device)
 
     def save(self) -> None:
-        """Save on rank 0; every rank returns when the file stands."""
+        """Save on rank 0; every rank returns when the file is on disk."""
         if self.me.rank == 0:
             checkpoint.save(
                 self.last,
@@ -128,7 +128,7 @@ class Training:
         ranks.average([0.0], self.device)
 
     def resume(self) -> None:
-        """Go on from a saved training, with any number of ranks."""
+        """Continue a saved training, with any number of ranks."""
         tree = checkpoint.load(self.last, self.device)
         saved = checkpoint.Position.from_tree(tree.get("position"))
         self.at.check_continues(saved)
@@ -140,8 +140,8 @@ class Training:
 def learning_rate(highest: float, done: float) -> float:
     """The rate when this share (0 to 1) of the planned samples is done.
 
-    From a tenth up to the highest over the first 5 %, then down to 0 along a cosine. It follows
-    from the samples, not from the steps, so that another global batch goes on along the curve.
+    It rises from a tenth to the highest over the first 5 %, then falls to 0 along a cosine. It
+    follows from the samples, not from the steps, so that another global batch stays on the curve.
     """
     return highest * min(1.0, 0.1 + 18 * done) * 0.5 * (1 + math.cos(math.pi * done))
 
@@ -167,7 +167,7 @@ def prepare(args: argparse.Namespace, me: ranks.Ranks) -> Training:
     return Training(args, me, device, digits, model, optimizer, at)
 
 
-# ------------------------------------------------------------------------------ the story
+# ----------------------------------------------------------------------------- the training
 
 
 def main() -> None:
@@ -212,14 +212,14 @@ def main() -> None:
 
 
 def train_epoch(training: Training, report: reporting.Reporter, stop: ranks.StopRequest) -> None:
-    """Train to the end of the epoch or of --steps; on a signal save and leave the process."""
+    """Train to the end of the epoch or of --steps; on a signal save and exit."""
     args = training.args
     order = epoch_order(training.at.train_samples, args.seed, training.at.epoch)
     while training.epoch_has_more() and training.at.step < args.steps:
         began = time.monotonic()
         loss, lr = training.step(order)
-        # One collective for the mean loss and for whether any rank was told to stop: all stop
-        # after the same step, whichever of them got the signal and when.
+        # One collective gives the mean loss and whether any rank got a signal to stop, so that
+        # all of them stop after the same step.
         loss, stopping = ranks.average([loss, bool(stop.received)], training.device)
         step = training.at.step
         report.step(

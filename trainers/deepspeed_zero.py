@@ -46,17 +46,17 @@ from data.shares import epoch_order, seed_of, share
 from models.accuracy import test_accuracy
 from models.digits import size
 
-# ----------------------------------------------------------------------------- the knobs
+# ------------------------------------------------------------------------- the arguments
 
 
 def arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description="Train a digit classifier with DeepSpeed ZeRO.")
     add_shared(parser)
-    knob = parser.add_argument
+    add = parser.add_argument
     # The batch is the configuration's.
-    knob("--steps", type=count, default=sys.maxsize, help="end after this optimizer step")
-    knob("--resume", action="store_true", help="go on from checkpoints/latest if there is one")
+    add("--steps", type=count, default=sys.maxsize, help="end after this optimizer step")
+    add("--resume", action="store_true", help="go on from checkpoints/latest if there is one")
     zero_engine.add_arguments(parser)
     args = parser.parse_args()
     args.deepspeed_config = args.deepspeed_config or str(zero_engine.CONFIG)
@@ -68,7 +68,7 @@ def arguments() -> argparse.Namespace:
 
 @dataclass
 class Training:
-    """What changes while training, and what is done with it."""
+    """What changes while training, and the steps that change it."""
 
     args: argparse.Namespace
     me: ranks.Ranks
@@ -77,7 +77,7 @@ class Training:
     engine: zero_engine.Engine
     at: checkpoint.Position
     saved: tuple[int, str] | None = None
-    """Step and folder of the checkpoint that this training saved last, or went on from."""
+    """Step and folder of the checkpoint that this training saved last, or started from."""
 
     @property
     def folder(self) -> Path:
@@ -100,14 +100,14 @@ class Training:
             This rank's mean loss.
         """
         at, me = self.at, self.me
-        # The random numbers of a step (dropout) follow from its place and the rank: nothing to
-        # save, and a resumed training draws the same.
+        # The random numbers of a step (dropout) follow from its place and the rank: there is
+        # nothing to save, and a resumed training draws the same.
         number = (self.args.seed * 1_000_003 + at.step) * 65_537 + me.rank
         torch.manual_seed(seed_of(number))
         dtype = next(self.engine.module.parameters()).dtype
         parts = int(self.engine.gradient_accumulation_steps())
-        # The batch is the engine's: one of our own would train on another amount than the
-        # configuration, the log and the learning rate speak of.
+        # The batch is the engine's: with one of our own the training would use another amount
+        # than the configuration, the log and the learning rate assume.
         part = int(self.engine.train_micro_batch_size_per_gpu()) * me.world_size
         losses = []
         for start in range(at.samples, at.samples + self.global_batch, part):
@@ -130,9 +130,9 @@ class Training:
 
         DeepSpeed writes `latest` in place and doesn't wait for the disk; here it is renamed
         into its place when every rank's part is on disk, so it always names a whole checkpoint.
-        For the same reason no part of it is ever written over: of a step that is saved already
-        only the position can have changed (a whole epoch), and a training that begins anew where
-        `latest` names the same step takes another folder.
+        For the same reason no part is ever overwritten. When the step is already saved, only the
+        position can have changed (a whole epoch). A training that starts again from the beginning
+        and reaches the step that `latest` names takes another folder.
         """
         if self.saved is None or self.saved[0] != self.at.step:
             tag = f"step-{self.at.step:08d}"
@@ -160,11 +160,11 @@ class Training:
         return f"checkpoints/{tag}"
 
     def resume(self) -> None:
-        """Go on from the checkpoint that `latest` names.
+        """Continue from the checkpoint that `latest` names.
 
         Raises:
             UsageError: it was made by another number of ranks (ZeRO splits the optimizer's
-                state among them), of another training, or can't be read.
+                state among them) or by another training, or it can't be read.
         """
         tag = (self.folder / "latest").read_text().strip()
         path = self.folder / tag / "position.json"
@@ -183,7 +183,8 @@ class Training:
         rates = [group["lr"] for group in self.engine.optimizer.param_groups]
         self.engine.load_checkpoint(str(self.folder), tag=tag)
         if self.engine.lr_scheduler is None:
-            # The optimizer's state brings the rates it was saved with; the configuration's count.
+            # The optimizer's state has the rates it was saved with; those of the configuration
+            # count.
             for group, rate in zip(self.engine.optimizer.param_groups, rates, strict=True):
                 group["lr"] = rate
         self.at, self.saved = saved, (saved.step, tag)
@@ -205,7 +206,7 @@ def prepare(args: argparse.Namespace, me: ranks.Ranks) -> Training:
     return Training(args, me, device, digits, engine, at)
 
 
-# ------------------------------------------------------------------------------ the story
+# ----------------------------------------------------------------------------- the training
 
 
 def main() -> None:
@@ -251,14 +252,14 @@ def main() -> None:
 
 
 def train_epoch(training: Training, report: reporting.Reporter, stop: ranks.StopRequest) -> None:
-    """Train to the end of the epoch or of --steps; on a signal save and leave the process."""
+    """Train to the end of the epoch or of --steps; on a signal save and exit."""
     args = training.args
     order = epoch_order(training.at.train_samples, args.seed, training.at.epoch)
     while training.epoch_has_more() and training.at.step < args.steps:
         began = time.monotonic()
         lr = training.engine.get_lr()[0]
-        # One collective for the mean loss and for whether any rank was told to stop: all stop
-        # after the same step, whichever of them got the signal and when.
+        # One collective gives the mean loss and whether any rank got a signal to stop, so that
+        # all of them stop after the same step.
         loss, stopping = ranks.average([training.step(order), bool(stop.received)], training.device)
         step = training.at.step
         report.step(

@@ -1,4 +1,4 @@
-"""Who am I among the ranks: launcher variables, process group, device, cores, stop signals.
+"""This process among the ranks: launcher variables, process group, device, cores, stop signals.
 
 Whatever started the processes (srun, torchrun, deepspeed, mpirun, a shell loop), a trainer reads
 the same six variables: RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and RUN_DIR.
@@ -94,10 +94,10 @@ def _number(name: str, text: str) -> int:
 def choose_cores(ranks: Ranks) -> None:
     """Give this rank its share of the node's cores, and as many threads as it has cores.
 
-    Only where nobody has chosen: a mask from srun, taskset or a container stays, and so does
-    OMP_NUM_THREADS. On a node with GPUs the cores near each GPU are the launcher's knowledge
-    (their order isn't the cores' order: GPU 0 may be next to cores 49-55), so an even
-    split is for CPU nodes alone. macOS has no affinity calls.
+    Only where nothing was chosen: a mask from srun, taskset or a container stays, and so does
+    OMP_NUM_THREADS. On a node with GPUs only the launcher knows the cores near each GPU (their
+    order isn't the cores' order: GPU 0 may be next to cores 49-55), so an even split is for CPU
+    nodes only. macOS has no affinity calls.
     """
     cores = os.cpu_count() or 1
     on_node = ranks.local_world_size or ranks.world_size
@@ -118,7 +118,7 @@ def choose_cores(ranks: Ranks) -> None:
 def join(ranks: Ranks) -> torch.device:
     """Choose this rank's device and join the process group: nccl on GPUs, else gloo.
 
-    ROCm's PyTorch answers to the names "cuda" and "nccl" as well.
+    ROCm's PyTorch uses the names "cuda" and "nccl" too.
     """
     device = torch.device("cpu")
     if torch.cuda.is_available():
@@ -156,7 +156,7 @@ def average(values: list[float], device: torch.device) -> list[float]:
 
 
 def all_see(path: Path, device: torch.device) -> bool:
-    """Whether a file is there, with the same answer on every rank.
+    """Return whether a file is there, with the same answer on every rank.
 
     Raises:
         UsageError: it is there for some ranks only.
@@ -173,8 +173,8 @@ def all_see(path: Path, device: torch.device) -> bool:
 class StopRequest:
     """Remembers SIGUSR1 (the time limit is near) and SIGTERM (the job is cancelled).
 
-    The handler only notes the signal; the training loop asks at the end of each step, so that a
-    step is never cut in half.
+    The handler only notes the signal; the training loop checks it at the end of each step, so
+    that no step is interrupted.
     """
 
     def __init__(self) -> None:

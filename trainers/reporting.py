@@ -1,4 +1,4 @@
-"""What a training tells: metrics.jsonl, lines on stdout, and an error file a rank."""
+"""What a training reports: metrics.jsonl, lines on stdout, and an error file of each rank."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ Value = str | int | float | None
 
 
 class UsageError(Exception):
-    """What a person can put right: what happened and what to try, in two sentences."""
+    """An error that a person can fix: what happened and what to try, in two sentences."""
 
 
 class Reporter:
-    """Rank 0's voice: appends to metrics.jsonl and prints; silent on every other rank.
+    """Appends to metrics.jsonl and prints, on rank 0; does nothing on every other rank.
 
-    One JSON object a line, each line one write(), so that a reader following the file never
-    sees half of one. Every attempt appends; a step that is trained again after a crash has a
-    second line, and the later one counts.
+    Each line is one JSON object and one write(), so that a reader following the file never sees
+    half of one. Every attempt appends; a step that is trained again after a crash has a second
+    line, and the later one counts.
     """
 
     def __init__(self, run_dir: Path, rank: int, log_every: int) -> None:
         """Open metrics.jsonl in the run folder; steps are printed every so many."""
-        self._speaks = rank == 0
+        self._reports = rank == 0
         self._log_every = log_every
         self._began = time.monotonic()
         self._samples = 0
         self._step_seconds = 0.0
-        if self._speaks:
+        if self._reports:
             run_dir.mkdir(parents=True, exist_ok=True)
             self._file = _open_for_lines(run_dir / "metrics.jsonl")
 
     def start(self, device: torch.device, **facts: Value) -> None:
-        """Tell what is about to run: enough to compare two runs' speed by."""
+        """Report what is about to run: enough to compare the speeds of two runs."""
         gpu = device.type == "cuda"
         name = torch.cuda.get_device_name(device) if gpu else platform.machine()
         self._metric(
@@ -63,7 +63,7 @@ class Reporter:
     def step(
         self, *, step: int, epoch: int, loss: float, lr: float, samples: int, seconds: float
     ) -> None:
-        """Tell of one optimizer step over so many samples of all ranks.
+        """Report one optimizer step over `samples` images of all ranks.
 
         `seconds` in the file is the time since this attempt began, samples_per_s is of this
         step alone.
@@ -81,18 +81,18 @@ class Reporter:
             )
 
     def test(self, *, step: int, epoch: int, accuracy: float) -> None:
-        """Tell a test result."""
+        """Report a test result."""
         self._metric(
             event="eval", step=step, epoch=epoch, test_accuracy=accuracy, seconds=self._seconds()
         )
         self.say(f"epoch {epoch} | test accuracy {accuracy:.4f}")
 
     def saved(self, *, step: int, path: str) -> None:
-        """Tell that a checkpoint stands."""
+        """Report that a checkpoint is on disk."""
         self._metric(event="checkpoint", step=step, path=path, seconds=self._seconds())
 
     def stop(self, *, step: int, signal: str | None, path: str) -> None:
-        """Tell that training stops early, with everything saved; no signal: another rank's."""
+        """Report an early stop with everything saved; without `signal`, another rank got it."""
         self._metric(
             event="stop",
             step=step,
@@ -104,7 +104,7 @@ class Reporter:
         self.say(f"stopped by {why} after step {step}; {path} is saved, --resume goes on")
 
     def end(self, *, step: int, accuracy: float | None) -> None:
-        """Tell the result; samples_per_s is over all of this attempt's steps."""
+        """Report the result; samples_per_s is over all of this attempt's steps."""
         self._metric(
             event="end",
             step=step,
@@ -116,20 +116,20 @@ class Reporter:
 
     def say(self, text: str) -> None:
         """Print one line on rank 0."""
-        if self._speaks:
+        if self._reports:
             print(text, flush=True)
 
     def _seconds(self) -> float:
         return round(time.monotonic() - self._began, 4)
 
     def _metric(self, **values: Value) -> None:
-        if self._speaks:
+        if self._reports:
             line = {name: _finite(value) for name, value in values.items()}
             os.write(self._file, json.dumps(line).encode() + b"\n")
 
 
 def _open_for_lines(path: Path) -> int:
-    """Open for appending; a killed attempt's half line must not swallow our first."""
+    """Open for appending, on a new line: a killed attempt may have left half a line."""
     file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
     size = os.fstat(file).st_size
     if size and os.pread(file, 1, size - 1) != b"\n":
@@ -145,7 +145,7 @@ def _finite(value: Value) -> Value:
 
 
 def attempt(environ: Mapping[str, str] = os.environ) -> int:
-    """Which try of this run it is, counted from 1: RUN_ATTEMPT, else Slurm's requeue count."""
+    """The attempt of this run, counted from 1: RUN_ATTEMPT, else Slurm's requeue count."""
     given = environ.get("RUN_ATTEMPT", "")
     if given.isdecimal():
         return int(given)
@@ -156,10 +156,10 @@ def attempt(environ: Mapping[str, str] = os.environ) -> int:
 def run(main: Callable[[], None]) -> NoReturn:
     """Run a trainer's main and end the process with its exit code.
 
-    0: trained to the end. 2: a UsageError, told as a sentence by the first rank of each node.
-    A SystemExit keeps its own code, Ctrl-C is 130. Any other exception is 1: its traceback is
-    printed, and $RUN_DIR/errors/rank-N.json keeps message, traceback and time in the form of
-    PyTorch's `record`.
+    0: trained to the end. 2: a UsageError, which the first rank of each node prints as a
+    sentence. A SystemExit keeps its own code, and Ctrl-C is 130. Any other exception is 1: its
+    traceback is printed, and $RUN_DIR/errors/rank-N.json keeps message, traceback and time in
+    the form of PyTorch's `record`.
     """
     code = 1
     try:
@@ -188,7 +188,7 @@ def run(main: Callable[[], None]) -> NoReturn:
 
 
 def _recorded(main: Callable[[], None]) -> None:
-    """Run main; an exception leaves its error file and goes on."""
+    """Run main; an exception is written to its error file and raised again."""
     rank = os.environ.get("RANK") or "0"
     mine = Path(os.environ.get("RUN_DIR", ".")) / "errors" / f"rank-{rank}.json"
     try:

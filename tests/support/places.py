@@ -15,3 +15,9 @@ SCHEMAS = ROOT / "tests" / "schemas"
 ALLOWED_SKIPS = ROOT / "tests" / "allowed_skips.txt"
 """Which tests may be skipped where every test should run, and why."""
 TRAINERS = ROOT / "trainers"
+TRAINER_MODULES = sorted(
+    path.stem
+    for path in TRAINERS.iterdir()
+    if path.suffix == ".py" or (path / "__init__.py").exists()
+)
+"""The top names that a trainer can import from its own folder."""

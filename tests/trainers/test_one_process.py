@@ -1,6 +1,5 @@
-"""The trainers in one process: data, checkpoints, what they refuse and what they tell."""
+"""The trainers in one process: checkpoints, what they refuse and what they report."""
 
-import gzip
 import importlib
 import importlib.metadata
 import importlib.util
@@ -9,38 +8,19 @@ import json
 import os
 import pickle
 import signal
-import struct
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from tests.support.places import TRAINERS
+from tests.support.places import TRAINER_MODULES, TRAINERS
 
 PYTHON = os.environ.get("LUMITUI_TRAINER_PYTHON", sys.executable)
-SIBLINGS = sorted(
-    path.stem
-    for path in TRAINERS.iterdir()
-    if path.suffix == ".py" or (path / "__init__.py").exists()
-)
 
 Load = Callable[[str], ModuleType]
-
-
-@pytest.fixture(scope="module")
-def load() -> Iterator[Load]:
-    """Import a trainers' module as the trainers do: by its own name, from its own folder."""
-    if not importlib.util.find_spec("torch"):
-        pytest.skip("PyTorch is not installed")
-    sys.path.insert(0, str(TRAINERS))
-    yield importlib.import_module
-    sys.path.remove(str(TRAINERS))
-    for name in list(sys.modules):
-        if name.split(".")[0] in SIBLINGS:
-            del sys.modules[name]
 
 
 def train(run_dir: Path, *words: str, **variables: str) -> "subprocess.CompletedProcess[str]":
@@ -72,12 +52,12 @@ def library_names() -> set[str]:
 
 def test_no_trainer_is_named_like_a_library() -> None:
     assert {"torch", "json", "lightning"} <= library_names()
-    assert not library_names() & set(SIBLINGS)
+    assert not library_names() & set(TRAINER_MODULES)
 
 
 @pytest.mark.usefixtures("load")
 def test_a_project_with_packages_of_the_same_names_hides_none_of_ours(tmp_path: Path) -> None:
-    for name in SIBLINGS:
+    for name in TRAINER_MODULES:
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise SystemExit('the wrong package')")
     done = train(tmp_path, "--help", PYTHONPATH=str(tmp_path))
@@ -89,75 +69,7 @@ def test_trainers_import_nothing_of_the_laptop() -> None:
         assert "lumitui" not in path.read_text(), path
 
 
-# --------------------------------------------------------------------------------- the data
-
-
-def idx(magic: int, *shape: int, fill: int | None = None) -> bytes:
-    size = 1
-    for axis in shape:
-        size *= axis
-    header = struct.pack(f">I{len(shape)}I", magic, *shape)
-    return gzip.compress(header + bytes(size if fill is None else fill))
-
-
-@pytest.mark.parametrize(
-    ("content", "complaint"),
-    [
-        (b"", "not an IDX file"),
-        (b"<html>404</html>", "not a whole gzip file"),
-        (idx(0x0803, 2, 28, 28)[:-9], "not a whole gzip file"),
-        (idx(0x0801, 100), "not an IDX file of bytes in 3"),
-        (idx(0x0803, 3, 28, 28, fill=2 * 784), "declares 3x28x28 bytes but holds 1568"),
-        (idx(0x0803, 0, 28, 28), "declares 0x28x28"),
-        (None, "No such file"),
-    ],
-)
-def test_a_broken_data_file_is_refused_with_a_sentence(
-    load: Load, tmp_path: Path, content: bytes | None, complaint: str
-) -> None:
-    mnist, reporting = load("data.mnist"), load("reporting")
-    path = tmp_path / "train-images-idx3-ubyte.gz"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(reporting.UsageError, match=complaint) as caught:
-        mnist.read_idx(path, mnist.IMAGES)
-    assert str(path) in str(caught.value)
-
-
-def test_files_that_do_not_fit_together_are_refused(load: Load, tmp_path: Path) -> None:
-    mnist, reporting = load("data.mnist"), load("reporting")
-    for part in ("train", "t10k"):
-        (tmp_path / f"{part}-images-idx3-ubyte.gz").write_bytes(idx(0x0803, 4, 28, 28))
-        (tmp_path / f"{part}-labels-idx1-ubyte.gz").write_bytes(idx(0x0801, 4))
-    assert mnist.load(tmp_path).train_images.shape == (4, 1, 28, 28)
-    (tmp_path / "t10k-labels-idx1-ubyte.gz").write_bytes(idx(0x0801, 5))
-    with pytest.raises(reporting.UsageError, match=r"t10k files .* don't fit together"):
-        mnist.load(tmp_path)
-
-
-def test_the_sample_is_small_and_balanced(load: Load) -> None:
-    digits = load("data.mnist").load(TRAINERS / "data" / "sample")
-    assert digits.train_labels.bincount().tolist() == [800] * 10
-    assert digits.test_labels.bincount().tolist() == [150] * 10
-    assert sum(path.stat().st_size for path in (TRAINERS / "data" / "sample").iterdir()) < 2_000_000
-
-
-@pytest.mark.parametrize("world_size", [1, 2, 4])
-def test_ranks_share_the_same_global_batch(load: Load, world_size: int) -> None:
-    shares = load("data.shares")
-    order = shares.epoch_order(1000, seed=3, epoch=1)
-    parts = [shares.share(order, 64, 32, rank, world_size).tolist() for rank in range(world_size)]
-    assert [len(part) for part in parts] == [32 // world_size] * world_size
-    together = [image for part in parts for image in part]
-    assert sorted(together) == sorted(order[64:96].tolist())
-
-
-def test_each_epoch_and_seed_has_its_own_order(load: Load) -> None:
-    order = load("data.shares").epoch_order
-    first = order(1000, seed=3, epoch=1).tolist()
-    assert first == order(1000, seed=3, epoch=1).tolist()
-    assert sorted(first) == list(range(1000))
-    assert first != order(1000, seed=3, epoch=2).tolist() != order(1000, seed=4, epoch=2).tolist()
+# ------------------------------------------------------------------------ the learning rate
 
 
 def test_the_learning_rate_warms_up_and_falls_to_nothing(load: Load) -> None:

@@ -1,4 +1,4 @@
-"""The networks, and what is counted of them.
+"""The networks, and how well they do.
 
 This file must stay: Python prefers any regular package on PYTHONPATH to a folder without one.
 """

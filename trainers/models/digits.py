@@ -1,4 +1,4 @@
-"""Three small networks for 28x28 grey images of digits.
+"""Three small networks for 28x28 grey images of digits, and the table that names them.
 
 Each maps a float tensor (batch, 1, 28, 28) to logits (batch, 10).
 """
