@@ -32,7 +32,7 @@ LOCK = "attempt-1.submit"
 RECEIPT = "attempt-1.receipt"
 """The job's id, as the submit command printed it."""
 CLAIM = "attempt-1.claim"
-"""A link whose target is the id of the one job that may run, or `void`."""
+"""A link to the id of the one job that may run; to `void` when none may run any more."""
 STATE = "attempt-1.state"
 """The embedded site's record of the job; it takes the place of Slurm's queue and accounting."""
 

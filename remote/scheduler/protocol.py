@@ -29,7 +29,7 @@ class State(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """Whether it changes no more."""
+        """Whether nothing more will happen."""
         return self in _FINAL
 
 

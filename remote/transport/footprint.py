@@ -35,7 +35,7 @@ class CountedScheduler(Protocol):
 
 
 def footprint(link: CountedLink, scheduler: CountedScheduler) -> Footprint:
-    """Return the counts of now."""
+    """Return the present counts."""
     return Footprint(
         logins=link.connections,
         requests=link.requests,

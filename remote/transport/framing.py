@@ -85,7 +85,7 @@ class Framing:
 
 
 MOST_ANSWER = 256 << 20
-"""Most bytes of an answer that is kept in memory; a stream has no limit."""
+"""Most bytes of an answer that are kept in memory; a stream has no limit."""
 
 
 def check_answer(readers: "Iterable[Reader]") -> None:
