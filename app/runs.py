@@ -238,8 +238,7 @@ class Runs:
             InputError: no such run.
             LinkError: the site cannot be reached.
         """
-        run = self.history.get(run_id)
-        return diagnose(ending_of(run, self.history, lambda last: self.read_log(run.id, last=last)))
+        return diagnose(ending_of(self._watcher, self.history.get(run_id)))
 
     def fetch(self, run_id: str, target: Path, patterns: Sequence[str] = ()) -> FetchOutcome:
         """Bring results to `target`, verified by hash; files that are equal already stay.

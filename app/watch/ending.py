@@ -1,31 +1,32 @@
 """What is known of a run's end: from the history, and from the end of its log on the site."""
 
-from collections.abc import Callable
+import contextlib
 
 from lumitui.app.explain.diagnose import STOPPED_EARLY, Ending
-from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
+from lumitui.app.watch.follow_log import read_end
+from lumitui.app.watch.refresh import Watcher
 from lumitui.remote.errors import RefusedError
 
 LOG_BYTES = 200_000
 """Bytes of the log's end: the tracebacks of many ranks, and what was written before them."""
 
 
-def ending_of(run: Run, history: History, read_log: Callable[[int], tuple[int, bytes]]) -> Ending:
-    """Return what is known of the end of `run`; `read_log` returns the last bytes of its log.
+def ending_of(watcher: Watcher, run: Run) -> Ending:
+    """Return what is known of the end of `run`; its site is asked for the log of a job.
 
     Raises:
-        LinkError: `read_log` could not reach the site.
+        LinkError: the site cannot be reached.
     """
     log = ""
     if run.job_id is not None:
-        try:
-            log = read_log(LOG_BYTES)[1].decode("utf-8", "replace")
-        except RefusedError:
-            log = ""  # the job ended before it wrote any
+        transport = watcher.connection(run.site).transport
+        # A job that ended before it wrote any has no log.
+        with contextlib.suppress(RefusedError):
+            log = read_end(transport, run, None, LOG_BYTES)[1].decode("utf-8", "replace")
     # torchrun loses the trainer's own exit code: the last event that it wrote says the same.
     stopped = run.spec.trainer is not None and any(
-        point.event == "stop" for point in history.metrics.of(run.id, last=1)
+        point.event == "stop" for point in watcher.history.metrics.of(run.id, last=1)
     )
     return Ending(
         state=run.state,
