@@ -1,16 +1,15 @@
-"""The trainers' modules, imported as the trainers do it."""
+"""Fixtures of the trainers: their modules, and what they need."""
 
 import importlib
 import importlib.util
+import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from types import ModuleType
+from collections.abc import Iterator
 
 import pytest
 
+from tests.support.jobs.trainer_ranks import PYTHON, Load
 from tests.support.places import TRAINER_MODULES, TRAINERS
-
-Load = Callable[[str], ModuleType]
 
 
 @pytest.fixture(scope="module")
@@ -24,3 +23,18 @@ def load() -> Iterator[Load]:
     for name in list(sys.modules):
         if name.split(".")[0] in TRAINER_MODULES:
             del sys.modules[name]
+
+
+@pytest.fixture(scope="session")
+def needs_torch() -> None:
+    """Skip where the Python that trains has no PyTorch."""
+    asked = subprocess.run([PYTHON, "-c", "import torch.distributed"], check=False, timeout=60)
+    if asked.returncode:
+        pytest.skip(f"{PYTHON} has no PyTorch")
+
+
+@pytest.fixture
+def needs_deepspeed() -> None:
+    """Skip where DeepSpeed is not installed."""
+    if not importlib.util.find_spec("deepspeed"):
+        pytest.skip("DeepSpeed is not installed")

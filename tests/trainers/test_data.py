@@ -2,15 +2,12 @@
 
 import gzip
 import struct
-from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
+from tests.support.jobs.trainer_ranks import Load
 from tests.support.places import TRAINERS
-
-Load = Callable[[str], ModuleType]
 
 
 def idx(magic: int, *shape: int, fill: int | None = None) -> bytes:

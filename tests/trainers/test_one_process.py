@@ -12,15 +12,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
+from tests.support.jobs.trainer_ranks import Load
 from tests.support.places import TRAINER_MODULES, TRAINERS
 
 PYTHON = os.environ.get("LUMITUI_TRAINER_PYTHON", sys.executable)
-
-Load = Callable[[str], ModuleType]
 
 
 def train(run_dir: Path, *words: str, **variables: str) -> "subprocess.CompletedProcess[str]":

@@ -1,0 +1,120 @@
+"""The bundled trainers as tests start them: ranks on this machine, and what they write."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from tests.support.places import TRAINERS
+from tests.support.servers.sshd import free_port
+
+PYTHON = os.environ.get("LUMITUI_TRAINER_PYTHON", sys.executable)
+"""The Python that trains."""
+STOPPED_EARLY = 85  # the exit code after a signal
+Load = Callable[[str], ModuleType]
+"""Imports a module of the trainers: the fixture `load`."""
+
+
+def clean_environ(run_dir: Path) -> dict[str, str]:
+    """Return an environment with a home and a temporary folder inside the run's."""
+    run_dir.mkdir(parents=True, exist_ok=True)
+    (run_dir / "tmp").mkdir(exist_ok=True)
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(run_dir),
+        "TMPDIR": str(run_dir / "tmp"),
+        "OMP_NUM_THREADS": "1",
+        "RUN_DIR": str(run_dir),
+    }
+
+
+@dataclass(frozen=True)
+class Job:
+    """Ranks, or one torchrun, that are training."""
+
+    run_dir: Path
+    processes: list["subprocess.Popen[str]"]
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to each."""
+        for process in self.processes:
+            process.send_signal(number)
+
+    def wait(self) -> list[int]:
+        """Return the exit codes in the order of ranks."""
+        return [process.wait(timeout=90) for process in self.processes]
+
+    def output(self) -> str:
+        """Return what they printed."""
+        return "".join(path.read_text() for path in sorted(self.run_dir.glob("*.out")))
+
+    def wait_for_step(self, step: int) -> None:
+        """Wait until the loss of a step is written."""
+        ends = time.monotonic() + 60
+        while step not in losses(self.run_dir):
+            assert time.monotonic() < ends, self.output()
+            assert all(process.poll() is None for process in self.processes), self.output()
+            time.sleep(0.005)
+
+
+@contextmanager
+def started(commands: list[list[str]], environs: list[dict[str, str]]) -> Iterator[Job]:
+    """Start processes and leave none behind."""
+    run_dir = Path(environs[0]["RUN_DIR"])
+    processes = []
+    for number, (command, environ) in enumerate(zip(commands, environs, strict=True)):
+        with (run_dir / f"{number}.out").open("w") as out:
+            processes.append(
+                subprocess.Popen(command, env=environ, stdout=out, stderr=out, text=True)
+            )
+    try:
+        yield Job(run_dir, processes)
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait(timeout=30)
+
+
+@contextmanager
+def ranks(run_dir: Path, world_size: int, *words: str) -> Iterator[Job]:
+    """Start a trainer as that many ranks, as srun would."""
+    shared = clean_environ(run_dir) | {
+        "WORLD_SIZE": str(world_size),
+        "LOCAL_WORLD_SIZE": str(world_size),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(free_port()),
+    }
+    environs = [shared | {"RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(world_size)]
+    command = [PYTHON, str(TRAINERS / words[0]), *words[1:]]
+    with started([command] * world_size, environs) as job:
+        yield job
+
+
+def train(run_dir: Path, world_size: int, *words: str) -> Job:
+    """Train to the end."""
+    with ranks(run_dir, world_size, *words) as job:
+        assert job.wait() == [0] * world_size, job.output()
+    return job
+
+
+def reported(run_dir: Path) -> list[dict[str, object]]:
+    """Return the lines of metrics.jsonl."""
+    path = run_dir / "metrics.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def losses(run_dir: Path) -> dict[int, float]:
+    """Return the loss by step; the later one of a step that was trained twice."""
+    found = {}
+    for line in reported(run_dir):
+        step, loss = line.get("step"), line.get("loss")
+        if isinstance(step, int) and isinstance(loss, float):
+            found[step] = loss
+    return found

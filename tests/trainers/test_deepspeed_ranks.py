@@ -1,0 +1,131 @@
+"""deepspeed_zero.py on several real ranks: losses, resuming, kills, wrong configurations."""
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.support.jobs.trainer_ranks import (
+    PYTHON,
+    STOPPED_EARLY,
+    clean_environ,
+    losses,
+    ranks,
+    reported,
+    started,
+    train,
+)
+from tests.support.places import TRAINERS
+
+pytestmark = pytest.mark.usefixtures("needs_torch", "needs_deepspeed")
+
+ZERO = ("deepspeed_zero.py", "--model", "vit", "--limit", "1024", "--epochs", "2",
+        "--save-every", "5", "--eval", "end")  # fmt: skip
+
+
+def test_deepspeed_trains_and_resumes_with_the_same_losses(tmp_path: Path) -> None:
+    # Dropout in this model: a step's random numbers have to be the same after a resume.
+    train(tmp_path / "whole", 2, *ZERO)
+    expected = losses(tmp_path / "whole")
+    assert list(expected) == list(range(1, 33))
+    assert expected[32] < 0.9 * expected[1]
+    start = reported(tmp_path / "whole")[0]
+    assert start.items() >= {"strategy": "zero1", "global_batch": 64, "world_size": 2}.items()
+    tmp = tmp_path / "whole" / "tmp"
+    assert not [*tmp.glob("deepspeed-*"), *tmp.rglob("*.so")]  # nothing compiled, nothing left
+
+    parted = tmp_path / "parted"
+    with ranks(parted, 2, *ZERO) as job:
+        job.wait_for_step(18)
+        job.processes[1].send_signal(signal.SIGUSR1)
+        assert job.wait() == [STOPPED_EARLY] * 2, job.output()
+    step = max(losses(parted))
+    assert step < 32
+    assert (parted / "checkpoints" / "latest").read_text() == f"step-{step:08d}"
+    with ranks(parted, 1, *ZERO, "--resume") as job:
+        assert job.wait() == [2]
+    assert "parts are of 2 ranks, this run has 1" in job.output()
+    train(parted, 2, *ZERO, "--resume")
+    assert losses(parted) == expected  # to the last digit
+    assert len(list((parted / "checkpoints").glob("step-*"))) == 1
+
+
+def test_deepspeed_trains_alone_and_goes_on_with_an_edited_rate(tmp_path: Path) -> None:
+    command = [PYTHON, str(TRAINERS / ZERO[0]), *ZERO[1:], "--steps", "3", "--seed", "1234567890"]
+    with started([command], [clean_environ(tmp_path)]) as job:
+        assert job.wait() == [0], job.output()
+    assert list(losses(tmp_path)) == [1, 2, 3]
+    # A rate that was edited since counts; the optimizer's state has the old one in it.
+    config = json.loads((TRAINERS / "ds_config.json").read_text())
+    config["optimizer"]["params"]["lr"] = 0.0005
+    (tmp_path / "ds.json").write_text(json.dumps(config))
+    command[-3] = "4"
+    command += ["--resume", "--deepspeed_config", str(tmp_path / "ds.json")]
+    with started([command], [clean_environ(tmp_path)]) as job:
+        assert job.wait() == [0], job.output()
+    assert [line["lr"] for line in reported(tmp_path) if "loss" in line] == [0.002] * 3 + [0.0005]
+
+
+KILLED_IN_SAVE = """
+import os, runpy, signal, sys
+from pathlib import Path
+import deepspeed
+
+real, calls, path, fatal = deepspeed.DeepSpeedEngine.save_checkpoint, [], sys.argv[1], sys.argv[2]
+
+def save(engine, folder, tag, **options):
+    calls.append(tag)
+    if len(calls) == int(fatal):
+        for file in Path(folder, tag).glob("*.pt"):
+            file.write_bytes(b"")  # opened anew, and not a byte is written
+        os.kill(os.getpid(), signal.SIGKILL)
+    return real(engine, folder, tag=tag, **options)
+
+deepspeed.DeepSpeedEngine.save_checkpoint = save
+sys.argv[:3] = [path]
+sys.path.insert(0, str(Path(path).parent))
+runpy.run_path(path, run_name="__main__")
+"""
+
+
+def test_no_kill_while_deepspeed_saves_costs_the_last_checkpoint(tmp_path: Path) -> None:
+    def killed_in_save(number: int) -> int:
+        words = ("--limit", "128", "--epochs", "1", "--save-every", "2", "--eval", "never")
+        program = [PYTHON, "-c", KILLED_IN_SAVE, str(TRAINERS / ZERO[0]), str(number), *words]
+        with started([program], [clean_environ(tmp_path)]) as job:
+            return job.wait()[0]
+
+    folder = tmp_path / "checkpoints"
+    # The last step is saved when it is due, and at the end only its position is written anew.
+    assert killed_in_save(2) == 0
+    assert (folder / "latest").read_text() == "step-00000002"
+    kept = {path: path.read_bytes() for path in sorted(folder.glob("step-00000002/*"))}
+    position = json.loads(kept[folder / "step-00000002" / "position.json"])
+    assert (position["step"], position["epoch"], position["samples"]) == (2, 1, 0)
+    # Begun anew in the same folder, the same step does not go over it either.
+    assert killed_in_save(1) == -signal.SIGKILL
+    assert {path: path.read_bytes() for path in kept} == kept
+    assert killed_in_save(2) == 0
+    assert (folder / "latest").read_text() == "step-00000002-anew"
+    assert [path.name for path in folder.glob("step-*")] == ["step-00000002-anew"]
+
+
+@pytest.mark.parametrize(
+    ("config", "complaint"),
+    [
+        ('{"train_batch_size": 63}', "63 != 31 * 1 * 2"),
+        ("{train_batch_size: ", "DeepSpeed refuses"),
+        (None, "There is no DeepSpeed configuration"),
+    ],
+)
+def test_a_wrong_configuration_gives_a_sentence(
+    tmp_path: Path, config: str | None, complaint: str
+) -> None:
+    path = tmp_path / "ds.json"
+    if config:
+        path.write_text(config)
+    with ranks(tmp_path, 2, *ZERO, "--deepspeed_config", str(path)) as job:
+        assert job.wait() == [2, 2], job.output()
+    assert complaint in job.output()
+    assert "Traceback" not in job.output()
