@@ -1,0 +1,11 @@
+"""The reasons that `diagnose` finds in the log of a failed run."""
+
+from lumitui.app.explain.diagnose import Diagnosis, Ending, diagnose
+from lumitui.remote.scheduler.protocol import State
+
+
+def why(
+    log: str, *, rc: int | None = 1, rank: int | None = 2, world_size: int | None = None
+) -> list[Diagnosis]:
+    """Return the reasons for a run that ended with code `rc`, rank `rank` first."""
+    return diagnose(Ending(State.FAILED, "FAILED", "", rc, rank, log, world_size=world_size))
