@@ -10,7 +10,7 @@ import pytest
 
 from lumitui.app.runs import Runs
 from lumitui.remote.transport.protocol import Transport
-from tests.support import skips
+from tests.repository import skips
 from tests.support.home import Home
 from tests.support.jobs.scheduler_bench import Bench, process_bench, slurm_bench
 from tests.support.servers.cluster import Cluster, running_cluster

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.support import skips
+from tests.repository import skips
 from tests.support.places import ALLOWED_SKIPS, ROOT
 
 ZSH = "tests/remote/transport/test_local.py::test_a_script_that_does_not_parse_says_so[zsh]"
