@@ -15,7 +15,7 @@ def idx(magic: int, *shape: int, fill: int | None = None) -> bytes:
     for axis in shape:
         size *= axis
     header = struct.pack(f">I{len(shape)}I", magic, *shape)
-    return gzip.compress(header + bytes(size if fill is None else fill))
+    return gzip.compress(header + bytes(size if fill is None else fill), mtime=0)
 
 
 @pytest.mark.parametrize(
