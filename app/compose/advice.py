@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from datetime import date
 
 from lumitui.app.compose import binding_advice, slurm_advice
-from lumitui.app.compose.container import container_of
 from lumitui.app.compose.deepspeed_batch import MICRO, sent_config, whole
 from lumitui.app.compose.finding import Finding, Rule
+from lumitui.app.compose.placement import Placement, placement_of
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.script_args import argument_value
 from lumitui.app.job.spec import JobSpec
@@ -20,42 +20,42 @@ from lumitui.remote.site.profile import Site
 from lumitui.remote.source.walk import MAX_BYTES, MAX_FILES
 
 
-def _account(launch: Launch, site: Site) -> Iterator[Finding]:
+def _account(launch: Launch, place: Placement) -> Iterator[Finding]:
     account = launch.spec.account
-    if site.account.required and not re.match(site.account.pattern, account):
+    if place.site.account.required and not re.match(place.site.account.pattern, account):
         yield Finding(
             "account",
             "error",
-            f"The account {account!r} is not one of {site.name}'s.",
-            f"Set `account:` to your project, like {site.account.example}.",
+            f"The account {account!r} is not one of {place.site.name}'s.",
+            f"Set `account:` to your project, like {place.site.account.example}.",
             "sbatch(1) --account; the site's profile",
         )
 
 
-def _retired(launch: Launch, site: Site) -> Iterator[Finding]:
-    if site.retired and date.today().isoformat() >= site.retired:
+def _retired(launch: Launch, place: Placement) -> Iterator[Finding]:
+    if place.site.retired and date.today().isoformat() >= place.site.retired:
         yield Finding(
             "retired",
             "error",
-            f"{site.name} runs no jobs since {site.retired}.",
+            f"{place.site.name} runs no jobs since {place.site.retired}.",
             "Choose another site.",
             "the site's profile",
         )
 
 
-def _launcher(launch: Launch, site: Site) -> Iterator[Finding]:
-    if launch.spec.launcher not in site.launchers:
+def _launcher(launch: Launch, place: Placement) -> Iterator[Finding]:
+    if launch.spec.launcher not in place.site.launchers:
         yield Finding(
             "launcher",
             "error",
-            f"The launcher {launch.spec.launcher} does not work at {site.name}.",
-            f"Use {' or '.join(site.launchers)}.",
+            f"The launcher {launch.spec.launcher} does not work at {place.site.name}.",
+            f"Use {' or '.join(place.site.launchers)}.",
             "the site's profile",
         )
 
 
-def _environment(launch: Launch, site: Site) -> Iterator[Finding]:
-    container = container_of(launch.spec, site)
+def _environment(launch: Launch, place: Placement) -> Iterator[Finding]:
+    container = place.container
     for name in container.forbidden_environment if container else ():
         if name in launch.spec.env:
             yield Finding(
@@ -67,13 +67,13 @@ def _environment(launch: Launch, site: Site) -> Iterator[Finding]:
             )
 
 
-def _image(launch: Launch, site: Site) -> Iterator[Finding]:
+def _image(launch: Launch, place: Placement) -> Iterator[Finding]:
     choice = launch.spec.container
-    patterns = {name: item.images for name, item in site.containers.items() if item.images}
+    patterns = {name: item.images for name, item in place.site.containers.items() if item.images}
     if choice.none or choice.image is None or not patterns:
         return
     homes = [name for name, pattern in patterns.items() if re.search(pattern, choice.image)]
-    taken = choice.generation or site.default_container
+    taken = choice.generation or place.site.default_container
     if homes and taken not in homes:
         yield Finding(
             "image-generation",
@@ -95,7 +95,7 @@ def _image(launch: Launch, site: Site) -> Iterator[Finding]:
         )
 
 
-def _lightning_name(launch: Launch, site: Site) -> Iterator[Finding]:
+def _lightning_name(launch: Launch, place: Placement) -> Iterator[Finding]:
     if launch.spec.name in ("bash", "interactive"):
         yield Finding(
             "job-name",
@@ -106,17 +106,17 @@ def _lightning_name(launch: Launch, site: Site) -> Iterator[Finding]:
         )
 
 
-def _archive(launch: Launch, site: Site) -> Iterator[Finding]:
+def _archive(launch: Launch, place: Placement) -> Iterator[Finding]:
     spec = launch.spec
     if spec.ship != "archive":
         return
-    disk = f" (local disk: {site.node.local_disk})" if site.node.local_disk else ""
+    disk = f" (local disk: {place.site.node.local_disk})" if place.site.node.local_disk else ""
     yield Finding(
         "archive",
         "note",
         f"The code is sent as one archive, like every project over {MAX_FILES} files or "
-        f"{MAX_BYTES / 1e6:.0f} MB: each node unpacks it into {site.node_folder}{disk} before the "
-        "launch, and what the program writes beside its code is lost when the job ends.",
+        f"{MAX_BYTES / 1e6:.0f} MB: each node unpacks it into {place.site.node_folder}{disk} "
+        "before the launch, and what the program writes beside its code is lost when the job ends.",
         "Write results to $RUN_DIR, and exclude data in .lumituiignore: `links:` reaches it.",
         "the site's profile, node_folder",
     )
@@ -131,14 +131,14 @@ def _archive(launch: Launch, site: Site) -> Iterator[Finding]:
         )
 
 
-def _site_rules(launch: Launch, site: Site) -> Iterator[Finding]:
-    for rule in site.rules:
+def _site_rules(launch: Launch, place: Placement) -> Iterator[Finding]:
+    for rule in place.site.rules:
         text = _field_text(launch.spec, rule.field)
         if text is not None and re.search(rule.matches, text, re.MULTILINE):
             yield Finding(rule.id, rule.severity, rule.message, rule.do, rule.source)
 
 
-def _strategy_stage(launch: Launch, site: Site) -> Iterator[Finding]:
+def _strategy_stage(launch: Launch, place: Placement) -> Iterator[Finding]:
     zero = sent_config(launch).get("zero_optimization")
     configured = zero.get("stage") if isinstance(zero, dict) else None
     stage = STRATEGIES[launch.spec.strategy].zero_stage
@@ -152,7 +152,7 @@ def _strategy_stage(launch: Launch, site: Site) -> Iterator[Finding]:
         )
 
 
-def _two_micro_batches(launch: Launch, site: Site) -> Iterator[Finding]:
+def _two_micro_batches(launch: Launch, place: Placement) -> Iterator[Finding]:
     name = launch.spec.scale.batch.arg if launch.spec.scale else None
     micro = sent_config(launch).get(MICRO)
     text = argument_value(launch.spec.args, name) if name else None
@@ -186,7 +186,8 @@ _ORDER = {"error": 0, "warning": 1, "note": 2}
 
 def findings(launch: Launch, site: Site) -> list[Finding]:
     """Return everything that the rules find in `launch`, errors first."""
-    found = [finding for rule in RULES for finding in rule(launch, site)]
+    place = placement_of(launch.spec, site)
+    found = [finding for rule in RULES for finding in rule(launch, place)]
     return sorted(found, key=lambda finding: _ORDER[finding.severity])
 
 

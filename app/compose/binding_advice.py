@@ -2,16 +2,14 @@
 
 from collections.abc import Iterator
 
-from lumitui.app.compose.container import container_of
 from lumitui.app.compose.finding import Finding, Rule
-from lumitui.app.compose.launchers import launcher_of
+from lumitui.app.compose.placement import Placement
 from lumitui.app.job.launch import Launch
-from lumitui.remote.site.profile import Site
 
 
-def _binding(launch: Launch, site: Site) -> Iterator[Finding]:
+def _binding(launch: Launch, place: Placement) -> Iterator[Finding]:
     spec, layout = launch.spec, launch.layout
-    if not site.node.gpu_cores or layout.world_size == 1:
+    if not place.site.node.gpu_cores or layout.world_size == 1:
         return
     if not layout.whole_nodes:
         yield Finding(
@@ -31,22 +29,19 @@ def _binding(launch: Launch, site: Site) -> Iterator[Finding]:
         )
 
 
-def _binding_of_torchrun(launch: Launch, site: Site) -> Iterator[Finding]:
-    launcher = launcher_of(launch.spec)
-    if launcher.binding == "torchrun" and launch.layout.whole_nodes and site.node.gpu_cores:
-        container = container_of(launch.spec, site)
-        binding = container.torchrun_binding if container else site.torchrun_binding
-        if binding == "none":
-            yield Finding(
-                "torchrun-unbound",
-                "warning",
-                "torchrun here does not bind its ranks to cores.",
-                "Use `launcher: srun`, which gets masks.",
-                "LUMI-AI-Guide #95",
-            )
+def _binding_of_torchrun(launch: Launch, place: Placement) -> Iterator[Finding]:
+    unbound = place.launcher.binding == "torchrun" and place.runtime.torchrun_binding == "none"
+    if unbound and place.whole_nodes and place.site.node.gpu_cores:
+        yield Finding(
+            "torchrun-unbound",
+            "warning",
+            "torchrun here does not bind its ranks to cores.",
+            "Use `launcher: srun`, which gets masks.",
+            "LUMI-AI-Guide #95",
+        )
 
 
-def _strict_proof(launch: Launch, site: Site) -> Iterator[Finding]:
+def _strict_proof(launch: Launch, place: Placement) -> Iterator[Finding]:
     layout = launch.layout
     if launch.spec.proof == "strict" and not (layout.exact and layout.planned_cores):
         yield Finding(

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from lumitui.app.compose.placement import Placement
 from lumitui.app.job.launch import Launch
-from lumitui.remote.site.profile import Site
 
 Severity = Literal["error", "warning", "note"]
 
@@ -22,5 +22,5 @@ class Finding:
     source: str
 
 
-Rule = Callable[[Launch, Site], Iterator[Finding]]
+Rule = Callable[[Launch, Placement], Iterator[Finding]]
 """Yields what it finds wrong or unwise about a launch at a site."""

@@ -8,23 +8,23 @@ import jinja2
 
 from lumitui.app.compose import deepspeed_batch as batches
 from lumitui.app.compose.binding import taskset_list
-from lumitui.app.compose.container import container_call, container_environment, container_of
-from lumitui.app.compose.launchers import TEMPLATES, launcher_of
-from lumitui.app.compose.layout import layout_of, torchrun_binding
+from lumitui.app.compose.launchers import TEMPLATES
+from lumitui.app.compose.layout import layout_of
+from lumitui.app.compose.placement import Placement, placement_of
 from lumitui.app.compose.price import memory_options, price_of
 from lumitui.app.compose.program import (
     PROBE,
     Program,
     code_folder,
+    container_call,
+    container_environment,
     expand,
     interpreter,
     program_of,
-    resume_arguments,
 )
 from lumitui.app.job.launch import Launch, LaunchFile, Layout, measured_nodes
 from lumitui.app.job.script_args import argument_value, batch_argument
 from lumitui.app.job.spec import JobSpec
-from lumitui.app.job.strategies import TRAINERS
 from lumitui.remote.run_folder import CODE_ARCHIVE, DEEPSPEED_CONFIG, PROBE_SCRIPT
 from lumitui.remote.site.profile import Site
 from lumitui.remote.transport.shell import quote
@@ -43,72 +43,74 @@ def compose(spec: JobSpec, site: Site, *, deepspeed_config: str | None = None) -
     Raises:
         InputError: the job cannot be composed. What is only unwise is left to the adviser.
     """
-    layout = layout_of(spec, site)
+    place = placement_of(spec, site)
+    layout = layout_of(place)
     config, train = batches.deepspeed_of(spec, layout, deepspeed_config)
-    program = program_of(spec, site, has_config=config is not None)
+    program = program_of(place, has_config=config is not None)
     files = [LaunchFile(PROBE_SCRIPT, (TEMPLATES / "probe.sh").read_text(encoding="utf-8"))]
     if config is not None:
         files.append(LaunchFile(DEEPSPEED_CONFIG, json.dumps(config, indent=2) + "\n"))
     return Launch(
         spec=spec,
-        script=_script(spec, site, layout, program),
+        script=_script(place, layout, program),
         layout=layout,
-        price=price_of(spec, site, layout),
+        price=price_of(place, layout),
         files=tuple(files),
         global_batch=train or _global_batch(spec, layout),
-        can_resume=bool(resume_arguments(spec)),
+        can_resume=bool(place.resume_arguments),
     )
 
 
-def _script(spec: JobSpec, site: Site, layout: Layout, program: Program) -> str:
+def _script(place: Placement, layout: Layout, program: Program) -> str:
     """Return job.sh: the launcher's command twice, first for the probe, then for the program."""
-    signal = _stop_signal(spec, site)
-    values = _values(spec, site, layout)
-    values |= {"directives": _directives(spec, site, layout, signal)}
+    signal = _stop_signal(place)
+    values = _values(place, layout)
+    values |= {"directives": _directives(place, layout, signal)}
     started = {"program": program, "signal": _handled(signal), "srun_options": SRUN_OPTIONS}
     probed = {"program": PROBE, "signal": "", "srun_options": f"--overlap {SRUN_OPTIONS}"}
-    launcher = f"launchers/{launcher_of(spec).name}.sh.j2"
+    launcher = f"launchers/{place.launcher.name}.sh.j2"
     launch, proof = (_render(launcher, values | own).strip("\n") for own in (started, probed))
     script = _render("job.sh.j2", values | started | {"launch": launch, "proof_launch": proof})
     return script.rstrip("\n") + "\n"
 
 
-def _values(spec: JobSpec, site: Site, layout: Layout) -> dict[str, object]:
+def _values(place: Placement, layout: Layout) -> dict[str, object]:
     """Return what the templates of the script and of its launcher both read."""
-    container, resume = container_of(spec, site), resume_arguments(spec)
+    spec, site, container = place.spec, place.site, place.container
     activate = container.activate if container and not spec.container.venv else ""
     return {
-        "modules": container.modules if container else site.modules,
-        "container": container_call(spec, container),
+        "modules": place.runtime.modules,
+        "container": container_call(place),
         "generation": spec.container.generation or site.default_container,
         "image": spec.container.image or (container.image if container else ""),
-        "environment": container_environment(spec, site, container),
+        "environment": container_environment(place),
         "user_environment": spec.env,
         "secrets": spec.secrets,
         "node_directories": site.node_directories,
         "removed": _removed(spec, site),
-        "launcher_tasks": launcher_of(spec).tasks,
+        "launcher_tasks": place.launcher.tasks,
         "layout": layout,
         "masks": layout.masks,
         "planned_cores": tuple(map(taskset_list, layout.planned_cores if layout.exact else ())),
         "measured_nodes": measured_nodes(layout.nodes),
         "probe_seconds": PROBE_SECONDS,
-        "code_folder": code_folder(spec, site),
+        "code_folder": code_folder(place),
         "workdir": spec.workdir,
         "archive": CODE_ARCHIVE if spec.ship == "archive" else "",
         "node_folder": site.node_folder,
         "links": spec.links,
-        "can_resume": bool(resume),
-        "resume_arguments": " ".join(quote(word) for word in resume),
+        "can_resume": bool(place.resume_arguments),
+        "resume_arguments": " ".join(quote(word) for word in place.resume_arguments),
         "proof": spec.proof,
         "activate": f"{activate}; " if activate else "",
-        "python": interpreter(spec, site),
-        "torchrun_binding": torchrun_binding(spec, site),
+        "python": interpreter(place),
+        "torchrun_binding": place.torchrun_binding,
     }
 
 
-def _directives(spec: JobSpec, site: Site, layout: Layout, signal: str | None) -> list[str]:
+def _directives(place: Placement, layout: Layout, signal: str | None) -> list[str]:
     """Return the options of the script's #SBATCH lines; none has a variable."""
+    spec, site = place.spec, place.site
     lines = []
     if site.account.required:
         lines.append(f"--account={spec.account}")
@@ -119,30 +121,29 @@ def _directives(spec: JobSpec, site: Site, layout: Layout, signal: str | None) -
         f"--ntasks-per-node={layout.tasks_per_node}",
         f"--cpus-per-task={layout.cpus_per_task}",
     ]
-    if spec.exclusive and site.partitions[spec.partition].allocation == "shared":
+    if spec.exclusive and place.partition.allocation == "shared":
         lines.append("--exclusive")
-    lines += memory_options(spec, site, layout)
+    lines += memory_options(place, layout)
     lines += [f"--time={spec.time}", "--open-mode=append"]
     if signal:
         lines.append(f"--signal={signal}")
-    lines += [*site.sbatch_arguments, *site.partitions[spec.partition].arguments]
+    lines += [*site.sbatch_arguments, *place.partition.arguments]
     return [*lines, *spec.sbatch]
 
 
-def _stop_signal(spec: JobSpec, site: Site) -> str | None:
+def _stop_signal(place: Placement) -> str | None:
     """Return sbatch's `--signal` of this job: the one it asks for, or SIGTERM in its place.
 
     A torchrun that cannot be told which signals to pass on dies of SIGUSR1; SIGTERM it passes on
     in every version.
     """
-    launcher, bundled = launcher_of(spec), TRAINERS.get(spec.trainer or "")
-    wanted = spec.signal or (bundled.signal if bundled else None)
+    launcher = place.launcher
+    wanted = place.spec.signal or (place.trainer.signal if place.trainer else None)
     if launcher.tasks == "one":
         return None  # Slurm signals steps, and there is none
     if wanted is None or launcher.binding != "torchrun":
         return wanted
-    container = container_of(spec, site)
-    if container.torchrun_signals if container else site.torchrun_signals:
+    if place.runtime.torchrun_signals:
         return wanted
     return f"TERM@{wanted.partition('@')[2]}"
 

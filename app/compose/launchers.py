@@ -7,9 +7,6 @@ from pathlib import Path
 
 import yaml
 
-from lumitui.app.job.spec import JobSpec
-from lumitui.remote.errors import InputError
-
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
 
 
@@ -36,16 +33,3 @@ def launchers() -> dict[str, Launcher]:
         name = path.name.removesuffix(".sh.j2")
         found[name] = Launcher(name, **yaml.safe_load(head[1] if head else "{}"))
     return found
-
-
-def launcher_of(spec: JobSpec) -> Launcher:
-    """Return the job's launcher.
-
-    Raises:
-        InputError: there is none of that name.
-    """
-    if spec.launcher not in launchers():
-        raise InputError(
-            f"There is no launcher {spec.launcher!r}.", f"Known are {', '.join(launchers())}."
-        )
-    return launchers()[spec.launcher]

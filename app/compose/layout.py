@@ -3,71 +3,41 @@
 from dataclasses import replace
 
 from lumitui.app.compose.binding import numa_cores, rank_bindings
-from lumitui.app.compose.container import container_of
-from lumitui.app.compose.launchers import Launcher, launcher_of
+from lumitui.app.compose.placement import Placement
 from lumitui.app.job.launch import Layout
-from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import STRATEGIES
 from lumitui.remote.cores import format_cores
 from lumitui.remote.errors import InputError
-from lumitui.remote.site.partition import Partition
-from lumitui.remote.site.profile import Site
 
 
-def partition_of(spec: JobSpec, site: Site) -> Partition:
-    """Return the partition the job asks for.
-
-    Raises:
-        InputError: the site has none of that name.
-    """
-    if spec.partition not in site.partitions:
-        raise InputError(
-            f"{site.name} has no partition {spec.partition!r}.",
-            f"It has {', '.join(site.partitions)}.",
-        )
-    return site.partitions[spec.partition]
-
-
-def layout_of(spec: JobSpec, site: Site) -> Layout:
+def layout_of(place: Placement) -> Layout:
     """Return how the job's ranks lie on nodes, GPUs and cores.
 
     Raises:
         InputError: more GPUs than a node has, more ranks than the launcher or the strategy can
             start, or masks where they would be wrong.
     """
-    whole, launcher = _has_whole_nodes(spec, site), launcher_of(spec)
-    gpus = _gpus_per_node(spec, site, launcher)
-    _check_masks(spec, launcher, whole)
-    tasks = gpus if launcher.tasks == "rank" else 1
-    cpus = spec.cpus_per_task or needed_cores(spec, site, gpus) // tasks
-    return _with_cores(Layout(spec.nodes, gpus, tasks, cpus, gpus, whole), spec, site)
+    spec, gpus = place.spec, _gpus_per_node(place)
+    _check_masks(place)
+    tasks = gpus if place.launcher.tasks == "rank" else 1
+    cpus = spec.cpus_per_task or needed_cores(place, gpus) // tasks
+    return _with_cores(Layout(spec.nodes, gpus, tasks, cpus, gpus, place.whole_nodes), place)
 
 
-def needed_cores(spec: JobSpec, site: Site, ranks: int) -> int:
+def needed_cores(place: Placement, ranks: int) -> int:
     """Return how many cores of a node its `ranks` need.
 
     A launcher that is one task a node gets all cores of a whole node: with fewer, its step has
     the job's first cores, and torchrun finds none beside GPUs whose cores are others.
     """
-    if _has_whole_nodes(spec, site) and launcher_of(spec).tasks == "node":
-        return len(site.node.usable_cores)
-    return site.cores_per_gpu * ranks
+    if place.whole_nodes and place.launcher.tasks == "node":
+        return len(place.site.node.usable_cores)
+    return place.site.cores_per_gpu * ranks
 
 
-def torchrun_binding(spec: JobSpec, site: Site) -> str:
-    """Return how torchrun's workers get their cores in this job: `numa`, `script` or `none`."""
-    if spec.binding == "none" or not _has_whole_nodes(spec, site):
-        return "none"
-    container = container_of(spec, site)
-    return container.torchrun_binding if container else site.torchrun_binding
-
-
-def _has_whole_nodes(spec: JobSpec, site: Site) -> bool:
-    return partition_of(spec, site).allocation == "node" or spec.exclusive
-
-
-def _gpus_per_node(spec: JobSpec, site: Site, launcher: Launcher) -> int:
+def _gpus_per_node(place: Placement) -> int:
     """Return the GPUs that the job uses on each node: one for each rank there."""
+    spec, site, launcher = place.spec, place.site, place.launcher
     single = STRATEGIES[spec.strategy].single_rank
     gpus = spec.gpus_per_node or (1 if single or launcher.tasks == "one" else site.node.gpus)
     if gpus > site.node.gpus:
@@ -88,10 +58,11 @@ def _gpus_per_node(spec: JobSpec, site: Site, launcher: Launcher) -> int:
     return gpus
 
 
-def _check_masks(spec: JobSpec, launcher: Launcher, whole: bool) -> None:
+def _check_masks(place: Placement) -> None:
+    spec, launcher = place.spec, place.launcher
     if spec.binding != "masks":
         return
-    if not whole:
+    if not place.whole_nodes:
         raise InputError(
             f"Masks on {spec.partition} would be wrong: on shared nodes Slurm chooses the cores.",
             "Use a partition of whole nodes, `exclusive: true`, or `binding: auto`.",
@@ -104,23 +75,24 @@ def _check_masks(spec: JobSpec, launcher: Launcher, whole: bool) -> None:
         )
 
 
-def _with_cores(layout: Layout, spec: JobSpec, site: Site) -> Layout:
+def _with_cores(layout: Layout, place: Placement) -> Layout:
     """Return `layout` with the cores that are planned for each rank, or why none are."""
-    launcher, node, ranks = launcher_of(spec), site.node, layout.ranks_per_node
-    unplanned = _unplanned(layout, spec, site, launcher)
+    node, ranks = place.site.node, layout.ranks_per_node
+    unplanned = _unplanned(layout, place)
     if unplanned:
         return replace(layout, unplanned=unplanned)
-    if launcher.binding == "masks":
+    if place.launcher.binding == "masks":
         bound = rank_bindings(node, ranks)
         masks = tuple(item.mask for item in bound)
         return replace(layout, masks=masks, planned_cores=tuple(item.cores for item in bound))
-    if torchrun_binding(spec, site) == "numa":
+    if place.torchrun_binding == "numa":
         return replace(layout, planned_cores=numa_cores(node, ranks), exact=False)
     return replace(layout, planned_cores=(format_cores(node.usable_cores),) * ranks)
 
 
-def _unplanned(layout: Layout, spec: JobSpec, site: Site, launcher: Launcher) -> str:
+def _unplanned(layout: Layout, place: Placement) -> str:
     """Return why no cores are promised to any rank; "" where they can be."""
+    spec, site, launcher = place.spec, place.site, place.launcher
     if spec.binding == "none":
         return "the job file says `binding: none`"
     if not site.node.gpu_cores:
@@ -130,9 +102,9 @@ def _unplanned(layout: Layout, spec: JobSpec, site: Site, launcher: Launcher) ->
     if launcher.binding == "none":
         return f"the launcher {launcher.name} binds nothing"
     if launcher.binding == "torchrun":
-        binding = torchrun_binding(spec, site)
-        if binding == "script":
+        if place.torchrun_binding == "script":
             return "the training script chooses its cores itself, after the probe"
-        if binding == "none" and layout.cpus_per_task != len(site.node.usable_cores):
+        all_cores = layout.cpus_per_task == len(site.node.usable_cores)
+        if place.torchrun_binding == "none" and not all_cores:
             return "torchrun binds no rank here, and Slurm chooses the cores of each node"
     return ""

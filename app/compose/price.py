@@ -3,23 +3,22 @@
 import math
 import re
 
-from lumitui.app.compose.layout import partition_of
+from lumitui.app.compose.placement import Placement
 from lumitui.app.job.launch import Layout, Price
-from lumitui.app.job.spec import JobSpec
 from lumitui.remote import walltime
-from lumitui.remote.site.profile import Site
 
 _GIB = {"K": 1 / 1048576, "M": 1 / 1024, "G": 1.0, "T": 1024.0, "": 1 / 1024}
 
 
-def price_of(spec: JobSpec, site: Site, layout: Layout) -> Price:
+def price_of(place: Placement, layout: Layout) -> Price:
     """Return what the site bills for the job if it runs to its time limit."""
+    spec, site = place.spec, place.site
     cores = layout.cpus_per_task * layout.tasks_per_node
-    memory = memory_gib(spec, site, layout)
+    memory = memory_gib(place, layout)
     gpus = layout.gpus_per_node
     if spec.exclusive:
         cores, memory, gpus = len(site.node.usable_cores), site.node.memory_gib, site.node.gpus
-    billing = partition_of(spec, site).billing
+    billing = place.partition.billing
     if billing.kind == "node":
         rate = billing.per_node_hour
     elif billing.kind == "slice":
@@ -40,8 +39,9 @@ def price_of(spec: JobSpec, site: Site, layout: Layout) -> Price:
     return Price(round(per_hour * hours, 3), site.billing_unit, per_hour)
 
 
-def memory_options(spec: JobSpec, site: Site, layout: Layout) -> list[str]:
+def memory_options(place: Placement, layout: Layout) -> list[str]:
     """Return the job's memory as #SBATCH options; [] where the site decides."""
+    spec, site = place.spec, place.site
     if spec.memory:
         return [f"--mem={spec.memory}"]
     if spec.exclusive and site.memory_per_node:
@@ -53,16 +53,16 @@ def memory_options(spec: JobSpec, site: Site, layout: Layout) -> list[str]:
     return [f"--mem-per-gpu={site.memory_per_gpu}"] if site.memory_per_gpu else []
 
 
-def memory_gib(spec: JobSpec, site: Site, layout: Layout) -> float:
+def memory_gib(place: Placement, layout: Layout) -> float:
     """Return the memory per node that `memory_options` asks for, in GiB; 0: the site decides.
 
     `--mem=0` asks for all memory of a node (sbatch(1)).
     """
-    for option in memory_options(spec, site, layout):
+    for option in memory_options(place, layout):
         match = re.match(r"^(--mem|--mem-per-gpu)=(\d+)([KMGT]?)$", option)
         if match:
             if int(match[2]) == 0:
-                return site.node.memory_gib
+                return place.site.node.memory_gib
             share = layout.gpus_per_node if match[1] == "--mem-per-gpu" else 1
             return int(match[2]) * _GIB[match[3]] * share
     return 0.0

@@ -1,14 +1,11 @@
-"""What the launcher starts: the command line of the job's program, as shell words. Pure."""
+"""What the launcher starts, as shell words: the container's call and the program. Pure."""
 
 import re
 from dataclasses import dataclass
 
-from lumitui.app.compose.container import container_of
-from lumitui.app.job.spec import JobSpec
-from lumitui.app.job.strategies import TRAINERS
+from lumitui.app.compose.placement import Placement
 from lumitui.remote.errors import InputError
 from lumitui.remote.run_folder import DEEPSPEED_CONFIG, PROBE_SCRIPT
-from lumitui.remote.site.profile import Site
 from lumitui.remote.transport.shell import quote
 
 BUNDLED = ".lumitui/trainers"
@@ -30,40 +27,35 @@ PROBE = Program(f'sh "$RUN_DIR/{PROBE_SCRIPT}"')
 """What measures each rank's cores and GPU before the job's own program starts."""
 
 
-def program_of(spec: JobSpec, site: Site, *, has_config: bool) -> Program:
+def program_of(place: Placement, *, has_config: bool) -> Program:
     """Return the job's own program; `has_config`: it gets a DeepSpeed configuration.
 
     Raises:
         InputError: the code is an archive, and the site has no folder to unpack it in.
     """
-    bundled = TRAINERS.get(spec.trainer or "")
+    spec, bundled = place.spec, place.trainer
     path = f"{BUNDLED}/{bundled.file}" if bundled else spec.script or ""
     words = [quote(word) for word in spec.args]
     if has_config:
         words += ["--deepspeed", "--deepspeed_config", f'"$RUN_DIR/{DEEPSPEED_CONFIG}"']
-    if resume_arguments(spec):
+    if place.resume_arguments:
         # The long form: an empty array is "unbound" for bash before 4.4 under set -u.
         words.append('${resume[@]+"${resume[@]}"}')
     arguments = "".join(f" {word}" for word in words)
-    quoted = f"{code_folder(spec, site)}/{quote(path)}"
+    quoted = f"{code_folder(place)}/{quote(path)}"
     if not path.endswith(".py"):
         return Program(f"{quoted}{arguments}")
-    command = f"{interpreter(spec, site)} {quoted}{arguments}"
+    command = f"{interpreter(place)} {quoted}{arguments}"
     return Program(command, quoted, arguments, is_python=True)
 
 
-def resume_arguments(spec: JobSpec) -> tuple[str, ...]:
-    """Return the arguments that continue from the last checkpoint; empty: the program cannot."""
-    bundled = TRAINERS.get(spec.trainer or "")
-    return spec.resume or (bundled.resume if bundled else ())
-
-
-def code_folder(spec: JobSpec, site: Site) -> str:
+def code_folder(place: Placement) -> str:
     """Return where the code lies while the job runs, as a shell word.
 
     Raises:
         InputError: the code is an archive, and the site has no folder to unpack it in.
     """
+    spec, site = place.spec, place.site
     if spec.ship != "archive":
         return '"$RUN_DIR"/code'
     if not site.node_folder:
@@ -74,11 +66,36 @@ def code_folder(spec: JobSpec, site: Site) -> str:
     return '"$CODE"'
 
 
-def interpreter(spec: JobSpec, site: Site) -> str:
+def interpreter(place: Placement) -> str:
     """Return the Python of the job's container or site as a shell word; `${NAME}` expands."""
-    container = container_of(spec, site)
-    python = container.python if container else site.python
+    python = place.runtime.python
     return python if re.match(r"^[\w./-]+$", python) else expand(python)
+
+
+def container_call(place: Placement) -> str:
+    """Return the shell words before the program that start it inside the container; "" without."""
+    spec, container = place.spec, place.container
+    if container is None:
+        return ""
+    words = [quote(word) for word in container.call]
+    if spec.container.venv:
+        words += ["-B", quote(f"{spec.container.venv}:{container.venv_mount}:image-src=/")]
+    for bind in spec.container.binds:
+        words += ["-B", quote(bind)]
+    return " ".join([*words, '"$SIF"'])
+
+
+def container_environment(place: Placement) -> dict[str, str]:
+    """Return the variables that the profile sets for the ranks, without the job file's own."""
+    spec, container = place.spec, place.container
+    values = dict(place.site.environment)
+    if container:
+        values |= container.environment
+        if spec.container.venv:
+            values |= container.venv_environment
+    # Lines reach the log as they are printed; without this, Python keeps 8 KiB back.
+    values.setdefault("PYTHONUNBUFFERED", "1")
+    return {name: value for name, value in values.items() if name not in spec.env}
 
 
 def expand(text: str) -> str:

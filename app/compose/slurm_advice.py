@@ -4,16 +4,15 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.compose.finding import Finding, Rule
-from lumitui.app.compose.launchers import launcher_of
-from lumitui.app.compose.layout import needed_cores, partition_of, torchrun_binding
+from lumitui.app.compose.layout import needed_cores
+from lumitui.app.compose.placement import Placement
 from lumitui.app.compose.price import memory_gib
 from lumitui.app.job.launch import Launch
 from lumitui.remote import walltime
-from lumitui.remote.site.profile import Site
 
 
-def _limits(launch: Launch, site: Site) -> Iterator[Finding]:
-    spec, partition = launch.spec, partition_of(launch.spec, site)
+def _limits(launch: Launch, place: Placement) -> Iterator[Finding]:
+    spec, partition = launch.spec, place.partition
     if walltime.seconds_of(spec.time) > walltime.seconds_of(partition.max_time):
         yield Finding(
             "time-limit",
@@ -42,26 +41,26 @@ def _limits(launch: Launch, site: Site) -> Iterator[Finding]:
         )
 
 
-def _cores(launch: Launch, site: Site) -> Iterator[Finding]:
-    layout, usable = launch.layout, len(site.node.usable_cores)
+def _cores(launch: Launch, place: Placement) -> Iterator[Finding]:
+    layout, usable = launch.layout, len(place.site.node.usable_cores)
     asked = layout.tasks_per_node * layout.cpus_per_task
-    if asked > usable and site.scheduler == "slurm":
+    if asked > usable and place.site.scheduler == "slurm":
         yield Finding(
             "cores",
             "error",
             f"{asked} cores per node are more than the {usable} that a job may use.",
-            f"Leave out `cpus_per_task`: {site.cores_per_gpu} per GPU fit.",
+            f"Leave out `cpus_per_task`: {place.site.cores_per_gpu} per GPU fit.",
             "lumi-userguide, lumig-job.md: 'jobs requesting 64 cores/node will never run'",
         )
 
 
-def _too_few_cores(launch: Launch, site: Site) -> Iterator[Finding]:
-    spec, layout = launch.spec, launch.layout
-    needed = needed_cores(spec, site, layout.ranks_per_node)
-    if launcher_of(spec).tasks != "node" or layout.cpus_per_task >= needed:
+def _too_few_cores(launch: Launch, place: Placement) -> Iterator[Finding]:
+    layout = launch.layout
+    needed = needed_cores(place, layout.ranks_per_node)
+    if place.launcher.tasks != "node" or layout.cpus_per_task >= needed:
         return
-    if site.scheduler == "slurm":
-        bound = torchrun_binding(spec, site) != "none"
+    if place.site.scheduler == "slurm":
+        bound = place.torchrun_binding != "none"
         yield Finding(
             "few-cores",
             "error" if bound else "warning",
@@ -72,9 +71,9 @@ def _too_few_cores(launch: Launch, site: Site) -> Iterator[Finding]:
         )
 
 
-def _memory(launch: Launch, site: Site) -> Iterator[Finding]:
-    asked, most = memory_gib(launch.spec, site, launch.layout), site.node.memory_gib
-    if asked > most and site.scheduler == "slurm":
+def _memory(launch: Launch, place: Placement) -> Iterator[Finding]:
+    asked, most = memory_gib(place, launch.layout), place.site.node.memory_gib
+    if asked > most and place.site.scheduler == "slurm":
         yield Finding(
             "memory",
             "error",
@@ -84,29 +83,29 @@ def _memory(launch: Launch, site: Site) -> Iterator[Finding]:
         )
 
 
-def _part_of_a_node(launch: Launch, site: Site) -> Iterator[Finding]:
-    spec, layout, partition = launch.spec, launch.layout, partition_of(launch.spec, site)
-    partial = layout.gpus_per_node < site.node.gpus
+def _part_of_a_node(launch: Launch, place: Placement) -> Iterator[Finding]:
+    spec, layout, partition = launch.spec, launch.layout, place.partition
+    partial = layout.gpus_per_node < place.site.node.gpus
     if partition.allocation == "node" and partial:
         yield Finding(
             "idle-gpus",
             "warning",
             f"{spec.partition} gives and bills whole nodes: "
-            f"{site.node.gpus - layout.gpus_per_node} GPUs per node stay idle.",
-            f"Use all {site.node.gpus}, or a shared partition.",
+            f"{place.site.node.gpus - layout.gpus_per_node} GPUs per node stay idle.",
+            f"Use all {place.site.node.gpus}, or a shared partition.",
             "lumi-userguide, billing.md",
         )
     if partition.allocation == "shared" and spec.nodes > 1 and partial:
         yield Finding(
             "scattered",
             "warning",
-            f"{spec.nodes} nodes with {layout.gpus_per_node} of {site.node.gpus} GPUs each.",
+            f"{spec.nodes} nodes with {layout.gpus_per_node} of {place.site.node.gpus} GPUs each.",
             "Fill whole nodes before adding nodes: traffic inside a node is faster.",
             "csc-user-guide, ml-multi.md",
         )
 
 
-def _options(launch: Launch, site: Site) -> Iterator[Finding]:
+def _options(launch: Launch, place: Placement) -> Iterator[Finding]:
     per_gpu = re.compile(
         r"^--(?:cpus-per-gpu|gpus-per-task|n?tasks-per-gpu|gpu-bind)(?:=(?!none)|$)"
     )
@@ -135,7 +134,7 @@ def _options(launch: Launch, site: Site) -> Iterator[Finding]:
             )
 
 
-def _no_save(launch: Launch, site: Site) -> Iterator[Finding]:
+def _no_save(launch: Launch, place: Placement) -> Iterator[Finding]:
     spec = launch.spec
     if spec.script and not spec.signal and walltime.seconds_of(spec.time) > 4 * 3600:
         yield Finding(

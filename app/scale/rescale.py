@@ -7,7 +7,8 @@ from typing import Any, Literal
 from lumitui.app.compose import deepspeed_batch as batches
 from lumitui.app.compose.deepspeed_batch import has_deepspeed
 from lumitui.app.compose.launch import compose
-from lumitui.app.compose.layout import layout_of, partition_of
+from lumitui.app.compose.layout import layout_of
+from lumitui.app.compose.placement import partition_of, placement_of
 from lumitui.app.job.launch import Launch, Layout
 from lumitui.app.job.script_args import (
     argument_value,
@@ -60,7 +61,7 @@ def rescale(
     notes: list[str] = []
     spec = changed(spec, {"nodes": target}, f"--nodes {target}")
     spec = _partition(spec, site, notes)
-    layout = layout_of(spec, site)
+    layout = layout_of(placement_of(spec, site))
     held = frozenset(key for key, _, _ in (s.partition("=") for s in settings) if key[:1] == "-")
     written = None
     if has_deepspeed(spec) and deepspeed_config is not None:

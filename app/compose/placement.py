@@ -1,0 +1,113 @@
+"""A job file at a site: what its words name there, looked up once. Pure."""
+
+import re
+from dataclasses import dataclass
+
+from lumitui.app.compose.launchers import Launcher, launchers
+from lumitui.app.job.spec import JobSpec
+from lumitui.app.job.strategies import TRAINERS, Trainer
+from lumitui.remote.errors import InputError
+from lumitui.remote.site.container import Container
+from lumitui.remote.site.partition import Partition
+from lumitui.remote.site.profile import Site
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A job file, the site it is for, and what of the site it uses."""
+
+    spec: JobSpec
+    site: Site
+    partition: Partition
+    launcher: Launcher
+    container: Container | None
+    """The container generation, adapted to the job's image; None: no container."""
+
+    @property
+    def runtime(self) -> Container | Site:
+        """Where the ranks run: in the container, or on the site as it is."""
+        return self.container or self.site
+
+    @property
+    def trainer(self) -> Trainer | None:
+        """The bundled trainer; None for a person's own script."""
+        return TRAINERS.get(self.spec.trainer or "")
+
+    @property
+    def whole_nodes(self) -> bool:
+        """Whether the job has all of its nodes to itself."""
+        return self.partition.allocation == "node" or self.spec.exclusive
+
+    @property
+    def torchrun_binding(self) -> str:
+        """How torchrun's workers get their cores in this job: `numa`, `script` or `none`."""
+        bound = self.whole_nodes and self.spec.binding != "none"
+        return self.runtime.torchrun_binding if bound else "none"
+
+    @property
+    def resume_arguments(self) -> tuple[str, ...]:
+        """The arguments that continue from the last checkpoint; empty: the program cannot."""
+        return self.spec.resume or (self.trainer.resume if self.trainer else ())
+
+
+def placement_of(spec: JobSpec, site: Site) -> Placement:
+    """Return what the words of `spec` name at `site`.
+
+    Raises:
+        InputError: no such partition, launcher or container generation.
+    """
+    launcher = _launcher_of(spec)
+    return Placement(spec, site, partition_of(spec, site), launcher, _container_of(spec, site))
+
+
+def partition_of(spec: JobSpec, site: Site) -> Partition:
+    """Return the partition the job asks for.
+
+    Raises:
+        InputError: the site has none of that name.
+    """
+    if spec.partition not in site.partitions:
+        raise InputError(
+            f"{site.name} has no partition {spec.partition!r}.",
+            f"It has {', '.join(site.partitions)}.",
+        )
+    return site.partitions[spec.partition]
+
+
+def _launcher_of(spec: JobSpec) -> Launcher:
+    """Return the job's launcher.
+
+    Raises:
+        InputError: there is none of that name.
+    """
+    if spec.launcher not in launchers():
+        raise InputError(
+            f"There is no launcher {spec.launcher!r}.", f"Known are {', '.join(launchers())}."
+        )
+    return launchers()[spec.launcher]
+
+
+def _container_of(spec: JobSpec, site: Site) -> Container | None:
+    """Return the container generation the job runs in, adapted to its image; None: no container.
+
+    Raises:
+        InputError: the site has no such generation.
+    """
+    name = spec.container.generation or site.default_container
+    wanted = spec.container.image or spec.container.binds or spec.container.venv
+    if name is None and wanted and not spec.container.none:
+        raise InputError(
+            f"{site.name} has no containers, so that `container:` would be left out.",
+            "Remove it, or give the profile a container generation.",
+        )
+    if spec.container.none or name is None:
+        return None
+    if name not in site.containers:
+        known = ", ".join(site.containers) or "none"
+        raise InputError(f"{site.name} has no container generation {name!r}.", f"It has {known}.")
+    container = site.containers[name]
+    for variant in container.variants:
+        if re.search(variant.matches, spec.container.image or container.image):
+            update = variant.model_dump(exclude={"matches"}, exclude_none=True)
+            return container.model_copy(update=update)
+    return container
