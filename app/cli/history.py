@@ -45,14 +45,17 @@ class _Filters(TypedDict):
     type=click.IntRange(min=1),
     default=50,
     show_default=True,
-    help="List at most so many runs.",
+    help="List at most N runs.",
 )
 @site_option
-@click.option("--state", metavar="STATE", help="List runs in this state, like failed.")
-@click.option("--text", default="", help="List runs with this in their id, name, job id or note.")
+@click.option("--state", metavar="STATE", help="Only runs in this state, such as failed.")
+@click.option("--text", default="", help="Only runs with this in id, name, job id or note.")
 @click.option("--check", is_flag=True, help="Check the history's file, and show where it is.")
 @click.option(
-    "--recover", metavar="SITE", shell_complete=sites_beginning, help="Rebuild lost runs of a site."
+    "--recover",
+    metavar="SITE",
+    shell_complete=sites_beginning,
+    help="Rebuild lost runs from their folders at SITE.",
 )
 @click.option(
     "--account", metavar="NAME", default="", help="With --recover: the project that paid for them."
@@ -62,9 +65,9 @@ class _Filters(TypedDict):
 def history(
     reply: Reply, check: bool, recover: str | None, account: str, **filters: Unpack[_Filters]
 ) -> None:
-    """List runs, newest first; or rebuild what was lost.
+    """List runs, newest first, or rebuild lost ones.
 
-    The list asks no site: `lumitui status` does.
+    The list is what was last known; `lumitui status` asks the sites.
     """
     if account and recover is None:
         raise InputError("--account is for --recover alone.", "Add --recover SITE.")
@@ -141,7 +144,7 @@ def _recover(reply: Reply, site_name: str, account: str) -> None:
 @json_option
 @click.pass_obj
 def show(reply: Reply, run_id: str) -> None:
-    """Show all that is known of a run."""
+    """Show everything known about a run."""
     from lumitui.app.cli import show as showing
 
     with core() as runs:
@@ -183,9 +186,9 @@ def diff(reply: Reply, first: str, second: str) -> None:
 
 @click.command()
 @run_argument
-@click.option("--follow", "-f", is_flag=True, help="Go on until the run has ended.")
+@click.option("--follow", "-f", is_flag=True, help="Keep printing until the run ends.")
 @click.option(
-    "--attempt", metavar="N", type=click.IntRange(min=1), help="An earlier attempt's log."
+    "--attempt", metavar="N", type=click.IntRange(min=1), help="Print the log of attempt N."
 )
 @click.option(
     "--last",
@@ -193,7 +196,7 @@ def diff(reply: Reply, first: str, second: str) -> None:
     type=click.IntRange(min=0),
     default=65536,
     show_default=True,
-    help="How much of its end to print.",
+    help="How many bytes of the end to print.",
 )
 def logs(run_id: str, follow: bool, attempt: int | None, last: int) -> None:
     """Print the end of a run's log."""
@@ -212,7 +215,7 @@ def logs(run_id: str, follow: bool, attempt: int | None, last: int) -> None:
 @json_option
 @click.pass_obj
 def cancel(reply: Reply, run_id: str, yes: bool) -> None:
-    """Cancel a run's job, after one question."""
+    """Cancel a run's job after you confirm."""
     with core() as runs:
         run = runs.history.get(run_id)
         if not run.state.is_final:
@@ -229,14 +232,17 @@ def cancel(reply: Reply, run_id: str, yes: bool) -> None:
 @run_argument
 @click.argument("patterns", metavar="[PATTERN]...", nargs=-1)
 @click.option(
-    "--to", "target", type=click.Path(path_type=Path), help="The folder; otherwise RUN's id."
+    "--to",
+    "target",
+    type=click.Path(path_type=Path),
+    help="The folder to copy to; by default RUN's id.",
 )
 @json_option
 @click.pass_obj
 def fetch(reply: Reply, run_id: str, patterns: tuple[str, ...], target: Path | None) -> None:
     """Copy a run's results here, verified by hash.
 
-    A folder comes with all that is in it. The exit code is 4 when some of it could not be copied,
+    A folder is copied with everything in it. The exit code is 4 when a file could not be copied,
     2 when nothing matches a PATTERN.
     """
     from lumitui.app.results import fetch as results

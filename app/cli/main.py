@@ -47,10 +47,10 @@ if TYPE_CHECKING:
 @click.version_option(version(), message="lumitui %(version)s")
 @click.pass_context
 def lumitui(ctx: click.Context) -> int:
-    r"""Compose, prove and scale multi-GPU training jobs on Slurm supercomputers.
+    """Compose, prove and scale multi-GPU training jobs on Slurm supercomputers.
 
-    Without a verb the terminal interface opens. Name a RUN by the beginning of its id, or
-    call the newest one `last`.
+    Without a verb, the terminal interface opens. RUN is the beginning of a run's id, or `last`
+    for the newest run.
 
     \b
     Exit codes:
@@ -61,9 +61,9 @@ def lumitui(ctx: click.Context) -> int:
         4  the cluster refused
         5  the job failed
         6  outcome unknown
-      124  waited long enough
+      124  the wait timed out
       130  interrupted
-    """
+    """  # noqa: D301 - click needs the backspace itself, or it wraps the list
     return open_tui(None) if ctx.invoked_subcommand is None else 0
 
 
@@ -86,7 +86,7 @@ class _Beginning(TypedDict):
     help="Where the job runs.",
 )
 @click.option("--account", metavar="NAME", help="The project that pays.")
-@click.option("--name", metavar="NAME", help="The job's name; otherwise the example's.")
+@click.option("--name", metavar="NAME", help="The job's name; by default the example's.")
 @click.option("--script", metavar="PATH", help="Your training script, in the job file's folder.")
 @click.option("--trainer", metavar="NAME", help="A bundled trainer instead of a script.")
 @click.option(
@@ -123,13 +123,13 @@ lumitui.add_command(sites.schema)
 
 @lumitui.command()
 @job_argument
-@click.option("--script", "only_script", is_flag=True, help="Print the exact script alone.")
+@click.option("--script", "only_script", is_flag=True, help="Print only the script.")
 @json_option
 @click.pass_obj
 def preview(reply: Reply, job: Path, only_script: bool) -> int:
     """Show what would be sent, byte for byte.
 
-    That is the submit command and the script. The exit code is 2 when the job has an error.
+    It prints the submit command and the script. The exit code is 2 when the job has an error.
     """
     with core() as runs:
         found = read(runs, job)
@@ -152,13 +152,16 @@ def preview(reply: Reply, job: Path, only_script: bool) -> int:
     "--wait", is_flag=True, help="Wait for the end; the exit code is 5 when the job fails."
 )
 @click.option(
-    "--timeout", metavar="SECONDS", type=click.FloatRange(min=0), help="Wait at most so long."
+    "--timeout",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    help="Wait for the end, but no longer than this.",
 )
 @yes_option
 @json_option
 @click.pass_obj
 def submit(reply: Reply, job: Path, wait: bool, timeout: float | None, yes: bool) -> None:
-    """Send a job, after one question."""
+    """Send a job after you confirm."""
     with core() as runs:
         found = read(runs, job)
         agree_to_submit(found, yes=yes)
@@ -213,7 +216,7 @@ class _Changes(TypedDict):
 @lumitui.command()
 @run_argument
 @click.option(
-    "--nodes", metavar="N", type=int, help="Run on so many nodes; the rest is recomputed."
+    "--nodes", metavar="N", type=int, help="Run on N nodes; what depends on N is recomputed."
 )
 @click.option(
     "--set",
@@ -233,13 +236,13 @@ class _Changes(TypedDict):
     "--from",
     "start",
     type=click.Choice(["scratch", "checkpoint"]),
-    help="Where to begin; otherwise a failed run continues from its checkpoint.",
+    help="Where to begin; by default a failed run continues from its checkpoint.",
 )
 @yes_option
 @json_option
 @click.pass_obj
 def resubmit(reply: Reply, run_id: str, yes: bool, **changes: Unpack[_Changes]) -> None:
-    """Send a run again, after one question."""
+    """Send a run again after you confirm."""
     with core() as runs:
         planned = runs.plan_resubmission(run_id, **changes)
         agree_to_resubmit(planned, columns(), yes=yes)

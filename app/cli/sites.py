@@ -71,7 +71,7 @@ def prune(reply: Reply, site_name: str, dry: bool) -> None:
 
 @click.command()
 @site_argument
-@click.option("--ranks", metavar="N", type=int, help="Ranks on a node; otherwise one for each GPU.")
+@click.option("--ranks", metavar="N", type=int, help="Ranks per node; by default one per GPU.")
 @json_option
 @click.pass_obj
 def bind(reply: Reply, site_name: str, ranks: int | None) -> None:
@@ -89,7 +89,7 @@ def bind(reply: Reply, site_name: str, ranks: int | None) -> None:
 def schema(what: str) -> None:
     """Print the JSON Schema of job files, or of site profiles.
 
-    An editor completes and checks them with it.
+    Your editor can use it to complete and check these files.
     """
     from lumitui.app.job.spec import JobSpec
     from lumitui.remote.site.profile import Site

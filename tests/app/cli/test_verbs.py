@@ -356,3 +356,11 @@ def test_a_log_cannot_drive_the_terminal_but_a_pipe_gets_its_bytes(home: Home, j
 def test_every_verb_is_explained_in_one_line_of_the_list(name: str) -> None:
     words = lumitui.commands[name].get_short_help_str(limit=65)
     assert words.endswith(".") and not words.endswith("...")
+
+
+def test_the_exit_codes_stand_below_each_other(home: Home) -> None:
+    lines = lt(home, "--help").stdout.splitlines()
+    first = lines.index("  Exit codes:") + 1
+    assert [line.split()[0] for line in lines[first : first + 9]] == [
+        "0", "1", "2", "3", "4", "5", "6", "124", "130"
+    ]  # fmt: skip
