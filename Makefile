@@ -1,8 +1,9 @@
-# make demo    a real training on this machine, resubmitted at twice the nodes
-# make test    the tests, with the mini cluster where it can run; make test-all adds the slow ones
-# make chaos   1,000 broken sends on the mini cluster; N=50 SEED=7 for fewer, from that seed
-# make picture  docs/architecture.svg, drawn from the imports
-# make cluster-up SLURM=24    the mini cluster with Slurm 24.11, beside the other
+# make demo     train on this machine, then again on twice the nodes
+# make test     run the tests, on the mini cluster too where it can run; make test-all adds the slow ones
+# make check    ruff, mypy --strict, the import contracts
+# make chaos    break 1,000 sends on the mini cluster; N=50 SEED=7 breaks 50, drawn from seed 7
+# make picture  draw docs/architecture.svg from the imports
+# make cluster-up SLURM=24    start the mini cluster with Slurm 24.11 beside the one with 22.05
 PY := .venv/bin/python
 
 .PHONY: demo test test-alone test-cluster test-slurm24 test-all check setup packages bench footprint chaos picture cluster-up cluster-down
@@ -13,7 +14,7 @@ setup:
 demo: setup
 	@.venv/bin/lumitui demo
 
-# What the tests need of Debian, installed before any test looks for it.
+# Installs the Debian packages that the tests need, before any test looks for them.
 packages: setup
 	-@tests/cluster/parts/packages.sh
 
@@ -29,7 +30,7 @@ test-cluster: setup packages
 test-alone: setup packages
 	@$(PY) -m pytest -m "not cluster and not slow"
 
-# In a folder and on ports of its own, whatever the other cluster was given.
+# This cluster has its own folder and ports: the variables that move the other one do not count here.
 test-slurm24: setup packages
 	@env -u ROOT -u SSH_PORT -u BASE SLURM=24 $(PY) -m pytest -m "both_slurms and cluster and not slow"
 
