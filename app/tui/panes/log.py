@@ -21,7 +21,7 @@ class LogPane(Vertical):
         super().__init__(id="log")
         self._run_id = run_id
         self._number = 0
-        """Of the latest request; what comes for an earlier one is dropped."""
+        """Of the latest request or its end; what comes for an earlier one is dropped."""
         self._following = False
         self._attempt: int | None = None
         self._offset = 0
@@ -49,6 +49,8 @@ class LogPane(Vertical):
 
     def unfollow(self) -> None:
         """Stop following; the pane is no longer on the screen."""
+        # What is still on its way would say that the log is followed; it comes again later.
+        self._number += 1
         self._following = False
         self.app.post_message(messages.UnfollowWanted())
 

@@ -2,12 +2,17 @@
 
 from pathlib import Path
 
+from textual import on
+from textual.app import App, ComposeResult
 from textual.worker import Worker
 
 from lumitui.app.settings import Settings
+from lumitui.app.tui import messages
 from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.panes.log import LogPane
 from lumitui.app.tui.widgets.log_text import MAX_LINE, LogText
 from lumitui.app.tui.widgets.log_view import KEPT_LINES, LogView
+from lumitui.app.watch.follow_log import LogBegan, LogGrew
 from tests.support.driven_tui import (
     app_of,
     sees,
@@ -89,3 +94,36 @@ async def test_a_log_is_followed_only_while_its_screen_is_there(
         await pilot.press("escape")
         await until(pilot, lambda: not streams(), "the end of the stream")
         app_of(pilot).runs.cancel(run.id)
+
+
+class OnePane(App[int]):
+    """An app with nothing but the pane; it answers no request."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pane = LogPane("demo-000000")
+        self.wanted: list[messages.FollowWanted] = []
+
+    def compose(self) -> ComposeResult:
+        yield self.pane
+
+    @on(messages.FollowWanted)
+    def _follow_wanted(self, event: messages.FollowWanted) -> None:
+        self.wanted.append(event)
+
+
+async def test_news_still_on_its_way_does_not_stop_the_log_from_being_followed_again() -> None:
+    app = OnePane()
+    async with app.run_test() as pilot:
+        app.pane.follow()
+        await until(pilot, lambda: len(app.wanted) == 1, "the first request")
+        app.pane.post_message(messages.LogNews(1, LogBegan(1, 0)))
+        app.pane.post_message(messages.LogNews(1, LogGrew(b"one\n", 4)))
+        await pilot.pause()
+        app.pane.unfollow()
+        app.pane.post_message(messages.LogNews(1, LogGrew(b"two\n", 8)))
+        await pilot.pause()
+        app.pane.follow()
+        await until(pilot, lambda: len(app.wanted) == 2, "the second request")
+        assert app.wanted[1].offset == 4, "what was dropped comes again"
+        assert app.pane.query_one(LogView).lines == ["one"]
