@@ -161,7 +161,7 @@ def ticks(runs: Runs, cluster: Cluster, done: Run) -> None:
 def report(rows: list[tuple[str, Cost]]) -> str:
     """Return the table of docs/footprint.md."""
     lines = [
-        "| an hour with | requests | Slurm commands | MB on the wire "
+        "| an hour with | requests | Slurm commands | MB on the link "
         "| CPU s on the login node | CPU s of slurmctld |",
         "|---|---:|---:|---:|---:|---:|",
     ]
