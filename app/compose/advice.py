@@ -26,7 +26,7 @@ def _account(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield Finding(
             "account",
             "error",
-            f"The account {account!r} is not one of {place.site.name}'s.",
+            f"{account!r} is not an account at {place.site.name}.",
             f"Set `account:` to your project, like {place.site.account.example}.",
             "sbatch(1) --account; the site's profile",
         )
@@ -37,7 +37,7 @@ def _retired(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield Finding(
             "retired",
             "error",
-            f"{place.site.name} runs no jobs since {place.site.retired}.",
+            f"{place.site.name} has run no jobs since {place.site.retired}.",
             "Choose another site.",
             "the site's profile",
         )
@@ -78,8 +78,8 @@ def _image(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield Finding(
             "image-generation",
             "error",
-            f"The image belongs to the generation {homes[0]}, but the job uses {taken}: its "
-            "modules, its call and its options of torchrun would not fit.",
+            f"The image belongs to the generation {homes[0]}, but the job uses {taken}, "
+            "whose modules, call and torchrun options do not fit it.",
             f"Set `container: {{generation: {homes[0]}}}`.",
             "the site's profile, containers",
         )
@@ -117,7 +117,7 @@ def _archive(launch: Launch, place: Placement) -> Iterator[Finding]:
         f"The code is sent as one archive, like every project over {MAX_FILES} files or "
         f"{MAX_BYTES / 1e6:.0f} MB: each node unpacks it into {place.site.node_folder}{disk} "
         "before the launch, and what the program writes beside its code is lost when the job ends.",
-        "Write results to $RUN_DIR, and exclude data in .lumituiignore: `links:` reaches it.",
+        "Write results to $RUN_DIR; exclude data in .lumituiignore and reach it with `links:`.",
         "the site's profile, node_folder",
     )
     lost = [pattern for pattern in spec.fetch if pattern.startswith("code/")]
@@ -146,8 +146,9 @@ def _strategy_stage(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield Finding(
             "zero-stage",
             "warning",
-            f"The strategy is {launch.spec.strategy}, its configuration has stage {configured}.",
-            "Make both say the same.",
+            f"The strategy is {launch.spec.strategy}, but its configuration has stage "
+            f"{configured}.",
+            "Give both the same stage.",
             "DeepSpeed configuration, zero_optimization.stage",
         )
 
@@ -160,8 +161,8 @@ def _two_micro_batches(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield Finding(
             "two-micro-batches",
             "warning",
-            f"{name} is {text} and DeepSpeed's micro batch {micro}: the script trains on another "
-            f"global batch than the {launch.global_batch} shown here.",
+            f"{name} is {text}, but DeepSpeed's micro batch is {micro}: the script does not "
+            f"train on the global batch of {launch.global_batch} shown here.",
             f"Set {name} to {micro}, or `{MICRO}` to {text}.",
             f"DeepSpeed configuration, {MICRO}",
         )

@@ -15,7 +15,7 @@ def _binding(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield Finding(
             "shared-cores",
             "note",
-            f"On {spec.partition} nodes are shared: Slurm chooses the cores, no masks are given.",
+            f"Nodes of {spec.partition} are shared: Slurm chooses the cores, and no masks are set.",
             "Use a partition of whole nodes, or `exclusive: true` when all GPUs are used.",
             "lumi-userguide, distribution-binding.md",
         )
@@ -36,7 +36,7 @@ def _binding_of_torchrun(launch: Launch, place: Placement) -> Iterator[Finding]:
             "torchrun-unbound",
             "warning",
             "torchrun here does not bind its ranks to cores.",
-            "Use `launcher: srun`, which gets masks.",
+            "Use `launcher: srun`, which binds each rank with a mask.",
             "LUMI-AI-Guide #95",
         )
 
@@ -47,7 +47,7 @@ def _strict_proof(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield Finding(
             "strict-unchecked",
             "warning",
-            "No exact cores are planned here: `proof: strict` stops nothing.",
+            "No exact cores are planned here, so `proof: strict` stops nothing.",
             "Use `launcher: srun` on whole nodes.",
             "templates/job.sh.j2",
         )

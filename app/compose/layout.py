@@ -42,7 +42,8 @@ def _gpus_per_node(place: Placement) -> int:
     gpus = spec.gpus_per_node or (1 if single or launcher.tasks == "one" else site.node.gpus)
     if gpus > site.node.gpus:
         raise InputError(
-            f"gpus_per_node: {gpus} is more than the {site.node.gpus} of a node of {site.name}.",
+            f"gpus_per_node: {gpus} is more than the "
+            f"{site.node.gpus} GPUs of a node of {site.name}.",
             f"Ask for 1 to {site.node.gpus}, and for more nodes.",
         )
     if spec.nodes > 1 and not launcher.multi_node:
@@ -69,8 +70,8 @@ def _check_masks(place: Placement) -> None:
         )
     if launcher.binding != "masks":
         raise InputError(
-            f"The launcher {launcher.name} cannot use masks: they would hold all its ranks "
-            "on the first one's cores.",
+            f"The launcher {launcher.name} cannot use masks: they would bind all its ranks "
+            "to the first rank's cores.",
             "Use `launcher: srun`, or `binding: auto`.",
         )
 

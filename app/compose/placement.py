@@ -97,7 +97,7 @@ def _container_of(spec: JobSpec, site: Site) -> Container | None:
     wanted = spec.container.image or spec.container.binds or spec.container.venv
     if name is None and wanted and not spec.container.none:
         raise InputError(
-            f"{site.name} has no containers, so that `container:` would be left out.",
+            f"{site.name} has no containers, so `container:` would have no effect.",
             "Remove it, or give the profile a container generation.",
         )
     if spec.container.none or name is None:

@@ -99,7 +99,8 @@ def _part_of_a_node(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield Finding(
             "scattered",
             "warning",
-            f"{spec.nodes} nodes with {layout.gpus_per_node} of {place.site.node.gpus} GPUs each.",
+            f"The job uses {layout.gpus_per_node} of {place.site.node.gpus} GPUs on each of "
+            f"{spec.nodes} nodes.",
             "Fill whole nodes before adding nodes: traffic inside a node is faster.",
             "csc-user-guide, ml-multi.md",
         )

@@ -42,7 +42,7 @@ def verdict(
         return Verdict(kind, 0, expected, (), sentence)
     found = read(binding)
     if found is None:
-        why = "binding.json cannot be read: it is broken off, or not what the probe writes."
+        why = "binding.json cannot be read: it is truncated, or the probe did not write it."
         return Verdict("not measured", 0, expected, (), why)
     rows = compare_ranks(found.reports, layout)
     measured = sum(1 for row in rows if row.found)
@@ -72,7 +72,7 @@ def _conclude(
     if not rows:
         return "not measured", f"No rank reported.{_probe(found)}"
     if not layout.planned_cores:
-        why = layout.unplanned or "none were promised"
+        why = layout.unplanned or "none were planned"
         words = f"{len(rows)} ranks reported, without cores to compare: {why}."
         return "not measured", words + _absent(missing, found)
     if not any(row.found for row in rows):
@@ -141,7 +141,7 @@ def _probe(found: ProbeReport) -> str:
     if found.probe is None:
         return ""
     how = (
-        "The probe was ended, as its time was over"
+        "The probe ran out of time and was ended"
         if found.probe == _STOPPED
         else f"The probe's launch ended with code {found.probe}"
     )

@@ -244,7 +244,7 @@ def _nothing_known(
     code = "" if rc is None else f" with exit code {rc}"
     return Diagnosis(
         "unknown",
-        f"The job is {state}{code}, and nothing in the end of its log says why.",
+        f"The job is {state}{code}, and nothing at the end of its log says why.",
         "Read the whole log, from where the program began.",
         last.text,
         failed_rank,

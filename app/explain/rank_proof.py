@@ -55,7 +55,7 @@ def _unique(reports: Sequence[Report]) -> list[RankProof]:
         known = rows.setdefault(item.rank, row)
         if known.ok and replace(row, ok=True) != known:
             both = " and ".join(f"{one.found or '?'} on {one.host or '?'}" for one in (known, row))
-            rows[item.rank] = _wrong(known, f"two processes say they are this rank: cores {both}")
+            rows[item.rank] = _wrong(known, f"two processes report this rank: cores {both}")
     return [rows[rank] for rank in sorted(rows)]
 
 

@@ -50,7 +50,7 @@ STATE_RULES: Mapping[State, Meaning] = {
     State.NODE_FAILED: Meaning(
         "node-failed",
         "A node failed; the job is not to blame.",
-        "Resubmit from the last checkpoint; leave the node out with `sbatch: [--exclude=NODE]`.",
+        "Resubmit from the last checkpoint; exclude the node with `sbatch: [--exclude=NODE]`.",
     ),
     State.PREEMPTED: Meaning(
         "preempted",
@@ -59,7 +59,7 @@ STATE_RULES: Mapping[State, Meaning] = {
     ),
     State.REFUSED: Meaning(
         "refused",
-        "The site refused it; no job was created.",
+        "The site refused the submission; no job was created.",
         "Fix what it names and submit again.",
     ),
     State.NOT_SENT: Meaning(
@@ -97,7 +97,7 @@ RULES: tuple[LogRule, ...] = (
         "gpu-memory",
         r"^\s*(?:[\w.]+Error|what\(\)): +(?:(?:HIP|CUDA) error: |(?:HIP|CUDA|GPU) )out of memory"
         r"|^\s*(?:\w+\.)*OutOfMemoryError\b|(?:hip|cuda)ErrorOutOfMemory",
-        "A GPU's memory was not enough.",
+        "A GPU ran out of memory.",
         "Make the batch of each rank smaller, use bf16 or activation checkpointing, "
         "or split the states (`strategy: zero2` or `zero3`).",
     ),
@@ -141,14 +141,14 @@ RULES: tuple[LogRule, ...] = (
     _rule(
         "no-module",
         r"^\s*ModuleNotFoundError: No module named '?(?P<what>[\w.]+)",
-        "Python does not find the module {what} where the ranks run.",
+        "Python cannot find the module {what} where the ranks run.",
         "Install it in the environment of `container: {venv: …}`, or ship it with the project.",
     ),
     _rule(
         "no-file",
         r"^\s*FileNotFoundError: (?:\[Errno 2\] )?No such file or directory: (?P<what>\S.*)"
         r"|can't open file (?P<script>.+): \[Errno 2\]",
-        "A file is not there: {what}.",
+        "A file does not exist: {what}.",
         "Write paths relative to `workdir:` in the run's copy of the project, or use `links:`.",
     ),
     _rule(
@@ -161,7 +161,7 @@ RULES: tuple[LogRule, ...] = (
         "container-command",
         r"^FATAL: {3}(?:\S+: )?permission denied",
         "The container was asked to run something that is not a program.",
-        "Check that the interpreter stands before the script, and that the image's path is right.",
+        "Check that the interpreter comes before the script, and that the image's path is right.",
     ),
     _rule(
         "container",
@@ -173,7 +173,7 @@ RULES: tuple[LogRule, ...] = (
         "no-environment-module",
         r"following module\(s\) are unknown: (?P<what>.+)"
         r"|Unable to locate a modulefile for (?P<name>.+)",
-        "An environment module is not there ({what}).",
+        "An environment module does not exist ({what}).",
         "Check the site's profile: the module may have been renamed or removed.",
     ),
     _rule(
@@ -200,14 +200,14 @@ RULES: tuple[LogRule, ...] = (
         "gpu-fault",
         r"Memory access fault by GPU|HSA_STATUS_ERROR\w*|an illegal memory access",
         "A GPU reported a memory fault.",
-        "Run again; if the same node fails, leave it out with `sbatch: [--exclude=NODE]`.",
+        "Run again; if the same node fails, exclude it with `sbatch: [--exclude=NODE]`.",
     ),
     _rule(
         "proof-strict",
         r"lumitui: (?P<what>local rank \d+ has its cores \S+ on \d+ of \d+ nodes"
         r"|not all ranks see the same GPUs); nothing was launched",
         "The binding is not proven ({what}), and `proof: strict` ended the job.",
-        "Read the proof; use whole nodes, or `proof: on` to run all the same.",
+        "Read the proof; use whole nodes, or `proof: on` to run anyway.",
     ),
     _rule(
         "second-job",
@@ -218,8 +218,8 @@ RULES: tuple[LogRule, ...] = (
     _rule(
         "usage",
         r"^[\w.-]+\.py: error: (?P<what>.+)|^(?:ddp|deepspeed_zero)\.py: (?P<said>.+)",
-        "The program did not accept how it was started.",
-        "Fix `args:` as the line says.",
+        "The program refused to start.",
+        "Fix what the line names, usually in `args:`.",
     ),
 )
 """Causes: the first one in the log is the likeliest."""
@@ -231,8 +231,8 @@ CONSEQUENCES: tuple[LogRule, ...] = (
     _rule(
         "collective-timeout",
         r"Watchdog caught collective operation timeout|Timed out waiting \d+ms for (?:recv|send)",
-        "A collective operation timed out: some ranks waited for one that did not come.",
-        "Read that rank's lines before the timeout; uneven data or a crash is usual.",
+        "A collective operation timed out: some ranks waited for one that did not join.",
+        "Read that rank's lines before the timeout; the cause is usually uneven data or a crash.",
     ),
     _rule(
         "rendezvous",
@@ -252,8 +252,8 @@ CONSEQUENCES: tuple[LogRule, ...] = (
     _rule(
         "peer-lost",
         r"Connection (?:closed|reset) by (?:remote )?peer|Broken pipe|Connection refused",
-        "A rank lost its connection to another one, which had usually ended before.",
-        "Look for the rank that ended first.",
+        "A rank lost its connection to another, which had usually ended first.",
+        "Find the rank that ended first.",
     ),
     _rule(
         "killed-by-signal",
@@ -267,18 +267,22 @@ CONSEQUENCES: tuple[LogRule, ...] = (
 """What one rank sees when another has ended: shown after the causes."""
 
 EXIT_CODES: Mapping[int, Meaning] = {
-    2: Meaning("usage", "The program did not accept how it was started.", "Fix `args:`."),
+    2: Meaning("usage", "The program refused to start.", "Fix `args:`."),
     78: Meaning(
         "proof-strict",
         "The ranks did not get their planned cores, and `proof: strict` ended the job.",
-        "Read the proof; use whole nodes, or `proof: on` to run all the same.",
+        "Read the proof; use whole nodes, or `proof: on` to run anyway.",
     ),
     85: Meaning(
         "stopped-early",
         "The trainer stopped early on a signal; its checkpoint is saved and nothing is lost.",
         "Resubmit from the checkpoint; give it more `time:` if the limit was near.",
     ),
-    126: Meaning("not-executable", "The program cannot be executed.", "Check what is started."),
+    126: Meaning(
+        "not-executable",
+        "The program cannot be executed.",
+        "Check the program's path and permissions.",
+    ),
     127: Meaning(
         "no-command",
         "The program was not found.",
@@ -292,12 +296,12 @@ EXIT_CODES: Mapping[int, Meaning] = {
     135: Meaning(
         "bus-error",
         "The program died of a bus error (signal 7).",
-        "/dev/shm may be full: use fewer data-loader workers.",
+        "Use fewer data-loader workers: /dev/shm may be full.",
     ),
     137: Meaning(
         "killed",
         "The program was killed (signal 9): out of memory, or ended by the launcher.",
-        "Look for the rank that ended first; if it is this one, it used too much main memory.",
+        "Find the rank that ended first; if it is this one, it used too much main memory.",
     ),
     139: Meaning(
         "segfault",
@@ -307,7 +311,7 @@ EXIT_CODES: Mapping[int, Meaning] = {
     143: Meaning(
         "terminated",
         "The program was asked to end (signal 15), by the launcher or by a cancel.",
-        "Look for the rank that ended first.",
+        "Find the rank that ended first.",
     ),
 }
 """Exit codes; 128 + n is signal n (bash(1), EXIT STATUS)."""

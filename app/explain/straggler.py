@@ -71,7 +71,7 @@ def straggler(lines: Sequence[LogLine], world_size: int | None = None) -> Stragg
         return behind
     if absent is None:
         return None
-    return Straggler(absent, f"Rank {absent} is the one that did not come.")
+    return Straggler(absent, f"Rank {absent} is the one that did not join.")
 
 
 def _report(line: LogLine) -> _Report | None:
@@ -120,7 +120,7 @@ def _least(name: str, members: Sequence[_Report]) -> Straggler | None:
         report.waited for report in members if report.rank != rank and report.waited is not None
     ]
     if waits and works[rank] < min(waits):
-        return Straggler(rank, f"Rank {rank} is the one that did not come.")
+        return Straggler(rank, f"Rank {rank} is the one that did not join.")
     most = max(works.values())
     return Straggler(
         rank,
@@ -138,7 +138,7 @@ def _least_caught(reports: Sequence[_Report]) -> Straggler | None:
     works = {rank: work for rank, work in seen if work is not None}
     if len(works) != len(seen) or (rank := _lowest(works)) is None:
         return None
-    return Straggler(rank, f"Rank {rank} is the one that did not come.")
+    return Straggler(rank, f"Rank {rank} is the one that did not join.")
 
 
 def _lowest(works: Mapping[int, int]) -> int | None:

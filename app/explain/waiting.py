@@ -12,8 +12,8 @@ REASONS = {
     "Resources": "it waits for free nodes, and is next in line",
     "Priority": "jobs with a higher priority wait for the same nodes",
     "Dependency": "it waits for another job to end",
-    "DependencyNeverSatisfied": "the job it waits for did not end as it asked: cancel it",
-    "BeginTime": "it asked not to start before a certain time, or was put back after a failure",
+    "DependencyNeverSatisfied": "the job it waits for did not end as required: cancel it",
+    "BeginTime": "its start time has not come yet, or it was requeued after a failure",
     "JobHeldUser": "you hold it: release it with `scontrol release`",
     "JobHeldAdmin": "an administrator holds it: ask the site",
     "Licenses": "it waits for a licence",
@@ -29,15 +29,15 @@ REASONS = {
     "MaxJobsPerAccount": "the account runs as many jobs at once as it may",
     "JobArrayTaskLimit": "its array runs as many jobs at once as it may",
     "Prolog": "its nodes are being prepared",
-    "Cleaning": "it is put back into the queue: its last attempt is being cleaned up",
+    "Cleaning": "it was requeued: its last attempt is being cleaned up",
 }
 """The scheduler's reason, and what it means."""
 BEGINNINGS = {
     "ReqNodeNotAvail": REASONS["ReqNodeNotAvail"],
     "QOSGrp": "all jobs of its quality of service together use as much as they may",
     "QOSMax": "you use as much at once as its quality of service allows",
-    "AssocGrp": "the account's jobs together use as much as they may: others end first, or the "
-    "project has no hours left",
+    "AssocGrp": "the account's jobs together use as much as they may: others must end first, or "
+    "the project has no hours left",
     "AssocMax": "you use as much at once as the account allows",
     "Nodes required": REASONS["ReqNodeNotAvail"],
 }
@@ -71,18 +71,18 @@ def expectations(run: Run, now: float) -> list[tuple[str, str]]:
     """Return when an unfinished run starts and ends, as (label, words); empty for others."""
     if run.state is State.QUEUED:
         start = run.expected_start
-        begins = _start(start, now) if start else "the scheduler gives no time yet"
+        begins = _start(start, now) if start else "the scheduler has given no time yet"
         lines = [
             ("waits for", plain_reason(run)),
             ("waiting for", length(waited(run, now))),
-            ("would start", begins),
+            ("expected start", begins),
         ]
         if not (start and (end := run.latest_end)):
             return lines
         # It takes as long from a later start.
-        return [*lines, ("would end", ahead(end + max(0.0, now - start), now))]
+        return [*lines, ("expected end", ahead(end + max(0.0, now - start), now))]
     if run.state is State.RUNNING and run.latest_end:
-        return [("ends at latest", ahead(run.latest_end, now))]
+        return [("latest end", ahead(run.latest_end, now))]
     return []
 
 
@@ -104,7 +104,7 @@ def no_failure(run: Run, now: float) -> str:
             return f"It never became a job{f': {reason}' if reason else ''}. Nothing was billed."
         case State.QUEUED:
             start = run.expected_start
-            begins = f" It would start {_start(start, now)}." if start else ""
+            begins = f" It is expected to start {_start(start, now)}." if start else ""
             since = length(waited(run, now))
             return f"It has not failed. Queued for {since}: {plain_reason(run)}.{begins}"
         case _:

@@ -201,7 +201,7 @@ def test_init_writes_a_job_file_once(home: Home, tmp_path: Path) -> None:
     other = tmp_path / "other.yaml"
     done = lt(home, "init", "--site", "lumi", "--account", "proj_1", "--output", str(other))
     assert (done.returncode, other.exists()) == (2, False)
-    assert "The account 'proj_1' is not one of lumi's" in done.stderr
+    assert "'proj_1' is not an account at lumi." in done.stderr
 
 
 def test_sites_schema_and_binding_are_printed(

@@ -159,7 +159,7 @@ def test_the_price_is_the_sites_formula(changes: dict[str, object], amount: floa
     [
         ({"partition": "gpu"}, "has no partition 'gpu'"),
         ({"launcher": "mpi"}, "There is no launcher 'mpi'"),
-        ({"gpus_per_node": 9}, "more than the 8 of a node"),
+        ({"gpus_per_node": 9}, "more than the 8 GPUs of a node"),
         ({"container": {"generation": "old"}}, "no container generation 'old'"),
         ({"launcher": "plain", "nodes": 2}, "on one node only"),
     ],

@@ -231,7 +231,7 @@ def test_ranks_that_share_their_nodes_cores_are_unbound() -> None:
 @pytest.mark.parametrize(
     ("probe", "says"),
     [
-        ({"probe": 124, "said": ""}, "as its time was over."),
+        ({"probe": 124, "said": ""}, "ran out of time and was ended."),
         ({"probe": 3, "said": "srun:  error"}, "ended with code 3: srun: error."),
     ],
 )

@@ -217,7 +217,7 @@ def test_pytorchs_desync_report_names_the_straggler() -> None:
 
 def test_without_evidence_no_rank_is_blamed() -> None:
     log = "\n".join(WATCHDOG.format(rank, 12) for rank in range(4))
-    assert "that did not come." in why(log)[0].sentence
+    assert "that did not join." in why(log)[0].sentence
     assert "is the one" not in why(log)[0].sentence
 
 

@@ -43,19 +43,19 @@ def test_a_run_that_does_not_wait_has_no_such_reason() -> None:
 
 def test_what_is_expected_of_a_run() -> None:
     lines = dict(waiting.expectations(QUEUED, NOW))
-    assert lines["would start"] == "the scheduler gives no time yet"
+    assert lines["expected start"] == "the scheduler has given no time yet"
     assert lines["waiting for"] == "10 min"
-    assert "would end" not in lines
+    assert "expected end" not in lines
     # Without the scheduler's word for it, the end follows from the time limit.
     lines = dict(waiting.expectations(replace(QUEUED, expected_start=NOW + 90), NOW))
-    assert lines["would start"].endswith(", in 1 min")
-    assert lines["would end"].endswith(", in 1 h 01 min")
+    assert lines["expected start"].endswith(", in 1 min")
+    assert lines["expected end"].endswith(", in 1 h 01 min")
     assert dict(waiting.expectations(replace(QUEUED, expected_start=NOW - 9), NOW))[
-        "would start"
+        "expected start"
     ].endswith(", due now")
     late = dict(waiting.expectations(replace(QUEUED, expected_start=NOW - 300), NOW))
-    assert late["would start"].endswith(", 5 min ago; due any moment")
-    assert late["would end"].endswith(", in 1 h 00 min")
+    assert late["expected start"].endswith(", 5 min ago; due any moment")
+    assert late["expected end"].endswith(", in 1 h 00 min")
     (line,) = waiting.expectations(RUNNING, NOW)
     assert line[1].endswith(", in 52 min")
     assert waiting.expectations(replace(RUNNING, expected_end=None), NOW) == [line]

@@ -67,7 +67,7 @@ FAILURES = (
     ),
     Failure(
         "it hangs and ignores that it is told to end",
-        ("No rank reported.", "its time was over"),
+        ("No rank reported.", "ran out of time"),
         sooner,
         HANGS,
     ),
@@ -131,7 +131,7 @@ def test_the_probes_failure_never_fails_a_job(proving: Proving) -> None:
 @pytest.mark.slow
 def test_what_a_stopped_probe_leaves_is_not_in_torchruns_way(proving: Proving) -> None:
     torchrun = where_job(launcher="torchrun", ranks=2)
-    hangs = Failure("it hangs", ("its time was over",), sooner, HANGS, spec=torchrun)
+    hangs = Failure("it hangs", ("ran out of time",), sooner, HANGS, spec=torchrun)
     assert_went_on(proving, (hangs,))
 
 

@@ -121,7 +121,7 @@ FAULTS = (
         "a rank twice",
         "differs",
         (1,),
-        ("Rank 1 on nid00500", "two processes say they are this rank", "Rank 2 did not report."),
+        ("Rank 1 on nid00500", "two processes report this rank", "Rank 2 did not report."),
         in_tasks("[ $RANK != 2 ] || RANK=1;"),
     ),
     Fault(
