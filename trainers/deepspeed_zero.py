@@ -177,7 +177,7 @@ class Training:
         self.at.check_continues(saved)
         if saved.world_size != self.me.world_size:
             raise reporting.UsageError(
-                f"The checkpoint's ZeRO parts are of {saved.world_size} ranks, this run has "
+                f"The checkpoint's ZeRO parts are from {saved.world_size} ranks, but this run has "
                 f"{self.me.world_size}. Resume with {saved.world_size} ranks."
             )
         rates = [group["lr"] for group in self.engine.optimizer.param_groups]

@@ -63,7 +63,7 @@ def read_ranks(environ: Mapping[str, str] = os.environ) -> Ranks:
         for name in PROCESS_COUNTS:
             if environ.get(name, "1") not in ("", "1"):
                 raise UsageError(
-                    f"{name}={environ[name]} processes were started but none was told its RANK. "
+                    f"{name}={environ[name]} processes were started but RANK is not set. "
                     f"Set {', '.join(LAUNCHER_VARIABLES)} for each process before python starts."
                 )
         return Ranks(0, 0, 1, 1, run_dir)
@@ -80,7 +80,7 @@ def read_ranks(environ: Mapping[str, str] = os.environ) -> Ranks:
     if rank >= world_size:
         raise UsageError(
             f"RANK={rank} does not fit WORLD_SIZE={world_size}: ranks count from 0. "
-            "Check the number of tasks and what each task is told."
+            "Check the number of tasks and the RANK of each."
         )
     return Ranks(rank, local_rank, world_size, on_node, run_dir)
 

@@ -73,7 +73,7 @@ def headless(runs: "Runs", job: Path) -> int:
     show_changes(planned, 100)
     second = _follow(runs, runs.resubmit(planned))
     click.echo("\n" + comparison(runs, (first, second)))
-    say("note: both nodes share the cores of this machine, so that a second one gains little.")
+    say("note: both nodes share this machine's cores, so the second one gains little.")
     return 0
 
 

@@ -70,7 +70,7 @@ def history(
     The list is what was last known; `lumitui status` asks the sites.
     """
     if account and recover is None:
-        raise InputError("--account is for --recover alone.", "Add --recover SITE.")
+        raise InputError("--account works only with --recover.", "Add --recover SITE.")
     if recover is not None:
         _recover(reply, recover, account)
         return

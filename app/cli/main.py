@@ -193,7 +193,7 @@ def status(reply: Reply, site_name: str | None) -> None:
     text = tables.run_table(found, time.time(), columns(), news.failed) if found else ""
     reply.give({"runs": rows, "warnings": warnings}, text)
     if not found:
-        say("No run is unfinished. `lumitui history` lists the others.")
+        say("There are no unfinished runs. `lumitui history` lists all runs.")
     refuse_silence(set(asked.values()), news.failed)
 
 

@@ -95,7 +95,9 @@ def _crashed(error: Exception, verb: str, folder: Path) -> LumiError:
     if os.environ.get("LUMITUI_DEBUG"):
         click.echo(crash_report(error, verb, os.environ), err=True)
     name = f"crash-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.txt"
-    what = f"lumitui has a defect ({type(error).__name__} in `{verb or 'lumitui'}`)."
+    what = (
+        f"lumitui failed with an internal error ({type(error).__name__} in `{verb or 'lumitui'}`)."
+    )
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = folder / name
@@ -105,9 +107,9 @@ def _crashed(error: Exception, verb: str, folder: Path) -> LumiError:
     except OSError as trouble:
         return LumiError(
             f"{what} No report could be written: {trouble.strerror}.",
-            "LUMITUI_DEBUG=1 shows where it happened.",
+            "Set LUMITUI_DEBUG=1 to see where it happened.",
         )
-    return LumiError(what, f"Please send the report {path}; LUMITUI_DEBUG=1 shows it here.")
+    return LumiError(what, f"Please send the report {path}; set LUMITUI_DEBUG=1 to see it here.")
 
 
 def crash_report(error: Exception, verb: str, environ: Mapping[str, str]) -> str:

@@ -102,7 +102,7 @@ def sites_beginning(ctx: click.Context, param: click.Parameter, text: str) -> li
 run_argument = click.argument("run_id", metavar="RUN", shell_complete=runs_beginning)
 site_argument = click.argument("site_name", metavar="SITE", shell_complete=sites_beginning)
 job_argument = click.argument("job", metavar="JOB", type=click.Path(path_type=Path))
-yes_option = click.option("--yes", "-y", is_flag=True, help="Do it without asking.")
+yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 site_option = click.option(
     "--site",
     "site_name",
@@ -144,7 +144,7 @@ def refuse_silence(asked: Collection[str], failed: Mapping[str, LumiError]) -> N
     reasons = sorted(failed.values(), key=lambda error: isinstance(error, LinkError))
     raise type(reasons[0])(
         f"There is no news from {', '.join(failed)}.",
-        "Fix what the warning names. What is shown is the last news; the jobs go on.",
+        "Fix what the warning names. The states shown are from the last poll; the jobs go on.",
     )
 
 

@@ -46,7 +46,8 @@ class Damage:
         # A process that makes the file leaves it empty for a moment only.
         if found.st_size == 0 and time.time() - found.st_mtime > EMPTY_SECONDS:
             self._warnings.add(
-                f"The history {self._path} was empty: its runs are lost here. Jobs go on; {RECOVER}"
+                f"The history {self._path} was empty: its runs are not listed any more. "
+                f"Jobs go on; {RECOVER}"
             )
 
     def set_aside(self, damaged: Identity) -> Identity:

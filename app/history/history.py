@@ -153,7 +153,9 @@ class History:
             )
         for run in self._runs("WHERE r.id = ?", (ids[0],), texts=_TEXTS):
             return run
-        raise HistoryError(f"The run {ids[0]} cannot be read.", "A newer lumitui may have made it.")
+        raise HistoryError(
+            f"The run {ids[0]} cannot be read.", "Upgrade lumitui: a newer one may have written it."
+        )
 
     def page(
         self,
@@ -262,7 +264,8 @@ class History:
                 runs.append(from_row(dict(zip(row.keys(), row, strict=True))))
             except ValueError as error:
                 self._warnings.add_once(
-                    f"The run {row['id']} of another version cannot be read: {error}"
+                    f"The run {row['id']} was written by another version and cannot be read: "
+                    f"{error}"
                 )
         return runs
 

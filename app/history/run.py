@@ -164,5 +164,5 @@ def unknown_run(run_id: str) -> HistoryError:
     """Return the error for an id that is not in the history."""
     return HistoryError(
         f"The history has no run {run_id!r}.",
-        "Look at the list of runs; `lumitui history --recover SITE` rebuilds what was lost.",
+        "Check the list of runs; `lumitui history --recover SITE` rebuilds what was lost.",
     )

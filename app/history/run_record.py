@@ -130,7 +130,7 @@ def _parsed(text: bytes) -> Any:
 
 
 def _no_number(word: str) -> float:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")
 
 
 def _beside(root: str, own: str) -> bool:

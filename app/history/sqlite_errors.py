@@ -17,7 +17,7 @@ _NO_LOCKS = (
     "cannot be locked: its file system has no locks",
     "Set LUMITUI_DATA_DIR to a folder on a disk of this machine.",
 )
-_IS_DAMAGED = ("is damaged", f"Try again: it is kept aside and a fresh one begun. {RECOVER}")
+_IS_DAMAGED = ("is damaged", f"Try again: it is set aside and a fresh one begins. {RECOVER}")
 _SENTENCES: dict[int, tuple[str, str]] = {
     sqlite3.SQLITE_FULL: ("cannot grow: the disk is full", "Free some space and try again."),
     sqlite3.SQLITE_IOERR: ("could not be read or written", "Check the disk and its space."),
@@ -32,7 +32,7 @@ _SENTENCES: dict[int, tuple[str, str]] = {
     sqlite3.SQLITE_PROTOCOL: _NO_LOCKS,
     sqlite3.SQLITE_BUSY: (
         "is held by another lumitui",
-        "Try again; if it stays so, end the other one.",
+        "Try again; if it is still held, end the other lumitui.",
     ),
     sqlite3.SQLITE_LOCKED: ("is locked", "Try again."),
     sqlite3.SQLITE_READONLY: ("is read-only", _RIGHTS),

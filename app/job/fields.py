@@ -43,7 +43,7 @@ def _unambiguous(value: object) -> object:
 
 def _positive(text: str) -> str:
     if walltime.seconds_of(text) <= 0:
-        raise ValueError("the time must be more than nothing")
+        raise ValueError("the time must be more than zero")
     return text
 
 

@@ -172,7 +172,7 @@ class JobSpec(Part):
             raise ValueError("give either `trainer:` (a bundled one) or `script:` (your own)")
         if self.trainer and self.strategy not in TRAINERS[self.trainer].strategies:
             fitting = ", ".join(TRAINERS[self.trainer].strategies)
-            raise ValueError(f"the trainer {self.trainer} does {fitting}, not {self.strategy}")
+            raise ValueError(f"the trainer {self.trainer} supports {fitting}, not {self.strategy}")
         return self
 
 

@@ -48,4 +48,4 @@ def check_secret_name(name: str) -> None:
 
 def _check_free(name: str) -> None:
     if is_taken(name):
-        raise ValueError(f"{name} belongs to the job script or its shell; take another")
+        raise ValueError(f"{name} belongs to the job script or its shell; use another name")

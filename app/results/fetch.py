@@ -41,7 +41,7 @@ def notes(brought: FetchOutcome, *, named: bool) -> list[str]:
     if brought.links:
         found.append(f"links that were not followed: {_some(brought.links)}.")
     if brought.unmatched and not named:
-        found.append(f"nothing fits {_some(brought.unmatched)}, which the job fetches.")
+        found.append(f"no file matches {_some(brought.unmatched)}, which `fetch:` names.")
     return found
 
 
@@ -53,12 +53,12 @@ def check(brought: FetchOutcome, *, named: bool) -> None:
         InputError: nothing fits a pattern that the person typed.
     """
     missed = [f"{item.name} ({item.why})" for item in brought.left] + list(brought.troubles)
-    unmatched = f"Nothing there fits {_some(brought.unmatched)}." if brought.unmatched else ""
+    unmatched = f"No file matches {_some(brought.unmatched)}." if brought.unmatched else ""
     if missed:
         more = f" {unmatched}" if named and unmatched else ""
         raise RefusedError(
-            f"Not everything came: {_some(missed)}.{more}",
-            "What came is whole. Fetch again: only what is missing or new is brought.",
+            f"Not everything was fetched: {_some(missed)}.{more}",
+            "Fetch again: only missing and new files are brought. The files here are whole.",
         )
     if named and unmatched:
         raise InputError(

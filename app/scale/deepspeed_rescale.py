@@ -113,8 +113,8 @@ def _with_micro(
         return spec
     if sent is not None and text is not None and batches.whole(text) != sent:
         notes.append(
-            f"{name} was {text} where DeepSpeed's micro batch was {sent}: the script trained on "
-            "another global batch than was shown."
+            f"{name} was {text} where DeepSpeed's micro batch was {sent}: the script did not "
+            "train on the global batch that was shown."
         )
     if micro == sent and layout.world_size == earlier.layout.world_size:
         return spec

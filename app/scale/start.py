@@ -29,7 +29,7 @@ def choose_start(parent: Run, launch: Launch, start: Start | None, notes: list[s
     if start == "checkpoint" and unfit:
         raise InputError(
             f"The checkpoint of {parent.id} cannot be continued: {unfit}.",
-            "Use `--from scratch`, or keep what it was made with.",
+            "Use `--from scratch`, or keep the settings it was made with.",
         )
     failed = parent.state in (
         State.FAILED, State.TIMEOUT, State.NODE_FAILED, State.PREEMPTED, State.OUT_OF_MEMORY

@@ -81,7 +81,7 @@ def send(
         return _submit(run, connection.scheduler, history, report)
     except HistoryError as error:
         raise OutcomeUnknown(
-            f"{run.id} was submitted, but that could not be written down: {error.message}",
+            f"{run.id} was submitted, but the history could not record it: {error.message}",
             f"{error.hint} `lumitui status` finds the job then; until then, do not submit it "
             "again.",
         ) from error

@@ -65,7 +65,7 @@ class TerminalApp(App[int]):
         """Show an error in a dialog; every error of the TUI is shown here."""
         if not isinstance(error, LumiError):
             error = LumiError(
-                f"lumitui made a mistake: {type(error).__name__}: {error}.",
+                f"lumitui failed with an internal error: {type(error).__name__}: {error}.",
                 "Please report it. What was sent is in the history.",
             )
         self.push_screen(ErrorDialog(error))

@@ -49,7 +49,7 @@ def poll_site(runs: Sequence[Run], connection: Connection, history: History) -> 
         warnings.append(poll.silent)
     behind, rounds = _store(watches, poll.files, history), 0
     warnings += [
-        f"{key}: its metrics.jsonl was written anew; the points read before are dropped."
+        f"{key}: its metrics.jsonl was rewritten; the points read before are dropped."
         for key, watch in behind.items()
         if watch.anew
     ]
@@ -62,9 +62,9 @@ def poll_site(runs: Sequence[Run], connection: Connection, history: History) -> 
         warnings.append(str(error))
     for run, changes in observed:
         if _unseen(poll.files.get(run.id, RunFiles()), changes, poll.clock or now):
-            _hold_end(changes, "its folder is out of sight")
+            _hold_end(changes, "its folder cannot be seen")
         elif run.id in behind:
-            _hold_end(changes, "its metrics are still to come")
+            _hold_end(changes, "its metrics are not complete yet")
     return Polled(tuple(history.observe(observed)), tuple(warnings), 1 + rounds)
 
 

@@ -115,7 +115,7 @@ def _work_roots(
     pattern = site.account.pattern
     if account and not re.match(pattern, account):
         raise InputError(
-            f"{account!r} is no account of {site.name}.", f"Accounts there are like {pattern}."
+            f"{account!r} is not an account at {site.name}.", f"Use one that matches {pattern}."
         )
     accounts = [account] if account else _accounts(connection.transport, site, history)
     if not accounts:

@@ -136,7 +136,7 @@ def _vanished(
     Accounting does not have it either, or is late (`job`), or cannot be asked.
     """
     if poll.silent:
-        said = f"accounting cannot be asked ({poll.silent.splitlines()[0]})"
+        said = f"accounting cannot be queried ({poll.silent.splitlines()[0]})"
     elif job is not None:
         said = f"accounting still says {job.word}"
     else:
@@ -149,7 +149,7 @@ def _vanished(
         and clock - (job.ended or clock) > ACCOUNTING_SECONDS
     ):
         # Cancelled before its last attempt had quite ended: no other row follows (22.05).
-        reason = "it left the queue while it was to run again"
+        reason = "it left the queue while it waited to run again"
         return {"state": State.CANCELLED, "word": job.word, "reason": reason, "ended": job.ended}
     if job is not None and job.started is not None and job.state is not State.QUEUED:
         changes = {"started": job.started, "nodes_used": job.nodes or run.nodes_used}
@@ -167,7 +167,7 @@ def _vanished(
             }
         said += f"; a signal ended the program (exit code {exit_file.rc})"
     if files.missing:
-        said += "; its folder is not there any more"
+        said += "; its folder no longer exists"
     since = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.updated or run.created))
     reason = f"unknown since {since}: the job left the queue; {said}"
     return changes | {"state": State.UNKNOWN, "reason": reason}

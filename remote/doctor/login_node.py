@@ -11,7 +11,7 @@ def connection(text: str) -> Check:
     """Check that the login node answers; shows the user's name and the host."""
     user, _, host = text.strip().partition("\n")
     if not host:
-        return Check("connection", "failed", "no answer of id and uname", "", "Log in by hand.")
+        return Check("connection", "failed", "id and uname gave no answer", "", "Log in by hand.")
     return Check("connection", "ok", f"{user} at {host}")
 
 
@@ -39,7 +39,7 @@ def python(text: str, site: Site) -> Check:
         "warning",
         f"{path} has no torch" if has_torch == "False" else text.strip()[-200:] or "no answer",
         site.python,
-        "Bundled trainers need it: set LUMITUI_PYTHON to a python that has torch.",
+        "Set LUMITUI_PYTHON to a python that has torch: bundled trainers need it.",
     )
 
 
@@ -62,7 +62,7 @@ def module_command(text: str, site: Site) -> Iterator[Check]:
     if text.strip() == "yes":
         yield Check("module", "ok", "a login shell has it")
     else:
-        do = "The profile's `modules:` lines would fail; ask the site how modules are set up."
+        do = "Ask the site how modules are set up: the profile's `modules:` lines would fail."
         yield Check("module", "failed", "not in a login shell", "module", do)
 
 

@@ -150,7 +150,7 @@ class Job:
             if door in ready and b"cancel" in os.read(door, 4096):
                 return "CANCELLED", ""
             if self.stopped:
-                return "NODE_FAIL", "its supervisor was ended: the machine goes down"
+                return "NODE_FAIL", "its supervisor was ended: the machine is shutting down"
             if end is not None and time.monotonic() >= end:
                 return "TIMEOUT", "TimeLimit"
             if warn is not None and time.monotonic() >= warn:

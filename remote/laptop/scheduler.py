@@ -74,7 +74,7 @@ class Process:
         if result.code:
             raise RefusedError(
                 f"The jobs {' '.join(job_ids)} could not be cancelled: {result.text.strip()}.",
-                "Press r to see what they are doing.",
+                "Run `lumitui status` to see their state.",
             )
 
 

@@ -115,5 +115,7 @@ class Site(Facts):
             raise ValueError(f"default_container {self.default_container!r} is not in containers")
         for name, partition in self.partitions.items():
             if partition.grows_to and partition.grows_to not in self.partitions:
-                raise ValueError(f"{name} grows to {partition.grows_to!r}, which is not there")
+                raise ValueError(
+                    f"{name} grows to {partition.grows_to!r}, which is not a partition"
+                )
         return self

@@ -87,7 +87,7 @@ class Sites:
         if data.setdefault("name", name) != name:
             raise InputError(
                 f"{document.where(('name',))}: the profile calls itself {data['name']!r}.",
-                f"Its name is its file's name: write {name!r}, or leave `name:` out.",
+                f"Write {name!r}, the name of its file, or leave `name:` out.",
             )
         parent = data.pop("extends", None)
         if parent is not None:

@@ -79,7 +79,7 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[object, object]:
             )
         if key in seen:
             raise yaml.constructor.ConstructorError(
-                None, None, f"the key {key!r} is there twice", key_node.start_mark
+                None, None, f"the key {key!r} appears twice", key_node.start_mark
             )
         seen[key] = key_node.start_mark.line
     return {

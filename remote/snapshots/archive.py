@@ -107,7 +107,7 @@ def sync_archive(
             if answer(result, folder) == "made":
                 return Synced(place, manifest.id, len(manifest.entries), sent, requests)
     raise RefusedError(
-        f"The archive {manifest.id} does not stay whole in {folder}.",
+        f"The archive {manifest.id} could not be completed in {folder}.",
         "Something else changes files there; ask the site's support.",
     )
 

@@ -157,7 +157,7 @@ def sync(
             files = len(sent) if word == "made" else 0
             return Synced(f"{folder}/{manifest.id}", manifest.id, files, sent_bytes, requests)
     raise RefusedError(
-        f"The snapshot {manifest.id} does not stay whole in {folder}.",
+        f"The snapshot {manifest.id} could not be completed in {folder}.",
         "Something else changes files there; ask the site's support.",
     )
 

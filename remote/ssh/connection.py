@@ -197,7 +197,7 @@ class Ssh(Requests):
             return tcp.Metered(channel)  # its bytes are counted on the first hop's socket
         except BROKEN as error:
             raise LinkError(
-                f"The jump host does not reach {host.hostname} on port {host.port}: {error}.",
+                f"The jump host cannot reach {host.hostname} on port {host.port}: {error}.",
                 "Check HostName, Port and ProxyJump in the ssh configuration.",
             ) from error
 

@@ -145,7 +145,7 @@ class Exchange:
         if ended and not reader.opened:
             words = self.readers[1].noise or reader.noise or "it printed nothing"
             raise LinkError(
-                f"The login shell at {place} ran no command; its last words: "
+                f"The login shell at {place} ran no command; its last line: "
                 f"{words.splitlines()[-1]}",
                 "Check that `ssh HOST true` works, and what your login files do.",
             )

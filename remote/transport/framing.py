@@ -160,4 +160,4 @@ def check_stream(code: int, err: bytes) -> None:
     """Raise RefusedError, with the last line it wrote, when a streamed script failed."""
     if code:
         words = err.decode("utf-8", "replace").strip().splitlines() or [f"exit status {code}"]
-        raise RefusedError(f"The site ended what was being read: {words[-1]}")
+        raise RefusedError(f"The site stopped the transfer: {words[-1]}")

@@ -45,7 +45,7 @@ class Local:
                 if time.monotonic() > deadline:
                     raise LinkLost(
                         f"A command on this machine did not end within {timeout:g} s.",
-                        "Whether it did its work is not known; check before you repeat it.",
+                        "Check whether it did its work before you repeat it.",
                     )
                 exchange.step(min(_POLL, timeout))
                 check_answer(exchange.readers)
@@ -143,7 +143,7 @@ class _Exchange:
         if code is None:
             raise LinkLost(
                 "A command on this machine was ended from outside.",
-                "Whether it did its work is not known; check before you repeat it.",
+                "Check whether it did its work before you repeat it.",
             )
         return code
 

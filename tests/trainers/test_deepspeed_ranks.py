@@ -45,7 +45,7 @@ def test_deepspeed_trains_and_resumes_with_the_same_losses(tmp_path: Path) -> No
     assert (parted / "checkpoints" / "latest").read_text() == f"step-{step:08d}"
     with ranks(parted, 1, *ZERO, "--resume") as job:
         assert job.wait() == [2]
-    assert "parts are of 2 ranks, this run has 1" in job.output()
+    assert "parts are from 2 ranks, but this run has 1" in job.output()
     train(parted, 2, *ZERO, "--resume")
     assert losses(parted) == expected  # to the last digit
     assert len(list((parted / "checkpoints").glob("step-*"))) == 1

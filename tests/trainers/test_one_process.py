@@ -104,7 +104,7 @@ def test_the_launcher_says_who_i_am(load: Load) -> None:
         ({"RANK": "0", "WORLD_SIZE": "2"}, "LOCAL_RANK, MASTER_ADDR, MASTER_PORT"),
         (FULL | {"RANK": "8"}, "RANK=8 does not fit WORLD_SIZE=8"),
         (FULL | {"RANK": "$SLURM_PROCID"}, "not a whole number"),
-        ({"SLURM_STEP_NUM_TASKS": "8"}, "none was told its RANK"),
+        ({"SLURM_STEP_NUM_TASKS": "8"}, "RANK is not set"),
     ],
 )
 def test_a_wrong_launch_is_refused(load: Load, environ: dict[str, str], complaint: str) -> None:

@@ -156,7 +156,7 @@ class NewScreen(FullScreen):
         """Ask, then send."""
         preview = self._preview
         if preview is None:
-            error = InputError("No job file is read yet.", "Choose one first.")
+            error = InputError("No job file has been read yet.", "Choose one first.")
             self.post_message(messages.Failed(error))
         elif preview.errors:
             first = preview.errors[0]

@@ -126,7 +126,7 @@ class RunPage(FullScreen):
             tooltip="Send it again on twice the nodes; shows first what changes",
         ),
         Binding("R", "resubmit(1)", "Resubmit", show=False, id="run.again",
-                tooltip="Send it again on as many nodes; shows first what changes"),
+                tooltip="Send it again on the same number of nodes; shows first what changes"),
         Binding("c", "cancel", "Cancel", id="run.cancel", tooltip="Cancel the job; asks first"),
         Binding("d", "pane('why')", "Why", id="run.why",
                 tooltip="Show why the run failed, or why it waits"),

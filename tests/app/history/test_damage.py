@@ -248,7 +248,7 @@ def test_a_column_of_another_type_is_told(path: Path) -> None:
             db.execute(f"UPDATE runs SET {name} = {value} WHERE id = 'bad'")
         assert [run.id for run in history.page()] == ["good"]
         (warning,) = history.take_warnings()
-        assert f"The run bad of another version cannot be read: {name}: " in warning
+        assert f"The run bad was written by another version and cannot be read: {name}: " in warning
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
             db.execute(f"UPDATE runs SET {name} = '1' WHERE id = 'bad'")
     history.close()

@@ -61,11 +61,11 @@ def test_a_running_runs_results_come_with_folders_and_all(
         assert names == CHECKPOINTS | {"progress.txt"}
         done = lt(home, "fetch", run.id, "checkpoints/*", "plots", *to)
         assert (done.returncode, len(done.stdout.splitlines())) == (2, 3)
-        assert "Nothing there fits plots." in done.stderr
+        assert "No file matches plots." in done.stderr
         (there / "mem").symlink_to("/proc/self/mem")
         done = lt(home, "fetch", run.id, "mem", "job.sh", *to)
         assert (done.returncode, len(done.stdout.splitlines())) == (4, 1)
-        assert "Not everything came" in done.stderr and "mem" in done.stderr
+        assert "Not everything was fetched" in done.stderr and "mem" in done.stderr
     finally:
         (there / "go-on").touch()
     assert finish(runs, run).state is State.DONE

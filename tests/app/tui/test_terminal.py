@@ -27,7 +27,7 @@ async def test_a_mistake_of_ours_is_one_sentence(
         monkeypatch.setattr(runs, "preview", lambda *a, **k: 1 / 0)
         pilot.app.push_screen(NewScreen(runs, project / "job.yaml"))
         await until(pilot, lambda: isinstance(pilot.app.screen, ErrorDialog), "the error")
-        await sees(pilot, "lumitui made a mistake: ZeroDivisionError")
+        await sees(pilot, "lumitui failed with an internal error: ZeroDivisionError")
         await pilot.press("enter")
         assert pilot.app.is_running
 

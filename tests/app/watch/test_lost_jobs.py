@@ -52,6 +52,6 @@ def test_following_its_log_ends_too(cluster_runs: Runs, cluster: Cluster) -> Non
 
 
 def test_accounting_that_cannot_be_asked_is_waited_for() -> None:
-    reason = "unknown since 2026-01-01 00:00: the job left the queue; accounting cannot be asked"
+    reason = "unknown since 2026-01-01 00:00: the job left the queue; accounting cannot be queried"
     run = a_run("silent", site="minilumi", state=State.UNKNOWN, job_id="987655", reason=reason)
     assert not transitions.nobody_knows(run)

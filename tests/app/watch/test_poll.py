@@ -138,7 +138,7 @@ def test_a_run_whose_end_nobody_knows_is_a_warning_once(
     class Silent:
         def poll(self, watches: Sequence[Watch]) -> Poll:
             files = {watch.run: RunFiles() for watch in watches}
-            return Poll({}, files, gone=frozenset({"7"}), silent="accounting cannot be asked")
+            return Poll({}, files, gone=frozenset({"7"}), silent="accounting cannot be queried")
 
     def silently(site: Site, ask: Ask) -> Connection:
         return replace(connect(site, ask), scheduler=cast(Scheduler, Silent()))
@@ -176,7 +176,7 @@ def test_an_end_waits_for_a_folder_that_is_out_of_sight(
     other.refresh("laptop")
     away = runs.history.get("away")
     assert (away.state, away.reason) == (
-        State.FINISHING, "it has ended; its folder is out of sight"
+        State.FINISHING, "it has ended; its folder cannot be seen"
     )  # fmt: skip
     other.refresh("laptop")
     other.close()

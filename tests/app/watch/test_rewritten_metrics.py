@@ -61,7 +61,7 @@ def test_a_file_that_is_written_anew_replaces_the_points(
     assert watcher.losses() == list(range(40))
     watcher.file.write_text(head + lines(100, count))
     (warning,) = watcher.poll()
-    assert "written anew" in warning
+    assert "rewritten" in warning
     assert watcher.losses() == list(range(100, 100 + count))
     assert watcher.history.metrics.broken(RUN) == (head == "not json\n")
     assert watcher.history.get(RUN).metrics_offset == watcher.file.stat().st_size
@@ -90,7 +90,7 @@ def test_another_file_whose_first_line_is_longer_than_the_whole_old_one(
     watcher.poll()
     watcher.file.write_text('{"note": "' + "x" * 200 + '", "loss": 50}\n' + lines(60, 1))
     (warning,) = watcher.poll()
-    assert "written anew" in warning
+    assert "rewritten" in warning
     assert watcher.losses() == [50, 60]
 
 

@@ -166,7 +166,7 @@ def test_a_laptop_sleeps_while_jobs_end_and_are_forgotten(
     for run, state, rc in ((well, State.DONE, 0), (failed, State.FAILED, 7)):
         known = runs.history.get(run.id)
         assert (known.state, known.rc) == (state, rc)
-        assert known.reason.startswith("from the exit file: accounting cannot be asked")
+        assert known.reason.startswith("from the exit file: accounting cannot be queried")
         assert known.started
         assert known.ended
         assert known.started <= known.ended
@@ -179,7 +179,7 @@ def test_a_laptop_sleeps_while_jobs_end_and_are_forgotten(
         known = runs.history.get(run.id)
         assert known.state is State.UNKNOWN
         assert known.reason.startswith("unknown since ")
-        assert "the job left the queue; accounting cannot be asked" in known.reason
+        assert "the job left the queue; accounting cannot be queried" in known.reason
         assert runs.why(run.id)[0].id == "unknown-end"
     # slurmdbd is back: each run ends with its own times, however late.
     bring_up(cluster)

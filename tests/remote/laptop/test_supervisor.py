@@ -199,7 +199,7 @@ def test_a_supervisor_that_gets_sigterm_ends_its_job(site: EmbeddedSite) -> None
     os.kill(int(str(record["supervisor"])), signal.SIGTERM)
     status = site.end(run, answer)
     assert status.word == "NODE_FAIL"
-    assert "goes down" in status.reason
+    assert "shutting down" in status.reason
 
 
 def test_a_job_outlives_the_program_that_submitted_it(site: EmbeddedSite) -> None:

@@ -127,8 +127,8 @@ def test_a_byte_order_mark_and_dos_line_ends_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("name: a\nnodes: 1\nname: b\n", 3, "'name' is there twice"),
-        ("env:\n  A: 1\n  A: 2\n", 3, "'A' is there twice"),
+        ("name: a\nnodes: 1\nname: b\n", 3, "'name' appears twice"),
+        ("env:\n  A: 1\n  A: 2\n", 3, "'A' appears twice"),
         ("env:\n\tA: 1\n", 2, "\\t"),
         ("name: a\n  nodes: 1\n", 2, "not valid YAML"),
         ("args: [a, b\nname: c\n", 2, "not valid YAML"),

@@ -129,7 +129,7 @@ def test_a_jump_host_that_refuses_the_login_is_named(
 def test_a_jump_host_that_does_not_reach_the_site_says_so(server: Sshd, jump: Sshd) -> None:
     port = free_port()
     configure(server, jump, "ProxyJump jump", f"Port {port}")
-    with pytest.raises(LinkError, match=rf"does not reach 127\.0\.0\.1 on port {port}"):
+    with pytest.raises(LinkError, match=rf"cannot reach 127\.0\.0\.1 on port {port}"):
         server.connect().run("true")
     wait_for(lambda: not jump.sessions(), "the jump host to be left")
 

@@ -79,7 +79,7 @@ def test_a_login_file_that_ends_the_shell_is_said_with_its_last_words(
     server: Sshd, ssh: Ssh, code: int
 ) -> None:
     (server.folder / ".bashrc").write_text(f"echo; echo Maintenance until noon >&2; exit {code}\n")
-    with pytest.raises(LinkError, match="ran no command; its last words: Maintenance") as raised:
+    with pytest.raises(LinkError, match="ran no command; its last line: Maintenance") as raised:
         ssh.run("true")
     assert "login files" in raised.value.hint and not isinstance(raised.value, LinkLost)
     with pytest.raises(LinkError, match="Maintenance until noon"):
