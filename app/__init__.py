@@ -1,1 +1,1 @@
-"""What a person sees and asks for: CLI, TUI, and the headless core both of them call."""
+"""What a person sees and asks for: CLI, TUI, and the headless core that both call."""

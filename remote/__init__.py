@@ -1,1 +1,1 @@
-"""What crosses the wire: sites, connections, the scheduler's commands, code and logs."""
+"""What crosses the network: sites, connections, the scheduler's commands, code and logs."""

@@ -75,8 +75,8 @@ def read_ranks(environ: Mapping[str, str] = os.environ) -> Ranks:
     rank, local_rank, world_size = (
         _number(name, environ[name]) for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE")
     )
-    told = [name for name in NODE_COUNTS if environ.get(name)]
-    on_node = _number(told[0], environ[told[0]]) if told else None
+    given = [name for name in NODE_COUNTS if environ.get(name)]
+    on_node = _number(given[0], environ[given[0]]) if given else None
     if rank >= world_size:
         raise UsageError(
             f"RANK={rank} does not fit WORLD_SIZE={world_size}: ranks count from 0. "

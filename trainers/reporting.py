@@ -34,7 +34,7 @@ class Reporter:
     """
 
     def __init__(self, run_dir: Path, rank: int, log_every: int) -> None:
-        """Open metrics.jsonl in the run folder; steps are printed every so many."""
+        """Open metrics.jsonl in the run folder; every `log_every`-th step is printed."""
         self._reports = rank == 0
         self._log_every = log_every
         self._began = time.monotonic()

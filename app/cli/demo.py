@@ -33,7 +33,7 @@ def this_machine() -> Site:
 
 
 def prepare(folder: Path) -> Path:
-    """Return the demo's job file in `folder`, made when it is not there.
+    """Return the demo's job file in `folder`, created when it is missing.
 
     Raises:
         InputError: no python here has torch.

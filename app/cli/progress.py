@@ -1,4 +1,4 @@
-"""How a run goes on, as it is printed: the steps of its send, its log, its end."""
+"""How a run progresses, as it is printed: the steps of its send, its log, its end."""
 
 import os
 import sys

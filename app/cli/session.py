@@ -1,4 +1,4 @@
-"""What every verb has around it: the core, its options, and what completes them."""
+"""What all verbs share: the core, common options, and shell completion."""
 
 import shutil
 import sys
@@ -123,7 +123,7 @@ def open_tui(job: Path | None) -> int:
 
 
 def known_site(runs: "Runs", name: str | None) -> None:
-    """Return when there is a site `name`, or the history has runs of it; None is any site.
+    """Raise unless `name` is a site or the history has runs of it; None means any site.
 
     Raises:
         InputError: there is no such site.
@@ -137,7 +137,7 @@ def refuse_silence(asked: Collection[str], failed: Mapping[str, LumiError]) -> N
 
     Raises:
         LinkError: none could be reached.
-        LumiError: one answered, but not with what its jobs do.
+        LumiError: one answered, but not with the states of its jobs.
     """
     if not asked or set(asked) - set(failed):
         return

@@ -96,7 +96,7 @@ def section(title: str, body: str) -> str:
 def run_table(runs: Sequence["Run"], now: float, columns: int, silent: Collection[str] = ()) -> str:
     """Return the table of `status`: what each run is doing.
 
-    The sites in `silent` gave no news: the clocks of their runs stand, and the last news is shown.
+    The sites in `silent` gave no news: their runs are shown as they were at the last poll.
     """
     rows = []
     for run in runs:

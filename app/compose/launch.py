@@ -134,8 +134,7 @@ def _directives(place: Placement, layout: Layout, signal: str | None) -> list[st
 def _stop_signal(place: Placement) -> str | None:
     """Return sbatch's `--signal` of this job: the one it asks for, or SIGTERM in its place.
 
-    A torchrun that cannot be told which signals to pass on dies of SIGUSR1; SIGTERM it passes on
-    in every version.
+    A torchrun without `--signals-to-handle` dies of SIGUSR1; every version passes on SIGTERM.
     """
     launcher = place.launcher
     wanted = place.spec.signal or (place.trainer.signal if place.trainer else None)
@@ -149,7 +148,7 @@ def _stop_signal(place: Placement) -> str | None:
 
 
 def _handled(signal: str | None) -> str:
-    """Return the signal that torchrun must be told to pass on; SIGTERM it passes on anyway."""
+    """Return the signal for torchrun's `--signals-to-handle`; it passes on SIGTERM by itself."""
     name = (signal or "").partition("@")[0].removeprefix("SIG")
     return f"SIG{name}" if name not in ("", "TERM") else ""
 

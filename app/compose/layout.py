@@ -1,4 +1,4 @@
-"""How a job's ranks lie on nodes, GPUs and cores: from the job file and the profile. Pure."""
+"""Where a job's ranks run: nodes, GPUs and cores, from the job file and the profile. Pure."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from lumitui.remote.errors import InputError
 
 
 def layout_of(place: Placement) -> Layout:
-    """Return how the job's ranks lie on nodes, GPUs and cores.
+    """Return how the job's ranks are placed on nodes, GPUs and cores.
 
     Raises:
         InputError: more GPUs than a node has, more ranks than the launcher or the strategy can

@@ -1,4 +1,4 @@
-"""A job file at a site: what its words name there, looked up once. Pure."""
+"""A job file at a site: what it names there, looked up once. Pure."""
 
 import re
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ class Placement:
 
 
 def placement_of(spec: JobSpec, site: Site) -> Placement:
-    """Return what the words of `spec` name at `site`.
+    """Return what `spec` names at `site`.
 
     Raises:
         InputError: no such partition, launcher or container generation.

@@ -9,7 +9,7 @@ from lumitui.remote.run_folder import DEEPSPEED_CONFIG, PROBE_SCRIPT
 from lumitui.remote.transport.shell import quote
 
 BUNDLED = ".lumitui/trainers"
-"""Where a bundled trainer lies in a run's code."""
+"""Where a bundled trainer is in a run's code."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def program_of(place: Placement, *, has_config: bool) -> Program:
 
 
 def code_folder(place: Placement) -> str:
-    """Return where the code lies while the job runs, as a shell word.
+    """Return where the code is while the job runs, as a shell word.
 
     Raises:
         InputError: the code is an archive, and the site has no folder to unpack it in.

@@ -30,9 +30,8 @@ _SLURM = re.compile(r"^(?:srun|slurmstepd(?:-\S+)?): ")
 _ENDED_BY_SLURM = ("time-limit", "node-failed", "host-memory")
 _STEP_REFUSED = "step-refused"
 _TASK_ENDED = re.compile(r"^srun: error: [^:]*: tasks? \d")
-# A warning is of what the program got over: Python's, logging's, and PyTorch's `[W… file.cpp:1]`
-# and `W1121 … file.py:1]`.
-# Not NCCL's, which warns of what ends it.
+# A warning is about something that the program survives: Python's, logging's, and PyTorch's
+# `[W… file.cpp:1]` and `W1121 … file.py:1]`. Not NCCL's: it warns about what ends the program.
 _WARNING = re.compile(r"^\[W[ \d]|^W\d{4} |\b(?<!NCCL )WARN(?:ING)?\b|\b[A-Z]\w*Warning: ")
 
 

@@ -48,7 +48,7 @@ def compare_ranks(reports: Sequence[Report], layout: Layout) -> list[RankProof]:
 
 
 def _unique(reports: Sequence[Report]) -> list[RankProof]:
-    """Return one row a rank, by rank; a rank that said two things is wrong."""
+    """Return one row a rank, by rank; a rank with two different reports is wrong."""
     rows: dict[int, RankProof] = {}
     for item in reports:
         row = RankProof(item.rank, item.local_rank, item.host, "", item.cores, item.gpus, True)

@@ -36,7 +36,7 @@ class Straggler:
 
     rank: int
     sentence: str
-    """Says so."""
+    """The sentence that names it."""
 
 
 @dataclass(frozen=True)

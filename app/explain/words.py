@@ -129,7 +129,7 @@ def short_length(seconds: float) -> str:
 
 
 def elapsed_of_limit(run: "Run", now: float) -> str:
-    """Return how long the job has run of how long it may, for a table: `12m/1h00`."""
+    """Return the job's elapsed time and its time limit, for a table: `12m/1h00`."""
     limit = short_length(walltime.seconds_of(run.spec.time))
     return f"{short_length(run.elapsed(now)) if run.started else '-'}/{limit}"
 

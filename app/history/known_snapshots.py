@@ -1,4 +1,4 @@
-"""The last snapshot known to stand in each project's folder on a site."""
+"""The last snapshot known to be in each project's folder on a site."""
 
 from lumitui.app.history.run import UNFINISHED
 from lumitui.app.history.sqlite_file import Database
@@ -12,7 +12,7 @@ class KnownSnapshots:
         self._file = file
 
     def remember(self, site: str, root: str, manifest_text: str, manifest_id: str) -> None:
-        """Keep the manifest of the last snapshot known to stand in `root` on `site`."""
+        """Keep the manifest of the last snapshot known to be in `root` on `site`."""
         with self._file.transaction() as db:
             db.execute(
                 "INSERT INTO manifests (site, root, id, manifest) VALUES (?, ?, ?, ?)"

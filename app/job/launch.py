@@ -15,7 +15,7 @@ def measured_nodes(nodes: int) -> int:
 
 @dataclass(frozen=True)
 class Layout:
-    """How the ranks lie on nodes, GPUs and cores."""
+    """How the ranks are placed on nodes, GPUs and cores."""
 
     nodes: int
     ranks_per_node: int

@@ -46,11 +46,11 @@ def notes(brought: FetchOutcome, *, named: bool) -> list[str]:
 
 
 def check(brought: FetchOutcome, *, named: bool) -> None:
-    """Raise when something that was asked for did not come.
+    """Raise when something that was requested was not fetched.
 
     Raises:
         RefusedError: files changed, vanished or could not be read.
-        InputError: nothing fits a pattern that the person typed.
+        InputError: no file matches a pattern that the person typed.
     """
     missed = [f"{item.name} ({item.why})" for item in brought.left] + list(brought.troubles)
     unmatched = f"No file matches {_some(brought.unmatched)}." if brought.unmatched else ""

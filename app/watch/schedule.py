@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 IDLE_SECONDS = 600.0
-"""After so long without a key and without focus no site is asked any more."""
+"""Seconds without a key and without focus after which no site is polled."""
 LONGEST_PAUSE = 600.0
 
 

@@ -126,7 +126,7 @@ def scontrol(arguments: list[str]) -> int:
 
 
 def timeout(arguments: list[str]) -> int:
-    """Run a command for at most so many seconds; return 124 after that, like GNU's timeout."""
+    """Run a command with a time limit in seconds; return 124 after it, like GNU timeout."""
     seconds, *command = arguments
     with subprocess.Popen(command) as process:
         try:

@@ -117,7 +117,7 @@ class Watch:
     metrics_offset: int = 0
     """Bytes of metrics.jsonl that are known."""
     anew: bool = False
-    """Those bytes are of another file: it was written anew and is read from its beginning."""
+    """Those bytes are of another file: it was rewritten and is read from its start."""
     has_binding: bool = False
     attempt: int = 1
     """The last one known; the binding of a later one is news."""

@@ -22,7 +22,7 @@ class Container(Facts):
     image: str
     images: Pattern | None = None
     """A regular expression that matches the path of every image of this generation and of no
-    other; None: the names do not tell generations apart."""
+    other; None: the names do not show the generation."""
     variants: tuple[ImageVariant, ...] = ()
     """Images that need other options; the first match counts."""
     call: tuple[str, ...]

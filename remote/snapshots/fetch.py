@@ -35,7 +35,7 @@ class Fetched:
 
 @dataclass(frozen=True)
 class NotFetched:
-    """One remote file that fits a pattern and did not come."""
+    """One remote file that matches a pattern and was not fetched."""
 
     name: str
     why: str

@@ -108,11 +108,11 @@ class Pruned:
 def reason(result: Result) -> str:
     """Return the line of standard error that says why; tar's own last line never does."""
     lines = result.err.decode("utf-8", "replace").strip().splitlines()
-    telling = [line for line in lines if "xiting with failure" not in line]
-    full = [line for line in telling if re.search("space|quota", line, re.IGNORECASE)]
-    if not full and any("Wrote only" in line for line in telling):
+    reasons = [line for line in lines if "xiting with failure" not in line]
+    full = [line for line in reasons if re.search("space|quota", line, re.IGNORECASE)]
+    if not full and any("Wrote only" in line for line in reasons):
         full = ["no space left, or the quota is used up: tar wrote only a part of a file"]
-    return (full or telling[-1:] or [f"exit status {result.code}"])[0].rstrip(".")
+    return (full or reasons[-1:] or [f"exit status {result.code}"])[0].rstrip(".")
 
 
 def copy_script(snapshot: str, target: str) -> str:

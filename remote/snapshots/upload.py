@@ -225,7 +225,7 @@ def refuse_names(manifest: Manifest, folder: str) -> None:
         if other != entry.path:
             raise RefusedError(
                 f"The code did not arrive whole in {folder}: {other!r} and {entry.path!r} differ "
-                "only in case, and the disk there may not tell them apart.",
+                "only in case, and the disk there may not distinguish them.",
                 "Rename one of them, or exclude it in .lumituiignore.",
             )
 

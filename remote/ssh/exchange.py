@@ -45,7 +45,7 @@ class Channel(Protocol):
         ...
 
     def shutdown_write(self) -> None:
-        """Tell the server that no more input comes."""
+        """Signal to the server that no more input comes."""
         ...
 
     def close(self) -> None:

@@ -46,7 +46,7 @@ class ParamikoChannel:
             return self.inner.send(s)
 
     def shutdown_write(self) -> None:
-        """Tell the server that no more input comes."""
+        """Signal to the server that no more input comes."""
         with _as_oserror():
             self.inner.shutdown_write()
 

@@ -41,7 +41,7 @@ class Digits:
 
 
 def load(folder: Path, limit: int | None = None) -> Digits:
-    """Load the four files; a limit keeps the first so many training images.
+    """Load the four files; `limit` keeps only that many training images, the first ones.
 
     Raises:
         UsageError: a file is missing or isn't what it should be.

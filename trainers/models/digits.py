@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from data.shares import seed_of
 
 Norm = Callable[[int], nn.Module]
-"""Makes a normalisation layer for so many channels."""
+"""Makes a normalisation layer for a number of channels."""
 
 
 class Cnn(nn.Module):

@@ -8,7 +8,7 @@ from lumitui.app.explain.safe_text import CONTROL
 
 
 class ControlFilter(LineFilter):
-    """Drops what a terminal may obey; screens spell such characters out before (`plain`).
+    """Drops characters that control a terminal; screens spell them out before (`plain`).
 
     They have no width: the line stays as wide as it was laid out.
     """

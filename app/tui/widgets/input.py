@@ -6,7 +6,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
 _TYPED = {"plus", "slash", "backslash", "at", "minus", "underscore"}
-"""Keys with other names in Textual than in Unicode, which Textual takes for no characters."""
+"""Keys whose names differ in Textual and Unicode: Textual does not treat them as characters."""
 
 
 class LineInput(Input):

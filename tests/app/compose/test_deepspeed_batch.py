@@ -66,7 +66,7 @@ def fields(launch: Launch) -> tuple[object, ...]:
     ],
 )
 def test_two_sizes_for_one_batch_are_found_before_the_first_launch(
-    scale: str, args: tuple[str, ...], told: bool
+    scale: str, args: tuple[str, ...], reported: bool
 ) -> None:
     # 64 samples over 8 ranks.
     found = {item.id: item for item in findings(launched(scale, *args), LUMI)}
