@@ -71,9 +71,9 @@ def script(site: Site, marker: str) -> str:
         # A controller that does not answer must not hold the whole request.
         "t=; if command -v timeout >/dev/null 2>&1; then t='timeout 20'; fi",
         record_functions(marker),
-        "begin host; id -un; uname -n; end",
+        "begin host; id -un; uname -n; finish",
         f"begin tools; for tool in {' '.join(wanted)}; do",
-        '  command -v "$tool" >/dev/null 2>&1 || echo "$tool"; done; end',
+        '  command -v "$tool" >/dev/null 2>&1 || echo "$tool"; done; finish',
     ]
     if site.scheduler == "process":
         interpreter = site.python if re.match(r"^[\w./${}:-]+$", site.python) else "python3"
@@ -82,25 +82,25 @@ def script(site: Site, marker: str) -> str:
             f': "${{LUMITUI_PYTHON:={sys.executable}}}"',
             "begin python",
             f'"{interpreter}" -c "import sys, importlib.util as i; '
-            "print(sys.executable, bool(i.find_spec('torch')))\" 2>&1; end",
+            "print(sys.executable, bool(i.find_spec('torch')))\" 2>&1; finish",
         ]
         return "\n".join(lines)
     images = [container.image for container in site.containers.values()]
     lines += [
-        "begin slurm; $t sbatch --version 2>&1; end",
-        "begin partitions; $t scontrol show partition -o 2>&1; end",
+        "begin slurm; $t sbatch --version 2>&1; finish",
+        "begin partitions; $t scontrol show partition -o 2>&1; finish",
         "begin node",
         f"nodes=$($t scontrol show partition -o {first} 2>/dev/null |",
         "  sed -n 's/.* Nodes=\\([^ ]*\\).*/\\1/p')",
         'one=$($t scontrol show hostnames "$nodes" 2>/dev/null | head -n 1)',
-        '[ -z "$one" ] || $t scontrol show node -o "$one" 2>&1; end',
+        '[ -z "$one" ] || $t scontrol show node -o "$one" 2>&1; finish',
         "begin accounts",
-        '$t sacctmgr -n -P show assoc user="$(id -un)" format=account 2>/dev/null; end',
+        '$t sacctmgr -n -P show assoc user="$(id -un)" format=account 2>/dev/null; finish',
         "begin images",
         *(f"[ -r {quote(path)} ] || printf '%s\\n' {quote(path)}" for path in images),
-        "end",
+        "finish",
         "begin module",
-        "bash -lc 'type module' >/dev/null 2>&1 && echo yes; end",
+        "bash -lc 'type module' >/dev/null 2>&1 && echo yes; finish",
         "exit 0",
     ]
     return "\n".join(lines)

@@ -84,9 +84,9 @@ def poll_script(marker: str, watches: Sequence[Watch]) -> str:
     return f"""
 LC_ALL=C; export LC_ALL
 {record_functions(marker)}
-begin clock; date +%s; end
+begin clock; date +%s; finish
 queue=$({_CALL} queue {folders} 2>&1); rc=$?
-begin queue $rc; printf '%s\\n' "$queue"; end
+begin queue $rc; printf '%s\\n' "$queue"; finish
 {files_script(watches)}
 exit 0
 """

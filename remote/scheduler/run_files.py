@@ -78,28 +78,28 @@ for d in {folders}; do for f in "$d"/{logs} "$d"/{metrics}; do
   [ -f "$f" ] && set -- "$@" "$f"
 done; done
 sizes=" $([ $# -eq 0 ] || wc -c "$@" 2>/dev/null)"
-begin sizes; printf '%s\\n' "$sizes"; end"""
+begin sizes; printf '%s\\n' "$sizes"; finish"""
 
 # Arguments: index, folder, attempt of the last exit file known, attempt with a known binding or 0,
 # known bytes of the metrics. A requeued job removes the binding before it makes its new log. An
 # attempt that was killed has no exit file: numbers may be missing in between.
 _ONE = """\
 one() {{
-if ! cd "$2" 2>/dev/null; then begin missing $1; end; return; fi
+if ! cd "$2" 2>/dev/null; then begin missing $1; finish; return; fi
 for f in {exits}; do
   n=${{f#*-}}; n=${{n%.*}}
   case $n in ''|*[!0-9]*) continue ;; esac
   [ $n -gt $3 ] || continue
-  begin exit $1 $n; head -c 4096 $f; echo; end
+  begin exit $1 $n; head -c 4096 $f; echo; finish
 done
 if [ -f {binding} ] && {{ [ $4 = 0 ] || [ -f {next_log} ]; }}; then
-  begin binding $1; head -c 4000000 {binding}; echo; end
+  begin binding $1; head -c 4000000 {binding}; echo; finish
 fi
 case $sizes in *[!0-9]"$5 $2/{metrics}"*) return ;; esac
 if [ -s {metrics} ]; then
   b=$(($5 > {before} ? {before} : $5))
   begin metrics $1; tail -c +$(($5 - b + 1)) {metrics} | head -c $((b + {most}))
-  echo; end
+  echo; finish
 fi
 }}"""
 

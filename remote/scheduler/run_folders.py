@@ -72,7 +72,7 @@ def list_folders(transport: Transport, work: str) -> list[str] | None:
 cd {quote(work)} 2>/dev/null || exit 0
 begin folders
 for d in ./*/runs/*/; do d=${{d%/}}; [ -d "$d" ] && [ ! -L "$d" ] && printf '%s\\n' "$d"; done
-end
+finish
 exit 0"""
     for words, content in parse_records(transport.run(script, timeout=120.0).out, marker):
         if words == ["folders"]:
@@ -97,14 +97,14 @@ def read_folders(transport: Transport, paths: Sequence[str]) -> list[Folder]:
 one() {{
 cd "$2" 2>/dev/null || return
 if [ -f {run_folder.RECORD} ]; then
-  begin record $1; head -c {RECORD_BYTES} {run_folder.RECORD}; echo; end
+  begin record $1; head -c {RECORD_BYTES} {run_folder.RECORD}; echo; finish
 fi
 begin signs $1
 [ ! -d {run_folder.LOCK} ] || echo locked
 [ ! -f {run_folder.JOB_SCRIPT} ] || echo composed
 [ ! -f {run_folder.RECEIPT} ] || echo "receipt $(head -c 40 {run_folder.RECEIPT})"
 c=$(readlink {run_folder.CLAIM}) && echo "claim $c"
-echo; end
+echo; finish
 }}
 {asked}
 exit 0"""

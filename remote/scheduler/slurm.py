@@ -118,9 +118,9 @@ def poll_script(marker: str, watches: Sequence[Watch]) -> str:
     return f"""
 {_CLEAN}
 {record_functions(marker)}
-begin clock; date +%s; end
+begin clock; date +%s; finish
 queue=$(squeue --me -a -h -t all -o '{marker}-job|{_QUEUE_FIELDS}' 2>&1); rc=$?
-begin queue $rc; printf '%s\\n' "$queue"; end
+begin queue $rc; printf '%s\\n' "$queue"; finish
 if [ $rc -eq 0 ]; then
   gone=
   for id in {ids}; do
@@ -129,7 +129,7 @@ if [ $rc -eq 0 ]; then
   if [ -n "$gone" ]; then
     since=$(date -d @{earliest} +%Y-%m-%dT%H:%M:%S)
     rows=$(sacct -n -P -D -X -S "$since" -j "${{gone#,}}" -o {_ACCOUNT_FIELDS} 2>&1); rc=$?
-    begin account $rc; printf '%s\\n' "$rows"; end
+    begin account $rc; printf '%s\\n' "$rows"; finish
   fi
 fi
 {files_script(watches)}

@@ -27,11 +27,12 @@ def new_marker() -> str:
 
 
 def record_functions(marker: str) -> str:
-    """Return sh that defines `begin KIND [WORD...]` and `end`: what is printed between is a record.
+    """Return sh that defines `begin KIND [WORD...]` and `finish`; output between them is a record.
 
-    The content must end with a line end. Both are builtins of the shell: no process is started.
+    The content must end with a line end. Both only call `echo`, a builtin: no process is started.
     """
-    return f'begin() {{ echo {marker} "$@"; }}\nend() {{ echo {marker} end; }}'
+    # Not `end`: where zsh is the sh, as a Mac can be set to, that is a reserved word.
+    return f'begin() {{ echo {marker} "$@"; }}\nfinish() {{ echo {marker} end; }}'
 
 
 def parse_records(output: bytes, marker: str) -> list[Record]:

@@ -13,8 +13,8 @@ from lumitui.remote.errors import InputError, LinkError, LinkLost, RefusedError
 from lumitui.remote.transport.framing import Framing, pieces
 from lumitui.remote.transport.local import Local
 from tests.support.servers.sshd import gone, wait_for
+from tests.support.servers.transports import SHELLS
 
-SHELLS = [("dash",), ("busybox", "sh"), ("bash", "--posix"), ("ksh",), ("zsh", "--emulate", "sh")]
 LOGIN_SHELLS = [("bash",), ("dash",), ("tcsh",), ("csh",), ("zsh",), ("fish",), ("busybox", "sh")]
 # Every byte a script can hold but a quote, which would end the word it stands in below.
 EVERY_BYTE = "".join(map(chr, range(1, 0x250))).replace("'", "") + "\u20ac\U0001f600"

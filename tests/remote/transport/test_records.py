@@ -1,18 +1,27 @@
 """Records in an answer: only the lines with the marker are structure."""
 
+import shutil
 import subprocess
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
+from tests.support.servers.transports import SHELLS
 
 
-def test_a_record_has_the_words_of_its_first_line_and_what_was_printed() -> None:
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+def test_a_record_has_the_words_of_its_first_line_and_what_was_printed(
+    shell: tuple[str, ...],
+) -> None:
+    if shutil.which(shell[0]) is None:
+        pytest.skip(f"{shell[0]} is not installed")
     script = (
-        f"{record_functions('M')}\necho noise; begin exit 0 1; echo content; end\nbegin empty; end"
+        f"{record_functions('M')}\n"
+        "echo noise; begin exit 0 1; echo content; finish\nbegin empty; finish"
     )
-    printed = subprocess.run(["sh", "-c", script], capture_output=True, check=True).stdout
+    printed = subprocess.run([*shell, "-c", script], capture_output=True, check=True).stdout
     assert parse_records(b"login file\n" + printed, "M") == [
         (["exit", "0", "1"], b"content\n"),
         (["empty"], b""),

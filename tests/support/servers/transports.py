@@ -17,6 +17,9 @@ from tests.support.servers.sshd import running_sshd
 KINDS = ("sh", "busybox", "ssh")
 """This machine's shell, busybox with its own programs, and a real sshd."""
 
+SHELLS = [("dash",), ("busybox", "sh"), ("bash", "--posix"), ("ksh",), ("zsh", "--emulate", "sh")]
+"""The shells that may be a machine's /bin/sh."""
+
 
 @contextmanager
 def open_transport(kind: str, folder: Path) -> Iterator[Transport]:
