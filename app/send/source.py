@@ -185,8 +185,11 @@ def _bundled(spec: JobSpec) -> dict[str, Path]:
     if spec.trainer is None:
         return {}
     others = {trainer.file for trainer in TRAINERS.values()} - {TRAINERS[spec.trainer].file}
-    return {
-        f"{BUNDLED}/{path.relative_to(TRAINER_FOLDER).as_posix()}": path
-        for path in sorted(TRAINER_FOLDER.rglob("*"))
-        if path.is_file() and "__pycache__" not in path.parts and path.name not in others
-    }
+    found = {}
+    for path in sorted(TRAINER_FOLDER.rglob("*")):
+        place = path.relative_to(TRAINER_FOLDER)
+        # A checkout holds caches there: mypy's alone has 38 MB.
+        cached = any(part.startswith((".", "__pycache__")) for part in place.parts)
+        if path.is_file() and not cached and path.name not in others:
+            found[f"{BUNDLED}/{place.as_posix()}"] = path
+    return found
