@@ -71,8 +71,11 @@ def _terminal_state() -> Callable[[], None]:
 
 
 def columns() -> int:
-    """Return the width of tables: the terminal's, COLUMNS, or no limit into a pipe."""
-    return shutil.get_terminal_size((100_000, 24)).columns
+    """Return the width of tables: the terminal's, COLUMNS, or no limit into a pipe.
+
+    A narrower terminal than 20 columns wraps the lines itself.
+    """
+    return max(20, shutil.get_terminal_size((100_000, 24)).columns)
 
 
 def json_option(verb: Verb) -> Verb:
