@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 IDLE_SECONDS = 600.0
 """Seconds without a key and without focus after which no site is polled."""
 LONGEST_PAUSE = 600.0
+_MOST_DOUBLINGS = 20
+"""2.0**1024 overflows: a week of maintenance has that many failures. 20 double 1 ms to 17 min."""
 
 
 @dataclass
@@ -64,7 +66,7 @@ class Schedule:
         site = self._site(name)
         site.busy, site.warning = False, " ".join(warnings)
         site.failures = site.failures + 1 if site.warning else 0
-        wait = min(pause * 2.0**site.failures, max(LONGEST_PAUSE, pause))
+        wait = min(pause * 2.0 ** min(site.failures, _MOST_DOUBLINGS), max(LONGEST_PAUSE, pause))
         site.due = now if site.wanted else now + wait
         self.requests += requests
         if not site.warning:

@@ -59,4 +59,4 @@ Cores = Annotated[str, BeforeValidator(_core_list)]
 class Facts(BaseModel):
     """The base of every part of a profile: frozen, unknown keys refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

@@ -59,7 +59,8 @@ class Site(Facts):
     account: Account = Account()
     work_root: Annotated[str, fills("account", "user", "home")]
     """Where runs and snapshots live on the site; `{account}`, `{user}`, `{home}` are filled in."""
-    poll_seconds: float = 60
+    poll_seconds: Annotated[float, Field(ge=0.1, le=86_400)] = 60
+    """Seconds from one request for all runs to the next, while one is unfinished."""
     node: NodeShape
     node_folder: str = ""
     """A folder of each node's own, where the code of a large project is unpacked; `$NAME` is

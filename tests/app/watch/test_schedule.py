@@ -1,6 +1,11 @@
 """When the sites are refreshed: one refresh at a time, less often after failures, not when idle."""
 
-from lumitui.app.watch.schedule import IDLE_SECONDS, Schedule
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lumitui.app.watch.schedule import IDLE_SECONDS, LONGEST_PAUSE, Schedule
 
 
 def test_a_site_is_asked_once_at_a_time_and_less_often_when_it_fails() -> None:
@@ -54,3 +59,13 @@ def test_nothing_is_asked_when_nobody_is_there() -> None:
     assert schedule.due(["a"], IDLE_SECONDS + 1)
     schedule.focused = False
     assert not schedule.due(["a"], IDLE_SECONDS + 1)
+
+
+@given(st.floats(0.1, 86_400), st.integers(1, 3000), st.floats(0, 1e12))
+def test_no_number_of_failures_ends_the_refreshes(pause: float, failures: int, now: float) -> None:
+    schedule = Schedule(last_input=now)
+    for _ in range(failures):
+        schedule.began("a")
+        schedule.ended("a", now, pause=pause, requests=1, warnings=("a: down",))
+    left = schedule.next_refresh("a", now)
+    assert left is not None and math.isfinite(left) and left <= max(LONGEST_PAUSE, pause) + 1

@@ -83,6 +83,12 @@ def test_a_persons_profile_hides_the_built_in_one_and_may_extend_it(
     assert (sites.load("small").poll_seconds, sites.load("small").title) == (7, "Small")
 
 
+@pytest.mark.parametrize("pause", [".nan", ".inf", "-1", "0", "1e9"])
+def test_a_pause_that_would_never_end_or_never_begin_is_refused(folder: Path, pause: str) -> None:
+    message = refused(folder, "mine", f"extends: small\npoll_seconds: {pause}\n")
+    assert "mine.yaml:2: poll_seconds" in message
+
+
 def test_a_profile_that_comes_later_is_found_and_one_that_goes_is_not(tmp_path: Path) -> None:
     sites = Sites([tmp_path / "later"])
     assert sites.names() == []
