@@ -4,7 +4,7 @@ Alone, on a laptop:
     python ddp.py
 Four ranks on one node, started by torchrun:
     RUN_DIR=/tmp/try torchrun --standalone --nproc-per-node=4 ddp.py --epochs 4
-A rank a GPU on two nodes, started by Slurm (MASTER_ADDR and MASTER_PORT exported before):
+One rank per GPU on two nodes, started by Slurm (MASTER_ADDR and MASTER_PORT exported before):
     srun --nodes=2 --ntasks-per-node=8 bash -c 'RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID \
         WORLD_SIZE=$SLURM_NTASKS exec python3 ddp.py --data mnist --resume'
 
@@ -50,13 +50,13 @@ def arguments() -> argparse.Namespace:
     add_shared(parser)
     add = parser.add_argument
     # How much. The global batch is this batch size times the number of ranks.
-    add("--batch-size", type=count, default=32, help="images a rank (default: 32)")
+    add("--batch-size", type=count, default=32, help="images per rank (default: 32)")
     add("--steps", type=count, default=sys.maxsize, help="end after this step of the plan")
     # How. The rate warms up and falls to 0 along a cosine over all epochs. It isn't multiplied
     # by the number of ranks here: that is a choice to make when a job is scaled.
     add("--optimizer", choices=("sgd", "adam"), default="sgd", help="sgd has momentum 0.9")
     add("--lr", type=float, default=0.02, help="highest learning rate (default: 0.02)")
-    add("--resume", action="store_true", help="go on from checkpoints/last.pt if there is one")
+    add("--resume", action="store_true", help="continue from checkpoints/last.pt if there is one")
     return parser.parse_args()
 
 

@@ -4,7 +4,7 @@ Alone, on a laptop:
     python deepspeed_zero.py
 Four ranks on one node, started by DeepSpeed's launcher:
     RUN_DIR=/tmp/try deepspeed --num_gpus 4 deepspeed_zero.py --deepspeed_config ds_config.json
-A rank a GPU on two nodes, started by Slurm (MASTER_ADDR and MASTER_PORT exported before):
+One rank per GPU on two nodes, started by Slurm (MASTER_ADDR and MASTER_PORT exported before):
     srun --nodes=2 --ntasks-per-node=8 bash -c 'RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID \
         WORLD_SIZE=$SLURM_NTASKS exec python3 deepspeed_zero.py --deepspeed \
         --deepspeed_config ds_config.json --resume'
@@ -56,7 +56,7 @@ def arguments() -> argparse.Namespace:
     add = parser.add_argument
     # The batch is the configuration's.
     add("--steps", type=count, default=sys.maxsize, help="end after this optimizer step")
-    add("--resume", action="store_true", help="go on from checkpoints/latest if there is one")
+    add("--resume", action="store_true", help="continue from checkpoints/latest if there is one")
     zero_engine.add_arguments(parser)
     args = parser.parse_args()
     args.deepspeed_config = args.deepspeed_config or str(zero_engine.CONFIG)

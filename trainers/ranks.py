@@ -127,7 +127,7 @@ def join(ranks: Ranks) -> torch.device:
         if visible > 1 and ranks.local_rank >= visible:
             raise UsageError(
                 f"LOCAL_RANK={ranks.local_rank} but only {visible} GPUs are visible here. "
-                "Start as many ranks a node as there are GPUs."
+                "Start as many ranks per node as there are GPUs."
             )
         device = torch.device("cuda", ranks.local_rank if visible > 1 else 0)
         torch.cuda.set_device(device)

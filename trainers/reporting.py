@@ -101,7 +101,7 @@ class Reporter:
             seconds=self._seconds(),
         )
         why = signal or "a signal to another rank"
-        self.say(f"stopped by {why} after step {step}; {path} is saved, --resume goes on")
+        self.say(f"stopped by {why} after step {step}; {path} is saved, --resume continues")
 
     def end(self, *, step: int, accuracy: float | None) -> None:
         """Report the result; samples_per_s is over all of this attempt's steps."""

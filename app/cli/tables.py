@@ -146,7 +146,7 @@ def change_table(changes: Sequence["Change"], columns: int) -> str:
 
 
 def site_table(sites: Sequence["Site"], columns: int) -> str:
-    """Return the table of `sites`: a line a partition."""
+    """Return the table of `sites`: one line per partition."""
     rows = []
     for site in sites:
         for index, (name, item) in enumerate(site.partitions.items()):
@@ -155,7 +155,7 @@ def site_table(sites: Sequence["Site"], columns: int) -> str:
             title = f"{site.title} (no jobs since {site.retired})" if site.retired else site.title
             limits = f"{item.max_time}, {item.max_nodes} nodes"
             rows.append((site.name if first else "", title if first else "", name, limits, gpus))
-    titles = ("SITE", "TITLE", "PARTITION", "LIMITS", "GPUS A NODE")
+    titles = ("SITE", "TITLE", "PARTITION", "LIMITS", "GPUS PER NODE")
     return table(titles, rows, columns, shrink=(4, 1))
 
 

@@ -30,7 +30,7 @@ def rank_bindings(node: NodeShape, ranks: int) -> tuple[RankBinding, ...]:
     if not 1 <= ranks <= node.gpus:
         raise InputError(
             f"{ranks} ranks do not fit a node with {node.gpus} GPUs.",
-            f"Ask for 1 to {node.gpus}: one rank a GPU.",
+            f"Ask for 1 to {node.gpus}: one rank per GPU.",
         )
     if not node.gpu_cores:
         raise InputError(

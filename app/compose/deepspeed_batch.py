@@ -27,11 +27,11 @@ class Batch:
     """The three fields DeepSpeed checks against each other."""
 
     train: int
-    """Samples a step over all ranks."""
+    """Samples per step over all ranks."""
     micro: int
-    """Samples a rank and micro step."""
+    """Samples per rank and micro step."""
     accumulation: int
-    """Micro steps a step."""
+    """Micro steps per step."""
 
 
 def whole(text: str | None) -> int | None:

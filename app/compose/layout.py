@@ -27,7 +27,7 @@ def layout_of(place: Placement) -> Layout:
 def needed_cores(place: Placement, ranks: int) -> int:
     """Return how many cores of a node its `ranks` need.
 
-    A launcher that is one task a node gets all cores of a whole node: with fewer, its step has
+    A launcher that is one task per node gets all cores of a whole node: with fewer, its step has
     the job's first cores, and torchrun finds none beside GPUs whose cores are others.
     """
     if place.whole_nodes and place.launcher.tasks == "node":

@@ -1,4 +1,4 @@
-"""What binding.json says: a report a rank, and how the probe ended. Pure; nothing raises."""
+"""What binding.json says: one report per rank, and how the probe ended. Pure; nothing raises."""
 
 import json
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class ProbeReport:
 def read(text: str) -> ProbeReport | None:
     """Return what the text of binding.json says; None when nothing of it can be read.
 
-    The probe writes a record a line, so that the others count where one is broken.
+    The probe writes one record per line, so that the others count where one is broken.
     """
     records = _records(text)
     broken = 0

@@ -48,7 +48,7 @@ def compare_ranks(reports: Sequence[Report], layout: Layout) -> list[RankProof]:
 
 
 def _unique(reports: Sequence[Report]) -> list[RankProof]:
-    """Return one row a rank, by rank; a rank with two different reports is wrong."""
+    """Return one row per rank, by rank; a rank with two different reports is wrong."""
     rows: dict[int, RankProof] = {}
     for item in reports:
         row = RankProof(item.rank, item.local_rank, item.host, "", item.cores, item.gpus, True)
@@ -65,7 +65,7 @@ def _wrong(row: RankProof, why: str) -> RankProof:
 
 
 def _place(row: RankProof, layout: Layout) -> RankProof:
-    """Ranks fill one node after the other: rank r is local rank r mod ranks a node."""
+    """Ranks fill one node after the other: rank r is local rank r mod ranks per node."""
     if not 0 <= row.rank < layout.world_size:
         return _wrong(row, f"there are only {layout.world_size} ranks")
     if row.local_rank != row.rank % layout.ranks_per_node:

@@ -60,7 +60,7 @@ STATE_RULES: Mapping[State, Meaning] = {
     State.REFUSED: Meaning(
         "refused",
         "The site refused the submission; no job was created.",
-        "Fix what it names and submit again.",
+        "Fix what the message names and submit again.",
     ),
     State.NOT_SENT: Meaning(
         "not-sent", "No job was created, and none can start any more.", "Submit it again."

@@ -34,7 +34,7 @@ class ProofRow:
 
 @dataclass(frozen=True)
 class ProofTable:
-    """Planned and found, a row a rank."""
+    """Planned and found, one row per rank."""
 
     titles: tuple[str, ...]
     rows: tuple[ProofRow, ...]
@@ -75,7 +75,7 @@ class Totals(Protocol):
 
     @property
     def global_batch(self) -> int | None:
-        """Samples a step over all ranks."""
+        """Samples per step over all ranks."""
         ...
 
 
@@ -136,7 +136,7 @@ def _time(run: Run, now: float) -> str:
 
 
 def _batch(samples: int | None) -> str:
-    return f"{samples} samples a step over all ranks" if samples else ""
+    return f"{samples} samples per step over all ranks" if samples else ""
 
 
 def _code(run: Run) -> str:

@@ -12,7 +12,7 @@ def scheduler_hint(message: str) -> str:
     for pattern, hint in _HINTS:
         if re.search(pattern, message, re.IGNORECASE):
             return hint
-    return "Fix what it names in the job file, and submit again."
+    return "Fix what the message names in the job file, and submit again."
 
 
 def membership_hint(message: str, run: Run) -> str | None:

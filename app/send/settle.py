@@ -71,7 +71,7 @@ def record(run: Run, answer: Answer, history: History) -> Run:
         raise RefusedError(f"No job was created: {answer.message}.", "Submit it again.")
     if answer.state is State.UNKNOWN:
         raise OutcomeUnknown(
-            f"Whether {run.id} became a job is not known yet: {answer.message or 'no reply'}.",
+            f"It is not known yet whether {run.id} became a job: {answer.message or 'no reply'}.",
             "`lumitui status` settles it; until then, do not submit it again.",
         )
     return history.get(run.id)

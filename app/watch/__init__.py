@@ -1,1 +1,1 @@
-"""What jobs do: one request a site, states, logs, waiting, recovery."""
+"""What jobs do: one request per site, states, logs, waiting, recovery."""

@@ -63,7 +63,7 @@ def examine(
 
 
 def script(site: Site, marker: str) -> str:
-    """Return the first request: everything but the work root, one record a question."""
+    """Return the first request: everything but the work root, one record per question."""
     first = quote(next(iter(site.partitions)))
     wanted = (*TOOLS, *SLURM_TOOLS) if site.scheduler == "slurm" else (*TOOLS[:2], *TOOLS[3:])
     lines = [

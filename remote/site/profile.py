@@ -67,11 +67,11 @@ class Site(Facts):
     expanded there. Empty: there is none."""
     partitions: dict[str, Partition]
     gpu_request: Annotated[str, fills("gpus")] = "--gpus-per-node={gpus}"
-    """The #SBATCH option for `{gpus}` GPUs a node."""
+    """The #SBATCH option for `{gpus}` GPUs per node."""
     memory_per_gpu: str = ""
-    """`--mem-per-gpu` of a job with a task a GPU; empty: the site decides."""
+    """`--mem-per-gpu` of a job with one task per GPU; empty: the site decides."""
     memory_per_node: str = ""
-    """`--mem` of a job with one task a node that takes all GPUs; empty: the site decides."""
+    """`--mem` of a job with one task per node that takes all GPUs; empty: the site decides."""
     cores_per_gpu: int
     """`--cpus-per-task` of one rank."""
     sbatch_arguments: tuple[str, ...] = ()

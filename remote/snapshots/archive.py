@@ -26,7 +26,7 @@ MAX_BYTES = 2_000_000_000
 """Limits of an archive: every node unpacks it into its local folder, which may be in memory."""
 _MTIME = 1_000_000_000  # fixed, so that the same files give the same bytes
 _CHUNK = 1 << 18
-_SLOWEST = 100_000  # bytes a second; a slower link runs into the timeout
+_SLOWEST = 100_000  # bytes per second; a slower link runs into the timeout
 
 _CHECK = """\
 umask 077

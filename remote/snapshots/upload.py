@@ -21,7 +21,7 @@ from lumitui.remote.transport.protocol import Result, Transport
 from lumitui.remote.transport.shell import REFLINK, SHA, fill, quote
 
 _MOST_GONE = 1000  # removed files that the script names; with more of them everything is sent
-_SLOWEST = 100_000  # bytes a second; a slower link runs into the timeout
+_SLOWEST = 100_000  # bytes per second; a slower link runs into the timeout
 
 # `stands FOLDER SUMS`: every file is there with its content and execute bit, and no other file.
 # The hashes take most of a request's time on the site (86 of 170 ms for 2,000 files and 24 MB), so

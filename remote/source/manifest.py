@@ -37,7 +37,7 @@ class Manifest:
 
     @cached_property
     def text(self) -> str:
-        """The canonical form: one JSON list a line; `parse` reads it."""
+        """The canonical form: one JSON list per line; `parse` reads it."""
         return "".join(json.dumps(list(vars(entry).values())) + "\n" for entry in self.entries)
 
     @cached_property

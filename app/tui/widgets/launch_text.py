@@ -33,7 +33,7 @@ def summary(preview: Preview) -> Group:
         ("command", preview.command),
     ]
     if launch.global_batch:
-        lines.insert(2, ("global batch", f"{launch.global_batch} samples a step over all ranks"))
+        lines.insert(2, ("global batch", f"{launch.global_batch} samples per step over all ranks"))
     return Group(styled.labelled(lines), Text(), *findings_text(preview))
 
 

@@ -51,7 +51,7 @@ def test_metrics_that_are_not_known_have_no_row() -> None:
         ("last loss", "0.5"),
         ("trained for", "12 s"),
         ("ranks", "16"),
-        ("global batch", "256 samples a step over all ranks"),
+        ("global batch", "256 samples per step over all ranks"),
         ("left out", "1 line of metrics.jsonl that cannot be read"),
     ]
     assert run_facts.metrics(replace(totals, steps=0), 0) == []
