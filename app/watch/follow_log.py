@@ -76,7 +76,8 @@ class Reader:
     pause: float = 1.0
     """Seconds between two refreshes."""
     waits: bool = False
-    """Whether a link that only a person can restore is waited for, or raises AnswerNeeded."""
+    """Whether a link that only a person can restore is waited for, or raises AnswerNeeded; and
+    whether a job that nobody knows may be known again, or counts as ended."""
 
 
 def log_path(run: Run, attempt: int | None = None) -> str:
@@ -223,8 +224,10 @@ class _Follower:
                 self._next_refresh = now + self._reader.pause
                 self._reader.refresh()
                 run = self._reader.run()
-                # A job that has left the queue writes no more, however it ended.
-                if run.state.is_final or nobody_knows(run) or run.attempt != self._attempt:
+                # A job that has left the queue writes no more, however it ended; but a later poll
+                # may find it there again, with another attempt.
+                lost = nobody_knows(run) and not self._reader.waits
+                if run.state.is_final or lost or run.attempt != self._attempt:
                     self._quiet_since = now
         elif not silent:
             self._quiet_since = now

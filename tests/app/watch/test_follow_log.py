@@ -1,6 +1,7 @@
 """A log is followed across cut links and requeued attempts, at a site that acts by a script."""
 
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
@@ -184,3 +185,20 @@ def test_a_run_that_never_had_a_job_has_no_log_to_wait_for() -> None:
     (ended,) = site.events()
     assert isinstance(ended, LogEnded) and "there is no log" in ended.words
     assert site.asked == []
+
+
+def test_a_job_that_nobody_knows_ends_the_command_but_not_the_screen() -> None:
+    site = Site({1: b"", 2: b"two"}, [])
+    lost = site.change(state=State.UNKNOWN, reason="accounting does not know it")
+    site.streams = [[b"one", lost]]
+    assert site.events()[-1] == LogEnded("ended: unknown")
+
+    found, done = site.change(state=State.RUNNING, attempt=2), site.change(state=State.DONE)
+    silence: list[Step] = [lambda: time.sleep(0.02), b""] * 2
+    site.streams = [[b"", *silence, b"more", found], [b"", done]]
+    assert site.on_screen(attempt=1, offset=3) == [
+        LogGrew(b"more", 7),
+        LogBegan(2, 1),
+        LogGrew(b"wo", 3),
+        LogEnded("ended: done"),
+    ]
