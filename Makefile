@@ -18,7 +18,7 @@ demo: setup
 packages: setup
 	-@tests/cluster/parts/packages.sh
 
-# Jobs on the cluster mostly wait, so another process uses the second core; each prints when it ends.
+# Jobs on the cluster mostly wait, so two other processes use the cores; each part prints when it ends.
 test: setup packages
 	@echo "test-cluster and test-alone, then test-slurm24; each prints when it ends"
 	@$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target --assume-old=setup --assume-old=packages \
@@ -28,7 +28,7 @@ test-cluster: setup packages
 	@$(PY) -m pytest -m "cluster and not slow"
 
 test-alone: setup packages
-	@$(PY) -m pytest -m "not cluster and not slow"
+	@$(PY) -m pytest -m "not cluster and not slow" --numprocesses=2 --dist=loadfile
 
 # This cluster has its own folder and ports: the variables that move the other one do not count here.
 test-slurm24: setup packages

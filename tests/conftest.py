@@ -31,6 +31,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     for name in ("LUMITUI_CONFIG_DIR", "LUMITUI_DATA_DIR"):
         monkeypatch.setenv(name, place.environ[name])
     monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.delenv("COLUMNS", raising=False)  # a process of pytest-xdist has 80
     return place
 
 
