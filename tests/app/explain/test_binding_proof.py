@@ -155,6 +155,14 @@ def test_beyond_16_nodes_the_first_and_the_last_are_enough() -> None:
     found = verdict_on(reports(layout, [0, 16]), layout)
     assert (found.kind, found.measured, found.expected) == ("proved", 16, 16)
     assert "first and the last of 17" in found.sentence
+
+
+def test_a_rank_without_cores_is_not_counted_as_measured() -> None:
+    layout = replace(EXACT, nodes=17)
+    items = reports(layout, [0, 16]) + [item | {"cores": ""} for item in reports(layout, [7])]
+    found = verdict_on(items, layout)
+    assert found.kind == "proved"
+    assert found.sentence.startswith("All 16 ranks measured on 2 nodes ")
     assert verdict_on(reports(layout, [0]), layout).kind == "not measured"
     assert verdict_on(reports(EXACT), replace(EXACT, nodes=16)).expected == 128
 
