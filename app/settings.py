@@ -7,8 +7,6 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
-import platformdirs
-
 
 @dataclass(frozen=True)
 class Settings:
@@ -27,7 +25,9 @@ class Settings:
 
 def settings(environ: Mapping[str, str] = os.environ) -> Settings:
     """Return the platform's folders; LUMITUI_CONFIG_DIR and LUMITUI_DATA_DIR override them."""
-    # Imported late: profiles need pydantic, and `lumitui --version` must not wait for it.
+    # Imported late: `lumitui --version` needs neither of them, and profiles bring pydantic.
+    import platformdirs
+
     from lumitui.remote.site.sites import BUILT_IN
 
     config = environ.get("LUMITUI_CONFIG_DIR") or platformdirs.user_config_dir("lumitui")
