@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import click
 import pytest
 
 from lumitui.app.cli import tables
@@ -61,15 +60,6 @@ print(sorted(heavy & set(sys.modules)))
     version, loaded = done.stdout.splitlines()
     assert version.startswith("lumitui ")
     assert loaded == "[]"
-
-
-@pytest.mark.parametrize("name", list(lumitui.commands))
-def test_every_verb_and_option_has_help(name: str) -> None:
-    verb = lumitui.commands[name]
-    assert verb.help
-    for param in verb.params:
-        if isinstance(param, click.Option):
-            assert param.help, f"{name} {param.name}"
 
 
 def test_without_a_terminal_the_tui_is_refused(home: Home) -> None:
@@ -350,17 +340,3 @@ def test_a_log_cannot_drive_the_terminal_but_a_pipe_gets_its_bytes(home: Home, j
     assert "\x1b[31mred\x1b[0m \\x9b5n [/] end" in shown
     _, shown = on_terminal(home, ["logs", "last"], NO_COLOR="1")
     assert "\x1b" not in shown
-
-
-@pytest.mark.parametrize("name", list(lumitui.commands))
-def test_every_verb_is_explained_in_one_line_of_the_list(name: str) -> None:
-    words = lumitui.commands[name].get_short_help_str(limit=65)
-    assert words.endswith(".") and not words.endswith("...")
-
-
-def test_the_exit_codes_stand_below_each_other(home: Home) -> None:
-    lines = lt(home, "--help").stdout.splitlines()
-    first = lines.index("  Exit codes:") + 1
-    assert [line.split()[0] for line in lines[first : first + 9]] == [
-        "0", "1", "2", "3", "4", "5", "6", "124", "130"
-    ]  # fmt: skip

@@ -1,0 +1,33 @@
+"""The help says what each verb and option does, and what the exit codes mean."""
+
+import click
+import pytest
+
+from lumitui.app.cli.main import lumitui
+from tests.support.command_line import (
+    lt,
+)
+from tests.support.home import Home
+
+
+@pytest.mark.parametrize("name", list(lumitui.commands))
+def test_every_verb_and_option_has_help(name: str) -> None:
+    verb = lumitui.commands[name]
+    assert verb.help
+    for param in verb.params:
+        if isinstance(param, click.Option):
+            assert param.help, f"{name} {param.name}"
+
+
+@pytest.mark.parametrize("name", list(lumitui.commands))
+def test_every_verb_is_explained_in_one_line_of_the_list(name: str) -> None:
+    words = lumitui.commands[name].get_short_help_str(limit=65)
+    assert words.endswith(".") and not words.endswith("...")
+
+
+def test_the_exit_codes_stand_below_each_other(home: Home) -> None:
+    lines = lt(home, "--help").stdout.splitlines()
+    first = lines.index("  Exit codes:") + 1
+    assert [line.split()[0] for line in lines[first : first + 9]] == [
+        "0", "1", "2", "3", "4", "5", "6", "124", "130"
+    ]  # fmt: skip
