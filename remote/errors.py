@@ -40,6 +40,13 @@ class LinkLost(LinkError):
     """The link was cut after a request was sent: whether it was carried out is not known."""
 
 
+class AnswerUnusable(LinkLost):
+    """The site answered, and the answer cannot be used: too large, or not what was asked for.
+
+    Like a lost reply, it does not say whether the request was carried out.
+    """
+
+
 class AnswerNeeded(LinkError):
     """A login needs a person's answer, and this request must not ask for one."""
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from lumitui.remote.doctor.check import Check, Status
-from lumitui.remote.scheduler.fields import count
 from lumitui.remote.site.profile import Site
+from lumitui.remote.transport.fields import count
 
 
 def connection(text: str) -> Check:

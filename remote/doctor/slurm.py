@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from lumitui.remote import walltime
 from lumitui.remote.cores import format_cores, parse_cores
 from lumitui.remote.doctor.check import Check, Status
-from lumitui.remote.scheduler.fields import count
 from lumitui.remote.site.profile import Site
+from lumitui.remote.transport.fields import count
 
 
 def version(text: str, site: Site) -> Check:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from lumitui.remote.errors import RefusedError
 from lumitui.remote.run_folder import POLL_SECONDS, STATE
-from lumitui.remote.scheduler.fields import moment
 from lumitui.remote.scheduler.protocol import (
     STATES,
     Answer,
@@ -23,6 +22,7 @@ from lumitui.remote.scheduler.protocol import (
 )
 from lumitui.remote.scheduler.run_files import files_script, parse_files
 from lumitui.remote.scheduler.submission import settle_by_evidence, submit_once
+from lumitui.remote.transport.fields import moment
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
 from lumitui.remote.transport.shell import quote

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import TypedDict
 
 from lumitui.remote import run_folder
-from lumitui.remote.scheduler.fields import count, moment
 from lumitui.remote.scheduler.protocol import ExitFile, RunFiles, Watch
+from lumitui.remote.transport.fields import count, moment
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
 from lumitui.remote.transport.shell import quote

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 
 from lumitui.remote.errors import RefusedError
 from lumitui.remote.run_folder import JOB_SCRIPT, POLL_SECONDS, attempt_log
-from lumitui.remote.scheduler.fields import moment
 from lumitui.remote.scheduler.protocol import (
     STATES,
     Answer,
@@ -21,6 +20,7 @@ from lumitui.remote.scheduler.protocol import (
 )
 from lumitui.remote.scheduler.run_files import files_script, parse_files
 from lumitui.remote.scheduler.submission import settle_by_evidence, submit_once
+from lumitui.remote.transport.fields import moment
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
 from lumitui.remote.transport.shell import quote

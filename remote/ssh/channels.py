@@ -15,10 +15,13 @@ from typing import Protocol
 from lumitui.remote.errors import LinkError, LinkLost
 from lumitui.remote.ssh.exchange import Channel, Exchange
 from lumitui.remote.ssh.prompts import is_attended
-from lumitui.remote.transport.framing import Framing, check_answer, check_stream, pieces
+from lumitui.remote.transport.framing import Framing, pieces
+from lumitui.remote.transport.limits import check_stream
 from lumitui.remote.transport.protocol import Result
 
 _SETTLE = 3.0  # sshd frees a session a moment after its channel is closed
+_STARTING = 120.0
+"""Seconds after which a streamed script must have begun: login files may mount a home folder."""
 _FREEING = 0.05  # that moment: asked earlier, it refuses, which costs a round trip and 0.1 s more
 
 
@@ -104,8 +107,7 @@ class Requests:
             while not talk.ended:
                 check()
                 talk.step()
-                check_answer(talk.readers)
-            return Result(talk.code(link.address), b"".join(talk.out), b"".join(talk.err))
+            return Result(talk.code(link.address), talk.outputs.take(), talk.outputs.errors)
         finally:
             self._release(channel)
 
@@ -119,13 +121,18 @@ class Requests:
         payload = framing.payload(script)
         link, channel = self._start(framing.command(watched=True), 60.0)
         talk = Exchange(channel, framing)
+        heard = began = time.monotonic()
+
+        def check() -> None:
+            if not talk.begun and time.monotonic() - began > _STARTING:
+                self._given_up(link, _STARTING)
+
         try:
-            talk.write([payload], lambda: None)
-            heard = time.monotonic()
+            talk.write([payload], check)
             while not stop():
+                check()
                 talk.step()
-                chunk = b"".join(talk.out)
-                talk.out.clear()
+                chunk = talk.outputs.take()
                 if chunk:
                     heard = time.monotonic()
                 elif time.monotonic() - heard > link.alive_seconds:
@@ -136,7 +143,7 @@ class Requests:
                     continue
                 if chunk:
                     yield chunk
-                check_stream(talk.code(link.address), b"".join(talk.err))
+                check_stream(talk.code(link.address), talk.outputs.errors)
                 return
         finally:
             self._release(channel)

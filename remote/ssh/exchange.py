@@ -6,7 +6,9 @@ from contextlib import suppress
 from typing import Protocol
 
 from lumitui.remote.errors import LinkError, LinkLost
+from lumitui.remote.transport.fields import last_words
 from lumitui.remote.transport.framing import Framing
+from lumitui.remote.transport.limits import Outputs
 
 _POLL = 0.3
 _PACKET = 1 << 15  # the most OpenSSH takes in one packet of a session
@@ -68,9 +70,7 @@ class Exchange:
         """Talk over `channel`, whose command is `framing`'s."""
         channel.settimeout(_POLL)
         self.channel = channel
-        self.out: list[bytes] = []
-        self.err: list[bytes] = []
-        self.readers = (framing.reader(), framing.reader())
+        self.outputs = Outputs(framing)
         self._over = [False, False]
 
     @property
@@ -78,13 +78,19 @@ class Exchange:
         """Both outputs are complete, or nothing more can come."""
         return all(self._finished(index) for index in (0, 1))
 
+    @property
+    def begun(self) -> bool:
+        """Whether the script has been started."""
+        return self.outputs.readers[0].opened
+
     def _finished(self, index: int) -> bool:
-        return self._over[index] or self.readers[index].code is not None
+        return self._over[index] or self.outputs.ended(index)
 
     def write(self, data: Iterable[bytes], check: Callable[[], None]) -> None:
         """Send all of `data`, reading meanwhile; stop early when the script needs no more.
 
-        `check` is called while the server takes nothing; it raises to give up.
+        `check` is called before each packet and while the server takes nothing; it raises to
+        give up.
         """
         for piece in data:
             start = 0
@@ -92,10 +98,11 @@ class Exchange:
                 self._read_ready()
                 if self._finished(0):
                     return
+                check()
                 try:
                     start += self.channel.send(piece[start : start + _PACKET])
                 except TimeoutError:
-                    check()
+                    continue
                 except OSError:  # closed by the server; its output says why
                     return
 
@@ -124,9 +131,7 @@ class Exchange:
     def _take(self, index: int) -> None:
         data = (self.channel.recv, self.channel.recv_stderr)[index](1 << 16)
         self._over[index] = not data
-        own = self.readers[index].feed(data)
-        if own:
-            (self.out, self.err)[index].append(own)
+        self.outputs.feed(index, data)
 
     def code(self, place: str) -> int:
         """Return the exit status of the script that ended.
@@ -135,7 +140,7 @@ class Exchange:
             LinkError: the login shell ended without starting it.
             LinkLost: the connection ended before the closing mark came.
         """
-        reader = self.readers[0]
+        reader, other = self.outputs.readers
         if reader.code is not None:
             return reader.code
         deadline = time.monotonic() + 2.0  # the status may follow the end of the output
@@ -143,10 +148,9 @@ class Exchange:
             time.sleep(0.02)
         ended = self.channel.exit_status_ready() and self.channel.recv_exit_status() >= 0
         if ended and not reader.opened:
-            words = self.readers[1].noise or reader.noise or "it printed nothing"
+            words = last_words(other.noise, reader.noise, default="it printed nothing")
             raise LinkError(
-                f"The login shell at {place} ran no command; its last line: "
-                f"{words.splitlines()[-1]}",
+                f"The login shell at {place} ran no command; its last line: {words}.",
                 "Check that `ssh HOST true` works, and what your login files do.",
             )
         raise LinkLost(

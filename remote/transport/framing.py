@@ -14,7 +14,7 @@ import secrets
 import shlex
 from collections.abc import Iterable, Iterator
 
-from lumitui.remote.errors import InputError, RefusedError
+from lumitui.remote.errors import InputError
 
 # CDPATH lets `cd` print a path, TAR_OPTIONS leaves files out, GREP_OPTIONS changes what is found.
 _READ = (
@@ -35,7 +35,7 @@ _WATCHED = (
     + r" kill -KILL $w;"
 )
 _NOISE = 4096
-_STATUS = re.compile(rb"[0-9]{0,3}")
+_STATUS = re.compile(rb"[0-9]{1,3}")
 
 
 class Framing:
@@ -84,19 +84,6 @@ class Framing:
         return Reader(self.mark.encode())
 
 
-MOST_ANSWER = 256 << 20
-"""Most bytes of an answer that are kept in memory; a stream has no limit."""
-
-
-def check_answer(readers: "Iterable[Reader]") -> None:
-    """Raise RefusedError when an answer is larger than MOST_ANSWER."""
-    if sum(reader.given for reader in readers) > MOST_ANSWER:
-        raise RefusedError(
-            f"The site's answer is larger than {MOST_ANSWER >> 20} MiB.",
-            "A command there prints without end; log in and see what it prints.",
-        )
-
-
 class Reader:
     """Takes one output as it comes and returns the bytes between the marks."""
 
@@ -106,6 +93,8 @@ class Reader:
         self._held = b""
         self.given = 0
         """Bytes of the script's own output so far."""
+        self.skipped = 0
+        """Bytes before the opening mark and after the closing one, which are not kept."""
         self.opened = False
         """Whether the opening mark has come: the script was started."""
         self.code: int | None = None
@@ -118,6 +107,8 @@ class Reader:
 
     def feed(self, data: bytes) -> bytes:
         """Take `data`; return the bytes that are now known to be the script's output."""
+        if self.code is not None or not self.opened:
+            self.skipped += len(data)
         if self.code is not None:
             return b""
         self._held += data
@@ -126,18 +117,19 @@ class Reader:
             if not found:
                 self._held = self._held[-_NOISE:]
                 return b""
+            self.skipped -= len(after)
             self.opened, self._held = True, after
-        at = self._held.find(self._close)
-        if at < 0:
-            return self._give(len(self._held) - self._begun())
-        status, ended, _ = self._held[at + len(self._close) :].partition(b"\n")
-        if not _STATUS.fullmatch(status):
-            # Not the closing line: after its mark the shell writes only a status.
-            return self._give(at + len(self._close))
-        own = self._give(at)
-        if ended:
-            self.code, self._held = int(status), b""
-        return own
+        sought = 0
+        while (at := self._held.find(self._close, sought)) >= 0:
+            sought = at + len(self._close)
+            status, ended, _ = self._held[sought : sought + 4].partition(b"\n")
+            if not _STATUS.fullmatch(status) and (status or ended):
+                continue  # not the closing line: after its mark the shell writes only a status
+            own = self._give(at)
+            if ended:
+                self.code, self._held = min(int(status), 255), b""
+            return own
+        return self._give(len(self._held) - self._begun())
 
     def _give(self, count: int) -> bytes:
         own, self._held = self._held[:count], self._held[count:]
@@ -154,10 +146,3 @@ class Reader:
 def pieces(stdin: bytes | Iterable[bytes]) -> Iterator[bytes]:
     """Yield `stdin` in pieces that are not empty."""
     yield from filter(None, [stdin] if isinstance(stdin, bytes) else stdin)
-
-
-def check_stream(code: int, err: bytes) -> None:
-    """Raise RefusedError, with the last line it wrote, when a streamed script failed."""
-    if code:
-        words = err.decode("utf-8", "replace").strip().splitlines() or [f"exit status {code}"]
-        raise RefusedError(f"The site stopped the transfer: {words[-1]}")

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
 from lumitui.remote.errors import LinkError, LinkLost
-from lumitui.remote.transport.framing import Framing, Reader, check_answer, check_stream, pieces
+from lumitui.remote.transport.framing import Framing, pieces
+from lumitui.remote.transport.limits import Outputs, check_stream
 from lumitui.remote.transport.protocol import Result
 
 _POLL = 0.3
@@ -48,8 +49,7 @@ class Local:
                         "Check whether it did its work before you repeat it.",
                     )
                 exchange.step(min(_POLL, timeout))
-                check_answer(exchange.readers)
-            return Result(exchange.code, b"".join(exchange.out), b"".join(exchange.err))
+            return Result(exchange.code, exchange.outputs.take(), exchange.outputs.errors)
         except BaseException:
             exchange.kill(1.0)
             raise
@@ -74,12 +74,11 @@ class Local:
         try:
             while not stop():
                 exchange.step(_POLL)
-                chunk = b"".join(exchange.out)
-                exchange.out.clear()
+                chunk = exchange.outputs.take()
                 if exchange.ended:
                     if chunk:
                         yield chunk
-                    check_stream(exchange.code, b"".join(exchange.err))
+                    check_stream(exchange.code, exchange.outputs.errors)
                     return
                 yield chunk
         finally:
@@ -117,16 +116,14 @@ class _Exchange:
         todo: Iterator[bytes],
     ) -> None:
         self.owner, self.process, self.todo = owner, process, todo
-        self.out: list[bytes] = []
-        self.err: list[bytes] = []
+        self.outputs = Outputs(framing)
         self.keep_open = False
         self._piece = memoryview(b"")
         assert process.stdin and process.stdout and process.stderr
         self._stdin, self._files = process.stdin, (process.stdout, process.stderr)
-        self.readers = (framing.reader(), framing.reader())
         self._waiting = selectors.DefaultSelector()
-        for file, reader, kept in zip(self._files, self.readers, (self.out, self.err), strict=True):
-            self._waiting.register(file, selectors.EVENT_READ, (reader, kept))
+        for index, file in enumerate(self._files):
+            self._waiting.register(file, selectors.EVENT_READ, index)
         os.set_blocking(self._stdin.fileno(), False)
         self._waiting.register(self._stdin, selectors.EVENT_WRITE)
 
@@ -134,12 +131,12 @@ class _Exchange:
     def ended(self) -> bool:
         """Whether both outputs are complete, or nothing more can come."""
         at_end = not any(file.fileno() in self._waiting.get_map() for file in self._files)
-        return at_end or all(reader.code is not None for reader in self.readers)
+        return at_end or (self.outputs.ended(0) and self.outputs.ended(1))
 
     @property
     def code(self) -> int:
         """Exit status; raises LinkLost when the shell ended before it reported one."""
-        code = self.readers[0].code
+        code = self.outputs.readers[0].code
         if code is None:
             raise LinkLost(
                 "A command on this machine was ended from outside.",
@@ -157,8 +154,7 @@ class _Exchange:
             self.owner.bytes_down += len(data)
             if not data:
                 self._waiting.unregister(key.fd)
-            reader, kept = key.data
-            _keep(kept, reader, data)
+            self.outputs.feed(key.data, data)
 
     def _write(self) -> None:
         if not self._piece:
@@ -199,9 +195,3 @@ class _Exchange:
         for file in (self._stdin, *self._files):
             file.close()
         self.process.wait()
-
-
-def _keep(kept: list[bytes], reader: Reader, data: bytes) -> None:
-    own = reader.feed(data)
-    if own:
-        kept.append(own)

@@ -12,6 +12,14 @@ A record whose closing line is missing is left out: the script ended in the midd
 import secrets
 from typing import NamedTuple
 
+from lumitui.remote.errors import AnswerUnusable
+
+MOST_RECORDS = 100_000
+"""Most records of one answer. A poll of 1,000 runs brings some 4,000, each with an exit file or
+the like; the marker is known to the site, which may print any number."""
+MOST_OPENING = 1_000
+"""Most bytes of a record's opening line; the words that scripts write there have some 40."""
+
 
 class Record(NamedTuple):
     """One record of an answer."""
@@ -36,7 +44,11 @@ def record_functions(marker: str) -> str:
 
 
 def parse_records(output: bytes, marker: str) -> list[Record]:
-    """Return the records of `output`; what stands between them is left out."""
+    """Return the records of `output`; what stands between them is left out.
+
+    Raises:
+        AnswerUnusable: there are more than MOST_RECORDS.
+    """
     found: list[Record] = []
     begin = f"{marker} ".encode()
     position = 0
@@ -45,7 +57,14 @@ def parse_records(output: bytes, marker: str) -> list[Record]:
         close = output.find(begin + b"end\n", line_end)
         if line_end < 0 or close < 0:
             break
+        position = close + len(begin) + 4
+        if line_end - start > MOST_OPENING:
+            continue
         words = output[start + len(begin) : line_end].decode("utf-8", "replace").split()
         found.append(Record(words, output[line_end + 1 : close]))
-        position = close + len(begin) + 4
+        if len(found) > MOST_RECORDS:
+            raise AnswerUnusable(
+                f"The site's answer has more than {MOST_RECORDS} records.",
+                "A command there prints without end; log in and see what it prints.",
+            )
     return found

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.remote.errors import LinkError, LinkLost, LumiError, RefusedError
+from lumitui.remote.errors import AnswerUnusable, LinkError, LinkLost, LumiError, RefusedError
 from lumitui.remote.ssh.connection import Ssh
 from tests.support.servers.sshd import Sshd, free_port, gone, running_sshd, wait_for
 
@@ -235,7 +235,7 @@ def test_a_wrong_configuration_is_named(server: Sshd) -> None:
 
 
 def test_an_answer_without_end_is_ended(ssh: Ssh, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lumitui.remote.transport.framing.MOST_ANSWER", 1_000_000)
-    with pytest.raises(RefusedError, match="larger than"):
+    monkeypatch.setattr("lumitui.remote.transport.limits.MOST_ANSWER", 1_000_000)
+    with pytest.raises(AnswerUnusable, match="larger than"):
         ssh.run("yes 2>/dev/null")
     assert ssh.run("echo still there").text == "still there\n"

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lumitui.remote.errors import AnswerUnusable
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
 from tests.support.servers.transports import SHELLS
 
@@ -39,3 +40,15 @@ def test_content_without_the_marker_is_never_structure(content: bytes) -> None:
     marker = new_marker()
     line = f"{marker} log\n".encode() + content + f"\n{marker} end\n".encode()
     assert parse_records(line, marker) == [(["log"], content + b"\n")]
+
+
+def test_records_without_end_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lumitui.remote.transport.records.MOST_RECORDS", 10)
+    assert len(parse_records(b"M a\nM end\n" * 10, "M")) == 10
+    with pytest.raises(AnswerUnusable, match="more than 10 records"):
+        parse_records(b"M a\nM end\n" * 11, "M")
+
+
+def test_a_record_whose_first_line_is_endless_is_left_out() -> None:
+    long = b"M " + b"word " * 1_000_000 + b"\ncontent\nM end\n"
+    assert parse_records(long + b"M a\nM end\n", "M") == [(["a"], b"")]
