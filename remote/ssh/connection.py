@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import cast
 
 import paramiko
 from paramiko.ssh_exception import IncompatiblePeer
@@ -29,7 +28,7 @@ from lumitui.remote.ssh.config import (
     resolve,
 )
 from lumitui.remote.ssh.dialog import Kept
-from lumitui.remote.ssh.link import BROKEN, ParamikoLink
+from lumitui.remote.ssh.link import BROKEN, ParamikoLink, SshTransport
 from lumitui.remote.ssh.prompts import Ask, Question, answer_needed, is_attended
 
 # Without a handler Python prints the warnings of a library over the screen.
@@ -122,7 +121,7 @@ class Ssh(Requests):
                 if stopped():
                     raise LinkError("The connection was closed while it was made.")
                 socks.append(self._through(hops[-1], host) if hops else self._dial(host, stopped))
-                hops.append(paramiko.Transport(cast(paramiko.Channel, socks[-1])))
+                hops.append(SshTransport(socks[-1]))
                 self._handshake(hops[-1], host, published)
                 LogIn(host, self._ask, self._kept).authenticate(hops[-1])
                 needs.append(self._kept.needs)
@@ -213,7 +212,7 @@ class Ssh(Requests):
         options.key_types = sorted(
             options.key_types, key=lambda kind: first.index(kind) if kind in first else len(first)
         )
-        transport.banner_timeout = host.connect_timeout
+        transport.banner_timeout = transport.handshake_timeout = host.connect_timeout
         transport.auth_timeout = _ANSWER
         try:
             transport.start_client()

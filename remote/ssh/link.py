@@ -1,5 +1,6 @@
 """A connection that is logged in: opens channels, and notices when the server is silent."""
 
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -7,6 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import cast
 
 import paramiko
+from paramiko.packet import Packetizer
 
 from lumitui.remote.errors import LinkError
 from lumitui.remote.ssh.channels import ChannelRefused, CommandRefused
@@ -16,8 +18,60 @@ from lumitui.remote.ssh.exchange import Channel
 BROKEN = (paramiko.SSHException, EOFError, OSError)
 """What paramiko raises when a connection or a request over it fails."""
 
+MOST_PACKET = 1 << 18
+"""Most bytes of one packet: OpenSSH takes none larger (packet.c), and sends at most 32 KiB of data
+in one. The length of a packet is read before its check sum: it may be anything."""
+MOST_BANNER = 1 << 16
+"""Most bytes that a server may send before its version; OpenSSH reads 8 KiB and 1,024 lines."""
+
 _ENDURE = 300.0
 """Seconds of silence after which even a connection that cost a code is given up."""
+_BANNER_SECONDS = 60.0
+"""Seconds in which a server must have sent its version, however it is spread."""
+
+
+class SshTransport(paramiko.Transport):
+    """paramiko's transport; whatever goes wrong in what the server sends is an SSHException.
+
+    paramiko reads packets in a thread and raises in a caller what it met there, as it met it. With
+    flipped bits on the way that is cryptography's InvalidTag, struct.error, IndexError and others.
+    """
+
+    def __init__(self, sock: object) -> None:
+        """Talk over `sock`; nothing is sent yet."""
+        super().__init__(cast(paramiko.Channel, sock), packetizer_class=_Packetizer)
+
+    def get_exception(self) -> Exception | None:
+        """Return what ended the connection, once; None when it is not known."""
+        error = super().get_exception()
+        if error is None or isinstance(error, BROKEN):
+            return error
+        lost = paramiko.SSHException(f"a packet was damaged on the way: {type(error).__name__}")
+        lost.__cause__ = error
+        return lost
+
+
+class _Packetizer(Packetizer):
+    """paramiko's reader of packets, with a limit for what a server claims or never ends."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        super().__init__(sock)
+        self._banner, self._began = 0, 0.0
+
+    def read_all(self, n: int, check_rekey: bool = False) -> bytes:
+        """Return `n` bytes."""
+        if not 0 <= n <= MOST_PACKET:
+            raise paramiko.SSHException(f"a packet was damaged on the way: {n} bytes long")
+        return super().read_all(n, check_rekey)
+
+    def _read_timeout(self, timeout: float) -> bytes:
+        """Return some bytes of what comes before the packets."""
+        self._began = self._began or time.monotonic()
+        data: bytes = super()._read_timeout(timeout)  # type: ignore[misc]  # not in its stubs
+        self._banner += len(data)
+        if self._banner > MOST_BANNER or time.monotonic() - self._began > _BANNER_SECONDS:
+            raise paramiko.SSHException("its version does not come")
+        return data
 
 
 class ParamikoChannel:

@@ -11,11 +11,13 @@ Commands on the control port, one a line, each answered by the counts as one lin
 | `refuse`, `accept`      | drop every connection and refuse new ones; the end of that         |
 | `stall`, `flow`         | freeze traffic both ways, connections stay; the end of that        |
 | `stall-after N [up,down]` | freeze it once N more bytes have passed that way                 |
+| `flip N [up,down]`      | change a random bit of every N bytes or so that pass that way;     |
+|                         | 0 ends it                                                          |
 | `to PORT`               | the next connections go to that port                               |
 | `stats`, `reset`        | nothing but the answer; set the counts to zero                     |
 
 Counts: bytes `up` (to the server) and `down`, `connections`, `turns` (traffic changes its direction
-to up, so n round trips one after the other are about n) and `cuts`.
+to up, so n round trips one after the other are about n), `cuts` and `flips`.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import random
 import time
 from dataclasses import asdict, dataclass, field
 
@@ -39,6 +42,7 @@ class Counts:
     connections: int = 0
     turns: int = 0
     cuts: int = 0
+    flips: int = 0
 
 
 @dataclass
@@ -55,6 +59,8 @@ class Link:
     last_way: str = ""
     allowance: dict[str, int] = field(default_factory=dict)  # bytes left before a cut, by way
     until_stall: dict[str, int] = field(default_factory=dict)
+    between_flips: dict[str, int] = field(default_factory=dict)  # bytes, on the average, by way
+    until_flip: dict[str, int] = field(default_factory=dict)
 
     def cut(self, flushed: asyncio.StreamWriter | None = None) -> None:
         """Drop every connection; `flushed` still delivers what was written to it."""
@@ -70,6 +76,7 @@ class Link:
 
     async def deliver(self, data: bytes, writer: asyncio.StreamWriter, way: str) -> None:
         """Hand bytes on, and cut the link when that was the last of the allowance."""
+        data = self.flipped(data, way)
         left = self.allowance.get(way)
         if left is not None:
             data = data[:left]
@@ -82,6 +89,19 @@ class Link:
             self.cut(flushed=writer)
         else:
             await writer.drain()
+
+    def flipped(self, data: bytes, way: str) -> bytes:
+        """Return `data` with a bit changed wherever it is time for one."""
+        every = self.between_flips.get(way, 0)
+        if not every:
+            return data
+        changed, at = bytearray(data), self.until_flip[way]
+        while at < len(data):
+            changed[at] ^= 1 << random.randrange(8)
+            self.counts.flips += 1
+            at += random.randint(1, 2 * every)
+        self.until_flip[way] = at - len(data)
+        return bytes(changed)
 
     async def pump(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: str
@@ -154,6 +174,11 @@ class Link:
             self.flowing.clear()
         elif word == "stall-after":
             self.until_stall = {rest[1] if len(rest) > 1 else "down": int(rest[0])}
+        elif word == "flip":
+            every = int(rest[0])
+            for way in rest[1:] or ("up", "down"):
+                self.between_flips[way] = every
+                self.until_flip[way] = random.randrange(2 * every) if every else 0
         elif word == "flow":
             self.until_stall.clear()
             self.flowing.set()

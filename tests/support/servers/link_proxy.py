@@ -17,13 +17,14 @@ Direction = Literal["up", "down"]
 
 @dataclass(frozen=True)
 class LinkCounts:
-    """What has passed the proxy: bytes to and from sshd, connections, turns, cuts."""
+    """What has passed the proxy: bytes to and from sshd, connections, turns, cuts, flipped bits."""
 
     up: int
     down: int
     connections: int
     turns: int
     cuts: int
+    flips: int
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,10 @@ class LinkProxy:
     def stall_after(self, n: int, direction: Direction = "down") -> LinkCounts:
         """Freeze traffic once `n` more bytes have passed in `direction`."""
         return self._command(f"stall-after {n} {direction}")
+
+    def flip(self, every: int, *directions: Direction) -> LinkCounts:
+        """Change a bit of every so many bytes that pass (both ways unless said); 0 ends it."""
+        return self._command(f"flip {every} {' '.join(directions)}")
 
     def flow(self) -> LinkCounts:
         """End a stall."""
