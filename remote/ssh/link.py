@@ -3,6 +3,7 @@
 import socket
 import threading
 import time
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import cast
@@ -44,11 +45,18 @@ class SshTransport(paramiko.Transport):
     def get_exception(self) -> Exception | None:
         """Return what ended the connection, once; None when it is not known."""
         error = super().get_exception()
-        if error is None or isinstance(error, BROKEN):
+        if error is None or isinstance(error, BROKEN) or _asked(error):
             return error
         lost = paramiko.SSHException(f"a packet was damaged on the way: {type(error).__name__}")
         lost.__cause__ = error
         return lost
+
+
+def _asked(error: Exception) -> bool:
+    """Whether `error` comes from a question to the person, which paramiko's thread asks too."""
+    frames = traceback.walk_tb(error.__traceback__)
+    names = (str(frame.f_globals.get("__name__")) for frame, _ in frames)
+    return any(name.endswith(".ssh.auth") for name in names)
 
 
 class _Packetizer(Packetizer):
