@@ -1,23 +1,33 @@
-"""Files of a run brought back: one stream, checked by hash; whole files are put in place."""
+"""Files of a run brought back: listed, hashed, sent as one stream, and put in place when right.
 
-import hashlib
-import io
-import os
-import secrets
-import tarfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+What a site says is never believed further than one file: a name, a size or a content that cannot
+be right is reported under that file's name, and the other files come.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import IO
 
-from lumitui.remote.errors import LumiError, RefusedError
-from lumitui.remote.snapshots.listing import Listed, list_again, list_files
+from lumitui.remote.run_folder import METRICS, attempt_log
+from lumitui.remote.snapshots.results.digests import digests_of
+from lumitui.remote.snapshots.results.listing import (
+    MOST_TROUBLES,
+    NotFetched,
+    list_again,
+    list_files,
+    portions,
+)
+from lumitui.remote.snapshots.results.names import shown
+from lumitui.remote.snapshots.results.parts import Part, Parts
+from lumitui.remote.snapshots.results.places import PlaceFault, Places
+from lumitui.remote.snapshots.results.transfer import Wanted, transfer
 from lumitui.remote.transport.protocol import Transport
-from lumitui.remote.transport.shell import quote
 
-_CHUNK = 1 << 18
-_WORDS = 1 << 17
-"""Most characters of names in one tar command: the arguments of a command have a limit."""
+__all__ = ["FetchOutcome", "Fetched", "NotFetched", "fetch"]
+
+_IN_ONE_STREAM = 500
+"""Most files of one stream: its script has a line for each."""
 
 
 @dataclass(frozen=True)
@@ -34,20 +44,12 @@ class Fetched:
 
 
 @dataclass(frozen=True)
-class NotFetched:
-    """One remote file that matches a pattern and was not fetched."""
-
-    name: str
-    why: str
-
-
-@dataclass(frozen=True)
 class FetchOutcome:
     """What a fetch brought, and what it did not."""
 
     files: tuple[Fetched, ...]
     left: tuple[NotFetched, ...] = ()
-    """Files that changed, vanished or could not be read."""
+    """Files that changed or vanished, cannot be read, or have no place here."""
     links: tuple[str, ...] = ()
     """Links that were not followed: to nothing, to folders, or out of the folder."""
     unmatched: tuple[str, ...] = ()
@@ -67,185 +69,158 @@ def fetch(
     """Bring the files below remote `folder` that match `patterns` under `target`.
 
     `patterns` are shell patterns (`checkpoints/*.pt`), relative to `folder`; a folder that fits
-    brings everything in it. Equal files are not brought again. Checkpoints do not compress, so the
-    stream is plain tar. A file that grows meanwhile comes as it was when it was listed; any other
-    file that changes or vanishes is left out, and the rest comes. `stop` ends the fetch between two
-    pieces; whole files stay.
+    brings everything in it. Equal files are not brought again, and a file of which a cut fetch left
+    a part goes on where it was. A file that grows meanwhile comes as it was when it was listed; any
+    other file that changes or vanishes is left out, and the rest comes. `stop` ends the fetch
+    between two pieces; whole files and parts stay.
 
     Raises:
-        InputError: a pattern is absolute or leaves the folder.
-        RefusedError: the site could not read the folder, or sent a file not asked for.
-        LinkError, LinkLost: as `Transport`; whole files stay.
+        InputError: a pattern is absolute or leaves the folder, or too many files match.
+        RefusedError: the site could not read the folder.
+        AnswerUnusable: the site's answer is not what was asked for.
+        LumiError: the disk here is full, or `target` cannot be made.
+        LinkError, LinkLost: as `Transport`; whole files and parts stay.
     """
-    listing = list_files(transport, folder, patterns)
-    done, missing = _here(listing.files, target)
-    done += _brought(transport, folder, missing, target, stop)
-    lost = _without(missing, done)
-    left = [NotFetched(name, "its name is not UTF-8") for name in listing.unnamed]
+    listing = list_files(transport, folder, patterns, stop)
+    work = _Fetch(transport, folder, target, stop)
+    work.parts.sweep(listing.files)
+    lost = work.round(listing.files, _is_appended_to)
     if lost and not stop():
         # Once more, each up to its present size: a file that only grows comes now.
-        again = list_again(transport, folder, list(lost))
-        found, missing = _here(again.files, target)
-        found += _brought(transport, folder, missing, target, stop)
-        done += found
-        gone = _without(lost, found)
-        if not stop():
-            left += [
-                NotFetched(
-                    name, "it changed meanwhile" if name in missing else "it is gone or unreadable"
-                )
-                for name in gone
-            ]
+        again = list_again(transport, folder, lost, stop)
+        still = work.round(again.files, lambda name: True)
+        for name in () if stop() else lost:
+            if name not in again.files:
+                work.leave(name, "it is gone or unreadable")
+            elif name in still:
+                changed = name in work.readable
+                work.leave(name, "it changed meanwhile" if changed else "it is gone or unreadable")
+        work.troubles += again.troubles
+    if not stop():
+        work.parts.sweep()
     return FetchOutcome(
-        tuple(sorted(done, key=lambda item: item.name)),
-        tuple(sorted(left, key=lambda item: item.name)),
+        tuple(sorted(work.done, key=lambda item: item.name)),
+        tuple(sorted((*listing.left.values(), *work.left), key=lambda item: item.name)),
         listing.links,
         listing.unmatched,
-        listing.troubles,
+        tuple(dict.fromkeys((*listing.troubles, *work.troubles)))[:MOST_TROUBLES],
     )
 
 
-def _here(wanted: Mapping[str, Listed], target: Path) -> tuple[list[Fetched], dict[str, Listed]]:
-    """Return the files that are here already, and those that are missing."""
-    done = [
-        Fetched(name, target / name, (target / name).stat().st_size, fresh=False)
-        for name, item in wanted.items()
-        if _digest(target / name) == item.digest
-    ]
-    return done, _without(wanted, done)
+class _Fetch:
+    """One fetch: what has come so far, and what will not."""
 
+    def __init__(
+        self, transport: Transport, folder: str, target: Path, stop: Callable[[], bool]
+    ) -> None:
+        self.transport, self.folder, self.stop = transport, folder, stop
+        self.places = Places(target)
+        self.parts = Parts(target)
+        self.done: list[Fetched] = []
+        self.left: list[NotFetched] = []
+        self.troubles: list[str] = []
+        self.readable: set[str] = set()
+        """Files whose hash the site gave in the last round."""
+        self._over: set[str] = set()
 
-def _without(wanted: Mapping[str, Listed], done: Sequence[Fetched]) -> dict[str, Listed]:
-    have = {item.name for item in done}
-    return {name: item for name, item in wanted.items() if name not in have}
+    def leave(self, name: str, reason: str) -> None:
+        """Give up one file."""
+        self._over.add(name)
+        self.left.append(NotFetched(shown(name), reason))
 
+    def round(self, sizes: Mapping[str, int], growing: Callable[[str], bool]) -> list[str]:
+        """Bring what has a place here; return the files that did not come as they were listed."""
+        asked = {name: size for name, size in sizes.items() if self._has_place(name, size)}
+        digests = digests_of(self.transport, self.folder, asked, growing, self.stop)
+        self.troubles += digests.troubles
+        self.readable = set(digests.sums)
+        missing: dict[tuple[str, int], list[Wanted]] = {}
+        for name, digest in digests.sums.items():
+            size = asked[name]
+            if self.places.holds(name, size, digest):
+                self._add(name, size, fresh=False)
+            else:
+                missing.setdefault((digest, size), []).append(Wanted(name, size, digest))
+        self._bring({same[0].name: same for same in self._fitting(missing.values())})
+        return [name for name in asked if name not in self._over]
 
-def _brought(
-    transport: Transport,
-    folder: str,
-    missing: Mapping[str, Listed],
-    target: Path,
-    stop: Callable[[], bool],
-) -> list[Fetched]:
-    """Bring the files of `missing`, and return those that came as they were listed."""
-    done: list[Fetched] = []
-    for names in _portions(list(missing)):
-        words = " ".join(quote(f"./{name}") for name in names)
-        # GNU tar reads a backslash in a name as the beginning of an escape. For a file that changes
-        # or vanishes meanwhile GNU tar returns 1 or 2 (tar(1), RETURN VALUE), busybox 1; the hashes
-        # show which file it was.
-        script = (
-            "u=--no-unquote; tar $u --version >/dev/null 2>&1 || u=\n"
-            f"cd {quote(folder)} || exit 66\ntar $u -chf - {words}\n[ $? -le 2 ]"
-        )
-        portion = {name: missing[name] for name in names}
-        done += _unpack(transport.stream(script, stop=stop), portion, target)
-        if stop():
-            break
-    return done
-
-
-def _portions(names: Sequence[str]) -> Iterator[list[str]]:
-    portion: list[str] = []
-    room = _WORDS
-    for name in names:
-        if portion and len(name) > room:
-            yield portion
-            portion, room = [], _WORDS
-        portion.append(name)
-        room -= len(name) + 8
-    if portion:
-        yield portion
-
-
-def _digest(path: Path) -> str:
-    """Return the file's SHA-256; empty when there is no file."""
-    try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError:
-        return ""
-
-
-def _unpack(
-    stream: Iterator[bytes], wanted: Mapping[str, Listed], target: Path
-) -> Iterator[Fetched]:
-    came: set[str] = set()
-    try:
-        with tarfile.open(fileobj=io.BufferedReader(_Pipe(stream), _CHUNK), mode="r|") as archive:
-            for member in archive:
-                name = member.name.removeprefix("./")
-                if name not in wanted or not (member.isreg() or member.islnk()):
-                    raise RefusedError(
-                        f"The site sent a file that was not asked for: {name!r}.", ""
-                    )
-                content = _opened(archive, member, came, target)
-                if content is None:
-                    continue  # of a file that changed: both names are asked for again
-                with content:
-                    size = _put(content, target, name, wanted[name])
-                if size is not None:
-                    came.add(name)
-                    yield Fetched(name, target / name, size, fresh=True)
-    except tarfile.TarError:
-        # A stream that was stopped ends in the middle, and so does busybox's where a file shrank:
-        # what did not come is asked for again, or reported.
-        return
-
-
-def _opened(
-    archive: tarfile.TarFile, member: tarfile.TarInfo, came: set[str], target: Path
-) -> IO[bytes] | None:
-    """Return the content of `member`; None for a second name of a file that did not come.
-
-    tar sends the second name of one file (latest.pt) as a link to the first.
-    """
-    if member.isreg():
-        return archive.extractfile(member)
-    twin = member.linkname.removeprefix("./")
-    return open(target / twin, "rb") if twin in came else None
-
-
-def _put(content: IO[bytes], target: Path, name: str, listed: Listed) -> int | None:
-    """Write to another name, check, rename; return the bytes, or None when the hash differs."""
-    path = target / name
-    aside = path.parent / f".{path.name}.{secrets.token_hex(4)}.part"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.parent.resolve().is_relative_to(target.resolve()):
-            raise RefusedError(f"{path.parent} leads out of {target}.", "Remove that link.")
-        found = hashlib.sha256()
-        left = listed.size
-        with open(aside, "xb") as file:
-            while piece := content.read(_CHUNK if left is None else min(_CHUNK, left)):
-                found.update(piece)
-                file.write(piece)
-                left = None if left is None else left - len(piece)
-        if found.hexdigest() != listed.digest:
-            return None
-        os.replace(aside, path)
-        return path.stat().st_size
-    except OSError as error:
-        raise LumiError(f"{path} cannot be written: {error.strerror}.", "Free space.") from error
-    finally:
-        aside.unlink(missing_ok=True)
-
-
-class _Pipe(io.RawIOBase):
-    """The chunks of a stream as a file."""
-
-    def __init__(self, chunks: Iterator[bytes]) -> None:
-        self._chunks, self._held = chunks, memoryview(b"")
-
-    def readable(self) -> bool:
+    def _has_place(self, name: str, size: int) -> bool:
+        """Whether `name` can be put here; else leave it, before the site reads a byte of it."""
+        free = self.places.free() + self.parts.size(name)
+        try:
+            self.places.check(name)
+            if size > free and self.places.size(name) != size:
+                raise PlaceFault(_too_large(size, free))
+        except PlaceFault as fault:
+            self.leave(name, str(fault))
+            return False
         return True
 
-    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        while not self._held:
-            chunk = next(self._chunks, None)
-            if chunk is None:
-                return 0
-            self._held = memoryview(chunk)
-        count = min(len(buffer), len(self._held))
-        buffer[:count], self._held = self._held[:count], self._held[count:]
-        return count
+    def _fitting(self, missing: Iterable[list[Wanted]]) -> Iterator[list[Wanted]]:
+        """Yield the groups of equal files that fit on the disk together; leave the others."""
+        room = self.places.free()
+        for same in missing:
+            need = same[0].size * len(same) - self.parts.size(same[0].name)
+            if need <= room:
+                room -= max(0, need)
+                yield same
+                continue
+            for item in same:
+                self.leave(item.name, _too_large(item.size, max(0, room)))
+
+    def _bring(self, groups: Mapping[str, list[Wanted]]) -> None:
+        """Bring the first file of each group of equal files, and copy it to their other names."""
+        for portion in portions(list(groups), _IN_ONE_STREAM):
+            if self.stop():
+                return
+            files = [groups[name][0] for name in portion]
+            for wanted, came in transfer(self.transport, self.folder, files, self._part, self.stop):
+                if isinstance(came, str):
+                    self.leave(wanted.name, came)
+                elif came is not None:
+                    self._put(came, wanted)
+                    for twin in groups[wanted.name][1:]:
+                        self._copy(wanted, twin)
+
+    def _part(self, name: str, begun: bool) -> Part | None:
+        return self.parts.open(name) if not begun or self.parts.size(name) else None
+
+    def _put(self, part: Part, wanted: Wanted) -> None:
+        try:
+            self.places.put(part, wanted.name)
+        except PlaceFault as fault:
+            self.leave(wanted.name, str(fault))
+        else:
+            self._add(wanted.name, wanted.size, fresh=True)
+
+    def _copy(self, wanted: Wanted, twin: Wanted) -> None:
+        """Make a second file of the same content; where that fails, it is asked for again."""
+        if not self.places.holds(wanted.name, wanted.size, wanted.digest):
+            return
+        try:
+            part = self.places.copied(wanted.name, self.parts, twin.name)
+        except PlaceFault as fault:
+            self.leave(twin.name, str(fault))
+            return
+        if part.digest == twin.digest:
+            self._put(part, twin)
+        else:
+            part.discard()
+
+    def _add(self, name: str, size: int, *, fresh: bool) -> None:
+        self._over.add(name)
+        self.done.append(Fetched(name, self.places.target / name, size, fresh))
+
+
+def _is_appended_to(name: str) -> bool:
+    """Whether a running job appends to the file, so that its beginning is what was listed."""
+    last = name.rpartition("/")[2]
+    return last == METRICS or fnmatchcase(last, attempt_log("*"))
+
+
+def _too_large(size: int, room: int) -> str:
+    return f"it has {_amount(size)}, and this disk has room for {_amount(room)}"
+
+
+def _amount(size: int) -> str:
+    return f"{size / 1e9:,.1f} GB" if size >= 1e8 else f"{size / 1e6:,.1f} MB"

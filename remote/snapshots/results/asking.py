@@ -1,0 +1,104 @@
+"""One question about files of a site's folder: records in the answer, bounded before they are kept.
+
+The script prints records `KIND REST`, each ended by a NUL, and last `end`. A NUL is in no name, so
+no name can be taken for the end of a record. What the site's commands write to standard error comes
+as one record `said WORDS`, cut there to SAID_BYTES: who complains without end costs nothing.
+"""
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from lumitui.remote.errors import AnswerUnusable, RefusedError
+from lumitui.remote.transport.fields import last_words
+from lumitui.remote.transport.limits import limited
+from lumitui.remote.transport.protocol import Transport
+from lumitui.remote.transport.shell import fill, quote
+
+LONGEST_RECORD = 1 << 16
+"""Most bytes of one record. Linux allows 4,096 in a path (PATH_MAX); what is longer up to this is
+reported as one file's name, and beyond it the answer is no list of files."""
+SAID_BYTES = 2000
+"""Most bytes of the site's own words that are kept: about twenty messages of `find`."""
+
+_SCRIPT = """\
+why=$(cd {folder} 2>&1) || { printf 'shut %s\\0' "$why"; exit 0; }
+cd {folder}
+exec 4>&1
+said=$( {
+{body}
+} 2>&1 >&4 4>&- | { head -c {most}; cat >/dev/null; } )
+[ -z "$said" ] || printf 'said %s\\0' "$said"
+printf 'end\\0'
+"""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked, and how much may be answered."""
+
+    folder: str
+    """The folder on the site that `body` runs in."""
+    body: str
+    """sh that prints records; its standard error is for messages."""
+    seconds: float
+    """Time limit for the whole answer."""
+    most: int
+    """Most bytes of the whole answer."""
+
+
+def ask(
+    transport: Transport, question: Question, stop: Callable[[], bool]
+) -> Generator[tuple[str, bytes], None, None]:
+    """Yield the kind and the rest of each record; a stopped question ends early, without error.
+
+    Raises:
+        RefusedError: the folder cannot be entered.
+        AnswerUnusable: the answer is no list of records, too long, or not whole in time.
+        LinkError, LinkLost: as `Transport.stream`.
+    """
+    script = fill(_SCRIPT, folder=quote(question.folder), body=question.body, most=SAID_BYTES)
+    with ended(transport.stream(script, stop=stop)) as chunks:
+        for record in _records(chunks, question):
+            kind, _, rest = record.partition(b" ")
+            if kind == b"end":
+                return
+            if kind == b"shut":
+                raise RefusedError(
+                    f"The site could not read {question.folder}: {last_words(rest)}.", ""
+                )
+            yield kind.decode("ascii", "replace"), rest
+    if not stop():
+        raise _unusable("it ends in the middle")
+
+
+@contextmanager
+def ended(chunks: Iterator[bytes]) -> Iterator[Iterator[bytes]]:
+    """End a stream when the block ends: an error that is kept keeps no process on the site."""
+    try:
+        yield chunks
+    finally:
+        if isinstance(chunks, Generator):
+            chunks.close()
+
+
+def said_lines(words: bytes) -> list[str]:
+    """Return the site's own words as lines that are not blank; at least one."""
+    text = words[:SAID_BYTES].decode("utf-8", "replace")
+    return [line.strip() for line in text.splitlines() if line.strip()] or ["no reason given"]
+
+
+def _records(chunks: Iterator[bytes], question: Question) -> Iterator[bytes]:
+    held = b""
+    for chunk in limited(chunks, most=question.most, seconds=question.seconds):
+        *whole, held = (held + chunk).split(b"\0")
+        yield from whole
+        if len(held) > LONGEST_RECORD:
+            raise _unusable(f"a record in it is longer than {LONGEST_RECORD:,} bytes")
+
+
+def _unusable(why: str) -> AnswerUnusable:
+    return AnswerUnusable(
+        f"The site's list of files cannot be used: {why}.",
+        "Try again; if it happens again, look at what `sh` and `find` do on the site.",
+    )
