@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from lumitui.app.explain.probe_report import ProbeReport, read
@@ -28,6 +29,7 @@ class Verdict:
     sentence: str
 
 
+@lru_cache(maxsize=4)  # a screen asks for the same run's each second; 8,192 ranks take 0.2 s
 def verdict(
     binding: str | None, layout: Layout, *, ended: bool = False, proof: str = "on"
 ) -> Verdict:

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from lumitui.app.explain.probe_report import Report
 from lumitui.app.job.launch import Layout
@@ -119,6 +120,7 @@ def _kind_of_wrong(found: frozenset[int], planned: frozenset[int], layout: Layou
     return ""
 
 
+@lru_cache(maxsize=1024)  # a thousand nodes have a few lists of cores, each on every node
 def _set(text: str) -> frozenset[int] | None:
     if not _CORES.fullmatch(text):
         return None

@@ -5,6 +5,7 @@ The words may hold text from a site: make it safe where it is drawn (`safe_text`
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 from lumitui.app.explain import words
@@ -165,7 +166,7 @@ def lineage(run: Run, family: Sequence[Run]) -> list[str]:
 
 
 def proof_table(verdict: Verdict) -> ProofTable:
-    """Return a row for each rank that reported.
+    """Return a row for each rank that reported, those that differ first.
 
     Local ranks and planned cores are left out where all ranks have the same plan: the verdict's
     sentence names it, and its long list of cores would leave no room for the others.
@@ -174,7 +175,8 @@ def proof_table(verdict: Verdict) -> ProofTable:
     titles: tuple[str, ...] = ("rank", "host", "found", "GPUs", "")
     if not shared:
         titles = ("rank", "local", "host", "planned", "found", "GPUs", "")
-    return ProofTable(titles, tuple(_proof_row(row, shared=shared) for row in verdict.rows))
+    rows = sorted(verdict.rows, key=lambda row: row.ok)
+    return ProofTable(titles, tuple(_proof_row(row, shared=shared) for row in rows))
 
 
 def _proof_row(row: RankProof, *, shared: bool) -> ProofRow:
@@ -187,6 +189,7 @@ def _proof_row(row: RankProof, *, shared: bool) -> ProofRow:
     return ProofRow((*place, row.planned or "-", found, gpus, verdict), row.ok)
 
 
+@lru_cache(maxsize=1024)  # the ranks of a thousand nodes see the same few lists
 def _ranges(gpus: str) -> str:
     """Return GPUs as ranges where they are numbers in order, else as they are."""
     parts = gpus.split(",")

@@ -82,10 +82,17 @@ def layout_size(layout: "Layout") -> str:
     )
 
 
+MOST_RANGES = 8
+"""Ranges of ranks that a sentence names; every eighth of 8,192 ranks would fill a screen."""
+
+
 def ranks_named(ranks: Iterable[int]) -> str:
-    """Return `Rank 3`, `Ranks 3, 8-15`."""
+    """Return `Rank 3`, `Ranks 3, 8-15`, or the first of many: `Ranks 0, 8, … (1,024 ranks)`."""
     named = set(ranks)
-    return f"Rank{'s' if len(named) > 1 else ''} {format_cores(named).replace(',', ', ')}"
+    ranges = format_cores(named).split(",")
+    shown = ", ".join(ranges[:MOST_RANGES])
+    more = f", … ({count(len(named), 'rank')})" if len(ranges) > MOST_RANGES else ""
+    return f"Rank{'s' if len(named) > 1 else ''} {shown}{more}"
 
 
 # -- times

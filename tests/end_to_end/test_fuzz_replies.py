@@ -11,13 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from rich.console import Console
+from rich.console import Console, Group
 
 from lumitui.app.cli import tables
 from lumitui.app.explain import binding_proof, run_facts, words
 from lumitui.app.explain.safe_text import CONTROL
 from lumitui.app.history.history import History
-from lumitui.app.tui.panes.proof import proof_table
+from lumitui.app.tui.panes.proof import proof_lines, rank_table
 from lumitui.app.tui.panes.state import facts_table
 from lumitui.app.watch import transitions
 from lumitui.remote.doctor.examine import examine
@@ -140,6 +140,8 @@ def test_binding_files(count: int) -> None:
         found = binding_proof.verdict(text.decode("utf-8", "replace"), layout, ended=True)
         run_facts.proof_table(found)
         if len(text) % 10 == 0:
-            drawn(proof_table(found))
+            drawn(Group(*proof_lines(found)))
+            if table := rank_table(found):
+                table.widths()
 
     survive(worse([BINDING, BINDING.replace(b"}, {", b"},\n{")], count), take)

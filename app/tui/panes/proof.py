@@ -1,16 +1,13 @@
 """The pane with the proof of binding: the cores and GPUs measured for each rank."""
 
-from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
-from textual.app import ComposeResult
-from textual.widgets import Static
 
 from lumitui.app.explain import run_facts
 from lumitui.app.explain.binding_proof import Verdict
+from lumitui.app.explain.safe_text import log_line
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
-from lumitui.app.tui.widgets.scroll import Scroll
+from lumitui.app.tui.widgets.row_list import Row, RowList, Table
 from lumitui.app.tui.widgets.styled import plain
 
 COLOURS = {
@@ -23,21 +20,21 @@ COLOURS = {
 """Of the kinds of verdict."""
 
 
-class ProofPane(Scroll):
+class ProofPane(RowList):
     """The verdict, and a row for each rank."""
 
     def __init__(self, runs: Runs) -> None:
         """Show the proof of a run of `runs`."""
         super().__init__(id="proof")
         self._runs = runs
-
-    def compose(self) -> ComposeResult:
-        """Yield one text."""
-        yield Static(id="verdict", markup=False)
+        self._shown: Verdict | None = None
 
     def draw(self, run: Run) -> None:
-        """Show what the probe of `run` has measured so far."""
-        self.query_one("#verdict", Static).update(proof_table(self._runs.proof(run)))
+        """Show what the probe of `run` has measured so far; nothing is done twice for it."""
+        found = self._runs.proof(run)
+        if found is not self._shown:
+            self._shown = found
+            self.show(proof_lines(found), rank_table(found))
 
 
 def verdict_line(found: Verdict) -> Text:
@@ -45,17 +42,18 @@ def verdict_line(found: Verdict) -> Text:
     return Text.assemble((found.kind, COLOURS[found.kind]), plain(f"  {found.sentence}"))
 
 
-def proof_table(found: Verdict) -> RenderableType:
-    """Return the verdict, what differs, and a row for each rank that reported."""
+def proof_lines(found: Verdict) -> list[Text]:
+    """Return the verdict and what differs, a line each."""
+    different = run_facts.differences(found)
+    return [verdict_line(found), *(plain(line, "bold red") for line in different)]
+
+
+def rank_table(found: Verdict) -> Table | None:
+    """Return a row for each rank that reported; None where none did."""
     if not found.rows:
-        return verdict_line(found)
-    rows = run_facts.proof_table(found)
-    table = Table.grid(padding=(0, 2))
-    for title in rows.titles:
-        table.add_column(justify="right" if title in ("rank", "local") else "left")
-    table.add_row(*(Text(title, "dim") for title in rows.titles))
-    for row in rows.rows:
-        wrong = {} if row.ok else {rows.titles.index("found"): "bold red"}
-        table.add_row(*(plain(cell, wrong.get(at, "")) for at, cell in enumerate(row.cells)))
-    different = [plain(line, "bold red") for line in run_facts.differences(found)]
-    return Group(verdict_line(found), *different, Text(), table)
+        return None
+    table = run_facts.proof_table(found)
+    wrong = ((table.titles.index("found"), "bold red"),)
+    rows = [Row(tuple(map(log_line, row.cells)), () if row.ok else wrong) for row in table.rows]
+    right = frozenset(at for at, title in enumerate(table.titles) if title in ("rank", "local"))
+    return Table(table.titles, rows, right)

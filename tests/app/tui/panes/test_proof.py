@@ -1,16 +1,21 @@
 """The proof of binding: on 80x24 what differs is readable and a long list scrolls."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lumitui.app.cli import show
+from lumitui.app.explain import binding_proof, rank_proof
+from lumitui.app.explain.probe_report import Report as ProbeRecord
+from lumitui.app.explain.rank_proof import RankProof
 from lumitui.app.job.launch import Layout
 from lumitui.app.runs import Runs
 from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.panes.proof import ProofPane
 from lumitui.app.tui.screens.run import RunScreen
 from lumitui.remote.scheduler.protocol import State
 from tests.support.command_line import Here, envelope
@@ -82,6 +87,36 @@ async def test_cores_shared_by_all_do_not_push_the_table_out(
         lines = shown(pilot).splitlines()
         assert max(map(len, lines)) <= 80
         assert any("nid005001" in line and "57-63" in line and "0-7" in line for line in lines)
+
+
+async def test_the_proof_of_8192_ranks_is_compared_and_laid_out_once(
+    settings: Settings, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout = replace(EXACT, nodes=1024)
+    items = [item | {"cores": "1-7"} if item["rank"] == 8000 else item for item in reports(layout)]
+    run_id = seed(settings, items, layout)
+    compared: list[int] = []
+    compare_ranks = rank_proof.compare_ranks
+
+    def counted(reports: Sequence[ProbeRecord], layout: Layout) -> list[RankProof]:
+        compared.append(len(reports))
+        return compare_ranks(reports, layout)
+
+    monkeypatch.setattr(binding_proof, "compare_ranks", counted)
+    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
+        screen = RunScreen(app_of(pilot).runs, run_id, "proof")
+        pilot.app.push_screen(screen)
+        await sees(pilot, "8000 +0 +nid006001 +49-55 +1-7 +0-7 +differs\s+0 +0 +nid005001")
+        pane = screen.query_one(ProofPane)
+        monkeypatch.setattr(pane, "show", lambda *all: pytest.fail("laid out again"))
+        for _ in range(3):
+            screen.reread()
+        screen.action_pane("state")
+        await sees(pilot, "differs +Rank 8000 on nid006001")
+        screen.action_pane("proof")
+        await pilot.press("G")
+        await sees(pilot, "8191 +7 +nid006024")
+        assert compared == [8192]
 
 
 @pytest.mark.parametrize("columns", [80, 100])

@@ -1,0 +1,114 @@
+"""Lines above a table of many rows; only those on the screen are drawn."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from rich.style import Style
+from rich.text import Text
+from textual import events
+from textual.binding import BindingType
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from lumitui.app.tui.widgets.scroll import Scroll
+
+GAP = 2
+"""Cells between two columns."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row's cells, and the style of those that are not plain."""
+
+    cells: tuple[str, ...]
+    styles: tuple[tuple[int, str], ...] = ()
+    """(column, style as Rich writes it)."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A heading and its rows, each as many cells as there are titles."""
+
+    titles: tuple[str, ...]
+    rows: Sequence[Row]
+    right: frozenset[int] = frozenset()
+    """Columns that end at the right."""
+
+    def widths(self) -> tuple[int, ...]:
+        """Return the cells of each column."""
+        rows = (self.titles, *(row.cells for row in self.rows))
+        return tuple(max(map(cell_len, column)) for column in zip(*rows, strict=True))
+
+
+class RowList(ScrollView, can_focus=True):
+    """Wrapped lines, a heading and rows that scroll together, thousands as fast as ten."""
+
+    BINDINGS: ClassVar[list[BindingType]] = list(Scroll.BINDINGS)
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
+        """Show nothing."""
+        super().__init__(id=id)
+        self._lines: Sequence[Text] = ()
+        self._table: Table | None = None
+        self._widths: tuple[int, ...] = ()
+        self._wrapped: list[Text] = []
+
+    def show(self, lines: Sequence[Text], table: Table | None = None) -> None:
+        """Show `lines`, wrapped, and `table` below them; no text in them is markup."""
+        self._lines, self._table = lines, table
+        self._widths = table.widths() if table else ()
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        width = self.scrollable_content_region.width
+        if not width:
+            return  # not on the screen yet: the resize that comes first lays it out
+        console = self.app.console
+        self._wrapped = [part for line in self._lines for part in line.wrap(console, width)]
+        rows = len(self._table.rows) + 2 if self._table else 0  # an empty line and the heading
+        across = sum(self._widths) + GAP * len(self._widths)
+        # Textual shows a scroll bar for a column too many; the last gap is none.
+        self.virtual_size = Size(max(0, across - GAP), len(self._wrapped) + rows)
+        self.refresh()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Wrap the lines again."""
+        self._lay_out()
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one row of the screen."""
+        left, top = self.scroll_offset
+        segments = self._segments(y + top)
+        strip = Strip(segments) if segments else Strip.blank(self.size.width, self.rich_style)
+        return strip.crop_extend(left, left + self.size.width, self.rich_style)
+
+    def _segments(self, at: int) -> list[Segment]:
+        if at < len(self._wrapped):
+            parts = self._wrapped[at].render(self.app.console)
+            return [
+                Segment(s.text, self.rich_style + (s.style or Style())) for s in parts if s.text
+            ]
+        at -= len(self._wrapped) + 1
+        table = self._table
+        if table is None or at < 0 or at > len(table.rows):
+            return []
+        row = table.rows[at - 1] if at else Row(table.titles, ())
+        styles = dict(row.styles) if at else dict.fromkeys(range(len(table.titles)), "dim")
+        return [
+            Segment(
+                self._cell(cell, column),
+                self.rich_style + Style.parse(styles.get(column, "")),
+            )
+            for column, cell in enumerate(row.cells)
+        ]
+
+    def _cell(self, text: str, column: int) -> str:
+        assert self._table is not None
+        width = self._widths[column]
+        if column in self._table.right:
+            return " " * (width - cell_len(text)) + text + " " * GAP
+        return set_cell_size(text, width) + " " * GAP
