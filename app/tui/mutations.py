@@ -15,6 +15,7 @@ from lumitui.app.tui import messages
 from lumitui.app.tui.screens.confirm import Confirm
 from lumitui.app.tui.screens.resubmit import ResubmitDialog
 from lumitui.app.tui.screens.run import RunScreen
+from lumitui.app.tui.screens.runs import RunsScreen
 from lumitui.app.tui.screens.sending import SendingDialog
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.workers import WorkerApp
@@ -106,6 +107,10 @@ class MutationApp(WorkerApp):
             self.notify(f"{event.run.id} is job {event.run.job_id}.", markup=False)
             if seen and not self._quit_when_done:
                 self.to_first()
+                # `1` and `+` are meant for this run, not for the one that was chosen before.
+                first = self.screen_stack[0]
+                assert isinstance(first, RunsScreen)
+                first.choose(event.run.id)
                 self.push_screen(RunScreen(self.runs, event.run.id))
         self._mutation_ended(well=event.run is not None)
 

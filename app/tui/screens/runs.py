@@ -79,6 +79,10 @@ class RunsScreen(RunPage):
         """The run under the cursor."""
         return self.query_one(RunTable).selected
 
+    def choose(self, run_id: str) -> None:
+        """Put the cursor on a run: the next key is meant for it."""
+        self.query_one(RunTable).choose(run_id)
+
     def draw(self) -> None:
         """Show what history says now."""
         if not self.is_current:

@@ -93,6 +93,11 @@ class RunTable(DataTable[Text]):
         """Show an empty table."""
         super().__init__(id=id, cursor_type="row", cell_padding=0, zebra_stripes=True)
         self._width = 0
+        self._wanted: str | None = None
+
+    def choose(self, run_id: str) -> None:
+        """Put the cursor on a run as soon as the table shows it."""
+        self._wanted = run_id
 
     @property
     def selected(self) -> str | None:
@@ -109,9 +114,12 @@ class RunTable(DataTable[Text]):
         if same and self.columns and wide == (self._width >= WIDE):
             for run in runs:
                 self._update(run, now, wide)
-            return
-        self._width = width
-        self._fill(runs, now, wide)
+        else:
+            self._width = width
+            self._fill(runs, now, wide)
+        if self._wanted in keys:
+            self.move_cursor(row=keys.index(self._wanted), animate=False)
+            self._wanted = None
 
     def _update(self, run: Run, now: float, wide: bool) -> None:
         for column in COLUMNS:

@@ -8,6 +8,7 @@ from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.screens.resubmit import ResubmitDialog
 from lumitui.app.tui.screens.run import RunScreen
+from lumitui.app.tui.widgets.run_table import RunTable
 from lumitui.remote.scheduler.protocol import State
 from tests.support.driven_tui import (
     cut_off,
@@ -41,6 +42,25 @@ async def test_plus_shows_one_node_becoming_two_and_sends_a_run_with_a_parent(
         assert (child.layout.nodes, child.layout.world_size) == (2, 4)
         assert child.snapshot == run.snapshot, "the same code"
         assert (await ended(pilot, child.id)).state is State.DONE
+
+
+async def test_plus_after_a_send_is_for_the_run_just_sent(
+    settings: Settings, project: Path
+) -> None:
+    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
+        older = await submit(pilot)
+        await ended(pilot, older.id)
+        await pilot.press("1")
+        await sees(pilot, older.id)
+        sent = await submit(pilot)
+        await pilot.press("1", "+")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ResubmitDialog), "the dialog")
+        await sees(pilot, f"Resubmit {sent.id}")
+        await pilot.press("escape")
+        # The cursor is the person's again: what comes later does not move it.
+        await pilot.press("j")
+        table = pilot.app.screen.query_one(RunTable)
+        await until(pilot, lambda: table.selected == older.id, "on the older run")
 
 
 async def test_the_dialog_follows_its_fields(settings: Settings, project: Path) -> None:
