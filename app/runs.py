@@ -32,7 +32,7 @@ from lumitui.remote.doctor.check import Check
 from lumitui.remote.doctor.examine import examine
 from lumitui.remote.site.sites import Sites
 from lumitui.remote.snapshots.fetch import FetchOutcome
-from lumitui.remote.snapshots.store import Pruned, prune
+from lumitui.remote.snapshots.prune import Pruned, prune
 from lumitui.remote.ssh.prompts import Ask
 from lumitui.remote.transport.footprint import Footprint
 from lumitui.remote.transport.protocol import Transport

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lumitui.remote.doctor.check import Check
     from lumitui.remote.site.profile import Site
     from lumitui.remote.snapshots.fetch import Fetched
-    from lumitui.remote.snapshots.store import Pruned
+    from lumitui.remote.snapshots.prune import Pruned
 
 NARROWEST = 8
 """Columns below which no column shrinks."""

@@ -4,10 +4,12 @@ import re
 import secrets
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from lumitui.remote.doctor import login_node, slurm
 from lumitui.remote.doctor.check import Check
 from lumitui.remote.site.profile import Site
+from lumitui.remote.transport.fields import last_words
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
 from lumitui.remote.transport.shell import quote
@@ -15,6 +17,10 @@ from lumitui.remote.transport.shell import quote
 TOOLS = ("tar", "gzip", "sha256sum", "find", "ln", "readlink")
 """What a site's login node needs for code and files."""
 SLURM_TOOLS = ("sbatch", "squeue", "sacct", "scancel", "scontrol")
+MOST_PART = 1 << 20
+"""Most bytes of one record that are looked at: 1,000 partitions in a line of 1,000 bytes each."""
+MOST_FOUND = 2_000
+"""Most characters of what a check shows, like the names of all accounts."""
 
 
 def examine(
@@ -34,9 +40,11 @@ def examine(
         LinkError: the site cannot be reached.
     """
     marker = new_marker()
-    parts = answers(transport.run(script(site, marker), timeout=120.0).out, marker)
+    result = transport.run(script(site, marker), timeout=120.0)
+    parts = answers(result.out, marker)
+    said = last_words(result.err, result.out, default=f"exit status {result.code}")
     checks = [
-        login_node.connection(parts.get("host", "")),
+        login_node.connection(parts.get("host", ""), said),
         *map(login_node.configuration, notes()),
         login_node.tools(parts.get("tools", "")),
     ]
@@ -59,7 +67,11 @@ def examine(
         checks.append(
             Check("work root", "warning", "not checked", site.work_root, "Give --account.")
         )
-    return checks
+    return [replace(check, found=_shortened(check.found)) for check in checks]
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= MOST_FOUND else f"{text[:MOST_FOUND]} ..."
 
 
 def script(site: Site, marker: str) -> str:
@@ -121,6 +133,9 @@ exit 0
 
 
 def answers(output: bytes, marker: str) -> dict[str, str]:
-    """Return the records of the first request's answer by name."""
+    """Return the records of the first request's answer by name, each no longer than MOST_PART."""
     found = parse_records(output, marker)
-    return {" ".join(record.words): record.content.decode("utf-8", "replace") for record in found}
+    return {
+        " ".join(record.words): record.content[:MOST_PART].decode("utf-8", "replace")
+        for record in found
+    }

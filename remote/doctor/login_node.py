@@ -4,14 +4,18 @@ from collections.abc import Iterator
 
 from lumitui.remote.doctor.check import Check, Status
 from lumitui.remote.site.profile import Site
-from lumitui.remote.transport.fields import count
+from lumitui.remote.transport.fields import count, last_words
 
 
-def connection(text: str) -> Check:
-    """Check that the login node answers; shows the user's name and the host."""
+def connection(text: str, said: str = "") -> Check:
+    """Check that the login node answers; shows the user's name and the host.
+
+    `said` is what it answered instead.
+    """
     user, _, host = text.strip().partition("\n")
     if not host:
-        return Check("connection", "failed", "id and uname gave no answer", "", "Log in by hand.")
+        found = f"id and uname gave no answer{f': {said}' if said else ''}"
+        return Check("connection", "failed", found, "", "Log in by hand.")
     return Check("connection", "ok", f"{user} at {host}")
 
 
@@ -68,16 +72,16 @@ def module_command(text: str, site: Site) -> Iterator[Check]:
 
 def work_root(text: str, root: str) -> Check:
     """Check that files can be written at the work root, and show the free space."""
-    lines = [*text.splitlines(), "", ""]
-    place, word, usage = lines[0], lines[1], lines[2].split()
-    free = f", {int(usage[3]) / 2**20:.1f} GiB free" if len(usage) > 3 and _whole(usage[3]) else ""
-    if word != "writable":
+    place, word, last, *_ = [*text.splitlines(), "", "", ""]
+    usage = last.split()
+    kib = count(usage[3]) if len(usage) > 3 else None
+    free = f", {kib / 2**20:.1f} GiB free" if kib is not None else ""
+    if word not in ("writable", "refused"):
+        do = "Log in and look at the folder by hand."
+        return Check("work root", "failed", f"no answer: {last_words(text)}", root, do)
+    if word == "refused":
         do = "Check the account and your quota, or set `work_root` in your own profile."
         return Check("work root", "failed", f"{place} cannot be written{free}", root, do)
-    if len(usage) > 3 and _whole(usage[3]) and int(usage[3]) < 2**20:
+    if kib is not None and kib < 2**20:
         return Check("work root", "warning", f"{place}{free}", root, "Make room: `lumitui prune`.")
     return Check("work root", "ok", f"{place} is writable{free}")
-
-
-def _whole(text: str) -> bool:
-    return count(text) is not None

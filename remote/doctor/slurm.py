@@ -9,6 +9,9 @@ from lumitui.remote.doctor.check import Check, Status
 from lumitui.remote.site.profile import Site
 from lumitui.remote.transport.fields import count
 
+_LONGEST_NAME = 200
+"""Of an account: the profile's pattern is searched in no longer text."""
+
 
 def version(text: str, site: Site) -> Check:
     """Check Slurm's version against the profile's: another release may behave differently."""
@@ -101,7 +104,7 @@ def node(text: str, site: Site) -> Iterator[Check]:
 def account_names(text: str) -> tuple[str, ...]:
     """Return the accounts that `sacctmgr show assoc` lists."""
     names = (line.partition("|")[0].strip() for line in text.splitlines())
-    return tuple(dict.fromkeys(name for name in names if name))
+    return tuple(dict.fromkeys(name for name in names if 0 < len(name) <= _LONGEST_NAME))
 
 
 def accounts(found: Sequence[str], account: str, site: Site) -> Check:

@@ -18,6 +18,7 @@ from lumitui.remote.errors import InputError, RefusedError
 from lumitui.remote.snapshots.tar import Packed, tar_stream
 from lumitui.remote.snapshots.upload import Synced, answer
 from lumitui.remote.source.manifest import Manifest
+from lumitui.remote.transport.fields import count
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.shell import SHA, fill, quote
 
@@ -133,14 +134,15 @@ def _packed(manifest: Manifest, where: Callable[[str], Path]) -> Iterator[_Archi
 
 def _continued(archive: _Archive, words: list[str]) -> int:
     """Return how many bytes of the archive are there already; `_CHECK` says `part SIZE HASH`."""
-    if len(words) != 3 or words[0] != "part" or not 0 < int(words[1]) < archive.size:
+    size = count(words[1]) if len(words) == 3 and words[0] == "part" else None
+    if size is None or not 0 < size < archive.size:
         return 0
     archive.file.seek(0)
-    digest, left = hashlib.sha256(), int(words[1])
+    digest, left = hashlib.sha256(), size
     while left and (piece := archive.file.read(min(_CHUNK, left))):
         digest.update(piece)
         left -= len(piece)
-    return int(words[1]) if digest.hexdigest() == words[2] else 0
+    return size if digest.hexdigest() == words[2] else 0
 
 
 def _from(file: IO[bytes], start: int) -> Iterator[bytes]:

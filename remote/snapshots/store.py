@@ -1,16 +1,14 @@
-"""The snapshots on a site: how a run copies one, and how those that nobody uses are removed.
+"""The snapshots on a site: how a run copies one.
 
 A snapshot is `<id>/` with its checksums in `<id>.sums`, or one archive `<id>.tar.gz` with its hash
 in `<id>.tar.gz.sha256`. Runs have copies: with hard links one run's writes would change another's.
 """
 
 import re
-from collections.abc import Collection
-from dataclasses import dataclass
 
-from lumitui.remote.errors import RefusedError
 from lumitui.remote.run_folder import CODE_ARCHIVE
-from lumitui.remote.transport.protocol import Result, Transport
+from lumitui.remote.transport.fields import last_words
+from lumitui.remote.transport.protocol import Result
 from lumitui.remote.transport.shell import REFLINK, SHA, fill, quote
 
 # 4: the snapshot is not there (a prune may take it at any moment), 5: it is not whole. The
@@ -50,60 +48,6 @@ h=$(sha <"$w") && [ "${h%% *}" = "$(cat "$w.sha256")" ] || { echo damaged-snapsh
 chmod u+w "$w" "$w.sha256" && mv "$w.sha256" "$t.sha256" && mv "$w" "$t"
 )"""
 
-# A snapshot is renamed before it is removed, so that nobody finds half of it. mtime +0 is "older
-# than a day": leftovers of cut connections.
-_PRUNE = """\
-umask 077
-cd {folder} 2>/dev/null || exit 0
-dry={dry}
-weigh() {
-  files=0; kib=0
-  for part in "$@"; do
-    [ -e "$part" ] || [ -L "$part" ] || continue
-    size=$(du -sk "$part") || exit 1
-    files=$(( files + $(find "$part" | wc -l) )); kib=$(( kib + ${size%%[!0-9]*} ))
-  done
-}
-discard() { chmod -R u+w "$@" 2>/dev/null; rm -rf "$@"; }
-for s in *; do
-  id=${s%.tar.gz}
-  case $id in *[!0-9a-f]*) continue;; esac
-  [ "${#id}" -eq 24 ] && [ -e "$s" ] || continue
-  case {keep} in *" $id "*) continue;; esac
-  w=$s; sums=$s.sums; [ "$s" = "$id" ] || sums=$s.sha256
-  if [ "$dry" -eq 0 ]; then
-    w=.incoming-$s-pruned-$$
-    mv "$sums" "$w.sums" 2>/dev/null
-    mv "$s" "$w" || { [ -e "$s" ] && exit 1; rm -f "$w.sums"; continue; }
-    sums=$w.sums
-  fi
-  weigh "$w" "$sums"
-  if [ "$dry" -eq 0 ]; then discard "$w" "$sums" || exit 1; fi
-  echo "$s $files $kib"
-done
-find . -maxdepth 1 \\( -name '.incoming-*' -o -name '*.sums' -o -name '*.sha256' \\) -mtime +0 |
-while IFS= read -r old; do
-  case $old in
-    ./.incoming-*) ;;
-    *) s=${old%.*}; [ -e "$s" ] && continue; case ${s%.tar.gz} in ./*[!0-9a-f]*) continue;; esac;;
-  esac
-  weigh "$old"
-  if [ "$dry" -eq 0 ]; then discard "$old" || exit 1; fi
-  echo "- $files $kib"
-done
-"""
-
-
-@dataclass(frozen=True)
-class Pruned:
-    """What `prune` removed, or would remove."""
-
-    snapshots: tuple[str, ...]
-    files: int
-    """Files, links and folders, as a quota counts them; with leftovers of cut connections."""
-    bytes: int
-    """Space that was freed, as `du` counts it."""
-
 
 def reason(result: Result) -> str:
     """Return the line of standard error that says why; tar's own last line never does."""
@@ -112,7 +56,7 @@ def reason(result: Result) -> str:
     full = [line for line in reasons if re.search("space|quota", line, re.IGNORECASE)]
     if not full and any("Wrote only" in line for line in reasons):
         full = ["no space left, or the quota is used up: tar wrote only a part of a file"]
-    return (full or reasons[-1:] or [f"exit status {result.code}"])[0].rstrip(".")
+    return last_words((full or reasons[-1:] or [""])[0], default=f"exit status {result.code}")
 
 
 def copy_script(snapshot: str, target: str) -> str:
@@ -132,33 +76,4 @@ def archive_copy_script(snapshot: str, folder: str) -> str:
         reflink=REFLINK,
         snapshot=quote(f"{snapshot}.tar.gz"),
         target=quote(f"{folder}/{CODE_ARCHIVE}"),
-    )
-
-
-def prune_script(folder: str, keep: Collection[str], *, dry: bool = False) -> str:
-    """Return sh that removes all snapshots below `folder` but those whose ids are in `keep`."""
-    names = quote(f" {' '.join(sorted(keep))} ")
-    return fill(_PRUNE, folder=quote(folder), keep=names, dry=int(dry))
-
-
-def prune(transport: Transport, folder: str, keep: Collection[str], *, dry: bool = False) -> Pruned:
-    """Remove all snapshots below `folder` but those whose ids are in `keep`; `dry` only counts.
-
-    Runs have their own copies, so a prune takes nothing from a run.
-
-    Raises:
-        RefusedError: something could not be removed.
-        LinkError, LinkLost: as `Transport.run`. It may be repeated.
-    """
-    result = transport.run(prune_script(folder, keep, dry=dry), timeout=600.0)
-    if result.code:
-        raise RefusedError(
-            f"Old snapshots in {folder} could not be removed: {reason(result)}.",
-            "Check the permissions there, and prune again: what was removed stays removed.",
-        )
-    rows = [line.split() for line in result.text.splitlines()]
-    return Pruned(
-        tuple(row[0].removesuffix(".tar.gz") for row in rows if row[0] != "-"),
-        sum(int(row[1]) for row in rows),
-        sum(int(row[2]) for row in rows) * 1024,
     )

@@ -13,6 +13,7 @@ from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from lumitui.remote.transport.local import Local
 from tests.support.home import Home
+from tests.support.servers.transports import FixedAnswer
 
 # Real answers of the mini cluster (Slurm 22.05), shortened to the keys that are read.
 PARTITIONS = """\
@@ -190,3 +191,47 @@ def test_a_wrong_profile_and_a_foreign_account_are_found_on_the_mini_cluster(
     }
     assert checks["partition dev-g"].found == "max_nodes 32"
     assert checks["node nid005001 threads_per_core"].found == "2"
+
+
+@pytest.mark.parametrize(
+    ("out", "code", "err", "words"),
+    [
+        (b"", 0, b"", "exit status 0"),
+        (b"", 255, b"", "exit status 255"),
+        (b"", 255, b"Connection closed by remote host\n", "Connection closed by remote host"),
+        (b"This account is currently not available.\n", 1, b"", "not available"),
+        (b"\xff\xfe\x00" * 1000, 0, b"", "\ufffd"),
+        (b"x" * 3_000_000, 0, b"", "xxx"),
+    ],
+)
+def test_an_answer_without_sense_fails_the_connection_with_its_words(
+    site: Site, out: bytes, code: int, err: bytes, words: str
+) -> None:
+    for account in ("", "project_462000001"):
+        checks = examine.examine(FixedAnswer(out, code, err), site, account, lambda name: "/work")
+        assert (checks[0].name, checks[0].status) == ("connection", "failed")
+        assert words in checks[0].found
+        assert all(len(check.found) < 2100 for check in checks)
+    (root,) = [check for check in checks if check.name == "work root"]
+    assert root.status == "failed" and root.do
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "found"),
+    [
+        ("", "failed", "no answer: no reason given"),
+        ("\n", "failed", "no answer"),
+        ("/work\n", "failed", "no answer: /work"),
+        ("/work\nwritable\n", "ok", "/work is writable"),
+        ("/work\nwritable\nfs 1 2 -3 4% /\n", "ok", "/work is writable"),
+        ("/work\nwritable\nfs 1 2 1e999 4% /\n", "ok", "/work is writable"),
+        (f"/work\nwritable\nfs 1 2 {'9' * 5000} 4% /\n", "ok", "/work is writable"),
+        ("/work\nwritable\nfs 1 2 3 4% /\n", "warning", "/work, 0.0 GiB free"),
+        ("/work\nrefused\nfs 1 2 2097152 4% /\n", "failed", "cannot be written, 2.0 GiB free"),
+    ],
+)
+def test_the_answer_about_the_work_root_may_be_anything(
+    answer: str, status: str, found: str
+) -> None:
+    check = login_node.work_root(answer, "/work")
+    assert check.status == status and found in check.found

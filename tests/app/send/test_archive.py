@@ -18,7 +18,8 @@ from lumitui.remote.run_folder import CODE_ARCHIVE
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.snapshots import archive
 from lumitui.remote.snapshots.archive import sync_archive
-from lumitui.remote.snapshots.store import archive_copy_script, prune
+from lumitui.remote.snapshots.prune import prune
+from lumitui.remote.snapshots.store import archive_copy_script
 from lumitui.remote.snapshots.upload import Synced, sync
 from lumitui.remote.source import walk
 from lumitui.remote.source.manifest import Manifest

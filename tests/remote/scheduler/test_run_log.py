@@ -4,8 +4,12 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
+
+from lumitui.remote.errors import AnswerUnusable, RefusedError
 from lumitui.remote.scheduler.run_log import read_end, stream
 from lumitui.remote.transport.local import Local
+from tests.support.servers.transports import FixedAnswer
 
 
 def test_the_end_of_a_growing_log_is_read_exactly(tmp_path: Path) -> None:
@@ -55,3 +59,31 @@ def test_a_stream_waits_for_its_log_and_begins_at_its_byte(tmp_path: Path) -> No
     finally:
         transport.close()
     assert data == b"345"
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (b"", "no reason given"),
+        (b"Welcome to the site\nlog", "Welcome to the site"),
+        (b"-5\nlog", "-5"),
+        (b"1" * 5000 + b"\nlog", "1111"),
+        (b"1e999\nlog", "1e999"),
+        (b"\xff\xfe\nlog", "\ufffd"),
+        ("\u0663\nlog".encode(), "\u0663"),
+        (b"0\n" + b"x" * 11, "more than the 10 bytes"),
+    ],
+)
+def test_an_answer_that_is_no_end_of_a_log_is_said(answer: bytes, words: str) -> None:
+    with pytest.raises(AnswerUnusable) as raised:
+        read_end(FixedAnswer(answer), "/log", 10)
+    assert words in raised.value.message and raised.value.hint and raised.value.exit_code == 3
+    assert len(raised.value.message) < 500
+
+
+def test_a_log_that_cannot_be_read_is_said_with_the_sites_words() -> None:
+    with pytest.raises(RefusedError, match="Input/output error"):
+        read_end(FixedAnswer(b"", 45, b"sh: wc: Input/output error\n"), "/log", 10)
+    with pytest.raises(RefusedError, match="exit status 255"):
+        read_end(FixedAnswer(b"", 255), "/log", 10)
+    assert read_end(FixedAnswer(b"", 44), "/log", 10) is None

@@ -14,12 +14,15 @@ from lumitui.app.history.run import Run
 from lumitui.app.runs import Refreshed, Runs
 from lumitui.app.send import submit
 from lumitui.app.settings import settings
+from lumitui.remote.errors import AnswerUnusable, RefusedError
 from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.snapshots.prune import Pruned, prune
 from lumitui.remote.snapshots.upload import Synced, sync
 from lumitui.remote.source.scan import scan
 from tests.support.command_line import lt
 from tests.support.home import Home
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project
+from tests.support.servers.transports import FixedAnswer
 
 JOB = hello_job(site="laptop", partition="local", account="none", gpus_per_node=1)
 
@@ -127,3 +130,37 @@ def test_a_run_goes_on_when_its_snapshot_is_gone(runs: Runs, send: Callable[...,
     for path in Path(run.root, "code").glob(f"{run.snapshot}*"):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     assert scan(Path(run.folder) / "code").id == run.snapshot
+
+
+NAME = "0123456789abcdef01234567"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "\x1b[31mWelcome\x1b[0m",
+        f"{NAME} 1",
+        f"{NAME} many 12",
+        f"{NAME} -1 12",
+        f"{NAME} 1 {'9' * 5000}",
+        f"{NAME} 1e3 12",
+        f"{NAME} \u0663 12",
+        "\x1b]0;title\x07 1 2",
+        "../../etc 1 2",
+        "- 1 2 3",
+        "",
+    ],
+)
+def test_an_answer_that_does_not_say_what_was_removed_is_said(line: str) -> None:
+    whole = f"{NAME} 3 12\n{line}\n- 1 4\n".encode()
+    with pytest.raises(AnswerUnusable, match="does not say what was removed") as raised:
+        prune(FixedAnswer(whole), "/code", ())
+    assert "--dry-run" in raised.value.hint and len(raised.value.message) < 500
+
+
+def test_what_was_removed_is_added_up() -> None:
+    answer = f"{NAME}.tar.gz 3 12\n{NAME} 1 4\n- 2 8".encode()
+    assert prune(FixedAnswer(answer), "/code", ()) == Pruned((NAME, NAME), 6, 24 * 1024)
+    assert prune(FixedAnswer(b""), "/code", ()) == Pruned((), 0, 0)
+    with pytest.raises(RefusedError, match="exit status 255"):
+        prune(FixedAnswer(b"", 255), "/code", ())

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from lumitui.remote.errors import InputError, RefusedError
-from lumitui.remote.snapshots.store import copy_script, prune
+from lumitui.remote.snapshots.prune import prune
+from lumitui.remote.snapshots.store import copy_script
 from lumitui.remote.snapshots.upload import Synced, sync
 from lumitui.remote.source.manifest import Manifest
 from lumitui.remote.source.scan import scan, source_of

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from lumitui.remote.errors import LinkError
+from lumitui.remote.transport.limits import check_stream
 from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.protocol import Result, Transport
 from tests.support.servers.sshd import running_sshd
@@ -65,18 +66,19 @@ class Cut:
 class FixedAnswer:
     """A site that answers every request with the same bytes, MARKER being the request's marker."""
 
-    def __init__(self, out: bytes) -> None:
-        self.out = out
+    def __init__(self, out: bytes, code: int = 0, err: bytes = b"") -> None:
+        self.out, self.code, self.err = out, code, err
 
     def run(
         self, script: str, *, stdin: bytes | Iterable[bytes] = b"", timeout: float = 60.0
     ) -> Result:
         marker = re.search(r"lumitui-[0-9a-f]{16}", script)
         out = self.out.replace(b"MARKER", marker[0].encode()) if marker else self.out
-        return Result(0, out, b"")
+        return Result(self.code, out, self.err)
 
     def stream(self, script: str, *, stop: Callable[[], bool]) -> Iterator[bytes]:
-        raise NotImplementedError
+        yield self.out
+        check_stream(self.code, self.err)
 
     def close(self) -> None:
         pass
