@@ -6,11 +6,13 @@ import paramiko
 
 from lumitui.remote.errors import LinkError
 from lumitui.remote.ssh.config import HostConfig
-from lumitui.remote.ssh.dialog import ANSWERS, Dialog, Kept, Unanswered
-from lumitui.remote.ssh.keyring import Keyring
+from lumitui.remote.ssh.dialog import Dialog, Kept, Unanswered
+from lumitui.remote.ssh.keys.keyring import Keyring, signatures
 from lumitui.remote.ssh.link import BROKEN
 from lumitui.remote.ssh.prompts import Ask
 
+METHODS = frozenset({"publickey", "keyboard-interactive", "password"})
+"""The ways to log in that there are."""
 _KEYS = 5  # sshd ends the connection at the sixth refused key (MaxAuthTries 6)
 
 
@@ -47,12 +49,13 @@ class LogIn:
         self._dialog.accepted()
 
     def _in_turn(self, transport: paramiko.Transport) -> None:
-        """Use what the server accepts, in our order, until nothing is left that may help."""
-        methods = {
+        """Use what the server accepts, in the configured order, until nothing may help."""
+        ways = {
             "publickey": self._by_key,
             "keyboard-interactive": self._by_dialog,
             "password": self._by_password,
         }
+        methods = {name: ways[name] for name in self._host.methods}
         self._try(lambda: transport.auth_none(self._host.user))
         refused: set[str] = set()
         while not transport.is_authenticated():
@@ -81,9 +84,18 @@ class LogIn:
             if len(self._offered) == _KEYS:
                 break
             self._offered.append(f"{label} ({key.fingerprint})")
+            self._limit_signatures(transport, key)
             if self._try(lambda key=key: transport.auth_publickey(self._host.user, key)):  # type: ignore[misc]
                 return True
         return False
+
+    def _limit_signatures(self, transport: paramiko.Transport, key: paramiko.PKey) -> None:
+        """Let an RSA key sign only as the configuration allows; others have one way to sign."""
+        kind = key.public_blob.key_type if key.public_blob else key.get_name()
+        allowed = signatures(kind, self._host.algorithms.public_keys)
+        plain = [name.removesuffix("-cert-v01@openssh.com") for name in allowed]
+        rsa = ("rsa-sha2-512", "rsa-sha2-256", "ssh-rsa")
+        transport.disabled_algorithms = {"pubkeys": [name for name in rsa if name not in plain]}
 
     def _by_dialog(self, transport: paramiko.Transport) -> bool:
         """Let the server ask its questions (keyboard-interactive: passwords, one-time codes)."""
@@ -96,9 +108,10 @@ class LogIn:
                 dialog.messages += heading
             return [dialog.answer("\n".join(heading), prompt, shown) for prompt, shown in prompts]
 
-        for _ in range(ANSWERS):
+        devices = self._host.interactive_devices
+        for _ in range(dialog.tries):
             asked = dialog.questions
-            if self._try(lambda: transport.auth_interactive(self._host.user, answer)):
+            if self._try(lambda: transport.auth_interactive(self._host.user, answer, devices)):
                 return True
             dialog.wrong()
             if dialog.questions == asked == 0:
@@ -107,7 +120,7 @@ class LogIn:
 
     def _by_password(self, transport: paramiko.Transport) -> bool:
         self._dialog.expect("password")
-        for _ in range(ANSWERS):
+        for _ in range(self._dialog.tries):
             word = self._dialog.answer("", f"Password of {self._host.address}:", False)
             if self._try(
                 lambda word=word: transport.auth_password(  # type: ignore[misc]
@@ -136,6 +149,8 @@ class LogIn:
             why = f"was refused; offered: {offered}"
             hint = "Register one of these public keys at the site, or set User and IdentityFile."
             hint += f" The site accepts: {', '.join(self._accepted)}." if self._accepted else ""
+        off = [name for name in self._accepted if name in METHODS.difference(self._host.methods)]
+        hint += f" Your ssh configuration switches off: {', '.join(off)}." if off else ""
         messages, unusable = " ".join(self._dialog.messages), ", ".join(self._keyring.unusable)
         said = f" The site said: {messages}." if messages else ""
         said += f" Not usable: {unusable}." if unusable else ""

@@ -46,6 +46,8 @@ class Dialog:
         """Put new questions to `ask`; what a person gives is added to `kept`."""
         self.attended = is_attended()
         """Whether a person waits: asked here, since some questions come in another thread."""
+        self.tries = min(ANSWERS, host.prompts)
+        """How often one question is put (NumberOfPasswordPrompts)."""
         self.declined = False
         self.messages: list[str] = []
         """What the server said without a question; shown with the next question."""
@@ -86,7 +88,7 @@ class Dialog:
         kind = _kind(prompt)
         if not self.attended:
             raise self.absent("password" if kind == "password" else "code")
-        if times > ANSWERS:
+        if times > self.tries:
             raise Unanswered
         lines = [f"{self._host.address} asks:", *self.messages, heading, prompt.strip()]
         if times > 1:

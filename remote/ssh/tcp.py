@@ -8,14 +8,27 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from typing import IO, Protocol
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from typing import IO, Literal, Protocol
 
 from lumitui.remote.errors import LinkError
 
 _POLL = 0.3
 _HEAD = 512  # bytes kept of what a server sends first: a refusal comes before the SSH banner
 _ENDURE = 300  # seconds of silence that a connection survives when a new one would cost a code
+
+
+_FAMILIES = {"any": 0, "inet": socket.AF_INET, "inet6": socket.AF_INET6}
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where connections come from, and over which kind of address they go."""
+
+    address: str | None = None
+    """Address or name of this machine; None: the system chooses."""
+    family: Literal["any", "inet", "inet6"] = "any"
 
 
 class Socket(Protocol):
@@ -95,7 +108,13 @@ class Metered:
 
 
 def dial(
-    host: str, port: int, *, timeout: float, alive: int, stopped: Callable[[], bool]
+    host: str,
+    port: int,
+    *,
+    timeout: float,
+    alive: int,
+    stopped: Callable[[], bool],
+    origin: Origin = Origin(),
 ) -> socket.socket:
     """Return a TCP connection to `host`, trying each of its addresses.
 
@@ -105,22 +124,27 @@ def dial(
         timeout: seconds for each address.
         alive: seconds of silence after which the kernel asks whether the peer is there.
         stopped: called every 0.3 s; true ends the attempt.
+        origin: where it comes from.
 
     Raises:
         LinkError: the name is unknown, or no address answered.
     """
+    wanted = _FAMILIES[origin.family]
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        found = socket.getaddrinfo(host, port, wanted, socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or "it is not a host name"
+        only = f" with AddressFamily {origin.family}" if wanted else ""
         raise LinkError(
-            f"The host name {host} is not known ({why}).",
+            f"The host name {host} is not known{only} ({why}).",
             "Check the name, your network and whether a VPN is needed.",
         ) from error
     reason = "no address"
     for family, kind, protocol, _, address in found:
         sock = socket.socket(family, kind, protocol)
         try:
+            if origin.address is not None:
+                _bind(sock, origin.address)
             _connect(sock, address, timeout, stopped)
             _keep_alive(sock, alive)
             return sock
@@ -131,6 +155,16 @@ def dial(
         f"{host} did not answer on port {port}: {reason}.",
         "Check your network, and whether the site has announced maintenance.",
     )
+
+
+def _bind(sock: socket.socket, name: str) -> None:
+    """Let the connection come from the address `name` of this machine."""
+    try:
+        *_, address = socket.getaddrinfo(name, 0, sock.family, socket.SOCK_STREAM)[0]
+        sock.bind(address)
+    except (OSError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise OSError(errno.EADDRNOTAVAIL, f"BindAddress {name} cannot be used ({why})") from error
 
 
 def _connect(
@@ -169,12 +203,32 @@ def _keep_alive(sock: socket.socket, seconds: int) -> None:
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
+def passed_socket(command: str, timeout: float) -> socket.socket:
+    """Return the connected socket that a ProxyCommand passes (ProxyUseFdpass).
+
+    Raises:
+        LinkError: it passed none within `timeout` seconds.
+    """
+    proxy = Proxy(command)
+    with closing(proxy):
+        proxy.settimeout(timeout)
+        try:
+            _, (number, *_), _, _ = socket.recv_fds(proxy.sock, 1, 1)
+            return socket.socket(fileno=number)
+        except (OSError, ValueError) as error:
+            why = proxy.complaint() or "it ended, or was silent"
+            raise LinkError(
+                f"The ProxyCommand passed no connection (ProxyUseFdpass): {why}.",
+                f"Try it in a terminal: {command}",
+            ) from error
+
+
 class Proxy:
     """The socket to a ProxyCommand; closing it ends the command."""
 
     def __init__(self, command: str) -> None:
         """Start `command` as OpenSSH does: in a shell, with `exec`."""
-        self._sock, theirs = socket.socketpair()
+        self.sock, theirs = socket.socketpair()
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as this
         with theirs:
             self._process = subprocess.Popen(
@@ -184,8 +238,8 @@ class Proxy:
                 stderr=self._errors,
                 start_new_session=True,
             )
-        self.send, self.recv = self._sock.send, self._sock.recv
-        self.settimeout = self._sock.settimeout
+        self.send, self.recv = self.sock.send, self.sock.recv
+        self.settimeout = self.sock.settimeout
 
     def complaint(self) -> str:
         """Return the last line that the command wrote to standard error."""
@@ -197,7 +251,7 @@ class Proxy:
 
     def close(self) -> None:
         """Close the socket and end the command."""
-        self._sock.close()
+        self.sock.close()
         if self._process.poll() is not None:
             return
         self._process.terminate()

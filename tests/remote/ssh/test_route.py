@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from lumitui.remote.errors import LinkError
-from lumitui.remote.ssh.config import Login, jump_login, openssh_table, resolve
+from lumitui.remote.ssh.config import Login, jump_login
 from lumitui.remote.ssh.connection import Ssh
+from lumitui.remote.ssh.options.resolve import resolve
+from lumitui.remote.ssh.options.sources import openssh_table
 from tests.support.servers.sshd import (
     Sshd,
     running_sshd,
@@ -63,7 +65,7 @@ def test_settings_come_from_openssh_with_include_and_match(tmp_path: Path) -> No
     login = Login("lumi", user="somebody", config=config, identity=Path("~/mine"))
     found = resolve(login, openssh_table(login))
     assert (found.hostname, found.port, found.user) == ("example.org", 2200, "somebody")
-    assert found.jumps == ("a@b:3", "c") and found.key_name == "[example.org]:2200"
+    assert found.jumps == ("a@b:3", "c") and found.trust.name == "[example.org]:2200"
     assert found.identities == (Path("~/mine").expanduser(), Path.home() / "k")
     jump = jump_login(login, "a@[::1]:3")
     assert (jump.host, jump.port, jump.user) == ("::1", 3, "a")

@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 
 from lumitui.remote.errors import LinkError
-from lumitui.remote.ssh.certificates import Certificate, read_certificate
 from lumitui.remote.ssh.connection import Ssh
+from lumitui.remote.ssh.keys.certificates import Certificate, read_certificate
 from tests.support.servers.keys import add, agent, certify
 from tests.support.servers.sshd import (
     Answers,

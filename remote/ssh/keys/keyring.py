@@ -2,18 +2,20 @@
 
 import base64
 import socket
+import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import paramiko
-from cryptography.exceptions import UnsupportedAlgorithm
 from paramiko.agent import AgentKey, AgentSSH
-from paramiko.pkey import PublicBlob, UnknownKeyType
+from paramiko.pkey import PublicBlob
 
-from lumitui.remote.ssh.certificates import read_certificate
 from lumitui.remote.ssh.config import HostConfig
-from lumitui.remote.ssh.dialog import Dialog, Kept, Unanswered
+from lumitui.remote.ssh.dialog import ANSWERS, Dialog, Kept, Unanswered
+from lumitui.remote.ssh.keys.certificates import read_certificate
+from lumitui.remote.ssh.keys.files import Locked, Unusable, load_key
 from lumitui.remote.ssh.link import BROKEN
 from lumitui.remote.ssh.prompts import Question
 
@@ -30,12 +32,25 @@ class Keyring:
         """What is wrong with certificates, as parts of a sentence."""
 
     def keys(self) -> Iterator[tuple[str, paramiko.PKey]]:
-        """Yield label and key: configured and open, the agent's others, locked ones last.
+        """Yield label and key, of those that the configuration lets log in.
+
+        The order is: configured and open, the agent's others, locked ones last.
 
         Raises:
             AnswerNeeded: a locked key is next, and no person waits.
             Unanswered: the person declined to give its passphrase.
         """
+        for label, key in self._all_keys():
+            kind = key.public_blob.key_type if key.public_blob else key.get_name()
+            bits = _rsa_bits(key.asbytes())
+            if not signatures(kind, self._host.algorithms.public_keys):
+                self.unusable.append(f"{label}, whose type PubkeyAcceptedAlgorithms leaves out")
+            elif bits and bits < self._host.algorithms.rsa_bits:
+                self.unusable.append(f"{label}, which is shorter than RequiredRSASize")
+            else:
+                yield label, key
+
+    def _all_keys(self) -> Iterator[tuple[str, paramiko.PKey]]:
         held = {key.asbytes(): key for key in self._agent_keys()}
         files: list[Path] = []
         for path in dict.fromkeys(self._host.identities):
@@ -46,11 +61,13 @@ class Keyring:
                 files.append(path)
         locked = []
         for path in files:
-            key = self._kept.keys.get(path) or self._load(path, None)
+            try:
+                key = self._kept.keys.get(path) or self._load(path)
+            except Locked:
+                locked.append(path)
+                continue
             if key is not None:
                 yield from self._with_certificates(str(path), key, path)
-            elif str(path) not in self.unusable:
-                locked.append(path)
         if not self._host.identities_only:
             for key in held.values():
                 self._examine(f"{key.comment or 'a key'} of the agent", key.blob)
@@ -88,32 +105,36 @@ class Keyring:
         if found and (objection := found.objection(self._host.user, time.time())):
             self.objections.append(f"the certificate {name} {objection}")
 
-    def _load(self, path: Path, passphrase: bytes | None) -> paramiko.PKey | None:
-        """Return the key in `path`; None: it is locked, or noted as unusable."""
+    def _load(self, path: Path) -> paramiko.PKey | None:
+        """Return the key in `path`; None: it is noted as unusable.
+
+        Raises:
+            Locked: it has a passphrase.
+        """
         try:
-            key = paramiko.PKey.from_path(path, passphrase)  # type: ignore[arg-type]  # wants bytes
-        except TypeError:  # how the cryptography library reports a missing passphrase
+            return load_key(path, None)
+        except Unusable as error:
+            self.unusable.append(f"{path} ({error})" if str(error) else str(path))
             return None
-        except (*BROKEN, ValueError, UnknownKeyType, UnsupportedAlgorithm):
-            self.unusable.append(str(path))
-            return None
-        return key
 
     def _unlock(self, path: Path) -> paramiko.PKey | None:
-        """Return the key in `path`, opened by the person; None: two passphrases did not open it."""
+        """Return the key in `path`, opened by the person; None: no passphrase opened it."""
+        if self._host.batch or not self._host.prompts:
+            self.unusable.append(f"{path}, whose passphrase the configuration lets nobody ask for")
+            return None
         if not self._dialog.attended:
             raise self._dialog.absent("passphrase")
-        text = f"Passphrase of the key {path}:"
-        for again in ("", "That did not open it; this is the last try.\n"):
+        text, tries = f"Passphrase of the key {path}:", min(ANSWERS, self._host.prompts)
+        for number in range(tries):
+            again = "That did not open it; this is the last try.\n" if number else ""
             try:
                 word = self._dialog.put(Question(again + text, secret=True, kind="passphrase"))
             except Unanswered:
                 self._kept.needs = "passphrase"
                 raise
-            key = self._load(path, word.encode())
-            if key is not None:
-                self._kept.keys[path] = key
-                return key
+            with suppress(Locked):
+                self._kept.keys[path] = load_key(path, word.encode())
+                return self._kept.keys[path]
         self.unusable.append(f"{path}, which neither passphrase opened")
         self._kept.needs = "passphrase"
         return None
@@ -147,3 +168,27 @@ def _public_blob(path: Path) -> bytes:
         return base64.b64decode(public.read_text("utf-8", "replace").split()[1])
     except (OSError, IndexError, ValueError):
         return b""
+
+
+def signatures(kind: str, allowed: Sequence[str]) -> list[str]:
+    """Return the signatures in `allowed` that a key or certificate of the type `kind` can make.
+
+    An RSA key makes two, and its own name, which stands for SHA-1, is none of them.
+    """
+    if not kind.startswith("ssh-rsa"):
+        return [name for name in allowed if name == kind]
+    end = kind.removeprefix("ssh-rsa")
+    return [name for name in allowed if name in (f"rsa-sha2-512{end}", f"rsa-sha2-256{end}")]
+
+
+def _rsa_bits(blob: bytes) -> int:
+    """Return the length of an RSA key; 0: it is of another type.
+
+    Format: RFC 4253, 6.6: the name, the exponent, the modulus.
+    """
+    fields, rest = list[bytes](), blob
+    while rest and len(fields) < 3:
+        (size,) = struct.unpack_from(">I", rest)
+        fields.append(rest[4 : 4 + size])
+        rest = rest[4 + size :]
+    return int.from_bytes(fields[2], "big").bit_length() if fields[0] == b"ssh-rsa" else 0

@@ -1,0 +1,1 @@
+"""The keys and certificates that a login offers."""

@@ -1,0 +1,79 @@
+"""Which algorithms a connection may use: what the configuration allows, of what paramiko has."""
+
+import fnmatch
+from collections.abc import Sequence
+
+from paramiko import Transport
+
+from lumitui.remote.errors import LinkError
+from lumitui.remote.ssh.config import Algorithms
+from lumitui.remote.ssh.options.rows import ROWS
+from lumitui.remote.ssh.options.table import Table
+
+# One AES-GCM call does the work of cipher and HMAC, which paramiko runs in Python.
+GCM = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com")
+"""Ciphers that need no MAC."""
+# What paramiko has; it publishes this only of a connection that is open.
+_OURS: dict[str, tuple[str, ...]] = {
+    keyword: getattr(Transport, attribute)
+    for keyword, attribute in (
+        ("Ciphers", "_preferred_ciphers"),
+        ("MACs", "_preferred_macs"),
+        ("KexAlgorithms", "_preferred_kex"),
+        ("HostKeyAlgorithms", "_preferred_keys"),
+    )
+}
+# RFC 8731 gave the method a second name; paramiko has the first.
+_SAME = {"curve25519-sha256": "curve25519-sha256@libssh.org"}
+
+
+def algorithms(host: str, table: Table) -> Algorithms:
+    """Return the algorithms for `host`.
+
+    Raises:
+        LinkError: the configuration allows none of those that paramiko has.
+    """
+
+    def common(keyword: str, ours: Sequence[str]) -> tuple[str, ...]:
+        allowed = _listed(keyword, table)
+        allowed = [_SAME.get(name, name) for name in allowed]
+        return tuple(dict.fromkeys(name for name in allowed if name in ours))
+
+    ciphers, macs = common("Ciphers", _OURS["Ciphers"]), common("MACs", _OURS["MACs"])
+    with_gcm = tuple(name for name in ciphers if name in GCM)
+    found = {
+        "Ciphers": (*with_gcm, *(name for name in ciphers if name not in GCM)),
+        "MACs": macs,
+        **{word: common(word, _OURS[word]) for word in ("KexAlgorithms", "HostKeyAlgorithms")},
+    }
+    for keyword, names in found.items():
+        if not names and not (keyword == "MACs" and with_gcm):
+            raise LinkError(
+                f"The ssh configuration sets {keyword} to {table.one(keyword.lower())} for "
+                f"{host}, and lumitui has none of these.",
+                f"Allow one of these as well, for this host: {', '.join(_OURS[keyword])}.",
+            )
+    bits = table.one("requiredrsasize")
+    return Algorithms(
+        ciphers=found["Ciphers"],
+        macs=found["MACs"],
+        kex=found["KexAlgorithms"],
+        host_keys=found["HostKeyAlgorithms"],
+        public_keys=tuple(_listed("PubkeyAcceptedAlgorithms", table)),
+        rsa_bits=int(bits) if bits.isdecimal() else 1024,
+    )
+
+
+def _listed(keyword: str, table: Table) -> list[str]:
+    """Return the names that an option allows; `+`, `-`, `^` change OpenSSH's own list.
+
+    `ssh -G` prints the list that results; the signs come where paramiko reads the configuration.
+    """
+    text, own = table.one(keyword.lower()), ROWS[keyword].default.split(",")
+    sign, names = (text[0], text[1:]) if text[:1] in ("+", "-", "^") else ("", text or own[0])
+    words = [word for word in names.split(",") if word] if text else own
+    if sign == "+":
+        return [*own, *words]
+    if sign == "-":
+        return [name for name in own if not any(fnmatch.fnmatchcase(name, w) for w in words)]
+    return [*words, *own] if sign == "^" else words

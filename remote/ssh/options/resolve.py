@@ -1,0 +1,211 @@
+"""The configuration of one host, from its options and what the site's profile says."""
+
+import getpass
+import hashlib
+import os
+import re
+import shlex
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from lumitui.remote.errors import LinkError
+from lumitui.remote.ssh.config import HostConfig, Login, Trust
+from lumitui.remote.ssh.options.algorithms import algorithms
+from lumitui.remote.ssh.options.table import Table, judge
+from lumitui.remote.ssh.options.tokens import check_names, expand, local_path
+
+_METHODS = {
+    "publickey": "PubkeyAuthentication",
+    "keyboard-interactive": "KbdInteractiveAuthentication",
+    "password": "PasswordAuthentication",
+}
+_OFF = ("no", "false")
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+@dataclass(frozen=True)
+class _Options:
+    """The options of one host, with the tokens that their values may have."""
+
+    table: Table
+    tokens: Mapping[str, str]
+
+    def on(self, name: str, default: bool = False) -> bool:
+        """Return whether a switch is on."""
+        value = self.table.one(name).lower()
+        return default if not value else value not in _OFF
+
+    def paths(self, keyword: str, words: Sequence[str]) -> tuple[Path, ...]:
+        """Return `words` as paths; `none` is no path."""
+        chosen = [word.strip('"') for word in words if word.lower() not in ("none", "")]
+        if keyword.lower() in self.table.expanded:
+            return tuple(map(Path, chosen))
+        return tuple(local_path(keyword, word, self.tokens) for word in chosen)
+
+    def files(self, keyword: str) -> tuple[Path, ...]:
+        """Split a value of several files; `ssh -G` drops the quotes around a name with a space.
+
+        A path begins with `/`, `~`, a token or a variable; any other word belongs to the name
+        before it.
+        """
+        value = self.table.one(keyword.lower())
+        words = re.split(r" +(?=[/~%\"]|\$\{)", value)
+        return self.paths(keyword, [word for word in words if word])
+
+    def agent(self) -> str | None:
+        """Return the socket of the agent; None: the one in SSH_AUTH_SOCK."""
+        place = (self.table.values.get("identityagent") or [""])[0].strip('"')
+        if place in ("", "SSH_AUTH_SOCK"):
+            return None
+        if place == "none":
+            return place
+        if re.fullmatch(r"\$\w+", place):
+            return os.environ.get(place[1:], "none")
+        (path,) = self.paths("IdentityAgent", [place])
+        return str(path)
+
+    def command(self, keyword: str) -> tuple[str, ...]:
+        """Return a command that no shell reads, as words."""
+        value = self.table.one(keyword.lower())
+        try:
+            return tuple(shlex.split(value))
+        except ValueError as error:
+            raise LinkError(
+                f"The option {keyword} of the ssh configuration has quotes that do not end: "
+                f"{value}.",
+                "Correct it.",
+            ) from error
+
+    def seconds(self, name: str, default: float) -> float:
+        """Return a time, which may be `none`."""
+        match = re.fullmatch(r"(\d+)([smhd]?)", self.table.one(name).lower())
+        return (
+            float(match[1]) * {"m": 60, "h": 3600, "d": 86400}.get(match[2], 1)
+            if match
+            else (default)
+        )
+
+    def rekey_bytes(self) -> int:
+        """Return the first part of RekeyLimit; 0: not set."""
+        match = re.match(r"(\d+)([kmg]?)(?: |$)", self.table.one("rekeylimit").lower())
+        return int(match[1]) * _UNITS[match[2]] if match else 0
+
+    def methods(self, host: str) -> tuple[str, ...]:
+        """Return the ways to log in, in order.
+
+        Raises:
+            LinkError: the configuration leaves none.
+        """
+        preferred = self.table.one("preferredauthentications", ",".join(_METHODS)).split(",")
+        batch = self.on("batchmode")
+        left = []
+        for name in (word.strip() for word in preferred):
+            possible = name in _METHODS and not (batch and name != "publickey")
+            if possible and self.on(_METHODS[name].lower(), default=True):
+                left.append(name)
+        if not left:
+            raise LinkError(
+                f"The ssh configuration leaves lumitui no way to log in to {host}.",
+                "It can use keys, keyboard-interactive and passwords: check "
+                f"PreferredAuthentications, BatchMode, {', '.join(_METHODS.values())}.",
+            )
+        return tuple(left)
+
+
+def resolve(login: Login, table: Table) -> HostConfig:
+    """Return the configuration in `table`, overridden by what `login` itself says.
+
+    Raises:
+        LinkError: an option that cannot be honoured, a name that a shell would interpret.
+    """
+    hostname = table.one("hostname", login.host)
+    port = login.port or int(table.one("port", "22"))
+    user = login.user or table.one("user") or getpass.getuser()
+    check_names(hostname, user)
+    check_names(login.host)
+    notes = judge(login.host, table)
+    options = _Options(table, _tokens(login.host, hostname, port, user, table))
+    own = (login.identity.expanduser(),) if login.identity else ()
+    prompts = table.one("numberofpasswordprompts")
+    return HostConfig(
+        hostname=hostname,
+        port=port,
+        user=user,
+        identities=own + options.paths("IdentityFile", table.values.get("identityfile", ())),
+        identities_only=options.on("identitiesonly"),
+        certificates=options.paths("CertificateFile", table.values.get("certificatefile", ())),
+        agent=options.agent(),
+        methods=options.methods(login.host),
+        prompts=int(prompts) if prompts.isdecimal() else 3,
+        batch=options.on("batchmode"),
+        interactive_devices=table.one("kbdinteractivedevices"),
+        jumps=tuple(filter(None, table.one("proxyjump").split(","))),
+        proxy_command=_proxy_command(options) or None,
+        proxy_passes_socket=options.on("proxyusefdpass"),
+        bind_address=table.one("bindaddress") or None,
+        family=_family(table),
+        alive=int(options.seconds("serveraliveinterval", 0)) or 30,
+        connect_timeout=options.seconds("connecttimeout", 0) or 15.0,
+        rekey_bytes=options.rekey_bytes(),
+        algorithms=algorithms(login.host, table),
+        trust=_trust(options, hostname, port),
+        notes=notes,
+    )
+
+
+def _trust(options: _Options, hostname: str, port: int) -> Trust:
+    alias = options.table.one("hostkeyalias")
+    return Trust(
+        name=alias or (hostname if port == 22 else f"[{hostname}]:{port}"),
+        bare_name=hostname if port != 22 and not alias else "",
+        files=options.files("UserKnownHostsFile"),
+        global_files=options.files("GlobalKnownHostsFile"),
+        command=options.command("KnownHostsCommand"),
+        tokens=options.tokens,
+        revoked=options.files("RevokedHostKeys"),
+        strict=_strict(options.table),
+        hash_names=options.on("hashknownhosts"),
+        check_address=options.on("checkhostip") and not options.table.one("proxycommand"),
+    )
+
+
+def _strict(table: Table) -> Literal["yes", "ask", "accept-new"]:
+    value = table.one("stricthostkeychecking", "ask").lower()
+    if value in ("yes", "true"):
+        return "yes"
+    return "accept-new" if value == "accept-new" else "ask"  # `no` and `off` as well: a note
+
+
+def _family(table: Table) -> Literal["any", "inet", "inet6"]:
+    value = table.one("addressfamily").lower()
+    if value == "inet":
+        return "inet"
+    return "inet6" if value == "inet6" else "any"
+
+
+def _proxy_command(options: _Options) -> str:
+    few = {letter: options.tokens[letter] for letter in "hnpr"}
+    return expand("ProxyCommand", options.table.one("proxycommand"), few, variables=False)
+
+
+def _tokens(alias: str, hostname: str, port: int, user: str, table: Table) -> Mapping[str, str]:
+    local, jumps = socket.gethostname(), table.one("proxyjump")
+    text = f"{local}{hostname}{port}{user}{jumps}"
+    digest = hashlib.sha1(text.encode("utf-8", "surrogateescape"), usedforsecurity=False)
+    return {
+        "C": table.hash or digest.hexdigest(),
+        "d": str(Path.home()),
+        "h": hostname,
+        "i": str(os.getuid()),
+        "j": jumps,
+        "k": table.one("hostkeyalias") or alias,
+        "L": local.partition(".")[0],
+        "l": local,
+        "n": alias,
+        "p": str(port),
+        "r": user,
+        "u": getpass.getuser(),
+    }

@@ -1,0 +1,119 @@
+"""Where the options of a host are read: OpenSSH's `ssh -G`, or paramiko where there is none."""
+
+import getpass
+import shlex
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import paramiko
+
+from lumitui.remote.errors import LinkError
+from lumitui.remote.ssh.config import Login
+from lumitui.remote.ssh.options.rows import ROWS
+from lumitui.remote.ssh.options.table import Table, rows_by_name
+from lumitui.remote.ssh.options.tokens import check_names
+
+# `ssh -G` fills the tokens of these in; those of other options come as they were written.
+_EXPANDED = frozenset({"userknownhostsfile", "identityagent", "revokedhostkeys", "hostname"})
+
+
+def has_openssh() -> bool:
+    """Whether OpenSSH is installed, so that `ssh -G` works."""
+    return shutil.which("ssh") is not None
+
+
+def openssh_table(login: Login) -> Table:
+    """Return how OpenSSH reads the configuration, Include and Match included (`ssh -G`).
+
+    Raises:
+        LinkError: the configuration has an error; the message is OpenSSH's.
+    """
+    check_names(login.host, login.user or "")
+    values = _ask(login)
+    known = rows_by_name()
+    digest = None
+    if any("%C" in value for found in values.values() for value in found):
+        # Its formula differs between versions, and the path of a master is filled in by `-G`.
+        digest = _ask(login, "-o", "ControlPath=/%C").get("controlpath", ["/"])[0][1:]
+    new = any(name not in known for name in values)
+    return Table(values, _EXPANDED, _defaults() if new else None, digest)
+
+
+def _ask(login: Login, *more: str) -> dict[str, list[str]]:
+    command = ["ssh", *more, "-G"]
+    for flag, value in (("-F", login.config), ("-p", login.port), ("-l", login.user)):
+        command += [flag, str(value)] if value is not None else []
+    try:
+        done = subprocess.run(
+            [*command, "--", login.host],
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=20,
+            check=True,
+        )
+    except subprocess.CalledProcessError as error:
+        words = error.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
+        raise LinkError(
+            f"OpenSSH cannot use the configuration for {login.host}: {words[-1]}.",
+            f"Check it with: ssh -G {shlex.quote(login.host)}",
+        ) from error
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise LinkError(
+            f"OpenSSH did not say how to reach {login.host} (`ssh -G` failed or took 20 s).",
+            f"Check it with: ssh -G {shlex.quote(login.host)}",
+        ) from error
+    table: dict[str, list[str]] = {}
+    for line in done.stdout.decode("utf-8", "surrogateescape").splitlines():
+        name, _, value = line.partition(" ")
+        table.setdefault(name.lower(), []).append(value)
+    return table
+
+
+@cache
+def _defaults() -> dict[str, list[str]]:
+    """Return what OpenSSH prints without any configuration."""
+    return _ask(Login("localhost", config=Path("none")))
+
+
+class _Config(paramiko.SSHConfig):
+    """paramiko's reader; the tokens that it knows are fewer than OpenSSH's."""
+
+    TOKENS_BY_CONFIG_KEY = {  # noqa: RUF012  # as the class above declares it
+        key: tokens
+        for key, tokens in paramiko.SSHConfig.TOKENS_BY_CONFIG_KEY.items()
+        if key in ("hostname", "match-exec", "proxyjump")
+    }
+
+
+def paramiko_table(login: Login) -> Table:
+    """Return what paramiko reads of the ssh configuration, where there is no OpenSSH to ask.
+
+    Raises:
+        LinkError: the configuration has an error.
+    """
+    user = login.user or getpass.getuser()
+    check_names(login.host, user)  # `Match exec` would give them to a shell
+    path = login.config or Path("~/.ssh/config").expanduser()
+    try:
+        found = _Config.from_path(path) if path.is_file() else _Config()
+        table = found.lookup(login.host)
+    except (paramiko.SSHException, ImportError, KeyError, OSError, ValueError) as error:
+        raise LinkError(
+            f"The ssh configuration {path} cannot be read: {error}.", "Correct it."
+        ) from error
+    default = {name.lower(): [row.default] for name, row in ROWS.items() if row.default}
+    default |= {
+        "identityfile": [f"~/.ssh/id_{kind}" for kind in ("rsa", "ecdsa", "ed25519")],
+        "userknownhostsfile": ["~/.ssh/known_hosts ~/.ssh/known_hosts2"],
+        "globalknownhostsfile": ["/etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2"],
+    }
+    given: dict[str, list[str]] = {}
+    ignored = str(table.get("ignoreunknown", "")).lower()
+    for key, item in table.items():
+        keyword, row = rows_by_name().get(key, (key, None))
+        if row is None and any(Path(key).match(word) for word in ignored.split(",") if word):
+            continue
+        given[keyword.lower()] = [str(item)] if not isinstance(item, list) else item
+    return Table({**default, **given}, frozenset({"hostname"}), {})

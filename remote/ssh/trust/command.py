@@ -1,0 +1,54 @@
+"""Known host keys that a program prints (KnownHostsCommand)."""
+
+import base64
+import subprocess
+
+from lumitui.remote.errors import LinkError
+from lumitui.remote.ssh.config import Trust
+from lumitui.remote.ssh.options.tokens import expand
+from lumitui.remote.ssh.trust.known_hosts import HostKey
+
+_SECONDS = 30.0
+_MOST_BYTES = 1 << 20
+
+
+def command_lines(trust: Trust, shown: HostKey | None, reason: str) -> str:
+    """Return what the command prints: lines of a known_hosts file; nothing without a command.
+
+    Args:
+        trust: names the command and the host.
+        shown: the host's key; None before it is known.
+        reason: `ORDER`, `HOSTNAME` or `ADDRESS`, as ssh_config(5) describes them.
+
+    Raises:
+        LinkError: the command cannot be run, or fails.
+    """
+    if not trust.command:
+        return ""
+    tokens = {
+        **trust.tokens,
+        "H": trust.name,
+        "I": reason,
+        "t": shown.type if shown else "NONE",
+        "f": shown.fingerprint if shown else "NONE",
+        "K": base64.b64encode(shown.blob).decode() if shown else "NONE",
+    }
+    program, *words = trust.command
+    arguments = [expand("KnownHostsCommand", word, tokens) for word in words]
+    try:
+        if not program.startswith("/"):
+            raise OSError("its path must be absolute")
+        done = subprocess.run(
+            [program, *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_SECONDS,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise LinkError(
+            f"The KnownHostsCommand for {trust.name} failed: "
+            f"{getattr(error, 'strerror', None) or error}.",
+            "Correct it in the ssh configuration; without it no host key is trusted.",
+        ) from error
+    return done.stdout[:_MOST_BYTES].decode("utf-8", "replace")

@@ -1,0 +1,124 @@
+"""The first part of a connection: agree on algorithms, and check the host's key."""
+
+from collections.abc import Mapping
+
+import paramiko
+from paramiko.ssh_exception import IncompatiblePeer
+
+from lumitui.remote.errors import LinkError
+from lumitui.remote.ssh import tcp
+from lumitui.remote.ssh.config import HostConfig
+from lumitui.remote.ssh.link import BROKEN
+from lumitui.remote.ssh.options.algorithms import GCM
+from lumitui.remote.ssh.prompts import Ask
+from lumitui.remote.ssh.trust.check import check, wanted_types
+from lumitui.remote.ssh.trust.known_hosts import HostKey
+
+ANSWER = 300.0
+"""Seconds for a person's answers; sshd's LoginGraceTime is 120."""
+
+
+_MORE = (
+    "If the ssh configuration sets Ciphers, MACs, KexAlgorithms or HostKeyAlgorithms, allow more "
+    "for this host; else update both sides."
+)
+
+
+class TurnedAway(LinkError):
+    """The server has too many logins under way (MaxStartups); it accepts one in a moment."""
+
+
+def shake_hands(
+    transport: paramiko.Transport, host: HostConfig, published: Mapping[str, str], ask: Ask
+) -> None:
+    """Negotiate and check the host's key, before anything secret is sent.
+
+    Raises:
+        LinkError: nothing in common, no answer, or a key that is not trusted.
+    """
+    _configure(transport, host, published)
+    try:
+        transport.start_client()
+        shown = transport.get_remote_server_key()
+    except BROKEN as error:
+        raise _no_handshake(error, host, transport.sock) from error
+    _check_macs(transport, host)
+    key = HostKey(shown.get_name(), shown.asbytes())
+    if key.type == "ssh-rsa" and shown.get_bits() < host.algorithms.rsa_bits:
+        raise LinkError(
+            f"The host key of {host.trust.name} has {shown.get_bits()} bits, fewer than "
+            f"RequiredRSASize ({host.algorithms.rsa_bits}).",
+            "Ask the site for a longer key, or lower RequiredRSASize for this host.",
+        )
+    sock = transport.sock
+    peer = sock.peer if isinstance(sock, tcp.Metered) and not host.proxy_command else ""
+    check(host, key, published, ask, peer)
+
+
+def _configure(
+    transport: paramiko.Transport, host: HostConfig, published: Mapping[str, str]
+) -> None:
+    allowed, options = host.algorithms, transport.get_security_options()
+    all_macs, with_gcm = options.digests, any(name in GCM for name in allowed.ciphers)
+    # paramiko wants a MAC in common even for a cipher that uses none: see _check_macs.
+    more = [name for name in all_macs if name not in allowed.macs] if with_gcm else []
+    options.ciphers, options.digests = allowed.ciphers, (*allowed.macs, *more)
+    options.kex = allowed.kex
+    first = wanted_types(host, published)
+    first += ["rsa-sha2-512", "rsa-sha2-256"] if "ssh-rsa" in first else []
+    options.key_types = sorted(
+        allowed.host_keys, key=lambda kind: first.index(kind) if kind in first else len(first)
+    )
+    if host.rekey_bytes:
+        packets = transport.packetizer
+        packets.REKEY_BYTES = min(host.rekey_bytes, packets.REKEY_BYTES)
+    transport.banner_timeout = transport.handshake_timeout = host.connect_timeout
+    transport.auth_timeout = ANSWER
+
+
+def _check_macs(transport: paramiko.Transport, host: HostConfig) -> None:
+    """Return if each direction has a MAC that the configuration allows, or a cipher without."""
+    for side in ("local", "remote"):
+        cipher, mac = (getattr(transport, f"{side}_{what}") for what in ("cipher", "mac"))
+        if cipher not in GCM and mac not in host.algorithms.macs:
+            raise LinkError(
+                f"{host.hostname} (port {host.port}) and this program share no algorithm: "
+                f"MACs of the ssh configuration leaves out {mac}.",
+                _MORE,
+            )
+
+
+def _no_handshake(error: Exception, host: HostConfig, sock: object) -> LinkError:
+    """Return the error for a server that ended before it showed its host key."""
+    place = f"{host.hostname} (port {host.port})"
+    if isinstance(error, IncompatiblePeer):
+        return LinkError(f"{place} and this program share no algorithm: {error}.", _MORE)
+    said = sock.said if isinstance(sock, tcp.Metered) else ""
+    if "maxstartups" in said.lower():
+        return TurnedAway(
+            f"{place} turns new connections away: {said}.",
+            "Too many people are logging in; try again in a minute.",
+        )
+    silent = isinstance(error.__context__, TimeoutError)
+    nothing = f"nothing came within {host.connect_timeout:g} s"
+    if host.proxy_command:
+        proxy = sock.complaint() if isinstance(sock, tcp.Metered) else ""
+        return LinkError(
+            f"The ProxyCommand to {host.hostname} failed: "
+            f"{proxy or (nothing if silent else 'it ended')}.",
+            f"Try it in a terminal: {host.proxy_command}",
+        )
+    if silent:
+        return LinkError(
+            f"{place} accepted the connection, but {nothing}.",
+            "Check your network and the port; a login node may also be overloaded.",
+        )
+    if said:
+        return LinkError(
+            f"{place} answered, but not as an SSH server: it said {said!r}.",
+            "Check the port; a busy login node may also be turning new connections away.",
+        )
+    return LinkError(
+        f"{place} ended the connection before the login ({error or type(error).__name__}).",
+        "It may be turning new connections away; try again in a minute.",
+    )
