@@ -5,11 +5,12 @@ no name can be taken for the end of a record. What the site's commands write to 
 as one record `said WORDS`, cut there to SAID_BYTES: who complains without end costs nothing.
 """
 
+import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from lumitui.remote.errors import AnswerUnusable, RefusedError
+from lumitui.remote.errors import AnswerUnusable, LumiError, RefusedError
 from lumitui.remote.transport.fields import last_words
 from lumitui.remote.transport.limits import limited
 from lumitui.remote.transport.protocol import Transport
@@ -20,6 +21,8 @@ LONGEST_RECORD = 1 << 16
 reported as one file's name, and beyond it the answer is no list of files."""
 SAID_BYTES = 2000
 """Most bytes of the site's own words that are kept: about twenty messages of `find`."""
+
+_ENDING_SECONDS = 0.5
 
 _SCRIPT = """\
 why=$(cd {folder} 2>&1) || { printf 'shut %s\\0' "$why"; exit 0; }
@@ -74,9 +77,16 @@ def ask(
 
 @contextmanager
 def ended(chunks: Iterator[bytes]) -> Iterator[Iterator[bytes]]:
-    """End a stream when the block ends: an error that is kept keeps no process on the site."""
+    """End a stream when the block ends: an error that is kept keeps no process on the site.
+
+    After its last record a script ends by itself in a moment, which is quicker than to end it.
+    """
     try:
         yield chunks
+        deadline = time.monotonic() + _ENDING_SECONDS
+        with suppress(LumiError):
+            while time.monotonic() < deadline and not next(chunks, b"over"):
+                pass
     finally:
         if isinstance(chunks, Generator):
             chunks.close()
