@@ -9,6 +9,7 @@ from lumitui.app.history.run import Changes, Run
 from lumitui.app.watch import transitions
 from lumitui.remote.connect import Connection
 from lumitui.remote.errors import LinkError
+from lumitui.remote.run_folder import POLL_SECONDS
 from lumitui.remote.scheduler.protocol import RunFiles, State, Watch
 from lumitui.remote.scheduler.run_files import poll_files
 
@@ -48,13 +49,14 @@ def poll_site(runs: Sequence[Run], connection: Connection, history: History) -> 
     ):
         warnings.append(poll.silent)
     behind, rounds = _store(watches, poll.files, history), 0
+    deadline = time.monotonic() + POLL_SECONDS
     warnings += [
         f"{key}: its metrics.jsonl was rewritten; the points read before are dropped."
         for key, watch in behind.items()
         if watch.anew
     ]
     try:
-        while behind and rounds < MOST_ROUNDS:
+        while behind and rounds < MOST_ROUNDS and time.monotonic() < deadline:
             rounds += 1
             files = poll_files(connection.transport, list(behind.values()))
             behind = _store(behind, files, history)
@@ -91,7 +93,7 @@ def _store(
     for key, watch in watches.items():
         found = files.get(key, RunFiles())
         start = 0 if watch.anew else watch.metrics_offset
-        end = start + len(found.metrics)
+        end = start + found.metrics_skipped + len(found.metrics)
         known = max((item.attempt for item in found.exits), default=watch.exits)
         later = replace(watch, has_binding=True, exits=known)
         after = found.metrics_after
@@ -100,7 +102,7 @@ def _store(
         ):
             behind[key] = replace(later, anew=True)
             continue
-        if found.metrics:
+        if end > start:
             instead = watch.metrics_offset if watch.anew else None
             history.metrics.add(key, found.metrics.splitlines(), (start, end), instead=instead)
         if found.more_metrics:

@@ -171,6 +171,8 @@ class RunFiles:
     """binding.json, when it is there and was not known."""
     metrics: bytes = b""
     """Whole new lines of metrics.jsonl."""
+    metrics_skipped: int = 0
+    """Bytes before them that stay at the site: the rest of a line too long for an answer."""
     metrics_after: bytes | None = None
     """The line before them, where it is short; in the same file it is the last one known."""
     metrics_anew: bool = False

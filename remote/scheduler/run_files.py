@@ -1,12 +1,11 @@
 """The files of all watched runs in one request: the sh that prints them, and the parser."""
 
-import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TypedDict
 
 from lumitui.remote import run_folder
 from lumitui.remote.scheduler.protocol import ExitFile, RunFiles, Watch
-from lumitui.remote.transport.fields import count, moment
+from lumitui.remote.transport.fields import count, json_of, lines, moment, whole
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
 from lumitui.remote.transport.shell import quote
@@ -17,6 +16,18 @@ REST_BYTES = 1 << 22
 """Most bytes that a request for the rest of them brings, of all runs together."""
 BEFORE_BYTES = 512
 """Bytes before the new ones that are read too: a line shows whether it is the same file."""
+SKIPPED_BYTES = 1 << 28
+"""Most bytes of a line too long for an answer that one request passes over at the site. A sparse
+file may have a line of a terabyte; the next poll goes on in it."""
+EXIT_BYTES = 4096
+"""Most bytes of an exit file; job.sh writes some 150."""
+BINDING_BYTES = 4_000_000
+"""Most bytes of binding.json; the reports of 128 ranks have some 40,000. All runs of a request
+share MOST_BINDINGS."""
+MOST_BINDINGS = 32 << 20
+MOST_ATTEMPT = 999
+"""The last attempt that is looked at; Slurm requeues a job at most 5 times by itself
+(max_batch_requeue). A program may make any number of files with such names."""
 _MOST = 10**9  # a rank, and the absolute value of an exit code
 
 
@@ -28,14 +39,15 @@ def poll_files(transport: Transport, watches: Sequence[Watch]) -> dict[str, RunF
     """
     marker = new_marker()
     most = max(METRICS_BYTES, REST_BYTES // max(1, len(watches)))
-    script = f"{record_functions(marker)}\n{files_script(watches, most)}"
+    script = f"{record_functions(marker)}\n{files_script(watches, most, skip=True)}"
     answer = transport.run(script, timeout=run_folder.POLL_SECONDS)
     return parse_files(answer.out, marker, watches, most)
 
 
-def files_script(watches: Sequence[Watch], most: int = METRICS_BYTES) -> str:
+def files_script(watches: Sequence[Watch], most: int = METRICS_BYTES, *, skip: bool = False) -> str:
     """Return sh that prints what is new in the folders of `watches`; it needs `record_functions`.
 
+    With `skip`, the rest of a metrics line that no answer has room for stays at the site.
     One `wc` measures all files. A run costs further processes only when it has news, and some 70
     bytes of script besides its name (200 runs are polled 120 times an hour).
     """
@@ -62,8 +74,12 @@ def files_script(watches: Sequence[Watch], most: int = METRICS_BYTES) -> str:
             _ONE.format(
                 most=most,
                 before=BEFORE_BYTES,
+                skip=_SKIP.format(metrics=run_folder.METRICS, most=SKIPPED_BYTES) if skip else "",
+                exit_bytes=EXIT_BYTES,
+                binding_bytes=_binding_bytes(watches),
                 exits=run_folder.attempt_exit("*"),
                 binding=run_folder.BINDING,
+                skipped=SKIPPED_BYTES,
                 next_log=run_folder.attempt_log("$(($4 + 1))"),
                 metrics=run_folder.METRICS,
             ),
@@ -75,64 +91,87 @@ def files_script(watches: Sequence[Watch], most: int = METRICS_BYTES) -> str:
 _SIZES = """\
 set --
 for d in {folders}; do for f in "$d"/{logs} "$d"/{metrics}; do
-  [ -f "$f" ] && set -- "$@" "$f"
+  [ ${{#f}} -le $((${{#d}} + 16)) ] && [ -f "$f" ] && set -- "$@" "$f"
 done; done
 sizes=" $([ $# -eq 0 ] || wc -c "$@" 2>/dev/null)"
 begin sizes; printf '%s\\n' "$sizes"; finish"""
 
 # Arguments: index, folder, attempt of the last exit file known, attempt with a known binding or 0,
 # known bytes of the metrics. A requeued job removes the binding before it makes its new log. An
-# attempt that was killed has no exit file: numbers may be missing in between.
+# attempt that was killed has no exit file: numbers may be missing in between. Names of attempts
+# have three digits at most: see MOST_ATTEMPT.
 _ONE = """\
 one() {{
 if ! cd "$2" 2>/dev/null; then begin missing $1; finish; return; fi
 for f in {exits}; do
   n=${{f#*-}}; n=${{n%.*}}
-  case $n in ''|*[!0-9]*) continue ;; esac
+  case $n in ''|*[!0-9]*|????*) continue ;; esac
   [ $n -gt $3 ] || continue
-  begin exit $1 $n; head -c 4096 $f; echo; finish
+  begin exit $1 $n; head -c {exit_bytes} $f; echo; finish
 done
 if [ -f {binding} ] && {{ [ $4 = 0 ] || [ -f {next_log} ]; }}; then
-  begin binding $1; head -c 4000000 {binding}; echo; finish
+  begin binding $1; head -c {binding_bytes} {binding}; echo; finish
 fi
 case $sizes in *[!0-9]"$5 $2/{metrics}"*) return ;; esac
 if [ -s {metrics} ]; then
-  b=$(($5 > {before} ? {before} : $5))
-  begin metrics $1; tail -c +$(($5 - b + 1)) {metrics} | head -c $((b + {most}))
+  b=$(($5 > {before} ? {before} : $5)) k=0{skip}
+  begin metrics $1 $k
+  if [ $k -eq 0 ]; then tail -c +$(($5 - b + 1)) {metrics} | head -c $((b + {most}))
+  else
+    tail -c +$(($5 - b + 1)) {metrics} | head -c $b
+    [ $k -ge {skipped} ] || tail -c +$(($5 + k + 1)) {metrics} | head -c {most}
+  fi
   echo; finish
 fi
 }}"""
+
+# The known bytes end within a line: $k is what is left of it.
+_SKIP = """
+  # Its last byte may be a NUL, which no variable holds.
+  [ $b -eq 0 ] || [ $(($(tail -c +$5 {metrics} | head -c 1 | wc -l))) -eq 1 ] ||
+    k=$(($(tail -c +$(($5 + 1)) {metrics} | head -c {most} | head -n 1 | wc -c)))"""
+
+
+def _binding_bytes(watches: Sequence[Watch]) -> int:
+    return min(BINDING_BYTES, MOST_BINDINGS // max(1, len(watches)))
 
 
 def parse_files(
     output: bytes, marker: str, watches: Sequence[Watch], most: int = METRICS_BYTES
 ) -> dict[str, RunFiles]:
-    """Return what `files_script` printed, by run."""
+    """Return what `files_script` printed, by run.
+
+    Raises:
+        AnswerUnusable: there are more records or lines than a site can have.
+    """
     sizes: dict[str, dict[int, int]] = {}
-    exits: dict[int, list[ExitFile]] = {}
+    exits: dict[int, dict[int, ExitFile]] = {}
     bindings: dict[int, str] = {}
     metrics: dict[int, _Metrics] = {}
     missing: set[int] = set()
     for words, content in parse_records(output, marker):
         match words:
             case ["sizes"]:
-                sizes = _sizes(content)
-            case ["exit", index, attempt] if count(index) is not None and count(attempt):
-                if item := parse_exit(content, int(attempt)):
-                    exits.setdefault(int(index), []).append(item)
-            case ["binding", index] if count(index) is not None:
-                bindings[int(index)] = content.decode("utf-8", "replace").strip()
-            case ["metrics", index] if (place := count(index)) is not None:
-                if place < len(watches):
-                    metrics[place] = _metrics(content[:-1], _offset(watches[place]), most)
-            case ["missing", index] if count(index) is not None:
-                missing.add(int(index))
-            case _:
-                pass
+                sizes = _sizes(content, {watch.folder for watch in watches})
+            case [kind, index, *more] if (place := count(index)) is not None:
+                if place >= len(watches):
+                    continue
+                match kind, more:
+                    case "exit", [attempt] if 0 < (number := count(attempt) or 0) <= MOST_ATTEMPT:
+                        if item := parse_exit(content, number):
+                            exits.setdefault(place, {})[number] = item
+                    case "binding", []:
+                        text = content[: _binding_bytes(watches) + 1].decode("utf-8", "replace")
+                        bindings[place] = text.strip()
+                    case "metrics", _:
+                        skipped = count(more[0]) if more else None
+                        metrics[place] = _metrics(content[:-1], watches[place], most, skipped or 0)
+                    case "missing", []:
+                        missing.add(place)
     return {
         watch.run: RunFiles(
             log_sizes=sizes.get(watch.folder, {}),
-            exits=tuple(sorted(exits.get(index, ()), key=lambda item: item.attempt)),
+            exits=tuple(exits[index][number] for number in sorted(exits.get(index, ()))),
             binding=bindings.get(index),
             **metrics.get(index, {}),
             missing=index in missing,
@@ -143,29 +182,34 @@ def parse_files(
 
 class _Metrics(TypedDict, total=False):
     metrics: bytes
+    metrics_skipped: int
     more_metrics: bool
     metrics_after: bytes
     metrics_anew: bool
 
 
-def _metrics(content: bytes, offset: int, most: int) -> _Metrics:
-    """Return the metrics of an answer from `offset` on; some bytes before it come first.
+def _metrics(content: bytes, watch: Watch, most: int, skipped: int) -> _Metrics:
+    """Return the metrics of an answer; some bytes before those of `watch` come first.
 
     What is known ends with a whole line, unless a line was too long for an answer and its beginning
     was skipped. A file that is shorter, or that has no line end there, is another file.
     """
-    before, body = content[: min(offset, BEFORE_BYTES)], content[min(offset, BEFORE_BYTES) :]
+    offset = _offset(watch)
+    known = min(offset, BEFORE_BYTES)
+    before, body = content[:known], content[known : known + most]
     may_be_within = offset == 0 or (b"\n" not in before and offset >= min(most, METRICS_BYTES))
-    if len(before) < min(offset, BEFORE_BYTES) or not (before.endswith(b"\n") or may_be_within):
+    if len(before) < known or not (before.endswith(b"\n") or may_be_within):
         return {"metrics_anew": True}
     # A line that is still being written is left to the next request.
     whole = body[: body.rfind(b"\n") + 1]
     full = len(body) >= most
     # A line longer than a whole answer would come again for ever: it is skipped.
     found: _Metrics = {"metrics": whole or (body if full else b""), "more_metrics": full}
-    lines = before.splitlines()
-    if before.endswith(b"\n") and (len(lines) > 1 or offset <= BEFORE_BYTES):
-        found["metrics_after"] = lines[-1]
+    if 0 < skipped <= SKIPPED_BYTES:
+        found["metrics_skipped"] = skipped
+    last = before.splitlines()
+    if before.endswith(b"\n") and (len(last) > 1 or offset <= BEFORE_BYTES):
+        found["metrics_after"] = last[-1]
     return found
 
 
@@ -173,33 +217,34 @@ def _offset(watch: Watch) -> int:
     return 0 if watch.anew else watch.metrics_offset
 
 
-def _sizes(content: bytes) -> dict[str, dict[int, int]]:
+def _sizes(content: bytes, folders: Collection[str]) -> dict[str, dict[int, int]]:
     sizes: dict[str, dict[int, int]] = {}
-    for line in content.decode("utf-8", "replace").splitlines():
+    for line in lines(content):
         size, _, path = line.strip().partition(" ")
         folder, _, name = path.strip().rpartition("/")
         number, size_of = run_folder.attempt_of_log(name), count(size)
-        if folder and number and size_of is not None:
+        if folder not in folders or number is None or size_of is None:
+            continue
+        if 0 < number <= MOST_ATTEMPT:
             sizes.setdefault(folder, {})[number] = size_of
     return sizes
 
 
 def parse_exit(content: bytes, attempt: int) -> ExitFile | None:
     """Return an exit file; None when the text is another program's (job.sh renames a whole one)."""
-    try:
-        data = json.loads(content)
-        rank, rc, ended = data["rank"], int(data["rc"]), moment(data["ended"])
-        rank = None if rank is None else int(rank)
-        if ended is None or abs(rc) > _MOST or not 0 <= (rank or 0) <= _MOST:
-            return None
-        return ExitFile(
-            attempt=attempt,
-            rc=rc,
-            rank=rank,
-            ended=ended,
-            job_id=str(data["job"])[:40],
-            started=moment(data["started"]) if "started" in data else None,
-            oom=data.get("oom") is True,
-        )
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+    data = json_of(content, most=2 * EXIT_BYTES)
+    if not isinstance(data, dict) or not {"rc", "rank", "ended", "job"} <= data.keys():
         return None
+    rc, rank = whole(data["rc"], -_MOST, _MOST), whole(data["rank"], 0, _MOST)
+    ended = moment(data["ended"])
+    if rc is None or ended is None or (rank is None and data["rank"] is not None):
+        return None
+    return ExitFile(
+        attempt=attempt,
+        rc=rc,
+        rank=rank,
+        ended=ended,
+        job_id=str(data["job"])[:40],
+        started=moment(data.get("started")),
+        oom=data.get("oom") is True,
+    )
