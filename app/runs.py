@@ -18,6 +18,7 @@ from lumitui.app.scale.start import Start
 from lumitui.app.send.lock import sender_lock
 from lumitui.app.send.preview import Preview, compose_project, preview_of
 from lumitui.app.send.shipment import shipment_of
+from lumitui.app.send.source import look
 from lumitui.app.send.submit import Report, send
 from lumitui.app.settings import Settings
 from lumitui.app.watch import follow_log
@@ -70,7 +71,8 @@ class Runs:
         root = (folder / spec.project).resolve()
         launch = compose_project(spec, site, root)
         command = self._connections.get(site).scheduler.command()
-        return preview_of(launch, site, command, root, job_file)
+        files = look(launch.spec, root, self._hashes)
+        return preview_of(launch, site, command, files, job_file)
 
     # -- send
 
@@ -116,7 +118,7 @@ class Runs:
         request = ResubmissionRequest(nodes, tuple(settings), code, start)
         lineage = self.history.lineage(parent.id)
         command = self._connections.get(site).scheduler.command()
-        return plan(parent, lineage, site, command, request)
+        return plan(parent, lineage, site, command, request, self._hashes)
 
     def resubmit(
         self, resubmission: Resubmission, *, report: Report = lambda step, words: None

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 import regex
 from pydantic import (
+    AliasChoices,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -106,8 +107,11 @@ class JobSpec(Part):
     ship: Literal["auto", "files", "archive"] = "auto"
     """How the code is sent: as files, or as one archive that every node unpacks. `auto` becomes
     `archive` when the project has too many files or too large ones."""
-    allow: tuple[Inside, ...] = ()
-    """Files that look like secrets (`.env`, `*.pem`, private keys) and are sent nevertheless."""
+    ship_secrets: Annotated[
+        tuple[Inside, ...], Field(validation_alias=AliasChoices("ship_secrets", "allow"))
+    ] = ()
+    """Files that look like secrets and are sent nevertheless; otherwise they are left out, and the
+    preview names them. Paths from the project's root; `*`, `**` and folders as in .gitignore."""
     workdir: Inside = "."
     links: dict[Inside, Line] = {}
     fetch: tuple[Inside, ...] = ()

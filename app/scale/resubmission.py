@@ -68,11 +68,17 @@ class _Config:
 
 
 def plan(
-    parent: Run, lineage: Sequence[Run], site: Site, command: str, request: ResubmissionRequest
+    parent: Run,
+    lineage: Sequence[Run],
+    site: Site,
+    command: str,
+    request: ResubmissionRequest,
+    hashes: Path | None = None,
 ) -> Resubmission:
     """Return `parent` made ready again as `request` asks; `command` submits it at `site`.
 
     `lineage` has the runs that it comes from: one of them read the DeepSpeed configuration.
+    `hashes` keeps the hashes of the project's files.
 
     Raises:
         InputError: a wrong setting, a batch that cannot be split, or code that is not there.
@@ -94,10 +100,11 @@ def plan(
     notes = list(scaled.notes)
     start = choose_start(parent, scaled.launch, request.start, notes)
     ships_code = request.code == "current"
+    files = source.look(scaled.launch.spec, project, hashes, ships_code=ships_code)
     job_file = Path(parent.job_file) if parent.job_file else None
     return Resubmission(
         parent,
-        preview_of(scaled.launch, site, command, project, job_file, ships_code=ships_code),
+        preview_of(scaled.launch, site, command, files, job_file),
         scaled.changes,
         tuple(notes),
         request.code,

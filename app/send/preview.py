@@ -9,6 +9,7 @@ from lumitui.app.compose.launch import compose
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.send import source
+from lumitui.app.send.source import Files
 from lumitui.remote.errors import InputError
 from lumitui.remote.site.profile import Site
 
@@ -22,8 +23,14 @@ class Preview:
     command: str
     """The submit command line, byte for byte."""
     findings: tuple[Finding, ...]
-    project: Path
+    files: Files
+    """What there is to say of the files that are sent."""
     job_file: Path | None = None
+
+    @property
+    def project(self) -> Path:
+        """The folder that is sent."""
+        return self.files.project
 
     @property
     def errors(self) -> tuple[Finding, ...]:
@@ -47,17 +54,8 @@ def compose_project(spec: JobSpec, site: Site, project: Path) -> Launch:
 
 
 def preview_of(
-    launch: Launch,
-    site: Site,
-    command: str,
-    project: Path,
-    job_file: Path | None,
-    *,
-    ships_code: bool = True,
+    launch: Launch, site: Site, command: str, files: Files, job_file: Path | None
 ) -> Preview:
-    """Return the preview of `launch`, which `command` submits at `site`.
-
-    Without `ships_code` the code is on the site already: the project's files are not checked.
-    """
-    faults = source.faults(launch.spec, project if ships_code else None)
-    return Preview(launch, site, command, (*findings(launch, site), *faults), project, job_file)
+    """Return the preview of `launch`, which `command` submits at `site` with `files`."""
+    said = (*findings(launch, site), *files.findings)
+    return Preview(launch, site, command, said, files, job_file)

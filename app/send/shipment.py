@@ -15,6 +15,7 @@ from lumitui.app.send.preview import Preview
 from lumitui.app.send.provenance import provenance
 from lumitui.app.send.source import Code
 from lumitui.remote.connect import Connection
+from lumitui.remote.errors import InputError
 from lumitui.remote.scheduler.protocol import State
 
 
@@ -72,12 +73,25 @@ def shipment_of(
         code = inheritance.parent.snapshot or ""
     else:
         code = source.collect(spec, preview.project, hashes)
+        _refuse_unseen(preview, code)
     values = source.secret_values(spec)
     run = _new_run(preview, connection, inheritance)
     checkpoints = None
     if inheritance and inheritance.continues:
         checkpoints = Checkpoints(inheritance.parent.folder, inheritance.checkpoint_needed)
     return Shipment(run, preview.launch, code, values, checkpoints)
+
+
+def _refuse_unseen(preview: Preview, code: Code) -> None:
+    """Raise InputError when a file is kept back that the person was not told of."""
+    seen = {item.path for item in preview.files.kept_back}
+    for item in code.kept_back:
+        if item.path not in seen:
+            raise InputError(
+                f"{item.path} has changed since the preview and is now kept back: it looks like "
+                f"{item.what}.",
+                "Look at the preview again, then send.",
+            )
 
 
 def new_id(name: str) -> str:

@@ -4,7 +4,7 @@ import hashlib
 import os
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,13 +12,18 @@ from lumitui.app.compose.finding import Finding
 from lumitui.app.compose.program import BUNDLED
 from lumitui.app.job.spec import JobSpec, changed
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
+from lumitui.app.send.secret_files import findings_of, needed_by
 from lumitui.remote.errors import InputError
+from lumitui.remote.site.plain_file import read_plain
 from lumitui.remote.snapshots import archive
+from lumitui.remote.source.guard import Guard, Suspect
 from lumitui.remote.source.hash_cache import Hashes
 from lumitui.remote.source.manifest import Manifest
 from lumitui.remote.source.scan import scan
-from lumitui.remote.source.walk import MAX_BYTES, MAX_FILES, Limits, exceeds, has
+from lumitui.remote.source.walk import MAX_BYTES, MAX_FILES, Limits, exceeds
 
+_CONFIG_BYTES = 1_000_000
+"""More than DeepSpeed's configuration ever has."""
 TRAINER_FOLDER = Path(__file__).resolve().parents[2] / "trainers"
 
 
@@ -30,6 +35,8 @@ class Code:
     manifest: Manifest
     extra: Mapping[str, Path]
     """Files from outside the project, by the path they get."""
+    kept_back: tuple[Suspect, ...] = ()
+    """Files that look like secrets and are not sent."""
 
 
 def project_name(root: Path) -> str:
@@ -50,7 +57,12 @@ def deepspeed_config(spec: JobSpec, root: Path) -> str | None:
     else:
         return None
     try:
-        return path.read_text(encoding="utf-8")
+        text = read_plain(path, _CONFIG_BYTES + 1)
+        if len(text) > _CONFIG_BYTES:
+            raise InputError(
+                f"{path} is larger than {_CONFIG_BYTES // 1000} kB.", "Check `deepspeed.config`."
+            )
+        return text.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
             f"The DeepSpeed configuration {path} cannot be read.", "Check `deepspeed.config`."
@@ -68,43 +80,72 @@ def with_ship_mode(spec: JobSpec, root: Path) -> JobSpec:
     return changed(spec, {"ship": "archive"}, "ship")
 
 
-def faults(
-    spec: JobSpec, root: Path | None, environ: Mapping[str, str] = os.environ
-) -> tuple[Finding, ...]:
-    """Return what the laptop lacks to send `spec`: its project, script, working folder, secrets.
+@dataclass(frozen=True)
+class Files:
+    """What a preview says of the files that a send takes from the laptop."""
 
-    Only names are checked here; `collect` checks the files when they are sent. Without `root` the
-    code is on the site already.
+    project: Path
+    findings: tuple[Finding, ...]
+    """What the laptop lacks to send the job, and which files are kept back."""
+    kept_back: tuple[Suspect, ...] = ()
+    """Files that look like secrets and are not sent."""
+    shipped: tuple[Suspect, ...] = ()
+    """Files that look like secrets and are sent, since the job file names them."""
+
+
+def look(
+    spec: JobSpec,
+    project: Path,
+    hashes: Path | None,
+    *,
+    ships_code: bool = True,
+    environ: Mapping[str, str] = os.environ,
+) -> Files:
+    """Return what there is to say of the files that `spec` sends, as they are now.
+
+    They are read as for a send, so that the send finds their hashes in `hashes`. Without
+    `ships_code` the code is on the site already, and only the secrets are checked.
     """
-    found = [("secrets", _no_secret(name)) for name in spec.secrets if not environ.get(name)]
-    if root is not None:
-        found += _absent(spec, root) if root.is_dir() else [("project", _no_project(root))]
+    unset = [("secrets", _no_secret(name)) for name in spec.secrets if not environ.get(name)]
+    if not ships_code:
+        return Files(project, _errors(unset))
+    if not project.is_dir():
+        return Files(project, _errors([*unset, ("project", _no_project(project))]))
+    try:
+        code, guard = _scanned(spec, project, hashes)
+    except InputError as refused:
+        return Files(project, _errors([*unset, ("project", refused)]))
+    needed = _needed(spec, code, guard)
+    problems = [("secret-needed", problem) for _, problem in needed]
+    problems += _absent(spec, code, guard)
+    said = findings_of(guard, [item for item, _ in needed])
+    findings = (*_errors([*unset, *problems]), *said)
+    return Files(project, findings, code.kept_back, tuple(guard.shipped))
+
+
+def _errors(problems: Sequence[tuple[str, InputError]]) -> tuple[Finding, ...]:
     return tuple(
         Finding(key, "error", problem.message, problem.hint, "the files here")
-        for key, problem in found
+        for key, problem in problems
     )
 
 
-def _absent(spec: JobSpec, root: Path) -> list[tuple[str, InputError]]:
+def _absent(spec: JobSpec, code: Code, guard: Guard) -> list[tuple[str, InputError]]:
     """Return the keys of the job file whose file or folder is not sent, each with the reason."""
-    workdir, found = posixpath.normpath(spec.workdir), []
-    wanted = [("workdir", workdir, _no_workdir(spec))] if workdir != "." else []
-    if spec.script:
-        wanted.append(("script", posixpath.normpath(spec.script), _no_script(spec, root)))
-    for key, path, problem in wanted:
-        try:
-            if not _ships(root, path, folder=key == "workdir"):
-                found.append((key, problem))
-        except InputError as refused:
-            found.append((key, refused))
+    paths, found = {entry.path for entry in code.manifest.entries}, []
+    workdir = posixpath.normpath(spec.workdir)
+    if workdir != "." and not any(path.startswith(f"{workdir}/") for path in paths):
+        found.append(("workdir", _no_workdir(spec)))
+    script = posixpath.normpath(spec.script) if spec.script else None
+    kept = {item.path for item in guard.kept_back}
+    if script is not None and script not in paths | kept:
+        found.append(("script", _no_script(spec, code.root)))
     return found
 
 
-def _ships(root: Path, path: str, *, folder: bool) -> bool:
-    place = root / path
-    if place.is_dir() != folder or (folder and place.is_symlink()):
-        return False
-    return has(root, path)
+def _needed(spec: JobSpec, code: Code, guard: Guard) -> list[tuple[Suspect, InputError]]:
+    own = [entry.path for entry in code.manifest.files if entry.path not in code.extra]
+    return list(needed_by(spec, code.root, guard, own))
 
 
 def _no_project(root: Path) -> InputError:
@@ -135,33 +176,35 @@ def collect(spec: JobSpec, root: Path, hashes: Path | None = None) -> Code:
     again.
 
     Raises:
-        InputError: the script or the working folder is not among them, or a file is refused.
+        InputError: the script or the working folder is not among them, a file that the job needs
+            looks like a secret, or a file is refused.
     """
     if not root.is_dir():
         raise _no_project(root)
-    extra = _bundled(spec)
-    packed = spec.ship == "archive"
-    manifest = scan(
-        root,
-        extra=extra,
-        allow=spec.allow,
-        limits=Limits(archive.MAX_FILES, archive.MAX_BYTES)
-        if packed
-        else Limits(MAX_FILES, MAX_BYTES, ", or send it as one archive with `ship: archive`"),
-        hashes=_hashes(hashes, root) if hashes else None,
-    )
-    paths = {entry.path for entry in manifest.entries}
-    if spec.script and posixpath.normpath(spec.script) not in paths:
-        raise _no_script(spec, root)
-    workdir = posixpath.normpath(spec.workdir)
-    if workdir != "." and not any(path.startswith(f"{workdir}/") for path in paths):
-        raise _no_workdir(spec)
-    for name in map(posixpath.normpath, spec.links) if packed else ():
+    code, guard = _scanned(spec, root, hashes)
+    for _, problem in (*_needed(spec, code, guard), *_absent(spec, code, guard)):
+        raise problem
+    paths = {entry.path for entry in code.manifest.entries}
+    for name in map(posixpath.normpath, spec.links) if spec.ship == "archive" else ():
         if name in paths or any(path.startswith(f"{name}/") for path in paths):
             raise InputError(
                 f"links: {name} is already a file or folder of the code.", "Name another one."
             )
-    return Code(root, manifest, extra)
+    return code
+
+
+def _scanned(spec: JobSpec, root: Path, hashes: Path | None) -> tuple[Code, Guard]:
+    guard, extra = Guard(spec.ship_secrets), _bundled(spec)
+    manifest = scan(
+        root,
+        extra=extra,
+        guard=guard,
+        limits=Limits(archive.MAX_FILES, archive.MAX_BYTES)
+        if spec.ship == "archive"
+        else Limits(MAX_FILES, MAX_BYTES, ", or send it as one archive with `ship: archive`"),
+        hashes=_hashes(hashes, root) if hashes else None,
+    )
+    return Code(root, manifest, extra, tuple(guard.kept_back)), guard
 
 
 def _hashes(folder: Path, root: Path) -> Hashes:

@@ -1,9 +1,9 @@
-"""Hashes of a project's files from earlier scans, valid while stat shows no change.
+"""What earlier scans found in a project's files: hashes, and places with the shape of a key.
 
-A file is not read again when its size, inode and times are what they were. As in git, a file that
-was written shortly before it was read is not trusted: it may have been written again within the
-same tick of the clock ("racily clean"). The list only saves time: one that is damaged, or that
-another user could have written, is not used.
+It is valid while stat shows no change: a file is not read again when its size, inode and times are
+what they were. As in git, a file that was written shortly before it was read is not trusted: it may
+have been written again within the same tick of the clock ("racily clean"). The list only saves
+time: one that is damaged, or that another user could have written, is not used.
 """
 
 import contextlib
@@ -13,14 +13,26 @@ import re
 import secrets
 import stat
 import time
+from dataclasses import dataclass
 from pathlib import Path
+
+from lumitui.remote.source.secret_shapes import RULES_ID, Mark, is_shape
 
 _RACY_NS = 2_000_000_000
 """FAT has the coarsest times, 2 s; ext4 and APFS have those of the kernel's tick, 4 ms."""
-_VERSION = 1
+_VERSION = 2
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 _State = list[int]
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a file has in it."""
+
+    sha256: str
+    marks: tuple[Mark, ...] = ()
+    """Where it has the shape of a key."""
 
 
 class Hashes:
@@ -31,27 +43,27 @@ class Hashes:
         self._path, self._root = path, str(root)
         self._began = time.time_ns()
         self._known = _read(path, self._root)
-        self._kept: dict[str, tuple[_State, str]] = {}
+        self._kept: dict[str, tuple[_State, Contents]] = {}
 
-    def known(self, path: str, info: os.stat_result) -> str | None:
-        """Return the hash of the file at `path`; None: the file changed, or is not known."""
+    def known(self, path: str, info: os.stat_result) -> Contents | None:
+        """Return what the file at `path` has in it; None: it changed, or is not known."""
         found = self._known.get(path)
         if found is None or found[0] != _state(info):
             return None
         self._kept[path] = found
         return found[1]
 
-    def keep(self, path: str, info: os.stat_result, sha256: str) -> None:
-        """Remember the hash of a file whose stat was `info` before and after it was read."""
+    def keep(self, path: str, info: os.stat_result, contents: Contents) -> None:
+        """Remember the contents of a file whose stat was `info` before and after the reading."""
         if max(info.st_mtime_ns, info.st_ctime_ns) < self._began - _RACY_NS:
-            self._kept[path] = (_state(info), sha256)
+            self._kept[path] = (_state(info), contents)
 
     def save(self) -> None:
         """Write what the scan met, unless the list already says so."""
         if self._kept == self._known:
             return
-        files = {path: [*state, sha256] for path, (state, sha256) in self._kept.items()}
-        content = {"version": _VERSION, "root": self._root, "files": files}
+        files = {path: _row(state, found) for path, (state, found) in self._kept.items()}
+        content = {"version": _VERSION, "shapes": RULES_ID, "root": self._root, "files": files}
         aside = self._path.with_name(f"{self._path.name}.{secrets.token_hex(4)}")
         # A list that cannot be written costs only time.
         with contextlib.suppress(OSError):
@@ -69,7 +81,11 @@ def _state(info: os.stat_result) -> _State:
     return [info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns]
 
 
-def _read(path: Path, root: str) -> dict[str, tuple[_State, str]]:
+def _row(state: _State, found: Contents) -> list[object]:
+    return [*state, found.sha256, *([mark.shape, mark.line] for mark in found.marks)]
+
+
+def _read(path: Path, root: str) -> dict[str, tuple[_State, Contents]]:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
@@ -77,9 +93,15 @@ def _read(path: Path, root: str) -> dict[str, tuple[_State, str]]:
             if not stat.S_ISREG(info.st_mode) or info.st_uid != os.getuid() or info.st_mode & 0o077:
                 return {}
             content = json.loads(file.read())
-        if content["version"] != _VERSION or content["root"] != root:
+        if (content["version"], content["root"]) != (_VERSION, root):
             return {}
-        return {name: (row[:5], row[5]) for name, row in content["files"].items() if _is_row(row)}
+        if content["shapes"] != RULES_ID:  # another lumitui looked for other shapes
+            return {}
+        return {
+            name: (row[:5], Contents(row[5], tuple(Mark(*mark) for mark in row[6:])))
+            for name, row in content["files"].items()
+            if _is_row(row)
+        }
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return {}
 
@@ -87,8 +109,19 @@ def _read(path: Path, root: str) -> dict[str, tuple[_State, str]]:
 def _is_row(row: object) -> bool:
     return (
         isinstance(row, list)
-        and len(row) == 6
+        and len(row) >= 6
         and all(type(number) is int for number in row[:5])
         and isinstance(row[5], str)
         and _SHA256.fullmatch(row[5]) is not None
+        and all(map(_is_mark, row[6:]))
+    )
+
+
+def _is_mark(mark: object) -> bool:
+    return (
+        isinstance(mark, list)
+        and len(mark) == 2
+        and isinstance(mark[0], str)
+        and is_shape(mark[0])
+        and type(mark[1]) is int
     )

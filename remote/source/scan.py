@@ -1,16 +1,18 @@
-"""A project folder read into a manifest: secrets refused, every file hashed."""
+"""A project folder read into a manifest: secrets kept back, every file hashed."""
 
 import errno
 import hashlib
 import os
-import posixpath
 import stat
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from lumitui.remote.errors import InputError
-from lumitui.remote.source.hash_cache import Hashes
+from lumitui.remote.source.guard import Guard
+from lumitui.remote.source.hash_cache import Contents, Hashes
 from lumitui.remote.source.manifest import Entry, Manifest
+from lumitui.remote.source.secret_names import NameRule
+from lumitui.remote.source.secret_shapes import ShapeSearch
 from lumitui.remote.source.walk import Found, Limits, walk
 
 _CHUNK = 1 << 20
@@ -21,19 +23,20 @@ def scan(
     root: Path,
     *,
     extra: Mapping[str, Path] | None = None,
-    allow: Collection[str] = (),
+    guard: Guard | None = None,
     limits: Limits = Limits(),  # noqa: B008  # frozen
     hashes: Hashes | None = None,
 ) -> Manifest:
     """Return the manifest of what is sent of the project below `root`.
 
     Left out: what .gitignore and .lumituiignore files exclude (the latter win, and their `!`
-    brings back what the former exclude), .git, __pycache__, node_modules, virtual environments.
+    brings back what the former exclude), .git, __pycache__, node_modules, virtual environments,
+    and what looks like a secret by its name or its contents.
 
     Args:
         root: the project's folder.
         extra: files from elsewhere, by the POSIX path they get.
-        allow: paths of files with secrets that are sent nevertheless.
+        guard: decides what is kept back, and keeps what it decided.
         limits: how much of it there may be.
         hashes: what is known of the files from earlier; brought up to date and saved.
 
@@ -52,11 +55,15 @@ def scan(
         except OSError as error:
             found.refuse(str(source), f"cannot be read ({error.strerror})")
     found.check(limits)
-    where = source_of(root, extra)
-    for path, _ in found.files:
-        _check_secret(path, where, allow, found)
     found.raise_refused()
-    entries = [_hashed(path, where, info, hashes) for path, info in found.files]
+    guard, hashing = guard or Guard(), _Reading(source_of(root, extra), hashes)
+    links = _linked_secrets(root, found, guard)
+    entries = []
+    for path, info in found.files:
+        if not hashing.is_kept_back(path, guard, links):
+            entry, contents = hashing.read(path, info)
+            if not guard.holds_secret(path, contents.marks):
+                entries.append(entry)
     if hashes is not None:
         hashes.save()
     entries += [Entry(path, 0, False, "", target) for path, target in found.links]
@@ -69,48 +76,69 @@ def source_of(root: Path, extra: Mapping[str, Path] | None = None) -> Callable[[
     return lambda path: added[path] if path in added else root / path
 
 
-def _check_secret(path: str, where: _Where, allow: Collection[str], found: Found) -> None:
-    """Refuse what looks like a secret by its name; `id_*` only when it is a private key."""
-    name = posixpath.basename(path)
-    if path in allow:
-        return
-    if name == ".env" or name.endswith(".pem"):
-        found.refuse(path, "usually holds secrets; exclude it, or list it under `allow:`")
-    elif name.startswith("id_"):
+def _linked_secrets(root: Path, found: Found, guard: Guard) -> list[tuple[str, str, NameRule]]:
+    """Return the links with a secret's name, each with what it points to and the rule."""
+    top, secrets = os.path.realpath(root), []
+    for path, _ in found.links:
+        if rule := guard.link_rule(path):
+            target = os.path.relpath(os.path.realpath(root / path), top)
+            secrets.append((path, target.replace(os.sep, "/"), rule))
+    return secrets
+
+
+class _Reading:
+    """Reads the files of one scan, unless `hashes` knows them."""
+
+    def __init__(self, where: _Where, hashes: Hashes | None) -> None:
+        self._where, self._hashes = where, hashes
+
+    def is_kept_back(self, path: str, guard: Guard, links: list[tuple[str, str, NameRule]]) -> bool:
+        """Whether the name of the file, or of a link to it, shows a secret."""
         try:
-            with os.fdopen(opened(where(path)), "rb") as file:
-                private = b"PRIVATE KEY-----" in file.read(200)
-        except OSError:
-            return  # `_hashed` raises for it
-        if private:
-            found.refuse(path, "is a private key; exclude it, or list it under `allow:`")
+            if guard.names_secret(path, lambda: opened(self._where(path))):
+                return True
+        except OSError as error:
+            raise _unreadable(path, error) from error
+        return any(guard.target_is_secret(link, target, path, rule) for link, target, rule in links)
+
+    def read(self, path: str, seen: os.stat_result) -> tuple[Entry, Contents]:
+        """Return the file's entry and what is in it; `seen` is its stat when it was found."""
+        hashes = self._hashes
+        contents = hashes.known(path, seen) if hashes is not None else None
+        if contents is None:
+            try:
+                contents, now = _contents(self._where(path), seen.st_size)
+            except OSError as error:
+                raise _unreadable(path, error) from error
+            if _state(now) != _state(seen):
+                raise changed(path)
+            if hashes is not None:
+                hashes.keep(path, now, contents)
+            seen = now
+        executable = bool(seen.st_mode & 0o100)
+        return Entry(path, seen.st_size, executable, contents.sha256), contents
 
 
-def _hashed(path: str, where: _Where, seen: os.stat_result, hashes: Hashes | None) -> Entry:
-    known = hashes.known(path, seen) if hashes is not None else None
-    if known is not None:
-        return Entry(path, seen.st_size, bool(seen.st_mode & 0o100), known)
+def _contents(source: Path, size: int) -> tuple[Contents, os.stat_result]:
+    """Return what is in a file, and its stat afterwards."""
+    # Plain descriptors, and a buffer of the file's size: for small files a file object and a
+    # large buffer cost more than the hash.
+    file = opened(source)
     try:
-        # Plain descriptors, and a buffer of the file's size: for small files a file object and a
-        # large buffer cost more than the hash.
-        file = opened(where(path))
-        try:
-            digest = hashlib.sha256()
-            while chunk := os.read(file, min(_CHUNK, seen.st_size + 1)):
-                digest.update(chunk)
-            now = os.fstat(file)
-        finally:
-            os.close(file)
-    except OSError as error:
-        raise InputError(
-            f"The project cannot be sent: {path!r} cannot be read ({error.strerror}).",
-            "Make it readable, or exclude it in .lumituiignore.",
-        ) from error
-    if _state(now) != _state(seen):
-        raise changed(path)
-    if hashes is not None:
-        hashes.keep(path, now, digest.hexdigest())
-    return Entry(path, now.st_size, bool(now.st_mode & 0o100), digest.hexdigest())
+        digest, shapes = hashlib.sha256(), ShapeSearch()
+        while chunk := os.read(file, min(_CHUNK, size + 1)):
+            digest.update(chunk)
+            shapes.feed(chunk)
+        return Contents(digest.hexdigest(), shapes.marks), os.fstat(file)
+    finally:
+        os.close(file)
+
+
+def _unreadable(path: str, error: OSError) -> InputError:
+    return InputError(
+        f"The project cannot be sent: {path!r} cannot be read ({error.strerror}).",
+        "Make it readable, or exclude it in .lumituiignore.",
+    )
 
 
 def opened(source: Path) -> int:

@@ -2,7 +2,6 @@
 
 import os
 import posixpath
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -107,27 +106,8 @@ def exceeds(root: Path, limits: Limits = Limits()) -> bool:  # frozen
     return found.full
 
 
-def has(root: Path, path: str) -> bool:
-    """Whether `path`, a file or something in that folder, is sent; reads its folders alone.
-
-    Raises:
-        InputError: it is there, and must not or cannot be sent.
-    """
-    found = Found(1)
-    if root.is_dir():
-        parts = () if path == "." else tuple(path.split("/"))
-        _walk(root, "", Ignoring.of(root), found, parts)
-    found.raise_refused()
-    return found.full
-
-
-def _walk(
-    folder: Path, below: str, ignoring: Ignoring, found: Found, along: Sequence[str] = ()
-) -> None:
-    """Collect what is sent of `folder`, which is `below` ("a/b/") the root.
-
-    `along` names the only item to visit, and then the next one in it.
-    """
+def _walk(folder: Path, below: str, ignoring: Ignoring, found: Found) -> None:
+    """Collect what is sent of `folder`, which is `below` ("a/b/") the root."""
     try:
         items = sorted(os.scandir(folder), key=lambda item: item.name)
     except OSError as error:
@@ -140,16 +120,14 @@ def _walk(
     for item in items:
         if found.full:
             return
-        if along and item.name != along[0]:
-            continue
         is_folder = item.is_dir(follow_symlinks=False)
         path = below + item.name
         if item.name in _SKIPPED and (is_folder or item.name == ".git"):
             continue
         choice = rules.choice(path + "/" if is_folder else path)
         if is_folder and (choice.sent or choice.enter):
-            _walk(folder / item.name, path + "/", rules.entering(choice), found, along[1:])
-        elif not is_folder and choice.sent and not along[1:]:
+            _walk(folder / item.name, path + "/", rules.entering(choice), found)
+        elif not is_folder and choice.sent:
             _take(item, path, found)
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.runs import Runs
-from lumitui.app.send.source import collect
 from lumitui.remote.errors import InputError, RefusedError
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.snapshots.upload import refuse_names, sync
@@ -199,14 +198,14 @@ def test_what_changes_meanwhile_is_reported_and_never_sent_otherwise(
 
         monkeypatch.setattr(walking, "_take", late)
     elif moment == "hash":
-        check = scanning._check_secret
+        opened = scanning.opened
 
-        def first(path: str, *rest: object) -> None:
-            if path == "a":
+        def first(source: Path) -> int:
+            if source.name == "a":
                 alter()
-            check(path, *rest)  # type: ignore[arg-type]
+            return opened(source)
 
-        monkeypatch.setattr(scanning, "_check_secret", first)
+        monkeypatch.setattr(scanning, "opened", first)
     try:
         state = scan(root)
         if moment == "send":
@@ -231,16 +230,6 @@ def test_names_that_differ_in_case_arrive_and_their_clash_is_named(tmp_path: Pat
         refuse_names(state, "/there")
     (tmp_path / "Model.py").unlink()
     refuse_names(scan(tmp_path), "/there")
-
-
-def test_a_file_with_secrets_is_sent_when_the_job_file_names_it(tmp_path: Path) -> None:
-    project = hello_project(tmp_path)
-    (project / "ca.pem").write_text("")
-    spec = hello_job(site="lumi")
-    with pytest.raises(InputError, match="allow:"):
-        collect(spec, project)
-    allowed = hello_job(site="lumi", allow=["ca.pem"])
-    assert "ca.pem" in {entry.path for entry in collect(allowed, project).manifest.entries}
 
 
 @pytest.mark.slow

@@ -1,0 +1,109 @@
+"""Which files are kept back because they look like secrets, and which are sent nevertheless."""
+
+import os
+import posixpath
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from lumitui.remote.source.gitignore import Patterns
+from lumitui.remote.source.secret_names import HEAD_BYTES, NameRule, secret_name
+from lumitui.remote.source.secret_shapes import Mark, shape_of
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A file that looks like a secret."""
+
+    path: str
+    by: Literal["name", "contents"]
+    what: str
+    """What it seems to be, as the end of a sentence."""
+    line: int | None
+    """Where in its contents, from 1; None: its name says so."""
+    source: str
+
+
+class Guard:
+    """Decides for the files of one scan, and keeps what it decided."""
+
+    def __init__(self, ship: Sequence[str] = ()) -> None:
+        """`ship` has the patterns of files that are sent although they look like secrets.
+
+        A pattern is a path from the project's root; `*` stands for any part of a name, `**` for
+        any folders, and a folder's name for everything in it.
+        """
+        self.kept_back: list[Suspect] = []
+        self.shipped: list[Suspect] = []
+        """Suspects that are sent, because a pattern names them."""
+        self._ship = [(word, _anchored(word)) for word in ship]
+        self._used: set[str] = set()
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """The patterns that name no suspect."""
+        return tuple(word for word, _ in self._ship if word not in self._used)
+
+    def names_secret(self, path: str, where: Callable[[], int]) -> bool:
+        """Whether the file at `path` is kept back for its name; `where` opens it.
+
+        Raises:
+            OSError: its contents decide, and cannot be read.
+        """
+        rule = secret_name(path)
+        if rule is None or (rule.holds is not None and not rule.holds(_head(where()))):
+            return False
+        return self._decide(Suspect(path, "name", rule.what, None, rule.source))
+
+    def link_rule(self, path: str) -> NameRule | None:
+        """Return the rule for the name of a link: what it points to is a secret."""
+        rule = secret_name(path)
+        return rule if rule is not None and rule.holds is None else None
+
+    def target_is_secret(self, link: str, target: str, path: str, rule: NameRule) -> bool:
+        """Whether the file at `path` is kept back since a `link` names its `target` a secret."""
+        if path != target and not path.startswith(target + "/"):
+            return False
+        what = f"{rule.what}, as the link {link} says"
+        return self._decide(Suspect(path, "name", what, None, rule.source))
+
+    def holds_secret(self, path: str, marks: Iterable[Mark]) -> bool:
+        """Whether the file at `path` is kept back for what was found in its contents."""
+        for mark in marks:
+            shape = shape_of(mark)
+            return self._decide(Suspect(path, "contents", shape.what, mark.line, shape.source))
+        return False
+
+    def _decide(self, suspect: Suspect) -> bool:
+        for word, patterns in self._ship:
+            if suspect.path == posixpath.normpath(word) or _covers(patterns, suspect.path):
+                self._used.add(word)
+                if suspect.path not in {other.path for other in self.shipped}:
+                    self.shipped.append(suspect)
+                return False
+        self.kept_back.append(suspect)
+        return True
+
+
+def _anchored(pattern: str) -> Patterns:
+    line = re.sub(r"^(\./)*", "", pattern)
+    return Patterns([b"/" + os.fsencode(line)])
+
+
+def _covers(patterns: Patterns, path: str) -> bool:
+    """Whether a pattern names the file, or a folder that it is in."""
+    seen = os.fsencode(path)
+    if patterns.ignored(seen, folder=False):
+        return True
+    at = seen.find(b"/")
+    while at != -1:
+        if patterns.ignored(seen[:at], folder=True):
+            return True
+        at = seen.find(b"/", at + 1)
+    return False
+
+
+def _head(descriptor: int) -> bytes:
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(HEAD_BYTES)
