@@ -133,6 +133,8 @@ def preview_data(found: "Preview") -> dict[str, object]:
         "command": found.command,
         "script": launch.script,
         "findings": found.findings,
+        "kept_back": found.files.kept_back,
+        "shipped_secrets": found.files.shipped,
         "price": launch.price,
         "layout": launch.layout,
         "global_batch": launch.global_batch,

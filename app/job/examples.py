@@ -83,16 +83,15 @@ def with_value(text: str, key: str, value: str | None) -> str:
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write `text` to a new file (0644); never overwrite one.
+    """Write `text` to a new file (0600); never overwrite one.
 
     Raises:
         InputError: the file exists, or its folder does not.
         LumiError: it cannot be written.
     """
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            os.fchmod(descriptor, 0o644)
             file.write(text)
     except FileExistsError as error:
         raise InputError(f"{path} is already there.", "Name another with --output.") from error

@@ -11,6 +11,7 @@ from pathlib import Path
 import yaml
 
 from lumitui.remote.errors import InputError
+from lumitui.remote.site.plain_file import read_plain
 
 Place = tuple[int | str, ...]
 """Where a value is: keys and indexes from the root."""
@@ -167,8 +168,7 @@ def read_document(path: Path, *, plain: bool = False) -> Document:
         InputError: no such file, not readable, too large, not UTF-8, or not a YAML mapping.
     """
     try:
-        with path.open("rb") as file:
-            raw = file.read(_MOST_BYTES + 1)
+        raw = read_plain(path, _MOST_BYTES + 1)
         if len(raw) > _MOST_BYTES:
             raise InputError(*_too_large(str(path)))
         return Document(raw.decode("utf-8"), str(path), plain=plain)
