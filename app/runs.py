@@ -25,12 +25,14 @@ from lumitui.app.watch import follow_log
 from lumitui.app.watch.cancel import cancel
 from lumitui.app.watch.ending import ending_of
 from lumitui.app.watch.follow_log import LogEvent
+from lumitui.app.watch.left_secrets import LeftSecrets
 from lumitui.app.watch.recover import Recovered, recover
 from lumitui.app.watch.refresh import Refreshed, Warn, Watcher, refresh, unheard
 from lumitui.app.watch.wait import Stop, never, wait
 from lumitui.remote.connect import Connect, Connections, connect
 from lumitui.remote.doctor.check import Check
 from lumitui.remote.doctor.examine import examine
+from lumitui.remote.errors import RefusedError
 from lumitui.remote.site.sites import Sites
 from lumitui.remote.snapshots.fetch import FetchOutcome
 from lumitui.remote.snapshots.prune import Pruned, prune
@@ -52,7 +54,10 @@ class Runs:
         self.history = History(settings.history)
         self._locks, self._hashes = settings.data / "sending", settings.data / "hashes"
         self._connections = Connections(ask, connect)
-        self._watcher = Watcher(self.history, self._locks, self.sites, self._connections)
+        self._left_secrets = LeftSecrets(settings.data / "secrets-left")
+        self._watcher = Watcher(
+            self.history, self._locks, self.sites, self._connections, self._left_secrets
+        )
 
     def close(self) -> None:
         """Close connections and history."""
@@ -94,7 +99,14 @@ class Runs:
         inheritance = resubmission.inheritance if resubmission else None
         shipment = shipment_of(preview, connection, self._hashes, inheritance)
         with sender_lock(self._locks, shipment.run.id, wait=True):
-            return send(shipment, connection, self.history, report)
+            self._left_secrets.expect(shipment.run)
+            try:
+                return send(shipment, connection, self.history, report)
+            except RefusedError:
+                site, transport = shipment.run.site, connection.transport
+                for words in self._left_secrets.sweep(self.history, site, transport).warnings:
+                    report("record", words)
+                raise
 
     def plan_resubmission(
         self,
@@ -260,6 +272,8 @@ class Runs:
         """
         transport = self._watcher.connection(site_name).transport
         for words in self.refresh(site_name).warnings:
+            warn(words)
+        for words in self._left_secrets.sweep(self.history, site_name, transport).warnings:
             warn(words)
         return {
             root: prune(transport, f"{root}/code", keep, dry=dry)

@@ -11,6 +11,7 @@ from lumitui.app.history.run import Run
 from lumitui.app.send.lock import sender_lock, sweep_locks
 from lumitui.app.send.settle import record, settle
 from lumitui.app.watch.backoff import Backoff
+from lumitui.app.watch.left_secrets import LeftSecrets
 from lumitui.app.watch.poll import poll_site
 from lumitui.remote.connect import Connection, Connections
 from lumitui.remote.errors import AnswerNeeded, LumiError, OutcomeUnknown, RefusedError
@@ -49,6 +50,8 @@ class Watcher:
     """Where a process says that it is sending a run."""
     sites: Sites
     connections: Connections
+    left_secrets: LeftSecrets
+    """Which runs may have secrets on their sites."""
     backoff: Backoff = field(default_factory=Backoff)
 
     def connection(self, site_name: str) -> Connection:
@@ -93,6 +96,8 @@ def _refresh(watcher: Watcher, open_runs: Sequence[Run], *, attended: bool) -> R
                 requests += polled.requests - 1
                 changed += polled.changed
                 warnings += [f"{name}: {words}" for words in polled.warnings]
+            swept = watcher.left_secrets.sweep(watcher.history, name, connection.transport)
+            requests, warnings = requests + swept.requests, [*warnings, *swept.warnings]
         except LumiError as error:
             warnings.append(f"{name}: {error}")
             failed[name] = error

@@ -149,14 +149,11 @@ def test_the_secret_is_nowhere_but_in_the_job(planted: Planted, cluster: Cluster
     assert files_with_it(planted.above) == []  # also `.secrets`: the job ended well
 
 
-def test_a_run_that_failed_keeps_its_secrets_to_itself(planted: Planted) -> None:
-    # A job that a site puts into the queue again needs them.
+def test_a_run_that_failed_has_no_secrets_when_its_end_was_seen(planted: Planted) -> None:
     work = planted.home.data.parent / "work"
     (work / "hello.py").write_text("raise SystemExit(3)\n")
     lumitui(planted.home, "submit", str(work / "job.yaml"), "--yes", "--wait", "--timeout", "60")
-    (kept,) = planted.above.rglob(".secrets")
-    assert kept.stat().st_mode & 0o777 == 0o600
-    assert files_with_it(planted.above) == [str(kept)]
+    assert list(planted.above.rglob(".secrets")) == [] == files_with_it(planted.above)
 
 
 def loose(*folders: Path) -> list[str]:
