@@ -123,7 +123,8 @@ class Ssh(Requests):
             for transport in reversed(hops):
                 transport.close()
             if isinstance(error, LinkError) and not isinstance(error, AnswerNeeded):
-                error.hint = " ".join(filter(None, (error.hint, *_notes(route))))
+                notes = _notes(route if hops else [])  # before that, no option was in the way
+                error.hint = " ".join(filter(None, (error.hint, *notes)))
             raise
         self._kept.needs = next(filter(None, needs), "")
         precious = bool(self._kept.needs)

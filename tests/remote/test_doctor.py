@@ -151,6 +151,18 @@ def test_a_missing_openssh_is_shown(monkeypatch: pytest.MonkeyPatch, site: Site)
     assert "Include and Match in the ssh configuration are not read" in note.found
 
 
+def test_an_option_of_ssh_that_is_read_otherwise_is_shown(site: Site, tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.write_text("StrictHostKeyChecking no\n")
+    hosts = site.hosts.model_copy(update={"ssh_config": str(config)})
+    notes = connect(site.model_copy(update={"hosts": hosts}), lambda _: None).notes
+    laptop = Sites([BUILT_IN]).load("laptop")
+    checks = examine.examine(Local(), laptop, "", lambda _: "/tmp", notes)
+    (note,) = [check for check in checks if check.name == "configuration"]
+    assert note.found.startswith("StrictHostKeyChecking ") and "lumitui asks" in note.found
+    assert note.status == "warning" and "option" in note.do
+
+
 def test_this_machine_is_examined_without_slurm(
     runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -182,13 +182,16 @@ def signatures(kind: str, allowed: Sequence[str]) -> list[str]:
 
 
 def _rsa_bits(blob: bytes) -> int:
-    """Return the length of an RSA key; 0: it is of another type.
+    """Return the length of an RSA key or a certificate of one; 0: it is of another type.
 
-    Format: RFC 4253, 6.6: the name, the exponent, the modulus.
+    Format: RFC 4253, 6.6: name, exponent, modulus; a certificate has a nonce after its name.
     """
     fields, rest = list[bytes](), blob
-    while rest and len(fields) < 3:
+    while len(rest) >= 4 and len(fields) < 4:
         (size,) = struct.unpack_from(">I", rest)
         fields.append(rest[4 : 4 + size])
         rest = rest[4 + size :]
-    return int.from_bytes(fields[2], "big").bit_length() if fields[0] == b"ssh-rsa" else 0
+    place = {b"ssh-rsa": 2, b"ssh-rsa-cert-v01@openssh.com": 3}.get(fields[0] if fields else b"")
+    if place is None or place >= len(fields):
+        return 0
+    return int.from_bytes(fields[place], "big").bit_length()

@@ -15,7 +15,7 @@ from lumitui.remote.errors import LinkError
 from lumitui.remote.ssh.config import HostConfig, Login, Trust
 from lumitui.remote.ssh.options.algorithms import algorithms
 from lumitui.remote.ssh.options.table import Table, judge
-from lumitui.remote.ssh.options.tokens import check_names, expand, local_path
+from lumitui.remote.ssh.options.tokens import check_names, expand, from_home, home, local_path
 
 _METHODS = {
     "publickey": "PubkeyAuthentication",
@@ -42,7 +42,7 @@ class _Options:
         """Return `words` as paths; `none` is no path."""
         chosen = [word.strip('"') for word in words if word.lower() not in ("none", "")]
         if keyword.lower() in self.table.expanded:
-            return tuple(map(Path, chosen))
+            return tuple(Path(from_home(keyword, word)) for word in chosen)
         return tuple(local_path(keyword, word, self.tokens) for word in chosen)
 
     def files(self, keyword: str) -> tuple[Path, ...]:
@@ -197,7 +197,7 @@ def _tokens(alias: str, hostname: str, port: int, user: str, table: Table) -> Ma
     digest = hashlib.sha1(text.encode("utf-8", "surrogateescape"), usedforsecurity=False)
     return {
         "C": table.hash or digest.hexdigest(),
-        "d": str(Path.home()),
+        "d": home(),
         "h": hostname,
         "i": str(os.getuid()),
         "j": jumps,

@@ -1,9 +1,11 @@
 """Where the options of a host are read: OpenSSH's `ssh -G`, or paramiko where there is none."""
 
 import getpass
+import os
 import shlex
 import shutil
 import subprocess
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -13,10 +15,12 @@ from lumitui.remote.errors import LinkError
 from lumitui.remote.ssh.config import Login
 from lumitui.remote.ssh.options.rows import ROWS
 from lumitui.remote.ssh.options.table import Table, rows_by_name
-from lumitui.remote.ssh.options.tokens import check_names
+from lumitui.remote.ssh.options.tokens import check_names, home
 
 # `ssh -G` fills the tokens of these in; those of other options come as they were written.
-_EXPANDED = frozenset({"userknownhostsfile", "identityagent", "revokedhostkeys", "hostname"})
+_EXPANDED = frozenset(
+    {"userknownhostsfile", "globalknownhostsfile", "identityagent", "revokedhostkeys", "hostname"}
+)
 
 
 def has_openssh() -> bool:
@@ -54,7 +58,8 @@ def _ask(login: Login, *more: str) -> dict[str, list[str]]:
             check=True,
         )
     except subprocess.CalledProcessError as error:
-        words = error.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
+        words = error.stderr.decode("utf-8", "replace").strip().splitlines()
+        words = [line for line in words if ": terminating, " not in line] or ["no reason given"]
         raise LinkError(
             f"OpenSSH cannot use the configuration for {login.host}: {words[-1]}.",
             f"Check it with: ssh -G {shlex.quote(login.host)}",
@@ -83,8 +88,14 @@ class _Config(paramiko.SSHConfig):
     TOKENS_BY_CONFIG_KEY = {  # noqa: RUF012  # as the class above declares it
         key: tokens
         for key, tokens in paramiko.SSHConfig.TOKENS_BY_CONFIG_KEY.items()
-        if key in ("hostname", "match-exec", "proxyjump")
+        if key in ("hostname", "proxyjump")
     }
+
+    def _tokenize(self, config: object, target_hostname: str, key: str, value: str) -> str:
+        """Fill in tokens; a command is refused, which would get them unchecked and our input."""
+        if key == "match-exec":
+            raise paramiko.ConfigParseError("Match exec needs OpenSSH, which is not installed")
+        return str(super()._tokenize(config, target_hostname, key, value))  # type: ignore[misc]
 
 
 def paramiko_table(login: Login) -> Table:
@@ -94,8 +105,10 @@ def paramiko_table(login: Login) -> Table:
         LinkError: the configuration has an error.
     """
     user = login.user or getpass.getuser()
-    check_names(login.host, user)  # `Match exec` would give them to a shell
-    path = login.config or Path("~/.ssh/config").expanduser()
+    check_names(login.host, user)
+    path = login.config or Path(home(), ".ssh/config")
+    if login.config is None:
+        _check_owner(path)
     try:
         found = _Config.from_path(path) if path.is_file() else _Config()
         table = found.lookup(login.host)
@@ -116,4 +129,14 @@ def paramiko_table(login: Login) -> Table:
         if row is None and any(Path(key).match(word) for word in ignored.split(",") if word):
             continue
         given[keyword.lower()] = [str(item)] if not isinstance(item, list) else item
-    return Table({**default, **given}, frozenset({"hostname"}), {})
+    return Table({**default, **given}, frozenset({"hostname", "globalknownhostsfile"}), {})
+
+
+def _check_owner(path: Path) -> None:
+    """Return if nobody else can write the person's configuration (as OpenSSH, readconf.c)."""
+    with suppress(OSError):
+        found = path.stat()
+        if found.st_uid not in (0, os.getuid()) or found.st_mode & 0o022:
+            raise LinkError(
+                f"Other users may change the ssh configuration {path}.", f"chmod 600 {path}"
+            )

@@ -6,6 +6,7 @@ refused here with every version, and before anything is started with such a name
 """
 
 import os
+import pwd
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -72,13 +73,32 @@ def local_path(keyword: str, text: str, tokens: Mapping[str, str]) -> Path:
     """Return the file that `text` names: `~`, tokens and variables filled in.
 
     Raises:
-        LinkError: as `expand`; or the home of an unknown user.
+        LinkError: as `expand` and `from_home`.
     """
+    return Path(expand(keyword, from_home(keyword, text), tokens))
+
+
+def from_home(keyword: str, text: str) -> str:
+    """Return the path `text` with `~` or `~user` at its start filled in.
+
+    As for OpenSSH, the home folder is that of the account, whatever HOME says.
+
+    Raises:
+        LinkError: there is no such user.
+    """
+    if not text.startswith("~"):
+        return text
+    name, slash, rest = text[1:].partition("/")
     try:
-        text = os.fspath(Path(text).expanduser()) if text.startswith("~") else text
-    except RuntimeError as error:
+        place = pwd.getpwnam(name).pw_dir if name else home()
+    except KeyError as error:
         raise LinkError(
             f"The option {keyword} of the ssh configuration names an unknown user: {text}.",
             "Correct it.",
         ) from error
-    return Path(expand(keyword, text, tokens))
+    return place + slash + rest
+
+
+def home() -> str:
+    """Return the home folder of the person's account."""
+    return pwd.getpwuid(os.getuid()).pw_dir

@@ -56,7 +56,7 @@ def check(
     known = keys_in_files(trust, trust.name)
     known += keys_in_text(command_lines(trust, shown, "HOSTNAME"), trust.name, _COMMAND)
     _refuse_marked(known, trust.name, shown)
-    if trust.check_address and peer and not peer.startswith(("127.", "::1")):
+    if trust.check_address and peer and not (peer.startswith("127.") or peer == "::1"):
         _check_address(host, shown, peer)
     expected = published.get(shown.type, "").rstrip("=")
     plain = [item for item in known if not item.marker]
@@ -84,7 +84,7 @@ def _accept(
 ) -> None:
     """Return if the new key `shown` is accepted, by the configuration or the person."""
     trust = host.trust
-    said = f"The host key of {trust.name}, {shown.fingerprint}, is not known"
+    said = " ".join([*remarks, f"The host key of {trust.name}, {shown.fingerprint}, is not known"])
     if trust.strict == "yes":
         compared = "It is the key that the site publishes." if published else "Compare it first."
         raise LinkError(

@@ -2,6 +2,7 @@
 
 import base64
 import subprocess
+import threading
 
 from lumitui.remote.errors import LinkError
 from lumitui.remote.ssh.config import Trust
@@ -36,19 +37,36 @@ def command_lines(trust: Trust, shown: HostKey | None, reason: str) -> str:
     program, *words = trust.command
     arguments = [expand("KnownHostsCommand", word, tokens) for word in words]
     try:
-        if not program.startswith("/"):
-            raise OSError("its path must be absolute")
-        done = subprocess.run(
-            [program, *arguments],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_SECONDS,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError) as error:
+        return _output(program, arguments).decode("utf-8", "replace")
+    except OSError as error:
         raise LinkError(
-            f"The KnownHostsCommand for {trust.name} failed: "
-            f"{getattr(error, 'strerror', None) or error}.",
+            f"The KnownHostsCommand for {trust.name} failed: {error.strerror or error}.",
             "Correct it in the ssh configuration; without it no host key is trusted.",
         ) from error
-    return done.stdout[:_MOST_BYTES].decode("utf-8", "replace")
+
+
+def _output(program: str, arguments: list[str]) -> bytes:
+    """Return what the program prints, all of it: a line left out might revoke a key."""
+    if not program.startswith("/"):
+        raise OSError("its path must be absolute")
+    with subprocess.Popen(
+        [program, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        assert process.stdout is not None
+        watch = threading.Timer(_SECONDS, process.kill)
+        watch.start()
+        try:
+            data = process.stdout.read(_MOST_BYTES + 1)
+            if len(data) > _MOST_BYTES:
+                raise OSError(f"it prints more than {_MOST_BYTES} bytes")
+            code = process.wait()
+        finally:
+            process.kill()
+            watch.cancel()
+    if code:
+        reason = f"it ended with code {code}" if code > 0 else f"it took {_SECONDS:g} s"
+        raise OSError(reason)
+    return data

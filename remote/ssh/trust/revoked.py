@@ -14,7 +14,8 @@ from lumitui.remote.errors import LinkError
 
 _MAGIC = b"SSHKRL\n\0"
 _MOST_BYTES = 32 << 20
-_CERTIFICATES, _KEYS, _SHA1, _SIGNATURE, _SHA256, _EXTENSION = 1, 2, 3, 4, 5, 255
+_CERTIFICATES, _KEYS, _SHA1, _SHA256, _EXTENSION = 1, 2, 3, 5, 255
+_OF_CERTIFICATES, _EXTENSION_OF_CERTIFICATES = (0x20, 0x21, 0x22, 0x23), 0x39
 
 
 def check_revoked(files: Sequence[Path], name: str, blob: bytes, fingerprint: str) -> None:
@@ -67,13 +68,13 @@ def _in_list(data: bytes, blob: bytes) -> bool:
 
 
 def _in_krl(data: bytes, blob: bytes) -> bool:
-    """Read a KRL to its end, so that one which is cut short revokes every key."""
+    """Read a KRL to its end, so that one which is damaged or cut short revokes every key."""
     rest = data[len(_MAGIC) :]
     if struct.unpack_from(">I", rest) != (1,):
         raise ValueError("unknown version of the format")
     struct.unpack_from(">QQQ", rest, 4)  # number, date, flags
-    _, rest = _string(rest[4 + 3 * 8 :])
-    _, rest = _string(rest)
+    _, rest = _string(rest[4 + 3 * 8 :])  # reserved
+    _, rest = _string(rest)  # comment
     forms = {
         _KEYS: blob,
         _SHA1: hashlib.sha1(blob, usedforsecurity=False).digest(),
@@ -82,16 +83,37 @@ def _in_krl(data: bytes, blob: bytes) -> bool:
     found = False
     while rest:
         kind, (section, rest) = rest[0], _string(rest[1:])
-        if kind == _SIGNATURE or kind not in (*forms, _CERTIFICATES, _EXTENSION):
+        if kind == _CERTIFICATES:
+            _check_certificates(section)
+        elif kind == _EXTENSION:
+            _check_extension(section)
+        elif kind not in forms:
             raise ValueError("unknown section")
-        if kind == _EXTENSION:
-            _, flag = _string(section)
-            if flag[0]:  # critical, and OpenSSH knows none
-                raise ValueError("unknown extension")
         while kind in forms and section:
             entry, section = _string(section)
+            if kind != _KEYS and len(entry) != len(forms[kind]):
+                raise ValueError("a hash of another length")
             found = found or entry == forms[kind]
     return found
+
+
+def _check_certificates(section: bytes) -> None:
+    """Return if a section about certificates is complete; lumitui trusts no host's certificate."""
+    _, rest = _string(section)  # the authority
+    _, rest = _string(rest)  # reserved
+    while rest:
+        kind, (part, rest) = rest[0], _string(rest[1:])
+        if kind == _EXTENSION_OF_CERTIFICATES:
+            _check_extension(part)
+        elif kind not in _OF_CERTIFICATES:
+            raise ValueError("unknown section")
+
+
+def _check_extension(section: bytes) -> None:
+    """Return if an extension may be passed over: OpenSSH knows none either."""
+    _, rest = _string(section)
+    if not rest or rest[0]:
+        raise ValueError("an extension that must be understood")
 
 
 def _string(data: bytes) -> tuple[bytes, bytes]:

@@ -7,11 +7,14 @@ Where lumitui is stricter on purpose, the row has the sentence that says so.
 import getpass
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+import paramiko
 import pytest
 
+from lumitui.remote.ssh.connection import Ssh
 from tests.support.servers.keys import add as add_to_agent
 from tests.support.servers.keys import agent, certify
 from tests.support.servers.sshd import Sshd, new_key, public, running_sshd
@@ -341,3 +344,65 @@ def test_both_clients_accept_and_refuse_the_same(laptop: Laptop, case: Case) -> 
     asks = "host-key" in theirs.asked or case.only_lumitui_asks
     assert ("host-key" in ours.asked) == asks, what
     assert bool(kept) == bool(laptop.server.known_hosts.read_text()), "a new key is kept, or not"
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name.replace(" ", "_"))
+def test_without_openssh_lumitui_decides_the_same(
+    laptop: Laptop, case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lumitui.remote.ssh.connection.has_openssh", lambda: False)
+    _write(laptop, case)
+    ours = by_lumitui(laptop.server.config, case.person)
+    assert ours.accepted == (case.accepts and not case.stricter), ours.said
+
+
+@pytest.mark.parametrize(("allowed", "accepts"), [("rsa-sha2-256", True), ("rsa-sha2-512", False)])
+def test_an_rsa_key_signs_only_as_the_configuration_allows(
+    tmp_path: Path, allowed: str, accepts: bool
+) -> None:
+    key = new_key(tmp_path / "rsa", kind="rsa")
+    with running_sshd(tmp_path / "s", "PubkeyAcceptedAlgorithms rsa-sha2-256") as server:
+        server.trust()
+        server.allow(key)
+        server.configure(f"IdentityFile {key}", f"PubkeyAcceptedAlgorithms {allowed}")
+        assert by_openssh(server.config, NO).accepted == accepts
+        assert by_lumitui(server.config, NO).accepted == accepts
+
+
+def test_new_keys_are_made_during_a_transfer_as_often_as_the_configuration_says(
+    laptop: Laptop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exchanges: list[object] = []
+    begin = paramiko.Transport._send_kex_init  # type: ignore[attr-defined]
+
+    def counted(transport: paramiko.Transport) -> None:
+        exchanges.append(transport)
+        begin(transport)
+
+    monkeypatch.setattr(paramiko.Transport, "_send_kex_init", counted)
+    _write(laptop, Case("rekeying", True, "RekeyLimit 1M"))
+    with closing(Ssh(laptop.server.login())) as connection:
+        assert connection.run("wc -c", stdin=b"x" * 8_000_000).text.strip() == "8000000"
+        assert len(connection.run("head -c 8000000 /dev/zero").out) == 8_000_000
+    assert 8 < len(exchanges) < 40
+
+
+def test_a_jump_host_has_a_configuration_of_its_own(laptop: Laptop, tmp_path: Path) -> None:
+    """What is set for the jump host alone is held against it, and not against the site."""
+    with running_sshd(tmp_path / "jump") as jump:
+        jump.allow(laptop.server.identity)
+        known = KNOWN.format_map(laptop.names)
+        for line, accepts in (
+            ("AddressFamily any", True),
+            (f"RevokedHostKeys {jump.host_key}.pub", False),
+            ("PubkeyAuthentication no", False),
+            ("StrictHostKeyChecking yes\nUserKnownHostsFile /dev/null", False),
+        ):
+            laptop.server.configure("ProxyJump jump")
+            hop = f"Host jump\nPort {jump.port}\n{line}\n"
+            text = laptop.server.config.read_text().replace("Host *", f"{hop}Host *", 1)
+            laptop.server.config.write_text(text)
+            there = f"[127.0.0.1]:{jump.port} {public(jump.host_key)}\n"
+            laptop.server.known_hosts.write_text(known + there)
+            assert by_openssh(laptop.server.config, NO).accepted == accepts, line
+            assert by_lumitui(laptop.server.config, NO).accepted == accepts, line

@@ -1,0 +1,122 @@
+"""Tokens and variables as OpenSSH fills them in; names that a shell would read are refused."""
+
+import os
+import pwd
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lumitui.remote.errors import LinkError
+from lumitui.remote.ssh.config import Login
+from lumitui.remote.ssh.connection import Ssh
+from lumitui.remote.ssh.options.resolve import resolve
+from lumitui.remote.ssh.options.sources import openssh_table
+from lumitui.remote.ssh.options.tokens import check_names, expand
+
+LETTERS = "CdhikLlnpru%"
+COMMANDS = (
+    "$(touch {made})",
+    "`touch {made}`",
+    "site;touch {made}",
+    "site|touch {made}",
+    "site&&touch${{IFS}}{made}",
+    "site\ntouch {made}",
+    "-oProxyCommand=touch {made}",
+    "'site'",
+    "",
+)
+
+
+@pytest.fixture(params=[True, False], ids=["with_openssh", "without_openssh"])
+def openssh(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    found = bool(request.param)
+    monkeypatch.setattr("lumitui.remote.ssh.connection.has_openssh", lambda: found)
+    return found
+
+
+@pytest.mark.parametrize("letter", LETTERS)
+def test_a_token_is_what_openssh_makes_of_it(tmp_path: Path, letter: str) -> None:
+    config = tmp_path / "config"
+    config.write_text(
+        "Host site\nHostName 127.0.0.9\nPort 2200\nUser somebody\nHostKeyAlias alias\n"
+        f"ProxyJump jump\nIdentityFile /%{letter}\nCertificateFile /%{letter}\n"
+        f"KnownHostsCommand /bin/echo %{letter}\n"
+    )
+    command = ["ssh", "-F", str(config), "-o", f"ControlPath=/%{letter}", "-G", "site"]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    theirs = next(line for line in printed.splitlines() if line.startswith("controlpath "))
+    login = Login("site", config=config)
+    ours = resolve(login, openssh_table(login))
+    expected = theirs.removeprefix("controlpath /")
+    assert ours.identities == ours.certificates == (Path("/" + expected),)
+    words = {"%": "%%", **ours.trust.tokens}
+    assert expand("KnownHostsCommand", ours.trust.command[1], words) == expected
+
+
+def test_a_variable_and_the_home_folder_are_filled_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "config"
+    config.write_text("IdentityFile ${PLACE}/%%/key\nRevokedHostKeys ~/revoked\n")
+    monkeypatch.setenv("PLACE", "/a %h $(b)")
+    monkeypatch.setenv("HOME", "/elsewhere")  # which OpenSSH does not ask
+    login = Login("site", config=config)
+    found = resolve(login, openssh_table(login))
+    assert found.identities == (Path("/a %h $(b)/%/key"),), "filled in once, and not again"
+    (revoked,) = found.trust.revoked
+    assert revoked == Path(pwd.getpwuid(os.getuid()).pw_dir, "revoked")
+
+
+@pytest.mark.parametrize("text", ["%", "%Z", "%j%", "${}", "${OPEN", "${LUMITUI_NOT_SET}"])
+def test_what_cannot_be_filled_in_is_an_error_that_names_the_option(text: str) -> None:
+    with pytest.raises(LinkError) as raised:
+        expand("IdentityFile", text, {"h": "site", "j": ""})
+    assert "IdentityFile" in raised.value.message and text in raised.value.message
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("place", ["host", "user", "HostName", "User", "ProxyJump"])
+def test_no_name_reaches_a_shell(tmp_path: Path, command: str, place: str, openssh: bool) -> None:
+    made, config = tmp_path / "made", tmp_path / "config"
+    name = command.format(made=made)
+    line = f"{place} {name}\n" if place[0].isupper() else ""
+    if ("\n" in name and line) or (not name and place != "host"):
+        return  # it cannot be written on a line; an empty user is no user
+    # OpenSSH itself runs this for a HostName in the person's own file.
+    match = 'Match exec "true %n %h %r"\n' if not line else ""
+    config.write_text(
+        f"{line}{match}ProxyCommand sh -c 'true %h %n %r'\n"
+        "ConnectTimeout 1\nUserKnownHostsFile /dev/null\n"
+    )
+    host, user = (name if place == what else "site" for what in ("host", "user"))
+    login = Login(host, user=user if place == "user" else None, config=config)
+    with pytest.raises(LinkError) as raised:
+        Ssh(login).run("true")
+    assert not made.exists()
+    assert raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("host", "user"),
+    [("lumi.csc.fi", "me"), ("fe80::1%eth0", "me@site"), ("a_b-c", "SITE\\me"), ("h", "a b")],
+)
+def test_ordinary_names_pass(host: str, user: str) -> None:
+    check_names(host, user)
+
+
+def test_names_are_judged_as_openssh_judges_them() -> None:
+    """The characters are those of `ssh_valid_hostname` and `ssh_valid_ruser`, OpenSSH 10.5."""
+    for number in range(1, 128):
+        letter = chr(number)
+        bad_host = letter in "'`\"$\\;&<>|(){}," or letter.isspace() or number < 32 or number == 127
+        bad_user = letter in "'`\";&<>|(){}" or number < 32 or number == 127
+        for bad, host, user in ((bad_host, f"a{letter}b", ""), (bad_user, "a", f"a{letter}b")):
+            if bad:
+                with pytest.raises(LinkError):
+                    check_names(host, user)
+            else:
+                check_names(host, user)
+    for host, user in (("-a", ""), ("a", "-a"), ("a", "a -b"), ("a", "a\\")):
+        with pytest.raises(LinkError):
+            check_names(host, user)
