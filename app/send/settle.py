@@ -1,6 +1,8 @@
 """What became of a submission: the evidence for it is read, and history gets the outcome."""
 
+import calendar
 import hashlib
+import re
 import time
 from collections.abc import Sequence
 
@@ -22,17 +24,41 @@ def submission_of(run: Run) -> Submission:
     return Submission(run.folder, run.id, run.token, digest)
 
 
-def settle(run: Run, scheduler: Scheduler, now: float) -> Answer:
+def settle(run: Run, scheduler: Scheduler) -> Answer:
     """Look for the job of a submission whose reply was lost.
 
-    Only when GRACE_SECONDS have passed, with no sign of a job in receipt, claim, queue and
-    accounting, is the claim taken, so that a job that still appears ends at once.
+    Only when the submit step began GRACE_SECONDS ago by the site's clock, with no sign of a job in
+    receipt, claim, queue and accounting, is the claim taken, so that a job that still appears ends
+    at once. The laptop's clock, which may be wrong, decides nothing.
     """
     if run.state is State.SENDING and run.submitted is None:
         # `submitted` is written before the request leaves: no site needs to be asked.
         return Answer(State.NOT_SENT, None, "sending ended before the job was submitted")
-    old = now - (run.submitted or run.created) > GRACE_SECONDS
-    return scheduler.settle(submission_of(run), deep=old, void=old, grace=GRACE_SECONDS)
+    answer = scheduler.settle(submission_of(run), deep=True, void=True, grace=GRACE_SECONDS)
+    return answer if answer.hidden_at is None else _hidden(run, answer.hidden_at)
+
+
+_HIDDEN = "the run's folder is not there; it was first missed at {} UTC by the site's clock"
+_CLOCK = "%Y-%m-%d %H:%M:%S"
+
+
+def _hidden(run: Run, clock: float) -> Answer:
+    """Judge a folder that is out of sight at `clock` and whose job nobody knows.
+
+    A disk may be away for a moment. When it was first missed is kept in the run's reason, because
+    the next look may be another process's.
+    """
+    found = re.search(re.escape(_HIDDEN).replace(re.escape("{}"), "([0-9: -]{19})"), run.reason)
+    if found:
+        try:
+            since = float(calendar.timegm(time.strptime(found[1], _CLOCK)))
+        except ValueError:
+            since = clock
+        if since <= clock < since + GRACE_SECONDS:
+            return Answer(State.UNKNOWN, None, run.reason)
+        if clock >= since + GRACE_SECONDS:
+            return Answer(State.NOT_SENT, None, "neither the run's folder nor a job is there")
+    return Answer(State.UNKNOWN, None, _HIDDEN.format(time.strftime(_CLOCK, time.gmtime(clock))))
 
 
 def settle_now(run: Run, scheduler: Scheduler, message: str, pauses: Sequence[float]) -> Answer:

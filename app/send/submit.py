@@ -96,8 +96,8 @@ def _submit(run: Run, scheduler: Scheduler, history: History, report: Report) ->
         answer = settle_now(run, scheduler, error.message, (0.0, 2.0))
     else:
         if answer.state is State.UNKNOWN:
-            # sbatch was killed, or its words could not be written; the job may be there.
-            answer = settle_now(run, scheduler, answer.message, (0.0,))
+            # The queue does not answer, or shows a new job late; the job may be there.
+            answer = settle_now(run, scheduler, answer.message, (0.0, 2.0))
     report("record", "")
     return record(run, answer, history)
 

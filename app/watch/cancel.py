@@ -37,9 +37,7 @@ def _cancelled(watcher: Watcher, run: Run, warn: Warn) -> bool:
         raise OutcomeUnknown(
             f"{run.id} has no known job yet ({run.reason}).", "Try again in two minutes."
         )
-    if run.job_id in connection.scheduler.poll([watch_of(run)]).gone:
-        # Its id may be another job's by now.
+    # Its id may be another job's by now; the request itself checks that.
+    if connection.scheduler.cancel([watch_of(run)]):
         warn("The queue does not have its job any more, so nothing was cancelled.")
-    else:
-        connection.scheduler.cancel([run.job_id])
     return True

@@ -25,6 +25,8 @@ class Polled:
     """Ids of runs whose state is another now."""
     warnings: tuple[str, ...]
     requests: int
+    others: tuple[str, ...] = ()
+    """The signs of jobs that are no watched run's; see Poll.others."""
 
 
 def poll_site(runs: Sequence[Run], connection: Connection, history: History) -> Polled:
@@ -63,11 +65,12 @@ def poll_site(runs: Sequence[Run], connection: Connection, history: History) -> 
     except LinkError as error:
         warnings.append(str(error))
     for run, changes in observed:
-        if _unseen(poll.files.get(run.id, RunFiles()), changes, poll.clock or now):
+        if _unseen(poll.files.get(run.id, RunFiles()), changes, poll.clock):
             _hold_end(changes, "its folder cannot be seen")
         elif run.id in behind:
             _hold_end(changes, "its metrics are not complete yet")
-    return Polled(tuple(history.observe(observed)), tuple(warnings), 1 + rounds)
+    changed = history.observe(observed)
+    return Polled(tuple(changed), tuple(warnings), 1 + rounds, poll.others)
 
 
 def _hold_end(changes: Changes, why: str) -> None:
@@ -79,10 +82,10 @@ def _hold_end(changes: Changes, why: str) -> None:
         changes.pop("exits", None)
 
 
-def _unseen(files: RunFiles, changes: Changes, now: float) -> bool:
+def _unseen(files: RunFiles, changes: Changes, clock: float | None) -> bool:
     """Return whether a missing folder may appear again, with the exit file and the metrics."""
     ended = changes.get("ended") or 0.0
-    return files.missing and now - ended < transitions.ACCOUNTING_SECONDS
+    return files.missing and not transitions.is_over(ended, clock)
 
 
 def _store(

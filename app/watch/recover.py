@@ -1,7 +1,6 @@
 """A lost history, rebuilt from the runs' folders on a site."""
 
 import re
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -77,7 +76,7 @@ def rebuild(connection: Connection, site: Site, account: str, history: History) 
             runs = []
             for folder in run_folders.read_folders(transport, page):
                 try:
-                    runs.append(_run_of(folder, site.name, time.time()))
+                    runs.append(_run_of(folder, site.name))
                 except ValueError as error:
                     passed.append(PassedOver(folder.path, str(error)))
             added = history.adopt(runs)
@@ -133,7 +132,7 @@ def _accounts(transport: Transport, site: Site, history: History) -> list[str]:
     return sorted(name for name in had | set(listed) if re.match(site.account.pattern, name))
 
 
-def _run_of(folder: Folder, site: str, now: float) -> Run:
+def _run_of(folder: Folder, site: str) -> Run:
     """Return the run that `folder` belongs to.
 
     Raises:
@@ -153,7 +152,8 @@ def _run_of(folder: Folder, site: str, now: float) -> Run:
         raise ValueError(f"its site is {run.site!r}: `lumitui history --recover {run.site}`")
     # A younger folder may be in the making, by another laptop.
     making = preparing_seconds(copies_checkpoints=bool(run.resumed_from))
-    if not folder.locked and folder.job_id is None and now - run.created < making:
+    young = folder.age is None or folder.age < making
+    if not folder.locked and folder.job_id is None and young:
         raise ValueError(f"it may be on its way; try again in {making / 60:g} minutes")
     return replace(run, job_id=folder.job_id)
 

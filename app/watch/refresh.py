@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lumitui.app.history.history import History
@@ -11,6 +11,7 @@ from lumitui.app.history.run import Run
 from lumitui.app.send.lock import sender_lock, sweep_locks
 from lumitui.app.send.settle import record, settle
 from lumitui.app.watch.backoff import Backoff
+from lumitui.app.watch.late import late_runs, recent_runs, settle_late
 from lumitui.app.watch.left_secrets import LeftSecrets
 from lumitui.app.watch.poll import poll_site
 from lumitui.remote.connect import Connection, Connections
@@ -39,6 +40,8 @@ class Refreshed:
     """Logins that wait for a person; nothing was sent to those sites."""
     failed: Mapping[str, LumiError] = field(default_factory=dict)
     """Sites that gave no answer, each with why; their runs are as they were."""
+    polled: frozenset[str] = frozenset()
+    """Sites whose queues were listed."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,12 @@ def refresh(watcher: Watcher, site_name: str | None = None, *, attended: bool = 
     more rarely.
     """
     with attendance(attended):
-        return _refresh(watcher, watcher.history.unfinished(site_name), attended=attended)
+        found = _refresh(watcher, watcher.history.unfinished(site_name), attended=attended)
+    if not attended:
+        return found
+    with attendance(False):
+        changed, requests = _settle_recent(watcher, site_name, found.polled)
+    return replace(found, changed=found.changed + changed, requests=found.requests + requests)
 
 
 def _refresh(watcher: Watcher, open_runs: Sequence[Run], *, attended: bool) -> Refreshed:
@@ -78,6 +86,7 @@ def _refresh(watcher: Watcher, open_runs: Sequence[Run], *, attended: bool) -> R
     warnings: list[str] = []
     unanswered: list[AnswerNeeded] = []
     failed: dict[str, LumiError] = {}
+    listed: set[str] = set()
     requests = 0
     sweep_locks(watcher.locks)
     for name in dict.fromkeys(run.site for run in open_runs):
@@ -96,6 +105,11 @@ def _refresh(watcher: Watcher, open_runs: Sequence[Run], *, attended: bool) -> R
                 requests += polled.requests - 1
                 changed += polled.changed
                 warnings += [f"{name}: {words}" for words in polled.warnings]
+                listed.add(name)
+                for run in late_runs(watcher.history, name, polled.others):
+                    requests += 1
+                    if settle_late(run, connection.scheduler, watcher.history):
+                        changed.append(run.id)
             swept = watcher.left_secrets.sweep(watcher.history, name, connection.transport)
             requests, warnings = requests + swept.requests, [*warnings, *swept.warnings]
         except LumiError as error:
@@ -104,7 +118,30 @@ def _refresh(watcher: Watcher, open_runs: Sequence[Run], *, attended: bool) -> R
             if isinstance(error, AnswerNeeded):
                 unanswered.append(error)
                 requests -= 1  # it was not sent
-    return Refreshed(tuple(changed), tuple(warnings), requests, tuple(unanswered), failed)
+    return Refreshed(
+        tuple(changed), tuple(warnings), requests, tuple(unanswered), failed, frozenset(listed)
+    )
+
+
+def _settle_recent(
+    watcher: Watcher, site_name: str | None, listed: frozenset[str]
+) -> tuple[tuple[str, ...], int]:
+    """Look for late jobs of runs that were given up a short while ago, at sites not yet `listed`.
+
+    Returns:
+        The runs that have a job after all, and the requests that it took. A site that cannot be
+        asked is passed over: a late job ends at its claim.
+    """
+    changed, requests = [], 0
+    for run in recent_runs(watcher.history, site_name):
+        if run.site in listed:
+            continue
+        with contextlib.suppress(LumiError):
+            scheduler = watcher.connection(run.site).scheduler
+            requests += 1
+            if settle_late(run, scheduler, watcher.history):
+                changed.append(run.id)
+    return tuple(changed), requests
 
 
 def settle_run(watcher: Watcher, run: Run, connection: Connection) -> list[str]:
@@ -119,7 +156,7 @@ def settle_run(watcher: Watcher, run: Run, connection: Connection) -> list[str]:
         run = watcher.history.get(run.id)
         if run.job_id is not None or run.state.is_final:
             return []
-        answer = settle(run, connection.scheduler, time.time())
+        answer = settle(run, connection.scheduler)
         # The history keeps the outcome all the same; a refresh is no place to raise it.
         with contextlib.suppress(RefusedError, OutcomeUnknown):
             record(run, answer, watcher.history)

@@ -26,7 +26,7 @@ def watch_of(run: Run) -> Watch:
         run=run.id,
         folder=run.folder,
         job_id=run.job_id or "",
-        submitted=run.submitted or run.created,
+        token=run.token,
         metrics_offset=run.metrics_offset,
         has_binding=run.binding is not None,
         attempt=run.attempt,
@@ -37,6 +37,11 @@ def watch_of(run: Run) -> Watch:
 def nobody_knows(run: Run) -> bool:
     """Whether neither the queue nor accounting, which was asked, knew the job at the last poll."""
     return run.state is State.UNKNOWN and run.job_id is not None and _NOBODY in run.reason
+
+
+def is_over(ended: float | None, clock: float | None) -> bool:
+    """Whether accounting has been waited for long enough since `ended`, by the site's `clock`."""
+    return ended is not None and clock is not None and clock - ended > ACCOUNTING_SECONDS
 
 
 def transition(run: Run, poll: Poll, now: float) -> Changes:
@@ -51,14 +56,14 @@ def transition(run: Run, poll: Poll, now: float) -> Changes:
     if files.binding is not None or attempt > run.attempt:
         # A later attempt may be on other nodes: the proof of the one before says nothing about it.
         changes["binding"] = files.binding
-    job = poll.jobs.get(run.job_id or "")
+    job = poll.jobs.get(run.id)
     exit_file = _exit_file(run, files, attempt, job)
     # The newest one is read again until it has decided how the run ended.
     known = max((item.attempt for item in files.exits if item != exit_file), default=run.exits)
-    if job is not None and (job.state.is_final or job.job_id not in poll.gone):
+    if job is not None and (job.state.is_final or run.id not in poll.gone):
         changes |= _from_job(run, job, exit_file)
-    elif run.job_id in poll.gone:
-        changes |= _vanished(run, job, exit_file, poll, files, now)
+    elif run.id in poll.gone:
+        changes |= _vanished(run, job, exit_file, poll, files)
     state = changes.get("state")
     if state is not None and state is not State.UNKNOWN:
         changes["updated"] = now
@@ -129,7 +134,6 @@ def _vanished(
     exit_file: ExitFile | None,
     poll: Poll,
     files: RunFiles,
-    now: float,
 ) -> Changes:
     """Return what changes for a run whose job the queue does not have any more.
 
@@ -142,19 +146,14 @@ def _vanished(
     else:
         said = _NOBODY
     changes: Changes = {}
-    clock = poll.clock or now
-    if (
-        job is not None
-        and job.word == "REQUEUED"
-        and clock - (job.ended or clock) > ACCOUNTING_SECONDS
-    ):
+    if job is not None and job.word == "REQUEUED" and is_over(job.ended, poll.clock):
         # Cancelled before its last attempt had quite ended: no other row follows (22.05).
         reason = "it left the queue while it waited to run again"
         return {"state": State.CANCELLED, "word": job.word, "reason": reason, "ended": job.ended}
     if job is not None and job.started is not None and job.state is not State.QUEUED:
         changes = {"started": job.started, "nodes_used": job.nodes or run.nodes_used}
     if exit_file is not None:
-        if exit_file.rc < 128 or clock - exit_file.ended > ACCOUNTING_SECONDS:
+        if exit_file.rc < 128 or is_over(exit_file.ended, poll.clock):
             state = State.DONE if exit_file.rc == 0 else State.FAILED
             if exit_file.oom:
                 state = State.OUT_OF_MEMORY

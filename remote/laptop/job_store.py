@@ -162,13 +162,21 @@ def _lost(run: Path) -> dict[str, object]:
     return {"word": "NODE_FAIL", "reason": reason, "ended": last}
 
 
-def cancel(ids: list[str]) -> int:
-    """Ask the supervisors of the jobs `ids` to end them; a job that has ended is no error."""
-    for job in ids:
+def cancel(jobs: list[tuple[str, str, str]]) -> int:
+    """Ask the supervisors to end `jobs`, each an id, its run's folder and its name.
+
+    A job that has ended is no error. `gone NAME` is printed for a run whose job another one is by
+    now: ids begin anew where the jobs' folder was lost.
+    """
+    for job, run, name in jobs:
         if not job.isdecimal():
             print(f"cancel: error: Invalid job id {job}", file=sys.stderr)
             return 1
-        door = knock(jobs_folder() / job / DOOR)
+        folder = jobs_folder() / job
+        if not (folder / _RUN).is_symlink() or (folder / _RUN).readlink() != Path(run):
+            print(f"gone {name}")
+            continue
+        door = knock(folder / DOOR)
         if door is not None:
             os.write(door, b"cancel\n")
             os.close(door)

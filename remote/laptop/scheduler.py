@@ -33,9 +33,13 @@ _CALL = f"{quote(sys.executable)} -I -S {quote(str(Path(__file__).with_name('sup
 SUBMIT = f'{_CALL} submit --job-name="$NAME" "$RUN"'
 """Prints the job's id, like `sbatch --parsable`; the limits are in the script's #SBATCH lines."""
 
-# The record in the folder is the queue entry: one folder has one job.
-_FIND = rf"""[ ! -f {STATE} ] ||
-sed -n 's/^{{"job": "\([0-9]*\)".*/\1/p' {STATE} || exit 1"""
+# The record in the folder is the queue entry: one folder has one job. There is no accounting.
+_EVIDENCE = rf"""mine() {{
+[ ! -f "$RUN/{STATE}" ] ||
+sed -n 's/^{{"job": "\([0-9]*\)".*/\1/p' "$RUN/{STATE}"
+}}
+accounted() {{ :; }}
+drop() {{ {_CALL} cancel "$1" "$RUN" "$NAME" >/dev/null 2>&1 </dev/null; }}"""
 
 
 class Process:
@@ -53,13 +57,15 @@ class Process:
 
     def submit(self, submission: Submission) -> Answer:
         """See Scheduler.submit."""
-        return submit_once(self._transport, submission, SUBMIT)
+        return submit_once(self._transport, submission, SUBMIT, _EVIDENCE).answer
 
     def settle(
         self, submission: Submission, *, deep: bool, void: bool, grace: float = 0.0
     ) -> Answer:
         """See Scheduler.settle; there is no accounting for `deep` to ask."""
-        return settle_by_evidence(self._transport, submission, _FIND, void=void, grace=grace)
+        return settle_by_evidence(
+            self._transport, submission, _EVIDENCE, deep=deep, void=void, grace=grace
+        ).answer
 
     def poll(self, watches: Sequence[Watch]) -> Poll:
         """See Scheduler.poll."""
@@ -67,15 +73,20 @@ class Process:
         result = self._transport.run(poll_script(marker, watches), timeout=POLL_SECONDS)
         return parse_poll(result.out, marker, watches)
 
-    def cancel(self, job_ids: Sequence[str]) -> None:
-        """See Scheduler.cancel."""
-        ids = " ".join(quote(job_id) for job_id in job_ids)
-        result = self._transport.run(f"{_CALL} cancel {ids} 2>&1")
+    def cancel(self, watches: Sequence[Watch]) -> frozenset[str]:
+        """See Scheduler.cancel; the supervisor of a job checks whose it is."""
+        asked = " ".join(
+            quote(word) for watch in watches for word in (watch.job_id, watch.folder, watch.run)
+        )
+        result = self._transport.run(f"{_CALL} cancel {asked} 2>&1")
         if result.code:
+            ids = " ".join(watch.job_id for watch in watches)
             raise RefusedError(
-                f"The jobs {' '.join(job_ids)} could not be cancelled: {result.text.strip()}.",
+                f"The jobs {ids} could not be cancelled: {result.text.strip()}.",
                 "Run `lumitui status` to see their state.",
             )
+        names = {watch.run for watch in watches}
+        return frozenset(names & {line.removeprefix("gone ") for line in result.text.splitlines()})
 
 
 def poll_script(marker: str, watches: Sequence[Watch]) -> str:
@@ -103,8 +114,11 @@ def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
             case ["clock"]:
                 clock = moment(text.strip())
             case ["queue", "0"]:
-                jobs = {job.job_id: job for job in map(parse_record, text.splitlines()) if job}
-                gone = frozenset({watch.job_id for watch in watches} - set(jobs))
+                records = [job for job in map(parse_record, text.splitlines()) if job]
+                found = {(job.job_id, job.signs): job for job in records}
+                keys = {watch.run: (watch.job_id, watch.run) for watch in watches}
+                jobs = {run: found[key] for run, key in keys.items() if key in found}
+                gone = frozenset(set(keys) - set(jobs))
             case ["queue", _]:
                 warning = text.strip()[-300:] or "the supervisor's script failed"
             case _:
@@ -127,6 +141,7 @@ def parse_record(line: str) -> JobStatus | None:
             nodes=str(data["nodes"]),
             exit_code=str(data["exit_code"]),
             partition=str(data["partition"]),
+            signs=str(data["name"]),
         )
     except (ValueError, KeyError, TypeError, RecursionError):
         return None

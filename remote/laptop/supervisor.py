@@ -2,7 +2,7 @@
 
     supervisor.py submit --job-name=NAME RUN    prints the job's id, like `sbatch --parsable`
     supervisor.py queue RUN...                  prints the record of each run's job, a line each
-    supervisor.py cancel ID...
+    supervisor.py cancel ID RUN NAME...         ends the jobs that are these runs'
 
 Started by path with the isolated interpreter (`-I -S`), so that the job's environment changes
 nothing: it and what it imports use the standard library only. The supervisor is a session of its
@@ -137,8 +137,8 @@ def main(arguments: list[str]) -> int:
             return submit(name.removeprefix("--job-name="), Path(run))
         case ["queue", *runs]:
             return queue(runs)
-        case ["cancel", *ids]:
-            return cancel(ids)
+        case ["cancel", *words] if len(words) % 3 == 0:
+            return cancel(list(zip(words[::3], words[1::3], words[2::3], strict=True)))
         case _:
             print("usage: supervisor.py submit|queue|cancel", file=sys.stderr)
             return 2

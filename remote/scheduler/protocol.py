@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+MOST_WORDS = 4000
+"""Most characters that are kept of a scheduler's words, and of a list of nodes."""
+
 
 class State(StrEnum):
     """The state of a run, with the same words for every scheduler."""
@@ -101,7 +104,9 @@ class Answer:
     """QUEUED, with a job id; REFUSED or NOT_SENT, for certain; or UNKNOWN."""
     job_id: str | None = None
     message: str = ""
-    """The scheduler's own words."""
+    """The scheduler's own words, at most MOST_WORDS characters."""
+    hidden_at: float | None = None
+    """The site's clock, epoch seconds, where the run's folder was out of sight."""
 
 
 @dataclass(frozen=True)
@@ -109,11 +114,12 @@ class Watch:
     """One run to poll, and what is already known of it."""
 
     run: str
+    """Its id, which is its job's name."""
     folder: str
+    """Its folder on the site, in which its job works."""
     job_id: str
-    submitted: float
-    """Epoch seconds on the laptop's clock; accounting is searched from a day before:
-    a laptop's clock may be wrong."""
+    token: str = ""
+    """Random text in its job's comment."""
     metrics_offset: int = 0
     """Bytes of metrics.jsonl that are known."""
     anew: bool = False
@@ -142,7 +148,8 @@ class JobStatus:
     restarts: int = 0
     exit_code: str = ""
     partition: str = ""
-    name: str = ""
+    signs: str = ""
+    """What tells whose job it is: its name and its comment, and its folder where that is known."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +195,8 @@ class Poll:
     """The answer to one poll of a site, for all watched runs at once."""
 
     jobs: Mapping[str, JobStatus]
-    """By job id; a job that the site does not know has no entry."""
+    """By run; without an entry the site does not know the run's job. A job that has its id but is
+    another's counts for nothing."""
     files: Mapping[str, RunFiles]
     """By run."""
     warning: str = ""
@@ -196,10 +204,13 @@ class Poll:
     clock: float | None = None
     """The site's clock, epoch seconds."""
     gone: frozenset[str] = frozenset()
-    """Job ids that the queue was asked for and does not have (any more). What `jobs` has of one of
-    them comes from accounting."""
+    """Runs whose jobs the queue was asked for and does not have (any more). What `jobs` has of one
+    of them comes from accounting."""
     silent: str = ""
     """Why accounting could not be asked for them; empty when it was asked, or need not be."""
+    others: tuple[str, ...] = ()
+    """The signs of the person's other jobs that have not ended: a job of a run that was given up
+    may be one of them."""
 
 
 class Scheduler(Protocol):
@@ -212,6 +223,10 @@ class Scheduler(Protocol):
     def submit(self, submission: Submission) -> Answer:
         """Create the job once: a second call for the same submission finds the first one's job.
 
+        What the submit command prints and its exit status prove nothing. QUEUED means that the
+        claim or the queue has the job; REFUSED that the queue has none, and that the claim is
+        taken, so that a job that still appears ends at once.
+
         Raises:
             LinkLost: the reply was lost; ask `settle`, never `submit` again.
         """
@@ -222,9 +237,10 @@ class Scheduler(Protocol):
     ) -> Answer:
         """Return the outcome of a submission whose reply was lost; creates nothing.
 
-        `deep` also asks accounting. `void` takes the claim when there is no sign of a job and the
-        submit step began at least `grace` seconds ago by the site's own clock; a job that still
-        appears then ends at once, and the answer is NOT_SENT.
+        When the submit step began at least `grace` seconds ago by the site's own clock, `deep` also
+        asks accounting, and `void` takes the claim when there is no sign of a job: a job that still
+        appears then ends at once, and the answer is NOT_SENT or REFUSED. Where the claim is
+        void already, such a job is cancelled.
         """
         ...
 
@@ -235,10 +251,13 @@ class Scheduler(Protocol):
         """
         ...
 
-    def cancel(self, job_ids: Sequence[str]) -> None:
-        """Cancel jobs; one that has ended is no error.
+    def cancel(self, watches: Sequence[Watch]) -> frozenset[str]:
+        """Cancel the jobs of `watches`, and return the runs whose jobs the queue does not have.
+
+        In the same request, just before, each job is checked to be the run's: nothing is done to
+        another job that has its id. A job that has ended is no error.
 
         Raises:
-            RefusedError: the scheduler refused.
+            RefusedError: the scheduler refused, or the queue cannot be asked.
         """
         ...

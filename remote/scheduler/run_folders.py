@@ -20,6 +20,7 @@ PAGE = 50
 
 _PATH = re.compile(r"/[A-Za-z0-9._-]+/runs/[A-Za-z0-9._-]+")
 _JOB = re.compile(r"[0-9]{1,18}")
+_AGE = re.compile(r"-?[0-9]{1,12}")
 
 # A site that names a project's group like its account needs no accounting for this.
 _ACCOUNTS = """LC_ALL=C; export LC_ALL
@@ -39,9 +40,11 @@ class Folder:
     locked: bool
     """Whether a submission was begun."""
     job_id: str | None
-    """From the receipt, or else from the claim."""
+    """From the claim, which the job made itself, or else from the receipt."""
     composed: bool
     """Whether job.sh is there."""
+    age: float | None
+    """Seconds since something was put into it, by the site's clock; None where nobody knows."""
 
 
 def list_accounts(transport: Transport, pattern: str) -> list[str]:
@@ -102,6 +105,8 @@ fi
 begin signs $1
 [ ! -d {run_folder.LOCK} ] || echo locked
 [ ! -f {run_folder.JOB_SCRIPT} ] || echo composed
+# Of the folder: the files in it have the laptop's time.
+echo "age $(($(date +%s) - $(stat -c %Y . 2>/dev/null || stat -f %m .)))"
 [ ! -f {run_folder.RECEIPT} ] || echo "receipt $(head -c 40 {run_folder.RECEIPT})"
 c=$(readlink {run_folder.CLAIM}) && echo "claim $c"
 echo; finish
@@ -128,11 +133,12 @@ exit 0"""
 
 def _folder(path: str, record: bytes | None, signs: Sequence[str]) -> Folder:
     said = dict(line.partition(" ")[::2] for line in signs)
-    ids = [said.get(name, "") for name in ("receipt", "claim")]
+    ids = [said[name] for name in ("claim", "receipt") if name in said]
     return Folder(
         path=path,
         record=record,
         locked="locked" in said,
-        job_id=next((text for text in ids if _JOB.fullmatch(text)), None),
+        job_id=ids[0] if ids and _JOB.fullmatch(ids[0]) else None,
         composed="composed" in said,
+        age=float(said["age"]) if _AGE.fullmatch(said.get("age", "")) else None,
     )

@@ -1,29 +1,20 @@
-"""Slurm: its commands as sh, and its answers, parsed by pure functions.
+"""Slurm: its commands as sh; `slurm_answers` parses what they print.
 
 No JSON: squeue --json differs between versions (22.05 and 24.05 here). Fields are separated by
-`|`, every line of squeue starts with the marker, free text comes last; times are epoch seconds by
-SLURM_TIME_FORMAT=%s (squeue(1), sacct(1)).
+`|`, free text comes last; times are epoch seconds by SLURM_TIME_FORMAT=%s (squeue(1), sacct(1)).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from lumitui.remote.errors import RefusedError
-from lumitui.remote.run_folder import JOB_SCRIPT, POLL_SECONDS, attempt_log
-from lumitui.remote.scheduler.protocol import (
-    STATES,
-    Answer,
-    JobStatus,
-    Poll,
-    State,
-    Submission,
-    Watch,
-)
-from lumitui.remote.scheduler.run_files import files_script, parse_files
-from lumitui.remote.scheduler.submission import settle_by_evidence, submit_once
-from lumitui.remote.transport.fields import moment
+from lumitui.remote.run_folder import JOB_SCRIPT, LOCK, POLL_SECONDS, attempt_log
+from lumitui.remote.scheduler.protocol import MOST_WORDS, Answer, Poll, State, Submission, Watch
+from lumitui.remote.scheduler.run_files import files_script
+from lumitui.remote.scheduler.slurm_answers import ACCOUNT_FIELDS, QUEUE_FIELDS, parse_poll
+from lumitui.remote.scheduler.submission import Outcome, settle_by_evidence, submit_once
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
-from lumitui.remote.transport.shell import quote
+from lumitui.remote.transport.shell import fill, quote
 
 SUBMIT = (
     'sbatch --parsable --chdir="$RUN" --job-name="$NAME" --comment="lumitui:$TOKEN" '
@@ -38,23 +29,53 @@ SUBMIT = (
 _PLAIN = r"""unset $(env | sed -nE '/^SLURM_(CONF|CONF_SERVER|JWT|SACK_JWKS|SACK_KEY)=/d
 s/^((SBATCH|SRUN|SQUEUE|SACCT|SCANCEL|SLURM)_[A-Z0-9_]*)=.*/\1/p')"""
 _CLEAN = f"{_PLAIN}\nLC_ALL=C SLURM_TIME_FORMAT=%s; export LC_ALL SLURM_TIME_FORMAT"
+
+# Prints the ids of those jobs in the lines `ID|STATE|NAME|COMMENT|FOLDER` that are the run's: they
+# have its name or its token. Where a site takes both away, a job is the run's that works in its
+# folder and whose id `numbers` prints; a person may have started other jobs there by hand. A
+# refused request may leave a record that never was a job (24.11).
+_OURS = r"""ours() {
+  while IFS='|' read -r number state signs; do
+    case $number in ''|*[!0-9]*) continue ;; esac
+    case $state in 'FAILED BadConstraints') continue ;; esac
+    case "|$signs|" in
+    *"|$NAME|"*|*"lumitui:$TOKEN"*) echo "$number" ;;
+    *"|$RUN|") ! numbers | grep -qx "$number" || echo "$number" ;;
+    esac
+  done
+  return 0
+}
+queue() { squeue --me -a -h -t all -o '%A|%T %r|%j|%k|%Z' 2>&1; }"""
+
 # A job cancelled before it was eligible (--begin, which a site's filter may add) is listed by name
 # only when the time range reaches that far. Where there is no accounting sacct fails for good, so
 # that its answer is not waited for.
-_BY_ACCOUNTING = """\
-rows=$(sacct -n -P -X -D -S now-30days -E now+365days --name={name} -o JobIDRaw 2>&1) ||
+_EVIDENCE = rf"""{_OURS}
+mine() {{
+  {_CLEAN}
+  rows=$(queue) || {{ printf '%.{MOST_WORDS}s\n' "$rows"; return 1; }}
+  printf '%s\n' "$rows" | ours
+}}
+rows_of() {{
+  rows=$(sacct -n -P -X -D -S now-30days -E now+365days "$@" 2>&1) && return
   case $rows in
-  (*'accounting storage is disabled'*) rows= ;;
-  (*) echo "$rows"; exit 1 ;;
-esac
-printf '%s\\n' "$rows"
-"""
-_QUEUE_FIELDS = "%A|%T|%V|%S|%e|%P|%N|%j|%r"
-MOST_WORDS = 4000
-"""Most characters that are kept of a reason or of a list of nodes."""
-_ACCOUNT_FIELDS = "JobIDRaw,State,Submit,Start,End,Partition,ExitCode,NodeList,JobName"
-ANOTHERS_SECONDS = 3600.0
-"""A job with another name that was submitted this much earlier or later is not the run's."""
+  *'accounting storage is disabled'*) rows= ;;
+  *) printf '%.{MOST_WORDS}s\n' "$rows"; return 1 ;;
+  esac
+}}
+accounted() {{
+  {_CLEAN}
+  rows_of --name="$NAME" -o JobIDRaw,State,JobName || return
+  found=$(printf '%s\n' "$rows" | ours)
+  some=$(numbers | tr '\n' ,)
+  if [ -z "$found" ] && [ -n "$some" ]; then
+    rows_of -j "${{some%,}}" -o JobIDRaw,State,JobName,Comment,WorkDir || return
+    found=$(printf '%s\n' "$rows" | ours)
+  fi
+  [ -z "$found" ] || printf '%s\n' "$found"
+}}
+drop() {{ ({_CLEAN}
+scancel "$@") >/dev/null 2>&1 </dev/null; }}"""
 
 
 class Slurm:
@@ -77,159 +98,164 @@ class Slurm:
             signs = " and ".join(sorted(wrong))
             words = f"Slurm cannot write a log below a folder with {signs} in its name"
             return Answer(State.NOT_SENT, None, words)
-        self.commands += 1
-        return submit_once(self._transport, submission, f"{_PLAIN}\n{SUBMIT}")
+        command = f"{_PLAIN}\n{SUBMIT}"
+        return self._counted(submit_once(self._transport, submission, command, _EVIDENCE))
 
     def settle(
         self, submission: Submission, *, deep: bool, void: bool, grace: float = 0.0
     ) -> Answer:
         """See Scheduler.settle; the unique name finds the job where comments are not kept."""
-        self.commands += 2 if deep else 1
-        name = quote(submission.name)
-        find = f"{_CLEAN}\nsqueue --me -a -h -t all --name={name} -o %A 2>&1 || exit 1"
-        if deep:
-            find += f"\n{_BY_ACCOUNTING.format(name=name)}"
-        return settle_by_evidence(self._transport, submission, find, void=void, grace=grace)
+        found = settle_by_evidence(
+            self._transport, submission, _EVIDENCE, deep=deep, void=void, grace=grace
+        )
+        return self._counted(found)
+
+    def _counted(self, outcome: Outcome) -> Answer:
+        self.commands += outcome.commands
+        return outcome.answer
 
     def poll(self, watches: Sequence[Watch]) -> Poll:
         """See Scheduler.poll."""
         marker = new_marker()
         result = self._transport.run(poll_script(marker, watches), timeout=POLL_SECONDS)
-        self.commands += 1 + (f"{marker} account ".encode() in result.out)
+        more = (f"{marker} {kind}".encode() for kind in ("places", "account"))
+        self.commands += 1 + sum(words in result.out for words in more)
         return parse_poll(result.out, marker, watches)
 
-    def cancel(self, job_ids: Sequence[str]) -> None:
+    def cancel(self, watches: Sequence[Watch]) -> frozenset[str]:
         """See Scheduler.cancel."""
-        ids = " ".join(quote(job_id) for job_id in job_ids)
+        marker = new_marker()
         self.commands += 1
-        result = self._transport.run(f"{_CLEAN}\nscancel {ids} 2>&1 </dev/null")
-        # For a job that has ended scancel says so and exits 0 or 1, depending on the version.
-        harmless = ("already completed", "Invalid job id", "already finished", "being completed")
-        if result.code and not any(word in result.text for word in harmless):
-            raise RefusedError(
-                f"scancel failed: {result.text.strip() or result.code}.", "Try again in a minute."
-            )
+        result = self._transport.run(cancel_script(marker, watches))
+        gone: set[str] = set()
+        said = "The site gave no answer"
+        for words, content in parse_records(result.out, marker):
+            said = content[: 4 * MOST_WORDS].decode("utf-8", "replace").strip()
+            match words:
+                case ["gone", index] if index.isdecimal() and int(index) < len(watches):
+                    gone.add(watches[int(index)].run)
+                case ["cancelled", code]:
+                    self.commands += 1
+                    if code != "0" and not any(word in said for word in _HARMLESS):
+                        raise RefusedError(
+                            f"scancel failed: {said or code}.", "Try again in a minute."
+                        )
+                case ["done"]:
+                    return frozenset(gone)
+                case _:
+                    break
+        raise RefusedError(
+            f"The queue could not be asked, so nothing was cancelled: {said}.",
+            "Try again in a minute.",
+        )
 
 
-def poll_script(marker: str, watches: Sequence[Watch]) -> str:
-    """Return the one request of a poll: the queue, accounting of vanished jobs, files."""
-    ids = " ".join(dict.fromkeys(quote(watch.job_id) for watch in watches))
-    earliest = int(min((watch.submitted for watch in watches), default=0)) - 86_400
-    return f"""
-{_CLEAN}
-{record_functions(marker)}
-begin clock; date +%s; finish
-queue=$(squeue --me -a -h -t all -o '{marker}-job|{_QUEUE_FIELDS}' 2>&1); rc=$?
-begin queue $rc; printf '%s\\n' "$queue"; finish
-if [ $rc -eq 0 ]; then
-  gone=
-  for id in {ids}; do
-    case $queue in *"{marker}-job|$id|"*) ;; *) gone=$gone,$id ;; esac
-  done
-  if [ -n "$gone" ]; then
-    since=$(date -d @{earliest} +%Y-%m-%dT%H:%M:%S)
-    rows=$(sacct -n -P -D -X -S "$since" -j "${{gone#,}}" -o {_ACCOUNT_FIELDS} 2>&1); rc=$?
-    begin account $rc; printf '%s\\n' "$rows"; finish
-  fi
-fi
-{files_script(watches)}
+# For a job that has ended scancel says so and exits 0 or 1, depending on the version.
+_HARMLESS = ("already completed", "Invalid job id", "already finished", "being completed")
+
+
+def cancel_script(marker: str, watches: Sequence[Watch]) -> str:
+    """Return the one request of a cancel: who each job is by the queue, and scancel.
+
+    scancel gets the name too where the site has not changed it, and then signals only a job that
+    has both (scancel(1), -n).
+    """
+    asked = "\n".join(
+        f"one {index} {quote(watch.job_id)} {quote(watch.run)} {quote(watch.token or watch.run)}"
+        f" {quote(watch.folder)}"
+        for index, watch in enumerate(watches)
+    )
+    return fill(_CANCEL, clean=_CLEAN, records=record_functions(marker), ours=_OURS, asked=asked)
+
+
+_CANCEL = r"""
+{clean}
+{records}
+{ours}
+rows=$(queue) || { begin failed; printf '%s\n' "$rows"; finish; exit 0; }
+numbers() { echo "$id"; }
+one() {
+  id=$2 NAME=$3 TOKEN=$4 RUN=$5
+  row=$(printf '%s\n' "$rows" | grep "^$id|")
+  [ -n "$(printf '%s\n' "$row" | ours)" ] || { begin gone $1; finish; return; }
+  case $row in "$id|"*"|$NAME|"*) set -- --name="$NAME" "$id" ;; *) set -- "$id" ;; esac
+  words=$(scancel "$@" 2>&1 </dev/null); rc=$?
+  begin cancelled $rc; printf '%s\n' "$words"; finish
+}
+{asked}
+begin done; finish
 exit 0
 """
 
 
-def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
-    """Return the answer of `poll_script`."""
-    jobs: dict[str, JobStatus] = {}
-    warning, silent, clock = "", "", None
-    watched = {watch.job_id: watch for watch in watches}
-    gone: frozenset[str] = frozenset()
-    for words, content in parse_records(output, marker):
-        text = content.decode("utf-8", "replace")
-        match words:
-            case ["clock"]:
-                clock = moment(text.strip())
-            case ["queue", "0"]:
-                found = parse_queue(text, marker)
-                jobs = {job.job_id: job for job in found if _is_of(job, watched.get(job.job_id))}
-                gone = frozenset(set(watched) - set(jobs))
-            case ["queue", _]:
-                warning = text.strip()[:300] or "squeue failed"
-            case ["account", "0"]:
-                for job in parse_account(text, watched):
-                    jobs.setdefault(job.job_id, job)
-            case ["account", _]:
-                silent = text.strip()[:300] or "sacct failed"
-            case _:
-                pass
-    return Poll(jobs, parse_files(output, marker, watches), warning, clock, gone, silent)
+def poll_script(marker: str, watches: Sequence[Watch]) -> str:
+    """Return the one request of a poll: the queue, accounting of vanished jobs, files.
 
-
-def _is_of(job: JobStatus, watch: Watch | None) -> bool:
-    """Whether `job` is the watched run's: a controller that lost its state begins its ids anew.
-
-    A site may rename jobs, and a requeue changes the time: both must differ for another job.
+    A job whose name the queue does not have is asked where it works, as a site may rename jobs.
+    Accounting is asked from a day before the first of the submissions, by the site's clock.
     """
-    if watch is None:
-        return False
-    apart = abs((job.submitted or watch.submitted) - watch.submitted)
-    return job.name == watch.run or apart <= ANOTHERS_SECONDS
+    lines, parent = [], None
+    for watch in watches:
+        above, _, name = watch.folder.rpartition("/")
+        if above != parent:
+            lines.append(f"P={quote(above)}")
+            parent = above
+        folder = "" if name == watch.run else f" {quote(name)}"
+        lines.append(f"$1 {quote(watch.job_id)} {quote(watch.run)}{folder}")
+    return fill(
+        _POLL,
+        clean=_CLEAN,
+        records=record_functions(marker),
+        job=f"{marker}-job",
+        queue_fields=QUEUE_FIELDS,
+        account_fields=ACCOUNT_FIELDS,
+        lock=LOCK,
+        watches="\n".join(lines) or ":",
+        files=files_script(watches),
+    )
 
 
-def parse_queue(text: str, marker: str) -> list[JobStatus]:
-    """Return the jobs that squeue listed; lines without the marker are warnings."""
-    jobs = []
-    for line in text.splitlines():
-        head, _, rest = line.partition("|")
-        fields = rest.split("|", 8)
-        if head != f"{marker}-job" or len(fields) != 9:
-            continue
-        job_id, word, submitted, started, ended, partition, nodes, name, reason = fields
-        state = STATES.get(word, State.UNKNOWN)
-        jobs.append(
-            JobStatus(
-                job_id=job_id,
-                state=state,
-                word=word[:40],
-                reason="" if reason in ("None", "") else reason[:MOST_WORDS],
-                submitted=moment(submitted),
-                started=moment(started),
-                ended=moment(ended),
-                nodes=nodes[:MOST_WORDS],
-                partition=partition,
-                name=name,
-            )
-        )
-    return jobs
-
-
-def parse_account(text: str, watched: Mapping[str, Watch] | None = None) -> list[JobStatus]:
-    """Return the jobs of `watched` that sacct listed; the last record of a requeued job counts.
-
-    Only State says how a job ended: ExitCode is 0:0 for TIMEOUT and CANCELLED.
-    """
-    jobs: dict[str, JobStatus] = {}
-    for line in text.splitlines():
-        fields = line.split("|", 8)
-        if len(fields) != 9 or not fields[0].isascii() or not fields[0].isdecimal():
-            continue
-        job_id, words, submitted, started, ended, partition, exit_code, nodes, name = fields
-        word = words.split()[0] if words.split() else ""
-        state = STATES.get(word, State.UNKNOWN)
-        job = JobStatus(
-            job_id=job_id,
-            state=state,
-            word=word[:40],
-            # "CANCELLED by 1000"
-            reason=words.partition(" ")[2][:MOST_WORDS],
-            submitted=moment(submitted),
-            started=moment(started),
-            ended=moment(ended),
-            nodes="" if nodes == "None assigned" else nodes[:MOST_WORDS],
-            restarts=(jobs[job_id].restarts + 1) if job_id in jobs else 0,
-            exit_code=exit_code[:40],
-            partition=partition,
-            name=name,
-        )
-        if watched is None or _is_of(job, watched.get(job_id)):
-            jobs[job_id] = job
-    return list(jobs.values())
+_POLL = r"""
+{clean}
+{records}
+now=$(date +%s)
+begin clock; echo $now; finish
+queue=$(squeue --me -a -h -t all -o '{job}|{queue_fields}' 2>&1); rc=$?
+begin queue $rc; printf '%s\n' "$queue"; finish
+all() {
+{watches}
+}
+lost() {
+  gone=$gone,$1
+  { read -r a b at <"$P/${3:-$2}/{lock}/shell"; } 2>/dev/null || at=
+  case $at in ''|*[!0-9]*) at=$((now - 2592000)) ;; esac
+  [ "$at" -gt "$since" ] || since=$at
+}
+first() {
+  case $queue in
+  *"{job}|$1|"*) case $queue in *"|$2|"*) ;; *) odd=$odd,$1 ;; esac ;;
+  *) lost "$@" ;;
+  esac
+}
+second() {
+  case $odd, in *",$1,"*) case $places in *"{job}|$1|$P/${3:-$2}
+"*) ;; *) lost "$@" ;; esac ;; esac
+}
+if [ $rc -eq 0 ]; then
+  gone= odd= since=$now
+  all first
+  if [ -n "$odd" ]; then
+    places="$(squeue -a -h -t all -j "${odd#,}" -o '{job}|%A|%Z' 2>&1)
+"
+    begin places; printf '%s' "$places"; finish
+    all second
+  fi
+  if [ -n "$gone" ]; then
+    rows=$(sacct -n -P -D -X -S now-$((now - since + 86400)) -j "${gone#,}" \
+      -o {account_fields} 2>&1); rc=$?
+    begin account $rc; printf '%s\n' "$rows"; finish
+  fi
+fi
+{files}
+exit 0
+"""

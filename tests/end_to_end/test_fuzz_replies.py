@@ -25,7 +25,7 @@ from lumitui.remote.errors import LumiError
 from lumitui.remote.laptop import scheduler
 from lumitui.remote.scheduler import run_files, submission
 from lumitui.remote.scheduler.protocol import State
-from lumitui.remote.scheduler.slurm import parse_account, parse_poll, parse_queue
+from lumitui.remote.scheduler.slurm_answers import parse_account, parse_poll, parse_queue
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from lumitui.remote.transport.framing import Framing
 from lumitui.remote.transport.protocol import Result
@@ -120,13 +120,13 @@ def test_the_framing_of_a_reply(count: int) -> None:
 
 @many
 def test_exit_files_and_the_evidence_of_a_submission(count: int) -> None:
-    evidence = b"evidence id 317\nevidence rc 1\nsbatch: error: Batch job submission failed: x\n"
+    evidence = b"M answer id 2 317\n\nM end\nM answer refused 2\nsbatch: error: x\nM end\n"
 
     def take(text: bytes) -> None:
         found = run_files.parse_exit(text, 1)
         assert found is None or abs(found.rc) < 2**62
         with contextlib.suppress(LumiError):
-            answer = submission._answer(Result(0, text, b""))
+            answer = submission.outcome_of(Result(0, text, b""), "M").answer
             assert answer.job_id is None or answer.job_id.isdecimal()
 
     survive(worse([EXIT, evidence], count), take)

@@ -2,12 +2,13 @@
 
 import time
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
 from lumitui.app.runs import Runs
-from lumitui.remote.scheduler.protocol import Answer, State
-from lumitui.remote.scheduler.submission import _answer_of
+from lumitui.app.send.settle import GRACE_SECONDS, settle
+from lumitui.remote.scheduler.protocol import Answer, Scheduler, State, Submission
 from lumitui.remote.transport.shell import quote
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.scheduler_bench import LIMIT, Bench
@@ -38,7 +39,7 @@ def test_settle_finds_the_job_by_each_evidence(bench: Bench) -> None:
     run.here("[ ! -f hidden ] || mv hidden attempt-1.state")
     assert run.settle(void=True) == found
     assert run.here("readlink attempt-1.claim || echo none").strip() == "none"
-    bench.scheduler.cancel([job_id or ""])
+    run.cancel()
 
 
 def test_nothing_was_sent_and_a_late_submit_does_nothing(bench: Bench) -> None:
@@ -88,6 +89,24 @@ def test_a_young_lock_is_not_voided(bench: Bench) -> None:
     assert run.settle(void=True, grace=60.0).state is State.NOT_SENT
 
 
+def test_the_grace_of_a_lock_begins_anew_when_the_site_s_clock_was_set_back(bench: Bench) -> None:
+    run = bench.run("true")
+    run.here(
+        'mkdir attempt-1.submit; echo "1 elsewhere $(($(date +%s) + 9000))" >attempt-1.submit/shell'
+    )
+    assert run.settle(void=True, grace=60.0).state is State.UNKNOWN
+    run.here("read -r pid host since <attempt-1.submit/shell; [ $since -le $(date +%s) ]")
+    assert run.settle(void=True, grace=0.0).state is State.NOT_SENT
+
+
+def test_a_lock_without_its_note_is_as_old_as_its_folder(bench: Bench) -> None:
+    run = bench.run("true")
+    run.here("mkdir attempt-1.submit")
+    assert run.settle(void=True, grace=60.0).state is State.UNKNOWN
+    run.here("touch -d '2 minutes ago' attempt-1.submit")
+    assert run.settle(void=True, grace=60.0).state is State.NOT_SENT
+
+
 def test_a_folder_out_of_sight_proves_nothing(bench: Bench) -> None:
     run = bench.run("echo started; exec sleep 60")
     job_id = run.submit().job_id
@@ -97,11 +116,45 @@ def test_a_folder_out_of_sight_proves_nothing(bench: Bench) -> None:
         bench.here(f"mv {folder} {folder}-hidden")
         assert run.settle() == Answer(State.QUEUED, job_id)
         bench.here(f"mv {folder}-hidden {folder}")
-    bench.scheduler.cancel([job_id or ""])
+    run.cancel()
     gone = bench.run("true")
     bench.here(f"rm -r {gone.submission.folder}")
-    assert gone.settle().state is State.UNKNOWN
-    assert gone.settle(deep=True, void=True).state is State.NOT_SENT
+    for answer in (gone.settle(), gone.settle(deep=True, void=True)):
+        assert answer.state is State.UNKNOWN
+        assert abs((answer.hidden_at or 0) - time.time()) < 60
+
+
+class Hidden:
+    """A scheduler at a site whose clock is `clock`, and where no folder and no job is."""
+
+    clock = 1_795_000_000.0
+
+    def settle(
+        self, submission: Submission, *, deep: bool, void: bool, grace: float = 0.0
+    ) -> Answer:
+        assert deep and void
+        return Answer(State.UNKNOWN, None, "", hidden_at=self.clock)
+
+
+@pytest.mark.parametrize("ahead", [0.0, 259_200.0, -3_600.0])
+def test_a_folder_out_of_sight_is_given_up_by_the_sites_clock(
+    ahead: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = Hidden()
+    scheduler = cast(Scheduler, site)
+    run = a_run("hidden", site="laptop", state=State.UNKNOWN, job_id=None, submitted=1.0)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + ahead)
+    first = settle(run, scheduler)
+    assert (first.state, "is not there" in first.message) == (State.UNKNOWN, True)
+    run = replace(run, reason=first.message)
+    site.clock += GRACE_SECONDS - 1
+    assert settle(run, scheduler) == first
+    site.clock += 1
+    assert settle(run, scheduler).state is State.NOT_SENT
+    site.clock -= 86_400  # set back: it begins anew
+    again = settle(run, scheduler)
+    assert (again.state, again.message != first.message) == (State.UNKNOWN, True)
 
 
 @pytest.mark.cluster
@@ -143,7 +196,7 @@ def test_accounting_finds_a_job_cancelled_before_it_was_eligible(slurm: Bench) -
     command = slurm.scheduler.command().replace("sbatch ", "sbatch --begin=now+1day ", 1)
     head = f"RUN={quote(run.submission.folder)} NAME={run.submission.name} TOKEN=x\n"
     job_id = run.here(f"mkdir attempt-1.submit\n{head}{command}").strip()
-    slurm.scheduler.cancel([job_id])
+    run.cancel()
     slurm.transport.before = "squeue() { :; }"  # it has forgotten the job
     try:
         deadline = time.monotonic() + LIMIT
@@ -180,20 +233,6 @@ def test_what_sbatch_left_open_is_not_a_refusal(bench: Bench) -> None:
     assert answer.state is State.UNKNOWN
     assert answer.message == words
     assert run.settle(deep=True, void=True).state is State.NOT_SENT
-
-
-@pytest.mark.parametrize(
-    ("rc", "message", "state"),
-    [
-        ("1", "sbatch: error: Invalid account", State.REFUSED),
-        ("1", "sbatch: error: Socket timed out", State.UNKNOWN),
-        ("137", "Killed", State.UNKNOWN),
-        ("143", "", State.UNKNOWN),
-        ("1", "", State.UNKNOWN),
-    ],
-)
-def test_only_words_of_sbatch_itself_are_a_refusal(rc: str, message: str, state: State) -> None:
-    assert _answer_of(["rc", rc], message).state is state
 
 
 def test_an_id_that_is_another_job_s_by_now_is_not_cancelled(

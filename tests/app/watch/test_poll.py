@@ -138,7 +138,12 @@ def test_a_run_whose_end_nobody_knows_is_a_warning_once(
     class Silent:
         def poll(self, watches: Sequence[Watch]) -> Poll:
             files = {watch.run: RunFiles() for watch in watches}
-            return Poll({}, files, gone=frozenset({"7"}), silent="accounting cannot be queried")
+            return Poll(
+                {},
+                files,
+                gone=frozenset({watch.run for watch in watches}),
+                silent="accounting cannot be queried",
+            )
 
     def silently(site: Site, ask: Ask) -> Connection:
         return replace(connect(site, ask), scheduler=cast(Scheduler, Silent()))
@@ -166,7 +171,7 @@ def test_an_end_waits_for_a_folder_that_is_out_of_sight(
         def poll(self, watches: Sequence[Watch]) -> Poll:
             files, now = answers.pop(0)
             job = JobStatus("7", State.FAILED, "FAILED", started=clock - 9, ended=clock)
-            return Poll({"7": job}, {watch.run: files for watch in watches}, clock=now)
+            return Poll({watches[0].run: job}, {watch.run: files for watch in watches}, clock=now)
 
     def failing(site: Site, ask: Ask) -> Connection:
         return replace(connect(site, ask), scheduler=cast(Scheduler, Failed()))

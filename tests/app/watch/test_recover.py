@@ -4,6 +4,7 @@ import os
 import shutil
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -77,10 +78,14 @@ def test_folders_are_listed_and_read(transport: Transport, tmp_path: Path) -> No
     assert paths is not None
     assert set(paths) == {str(made), str(claimed), str(trap), f"{work}/project/runs/line"}
     paths = [str(made), str(claimed), str(trap), f"{work}/project/runs/line"]
-    assert run_folders.read_folders(transport, paths) == [
-        Folder(str(made), b"{\xff}\nno line end", locked=True, job_id="42", composed=False),
-        Folder(str(claimed), None, locked=False, job_id="43", composed=True),
-        Folder(str(trap), None, locked=False, job_id=None, composed=False),
+    found = run_folders.read_folders(transport, paths)
+    assert all(folder.age is not None and -60 < folder.age < 600 for folder in found)
+    assert [replace(folder, age=None) for folder in found] == [
+        Folder(
+            str(made), b"{\xff}\nno line end", locked=True, job_id="42", composed=False, age=None
+        ),
+        Folder(str(claimed), None, locked=False, job_id="43", composed=True, age=None),
+        Folder(str(trap), None, locked=False, job_id=None, composed=False, age=None),
     ]
 
 
@@ -187,11 +192,13 @@ def test_folders_without_a_run_are_named(folders: Path, here: Here) -> None:
 
 def test_a_run_that_was_never_submitted_is_settled(folders: Path, here: Here) -> None:
     """Its folder was made, and then the laptop died: no job can come of it any more."""
-    young = write_record(folders / "young-000001", created=time.time())
-    old = write_record(folders / "old-000002", created=time.time() - 1000)
-    copied = write_record(
-        folders / "copied-000003", created=time.time() - 1000, resumed_from="old-000002"
-    )
+    # The laptop that made them was three days ahead: the site's clock alone counts.
+    ahead = time.time() + 260_000
+    young = write_record(folders / "young-000001", created=ahead)
+    old = write_record(folders / "old-000002", created=ahead)
+    copied = write_record(folders / "copied-000003", created=ahead, resumed_from="old-000002")
+    for folder in (old, copied):
+        os.utime(folder, (time.time() - 1000,) * 2)
     answer = envelope(here("history", "--recover", "laptop", "--json"))["data"]
     assert {item["folder"]: item["why"] for item in answer["passed_over"]} == {
         str(young): "it may be on its way; try again in 5 minutes",

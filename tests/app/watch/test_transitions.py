@@ -15,7 +15,7 @@ RUN = replace(a_run(), state=State.RUNNING, job_id="7")
 
 
 def poll(job: JobStatus | None, files: RunFiles | None = None, **more: object) -> Poll:
-    jobs = {job.job_id: job} if job else {}
+    jobs = {RUN.id: job} if job else {}
     return Poll(jobs, {RUN.id: files or RunFiles()}, clock=NOW, **more)  # type: ignore[arg-type]
 
 
@@ -43,7 +43,7 @@ def test_the_schedulers_state_outweighs_an_exit_file() -> None:
 
 
 def gone(files: RunFiles | None = None, **more: object) -> Poll:
-    return poll(None, files, gone=frozenset({"7"}), **more)
+    return poll(None, files, gone=frozenset({RUN.id}), **more)
 
 
 @pytest.mark.parametrize(("rc", "state"), [(0, State.DONE), (1, State.FAILED)])
@@ -77,16 +77,18 @@ def test_only_accounting_can_say_who_ended_a_program_by_a_signal() -> None:
 
 def test_accounting_that_is_late_does_not_make_a_job_run_again() -> None:
     late = job("RUNNING", State.RUNNING, started=NOW - 60, nodes="n1")
-    changes = transition(RUN, replace(gone(), jobs={"7": late}), NOW)
+    changes = transition(RUN, replace(gone(), jobs={RUN.id: late}), NOW)
     assert (changes["state"], changes["started"]) == (State.UNKNOWN, NOW - 60)
     assert "still says RUNNING" in changes["reason"]
     # Cancelled while it was being requeued, and no other row follows.
     requeued = job("REQUEUED", State.QUEUED, ended=NOW - 60, nodes="n1")
-    assert transition(RUN, replace(gone(), jobs={"7": requeued}), NOW)["state"] is State.UNKNOWN
+    assert transition(RUN, replace(gone(), jobs={RUN.id: requeued}), NOW)["state"] is State.UNKNOWN
     requeued = replace(requeued, ended=NOW - ACCOUNTING_SECONDS - 1)
-    assert transition(RUN, replace(gone(), jobs={"7": requeued}), NOW)["state"] is State.CANCELLED
+    assert (
+        transition(RUN, replace(gone(), jobs={RUN.id: requeued}), NOW)["state"] is State.CANCELLED
+    )
     ended = job("TIMEOUT", State.TIMEOUT, ended=NOW, nodes="n1")
-    assert transition(RUN, replace(gone(), jobs={"7": ended}), NOW)["state"] is State.TIMEOUT
+    assert transition(RUN, replace(gone(), jobs={RUN.id: ended}), NOW)["state"] is State.TIMEOUT
 
 
 def test_nothing_changes_when_the_scheduler_could_not_be_asked() -> None:
@@ -206,6 +208,7 @@ def test_a_second_attempt_does_not_have_the_proof_of_the_first(new: str | None) 
 
 def test_a_run_without_news_says_so() -> None:
     unrelated: Run = replace(RUN, id="other-000000")
-    changes = transition(unrelated, poll(job("RUNNING", State.RUNNING)), NOW)
+    assert transition(unrelated, poll(job("RUNNING", State.RUNNING)), NOW) == {}
+    changes = transition(RUN, poll(job("RUNNING", State.RUNNING)), NOW)
     assert changes["state"] is State.RUNNING
     assert "attempt" not in changes

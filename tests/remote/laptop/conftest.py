@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from lumitui.remote.scheduler.protocol import Watch
 from tests.support.servers.embedded_site import EmbeddedSite, until
 
 
@@ -17,5 +18,6 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddedSi
     yield site
     jobs = tmp_path / "state" / "lumitui" / "jobs"
     if jobs.exists():
-        site.process.cancel([entry.name for entry in jobs.iterdir()])
+        runs = [(entry.name, (entry / "run").readlink()) for entry in jobs.iterdir()]
+        site.process.cancel([Watch(run.name, str(run), job_id) for job_id, run in runs])
         until(lambda: not list(jobs.glob("*/door")))

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from lumitui.remote.errors import RefusedError
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.protocol import State, Watch
 from tests.support.servers.embedded_site import EmbeddedSite, until
 
 
@@ -49,5 +49,5 @@ def test_numbers_of_removed_runs_are_forgotten_but_for_the_last(site: EmbeddedSi
 
 def test_cancel_of_what_is_no_job_is_refused(site: EmbeddedSite) -> None:
     with pytest.raises(RefusedError, match="Invalid job id"):
-        site.process.cancel(["../5"])
-    site.process.cancel(["5"])
+        site.process.cancel([Watch("run", "/nowhere", "../5")])
+    assert site.process.cancel([Watch("run", "/nowhere", "5")]) == {"run"}

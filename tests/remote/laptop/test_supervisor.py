@@ -28,7 +28,9 @@ def test_a_refused_script_leaves_nothing_behind(site: EmbeddedSite) -> None:
     run, answer = site.submit("true", "#!/bin/sh\n#SBATCH --frobnicate\n")
     assert answer.state is State.REFUSED
     assert answer.message == "submit: error: unrecognized option '--frobnicate'"
-    assert sorted(entry.name for entry in run.iterdir()) == ["attempt-1.submit", "job.sh"]
+    left = ["attempt-1.claim", "attempt-1.submit", "job.sh"]
+    assert sorted(entry.name for entry in run.iterdir()) == left
+    assert os.readlink(run / "attempt-1.claim") == "void"
     assert not list((site.root / "state").glob("lumitui/jobs/*"))
 
 
@@ -123,7 +125,7 @@ def test_no_process_of_a_job_outlives_it(site: EmbeddedSite, body: str, way: str
     if way != "end":
         until(lambda: bool(running(f"sleep {mark}")), "a process to be ended")
     if way == "cancel":
-        site.process.cancel([answer.job_id or ""])
+        site.cancel(run, answer)
     if way == "supervisor killed":
         record = job_store.read_record(run)
         assert record
@@ -186,7 +188,7 @@ def test_a_machine_that_went_down_is_a_lost_node(site: EmbeddedSite) -> None:
     door.write_text("")
     assert site.poll(run, answer).word == "NODE_FAIL"
     door.unlink()
-    site.process.cancel([answer.job_id or ""])
+    site.cancel(run, answer)
     for row in running(f"{site.root}/state/lumitui/jobs/"):
         os.killpg(int(row.split()[1]), signal.SIGKILL)
 

@@ -26,12 +26,12 @@ def test_a_job_runs_to_its_end(bench: Bench) -> None:
     assert answer.state is State.QUEUED
     assert answer.job_id
     assert answer.job_id.isdecimal()
-    going = run.until(State.RUNNING).jobs[answer.job_id]
+    going = run.until(State.RUNNING).jobs[run.watch.run]
     assert going.started
     assert going.ended  # by its limit
     assert 295 <= going.ended - going.started <= 305
     poll = run.until(State.DONE)
-    job, files = poll.jobs[answer.job_id], poll.files[run.watch.run]
+    job, files = poll.jobs[run.watch.run], poll.files[run.watch.run]
     assert job.word == "COMPLETED"
     assert job.submitted
     assert job.started
@@ -70,7 +70,7 @@ def test_the_exit_file_names_the_rank_that_failed_first(bench: Bench) -> None:
     poll = run.until(State.FAILED)
     (ended,) = poll.files[run.watch.run].exits
     assert (ended.rc, ended.rank) == (7, 3)
-    assert poll.jobs[run.watch.job_id].exit_code in ("7:0", "")  # squeue does not report it
+    assert poll.jobs[run.watch.run].exit_code in ("7:0", "")  # squeue does not report it
     node = "node2" if bench.kind == "process" else "nid00500[1-8]"
     run.here(f"grep -qx 'srun: error: {node}: task 3: Exited with exit code 7' attempt-1.out")
     assert "3: rank 3 gives up" in run.log()
@@ -140,8 +140,8 @@ def test_the_submit_step_ends_before_the_job(bench: Bench) -> None:
     run.submit()
     assert time.monotonic() - begun < 30
     run.until_log("started")
-    assert run.until(State.RUNNING).jobs[run.watch.job_id].state is State.RUNNING
-    bench.scheduler.cancel([run.watch.job_id])
+    assert run.until(State.RUNNING).jobs[run.watch.run].state is State.RUNNING
+    run.cancel()
 
 
 # -- the end comes from outside
@@ -151,11 +151,11 @@ def test_cancel(bench: Bench) -> None:
     run = bench.run("echo started; exec sleep 60", gpus_per_node=2)
     run.submit()
     run.until_log("started")
-    bench.scheduler.cancel([run.watch.job_id])
+    run.cancel()
     poll = run.until(State.CANCELLED)
     assert poll.files[run.watch.run].exits == ()
-    bench.scheduler.cancel([run.watch.job_id])
-    bench.scheduler.cancel(["99999999"])
+    run.cancel()
+    assert bench.scheduler.cancel([replace(run.watch, job_id="99999999")]) == {run.watch.run}
     assert "CANCELLED AT" in run.log()
 
 
@@ -180,7 +180,7 @@ def _time_limit(bench: Bench, time: str, signal: str, limit: float = LIMIT) -> N
     )
     run.submit()
     poll = run.until(State.TIMEOUT, limit=limit)
-    job = poll.jobs[run.watch.job_id]
+    job = poll.jobs[run.watch.run]
     assert job.word == "TIMEOUT"
     assert poll.files[run.watch.run].exits == ()
     log = run.log()
@@ -201,12 +201,12 @@ def test_many_runs_are_one_request(bench: Bench) -> None:
         run.until(State.DONE)
     first.here("printf '%s\\n' '{\"step\": 1}' '{\"step\": 2}' >metrics.jsonl")
     first.here("printf '{\"step\": 3' >>metrics.jsonl")
-    gone = Watch("gone", f"{bench.root}/no-such-run", "99999998", time.time())
+    gone = Watch("gone", f"{bench.root}/no-such-run", "99999998")
     watches = [first.watch, second.watch, replace(third.watch, exits=1), gone]
     before = bench.transport.requests
     poll = bench.scheduler.poll(watches)
     assert bench.transport.requests == before + 1
-    assert set(poll.jobs) == {run.watch.job_id for run in (first, second, third)}
+    assert set(poll.jobs) == {run.watch.run for run in (first, second, third)}
     files = poll.files[first.watch.run]
     assert files.metrics == b'{"step": 1}\n{"step": 2}\n'
     assert len(files.exits) == 1

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from lumitui.remote.laptop import scheduler
 from lumitui.remote.scheduler.protocol import STATES, ExitFile, JobStatus, RunFiles, State, Watch
 from lumitui.remote.scheduler.run_files import files_script, parse_exit, parse_files
-from lumitui.remote.scheduler.slurm import parse_account, parse_poll, parse_queue, poll_script
+from lumitui.remote.scheduler.slurm import poll_script
+from lumitui.remote.scheduler.slurm_answers import is_of, parse_account, parse_poll, parse_queue
 from lumitui.remote.transport.records import record_functions
 from tests.support.replies.schedulers import ACCOUNT, ACCOUNT_24, QUEUE, QUEUE_24, RECORD, WATCHES
 
@@ -37,11 +38,11 @@ def test_squeue() -> None:
         ended=1795236630.0,
         nodes="nid[005002-005004]",
         partition="small-g",
-        name="b",
+        signs="b|",
     )
     assert jobs["319"].reason == "JobHeldUser"
     # No estimate yet: squeue's own word for it (squeue(1), %S).
-    (job,) = parse_queue("M-job|5|PENDING|1795236573|N/A|N/A|small-g||run|Priority", "M")
+    (job,) = parse_queue("M-job|5|PENDING|1795236573|N/A|N/A|small-g||Priority|run|", "M")
     assert (job.started, job.ended, job.reason) == (None, None, "Priority")
 
 
@@ -78,9 +79,11 @@ def test_a_line_that_is_no_record_is_no_job(line: str) -> None:
     assert parse_queue(line, "M") == []
 
 
-def test_a_reason_may_have_bars_and_a_word_may_be_new() -> None:
-    (job,) = parse_queue("M-job|1|RESTING|1|1|1|p|n|run|a|b|c", "M")
-    assert (job.state, job.word, job.reason) == (State.UNKNOWN, "RESTING", "a|b|c")
+def test_a_comment_may_have_bars_and_a_word_may_be_new() -> None:
+    (job,) = parse_queue("M-job|1|RESTING|1|1|1|p|n|r|run|a|b|c", "M")
+    assert (job.state, job.word, job.reason) == (State.UNKNOWN, "RESTING", "r")
+    assert is_of(job, Watch("run", "/s/runs/run", "1"))
+    assert not is_of(job, Watch("r", "/s/runs/r", "1"))
 
 
 def test_sacct() -> None:
@@ -91,7 +94,9 @@ def test_sacct() -> None:
     assert (jobs["318"].started, jobs["318"].ended) == (None, 1795236600.0)
     assert jobs["318"].nodes == ""
     # Of a requeued job the last record stands.
-    assert (jobs["319"].state, jobs["319"].restarts) == (State.QUEUED, 1)
+    text = f"M account 0\n{ACCOUNT}M end\n"
+    poll = parse_poll(text.encode(), "M", [Watch("run-319", "/s/run-319", "319")])
+    assert (poll.jobs["run-319"].state, poll.jobs["run-319"].restarts) == (State.QUEUED, 1)
     assert jobs["320"].ended is None
     assert (jobs["322"].state, jobs["322"].exit_code) == (State.FAILED, "0:9")
 
@@ -116,21 +121,25 @@ def test_sacct_of_24_11() -> None:
 def test_a_job_that_has_the_id_by_now_is_not_the_run_s() -> None:
     """A controller that lost its state begins its ids anew."""
     at = 1795236570
-    watches = [Watch("mine", "/s/mine", "24", float(at))]
+    mine, other = Watch("mine", "/s/mine", "24", "c0ffee"), Watch("other", "/s/other", "24", "1")
 
-    def seen(name: str, submitted: int, requeued: str = "") -> dict[str, State]:
-        queue = f"M-job|24|RUNNING|{submitted}|1|1|small-g|n|{name}|None\n"
-        text = f"M queue 0\n{queue}M end\nM account 0\n{requeued}M end\n"
-        poll = parse_poll(text.encode(), "M", watches)
-        return {job_id: job.state for job_id, job in poll.jobs.items()}
+    def seen(signs: str, rows: str = "", place: str = "") -> dict[str, State]:
+        queue = f"M-job|24|RUNNING|{at}|1|1|small-g|n|None|{signs}\n"
+        places = f"M places\nM-job|24|{place}\nM end\n"
+        text = f"M queue 0\n{queue}M end\n{places}M account 0\n{rows}M end\n"
+        poll = parse_poll(text.encode(), "M", [mine, other])
+        assert poll.gone == {"mine", "other"} - {run for run in poll.jobs if not rows}
+        return {run: job.state for run, job in poll.jobs.items()}
 
-    assert seen("mine", at + 90_000) == {"24": State.RUNNING}  # requeued
-    assert seen("renamed-by-the-site", at + 20) == {"24": State.RUNNING}
-    assert seen("another", at + 90_000) == {}
-    rows = (
-        f"24|COMPLETED|{at}|1|2|small-g|0:0|n|mine\n24|FAILED|{at + 90_000}|1|2|p|1:0|n|another\n"
-    )
-    assert seen("another", at + 90_000, rows) == {"24": State.DONE}
+    # However near the two were submitted.
+    assert seen("mine|") == {"mine": State.RUNNING}
+    assert seen("other|lumitui:1") == {"other": State.RUNNING}
+    assert seen("renamed|lumitui:c0ffee and more") == {"mine": State.RUNNING}
+    assert seen("renamed|", place="/s/mine") == {"mine": State.RUNNING}
+    assert seen("renamed|", place="/s/mine/code") == {}
+    assert seen("another|mine or not") == {}
+    rows = f"24|COMPLETED|{at}|1|2|small-g|0:0|n|mine||/s\n24|FAILED|{at}|1|2|p|1:0|n|another||/s\n"
+    assert seen("another|", rows) == {"mine": State.DONE}
 
 
 @pytest.mark.parametrize("line", ["", "316.batch|FAILED|1|1|1||3:0|n", "sacct: error: x|y", "1|2"])
@@ -143,14 +152,15 @@ def test_accounting_fills_what_the_queue_does_not_know() -> None:
         f"login files print\nM clock\n1795236600\nM end\nM queue 0\n{QUEUE}M end\n"
         f"M account 0\n{ACCOUNT}M end\n"
     )
-    watches = [*WATCHES, Watch("c", "/s/c", "316", 0.0)]
+    watches = [*WATCHES, Watch("c", "/s/c", "316")]
     poll = parse_poll(text.encode(), "M", watches)
-    assert {job_id: job.state for job_id, job in poll.jobs.items()} == {
-        "317": State.CANCELLED,  # the queue's record, not accounting's
-        "320": State.RUNNING,
-        "316": State.FAILED,
+    assert {run: job.state for run, job in poll.jobs.items()} == {
+        "a": State.CANCELLED,  # the queue's record, not accounting's
+        "b": State.RUNNING,
+        "c": State.FAILED,
     }
-    assert poll.jobs["317"].reason == ""
+    assert poll.jobs["a"].reason == ""
+    assert [signs.partition("|")[0] for signs in poll.others] == ["run-318", "run-319"]
     assert (poll.clock, poll.warning) == (1795236600.0, "")
 
 
@@ -163,10 +173,10 @@ def test_a_failed_query_is_a_warning_and_no_job(block: str) -> None:
 
 
 def test_what_the_queue_does_not_know_is_gone_whatever_accounting_says() -> None:
-    watches = [*WATCHES, Watch("c", "/s/c", "316", 0.0), Watch("d", "/s/d", "999", 0.0)]
+    watches = [*WATCHES, Watch("c", "/s/c", "316"), Watch("d", "/s/d", "999")]
     text = f"M queue 0\n{QUEUE}M end\nM account 1\nSlurm accounting storage is disabled\nM end\n"
     poll = parse_poll(text.encode(), "M", watches)
-    assert poll.gone == {"316", "999"}
+    assert poll.gone == {"c", "d"}
     assert poll.silent == "Slurm accounting storage is disabled"
     assert poll.warning == ""
 
@@ -209,11 +219,18 @@ def test_what_is_no_exit_file_is_none(content: bytes) -> None:
 def test_a_record() -> None:
     job = scheduler.parse_record(json.dumps(RECORD))
     assert job == JobStatus(
-        "7", State.RUNNING, "RUNNING", submitted=1.0, started=2.0, nodes="node1", partition="local"
+        "7",
+        State.RUNNING,
+        "RUNNING",
+        submitted=1.0,
+        started=2.0,
+        nodes="node1",
+        partition="local",
+        signs="r",
     )
 
 
-@pytest.mark.parametrize("name", sorted(set(RECORD) - {"name"}))
+@pytest.mark.parametrize("name", sorted(RECORD))
 def test_a_record_that_lacks_something_is_none(name: str) -> None:
     short = {key: value for key, value in RECORD.items() if key != name}
     assert scheduler.parse_record(json.dumps(short)) is None
@@ -243,8 +260,8 @@ def test_a_poll_never_raises_and_never_invents_a_job(
 ) -> None:
     poll = parse(text.encode("utf-8", "surrogatepass"), "M", WATCHES)
     jobs = getattr(poll, "jobs", {})
-    assert set(jobs) <= {watch.job_id for watch in WATCHES}
-    assert all(job_id in text for job_id in jobs)
+    assert set(jobs) <= {watch.run for watch in WATCHES}
+    assert all(job.job_id in text for job in jobs.values())
 
 
 @given(GARBAGE)
@@ -271,9 +288,10 @@ def test_any_line_is_a_record_or_none(line: str) -> None:
 
 
 def test_one_poll_has_one_queue_query_however_many_runs() -> None:
-    many = [Watch(str(n), f"/s/{n}", str(n), 1000.0 + n) for n in range(50)]
+    many = [Watch(str(n), f"/s/{n}", str(n)) for n in range(50)]
     script = poll_script("M", many)
-    assert script.count("$(squeue") == 1
+    assert script.count("$(squeue --me") == 1
+    assert script.count("$(squeue") == 2  # the other one for jobs without their names alone
     assert script.count("$(sacct") == 1
     assert files_script(many).count("wc -c") == 1
 
@@ -287,7 +305,7 @@ def test_the_exit_file_of_a_requeued_attempt_is_read(tmp_path: Path) -> None:
     (tmp_path / "attempt-2.exit").write_text(
         '{"rc": 7, "rank": 3, "job": "5", "attempt": 2, "ended": 9}'
     )
-    watches = [Watch("a", str(tmp_path), "5", 0.0)]
+    watches = [Watch("a", str(tmp_path), "5")]
     printed = subprocess.run(["sh", "-c", _script(watches)], capture_output=True)
     files = parse_files(printed.stdout, "M", watches)
     assert files["a"].exits == (ExitFile(2, 7, 3, 9.0, "5"),)
@@ -306,9 +324,9 @@ def test_metrics_that_are_known_cost_no_further_process(tmp_path: Path) -> None:
         runs.append(folder)
     size = (runs[0] / "metrics.jsonl").stat().st_size
     watches = [
-        Watch("a", str(runs[0]), "5", 0.0, metrics_offset=size),
-        Watch("b", str(runs[1]), "6", 0.0, metrics_offset=size // 2),
-        Watch("c", str(runs[2]), "7", 0.0, metrics_offset=size),
+        Watch("a", str(runs[0]), "5", metrics_offset=size),
+        Watch("b", str(runs[1]), "6", metrics_offset=size // 2),
+        Watch("c", str(runs[2]), "7", metrics_offset=size),
     ]
     calls = tmp_path / "calls"
     environ = {"PATH": f"{programs}:/usr/bin:/bin", "CALLS": str(calls)}

@@ -29,7 +29,7 @@ def test_a_job_that_left_the_queue_is_found_by_accounting(slurm: Bench) -> None:
     slurm.transport.before = "squeue() { :; }"
     try:
         poll = run.until(State.FAILED)
-        job = poll.jobs[run.watch.job_id]
+        job = poll.jobs[run.watch.run]
         assert job.exit_code == "3:0"
         assert job.started
         assert job.ended
@@ -87,7 +87,7 @@ def test_a_persons_variables_hide_no_job_and_save_none_from_a_cancel(slurm: Benc
         job_id = run.submit().job_id
         run.until(State.RUNNING)
         assert run.settle().job_id == job_id
-        slurm.scheduler.cancel([job_id or ""])
+        run.cancel()
         run.until(State.CANCELLED)
     finally:
         slurm.transport.before = ""
@@ -97,10 +97,10 @@ def test_jobs_in_a_hidden_partition_are_seen(slurm: Bench, cluster: Cluster) -> 
     run = slurm.run("exec sleep 60")
     cluster.admin("scontrol", "update", "partitionname=small-g", "hidden=yes")
     try:
-        job_id = run.submit().job_id
+        run.submit()
         poll = run.until(State.RUNNING)
         assert poll.gone == frozenset(), "accounting alone knew it"
-        slurm.scheduler.cancel([job_id or ""])
+        run.cancel()
         run.until(State.CANCELLED)
     finally:
         cluster.admin("scontrol", "update", "partitionname=small-g", "hidden=no")

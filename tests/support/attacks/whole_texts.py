@@ -22,14 +22,14 @@ METRICS = (
     b'{"event": "eval", "step": 3, "test_accuracy": 0.9}\n{"event": "end", "seconds": 9.0}\n'
 )
 """Lines of metrics.jsonl."""
-WATCHES = [Watch("vit-tiny-000001", "/s/runs/a", "317", 0.0), Watch("b", "/s/runs/b", "320", 0.0)]
+WATCHES = [Watch("vit-tiny-000001", "/s/runs/a", "317"), Watch("b", "/s/runs/b", "320")]
 """The runs that ANSWER is about."""
 ANSWER = (
     b"M clock\n1795236600\nM end\nM queue 0\n" + QUEUE.encode() + b"M end\nM account 0\n"
     + ACCOUNT.encode() + b"M end\nM sizes\n12 /s/runs/a/attempt-1.out\nM end\nM exit 0 1\n" + EXIT
     + b"\n\nM end\nM binding 0\n" + BINDING + b"\n\nM end\nM metrics 0\n" + METRICS + b"\nM end\n"
     + b"M missing 1\nM end\n"
-)  # fmt: skip  # fmt: skip
+)  # fmt: skip
 """One whole reply to a poll; its marker is M."""
 JOB = b"""\
 name: vit-tiny  # a comment

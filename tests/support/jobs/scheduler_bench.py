@@ -68,6 +68,10 @@ class Run:
         self.watch = replace(self.watch, job_id=answer.job_id or "")
         return answer
 
+    def cancel(self) -> frozenset[str]:
+        """Cancel the job."""
+        return self.bench.scheduler.cancel([self.watch])
+
     def settle(self, *, deep: bool = False, void: bool = False, grace: float = 0.0) -> Answer:
         """Settle, as after a lost reply."""
         return self.bench.scheduler.settle(self.submission, deep=deep, void=void, grace=grace)
@@ -77,7 +81,7 @@ class Run:
         deadline = time.monotonic() + limit
         while True:
             poll = self.bench.scheduler.poll([self.watch])
-            job = poll.jobs.get(self.watch.job_id)
+            job = poll.jobs.get(self.watch.run)
             if job and job.state in states:
                 return poll
             assert time.monotonic() < deadline, f"{states} never came: {poll}\n{self.log()}"
@@ -138,7 +142,7 @@ class Bench:
         submission = Submission(
             path, name, secrets.token_hex(8), hashlib.sha256(launch.script.encode()).hexdigest()
         )
-        run = Run(self, submission, Watch(name, path, "", time.time()))
+        run = Run(self, submission, Watch(name, path, "", submission.token))
         for file, content in files.items():
             run.here(f"cat >{file}; chmod 700 {file}", content.encode())
         return run

@@ -51,7 +51,11 @@ class EmbeddedSite:
     def poll(self, run: Path, answer: Answer) -> JobStatus:
         """Poll one job."""
         job_id = answer.job_id or ""
-        return self.process.poll([Watch("run", str(run), job_id, 0.0)]).jobs[job_id]
+        return self.process.poll([Watch(run.name, str(run), job_id)]).jobs[run.name]
+
+    def cancel(self, run: Path, answer: Answer) -> None:
+        """Cancel one job."""
+        self.process.cancel([Watch(run.name, str(run), answer.job_id or "")])
 
     def end(self, run: Path, answer: Answer) -> JobStatus:
         """Wait for the job's end."""

@@ -1,0 +1,65 @@
+"""Jobs that appear after their run was given up: each ends at its claim, and is cancelled before.
+
+A wrapper or a controller may make a job after its sbatch has failed. The listing of a poll shows
+such a job, and settling its run once more cancels it; see `remote/scheduler/evidence`.
+"""
+
+import re
+import time
+from collections.abc import Iterable
+
+from lumitui.app.history.history import History
+from lumitui.app.history.run import Run
+from lumitui.app.send.settle import GRACE_SECONDS, submission_of
+from lumitui.remote.scheduler.protocol import Scheduler, State
+
+RECENT_SECONDS = 3600.0
+"""How long the queue is looked at for a run that was given up, where no other run is polled."""
+_MOST = 50
+"""Runs of each state that are compared with the queue."""
+_OURS = re.compile(r"lumitui:[0-9a-f]|(?:^|\|)[a-z0-9-]+-[0-9a-f]{6}\|")
+"""What the signs of a job have that lumitui submitted; see `shipment.new_id`."""
+
+
+def late_runs(history: History, site: str, others: Iterable[str]) -> list[Run]:
+    """Return the given-up runs that have a job among `others`, the signs of jobs at a site."""
+    signs = [text for text in others if _OURS.search(text)]
+    if not signs:
+        return []
+    return [
+        run
+        for run in _given_up(history, site)
+        if any(f"|{run.id}|" in f"|{text}|" or f"lumitui:{run.token}" in text for text in signs)
+    ]
+
+
+def recent_runs(history: History, site: str | None) -> list[Run]:
+    """Return the runs that were given up a short while ago, three at the most.
+
+    The laptop's clock may be wrong: then a job waits until it ends at its claim.
+    """
+    now = time.time()
+    found = [run for run in _given_up(history, site) if abs(now - run.updated) < RECENT_SECONDS]
+    return found[:3]
+
+
+def _given_up(history: History, site: str | None) -> list[Run]:
+    states = (State.REFUSED, State.NOT_SENT)
+    found = [run for state in states for run in history.page(_MOST, site=site, state=state)]
+    # `submitted` is written before the submit step: without it there can be no job.
+    return [run for run in found if run.submitted is not None and run.job_id is None]
+
+
+def settle_late(run: Run, scheduler: Scheduler, history: History) -> bool:
+    """Cancel the late job of a run that was given up; return whether the run has a job after all.
+
+    A run that a version without these checks gave up may have one, which then is its job.
+
+    Raises:
+        LinkError: the site could not be asked.
+    """
+    answer = scheduler.settle(submission_of(run), deep=False, void=True, grace=GRACE_SECONDS)
+    if answer.job_id is None:
+        return False
+    history.update(run.id, state=answer.state, job_id=answer.job_id, reason="", updated=time.time())
+    return True

@@ -1,0 +1,210 @@
+"""The scripts of the submit step and of its settling, in POSIX sh, the same for every scheduler.
+
+`mkdir attempt-1.submit` is the lock: it is atomic on every file system, while flock on Lustre is
+local to a node. The first thing the job does is to make the link `attempt-1.claim` to its id; with
+a claim that is not its own it ends at once. What the submit command prints, and the status it ends
+with, prove nothing, because a site may wrap it: the claim and the queue tell. An id that one of
+them confirmed is written to another name and renamed: the receipt. The disk may be full and the
+folder may be out of sight: evidence that is missing proves nothing.
+
+A scheduler adds three functions. `mine` prints the ids of the run's jobs that the queue has,
+`accounted` those that accounting has; each ends with 1, and prints why, where it cannot tell.
+`drop ID...` cancels jobs that `mine` has printed just before.
+"""
+
+from lumitui.remote.run_folder import CLAIM, JOB_SCRIPT, LOCK, RECEIPT
+from lumitui.remote.scheduler.protocol import MOST_WORDS, Submission
+from lumitui.remote.transport.records import record_functions
+from lumitui.remote.transport.shell import SHA, fill, quote
+
+UNDECIDED = (
+    "timed? ?out|communicat|try again|temporar|unable to contact|zero bytes|connection"
+    "|socket|transport endpoint|slurmctld.*down|unexpected message|i/o error"
+)
+"""Words of sbatch, for `grep -Ei`, after which the controller may still make the job: when
+slurmctld stalls, sbatch exits 1 after its timeout, and the job runs."""
+
+_COMMON = r"""
+RUN={folder} NAME={name} TOKEN={token}
+why= asked=0
+{records}
+# Prints the answer: what it is, how many commands of the scheduler it took, the id or the clock.
+say() { begin answer "$1" $asked "$2"; printf '%s\n' "$why"; finish; exit 0; }
+part() {
+  if [ "$(wc -c <"$1")" -le {most} ]; then cat "$1"; else
+    head -c {half} "$1"; printf '\n[...]\n'; tail -c {half} "$1"
+  fi
+}
+# The words of the submit command; a wrapper may print without end.
+said() { for f in {lock}/out {lock}/err; do [ ! -s $f ] || part $f; done | tr -d '\000'; }
+# The numbers in its words: one of them may be the job's id.
+numbers() {
+  cat {lock}/out {lock}/err 2>/dev/null | { head -c 65536; tail -c 65536; } |
+    tr -cs 0-9 '\n' | grep -x '[1-9][0-9]\{0,17\}' | head -n 40
+}
+# Whether the submit command refused: the words in `why` leave nothing open. From 128 on it was
+# killed: its request may have left before. So may a silent one's.
+refusal() {
+  rc=$(cat {lock}/rc 2>/dev/null)
+  case $rc in ''|0|*[!0-9]*) return 1 ;; esac
+  [ "$rc" -lt 128 ] && [ -n "$why" ] && ! printf '%s\n' "$why" | grep -Eiq {undecided}
+}
+{functions}
+# Answers when an id was confirmed before.
+received() {
+  r=$(head -c 40 {receipt} 2>/dev/null)
+  case $r in ''|*[!0-9]*) ;; *) say id "$r" ;; esac
+}
+in_queue() {
+  asked=$((asked + 1)); ids=$(mine) || return 1
+  id=${ids%%[!0-9]*}
+}
+# Answers when somebody has the claim. A job of a run that was given up is cancelled.
+claimed() {
+  c=$(readlink {claim}) || return 0
+  case $c in
+  void)
+    if in_queue && [ -n "$ids" ]; then asked=$((asked + 1)); drop $ids; fi
+    why=$(said); refusal && say refused
+    why=; say never ;;
+  ''|*[!0-9]*) ;;
+  *) why=; keep "$c"; say id "$c" ;;
+  esac
+}
+"""
+
+_SUBMIT = r"""
+{sha}
+umask 077
+trap '' HUP PIPE
+{common}
+keep() { echo "$1" >{receipt}.new && mv {receipt}.new {receipt}; }
+cd "$RUN" 2>/dev/null || say no-folder
+[ "$(sha <{job_script} | cut -c1-64)" = {sum} ] || say changed
+if ! why=$(mkdir {lock} 2>&1); then
+  [ -d {lock} ] || say no-lock
+  # The job of the first submission, when it is known already.
+  why=; claimed; received
+  say unknown
+fi
+echo "$$ $(hostname) $(date +%s)" >{lock}/shell
+asked=1
+{command} >{lock}/out 2>{lock}/err </dev/null
+echo "$?" >{lock}/rc
+for f in {lock}/out {lock}/err; do
+  if [ "$(wc -c <$f)" -gt 100000 ]; then
+    { head -c 50000 $f; tail -c 50000 $f; } >$f.cut && mv $f.cut $f
+  fi
+done
+claimed
+if in_queue; then
+  if [ -n "$id" ]; then
+    keep "$id"
+    # Another machine may have given the run up meanwhile.
+    claimed
+    say id "$id"
+  fi
+  why=$(said)
+  if refusal; then ln -s void {claim} 2>/dev/null; claimed; fi
+  say unknown
+fi
+why="$(said)
+$ids"
+say unknown
+"""
+
+_SETTLE = r"""
+LC_ALL=C; export LC_ALL
+{common}
+keep() { :; }
+by_queue() {
+  in_queue || { why=$ids; say unknown; }
+  [ -z "$id" ] || say id "$id"
+}
+by_accounting() {
+  asked=$((asked + 1)); ids=$(accounted) || { why=$ids; say unknown; }
+  id=${ids%%[!0-9]*}
+  [ -z "$id" ] || say id "$id"
+}
+if ! cd "$RUN" 2>/dev/null; then
+  # A disk that is away for a moment looks the same.
+  by_queue; {deep}; say hidden "$(date +%s)"
+fi
+if mkdir {lock} 2>/dev/null; then
+  # Nobody had the lock, and now nobody can take it. The claim answers the next settle.
+  ln -s void {claim} 2>/dev/null
+  say never
+fi
+claimed
+received
+by_queue
+pid= host= since=
+[ ! -f {lock}/shell ] || read -r pid host since <{lock}/shell
+if [ -n "$pid" ] && [ "$host" = "$(hostname)" ] && [ ! -f {lock}/rc ] &&
+  kill -0 "$pid" 2>/dev/null; then
+  why='the submit step is still under way'; say unknown
+fi
+why=$(said)
+if refusal; then ln -s void {claim} 2>/dev/null; claimed; fi
+# The age of the lock by this site's clock. A clock that was set back since then begins anew.
+now=$(date +%s)
+case $since in ''|*[!0-9]*) since=$(stat -c %Y {lock} 2>/dev/null || stat -f %m {lock}) ;; esac
+if [ "$since" -gt "$now" ]; then
+  echo "${pid:--} ${host:--} $now" >{lock}/shell; since=$now
+fi
+if [ $((now - since)) -ge {grace} ]; then
+  {deep}
+  {void}
+fi
+why=$(said)
+say unknown
+"""
+
+
+def submit_script(submission: Submission, command: str, functions: str, marker: str) -> str:
+    """Return the submit step, with `command` as the scheduler's and `functions` for the evidence.
+
+    A second one submits nothing. The answer is one record with `marker`.
+    """
+    return fill(
+        _SUBMIT,
+        sha=SHA,
+        job_script=JOB_SCRIPT,
+        sum=quote(submission.script_sha256),
+        command=command,
+        common=_common(submission, functions, marker),
+        **_NAMES,
+    )
+
+
+def settle_script(
+    submission: Submission, functions: str, marker: str, *, deep: bool, void: bool, grace: int
+) -> str:
+    """Return the reading of the evidence; `grace` is in seconds."""
+    return fill(
+        _SETTLE,
+        common=_common(submission, functions, marker),
+        deep="by_accounting" if deep else ":",
+        void=f"ln -s void {CLAIM} 2>/dev/null; claimed" if void else ":",
+        grace=grace,
+        **_NAMES,
+    )
+
+
+_NAMES = {"lock": LOCK, "receipt": RECEIPT, "claim": CLAIM}
+
+
+def _common(submission: Submission, functions: str, marker: str) -> str:
+    return fill(
+        _COMMON,
+        folder=quote(submission.folder),
+        name=quote(submission.name),
+        token=quote(submission.token),
+        records=record_functions(marker),
+        functions=functions,
+        undecided=quote(UNDECIDED),
+        # Of each of two files, and a few words between their halves.
+        most=MOST_WORDS // 2 - 200,
+        half=MOST_WORDS // 4 - 100,
+        **_NAMES,
+    )

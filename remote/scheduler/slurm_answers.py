@@ -1,0 +1,141 @@
+"""Slurm's answers to a poll, parsed; nothing that it prints makes these functions raise."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from lumitui.remote.scheduler.protocol import MOST_WORDS, STATES, JobStatus, Poll, State, Watch
+from lumitui.remote.scheduler.run_files import parse_files
+from lumitui.remote.transport.fields import moment
+from lumitui.remote.transport.records import parse_records
+
+QUEUE_FIELDS = "%A|%T|%V|%S|%e|%P|%N|%r|%j|%k"
+"""What squeue prints of a job, after the marker; a name and a comment may hold anything."""
+ACCOUNT_FIELDS = (
+    "JobIDRaw,State,Submit,Start,End,Partition,ExitCode,NodeList,JobName,Comment,WorkDir"
+)
+
+
+def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
+    """Return the answer of `slurm.poll_script`."""
+    queue: list[JobStatus] = []
+    account: list[JobStatus] = []
+    places: dict[str, str] = {}
+    warning, silent, clock, answered = "", "", None, False
+    for words, content in parse_records(output, marker):
+        text = content.decode("utf-8", "replace")
+        match words:
+            case ["clock"]:
+                clock = moment(text.strip())
+            case ["queue", "0"]:
+                queue, answered = parse_queue(text, marker), True
+            case ["queue", _]:
+                warning = text.strip()[:300] or "squeue failed"
+            case ["places"]:
+                places = _places(text, marker)
+            case ["account", "0"]:
+                account = parse_account(text)
+            case ["account", _]:
+                silent = text.strip()[:300] or "sacct failed"
+            case _:
+                pass
+    queue = [replace(job, signs=f"{job.signs}|{places.get(job.job_id, '')}") for job in queue]
+    jobs = _jobs_of(queue, watches)
+    gone = frozenset({watch.run for watch in watches} - set(jobs)) if answered else frozenset()
+    taken = {(job.job_id, job.signs) for job in jobs.values()}
+    going = [job for job in queue if not job.state.is_final]
+    others = tuple(job.signs for job in going if (job.job_id, job.signs) not in taken)
+    jobs = {**_jobs_of(account, watches), **jobs}
+    files = parse_files(output, marker, watches)
+    return Poll(jobs, files, warning, clock, gone, silent, others)
+
+
+def _jobs_of(jobs: Iterable[JobStatus], watches: Sequence[Watch]) -> dict[str, JobStatus]:
+    """Return the job of each run; of several records with its id the last one of the run counts."""
+    by_id: dict[str, list[JobStatus]] = {}
+    for job in jobs:
+        by_id.setdefault(job.job_id, []).append(job)
+    found: dict[str, JobStatus] = {}
+    for watch in watches:
+        mine = [job for job in by_id.get(watch.job_id, ()) if is_of(job, watch)]
+        if mine:
+            # Each time a job was requeued accounting has a record more.
+            found[watch.run] = replace(mine[-1], restarts=len(mine) - 1)
+    return found
+
+
+def is_of(job: JobStatus, watch: Watch) -> bool:
+    """Whether `job`, which has the watched run's id, is the run's.
+
+    An id alone proves nothing: a controller that lost its state begins its ids anew. The run's
+    job has its name, its token or its folder; a site may rename jobs and take comments away.
+    """
+    signs = f"|{job.signs}|"
+    return (
+        f"|{watch.run}|" in signs
+        or (watch.token != "" and f"lumitui:{watch.token}" in signs)
+        or signs.endswith(f"|{watch.folder}|")
+    )
+
+
+def parse_queue(text: str, marker: str) -> list[JobStatus]:
+    """Return the jobs that squeue listed; lines without the marker are warnings."""
+    jobs = []
+    for line in text.splitlines():
+        head, _, rest = line.partition("|")
+        fields = rest.split("|", 8)
+        if head != f"{marker}-job" or len(fields) != 9:
+            continue
+        job_id, word, submitted, started, ended, partition, nodes, reason, signs = fields
+        state = STATES.get(word, State.UNKNOWN)
+        jobs.append(
+            JobStatus(
+                job_id=job_id,
+                state=state,
+                word=word[:40],
+                reason="" if reason in ("None", "") else reason[:MOST_WORDS],
+                submitted=moment(submitted),
+                started=moment(started),
+                ended=moment(ended),
+                nodes=nodes[:MOST_WORDS],
+                partition=partition,
+                signs=signs[:MOST_WORDS],
+            )
+        )
+    return jobs
+
+
+def _places(text: str, marker: str) -> dict[str, str]:
+    """Return the folders in which jobs work, by id."""
+    lines = (line.split("|", 2) for line in text.splitlines())
+    return {fields[1]: fields[2] for fields in lines if fields[0] == f"{marker}-job" and fields[2:]}
+
+
+def parse_account(text: str) -> list[JobStatus]:
+    """Return the records that sacct listed, a requeued job's several ones too.
+
+    Only State says how a job ended: ExitCode is 0:0 for TIMEOUT and CANCELLED.
+    """
+    jobs = []
+    for line in text.splitlines():
+        fields = line.split("|", 8)
+        if len(fields) != 9 or not fields[0].isascii() or not fields[0].isdecimal():
+            continue
+        job_id, words, submitted, started, ended, partition, exit_code, nodes, signs = fields
+        word = words.split()[0] if words.split() else ""
+        jobs.append(
+            JobStatus(
+                job_id=job_id,
+                state=STATES.get(word, State.UNKNOWN),
+                word=word[:40],
+                # "CANCELLED by 1000"
+                reason=words.partition(" ")[2][:MOST_WORDS],
+                submitted=moment(submitted),
+                started=moment(started),
+                ended=moment(ended),
+                nodes="" if nodes == "None assigned" else nodes[:MOST_WORDS],
+                exit_code=exit_code[:40],
+                partition=partition,
+                signs=signs[:MOST_WORDS],
+            )
+        )
+    return jobs
