@@ -88,7 +88,7 @@ def test_a_line_that_is_being_written_comes_when_it_ends(tmp_path: Path) -> None
 def test_skipping_counts_every_byte_under_every_shell(transport: Transport, tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_bytes(b"a" * 70_000 + b"\nnext\n")
     for offset, skipped in ((69_000, 1001), (70_001, 0), (70_000, 1)):
-        watch = Watch("a", str(tmp_path), "5", 0.0, metrics_offset=offset)
+        watch = Watch("a", str(tmp_path), "5", metrics_offset=offset)
         found = poll_files(transport, [watch])["a"]
         assert (found.metrics_skipped, found.metrics) == (skipped, b"next\n"), offset
 
@@ -97,7 +97,7 @@ def test_files_without_number_are_passed_over(transport: Transport, tmp_path: Pa
     for number in (*range(1, 13), 999, 1000, 99999):
         (tmp_path / f"attempt-{number}.exit").write_text(json.dumps(EXIT))
         (tmp_path / f"attempt-{number}.out").write_text("log")
-    found = poll_files(transport, [Watch("a", str(tmp_path), "5", 0.0)])["a"]
+    found = poll_files(transport, [Watch("a", str(tmp_path), "5")])["a"]
     assert [item.attempt for item in found.exits] == [*range(1, 13), 999]
     assert sorted(found.log_sizes) == [*range(1, 13), 999]
 
@@ -107,7 +107,7 @@ def test_an_exit_file_and_a_binding_of_any_size_are_cut(
 ) -> None:
     (tmp_path / "attempt-1.exit").write_bytes(b" " * 10_000_000)
     (tmp_path / "binding.json").write_bytes(b"[" * 10_000_000)
-    found = poll_files(transport, [Watch("a", str(tmp_path), "5", 0.0)])["a"]
+    found = poll_files(transport, [Watch("a", str(tmp_path), "5")])["a"]
     assert found.exits == ()
     assert found.binding is not None and len(found.binding) <= run_files.BINDING_BYTES
 
@@ -120,7 +120,7 @@ def test_a_site_that_brings_more_than_was_asked_for_is_cut() -> None:
         b"M exit 0 1000000\n" + json.dumps(EXIT).encode() + b"\nM end\nM missing 99\n\nM end\n"
         b"M sizes\n" + b"".join(b"1 /f/attempt-%d.out\n" % n for n in range(5000)) + b"M end\n"
     )
-    (found,) = parse_files(answer, "M", [Watch("a", "/f", "5", 0.0)]).values()
+    (found,) = parse_files(answer, "M", [Watch("a", "/f", "5")]).values()
     assert len(found.metrics) == run_files.METRICS_BYTES and found.metrics_skipped == 0
     assert len(found.binding or "") <= run_files.BINDING_BYTES + 1
     assert found.exits == () and max(found.log_sizes) == run_files.MOST_ATTEMPT
