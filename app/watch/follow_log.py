@@ -92,6 +92,8 @@ def read_end(transport: Transport, run: Run, attempt: int | None, last: int) -> 
         RefusedError: there is no such log.
         LinkError: the site could not be asked.
     """
+    if _never_logged(run):
+        raise RefusedError(f"{run.id} has no log: it is {run.state}.", "No job could write one.")
     found = run_log.read_end(transport, log_path(run, attempt), last)
     if found is None:
         raise RefusedError(f"{run.id} has no log yet.", "It appears when the job starts.")
@@ -107,6 +109,8 @@ def follow(watcher: Watcher, run: Run, *, last: int, stop: Stop) -> Iterator[Log
         AnswerNeeded: the link was lost, and a new one needs a person.
         LinkError: the site cannot be reached, or the link was cut again and again.
     """
+    if ended := _never_logged(run):
+        return iter((ended,))
     reader = Reader(
         run=lambda: watcher.history.get(run.id),
         last=last,
@@ -128,6 +132,8 @@ def show(
     Raises:
         LinkError: the site cannot be reached, or the link was cut again and again.
     """
+    if ended := _never_logged(run):
+        return iter((ended,))
     reader = Reader(
         run=lambda: watcher.history.get(run.id),
         last=FIRST_BYTES,
@@ -152,6 +158,13 @@ def events(transport: Transport, reader: Reader, stop: Stop) -> Iterator[LogEven
     yield from _Follower(transport, reader, stop).events()
 
 
+def _never_logged(run: Run) -> LogEnded | None:
+    """Return the end of following a run that never had a job; the site is not asked about it."""
+    if run.job_id is None and run.state.is_final:
+        return LogEnded(f"{run.state}: there is no log")
+    return None
+
+
 class _Follower:
     """One reader's place in a log."""
 
@@ -167,8 +180,8 @@ class _Follower:
     def events(self) -> Iterator[LogEvent]:
         while not self._stop():
             run = self._reader.run()
-            if run.job_id is None and run.state.is_final:
-                yield LogEnded(f"{run.state}: there is no log")
+            if ended := _never_logged(run):
+                yield ended
                 return
             try:
                 if run.attempt != self._attempt:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from lumitui.app.runs import Runs
 from lumitui.app.watch import follow_log
 from lumitui.app.watch.follow_log import (
     LogBegan,
@@ -17,10 +18,15 @@ from lumitui.app.watch.follow_log import (
     Reader,
     events,
 )
-from lumitui.remote.errors import AnswerNeeded, LinkError, LinkLost
+from lumitui.remote.connect import Connection
+from lumitui.remote.errors import AnswerNeeded, LinkError, LinkLost, RefusedError
 from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.site import profile
+from lumitui.remote.ssh.prompts import Ask
 from lumitui.remote.transport.protocol import Result
+from tests.support.home import Home
 from tests.support.jobs.made_runs import a_run
+from tests.support.servers.transports import FixedAnswer
 
 Step = bytes | Exception | Callable[[], None]
 """What a stream does next: bytes arrive (b"" is silence), it breaks, or something else happens."""
@@ -202,3 +208,23 @@ def test_a_job_that_nobody_knows_ends_the_command_but_not_the_screen() -> None:
         LogGrew(b"wo", 3),
         LogEnded("ended: done"),
     ]
+
+
+@pytest.mark.parametrize("state", [State.REFUSED, State.NOT_SENT])
+def test_a_run_that_never_had_a_job_needs_no_connection(home: Home, state: State) -> None:
+    """Not even a profile of its site: the person may have removed it."""
+    asked: list[str] = []
+
+    def connecting(site: profile.Site, ask: Ask) -> Connection:
+        asked.append(site.name)
+        raise LinkError("The site is away.")
+
+    runs = Runs(home.settings, connect=connecting)
+    for site in ("laptop", "gone"):
+        runs.history.begin(a_run(f"never-{site}", site=site, state=state))
+        for reading in (runs.follow, runs.show_log):
+            assert list(reading(f"never-{site}")) == [LogEnded(f"{state}: there is no log")]
+    with pytest.raises(RefusedError, match=f"has no log: it is {state}"):
+        follow_log.read_end(FixedAnswer(b""), runs.history.get("never-gone"), None, 10)
+    assert asked == []
+    runs.close()
