@@ -18,6 +18,9 @@ from lumitui.remote.scheduler.run_folders import RECORD_BYTES, Folder
 from lumitui.remote.site.profile import Site
 from lumitui.remote.transport.protocol import Transport
 
+MOST_ROUNDS = 1000
+"""Requests for the metrics of 50 runs: 4 GiB. A site may say for ever that there are more."""
+
 
 @dataclass(frozen=True)
 class PassedOver:
@@ -89,14 +92,16 @@ def rebuild(connection: Connection, site: Site, account: str, history: History) 
 def _fetch_metrics(transport: Transport, runs: Sequence[Run], history: History) -> None:
     """Bring all metrics of `runs`: a poll brings a piece, and none after the end."""
     left = [run for run in runs if run.job_id is not None]
-    while left:
+    for _ in range(MOST_ROUNDS):
+        if not left:
+            return
         watches = [replace(watch_of(run), has_binding=True) for run in left]
         found = poll_files(transport, watches)
         more = []
         for run in left:
             files = found[run.id]
-            end = run.metrics_offset + len(files.metrics)
-            if files.metrics:
+            end = run.metrics_offset + files.metrics_skipped + len(files.metrics)
+            if end > run.metrics_offset:
                 span = (run.metrics_offset, end)
                 history.metrics.add(run.id, files.metrics.splitlines(), span)
             # Not for every answer with news: a job that trains writes a line while it is asked.

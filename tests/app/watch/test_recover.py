@@ -10,18 +10,21 @@ from typing import Any
 
 import pytest
 
+from lumitui.app.history.history import History
 from lumitui.app.history.run_record import record_text
 from lumitui.app.runs import Runs
 from lumitui.app.watch import recover
-from lumitui.remote.scheduler import run_folders
+from lumitui.remote.scheduler import run_files, run_folders
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.scheduler.run_folders import Folder
+from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.protocol import Transport
 from tests.support.command_line import HELLO, Here, envelope, runs_of
 from tests.support.home import Home
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import finish, hello_job
 from tests.support.servers.cluster import Cluster
+from tests.support.servers.transports import FixedAnswer
 
 METRICS = """\
 import json, os, sys
@@ -294,3 +297,28 @@ def test_runs_of_the_cluster_come_back_and_go_on(
     assert finish(core, third).state is State.DONE
     core.close()
     shutil.rmtree(work)
+
+
+def test_a_long_line_of_metrics_is_passed_over(tmp_path: Path) -> None:
+    run = a_run("r1", folder=str(tmp_path), job_id="7")
+    long = b'{"step": 2, "x": "' + b"x" * 20_000_000 + b'"}\n'
+    (tmp_path / "metrics.jsonl").write_bytes(b'{"step": 1}\n' + long + b'{"step": 3}\n')
+    history = History(tmp_path / "history.db")
+    history.begin(run)
+    recover._fetch_metrics(Local(), [run], history)
+    assert [point.step for point in history.metrics.of("r1")] == [1, 3]
+    assert history.get("r1").metrics_offset == (tmp_path / "metrics.jsonl").stat().st_size
+    history.close()
+
+
+def test_metrics_without_end_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recover, "MOST_ROUNDS", 3)
+    monkeypatch.setattr(run_files, "METRICS_BYTES", 100)
+    monkeypatch.setattr(run_files, "REST_BYTES", 100)
+    run = a_run("r1", folder="/f", job_id="7")
+    history = History(tmp_path / "history.db")
+    history.begin(run)
+    endless = b"MARKER metrics 0 0\n" + b'{"step": 1}\n' * 100 + b"\nMARKER end\n"
+    recover._fetch_metrics(FixedAnswer(endless), [run], history)
+    assert 0 < history.get("r1").metrics_offset < 1000
+    history.close()
