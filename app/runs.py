@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lumitui.app.explain.binding_proof import Verdict, verdict
 from lumitui.app.explain.diagnose import Diagnosis, diagnose
+from lumitui.app.history.file.sqlite_file import Tell
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run, one_line
 from lumitui.app.job.spec import JobSpec
@@ -47,11 +48,19 @@ class Runs:
     """The headless core over history, profiles and connections. Threads may share it."""
 
     def __init__(
-        self, settings: Settings, *, ask: Ask = lambda question: None, connect: Connect = connect
+        self,
+        settings: Settings,
+        *,
+        ask: Ask = lambda question: None,
+        connect: Connect = connect,
+        tell: Tell = lambda words: None,
     ) -> None:
-        """Open the history; no network before something needs it."""
+        """Open the history; no network before something needs it.
+
+        `tell` receives what the person should read while an older version's history is converted.
+        """
         self.sites = Sites(settings.profiles)
-        self.history = History(settings.history)
+        self.history = History(settings.history, tell)
         self._locks, self._hashes = settings.data / "sending", settings.data / "hashes"
         self._connections = Connections(ask, connect)
         self._left_secrets = LeftSecrets(settings.data / "secrets-left")

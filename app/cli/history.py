@@ -82,14 +82,20 @@ def history(
 
 
 def _list(reply: Reply, runs: "Runs", filters: _Filters) -> None:
+    # Late: pydantic takes ten times as long as `lumitui --version` itself.
+    from lumitui.app.history.find_runs import Filter
+
     site, text = filters["site_name"], filters["text"]
     state = _state(filters["state"])
     known_site(runs, site)
-    found = runs.history.page(limit=filters["limit"], site=site, state=state, text=text)
-    reply.give(
-        [run_data(run) for run in found], tables.history_table(found, columns()) if found else ""
-    )
-    if not found:
+    wanted, limit, listed = Filter(site, state, text), filters["limit"], 0
+    if reply.json:
+        listed = reply.give_each(run_data(run) for run in runs.history.every(limit, wanted))
+    else:
+        for line in tables.history_lines(lambda: runs.history.every(limit, wanted), columns()):
+            click.echo(line)
+            listed += 1
+    if not listed:
         say("There are no such runs.")
     if not (site or state or text or reply.json):
         say(tables.file_words(runs.history.facts(), runs.history.count()))
@@ -105,14 +111,21 @@ def _state(word: str | None) -> State | None:
 
 
 def _check(reply: Reply, runs: "Runs") -> None:
-    facts, count = runs.history.facts(), runs.history.count()
+    facts, count = runs.history.facts(check=True), runs.history.count()
     data = {"path": facts.path, "schema": facts.schema, "size": facts.size, "runs": count}
-    reply.give(data | {"damage": facts.damage}, tables.file_words(facts, count))
+    data |= {"damage": facts.damage, "lost_texts": facts.lost_texts}
+    reply.give(data, tables.file_words(facts, count))
     if facts.damage:
         raise HistoryError(
             f"The history {facts.path} is damaged.",
             "Run `lumitui history`: it keeps the file aside and begins a fresh one. Then rebuild "
             "the runs of each site with `lumitui history --recover SITE`.",
+        )
+    if facts.lost_texts:
+        raise HistoryError(
+            f"The disk has lost {words.count(facts.lost_texts, 'text')} of the runs in the "
+            f"history {facts.path}.",
+            "`lumitui history --recover SITE` writes again what the runs' folders have of them.",
         )
 
 

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,8 @@ class Reply:
     json: bool
     verb: str = ""
     data: Any = None
+    _listed: int | None = None
+    """How many items `give_each` has printed; None: it was not called."""
 
     def give(self, data: object, text: str = "") -> None:
         """Print `text`; with --json keep `data` for the one envelope at the end."""
@@ -32,22 +34,37 @@ class Reply:
         if not self.json and text:
             click.echo(text)
 
+    def give_each(self, items: Iterable[object]) -> int:
+        """Print the beginning of the envelope with a list as its items come; return their number.
+
+        The list may be of any length. `close` prints the end.
+        """
+        head = json.dumps(self._head(), indent=1).removesuffix("\n}")
+        click.echo(f'{head},\n "data": [', nl=False)
+        self._listed = 0
+        for item in items:
+            text = json.dumps(as_data(item), indent=1, default=str).replace("\n", "\n  ")
+            click.echo(f"{',' if self._listed else ''}\n  {text}", nl=False)
+            self._listed += 1
+        return self._listed
+
     def close(self, error: LumiError | None, exit_code: int) -> None:
-        """Print the envelope, or the error's two sentences."""
+        """Print the envelope, or its end; and the error's two sentences."""
         if error is not None:
             say_error(error)
-        if self.json and (error is not None or self.data is not None):
-            envelope: dict[str, object] = {"lumitui": version(), "verb": self.verb}
-            if self.data is not None:
-                envelope["data"] = self.data
-            if error is not None:
-                envelope["error"] = {
-                    "message": error.message,
-                    "hint": error.hint,
-                    "exit_code": exit_code,
-                }
+        end: dict[str, object] = {}
+        if error is not None:
+            end["error"] = {"message": error.message, "hint": error.hint, "exit_code": exit_code}
+        if self._listed is not None:
+            rest = json.dumps(end, indent=1).removeprefix("{").removesuffix("}").rstrip()
+            click.echo(("\n ]" if self._listed else "]") + (f",{rest}" if rest else "") + "\n}")
+        elif self.json and (error is not None or self.data is not None):
+            data = {} if self.data is None else {"data": self.data}
             # ASCII: no character of a log or a name can control the terminal that shows it.
-            click.echo(json.dumps(envelope, indent=1, default=str))
+            click.echo(json.dumps(self._head() | data | end, indent=1, default=str))
+
+    def _head(self) -> dict[str, object]:
+        return {"lumitui": version(), "verb": self.verb}
 
 
 def say(text: str) -> None:

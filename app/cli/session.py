@@ -12,7 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from lumitui.app.cli.confirm import ask
-from lumitui.app.cli.output import warn
+from lumitui.app.cli.output import say, warn
 from lumitui.remote.errors import InputError, LinkError, LumiError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def core() -> Iterator["Runs"]:
     # Late: pydantic and jinja2 take ten times as long as `lumitui --version` itself.
     from lumitui.app.runs import Runs
 
-    runs = Runs(own_settings(), ask=ask)
+    runs = Runs(own_settings(), ask=ask, tell=say)
     restore = _terminal_state()
     try:
         _show_warnings(runs)

@@ -1,7 +1,7 @@
 """Tables and pages of text for the command line. Pure: values in, lines out."""
 
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,8 +10,8 @@ from lumitui.app.explain.safe_text import spell_out
 from lumitui.remote import walltime
 
 if TYPE_CHECKING:
+    from lumitui.app.history.file.sqlite_file import FileFacts
     from lumitui.app.history.run import Run
-    from lumitui.app.history.sqlite_file import FileFacts
     from lumitui.app.scale.changes import Change
     from lumitui.remote.doctor.check import Check
     from lumitui.remote.site.profile import Site
@@ -60,23 +60,38 @@ def table(
     Columns in `shrink` are cut, the first of them first; `ids` is the column with runs' ids.
     """
     cells = [[spell_out(str(cell)) for cell in row] for row in rows]
-    widths = [
-        max(width(title), *(width(row[index]) for row in cells), 0)
-        for index, title in enumerate(titles)
-    ]
+    widths = fitted(titles, cell_widths(cells, len(titles)), columns, shrink)
+    return "\n".join(table_line(row, widths, ids) for row in [titles, *cells])
+
+
+def cell_widths(rows: Iterable[Sequence[str]], count: int) -> list[int]:
+    """Return the most columns of a terminal that each of the `count` cells of a row takes."""
+    widths = [0] * count
+    for row in rows:
+        widths = [max(widest, width(cell)) for widest, cell in zip(widths, row, strict=True)]
+    return widths
+
+
+def fitted(
+    titles: Sequence[str], cells: Sequence[int], columns: int, shrink: Sequence[int]
+) -> list[int]:
+    """Return the widths of a table's columns, of which `cells` are the widest cells."""
+    widths = [max(width(title), widest) for title, widest in zip(titles, cells, strict=True)]
     for index in shrink:
         over = sum(widths) + 2 * (len(widths) - 1) - columns
         if over > 0:
             least = max(NARROWEST, width(titles[index]))
             widths[index] = max(min(least, widths[index]), widths[index] - over)
-    lines = []
-    for row in [list(titles), *cells]:
-        parts = []
-        for index, cell in enumerate(row):
-            shown = cut(cell, widths[index], keep_end=index == ids)
-            parts.append(shown + " " * (widths[index] - width(shown)))
-        lines.append("  ".join(parts).rstrip())
-    return "\n".join(lines)
+    return widths
+
+
+def table_line(row: Sequence[str], widths: Sequence[int], ids: int | None) -> str:
+    """Return one line of a table; `ids` is the column with runs' ids."""
+    parts = []
+    for index, cell in enumerate(row):
+        shown = cut(cell, widths[index], keep_end=index == ids)
+        parts.append(shown + " " * (widths[index] - width(shown)))
+    return "  ".join(parts).rstrip()
 
 
 def pairs(rows: Iterable[tuple[str, object]]) -> str:
@@ -115,28 +130,43 @@ def run_table(runs: Sequence["Run"], now: float, columns: int, silent: Collectio
 
 def history_table(runs: Sequence["Run"], columns: int) -> str:
     """Return the table of `history`: newest first, with the notes where there are any."""
-    noted = any(run.note for run in runs)
-    rows = [
-        (
-            run.id,
-            words.clock(run.created)[:16],
-            run.state.value,
-            run.layout.nodes,
-            run.site,
-            run.parent or "-",
-            *([run.note] if noted else []),
-        )
-        for run in runs
-    ]
-    titles = ("RUN", "CREATED", "STATE", "NODES", "SITE", "FROM", *(["NOTE"] if noted else []))
-    return table(titles, rows, columns, shrink=(*([6] if noted else []), 5, 4, 0), ids=0)
+    return "\n".join(history_lines(lambda: runs, columns))
+
+
+def history_lines(runs: Callable[[], Iterable["Run"]], columns: int) -> Iterator[str]:
+    """Yield the lines of `history_table`, none without runs.
+
+    `runs` is asked twice, first for the widths: a table of any length needs little memory.
+    """
+    titles = ["RUN", "CREATED", "STATE", "NODES", "SITE", "FROM", "NOTE"]
+    shrink = [6, 5, 4, 0]
+    cells = cell_widths(map(_history_row, runs()), len(titles))
+    if not any(cells):
+        return
+    if not cells[-1]:
+        titles, cells, shrink = titles[:-1], cells[:-1], shrink[1:]
+    widths = fitted(titles, cells, columns, shrink)
+    yield table_line(titles, widths, 0)
+    for run in runs():
+        yield table_line(_history_row(run)[: len(titles)], widths, 0)
+
+
+def _history_row(run: "Run") -> list[str]:
+    created, nodes = words.clock(run.created)[:16], str(run.layout.nodes)
+    cells = (run.id, created, run.state.value, nodes, run.site, run.parent or "-", run.note)
+    return [spell_out(cell) for cell in cells]
 
 
 def file_words(facts: "FileFacts", runs: int) -> str:
     """Return where the history's file is, and how it is, in a line."""
-    state = f"damaged: {facts.damage}" if facts.damage else "sound"
-    size = words.size(facts.size)
-    return f"{facts.path}: {words.count(runs, 'run')}, {size}, schema {facts.schema}, {state}"
+    said = [words.count(runs, "run"), words.size(facts.size), f"schema {facts.schema}"]
+    if facts.damage:
+        said.append(f"damaged: {facts.damage}")
+    elif facts.lost_texts:
+        said.append(f"{words.count(facts.lost_texts, 'text')} lost")
+    elif facts.damage is not None:
+        said.append("sound")
+    return f"{facts.path}: {', '.join(said)}"
 
 
 def change_table(changes: Sequence["Change"], columns: int) -> str:

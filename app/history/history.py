@@ -2,20 +2,30 @@
 
 import difflib
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Unpack
 
+from lumitui.app.history.file.sqlite_file import Database, FileFacts, Tell
+from lumitui.app.history.find_runs import Filter, Place, RunFinder
 from lumitui.app.history.known_snapshots import KnownSnapshots
 from lumitui.app.history.metric_points import RunMetrics
 from lumitui.app.history.pending_warnings import PendingWarnings
 from lumitui.app.history.run import UNFINISHED, Changes, Run, unknown_run
-from lumitui.app.history.run_row import column, from_row, to_row
-from lumitui.app.history.sqlite_file import Database, FileFacts
+from lumitui.app.history.run_row import PARTS, column, to_row
+from lumitui.app.history.texts.store import (
+    OF_RUNS,
+    RECORDED,
+    drop_unused,
+    lost_texts,
+    put_text,
+    rewrite_texts,
+)
 from lumitui.remote.errors import HistoryError, InputError
 from lumitui.remote.scheduler.protocol import State
 
-_TEXTS = ("script", "patch", "binding")
+_TEXTS = tuple(kind for kind in OF_RUNS if kind not in PARTS)
+"""What `get` reads, and no list."""
 
 
 class History:
@@ -24,16 +34,18 @@ class History:
     The command line and the TUI share the file, in several processes and threads.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, tell: Tell = lambda words: None) -> None:
         """Open the history at `path`; make its folder (0700) and file (0600) when missing.
 
-        A damaged file is set aside and a fresh history is begun; `take_warnings` says so.
+        A damaged file is set aside and a fresh history is begun; `take_warnings` says so. `tell`
+        receives what the person should read while the file of an older version is converted.
 
         Raises:
             HistoryError: it cannot be opened, or a newer version of the program wrote it.
         """
         self._warnings = PendingWarnings()
-        self._file = Database(path, self._warnings)
+        self._file = Database(path, self._warnings, tell)
+        self._find = RunFinder(self._file, self._warnings)
         self.metrics = RunMetrics(self._file)
         """The lines of each run's metrics.jsonl."""
         self.snapshots = KnownSnapshots(self._file)
@@ -57,21 +69,29 @@ class History:
             _insert(db, run)
 
     def adopt(self, runs: Sequence[Run]) -> list[Run]:
-        """Write those of `runs` that are not known yet and return them; known ones stay unchanged.
+        """Write those of `runs` that are not known and return them; known ones stay unchanged.
+
+        Of a known run only the texts that the disk has lost are written; it is returned too.
 
         Raises:
             HistoryError: it could not be written.
         """
+        written = []
         with self._file.transaction() as db:
-            known = {row[0] for row in db.execute("SELECT id FROM runs")}
-            new = [run for run in runs if run.id not in known]
-            for run in new:
-                _insert(db, run)
-        return new
+            for run in runs:
+                if db.execute("SELECT 1 FROM runs WHERE id = ?", (run.id,)).fetchone() is None:
+                    _insert(db, run)
+                    written.append(run)
+                elif rewrite_texts(db, run.id, to_row(run)):
+                    written.append(run)
+        return written
 
-    def ids(self) -> set[str]:
-        """Return the ids of all runs."""
-        return {str(row[0]) for row in self._file.rows("SELECT id FROM runs")}
+    def whole_ids(self) -> set[str]:
+        """Return the ids of the runs that lack no text which their record on the site has."""
+        lost = self._file.read(lost_texts)
+        columns = ", ".join(RECORDED)
+        rows = self._file.rows(f"SELECT id, {columns} FROM runs")
+        return {str(row[0]) for row in rows if lost.isdisjoint(row[1:])}
 
     def update(self, run_id: str, **changes: Unpack[Changes]) -> None:
         """Change a run.
@@ -129,17 +149,19 @@ class History:
 
         Raises:
             InputError: there is none, or there are several; the message names them.
+            HistoryError: it cannot be read; a warning says why.
         """
         if key == "last":
-            found = self._runs("ORDER BY r.created DESC, r.id DESC LIMIT 1", texts=_TEXTS)
-            if not found:
+            newest = self._file.rows("SELECT id FROM runs ORDER BY created DESC, id DESC LIMIT 1")
+            if not newest:
                 raise InputError("There is no run yet.", "Submit a job file first.")
-            return found[0]
+            return self._whole(str(newest[0][0]))
         ids = [
             str(row[0])
             for row in self._file.rows(
-                "SELECT id FROM runs WHERE substr(id, 1, length(?1)) = ?1"
-                " ORDER BY id = ?1 DESC, created DESC LIMIT 6",
+                # The bounds let SQLite search the index; a key that ends with U+10FFFF is none.
+                "SELECT id FROM runs WHERE id >= ?1 AND id <= ?1 || char(0x10FFFF)"
+                " AND substr(id, 1, length(?1)) = ?1 ORDER BY id = ?1 DESC, created DESC LIMIT 6",
                 (key,),
             )
         ]
@@ -151,45 +173,30 @@ class History:
                 f"Several runs begin with {key!r}: {', '.join(ids[:5])}{more}.",
                 "Give more of the id.",
             )
-        for run in self._runs("WHERE r.id = ?", (ids[0],), texts=_TEXTS):
-            return run
-        raise HistoryError(
-            f"The run {ids[0]} cannot be read.", "Upgrade lumitui: a newer one may have written it."
-        )
+        return self._whole(ids[0])
 
     def page(
         self,
         limit: int = 50,
-        before: float | None = None,
+        after: Run | None = None,
         site: str | None = None,
         state: State | None = None,
         text: str = "",
     ) -> list[Run]:
-        """Return runs made before `before`, newest first, at most `limit`.
+        """Return the runs that follow `after` in the list, newest first, at most `limit`.
 
-        `text` is searched in id, name, job id and note. The big texts are not read: `script` and
-        `provenance.patch` are empty here; `get` has them.
+        `text` is searched in id, name, job id and note. Of the texts only `spec`, `layout` and
+        `price` are read, the others are empty here; `get` has them.
         """
-        where: list[str] = ["1"]
-        values: list[str | float] = []
-        for condition, value in (
-            ("r.created < ?", before),
-            ("r.site = ?", site),
-            ("r.state = ?", state.value if state else None),
-        ):
-            if value is not None:
-                where.append(condition)
-                values.append(value)
-        if text:
-            escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-            columns = "r.id || ' ' || r.name || ' ' || coalesce(r.job_id, '') || ' ' || r.note"
-            where.append(f"{columns} LIKE ? ESCAPE '\\'")
-            values.append(f"%{escaped}%")
-        return self._runs(
-            f"WHERE {' AND '.join(where)} ORDER BY r.created DESC, r.id DESC LIMIT ?",
-            (*values, limit),
-            texts=("binding",),
-        )
+        place = Place(after.created, after.id) if after else None
+        return self._find.page(limit, place, Filter(site, state, text))
+
+    def every(self, limit: int, wanted: Filter) -> Iterator[Run]:
+        """Yield the runs that pass, newest first, as `page` returns them, at most `limit`.
+
+        Few are in memory at once. A run that is begun meanwhile may be missing.
+        """
+        return self._find.every(limit, wanted)
 
     def unfinished(self, site: str | None = None) -> list[Run]:
         """Return the runs to which something may still happen, oldest first.
@@ -200,14 +207,15 @@ class History:
         values = UNFINISHED
         if site is not None:
             where, values = f"{where} AND r.site = ?", (*values, site)
-        return self._runs(f"WHERE {where} ORDER BY r.created, r.id", values, ("script", "binding"))
+        tail = f"WHERE {where} ORDER BY r.created, r.id"
+        return self._find.runs(tail, values, ("script", "binding"))
 
     def lineage(self, run_id: str) -> list[Run]:
         """Return the run with its chain of parents and all its descendants, root first.
 
-        The lineage of the root is the whole tree. The big texts are empty, as in `page`.
+        The lineage of the root is the whole tree. Of the texts, `deepspeed_config` is read too.
         """
-        return self._runs(
+        return self._find.runs(
             "WHERE r.id IN ("
             " WITH RECURSIVE up (id) AS (VALUES (?1) UNION"
             " SELECT parent FROM runs JOIN up USING (id) WHERE parent IS NOT NULL),"
@@ -215,16 +223,18 @@ class History:
             " SELECT runs.id FROM runs JOIN down ON runs.parent = down.id)"
             " SELECT id FROM up UNION SELECT id FROM down) ORDER BY r.created, r.id",
             (run_id,),
-            ("binding",),
+            ("deepspeed_config",),
         )
 
-    def facts(self) -> FileFacts:
-        """Return where the file is, its size and schema, and what a check of it finds.
+    def facts(self, *, check: bool = False) -> FileFacts:
+        """Return where the file is, its size and schema; with `check`, what is wrong with it.
+
+        A check reads all of the file.
 
         Raises:
             HistoryError: it cannot be read.
         """
-        return self._file.facts()
+        return self._file.facts(check=check)
 
     def count(self) -> int:
         """Return how many runs there are."""
@@ -238,36 +248,21 @@ class History:
 
     def _change(self, db: sqlite3.Connection, run_id: str, change: Changes) -> None:
         values = {name: column(value) for name, value in change.items()}
+        earlier = None
         if "binding" in values:
-            db.execute(
-                "UPDATE texts SET binding = ? WHERE run = ?", (values.pop("binding"), run_id)
-            )
+            values["binding"] = put_text(db, "binding", change["binding"])
+            earlier = db.execute("SELECT binding FROM runs WHERE id = ?", (run_id,)).fetchone()
         sets = ", ".join(f"{name} = :{name}" for name in values) or "id = id"
         done = db.execute(f"UPDATE runs SET {sets} WHERE id = :id", values | {"id": run_id})
         if not done.rowcount:
             raise unknown_run(run_id)
+        if earlier:
+            drop_unused(db, "binding", earlier[0])
 
-    def _runs(
-        self, tail: str, values: Sequence[str | float] = (), texts: Sequence[str] = ()
-    ) -> list[Run]:
-        columns = ["r.*"]
-        for name in _TEXTS:
-            empty = "NULL" if name == "binding" else "''"
-            columns.append(f"{f't.{name}' if name in texts else empty} AS {name}")
-        rows = self._file.rows(
-            f"SELECT {', '.join(columns)} FROM runs r LEFT JOIN texts t ON t.run = r.id {tail}",
-            values,
-        )
-        runs = []
-        for row in rows:
-            try:
-                runs.append(from_row(dict(zip(row.keys(), row, strict=True))))
-            except ValueError as error:
-                self._warnings.add_once(
-                    f"The run {row['id']} was written by another version and cannot be read: "
-                    f"{error}"
-                )
-        return runs
+    def _whole(self, run_id: str) -> Run:
+        for run in self._find.runs("WHERE r.id = ?", (run_id,), texts=_TEXTS):
+            return run
+        raise HistoryError(f"The run {run_id} cannot be read.", "The warning says why.")
 
     def _nearest(self, key: str) -> str:
         rows = self._file.rows("SELECT id FROM runs ORDER BY created DESC LIMIT 500")
@@ -277,8 +272,8 @@ class History:
 
 
 def _insert(db: sqlite3.Connection, run: Run) -> None:
-    row = to_row(run)
-    texts = {name: row.pop(name) for name in _TEXTS} | {"run": run.id}
-    for table, values in (("runs", row), ("texts", texts)):
-        names, marks = ", ".join(values), ", ".join(f":{name}" for name in values)
-        db.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", values)
+    values = to_row(run)
+    for kind in OF_RUNS:
+        values[kind] = put_text(db, kind, values[kind])
+    names, marks = ", ".join(values), ", ".join(f":{name}" for name in values)
+    db.execute(f"INSERT INTO runs ({names}) VALUES ({marks})", values)

@@ -1,7 +1,9 @@
 """The last snapshot known to be in each project's folder on a site."""
 
+from lumitui.app.history.file.sqlite_file import Database
 from lumitui.app.history.run import UNFINISHED
-from lumitui.app.history.sqlite_file import Database
+from lumitui.app.history.texts.packing import LostText, unpack
+from lumitui.app.history.texts.store import MANIFEST, drop_unused, put_text
 
 
 class KnownSnapshots:
@@ -14,18 +16,31 @@ class KnownSnapshots:
     def remember(self, site: str, root: str, manifest_text: str, manifest_id: str) -> None:
         """Keep the manifest of the last snapshot known to be in `root` on `site`."""
         with self._file.transaction() as db:
+            earlier = db.execute(
+                "SELECT manifest FROM manifests WHERE site = ? AND root = ?", (site, root)
+            ).fetchone()
             db.execute(
                 "INSERT INTO manifests (site, root, id, manifest) VALUES (?, ?, ?, ?)"
                 " ON CONFLICT DO UPDATE SET id = excluded.id, manifest = excluded.manifest",
-                (site, root, manifest_id, manifest_text),
+                (site, root, manifest_id, put_text(db, MANIFEST, manifest_text)),
             )
+            if earlier:
+                drop_unused(db, MANIFEST, earlier[0])
 
     def manifest(self, site: str, root: str) -> str | None:
-        """Return the manifest's text of the last snapshot in `root`; None when none is known."""
+        """Return the manifest's text of the last snapshot in `root`; None when none is known.
+
+        A text that the disk has lost is as good as none: all files are compared with the site's.
+        """
         rows = self._file.rows(
-            "SELECT manifest FROM manifests WHERE site = ? AND root = ?", (site, root)
+            "SELECT packed, digest FROM manifests LEFT JOIN blobs ON blobs.id = manifest"
+            " WHERE site = ? AND root = ?",
+            (site, root),
         )
-        return str(rows[0][0]) if rows else None
+        try:
+            return unpack(*rows[0]).decode("utf-8", "replace") if rows else None
+        except LostText:
+            return None
 
     def in_use(self, site: str) -> dict[str, set[str]]:
         """Return, for each project's folder on `site`, the snapshots that must stay.

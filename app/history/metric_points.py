@@ -5,8 +5,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 
+from lumitui.app.history.file.sqlite_file import Database
 from lumitui.app.history.run import unknown_run
-from lumitui.app.history.sqlite_file import Database
 
 _LINE_BYTES = 65536
 _LONGEST_TEXT = 2000

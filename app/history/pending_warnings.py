@@ -17,11 +17,14 @@ class PendingWarnings:
         with self._lock:
             self._waiting.append(sentence)
 
-    def add_once(self, sentence: str) -> None:
-        """Keep `sentence`, unless it was added in this way before: every page would repeat it."""
+    def add_once(self, sentence: str, key: str = "") -> None:
+        """Keep `sentence`, unless it was added in this way before: every page would repeat it.
+
+        With `key`, one sentence is kept of all that have this key.
+        """
         with self._lock:
-            if sentence not in self._once:
-                self._once.add(sentence)
+            if (key or sentence) not in self._once:
+                self._once.add(key or sentence)
                 self._waiting.append(sentence)
 
     def take(self) -> list[str]:

@@ -6,6 +6,7 @@ A released migration is never edited: tests/schemas/ holds the tables that each 
 import sqlite3
 from collections.abc import Callable
 
+from lumitui.app.history.texts.migration import keep_texts_once
 from lumitui.app.settings import version
 
 
@@ -52,12 +53,20 @@ def _expectations(db: sqlite3.Connection) -> None:
     db.execute("ALTER TABLE runs ADD COLUMN expected_end REAL")
 
 
-MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [_first_tables, _about, _expectations]
+MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [
+    _first_tables,
+    _about,
+    _expectations,
+    keep_texts_once,
+]
 """Each brings the schema from its index to the next."""
 
 
 def migrate(db: sqlite3.Connection, migrations: list[Callable[[sqlite3.Connection], None]]) -> None:
-    """Run the `migrations` that are missing, all or none: the caller holds the write lock."""
+    """Run the `migrations` that are missing, all or none: the caller holds the write lock.
+
+    Foreign keys are not enforced meanwhile: a table that is made anew is dropped first.
+    """
     done = schema_of(db)
     if done >= len(migrations):
         return

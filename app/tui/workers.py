@@ -5,6 +5,7 @@ A send, a cancel and a resubmission are never exclusive: Textual marks the first
 cancelled, but both run.
 """
 
+import sys
 import time
 
 from textual import events, on, work
@@ -27,13 +28,18 @@ TICK = 1.0
 """Seconds between two checks whether a site is due."""
 
 
+def _tell(words: str) -> None:
+    """Print a sentence on the terminal, which Textual has not taken yet."""
+    print(words, file=sys.stderr, flush=True)
+
+
 class WorkerApp(TerminalApp):
     """An app that refreshes the sites, and does in threads what its screens want."""
 
     def __init__(self, settings: Settings, connect: Connect) -> None:
         """Open the history; a site is refreshed only while it has unfinished runs."""
         super().__init__()
-        self.runs: Runs = Runs(settings, ask=self.ask, connect=connect)
+        self.runs: Runs = Runs(settings, ask=self.ask, connect=connect, tell=_tell)
         self.schedule = Schedule(last_input=time.monotonic())
         self.mutations = 0
         """Sends and cancels under way; the app ends only after them."""

@@ -38,13 +38,13 @@ class Recovered:
     """The work roots that were searched."""
     rebuilt: tuple[Run, ...]
     known: int
-    """How many folders belong to runs that the history has; those runs stay as they are."""
+    """How many folders belong to runs that the history has whole; those runs stay as they are."""
     passed: tuple[PassedOver, ...]
     warnings: tuple[str, ...] = ()
 
 
 def recover(watcher: Watcher, site_name: str, account: str) -> Recovered:
-    """Rebuild the runs that a site has folders of and the history does not know.
+    """Rebuild the runs that a site has folders of and the history does not know, or cannot read.
 
     Without `account` the work roots of all accounts that the person has there are searched. A
     refresh then brings the states of the rebuilt runs.
@@ -72,7 +72,7 @@ def rebuild(connection: Connection, site: Site, account: str, history: History) 
             warnings.append(f"There is no folder {work} that can be read.")
             continue
         roots.append(work)
-        have = history.ids()
+        have = history.whole_ids()
         new = [path for path in paths if path.rpartition("/")[2] not in have]
         known += len(paths) - len(new)
         for page in _pages(new, run_folders.PAGE):

@@ -1,9 +1,11 @@
 """What is shown is safe and fits: tables in 80 columns, plain objects as JSON."""
 
+import contextlib
 import dataclasses
+import io
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
@@ -17,6 +19,7 @@ from lumitui.app.cli import diff, output, show, tables
 from lumitui.app.compose.advice import findings
 from lumitui.app.compose.binding import rank_bindings
 from lumitui.app.compose.launch import compose
+from lumitui.app.explain import words
 from lumitui.app.explain.binding_proof import verdict
 from lumitui.app.explain.diagnose import Diagnosis
 from lumitui.app.explain.safe_text import spell_out
@@ -25,6 +28,7 @@ from lumitui.app.job.spec import changed
 from lumitui.app.results.summary import Summary
 from lumitui.app.watch.recover import PassedOver
 from lumitui.remote.doctor.check import Check
+from lumitui.remote.errors import LumiError
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from lumitui.remote.snapshots.fetch import Fetched, FetchOutcome
 from lumitui.remote.snapshots.prune import Pruned
@@ -113,3 +117,55 @@ LAUNCH = compose(
 )
 def test_what_json_says_are_plain_objects(data: object) -> None:
     assert json.dumps(output.as_data(data)) == json.dumps(as_objects(data))
+
+
+def enveloped(items: Iterable[object], error: LumiError | None = None) -> str:
+    """Return what --json prints of a list that is printed as it comes."""
+    reply, printed = output.Reply(json=True, verb="history"), io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
+        reply.give_each(items)
+        reply.close(error, 1)
+    return printed.getvalue()
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+@pytest.mark.parametrize("error", [None, LumiError("It broke.", "Try again.")])
+def test_a_list_that_is_printed_as_it_comes_is_the_envelope(
+    count: int, error: LumiError | None
+) -> None:
+    items = [{"id": number, "note": "a\nb ä", "price": {"unit": ""}} for number in range(count)]
+    whole, printed = output.Reply(json=True, verb="history"), io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
+        whole.give(items)
+        whole.close(error, 1)
+    assert enveloped(items, error) == printed.getvalue()
+
+
+def test_an_item_is_printed_before_the_next_is_asked_for() -> None:
+    printed = io.StringIO()
+
+    def items() -> Iterator[object]:
+        for number in range(3):
+            assert f'"number-{number}"' not in printed.getvalue()
+            yield f"number-{number}"
+            assert f'"number-{number}"' in printed.getvalue()
+
+    with contextlib.redirect_stdout(printed):
+        assert output.Reply(json=True, verb="history").give_each(items()) == 3
+
+
+@pytest.mark.parametrize("columns", [20, 60, 200])
+def test_a_list_of_runs_is_a_table_with_notes_where_there_are_any(columns: int) -> None:
+    titles = ["RUN", "CREATED", "STATE", "NODES", "SITE", "FROM", "NOTE"]
+    runs = [a_run(f"run-{number:06d}", parent="run-000000" if number else None,
+                  note="best ä" if number == 3 else "") for number in range(5)]  # fmt: skip
+    for some, count in ((runs, 7), (runs[:2], 6)):
+        rows = [
+            (run.id, words.clock(run.created)[:16], run.state.value, run.layout.nodes, run.site,
+             run.parent or "-", run.note)[:count]
+            for run in some
+        ]  # fmt: skip
+        shrink = [6, 5, 4, 0][7 - count :]
+        whole = tables.table(titles[:count], rows, columns, shrink=shrink, ids=0)
+        assert tables.history_table(some, columns) == whole
+    assert list(tables.history_lines(lambda: [], columns)) == []

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Changes, Provenance, Run
+from lumitui.app.history.texts.packing import digest_of, pack
 from lumitui.remote.errors import InputError, LumiError
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.made_runs import a_run
@@ -172,21 +173,22 @@ def test_pages_are_newest_first_and_follow_each_other(history: History) -> None:
     for number in range(120):
         history.begin(a_run(f"r-{number:03d}", created=float(number)))
     seen: list[str] = []
-    before: float | None = None
-    while page := history.page(50, before):
+    after: Run | None = None
+    while page := history.page(50, after):
         assert len(page) <= 50
         seen += [run.id for run in page]
-        before = page[-1].created
+        after = page[-1]
     assert seen == [f"r-{number:03d}" for number in reversed(range(120))]
     assert history.count() == 120
 
 
-def test_a_page_reads_neither_script_nor_patch_but_the_binding(history: History) -> None:
+def test_a_page_reads_no_text_that_it_does_not_show(history: History) -> None:
     history.begin(a_run(binding="[]"))
     (run,) = history.page()
     assert run == replace(
-        a_run(binding="[]"), script="", provenance=Provenance("abc123", "main", "", True)
-    )
+        a_run(), script="", command="", deepspeed_config=None,
+        provenance=Provenance("abc123", "main", "", True),
+    )  # fmt: skip
 
 
 def test_a_page_is_filtered(history: History) -> None:
@@ -208,15 +210,6 @@ def test_a_page_is_filtered(history: History) -> None:
     assert ids(text="'; DROP TABLE runs; --") == []
     assert ids(site="x", state=State.DONE) == []
     assert history.count() == 3
-
-
-def test_a_page_uses_the_index_and_never_sorts(history: History) -> None:
-    plan = history._file.rows(
-        "EXPLAIN QUERY PLAN SELECT * FROM runs r LEFT JOIN texts t ON t.run = r.id"
-        " WHERE r.created < 5 ORDER BY r.created DESC, r.id DESC LIMIT 50"
-    )
-    words = " ".join(str(row["detail"]) for row in plan)
-    assert "runs_created" in words and "TEMP B-TREE" not in words
 
 
 def test_unfinished_runs_are_all_that_are_not_final(history: History) -> None:
@@ -255,7 +248,9 @@ def test_a_run_of_another_version_is_left_out_and_told(history: History, path: P
     history.begin(a_run("good"))
     history.begin(a_run("bad"))
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
-        db.execute("""UPDATE runs SET spec = '{"from": "the future"}' WHERE id = 'bad'""")
+        text = b'{"from": "the future"}'
+        db.execute("INSERT INTO blobs VALUES (99, 'spec', ?, ?)", (digest_of(text), pack(text)))
+        db.execute("UPDATE runs SET spec = 99 WHERE id = 'bad'")
     for _ in range(2):
         assert [run.id for run in history.page()] == ["good"]
     (warning,) = history.take_warnings()

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.history import sqlite_file
+from lumitui.app.history.file import sqlite_file
 from lumitui.app.history.history import History
 from lumitui.app.history.schema import MIGRATIONS, migrate, schema_of
 from lumitui.remote.errors import LumiError
 from lumitui.remote.scheduler.protocol import State
 from tests.support.child import child
 from tests.support.jobs.made_runs import a_run
+from tests.support.jobs.old_history import released
 from tests.support.places import SCHEMAS
 
 """`N.sql`: a file of schema N with runs, as the version that released it left it; never edited."""
@@ -26,13 +27,6 @@ CHILD = a_run(
     "child-000002", created=20.0, parent=PARENT.id, state=State.RUNNING, job_id="42",
     binding="[]", log_sizes={1: 7}, note="ä note", resumed_from=PARENT.id,
 )  # fmt: skip
-
-
-def released(number: int, path: Path) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with contextlib.closing(sqlite3.connect(path)) as db:
-        db.executescript((SCHEMAS / f"{number}.sql").read_text())
-    return path
 
 
 def shape(path: Path) -> list[tuple[str, ...]]:
@@ -63,7 +57,7 @@ def test_every_older_schema_is_migrated_with_its_runs(number: int, tmp_path: Pat
         assert [run.id for run in history.lineage(CHILD.id)] == [PARENT.id, CHILD.id]
         assert [point.step for point in history.metrics.of(CHILD.id)] == [1, 2]
         assert history.snapshots.manifest("somewhere", "/root") == "text"
-        facts = history.facts()
+        facts = history.facts(check=True)
         assert (facts.schema, facts.damage) == (len(MIGRATIONS), "")
         history.close()
     assert shape(path) == shape(fresh)
@@ -72,7 +66,7 @@ def test_every_older_schema_is_migrated_with_its_runs(number: int, tmp_path: Pat
 MIGRATE = """
 import sys, time
 from pathlib import Path
-from lumitui.app.history import sqlite_file
+from lumitui.app.history.file import sqlite_file
 from lumitui.app.history.history import History
 
 def slow(db):

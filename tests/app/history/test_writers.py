@@ -98,7 +98,7 @@ async def test_the_tui_and_commands_write_at_once_and_lose_nothing(
             run = history.get(f"{name}-{number:06d}")
             assert (run.note, run.metrics_offset) == ("written", 24)
             assert len(history.metrics.of(run.id)) == 2
-    assert history.facts().damage == ""
+    assert history.facts(check=True).damage == ""
     history.close()
 
 
@@ -106,7 +106,7 @@ async def test_the_tui_and_commands_write_at_once_and_lose_nothing(
 KILLER = """
 import os, random, signal, sys, time
 from pathlib import Path
-from lumitui.app.history import sqlite_file
+from lumitui.app.history.file import sqlite_file
 from lumitui.app.history.history import History
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.made_runs import a_run
@@ -221,5 +221,5 @@ def test_many_hundred_transactions_of_eight_processes(tmp_path: Path) -> None:
     assert reader.returncode == 0 and int(out) >= 20, err
     assert history.count() == 802
     assert {run.note for run in history.page(limit=1000) if run.id[0] == "w"} == {"written"}
-    assert history.facts().damage == ""
+    assert history.facts(check=True).damage == ""
     history.close()

@@ -1,17 +1,18 @@
 """The SQLite file of the history: opened, migrated, shared by processes and threads."""
 
 import random
+import shutil
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from lumitui.app.history.damage import Damage
-from lumitui.app.history.filesystem import (
+from lumitui.app.history.file.damage import Damage
+from lumitui.app.history.file.filesystem import (
     NO_FILE,
     can_lock,
     create_private,
@@ -19,9 +20,7 @@ from lumitui.app.history.filesystem import (
     is_shared,
     size,
 )
-from lumitui.app.history.pending_warnings import PendingWarnings
-from lumitui.app.history.schema import MIGRATIONS, migrate, schema_of, writer_of
-from lumitui.app.history.sqlite_errors import (
+from lumitui.app.history.file.sqlite_errors import (
     DAMAGED,
     ELSEWHERE,
     FAULTS,
@@ -29,6 +28,9 @@ from lumitui.app.history.sqlite_errors import (
     history_error,
     result_code,
 )
+from lumitui.app.history.pending_warnings import PendingWarnings
+from lumitui.app.history.schema import MIGRATIONS, migrate, schema_of, writer_of
+from lumitui.app.history.texts.store import lost_texts
 from lumitui.app.settings import version
 from lumitui.remote.errors import HistoryError
 
@@ -38,7 +40,14 @@ a second, and one of three busy writers on a loaded machine found no gap in 5 s.
 _PAUSE = (0.001, 0.02)
 """Seconds between two tries."""
 
+_LONG = 20_000_000
+"""Bytes of a file whose conversion takes more than a second."""
+_SPARE = 16_000_000
+"""Free bytes that a file may keep inside for what comes."""
+
 Done = TypeVar("Done")
+Tell = Callable[[str], None]
+"""Receives a sentence for the person while something takes long."""
 
 
 @dataclass(frozen=True)
@@ -49,23 +58,27 @@ class FileFacts:
     schema: int
     size: int
     """Bytes, with what is not yet written back from the write-ahead log."""
-    damage: str
-    """What SQLite's check found, '' when it is sound."""
+    damage: str | None
+    """What SQLite's check found, '' when it is sound; None: it was not checked."""
+    lost_texts: int | None
+    """How many texts of runs cannot be read; None: they were not checked."""
 
 
 class Database:
     """One SQLite file that processes and threads share."""
 
-    def __init__(self, path: Path, warnings: PendingWarnings) -> None:
+    def __init__(self, path: Path, warnings: PendingWarnings, tell: Tell) -> None:
         """Open the file, making folder (0700) and file (0600) when missing.
 
         A damaged file is set aside and a fresh one is begun; `warnings` receives a sentence.
+        `tell` receives one before a large file of an older version is converted.
 
         Raises:
             HistoryError: it cannot be opened, or a newer version of the program wrote it.
         """
         self.path = path
         self._warnings = warnings
+        self._tell = tell
         self._lock = threading.RLock()
         self._damage = Damage(path, warnings)
         self._closed = False
@@ -90,13 +103,27 @@ class Database:
             for value in values
         ]
 
-        def read() -> list[sqlite3.Row]:
+        return self.read(lambda db: db.execute(query, sought).fetchall())
+
+    def read(self, action: Callable[[sqlite3.Connection], Done]) -> Done:
+        """Return what `action` reads of the file.
+
+        Raises:
+            HistoryError: the file cannot be read.
+        """
+
+        def once() -> Done:
             with self._lock:
-                return self._current().execute(query, sought).fetchall()
+                return action(self._current())
 
         try:
-            return self._retried(read)
+            return self._retried(once)
         except FAULTS as error:
+            if (
+                result_code(error) == sqlite3.SQLITE_ERROR
+            ):  # a newer version moved a table meanwhile
+                with suppress(*FAULTS):
+                    self._check_schema(self._db)
             raise self._fault(error) from error
 
     @contextmanager
@@ -122,19 +149,22 @@ class Database:
         except FAULTS as error:
             raise self._fault(error) from error
 
-    def facts(self) -> FileFacts:
-        """Return what is known of the file; all of it is read and checked.
+    def facts(self, *, check: bool) -> FileFacts:
+        """Return what is known of the file; for a `check` all of it is read.
 
         Raises:
             HistoryError: the file cannot be read.
         """
+        sizes = (size(self.path), size(Path(f"{self.path}-wal")))
+        schema = int(self.rows("PRAGMA user_version")[0][0])
+        if not check:
+            return FileFacts(self.path, schema, sum(sizes), None, None)
         found = [str(row[0]) for row in self.rows("PRAGMA quick_check(3)")]
         damage = "" if found == ["ok"] else "; ".join(" ".join(found).split("\n"))[:300]
         if damage:
             self._damage.suspect()
-        sizes = (size(self.path), size(Path(f"{self.path}-wal")))
-        schema = int(self.rows("PRAGMA user_version")[0][0])
-        return FileFacts(self.path, schema, sum(sizes), damage)
+        lost = 0 if damage else len(self.read(lost_texts))
+        return FileFacts(self.path, schema, sum(sizes), damage, lost)
 
     def _current(self) -> sqlite3.Connection:
         """Return the connection to the file that is at the path now.
@@ -242,7 +272,6 @@ class Database:
             if db.execute("PRAGMA journal_mode").fetchone()[0] != mode:
                 db.execute(f"PRAGMA journal_mode = {mode}")
             db.execute("PRAGMA synchronous = FULL")
-            db.execute("PRAGMA foreign_keys = ON")
             if self._damage.suspected:
                 if db.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
                     damage = sqlite3.DatabaseError("the check of the file found damage")
@@ -250,14 +279,40 @@ class Database:
                     raise damage
                 self._damage.clear()
             if schema_of(db) < len(MIGRATIONS):
-                db.execute("BEGIN IMMEDIATE")
-                with self._committed(db):
-                    # It checks again: another process may have migrated while this one waited.
-                    migrate(db, MIGRATIONS)
+                self._migrate(db)
+            self._compact(db)
+            db.execute("PRAGMA foreign_keys = ON")
         except BaseException:
             db.close()
             raise
         return db
+
+    def _migrate(self, db: sqlite3.Connection) -> None:
+        """Bring the file to this version's schema, in one transaction: all of it or nothing."""
+        db.execute("BEGIN IMMEDIATE")
+        with self._committed(db):
+            # Again: another process may have migrated while this one waited.
+            if 0 < schema_of(db) < len(MIGRATIONS) and size(self.path) > _LONG:
+                seconds = size(self.path) // _LONG
+                self._tell(
+                    f"Converting the history {self.path} for this version, once: about "
+                    f"{seconds} seconds. It stays as it was if this is interrupted."
+                )
+            migrate(db, MIGRATIONS)
+
+    def _compact(self, db: sqlite3.Connection) -> None:
+        """Give back the space of a file that is mostly empty, as one is after a conversion."""
+        pages, free, each = (
+            int(db.execute(f"PRAGMA {name}").fetchone()[0])
+            for name in ("page_count", "freelist_count", "page_size")
+        )
+        if free * 2 < pages or free * each < _SPARE:
+            return
+        # It is copied to a temporary file and from there into the log.
+        if shutil.disk_usage(self.path.parent).free < 3 * (pages - free) * each:
+            return
+        with suppress(*FAULTS):  # another process is writing: the next start does it
+            db.execute("VACUUM")
 
     def _check_schema(self, db: sqlite3.Connection) -> None:
         """Refuse a file that a newer version wrote, before anything of it is changed."""

@@ -54,7 +54,7 @@ def test_damage_is_told_kept_aside_and_a_fresh_one_begun(
     history = History(path)
     assert (history.take_warnings(), history.count()) == ([], 0)
     history.begin(a_run())
-    assert history.facts().damage == ""
+    assert history.facts(check=True).damage == ""
     history.close()
 
 
@@ -86,7 +86,7 @@ def test_a_lost_log_costs_what_was_in_it_and_no_more(path: Path, tmp_path: Path)
     for folder, count in (("other", 60), ("whole", 61)):
         history = History(tmp_path / folder / "history.db")
         assert (history.take_warnings(), history.count()) == ([], count)
-        assert history.facts().damage == ""
+        assert history.facts(check=True).damage == ""
         history.close()
 
 
@@ -102,7 +102,7 @@ def test_the_log_of_another_file_is_survived(path: Path, tmp_path: Path) -> None
         try:
             history = History(path)
             history.begin(a_run(f"new-{os.urandom(4).hex()}"))
-            assert history.facts().damage == ""
+            assert history.facts(check=True).damage == ""
             history.close()
             break
         except (HistoryError, AssertionError):
@@ -208,7 +208,7 @@ def use(path: Path) -> None:
             lambda: history.update("r-000003", note="x"),
             lambda: history.begin(a_run("new")),
             lambda: history.snapshots.in_use("somewhere"),
-            history.facts,
+            lambda: history.facts(check=True),
         ):
             with contextlib.suppress(LumiError):
                 call()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.history import sqlite_file
+from lumitui.app.history.file import sqlite_file
 from lumitui.app.history.history import History
 from lumitui.remote.errors import LumiError
 from tests.support.child import child
@@ -174,7 +174,7 @@ def test_a_full_disk_is_told_and_the_file_stays_good(history: History) -> None:
     pages = history._file.rows("PRAGMA page_count")[0][0]
     history._file.rows(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(LumiError, match="the disk is full"):
-        history.begin(a_run("big", script="x" * 1_000_000))
+        history.begin(a_run("big", script=os.urandom(500_000).hex()))
     history._file.rows("PRAGMA max_page_count = 1000000")
     history.begin(a_run("after"))
     assert history.count() == 2

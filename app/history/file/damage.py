@@ -6,9 +6,9 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from lumitui.app.history.filesystem import Identity, create_private, identity, open_lock
+from lumitui.app.history.file.filesystem import Identity, create_private, identity, open_lock
+from lumitui.app.history.file.sqlite_errors import RECOVER
 from lumitui.app.history.pending_warnings import PendingWarnings
-from lumitui.app.history.sqlite_errors import RECOVER
 
 EMPTY_SECONDS = 60.0
 """A file without a byte that is older than this was not just made by another process."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.history.filesystem import is_shared
+from lumitui.app.history.file.filesystem import is_shared
 
 MOUNTS = """\
 /dev/root / ext4 rw 0 0

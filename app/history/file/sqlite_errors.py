@@ -3,7 +3,7 @@
 import sqlite3
 from pathlib import Path
 
-from lumitui.app.history.filesystem import can_lock
+from lumitui.app.history.file.filesystem import can_lock
 from lumitui.remote.errors import HistoryError
 
 FAULTS = (sqlite3.Error, UnicodeDecodeError)

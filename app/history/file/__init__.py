@@ -1,0 +1,1 @@
+"""The history's file: opened, locked, checked, set aside when damaged."""

@@ -1,0 +1,1 @@
+"""The texts of runs, kept once by their hash and compressed."""

@@ -1,0 +1,92 @@
+"""The table of texts: each is kept once, compressed, however many runs have it.
+
+A text is shared within its kind only, so that one look tells whether an old one still has users.
+"""
+
+import sqlite3
+from collections.abc import Mapping
+
+from lumitui.app.history.texts.packing import digest_of, pack, unpack
+
+Column = str | int | float | None
+"""What a column of a run holds."""
+OF_RUNS = (
+    "spec",
+    "layout",
+    "price",
+    "command",
+    "deepspeed_config",
+    "script",
+    "patch",
+    "binding",
+)
+"""The columns of a run that hold the number of a text."""
+RECORDED = tuple(kind for kind in OF_RUNS if kind not in ("patch", "binding"))
+"""Those that the record in a run's folder has too."""
+MANIFEST = "manifest"
+"""The kind of what a snapshot's manifest says."""
+
+
+def put_text(db: sqlite3.Connection, kind: str, text: Column) -> int | None:
+    """Return the number of `text` among those of its kind; it is kept from now on.
+
+    What the disk has lost of it is written again.
+    """
+    if text is None:
+        return None
+    data = str(text).encode("utf-8", "replace")
+    digest = digest_of(data)
+    known = db.execute(
+        "SELECT id, packed FROM blobs WHERE kind = ? AND digest = ?", (kind, digest)
+    ).fetchone()
+    if known is None:
+        values = (kind, digest, pack(data))
+        cursor = db.execute("INSERT INTO blobs (kind, digest, packed) VALUES (?, ?, ?)", values)
+        return cursor.lastrowid
+    if not is_whole(known[1], digest):
+        db.execute("UPDATE blobs SET packed = ? WHERE id = ?", (pack(data), known[0]))
+    return int(known[0])
+
+
+def drop_unused(db: sqlite3.Connection, kind: str, number: object) -> None:
+    """Remove the text `number`, which something has just given up, unless something else has it."""
+    table, column = ("manifests", "manifest") if kind == MANIFEST else ("runs", kind)
+    db.execute(
+        "DELETE FROM blobs WHERE id = ?1 AND kind = ?2"
+        f" AND NOT EXISTS (SELECT 1 FROM {table} WHERE {column} = ?1)",
+        (number, kind),
+    )
+
+
+def rewrite_texts(db: sqlite3.Connection, run_id: str, row: Mapping[str, Column]) -> bool:
+    """Write those of a known run's texts that are lost, as `row` has them; tell if any were."""
+    lost = []
+    for kind in RECORDED:
+        packed, digest, number = db.execute(
+            f"SELECT packed, digest, {kind} FROM runs LEFT JOIN blobs ON blobs.id = {kind}"
+            " WHERE runs.id = ?",
+            (run_id,),
+        ).fetchone()
+        if number is not None and not is_whole(packed, digest):
+            lost.append((kind, put_text(db, kind, row[kind])))
+    for kind, number in lost:
+        db.execute(f"UPDATE runs SET {kind} = ? WHERE id = ?", (number, run_id))
+    return bool(lost)
+
+
+def lost_texts(db: sqlite3.Connection) -> set[int]:
+    """Return the numbers of the texts that something has and nobody can read; all are read."""
+    used = {row[0] for row in db.execute("SELECT manifest FROM manifests")}
+    for kind in OF_RUNS:
+        used |= {row[0] for row in db.execute(f"SELECT DISTINCT {kind} FROM runs")}
+    texts = db.execute("SELECT id, packed, digest FROM blobs")
+    return used - {None} - {row[0] for row in texts if is_whole(row[1], row[2])}
+
+
+def is_whole(packed: object, digest: object) -> bool:
+    """Return whether the text that has this digest can be read."""
+    try:
+        unpack(packed, digest)
+    except ValueError:
+        return False
+    return True

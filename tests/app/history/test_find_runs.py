@@ -1,0 +1,162 @@
+"""What a list of runs reads: one walk along one index, and of the table what is shown."""
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from lumitui.app.history import find_runs
+from lumitui.app.history.find_runs import Filter
+from lumitui.app.history.history import History
+from lumitui.app.history.run import Run
+from lumitui.remote.errors import InputError
+from lumitui.remote.scheduler.protocol import State
+from tests.support.jobs.made_runs import a_run
+
+RUNS = 600
+FILTERS = {
+    "none": Filter(),
+    "a rare site": Filter(site="rare"),
+    "a state": Filter(state=State.DONE),
+    "a rare state": Filter(state=State.FAILED),
+    "site and state": Filter(site="somewhere", state=State.FAILED),
+    "a text": Filter(text="R-0001"),
+    "a text, site and state": Filter(site="somewhere", state=State.DONE, text="77"),
+    "nothing": Filter(text="nowhere to be found"),
+}
+
+
+@pytest.fixture
+def many(history: History) -> History:
+    """A history of 600 runs, with one of another site and state."""
+    runs = [a_run(f"r-{number:06d}", created=float(number), state=State.DONE)
+            for number in range(RUNS)]  # fmt: skip
+    runs[7] = replace(runs[7], site="rare", state=State.FAILED)
+    history.adopt(runs)
+    return history
+
+
+@contextlib.contextmanager
+def queries(history: History) -> Iterator[list[str]]:
+    """Collect what SQLite is asked."""
+    asked: list[str] = []
+    history._file._db.set_trace_callback(asked.append)
+    yield asked
+    history._file._db.set_trace_callback(None)
+
+
+def plan_of(history: History, query: str) -> str:
+    return "; ".join(
+        str(row["detail"]) for row in history._file.rows(f"EXPLAIN QUERY PLAN {query}")
+    )
+
+
+@pytest.mark.parametrize("name", FILTERS)
+@pytest.mark.parametrize("later", [False, True])
+def test_a_page_is_one_query_along_one_index_without_sorting(
+    many: History, name: str, later: bool
+) -> None:
+    after = a_run("r-000400", created=400.0) if later else None
+    wanted = FILTERS[name]
+    with queries(many) as asked:
+        many.page(50, after, wanted.site, wanted.state, wanted.text)
+    (query,) = asked
+    plan = plan_of(many, query)
+    assert "USING INDEX runs_listed" in plan
+    assert "TEMP B-TREE" not in plan
+    # Whatever is joined is found by its number.
+    assert plan.count("SCAN") == (0 if later else 1), plan
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_a_filter_reads_no_row_that_it_does_not_show(many: History, name: str) -> None:
+    """A run that is not shown costs an entry of the index, not a row with what it says."""
+    wanted = FILTERS[name]
+    asked = many.page(50, None, wanted.site, wanted.state, wanted.text)
+    steps = 0
+
+    def count() -> int:
+        nonlocal steps
+        steps += 1
+        return 0
+
+    many._file._db.set_progress_handler(count, 1)
+    many.page(50, None, wanted.site, wanted.state, wanted.text)
+    many._file._db.set_progress_handler(None, 1)
+    a_row, an_entry = 150, 15  # instructions of SQLite's machine
+    assert steps < 1000 + len(asked) * a_row + RUNS * an_entry
+
+
+def test_a_count_asks_once_and_of_an_index(many: History) -> None:
+    for count in (many.count, many.count_unfinished):
+        with queries(many) as asked:
+            count()
+        (query,) = asked
+        assert "USING COVERING INDEX" in plan_of(many, query)
+
+
+@pytest.mark.parametrize("key", ["r-000100", "r-00010", "last"])
+def test_one_run_is_found_without_reading_all(many: History, key: str) -> None:
+    with queries(many) as asked, contextlib.suppress(InputError):
+        many.get(key)
+    assert "runs" in asked[0]
+    assert all("SCAN" not in plan_of(many, query) or "LIMIT 1" in query for query in asked)
+
+
+def test_runs_of_one_moment_are_all_on_some_page(history: History) -> None:
+    history.adopt([a_run(f"r-{number:03d}", created=5.0) for number in range(120)])
+    seen: list[str] = []
+    after: Run | None = None
+    while page := history.page(50, after):
+        seen += [run.id for run in page]
+        after = page[-1]
+    assert seen == [f"r-{number:03d}" for number in reversed(range(120))]
+
+
+@pytest.mark.parametrize("limit", [1, 50, 51, 600, 9999])
+def test_every_yields_what_a_page_of_any_length_would(
+    many: History, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(find_runs, "CHUNK", 50)
+    for wanted in FILTERS.values():
+        page = many.page(limit, None, wanted.site, wanted.state, wanted.text)
+        assert list(many.every(limit, wanted)) == page
+
+
+def test_every_has_few_runs_in_memory(many: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(find_runs, "CHUNK", 50)
+    found = many.every(10_000, Filter())
+    with queries(many) as asked:
+        for _ in range(50):
+            next(found)
+        assert len(asked) == 1
+        next(found)
+        assert len(asked) == 2
+        assert len(list(found)) == RUNS - 51
+    assert all("LIMIT 50" in query for query in asked)
+
+
+def test_a_run_that_cannot_be_read_does_not_end_the_list(
+    many: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(find_runs, "CHUNK", 10)
+    with contextlib.closing(sqlite3.connect(many._file.path, isolation_level=None)) as db:
+        db.execute("UPDATE runs SET attempt = 'many' WHERE created BETWEEN 570 AND 584")
+    assert len(list(many.every(10_000, Filter()))) == RUNS - 15
+    assert len(many.take_warnings()) == 15
+
+
+def test_one_spec_is_read_once_for_all_its_runs(many: History) -> None:
+    first, *others = many.page(100)
+    assert all(run.spec is first.spec or run.spec == first.spec for run in others)
+
+
+def test_words_are_searched_as_they_are_now(history: History) -> None:
+    history.begin(a_run("a-1", name="thing"))
+    history.update("a-1", note="Erste Notiz", job_id="4711")
+    for text in ("erste", "4711", "THING", "a-1"):
+        assert [run.id for run in history.page(text=text)] == ["a-1"]
+    history.update("a-1", note="")
+    assert history.page(text="erste") == []
