@@ -1,0 +1,72 @@
+"""What lumitui writes on the laptop is the person's alone, whatever the umask."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lumitui.app.cli import process
+from tests.support.command_line import HELLO, PROGRAM, environ, history
+from tests.support.home import Home
+from tests.support.jobs.small_jobs import hello_project
+from tests.support.verbs import command_lines
+
+
+def open_to_others(folder: Path) -> list[str]:
+    """Return what in `folder` others may read, write or enter."""
+    found = []
+    for top, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            mode = os.lstat(os.path.join(top, name)).st_mode
+            if mode & 0o077 and not os.path.islink(os.path.join(top, name)):
+                found.append(f"{mode & 0o777:o} {top}/{name}")
+    return found
+
+
+@pytest.fixture
+def place(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of the person with a project that others may read."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("MY_TOKEN", "planted")
+    monkeypatch.setenv("DEMO", "headless")
+    job = hello_project(tmp_path / "work") / "job.yaml"
+    job.write_text(HELLO + "secrets: [MY_TOKEN]\n")
+    yield tmp_path
+
+
+def verb(home: Home, folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    # The demo writes its job; its training ends at once.
+    more = {"LUMITUI_PYTHON": "/bin/false"} if words[0] == "demo" else {}
+    return subprocess.run(
+        [*PROGRAM, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL,
+        env=environ(home, **more), timeout=120, umask=0, cwd=folder,
+    )  # fmt: skip
+
+
+def test_every_verb_that_writes_makes_files_for_the_person_alone(home: Home, place: Path) -> None:
+    own = {str(path) for path in (place / "work", *(place / "work").rglob("*"))}
+    job, new = place / "work" / "job.yaml", place / "new"
+    new.mkdir(mode=0o700)
+    sent = verb(home, place, "submit", str(job), "--yes", "--wait", "--timeout", "60")
+    assert sent.returncode == 0, sent.stderr
+    run = str(history(home)[0]["id"])
+    for words in command_lines(job, run, new, writing=True):
+        more = ["--yes"] if words[0] in ("submit", "resubmit", "cancel") else []
+        done = verb(home, new, *words, *more)
+        assert "Traceback" not in done.stderr, (words, done.stderr)
+        assert done.returncode == 0 or words[0] in ("cancel", "demo"), (words, done.stderr)
+    assert (new / "job.yaml").stat().st_mode & 0o777 == 0o600
+    assert (new / "demo").stat().st_mode & 0o777 == 0o700
+    found = [row for row in open_to_others(place) if row.partition(" ")[2] not in own]
+    assert found == [] == open_to_others(home.data) == open_to_others(home.config / "new")
+
+
+def test_a_crash_report_is_the_person_s_alone(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = os.umask(0)
+    try:
+        process._crashed(ValueError("x"), "show", home.data / "fresh")
+    finally:
+        os.umask(before)
+    assert open_to_others(home.data) == []

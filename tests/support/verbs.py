@@ -1,0 +1,53 @@
+"""A command line of every verb: a new verb fails the tests until it has one here."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from lumitui.app.cli.main import lumitui
+
+
+@dataclass(frozen=True)
+class Words:
+    """The arguments of a verb, with `{job}`, `{run}` and `{new}` for what a test has made."""
+
+    arguments: str
+    writes: bool = False
+    """Whether it leaves files on the laptop."""
+
+
+VERBS: Mapping[str, tuple[Words, ...]] = {
+    "init": (Words("--site laptop --trainer ddp --output {new}/job.yaml", writes=True),),
+    "sites": (Words(""), Words("lumi"), Words("laptop --json")),
+    "doctor": (Words("laptop"),),
+    "schema": (Words(""), Words("site")),
+    "preview": (Words("{job}", writes=True), Words("{job} --json"), Words("{job} --script")),
+    "submit": (Words("{job}", writes=True), Words("{job} --json")),
+    "status": (Words("", writes=True), Words("--json")),
+    "logs": (Words("{run}"),),
+    "history": (Words(""), Words("--json"), Words("--recover laptop", writes=True)),
+    "show": (Words("{run}"), Words("{run} --json")),
+    "note": (Words("{run} remember", writes=True),),
+    "diff": (Words("{run} {run}"),),
+    "resubmit": (Words("{run}", writes=True), Words("{run} --nodes 2")),
+    "cancel": (Words("{run}", writes=True),),
+    "fetch": (Words("{run} --to {new}/results", writes=True),),
+    "prune": (Words("laptop", writes=True), Words("laptop --dry-run")),
+    "bind": (Words("lumi"),),
+    "demo": (Words("--to {new}/demo", writes=True),),
+    "tui": (Words("{job}"),),
+    "completion": (Words("bash"), Words("fish")),
+}
+
+
+def command_lines(job: Path, run: str, new: Path, *, writing: bool = False) -> Iterator[list[str]]:
+    """Yield a command line for every verb that the program has; `writing`: those that write.
+
+    Raises:
+        KeyError: a verb has none in the table.
+    """
+    for verb in lumitui.commands:
+        for words in VERBS[verb]:
+            if words.writes or not writing:
+                text = words.arguments.format(job=job, run=run, new=new)
+                yield [verb, *text.split()]
