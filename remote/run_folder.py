@@ -2,14 +2,16 @@
 
 Standard library only: the supervisor of the embedded site imports this module with `python -I -S`.
 
-`templates/job.sh.j2` spells these names itself. It is the text that a person reads and that the
-golden scripts keep byte for byte; a test checks that the template and this module agree.
+`templates/job.sh.j2` and `templates/lumitui.sh` spell these names themselves. They are texts that a
+person reads; a test checks that they and this module agree.
 """
 
 import re
 
 JOB_SCRIPT = "job.sh"
 """The batch script as it was composed."""
+MACHINERY = "lumitui.sh"
+"""The functions that job.sh calls (templates/lumitui.sh); older folders do not have it."""
 RECORD = "lumitui.json"
 """What the run is; a lost history is rebuilt from it. Not `run.json`: a person's own script may
 write such a file beside it."""

@@ -25,13 +25,12 @@ from lumitui.app.compose.program import (
 from lumitui.app.job.launch import Launch, LaunchFile, Layout, measured_nodes
 from lumitui.app.job.script_args import argument_value, batch_argument
 from lumitui.app.job.spec import JobSpec
-from lumitui.remote.run_folder import CODE_ARCHIVE, DEEPSPEED_CONFIG, PROBE_SCRIPT
+from lumitui.remote.run_folder import CODE_ARCHIVE, DEEPSPEED_CONFIG, MACHINERY, PROBE_SCRIPT
 from lumitui.remote.site.profile import Site
 from lumitui.remote.transport.shell import quote
 
-SRUN_OPTIONS = "--kill-on-bad-exit=1 --label"
-PROBE_SECONDS = 60
-"""How long the probe may take before the job goes on without it."""
+_OWN = "${NODE_TMP}/"
+"""Where a profile's folder begins that is the job's own: inside the folder that the job makes."""
 
 
 def compose(spec: JobSpec, site: Site, *, deepspeed_config: str | None = None) -> Launch:
@@ -47,7 +46,7 @@ def compose(spec: JobSpec, site: Site, *, deepspeed_config: str | None = None) -
     layout = layout_of(place)
     config, train = batches.deepspeed_of(spec, layout, deepspeed_config)
     program = program_of(place, has_config=config is not None)
-    files = [LaunchFile(PROBE_SCRIPT, (TEMPLATES / "probe.sh").read_text(encoding="utf-8"))]
+    files = [LaunchFile(name, _template(name)) for name in (MACHINERY, PROBE_SCRIPT)]
     if config is not None:
         files.append(LaunchFile(DEEPSPEED_CONFIG, json.dumps(config, indent=2) + "\n"))
     return Launch(
@@ -61,43 +60,67 @@ def compose(spec: JobSpec, site: Site, *, deepspeed_config: str | None = None) -
     )
 
 
-def _script(place: Placement, layout: Layout, program: Program) -> str:
-    """Return job.sh: the launcher's command twice, first for the probe, then for the program."""
+def plain_script(launch: Launch, site: Site, name: str) -> str:
+    """Return the launch's script for plain Slurm, which needs nothing of lumitui's beside it.
+
+    Its job and its log are called `name`.
+
+    Raises:
+        InputError: as `compose`.
+    """
+    place = placement_of(launch.spec, site)
+    has_config = any(file.name == DEEPSPEED_CONFIG for file in launch.files)
+    program = program_of(place, has_config=has_config)
+    own = (f"--job-name={name}", "--output=slurm-%x-%j.out")
+    return _script(place, launch.layout, program, plain=own)
+
+
+def _script(
+    place: Placement, layout: Layout, program: Program, *, plain: tuple[str, ...] = ()
+) -> str:
+    """Return job.sh; with the further options `plain`, the one for plain Slurm.
+
+    The launcher's command is a function, which the probe and then the program are given to; in the
+    plain one it is the command itself.
+    """
     signal = _stop_signal(place)
-    values = _values(place, layout)
-    values |= {"directives": _directives(place, layout, signal)}
-    started = {"program": program, "signal": _handled(signal), "srun_options": SRUN_OPTIONS}
-    probed = {"program": PROBE, "signal": "", "srun_options": f"--overlap {SRUN_OPTIONS}"}
-    launcher = f"launchers/{place.launcher.name}.sh.j2"
-    launch, proof = (_render(launcher, values | own).strip("\n") for own in (started, probed))
-    script = _render("job.sh.j2", values | started | {"launch": launch, "proof_launch": proof})
-    return script.rstrip("\n") + "\n"
+    values = _values(place, layout) | {"exported": bool(plain), "signal": _handled(signal)}
+    values |= {"directives": [*_directives(place, layout, signal), *plain]}
+    started, probe = (words.words_for(place.launcher) for words in (program, PROBE))
+    values |= {"program": started, "probe": probe, "started": started if plain else '"$@"'}
+    launch = _render(f"launchers/{place.launcher.name}.sh.j2", values)
+    launch = launch.strip("\n")
+    body = launch if plain else "\n".join(f"  {line}" for line in launch.split("\n"))
+    return _render("job.sh.j2", values | {"launch": body}).rstrip("\n") + "\n"
 
 
 def _values(place: Placement, layout: Layout) -> dict[str, object]:
     """Return what the templates of the script and of its launcher both read."""
     spec, site, container = place.spec, place.site, place.container
     activate = container.activate if container and not spec.container.venv else ""
+    environment = container_environment(place)
+    own = [path.removeprefix(_OWN) for path in site.node_directories if path.startswith(_OWN)]
+    packed = spec.ship == "archive"
+    needs_tmp = packed or own or any("${NODE_TMP}" in value for value in environment.values())
     return {
         "modules": place.runtime.modules,
         "container": container_call(place),
         "generation": spec.container.generation or site.default_container,
         "image": spec.container.image or (container.image if container else ""),
-        "environment": container_environment(place),
+        "environment": environment,
         "user_environment": spec.env,
         "secrets": spec.secrets,
-        "node_directories": site.node_directories,
-        "removed": _removed(spec, site),
+        "node_tmp": site.node_folder if needs_tmp else "",
+        "node_folders": own,
+        "node_directories": [path for path in site.node_directories if not path.startswith(_OWN)],
         "launcher_tasks": place.launcher.tasks,
         "layout": layout,
         "masks": layout.masks,
         "planned_cores": tuple(map(taskset_list, layout.planned_cores if layout.exact else ())),
         "measured_nodes": measured_nodes(layout.nodes),
-        "probe_seconds": PROBE_SECONDS,
         "code_folder": code_folder(place),
         "workdir": spec.workdir,
-        "archive": CODE_ARCHIVE if spec.ship == "archive" else "",
-        "node_folder": site.node_folder,
+        "archive": CODE_ARCHIVE if packed else "",
         "links": spec.links,
         "can_resume": bool(place.resume_arguments),
         "resume_arguments": " ".join(quote(word) for word in place.resume_arguments),
@@ -153,16 +176,16 @@ def _handled(signal: str | None) -> str:
     return f"SIG{name}" if name not in ("", "TERM") else ""
 
 
-def _removed(spec: JobSpec, site: Site) -> list[str]:
-    """Return the folders that the job makes on its nodes for itself alone, as shell words."""
-    code = ['"$CODE"'] if spec.ship == "archive" else []
-    return code + [expand(path) for path in site.node_directories if "UNGUESSED" in path]
-
-
 def _global_batch(spec: JobSpec, layout: Layout) -> int | None:
     name = batch_argument(spec)
     size = batches.whole(argument_value(spec.args, name)) if name else None
     return None if size is None else size * layout.world_size
+
+
+@cache
+def _template(name: str) -> str:
+    """Return a file that goes to the run's folder as it is."""
+    return (TEMPLATES / name).read_text(encoding="utf-8")
 
 
 def _render(template: str, values: Mapping[str, object]) -> str:

@@ -22,6 +22,9 @@ class Launcher:
     binding: str
     """Who binds the ranks to cores: `masks` (srun), `torchrun` (its workers) or `none`."""
     multi_node: bool
+    starts: str
+    """What its words are followed by: a `command`; or a Python `script` and its arguments, or
+    `--no-python` and a command."""
 
 
 @cache

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 
+from lumitui.app.compose.launchers import Launcher
 from lumitui.app.compose.placement import Placement
 from lumitui.remote.errors import InputError
 from lumitui.remote.run_folder import DEEPSPEED_CONFIG, PROBE_SCRIPT
@@ -18,9 +19,14 @@ class Program:
 
     command: str
     """The whole command line."""
-    path: str = ""
-    arguments: str = ""
-    is_python: bool = False
+    script: str = ""
+    """The same without the interpreter, where it is a Python script."""
+
+    def words_for(self, launcher: Launcher) -> str:
+        """Return what comes after the words of `launcher`."""
+        if launcher.starts == "command":
+            return self.command
+        return self.script or f"--no-python {self.command}"
 
 
 PROBE = Program(f'sh "$RUN_DIR/{PROBE_SCRIPT}"')
@@ -39,14 +45,12 @@ def program_of(place: Placement, *, has_config: bool) -> Program:
     if has_config:
         words += ["--deepspeed", "--deepspeed_config", f'"$RUN_DIR/{DEEPSPEED_CONFIG}"']
     if place.resume_arguments:
-        # The long form: an empty array is "unbound" for bash before 4.4 under set -u.
-        words.append('${resume[@]+"${resume[@]}"}')
+        words.append('"${resume[@]}"')
     arguments = "".join(f" {word}" for word in words)
     quoted = f"{code_folder(place)}/{quote(path)}"
     if not path.endswith(".py"):
         return Program(f"{quoted}{arguments}")
-    command = f"{interpreter(place)} {quoted}{arguments}"
-    return Program(command, quoted, arguments, is_python=True)
+    return Program(f"{interpreter(place)} {quoted}{arguments}", f"{quoted}{arguments}")
 
 
 def code_folder(place: Placement) -> str:

@@ -15,7 +15,11 @@ _LOCAL = re.compile(r"^\[[a-z]+\d{1,6}\]: ?")
 # PyTorch's own, in tracebacks and messages, the rank (distributed_c10d.py, excepthook_prefix).
 _RANK = re.compile(r"^\[rank(\d{1,6})\]: ?")
 _LAUNCHER = re.compile(r"torch[./]distributed[./](?:elastic|run|launcher)|Root Cause \(first")
-_PROBED = re.compile(r"^lumitui: the probe ended with \d+; the binding is not proven\.")
+# What is before one of these ended nothing: the job went on.
+_WENT_ON = re.compile(
+    r"^lumitui: the probe ended with \d+; the binding is not proven\."
+    r"|^lumitui: .*; trying again in \d+ s\."
+)
 _NOT_LAUNCHED = re.compile(r"^lumitui: .*; nothing was launched\.")
 
 
@@ -63,8 +67,8 @@ def _line(text: str, *, label_is_rank: bool) -> LogLine:
 
 
 def _launched(lines: Sequence[LogLine]) -> Sequence[LogLine]:
-    """Return the lines after a probe that failed: it ended nothing, unless the proof is strict."""
-    ends = [number for number, line in enumerate(lines) if _PROBED.match(line.text)]
+    """Return the lines after what failed and ended nothing, unless nothing was launched."""
+    ends = [number for number, line in enumerate(lines) if _WENT_ON.match(line.text)]
     if not ends or any(_NOT_LAUNCHED.match(line.text) for line in lines[ends[-1] :]):
         return lines
     return lines[ends[-1] + 1 :]

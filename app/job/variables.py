@@ -9,8 +9,8 @@ _LAUNCH = frozenset(
     {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
     | {"RUN_DIR", "SRUN_CPUS_PER_TASK"}
 )
-# Variables of job.sh itself, besides those in small letters: another value would mislead it.
-_SCRIPT = frozenset({"CODE", "CPU_BIND_MASKS", "PROOF_DIR", "SIF", "UNGUESSED"})
+# Variables of job.sh and lumitui.sh, besides those in small letters: they need their own values.
+_SCRIPT = frozenset({"CODE", "CPU_BIND_MASKS", "NODE_TMP", "PROOF_DIR", "SIF"})
 _SMALL = re.compile(r"[a-z]+")
 # bash gives these a value of its own, or ends at once when they are set (bash(1)).
 _SHELL = frozenset(

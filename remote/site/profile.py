@@ -63,8 +63,9 @@ class Site(Facts):
     """Seconds from one request for all runs to the next, while one is unfinished."""
     node: NodeShape
     node_folder: str = ""
-    """A folder of each node's own, where the code of a large project is unpacked; `$NAME` is
-    expanded there. Empty: there is none."""
+    """A folder of each node's own, where a job may make `${NODE_TMP}`: a folder for itself alone,
+    of a name that nobody can guess, which is removed when the job ends. The code of a large
+    project is unpacked there. `$NAME` is expanded. Empty: there is none."""
     partitions: dict[str, Partition]
     gpu_request: Annotated[str, fills("gpus")] = "--gpus-per-node={gpus}"
     """The #SBATCH option for `{gpus}` GPUs per node."""
@@ -79,10 +80,9 @@ class Site(Facts):
     modules: tuple[str, ...] = ()
     """Shell lines of a job that uses no container."""
     environment: dict[str, str] = Field(default={})
-    """Exported in every job script."""
+    """Exported in every job script; `$NAME` is expanded there, and `${NODE_TMP}` is known."""
     node_directories: tuple[str, ...] = ()
-    """Folders made on every node before the launch. One with `${UNGUESSED}` in its name, which
-    nobody can guess, belongs to the job alone and is removed when the job ends."""
+    """Folders made on every node before the launch. Those in `${NODE_TMP}/` are the job's own."""
     python: str = "python3"
     """The interpreter of a job without a container."""
     torchrun_binding: Literal["numa", "script", "none"] = "none"
@@ -112,6 +112,12 @@ class Site(Facts):
 
     @model_validator(mode="after")
     def _references(self) -> Self:
+        values = [*self.environment.values(), *self.node_directories]
+        values += [
+            value for item in self.containers.values() for value in item.environment.values()
+        ]
+        if not self.node_folder and any("NODE_TMP" in value for value in values):
+            raise ValueError("${NODE_TMP} needs `node_folder`, in which a job makes it")
         if self.default_container and self.default_container not in self.containers:
             raise ValueError(f"default_container {self.default_container!r} is not in containers")
         for name, partition in self.partitions.items():

@@ -9,29 +9,11 @@
 #SBATCH --time=01:00:00
 #SBATCH --open-mode=append
 #SBATCH --signal=USR1@60
-# Written by lumitui. The folder, the name and the log are arguments of sbatch, so that this
-# text is the same for every run of the job.
+# Written by lumitui. lumitui_… is in lumitui.sh beside it: one job for each run, its proof, its end.
 set -eo pipefail
-umask 077
-export RUN_DIR=$PWD
-# A login file may have gone elsewhere (cd $SCRATCH); the lock of the submit step is in the right folder.
-if [[ ! -d $RUN_DIR/attempt-1.submit && -n $SLURM_SUBMIT_DIR ]]; then RUN_DIR=$SLURM_SUBMIT_DIR; cd "$RUN_DIR"; fi
-attempt=$((${SLURM_RESTART_COUNT:-0} + 1))
-# A requeued job writes a log of its own, and proves its binding anew: the nodes may be others.
-if ((attempt > 1)); then
-  rm -f "$RUN_DIR/binding.json" || true
-  exec >>"$RUN_DIR/attempt-$attempt.out" 2>&1
-fi
-
-# The claim: a second job of the same run ends here. A requeued job has its claim already.
-ln -s "$SLURM_JOB_ID" "$RUN_DIR/attempt-1.claim" 2>/dev/null || true
-owner=$(readlink "$RUN_DIR/attempt-1.claim") || owner=
-if [[ $owner != "$SLURM_JOB_ID" ]]; then
-  set +e
-  if [[ -n $owner ]]; then echo "lumitui: attempt $attempt belongs to job $owner; job $SLURM_JOB_ID ends."; exit 0; fi
-  echo "lumitui: job $SLURM_JOB_ID cannot write in $RUN_DIR, so that it does nothing. Is the disk or the quota full?"
-  exit 73
-fi
+[[ -f lumitui.sh ]] || cd "$SLURM_SUBMIT_DIR" # a login file may have gone elsewhere
+. ./lumitui.sh
+lumitui_begin
 
 # Modules
 module use /appl/local/containers/ai-modules
@@ -40,120 +22,34 @@ module load singularity-AI-bindings
 # Container (legacy)
 SIF=/appl/local/containers/sif-images/lumi-pytorch-rocm-6.2.1-python-3.12-pytorch-20240918-vllm-4075b35.sif
 
-# In names below a node's /tmp, where other users may make what a job will look for.
-UNGUESSED=$(od -An -N12 -tx1 /dev/urandom | tr -d ' \n')
-
 # Environment
+lumitui_node_tmp "/tmp" miopen-cache miopen-config # NODE_TMP: the job's own folder on every node
 export TORCH_HOME="/scratch/${SLURM_JOB_ACCOUNT}/${USER}/torch_home"
 export HF_HOME="/scratch/${SLURM_JOB_ACCOUNT}/${USER}/hf_home"
 export NCCL_SOCKET_IFNAME="hsn0,hsn1,hsn2,hsn3"
-export MIOPEN_CUSTOM_CACHE_DIR="/tmp/${USER}-miopen-${UNGUESSED}-cache"
-export MIOPEN_USER_DB_PATH="/tmp/${USER}-miopen-${UNGUESSED}-config"
+export MIOPEN_CUSTOM_CACHE_DIR="${NODE_TMP}/miopen-cache"
+export MIOPEN_USER_DB_PATH="${NODE_TMP}/miopen-config"
 export NCCL_NET_GDR_LEVEL="PHB"
 export SINGULARITYENV_PREPEND_PATH="/user-software/bin"
 export PYTHONUNBUFFERED="1"
-set -u
-# With SRUN_CPUS_PER_TASK a step has only the first cores of the job, and masks reach beyond them.
-unset SRUN_CPUS_PER_TASK
-# A login file's NONE would take all of this from the ranks.
-unset SLURM_EXPORT_ENV
-
-# A step that is not the launch says --overlap: until it has quite ended, the next one would get
-# other cores and GPUs, or be refused ("Invalid generic resource").
 
 # Rendezvous
-# No `head`: under pipefail a long list's scontrol would end by SIGPIPE, and the job with it.
-MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST")
-MASTER_ADDR=${MASTER_ADDR%%$'\n'*}
-MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
-export MASTER_ADDR MASTER_PORT
+MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | sed -n 1p)
+export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
 export WORLD_SIZE=$SLURM_NTASKS LOCAL_WORLD_SIZE=8
 
-# Local rank i runs on the cores nearest to GPU i.
+# Binding: local rank i runs on the cores nearest to GPU i
+unset SRUN_CPUS_PER_TASK # with it, a step has only the first cores of the job
 CPU_BIND_MASKS="0x00fe000000000000,0xfe00000000000000,0x0000000000fe0000,0x00000000fe000000,0x00000000000000fe,0x000000000000fe00,0x000000fe00000000,0x0000fe0000000000"
 
-# What the job makes on its nodes goes with it.
-clean() { rm -rf "/tmp/${USER}-miopen-${UNGUESSED}-cache" "/tmp/${USER}-miopen-${UNGUESSED}-config"; }
-trap clean EXIT
-# Without it bash removes them at once, under ranks that are saving; with it, when srun has returned.
-trap 'exit 143' TERM
-
-# Folders every node needs
-srun --overlap --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 mkdir -p "/tmp/${USER}-miopen-${UNGUESSED}-cache" "/tmp/${USER}-miopen-${UNGUESSED}-config"
-
-cd "$RUN_DIR"/code/.
-# Continue from this run's own checkpoints when there are any: after a requeue, or copied there.
-resume=()
-if compgen -G "$RUN_DIR/checkpoints/*" >/dev/null; then resume=(--resume); fi
-
-# Proof of binding: the probe takes the program's place. Whatever becomes of it, the job goes on.
-export PROOF_DIR=$RUN_DIR/.proof-$attempt
-mkdir -p "$PROOF_DIR" || true
-probe=0 limit=60 began=$SECONDS
-(
-  # A port of its own: what a stopped probe leaves behind must not be in the launch's way.
-  MASTER_PORT=$((MASTER_PORT + 10000))
-  timeout -k 15 "$limit" srun --overlap --kill-on-bad-exit=1 --label \
-  --cpu-bind=v,mask_cpu="$CPU_BIND_MASKS" \
-  singularity exec -B /scratch/project_462000001/resources/visualtransformer-env.sqsh:/user-software:image-src=/ "$SIF" \
-  bash -c 'export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; exec "$@"' rank \
-  sh "$RUN_DIR/probe.sh"
-) >"$PROOF_DIR/said" 2>&1 || probe=$?
-cat "$PROOF_DIR/said" || true
-# 137 is also what a killed rank leaves.
-if ((probe == 137 && SECONDS - began >= limit)); then probe=124; fi
-said=
-if ((probe)); then
-  said=$(grep -m 1 -E 'error:|fatal:|FATAL|Error:' "$PROOF_DIR/said" || tail -n 1 "$PROOF_DIR/said") || true
-  said=$(tr -cd 'A-Za-z0-9 ._,:/()-' <<<"${said:0:300}") || true
-  echo "lumitui: the probe ended with $probe; the binding is not proven." >&2
-fi
-{
-  echo '[' &&
-    {
-      cat "$PROOF_DIR"/rank-* 2>/dev/null || true
-      if ((probe)); then printf '{"probe": %d, "said": "%s"}\n' "$probe" "$said"; fi
-    } | sed '$!s/$/,/' &&
-    echo ']'
-} >"$RUN_DIR/.binding.json" && mv -f "$RUN_DIR/.binding.json" "$RUN_DIR/binding.json" ||
-  echo "lumitui: binding.json could not be written; the binding is not proven." >&2
-rm -rf "$PROOF_DIR" || true
-
 # Launch
-rc=0
-before=$(wc -c <"$RUN_DIR/attempt-$attempt.out") || before=0
-srun --kill-on-bad-exit=1 --label \
-  --cpu-bind=v,mask_cpu="$CPU_BIND_MASKS" \
-  singularity exec -B /scratch/project_462000001/resources/visualtransformer-env.sqsh:/user-software:image-src=/ "$SIF" \
-  bash -c 'export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; exec "$@"' rank \
-  python "$RUN_DIR"/code/.lumitui/trainers/ddp.py --model vit --steps 3 --batch-size 8 ${resume[@]+"${resume[@]}"} || rc=$?
-
-# The exit file: only after the launch returned; a trap would write one for a killed job too.
-# srun returns the highest code; the first line it wrote about a task names who failed first.
-first=$(tail -c "+$((before + 1))" "$RUN_DIR/attempt-$attempt.out" | tail -c 1000000 |
-  sed -n 's/^srun: error: [^:]*: tasks\{0,1\} \([0-9]\{1,\}\)[^:]*: /\1 /p' | head -n 1) || true
-rank=null oom=false
-if ((rc != 0)); then
-  case ${first#* } in
-    'Exited with exit code '*) rc=${first##* } ;;
-    Aborted*) rc=134 ;;
-    Killed*) rc=137 ;;
-    'Out Of Memory'*) rc=137 oom=true ;;
-    'Segmentation fault'*) rc=139 ;;
-    Terminated*) first= ;; # from outside: nobody failed first
-  esac
-  rank=${first%% *}
-fi
-ended=$(date +%s)
-printf '{"rc": %d, "rank": %s, "job": "%s", "attempt": %d, "started": %d, "ended": %d, "oom": %s}\n' \
-  "$rc" "${rank:-null}" "$SLURM_JOB_ID" "$attempt" $((ended - SECONDS)) "$ended" "$oom" \
-  >"$RUN_DIR/.exit-$attempt" &&
-  mv "$RUN_DIR/.exit-$attempt" "$RUN_DIR/attempt-$attempt.exit" || true
-cd "$RUN_DIR"
-# This node's go with the script.
-if ((SLURM_JOB_NUM_NODES > 1)); then
-  timeout 60 srun --overlap --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 rm -rf "/tmp/${USER}-miopen-${UNGUESSED}-cache" "/tmp/${USER}-miopen-${UNGUESSED}-config" || true
-fi
-# A login shell runs ~/.bash_logout: under set -e its failure would become the job's.
-set +eu
-exit "$rc"
+cd "$RUN_DIR"/code
+# Continue from this run's own checkpoints when there are any
+resume=(); if compgen -G "$RUN_DIR/checkpoints/*" >/dev/null; then resume=(--resume); fi
+launch() {
+  srun --kill-on-bad-exit=1 --label --cpu-bind=v,mask_cpu="$CPU_BIND_MASKS" \
+    singularity exec -B /scratch/project_462000001/resources/visualtransformer-env.sqsh:/user-software:image-src=/ "$SIF" \
+    bash -c 'export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; exec "$@"' rank "$@"
+}
+lumitui_prove launch sh "$RUN_DIR/probe.sh"
+lumitui_run launch python "$RUN_DIR"/code/.lumitui/trainers/ddp.py --model vit --steps 3 --batch-size 8 "${resume[@]}"

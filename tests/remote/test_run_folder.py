@@ -1,4 +1,4 @@
-"""The names inside a run's folder: one home, and a template that agrees with it."""
+"""The names inside a run's folder: one home, and templates that agree with it."""
 
 import re
 from pathlib import Path
@@ -7,14 +7,16 @@ import lumitui
 from lumitui.remote import run_folder
 from lumitui.remote.run_folder import attempt_exit, attempt_log, attempt_of_log
 
-TEMPLATE = (Path(lumitui.__file__).parent / "templates" / "job.sh.j2").read_text()
+TEMPLATES = Path(lumitui.__file__).parent / "templates"
+TEXT = "".join((TEMPLATES / name).read_text() for name in ("job.sh.j2", "lumitui.sh"))
 SCRATCH = {".binding.json", ".exit-$attempt", ".proof-$attempt"}
-"""What job.sh alone makes, renames and removes."""
+"""What a job alone makes, renames and removes."""
 NAMES = {value for name, value in vars(run_folder).items() if name.isupper() and value is not None}
 
 
-def test_the_template_names_nothing_that_the_module_does_not_know() -> None:
-    named = set(re.findall(r"\$RUN_DIR/([\w.$-]+)", TEMPLATE))
+def test_the_templates_name_nothing_that_the_module_does_not_know() -> None:
+    named = set(re.findall(r"\$RUN_DIR/([\w.$-]+)", TEXT))
+    named.discard(f"{run_folder.CODE_ARCHIVE}.sha256")
     logs = {attempt_log("$attempt"), attempt_exit("$attempt")}
     assert named <= NAMES | logs | SCRATCH
     assert {run_folder.LOCK, run_folder.CLAIM, run_folder.SECRETS, run_folder.BINDING} <= named

@@ -4,13 +4,17 @@ import re
 import shlex
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from lumitui.app.compose.launchers import TEMPLATES
+from lumitui.remote.run_folder import MACHINERY
 from tests.support.guide.batch_differences import BATCH_DIFFERENCES
 from tests.support.guide.scripts import NAMES, SCRIPTS, Script
 from tests.support.guide.task_differences import TASK_DIFFERENCES
 from tests.support.jobs.golden_jobs import ARCHIVE, archive_launch, golden_path, launch_of
+from tests.support.places import GOLDEN
 
 DIFFERENCES = (*BATCH_DIFFERENCES, *TASK_DIFFERENCES)
 
@@ -29,6 +33,37 @@ def test_a_job_with_an_archive_is_the_golden_one() -> None:
     assert archive_launch().script == ARCHIVE.read_text()
     checked = subprocess.run(["bash", "-n", ARCHIVE], capture_output=True, text=True)
     assert (checked.returncode, checked.stderr) == (0, "")
+
+
+def test_a_person_can_read_each_of_them_at_a_glance() -> None:
+    lines = {path.name: len(path.read_text().splitlines()) for path in GOLDEN.glob("*.sh")}
+    assert len(lines) > len(SCRIPTS) and {name for name, n in lines.items() if n > 60} == set()
+
+
+@each_script
+def test_the_launch_stands_in_it_once(script: Script) -> None:
+    text = golden_path(script).read_text()
+    assert (text.count("  srun "), text.count('"$SIF"'), text.count("launch() {")) == (1, 1, 1)
+    names = re.findall(r"^(\w+) launch ", text, re.MULTILINE)
+    assert names == ["lumitui_prove", "lumitui_run"]
+
+
+def test_what_the_scripts_call_is_in_the_file_beside_them() -> None:
+    machinery = (TEMPLATES / MACHINERY).read_text()
+    defined = set(re.findall(r"^(lumitui_\w+)\(\) \{", machinery, re.MULTILINE))
+    text = (TEMPLATES / "job.sh.j2").read_text()
+    called = set(re.findall(r"lumitui_\w+", text)) - {"lumitui_"}
+    assert called and called <= defined
+    assert {name for name in defined if machinery.count(name) == 1} <= called
+
+
+def test_reading_the_file_beside_them_does_nothing(tmp_path: Path) -> None:
+    state = "<(compgen -v; set +o; trap)"
+    text = f"set -u; before=; before=$(cat {state}); . {TEMPLATES / MACHINERY}\n"
+    text += f'diff <(echo "$before") {state}'
+    done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert list(tmp_path.iterdir()) == []
 
 
 @each_script
@@ -82,10 +117,9 @@ def differences(script: Script, ours: str) -> Iterator[tuple[str, str, bool]]:
 def own_lines(lines: list[str]) -> Iterator[tuple[str, str, bool]]:
     for key, text in {
         "set -eo pipefail": "set -eo pipefail",
-        "umask 077": "umask 077",
-        "claim": "ends here",
-        "proof": "# Proof of binding",
-        "exit file": "# The exit file",
+        "claim": "lumitui_begin",
+        "proof": "lumitui_prove launch ",
+        "exit file": "lumitui_run launch ",
     }.items():
         if any(text in line for line in lines):
             yield "setup", key, True
@@ -97,17 +131,19 @@ def exported(lines: list[str]) -> Iterator[tuple[str, str]]:
         if match := re.match(r"^([A-Z_]+)=(\S.*)$", line):
             values[match[1]] = match[2]
         if line.startswith("export "):
-            for word in line.removeprefix("export ").split(" "):
-                name, sign, value = word.partition("=")
+            words = line.removeprefix("export ").partition(" # ")[0]
+            for name, sign, value in re.findall(r"(\w+)(?:(=)(\$\(\(.*?\)\)|\S*))?", words):
                 text = value if sign else values.get(name, "")
-                if name not in ("PROOF_DIR",):
-                    yield name, text.strip('"')
+                yield name, text.strip('"')
 
 
 def launch_words(ours: str) -> list[str]:
-    command = ours[ours.index("# Launch\n") :]
-    command = command[command.index("srun ") : command.index(" || rc=$?")]
-    return shlex.split(command.replace("\\\n", " "))
+    """Return the words that start the program: the function's, then its arguments."""
+    body = ours[ours.index("launch() {\n") :]
+    body, _, rest = body.removeprefix("launch() {\n").partition("\n}\n")
+    program = rest[rest.index("lumitui_run launch ") :].removeprefix("lumitui_run launch ")
+    assert body.endswith('"$@"')
+    return shlex.split((body.removesuffix('"$@"') + program).replace("\\\n", " "))
 
 
 def compared(

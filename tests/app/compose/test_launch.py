@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from lumitui.app.compose.binding import draw, rank_bindings
 from lumitui.app.compose.launch import compose
-from lumitui.app.compose.launchers import launchers
+from lumitui.app.compose.launchers import TEMPLATES, launchers
 from lumitui.app.job.spec import changed
 from lumitui.remote.cores import format_cores
 from lumitui.remote.errors import InputError
+from lumitui.remote.run_folder import MACHINERY
 from lumitui.remote.site.profile import Site
 from tests.support.attacks.hostile_text import fuzzed, passable
 from tests.support.guide.scripts import MASKS, RESERVED_MASK
@@ -188,9 +189,8 @@ def test_bash_reads_arguments_and_values_back_unchanged(
     )
     script = launch.script
     export = script[script.index("export TEXT=") :]
-    line = script[script.index("# Launch\n") :].partition("\n")[2].partition("\n")[2]
-    line = line[: line.index(" || rc=$?")]
-    program = line[line.index('"$RUN_DIR"/code/') :]
+    program = script[script.index("lumitui_run launch ") :]
+    program = program[program.index('"$RUN_DIR"/code/') :]
     shell = f"RUN_DIR=/run\nresume=()\n{_first_statement(export)}\n"
     shell += f"printf '%s\\0' \"$TEXT\" {program}\n"
     printed = subprocess.run(["bash", "-eu", "-c", shell], capture_output=True, check=True)
@@ -199,7 +199,7 @@ def test_bash_reads_arguments_and_values_back_unchanged(
 
 
 def _first_statement(text: str) -> str:
-    return text[: text.index("\nset -u\n")]
+    return text[: text.index("\n\n# Rendezvous\n")]
 
 
 def test_every_template_is_a_launcher_that_says_what_it_is() -> None:
@@ -222,31 +222,36 @@ def test_what_the_nodes_need_does_not_depend_on_the_container(
 ) -> None:
     script = compose(job(nodes=2, launcher=launcher, container=container), LUMI).script
     assert 'export NCCL_SOCKET_IFNAME="hsn0,hsn1,hsn2,hsn3"\n' in script
-    made = next(line for line in script.splitlines() if "mkdir -p" in line and "srun" in line)
+    made = next(line for line in script.splitlines() if line.startswith("lumitui_node_tmp "))
     for name in ("MIOPEN_CUSTOM_CACHE_DIR", "MIOPEN_USER_DB_PATH"):
-        folder = re.search(f"export {name}=(.*)\n", script)
-        assert folder and folder[1] in made
-        # On the first node, and on all of them.
-        assert script.count(f"rm -rf {LUMI_FOLDERS}") == 2 and folder[1] in LUMI_FOLDERS
+        folder = re.search(rf'export {name}="\${{NODE_TMP}}/(.*)"\n', script)
+        assert folder and folder[1] in made.split()
+        assert script.index(made) < script.index(folder[0])
 
 
-LUMI_FOLDERS = " ".join(f'"{folder}"' for folder in LUMI.node_directories)
-
-
-def test_a_folder_that_is_not_the_jobs_alone_is_never_removed() -> None:
-    kept = LUMI.model_copy(update={"node_directories": ("/scratch/shared", "/tmp/$UNGUESSED-x")})
+def test_a_folder_that_is_not_the_jobs_alone_is_not_among_its_own() -> None:
+    kept = LUMI.model_copy(update={"node_directories": ("/scratch/shared", "${NODE_TMP}/x")})
     script = compose(JOB, kept).script
-    assert 'mkdir -p "/scratch/shared" "/tmp/$UNGUESSED-x"' in script
-    assert script.count('rm -rf "/tmp/$UNGUESSED-x"') == 2
+    assert 'lumitui_on_nodes mkdir -p "/scratch/shared"\n' in script
+    assert re.search(r'^lumitui_node_tmp "/tmp" x #', script, re.MULTILINE)
+
+
+def test_a_job_that_needs_no_folder_on_its_nodes_makes_none() -> None:
+    plain = LUMI.model_copy(update={"node_directories": (), "environment": {}})
+    assert "node_tmp" not in compose(JOB, plain).script
+    assert (
+        'lumitui_node_tmp "/tmp" #' in compose(changed(JOB, {"ship": "archive"}, "t"), plain).script
+    )
 
 
 @pytest.mark.parametrize("launcher", ["srun", "torchrun"])
 def test_no_step_but_the_launch_holds_anything(launcher: str) -> None:
     script = compose(changed(JOB, {"launcher": launcher}, "t"), LUMI).script
+    machinery = (TEMPLATES / MACHINERY).read_text()
+    steps = re.findall(r"(?:^|\s)srun (--|\\\")(\w*)", machinery)
+    assert steps and {word for _, word in steps} == {"overlap"}
     steps = [line for line in script.splitlines() if re.search(r"(^|\s)srun --", line)]
-    launch = script[script.index("# Launch\n") :]
-    assert len(steps) == 4 and sum("--overlap" in line for line in steps) == 3
-    assert "--overlap" not in launch[: launch.index(" || rc=$?")]
+    assert len(steps) == 1 and "--overlap" not in steps[0]
 
 
 def test_masks_go_without_the_number_of_cores_and_torchrun_with_it() -> None:

@@ -112,7 +112,7 @@ def test_main_memory_that_slurm_noticed_comes_before_the_exception() -> None:
 
 
 def test_the_job_says_of_a_failed_probe_what_the_rules_search_for() -> None:
-    script = (Path(lumitui.app.__file__).parents[1] / "templates/job.sh.j2").read_text()
+    script = (Path(lumitui.app.__file__).parents[1] / "templates/lumitui.sh").read_text()
     assert PROBE.splitlines()[1].replace("with 1", "with $probe") in script
 
 

@@ -100,8 +100,8 @@ def test_the_job_beyond_16_nodes_waits_for_two_and_says_what_was_not_measured() 
     )
     few = compose(spec, site)
     many = compose(changed(spec, {"nodes": 17}, "t"), site)
-    assert "on ${right:-0} of 16 nodes" in few.script
-    assert "on ${right:-0} of 2 nodes" in many.script
+    assert "\nlumitui_require 16 49-55 57-63 " in few.script
+    assert "\nlumitui_require 2 49-55 57-63 " in many.script
     reports = [
         {"rank": node * 8 + local, "local_rank": local, "host": f"nid{node:06d}",
          "cores": many.layout.planned_cores[local], "gpus": "0,1,2,3,4,5,6,7"}

@@ -119,7 +119,11 @@ def test_a_variable_is_a_name_and_none_of_the_scripts_own(field: str, name: str)
 
 
 def test_the_variables_of_the_script_are_those_that_are_refused() -> None:
-    templates = [TEMPLATES / "job.sh.j2", *(TEMPLATES / "launchers").glob("*.j2")]
+    templates = [
+        TEMPLATES / "job.sh.j2",
+        TEMPLATES / "lumitui.sh",
+        *(TEMPLATES / "launchers").glob("*.j2"),
+    ]
     text = "".join(path.read_text() for path in templates)
     names = set(re.findall(r"(?:^|[;{ ]|export )([A-Za-z_]+)=(?!=)[^ ]", text, re.MULTILINE))
     names |= set(re.findall(r"\bfor (\w+) in \"", text))

@@ -203,7 +203,7 @@ def test_the_project_decides_the_ship_mode(runs: Runs, tmp_path: Path, small_lim
     assert few.launch.spec == spec and "code.tar.gz" not in few.launch.script
     grow(project, 30)
     many = runs.preview(spec, project)
-    assert many.launch.spec.ship == "archive" and "tar -xzof" in many.launch.script
+    assert many.launch.spec.ship == "archive" and "lumitui_unpack" in many.launch.script
     (note,) = [item for item in many.findings if item.id == "archive"]
     assert (note.severity, "/tmp" in note.message, "memory" in note.message) == ("note", True, True)
     assert [entry.path for entry in collect(many.launch.spec, project).manifest.entries][-1:] == [
@@ -268,7 +268,7 @@ def test_the_job_unpacks_it_on_every_node(
     assert not list(cluster.root.glob(f"nodes/*/tmp/lumitui-{run.id}-*")), "not tidy again"
     # Resubmitted with the same code nothing is sent; from a purged archive it is refused.
     plan = runs.plan_resubmission(run.id, code="same", start="scratch")
-    assert "tar -xzof" in plan.preview.launch.script
+    assert "lumitui_unpack" in plan.preview.launch.script
     again = finish(runs, runs.resubmit(plan))
     assert (again.state, again.snapshot) == (State.DONE, run.snapshot)
     held = f"{run.root}/code/{run.snapshot}.tar.gz"

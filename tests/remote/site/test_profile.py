@@ -129,8 +129,14 @@ def test_miopen_has_folders_of_the_job_on_every_node(lumi: Site) -> None:
     names = ("MIOPEN_CUSTOM_CACHE_DIR", "MIOPEN_USER_DB_PATH")
     folders = {lumi.environment[name] for name in names}
     assert folders == set(lumi.node_directories)
-    # /tmp of a shared node is everybody's: a name that can be guessed can be made before.
-    assert all(f.startswith("/tmp/") and "${UNGUESSED}" in f for f in folders)
+    # /tmp of a shared node is everybody's: they are in the job's own folder there.
+    assert all(folder.startswith("${NODE_TMP}/") for folder in folders)
+
+
+def test_a_job_without_a_folder_on_its_nodes_cannot_name_one(lumi: Site) -> None:
+    data = lumi.model_dump(mode="json") | {"node_folder": ""}
+    with pytest.raises(ValueError, match="needs `node_folder`"):
+        Site.model_validate(data)
 
 
 LUMI_RULES = {

@@ -150,7 +150,6 @@ BATCH_DIFFERENCES: tuple[Difference, ...] = (
         "it is the same for all tasks: env of the job file",
         _SEED,
     ),
-    Difference("export", "RUN_DIR", "added", "the run's folder", "the trainers write there"),
     Difference(
         "setup",
         "MIOPEN_DIR=$(mktemp -d)",
@@ -175,14 +174,11 @@ BATCH_DIFFERENCES: tuple[Difference, ...] = (
         "a module that cannot be loaded shows at once",
     ),
     Difference(
-        "setup", "umask 077", "added", "files are the person's own", "scratch is a project's"
-    ),
-    Difference(
         "setup",
         "claim",
         "added",
-        "a second job of the same attempt ends at once",
-        "a lost reply of sbatch cannot make a run train twice",
+        "lumitui_begin: a second job of the same run ends at once; RUN_DIR; umask 077",
+        "a lost reply of sbatch cannot make a run train twice; scratch is a project's",
     ),
     Difference(
         "setup",

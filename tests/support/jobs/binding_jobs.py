@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lumitui.app.history.run import Run
+from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import JobSpec, parse_job
 from lumitui.app.runs import Runs
 from lumitui.app.send.preview import Preview
+from lumitui.remote.run_folder import MACHINERY, PROBE_SCRIPT
 from tests.support.home import Home
 from tests.support.servers.cluster import Cluster
 
@@ -58,19 +60,17 @@ class Proving:
         return self.runs.preview(spec, self.project)
 
     def send(self, spec: JobSpec, script: Plant | None = None, probe: Plant | None = None) -> Run:
-        """Send a job; `script` and `probe` change what is sent, and must change it."""
+        """Send a job; `script` (for job.sh and lumitui.sh) and `probe` change what is sent."""
         preview = self.preview(spec)
         launch = preview.launch
         if script is not None:
             launch = replace(launch, script=script(launch.script))
-            assert launch.script != preview.launch.script
+            launch = _planted(launch, MACHINERY, script)
+            assert launch != preview.launch
         if probe is not None:
-            sent = [
-                replace(file, content=probe(file.content)) if file.name == "probe.sh" else file
-                for file in launch.files
-            ]
-            assert tuple(sent) != launch.files
-            launch = replace(launch, files=tuple(sent))
+            before = launch
+            launch = _planted(launch, PROBE_SCRIPT, probe)
+            assert launch != before
         return self.runs.send(replace(preview, launch=launch))
 
     def finish(self, runs: Sequence[Run], seconds: float = 240.0) -> list[Run]:
@@ -100,6 +100,11 @@ class Proving:
         return self.runs.read_log(run.id)[1].decode()
 
 
+def _planted(launch: Launch, name: str, plant: Plant) -> Launch:
+    files = [replace(f, content=plant(f.content)) if f.name == name else f for f in launch.files]
+    return replace(launch, files=tuple(files))
+
+
 def in_tasks(words: str) -> Plant:
     """Plant sh into every task, before the probe and before the program."""
     export = "export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; "
@@ -113,7 +118,7 @@ def in_probe(words: str) -> Plant:
 
 def before_proof(words: str) -> Plant:
     """Plant bash into the job, before the proof."""
-    return lambda script: script.replace("# Proof of binding", f"{words}\n# Proof of binding", 1)
+    return lambda script: script.replace("\nlumitui_prove ", f"\n{words}\nlumitui_prove ", 1)
 
 
 def where_job(

@@ -39,11 +39,14 @@ def sooner(script: str) -> str:
 
 
 def in_its_launch(old: str, new: str) -> Plant:
-    """Change the probe's launch, and not the program's."""
+    """Change the probe's launch, and not the program's: a function of its own."""
 
     def plant(script: str) -> str:
-        before, launch, after = script.partition("# Launch\n")
-        return before.replace(old, new) + launch + after
+        head, begin, rest = script.partition("launch() {\n")
+        body, end, tail = rest.partition("\n}\n")
+        changed = f"{begin}{body.replace(old, new)}{end}"
+        proof, program, last = tail.partition("lumitui_run ")
+        return f"{head}{changed}{proof}{begin}{body}{end}{program}{last}" if program else script
 
     return plant
 
@@ -168,8 +171,8 @@ def test_a_requeued_job_is_proved_anew(proving: Proving) -> None:
     run = proving.send(
         where_job(ranks=2, args=["wait"]),
         lambda sent: sent.replace(
-            "# Rendezvous\n",
-            "# Rendezvous\nif ((attempt > 1)); then swap=1; else swap=; fi\n",
+            "# Binding:",
+            "if ((attempt > 1)); then swap=1; else swap=; fi\n# Binding:",
         ).replace(
             f'CPU_BIND_MASKS="{MASKS}"',
             f'CPU_BIND_MASKS="{MASKS}"; [[ -z $swap ]] || CPU_BIND_MASKS="{SWAPPED}"',

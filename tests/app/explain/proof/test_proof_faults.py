@@ -197,7 +197,7 @@ def test_torchruns_numa_binding_is_proved_by_domain(
     proving: Proving, cores: str, kind: str, says: str
 ) -> None:
     bound = in_probe(f"set -- {cores}; shift $LOCAL_RANK; taskset -cp $1 $$ >/dev/null")
-    unbound = replaced("  --numa-binding=exclusive \\\n", "")
+    unbound = replaced(" --numa-binding=exclusive", "")
     run = proving.send(where_job(launcher="torchrun", ranks=4, site="numa"), unbound, bound)
     [run] = proving.finish([run])
     assert run.state is State.DONE, proving.log(run)

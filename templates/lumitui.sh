@@ -1,0 +1,219 @@
+# What lumitui does in a job besides running it. job.sh, beside this file in the run's folder, reads it
+# and calls its functions. It is the same for every job, and only defines: reading it changes nothing.
+
+# First of all: the run's folder, this attempt's log, and the claim, so that a run is one job.
+lumitui_begin() {
+  umask 077
+  strict= NODE_TMP=
+  # A login file's NONE would take the job's variables from the ranks, its WORLD_SIZE mislead them.
+  unset SLURM_EXPORT_ENV WORLD_SIZE LOCAL_WORLD_SIZE
+  # A login file may have gone elsewhere; sbatch was called in the run's folder.
+  if [[ -d ${SLURM_SUBMIT_DIR:-}/attempt-1.submit && ! $SLURM_SUBMIT_DIR -ef $PWD ]]; then
+    cd "$SLURM_SUBMIT_DIR"
+  fi
+  export RUN_DIR=$PWD
+  attempt=$((${SLURM_RESTART_COUNT:-0} + 1))
+  # A requeued job writes a log of its own, and proves its binding anew: the nodes may be others.
+  if ((attempt > 1)); then
+    rm -f "$RUN_DIR/binding.json" || true
+    exec >>"$RUN_DIR/attempt-$attempt.out" 2>&1
+  fi
+  # A second job of the same run ends here. A requeued job has its claim already.
+  ln -s "$SLURM_JOB_ID" "$RUN_DIR/attempt-1.claim" 2>/dev/null || true
+  local owner
+  owner=$(readlink "$RUN_DIR/attempt-1.claim") || owner=
+  [[ $owner != "$SLURM_JOB_ID" ]] || return 0
+  if [[ -n $owner ]]; then
+    echo "lumitui: attempt $attempt belongs to job $owner; job $SLURM_JOB_ID ends."
+    lumitui_exit 0
+  fi
+  echo "lumitui: job $SLURM_JOB_ID cannot write in $RUN_DIR, so that it does nothing. Is the disk or the quota full?"
+  lumitui_exit 73
+}
+
+# A login shell runs ~/.bash_logout: under set -e its failure would become the job's.
+lumitui_exit() {
+  set +e
+  exit "$1"
+}
+
+# The values of `secrets:`, which are in no script and no record.
+lumitui_secrets() {
+  set -a
+  . "$RUN_DIR/.secrets"
+  set +a
+}
+
+# A command on every node, once. --overlap: until a step has quite ended, the next one would get
+# other cores and GPUs, or be refused ("Invalid generic resource").
+lumitui_on_nodes() {
+  srun --overlap --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 "$@"
+}
+
+# lumitui_prepare TROUBLE COMMAND...: a few tries. A slurmctld that was restarted refuses steps for a while.
+lumitui_prepare() {
+  local trouble=$1 pause
+  shift
+  for pause in 5 10 20 40; do
+    if "$@"; then return 0; fi
+    echo "lumitui: $trouble; trying again in $pause s." >&2
+    sleep "$pause"
+  done
+  "$@" || lumitui_refuse "$trouble"
+}
+
+# lumitui_refuse WHY: end the job before its launch.
+lumitui_refuse() {
+  echo "lumitui: $1; nothing was launched." >&2
+  lumitui_exit 74
+}
+
+# lumitui_node_tmp PARENT [FOLDER...]: NODE_TMP, a folder of the job's own on every node, with folders in it.
+lumitui_node_tmp() {
+  # What the job makes on its nodes goes with it.
+  trap 'rm -rf "$NODE_TMP"' EXIT
+  # Without it bash removes it at once, under ranks that are saving; with it, when srun has returned.
+  trap 'exit 143' TERM
+  lumitui_prepare "a folder in $1 could not be made on every node" lumitui_make_node_tmp "$@"
+}
+
+# PARENT is everybody's: another user may have made what has the name. Nobody can guess it, and each
+# try takes another. A requeued job removes what its first attempt left.
+lumitui_make_node_tmp() {
+  local mine=$1/lumitui-${RUN_DIR##*/}-$SLURM_JOB_ID
+  shift
+  NODE_TMP=$(mktemp -u "$mine-$attempt-XXXXXXXXXX") || return
+  lumitui_on_nodes bash -c '
+    umask 077
+    for old in "$1"-*; do [[ $old == "$2" || ! -O $old || -L $old ]] || rm -rf "$old"; done
+    # Nodes with one disk share it.
+    if ! mkdir -m 700 "$2" 2>/dev/null && [[ ! -d $2 || ! -O $2 || -L $2 ]]; then
+      echo "$(uname -n): $2 cannot be made, or belongs to another user" >&2
+      exit 1
+    fi
+    cd "$2" && shift 2 && { (($# == 0)) || mkdir -p -- "$@"; }
+  ' make "$mine" "$NODE_TMP" "$@"
+}
+
+# lumitui_unpack [NAME TARGET]...: CODE, the run's archive of code on every node, with its links.
+lumitui_unpack() {
+  local hash
+  hash=$( (sha256sum || shasum -a 256) <"$RUN_DIR/code.tar.gz" 2>/dev/null) || true
+  if [[ -z $hash || ${hash%% *} != "$(cat "$RUN_DIR/code.tar.gz.sha256")" ]]; then
+    lumitui_refuse "the code could not be unpacked on every node: its archive is damaged"
+  fi
+  unpacked=0
+  lumitui_prepare "the code could not be unpacked on every node" lumitui_unpack_once "$@"
+}
+
+# Each try has a folder of its own: what an ended one left is not whole. Nodes with one disk share it.
+lumitui_unpack_once() {
+  CODE=$NODE_TMP/code-$((++unpacked))
+  lumitui_on_nodes bash -c '
+    umask 077
+    mkdir "$1" 2>/dev/null || { [[ -d $1 ]]; exit; }
+    tar -xzof "$2" -C "$1" && cd "$1" || { rm -rf "$1"; exit 1; }
+    shift 2
+    while (($#)); do mkdir -p "$(dirname "./$1")" && ln -s -- "$2" "./$1" || exit 1; shift 2; done
+  ' unpack "$CODE" "$RUN_DIR/code.tar.gz" "$@"
+}
+
+# lumitui_prove LAUNCH...: the binding of every rank. The probe takes the program's place in the same
+# launch. Whatever becomes of it, the job goes on.
+lumitui_prove() {
+  local probe=0 limit=60 began=$SECONDS said=
+  export PROOF_DIR=$RUN_DIR/.proof-$attempt
+  mkdir -p "$PROOF_DIR" || true
+  (
+    # A port of its own: what a stopped probe leaves behind must not be in the launch's way.
+    MASTER_PORT=$((MASTER_PORT + 10000))
+    export SIF CPU_BIND_MASKS
+    # timeout starts no function, so that a bash of its own does; it outlives the signal, or a step
+    # that is ending would be in the launch's way too. -p: no BASH_ENV.
+    timeout -k 15 "$limit" bash -pc "
+      trap : TERM
+      srun() { command srun --overlap \"\$@\"; }
+      $(declare -f launch)
+      \"\$@\"" prove "$@"
+  ) >"$PROOF_DIR/said" 2>&1 || probe=$?
+  cat "$PROOF_DIR/said" || true
+  # 137 is also what a killed rank leaves.
+  if ((probe == 137 && SECONDS - began >= limit)); then probe=124; fi
+  if ((probe)); then
+    said=$(grep -m 1 -E 'error:|fatal:|FATAL|Error:' "$PROOF_DIR/said" || tail -n 1 "$PROOF_DIR/said") || true
+    said=$(tr -cd 'A-Za-z0-9 ._,:/()-' <<<"${said:0:300}") || true
+    echo "lumitui: the probe ended with $probe; the binding is not proven." >&2
+  fi
+  {
+    echo '[' &&
+      {
+        cat "$PROOF_DIR"/rank-* 2>/dev/null || true
+        if ((probe)); then printf '{"probe": %d, "said": "%s"}\n' "$probe" "$said"; fi
+      } | sed '$!s/$/,/' &&
+      echo ']'
+  } >"$RUN_DIR/.binding.json" && mv -f "$RUN_DIR/.binding.json" "$RUN_DIR/binding.json" ||
+    echo "lumitui: binding.json could not be written; the binding is not proven." >&2
+  rm -rf "$PROOF_DIR" || true
+  unset PROOF_DIR
+}
+
+# lumitui_require NODES CORES...: `proof: strict`. On so many nodes each local rank has its CORES, and
+# all ranks see the same GPUs; or else nothing is launched.
+lumitui_require() {
+  local nodes=$1 rank=0 right cores
+  shift
+  for cores; do
+    right=$(grep "\"local_rank\": $rank," "$RUN_DIR/binding.json" | grep -cF "\"cores\": \"$cores\"") || true
+    if [[ $right != "$nodes" ]]; then
+      echo "lumitui: local rank $rank has its cores $cores on ${right:-0} of $nodes nodes; nothing was launched." >&2
+      strict=78
+    fi
+    rank=$((rank + 1))
+  done
+  if [[ $(sed -n 's/.*"gpus": "\([^"]*\)".*/\1/p' "$RUN_DIR/binding.json" | sort -u | wc -l) -gt 1 ]]; then
+    echo "lumitui: not all ranks see the same GPUs; nothing was launched." >&2
+    strict=78
+  fi
+}
+
+# lumitui_run LAUNCH...: the program. What became of it goes to the exit file, and it is the job's end.
+lumitui_run() {
+  local rc=0 before
+  before=$(wc -c <"$RUN_DIR/attempt-$attempt.out") || before=0
+  if [[ -n $strict ]]; then rc=$strict; else "$@" || rc=$?; fi
+  # Only after the launch returned: a trap would write the file for a killed job too.
+  lumitui_record "$before"
+  # Done with them. A job that did not end well may be run again.
+  if ((rc == 0)); then rm -f "$RUN_DIR/.secrets" || true; fi
+  cd "$RUN_DIR"
+  # This node's go with the script.
+  if [[ -n $NODE_TMP ]] && ((SLURM_JOB_NUM_NODES > 1)); then
+    timeout 60 srun --overlap --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 rm -rf "$NODE_TMP" || true
+  fi
+  lumitui_exit "$rc"
+}
+
+# lumitui_record BEFORE: write the exit file. srun returns the highest code; the first line about a
+# task that it wrote after so many bytes of the log says who failed first, and how: `rc`.
+lumitui_record() {
+  local first rank=null oom=false ended
+  first=$(tail -c "+$(($1 + 1))" "$RUN_DIR/attempt-$attempt.out" | tail -c 1000000 |
+    sed -n 's/^srun: error: [^:]*: tasks\{0,1\} \([0-9]\{1,\}\)[^:]*: /\1 /p' | head -n 1) || true
+  if ((rc != 0)); then
+    case ${first#* } in
+      'Exited with exit code '*) rc=${first##* } ;;
+      Aborted*) rc=134 ;;
+      Killed*) rc=137 ;;
+      'Out Of Memory'*) rc=137 oom=true ;;
+      'Segmentation fault'*) rc=139 ;;
+      Terminated*) first= ;; # from outside: nobody failed first
+    esac
+    # Where a task is a rank: a launcher's task has no rank that could be named.
+    if [[ -n ${WORLD_SIZE:-} ]]; then rank=${first%% *}; fi
+  fi
+  ended=$(date +%s)
+  printf '{"rc": %d, "rank": %s, "job": "%s", "attempt": %d, "started": %d, "ended": %d, "oom": %s}\n' \
+    "$rc" "${rank:-null}" "$SLURM_JOB_ID" "$attempt" $((ended - SECONDS)) "$ended" "$oom" \
+    >"$RUN_DIR/.exit-$attempt" &&
+    mv "$RUN_DIR/.exit-$attempt" "$RUN_DIR/attempt-$attempt.exit" || true
+}
