@@ -15,7 +15,7 @@ NAMES = {value for name, value in vars(run_folder).items() if name.isupper() and
 
 
 def test_the_templates_name_nothing_that_the_module_does_not_know() -> None:
-    named = set(re.findall(r"\$RUN_DIR/([\w.$-]+)", TEXT))
+    named = set(re.findall(r"(?:\$RUN_DIR|SUBMIT_DIR:-\})/([\w.$-]+)", TEXT))
     named.discard(f"{run_folder.CODE_ARCHIVE}.sha256")
     logs = {attempt_log("$attempt"), attempt_exit("$attempt")}
     assert named <= NAMES | logs | SCRATCH
