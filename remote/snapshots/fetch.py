@@ -26,9 +26,6 @@ from lumitui.remote.transport.protocol import Transport
 
 __all__ = ["FetchOutcome", "Fetched", "NotFetched", "fetch"]
 
-_IN_ONE_STREAM = 500
-"""Most files of one stream: its script has a line for each."""
-
 
 @dataclass(frozen=True)
 class Fetched:
@@ -140,16 +137,17 @@ class _Fetch:
             if self.places.holds(name, size, digest):
                 self._add(name, size, fresh=False)
             else:
-                missing.setdefault((digest, size), []).append(Wanted(name, size, digest))
+                wanted = Wanted(name, size, digest, steady=not growing(name))
+                missing.setdefault((digest, size), []).append(wanted)
         self._bring({same[0].name: same for same in self._fitting(missing.values())})
         return [name for name in asked if name not in self._over]
 
     def _has_place(self, name: str, size: int) -> bool:
         """Whether `name` can be put here; else leave it, before the site reads a byte of it."""
-        free = self.places.free() + self.parts.size(name)
         try:
             self.places.check(name)
-            if size > free and self.places.size(name) != size:
+            free = self.places.free()
+            if size > free + self.parts.size(name) and self.places.size(name) != size:
                 raise PlaceFault(_too_large(size, free))
         except PlaceFault as fault:
             self.leave(name, str(fault))
@@ -170,7 +168,7 @@ class _Fetch:
 
     def _bring(self, groups: Mapping[str, list[Wanted]]) -> None:
         """Bring the first file of each group of equal files, and copy it to their other names."""
-        for portion in portions(list(groups), _IN_ONE_STREAM):
+        for portion in portions(list(groups)):
             if self.stop():
                 return
             files = [groups[name][0] for name in portion]

@@ -14,7 +14,6 @@ from lumitui.remote.transport.shell import SHA, quote
 
 HASHED_PER_SECOND = 50_000_000
 """Bytes that a site hashes in a second at the least: a busy login node reads Lustre at 100 MB/s."""
-_TOGETHER = 50  # files that one process hashes; one of them in vain when one cannot be read
 _ROOM = 4096 + 200  # bytes of the answer for one file, with the site's own words
 
 # sha256sum escapes odd names, so such files are hashed one at a time, from standard input.
@@ -90,8 +89,10 @@ def _commands(
         yield f"first {sizes[name]} {quote(f'./{name}')}"
     taken = set(cut)
     whole = [quote(f"./{name}") for name in names if name not in taken]
-    for start in range(0, len(whole), _TOGETHER):
-        yield f"sums {' '.join(whole[start : start + _TOGETHER])}"
+    odd = [word for word in whole if "\\" in word or "\n" in word]
+    plain = [word for word in whole if "\\" not in word and "\n" not in word]
+    for words in filter(None, (odd, plain)):
+        yield f"sums {' '.join(words)}"
 
 
 def _take(rest: bytes, sizes: Mapping[str, int], sums: dict[str, str]) -> None:

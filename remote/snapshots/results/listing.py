@@ -22,8 +22,9 @@ MOST_FILES = 50_000
 a million files cannot be meant as a whole, and the list alone would take a minute and 1 GB."""
 MOST_LIST_BYTES = 32 << 20
 """Most bytes of one list: 50,000 names of 600 bytes."""
-PORTION = 1 << 17
-"""Most bytes of names in one request: the site's shell reads its script byte by byte."""
+PORTION = 1 << 18
+"""Most bytes of names in one request, at four bytes a character: the words of one command may have
+as many on macOS, and the site's shell reads its script byte by byte."""
 MOST_TROUBLES = 5
 """Most lines of the site's own words that are kept."""
 
@@ -140,16 +141,16 @@ def list_again(
     return found.listing(())
 
 
-def portions(names: Sequence[str], most: int = 1000) -> Iterator[list[str]]:
-    """Yield `names` in portions of at most `most` names and about PORTION bytes."""
+def portions(names: Sequence[str]) -> Iterator[list[str]]:
+    """Yield `names` in portions of about PORTION bytes."""
     portion: list[str] = []
     room = PORTION
     for name in names:
-        if portion and (len(name) > room or len(portion) == most):
+        if portion and 4 * len(name) > room:
             yield portion
             portion, room = [], PORTION
         portion.append(name)
-        room -= 4 * len(name) + 8
+        room -= 4 * len(name) + 16
     if portion:
         yield portion
 

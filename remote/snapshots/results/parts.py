@@ -88,14 +88,14 @@ class Parts:
         """
         own = f"{_key(name)[:-5]}-{secrets.token_hex(4)}.part"
         for number, key in enumerate((_key(name), _key(name), own, own)):
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             try:
                 descriptor = os.open(
                     self.folder / key, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600
                 )
-            except FileNotFoundError:  # another fetch has just ended and removed the folder
+            except FileNotFoundError:  # or another fetch has just ended and removed the folder
                 if number == 3:
                     raise
+                self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                 continue
             # On a disk without locks nothing is continued, and nothing swept.
             if _locked(descriptor, self.folder / key) or number == 3:

@@ -8,6 +8,7 @@ import pytest
 
 from lumitui.remote.errors import InputError, LinkError, RefusedError
 from lumitui.remote.snapshots.fetch import fetch
+from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.protocol import Transport
 from tests.support.servers.transports import Cut
 
@@ -69,12 +70,13 @@ def test_a_missing_run_is_refused(transport: Transport, tmp_path: Path) -> None:
 class Meanwhile(Cut):
     """A transport behind which something happens before files are hashed, and before they come."""
 
-    def __init__(self, transport: Transport, happens: Callable[[], object]) -> None:
+    def __init__(self, transport: Transport, happens: Callable[[], object], *before: str) -> None:
         super().__init__(transport)
-        self.happens = happens
+        self.happens, self.before, self.streams = happens, before or ("sums()", "give()"), 0
 
     def stream(self, script: str, *, stop: Callable[[], bool]) -> Iterator[bytes]:
-        if "sums()" in script or "give()" in script:
+        self.streams += "give()" in script
+        if any(words in script for words in self.before):
             self.happens()
         yield from self.transport.stream(script, stop=stop)
 
@@ -230,3 +232,28 @@ def test_a_link_on_this_side_is_not_followed_out(
     assert [item.name for item in brought.left] == ["checkpoints/one.pt"]
     assert "leads out" in brought.left[0].why
     assert os.listdir(tmp_path / "elsewhere") == []
+
+
+@pytest.mark.parametrize("change", ["grow", "shrink", "vanish"])
+def test_a_small_file_that_changes_harms_none_of_those_that_come_with_it(
+    results: Path, tmp_path: Path, change: str
+) -> None:
+    names = [f"small-{number}" for number in range(250)]
+    for name in names:
+        (results / name).write_text(name * 10)
+
+    def happens() -> None:
+        if change == "vanish":
+            (results / "small-7").unlink(missing_ok=True)
+        else:
+            (results / "small-7").write_text("other" * (100 if change == "grow" else 1))
+
+    site = Meanwhile(Local(), happens, "give()")
+    brought = fetch(site, str(results), ["small-*"], tmp_path / "here")
+    came = {item.name: item.path.read_text() for item in brought.files}
+    assert {name: came[name] for name in names if name != "small-7"} == {
+        name: name * 10 for name in names if name != "small-7"
+    }
+    gone = [("small-7", "it is gone or unreadable")] if change == "vanish" else []
+    assert [(item.name, item.why) for item in brought.left] == gone
+    assert site.streams == 2

@@ -87,8 +87,10 @@ class InventedSite(LyingTransport):
     def _contents(self, script: str) -> Iterator[bytes]:
         mark = re.findall(r"^m=(\S+)", script, re.MULTILINE)[0]
         words = shlex.split(script.split("\n{\n")[1].split("\n} 2>")[0])
-        for at in (at for at, word in enumerate(words) if word == "give"):
-            yield f"{mark} {words[at + 1]} 0\n".encode() + self.files[words[at + 3].encode()]
+        for at, word in enumerate(words):
+            if word in ("give", "together"):
+                yield f"{mark} {words[at + 1]} 0\n".encode()
+            yield self.files.get(word.encode(), b"")
         yield f"{mark} end\n".encode()
 
 
