@@ -1,12 +1,15 @@
 # make demo     train on this machine, then again on twice the nodes
 # make test     run the tests, on the mini cluster too where it can run; make test-all adds the slow ones
-# make check    ruff, mypy --strict, the import contracts
+# make check    ruff, mypy --strict, the import contracts, known advisories where they can be looked up
+# make lowest   some tests on the lowest versions that pyproject.toml allows
+# make lock     write the lists of versions and hashes again (needs uv); UPGRADE=--upgrade takes newer versions
+# make sbom     write build/lumitui.cdx.json, a CycloneDX list of what requirements.txt installs
 # make chaos    break 1,000 sends on the mini cluster; N=50 SEED=7 breaks 50, drawn from seed 7
 # make picture  draw docs/architecture.svg from the imports
 # make cluster-up SLURM=24    start the mini cluster with Slurm 24.11 beside the one with 22.05
 PY := .venv/bin/python
 
-.PHONY: demo test test-alone test-cluster test-slurm24 test-all check setup packages bench footprint chaos picture cluster-up cluster-down
+.PHONY: demo test test-alone test-cluster test-slurm24 test-all check audit lowest lock sbom setup packages bench footprint chaos picture cluster-up cluster-down
 
 setup:
 	@.ci/setup
@@ -43,6 +46,21 @@ check: setup
 	.venv/bin/mypy
 	cd trainers && ../.venv/bin/mypy --strict .
 	.venv/bin/lint-imports
+	@$(PY) -m tests.repository.supply.audit
+
+# ADVISORIES=<a clone of PyPA's advisory database> needs no network.
+audit: setup
+	@$(PY) -m tests.repository.supply.audit
+
+lowest: setup
+	@.ci/lowest
+
+lock:
+	@.ci/lock $(UPGRADE)
+
+sbom: setup
+	@mkdir -p build
+	@$(PY) -m tests.repository.supply.sbom >build/lumitui.cdx.json
 
 bench: setup cluster-up
 	@$(PY) -m tests.measure.bench

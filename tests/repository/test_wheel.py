@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from email.parser import Parser
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,20 @@ def test_the_wheel_holds_the_package_and_nothing_at_the_top(wheel: Path) -> None
             cached = {"__pycache__", ".mypy_cache", ".ruff_cache"} & set(path.parts)
             if path.is_file() and not cached:
                 assert f"lumitui/{path.relative_to(ROOT).as_posix()}" in names
+
+
+def test_its_metadata_names_the_licenses_of_the_code_and_of_the_data(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    folder = next(name for name in archive.namelist() if name.endswith("dist-info/METADATA"))
+    metadata = Parser().parsestr(archive.read(folder).decode())
+    assert metadata["License-Expression"] == "MIT AND CC-BY-SA-3.0"
+    named = metadata.get_all("License-File")
+    assert named == ["LICENSE", "trainers/data/sample/LICENSE.md"]
+    texts = [
+        archive.read(folder.replace("METADATA", f"licenses/{name}")).decode() for name in named
+    ]
+    assert texts[0].startswith("MIT License")
+    assert "Attribution-ShareAlike 3.0" in texts[1] and "Yann LeCun" in texts[1]
 
 
 def test_it_runs_from_a_folder_with_its_own_app_and_remote(wheel: Path, tmp_path: Path) -> None:
