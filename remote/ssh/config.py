@@ -32,6 +32,8 @@ class Algorithms:
     """May be empty where a cipher needs none."""
     kex: tuple[str, ...]
     host_keys: tuple[str, ...]
+    known_first: bool
+    """Whether the types of the keys that are known of a host are requested first."""
     public_keys: tuple[str, ...]
     """Signatures that keys and certificates may log in with; not only those of paramiko."""
     rsa_bits: int

@@ -4,6 +4,7 @@ import fnmatch
 from collections.abc import Sequence
 
 from paramiko import Transport
+from paramiko.kex_curve25519 import KexCurve25519
 
 from lumitui.remote.errors import LinkError
 from lumitui.remote.ssh.config import Algorithms
@@ -23,8 +24,11 @@ _OURS: dict[str, tuple[str, ...]] = {
         ("HostKeyAlgorithms", "_preferred_keys"),
     )
 }
-# RFC 8731 gave the method a second name; paramiko has the first.
-_SAME = {"curve25519-sha256": "curve25519-sha256@libssh.org"}
+# RFC 8731 gave the method this name; paramiko knows its older one, `...@libssh.org`, only.
+MORE_KEX = {"curve25519-sha256": KexCurve25519}
+"""Key exchanges that paramiko has under another name."""
+if KexCurve25519.is_available():
+    _OURS["KexAlgorithms"] = (*MORE_KEX, *_OURS["KexAlgorithms"])
 
 
 def algorithms(host: str, table: Table) -> Algorithms:
@@ -35,9 +39,7 @@ def algorithms(host: str, table: Table) -> Algorithms:
     """
 
     def common(keyword: str, ours: Sequence[str]) -> tuple[str, ...]:
-        allowed = _listed(keyword, table)
-        allowed = [_SAME.get(name, name) for name in allowed]
-        return tuple(dict.fromkeys(name for name in allowed if name in ours))
+        return tuple(dict.fromkeys(name for name in _listed(keyword, table) if name in ours))
 
     ciphers, macs = common("Ciphers", _OURS["Ciphers"]), common("MACs", _OURS["MACs"])
     with_gcm = tuple(name for name in ciphers if name in GCM)
@@ -59,9 +61,25 @@ def algorithms(host: str, table: Table) -> Algorithms:
         macs=found["MACs"],
         kex=found["KexAlgorithms"],
         host_keys=found["HostKeyAlgorithms"],
+        known_first=_in_openssh_s_order(table),
         public_keys=tuple(_listed("PubkeyAcceptedAlgorithms", table)),
         rsa_bits=int(bits) if bits.isdecimal() else 1024,
     )
+
+
+def _in_openssh_s_order(table: Table) -> bool:
+    """Whether HostKeyAlgorithms is OpenSSH's list, perhaps with names left out or added.
+
+    Then OpenSSH requests the types first that it knows of the host; a list in an order of the
+    person's own is used as it is (`ssh_kex2` in sshconnect2.c).
+    """
+    given = _listed("HostKeyAlgorithms", table)
+    own = ROWS["HostKeyAlgorithms"].default.split(",")
+    kept = [name for name in own if name in given]
+    if given[: len(kept)] == kept:
+        return True
+    usual = table.defaults().get("hostkeyalgorithms")  # other versions have another order
+    return usual is not None and list(usual) == list(table.values["hostkeyalgorithms"])
 
 
 def _listed(keyword: str, table: Table) -> list[str]:

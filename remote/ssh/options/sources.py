@@ -36,13 +36,11 @@ def openssh_table(login: Login) -> Table:
     """
     check_names(login.host, login.user or "")
     values = _ask(login)
-    known = rows_by_name()
     digest = None
     if any("%C" in value for found in values.values() for value in found):
         # Its formula differs between versions, and the path of a master is filled in by `-G`.
         digest = _ask(login, "-o", "ControlPath=/%C").get("controlpath", ["/"])[0][1:]
-    new = any(name not in known for name in values)
-    return Table(values, _EXPANDED, _defaults() if new else None, digest)
+    return Table(values, _EXPANDED, _defaults, digest)
 
 
 def _ask(login: Login, *more: str) -> dict[str, list[str]]:
@@ -129,7 +127,7 @@ def paramiko_table(login: Login) -> Table:
         if row is None and any(Path(key).match(word) for word in ignored.split(",") if word):
             continue
         given[keyword.lower()] = [str(item)] if not isinstance(item, list) else item
-    return Table({**default, **given}, frozenset({"hostname", "globalknownhostsfile"}), {})
+    return Table({**default, **given}, frozenset({"hostname", "globalknownhostsfile"}))
 
 
 def _check_owner(path: Path) -> None:

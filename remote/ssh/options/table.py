@@ -1,7 +1,7 @@
 """What lumitui does with each option of the ssh configuration: the rows, applied to values."""
 
 import fnmatch
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -17,8 +17,8 @@ class Table:
     values: Mapping[str, Sequence[str]]
     expanded: frozenset[str] = frozenset()
     """Options whose tokens are filled in already."""
-    defaults: Mapping[str, Sequence[str]] | None = None
-    """Values without any configuration, for the options that no row is about."""
+    defaults: Callable[[], Mapping[str, Sequence[str]]] = dict
+    """Returns the values without any configuration, as far as they are known."""
     hash: str | None = None
     """The token `%C`, which OpenSSH computes in its own way in each version."""
 
@@ -48,7 +48,7 @@ def judge(host: str, table: Table) -> tuple[str, ...]:
     for name, values in table.values.items():
         keyword, row = rows_by_name().get(name, (name, None))
         if row is None:
-            if table.defaults is None or table.defaults.get(name) != values:
+            if table.defaults().get(name) != values:
                 raise _refusal(host, keyword, values, "lumitui does not know it", "")
             continue
         if all(_fits(value, row.unless) for value in values):

@@ -24,15 +24,15 @@ from lumitui.remote.ssh.trust.revoked import check_revoked
 _COMMAND = "KnownHostsCommand"
 
 
-def wanted_types(host: HostConfig, published: Mapping[str, str]) -> list[str]:
-    """Return the key types to request first: those known, else those published."""
+def wanted_types(host: HostConfig, published: Mapping[str, str]) -> set[str]:
+    """Return the key types to request first: those known and good, else those published."""
     trust = host.trust
     known = keys_in_files(trust, trust.name)
     known += keys_in_text(command_lines(trust, None, "ORDER"), trust.name, _COMMAND)
-    if not known and trust.bare_name:
-        known = keys_in_files(trust, trust.bare_name)
-    plain = [item.key.type for item in known if not item.marker]
-    return list(dict.fromkeys(plain or published))
+    revoked = {item.key.blob for item in known if item.marker == "@revoked"}
+    good = [item for item in known if not item.marker and item.key.blob not in revoked]
+    types = {item.key.type for item in good} or set(published)
+    return types | ({"rsa-sha2-512", "rsa-sha2-256"} if "ssh-rsa" in types else set())
 
 
 def check(

@@ -9,7 +9,7 @@ from lumitui.remote.errors import LinkError
 from lumitui.remote.ssh import tcp
 from lumitui.remote.ssh.config import HostConfig
 from lumitui.remote.ssh.link import BROKEN
-from lumitui.remote.ssh.options.algorithms import GCM
+from lumitui.remote.ssh.options.algorithms import GCM, MORE_KEX
 from lumitui.remote.ssh.prompts import Ask
 from lumitui.remote.ssh.trust.check import check, wanted_types
 from lumitui.remote.ssh.trust.known_hosts import HostKey
@@ -63,12 +63,11 @@ def _configure(
     # paramiko wants a MAC in common even for a cipher that uses none: see _check_macs.
     more = [name for name in all_macs if name not in allowed.macs] if with_gcm else []
     options.ciphers, options.digests = allowed.ciphers, (*allowed.macs, *more)
+    known: dict[str, object] = vars(paramiko.Transport)["_kex_info"]
+    setattr(transport, "_kex_info", {**known, **MORE_KEX})  # noqa: B010  # unknown to its stubs
     options.kex = allowed.kex
-    first = wanted_types(host, published)
-    first += ["rsa-sha2-512", "rsa-sha2-256"] if "ssh-rsa" in first else []
-    options.key_types = sorted(
-        allowed.host_keys, key=lambda kind: first.index(kind) if kind in first else len(first)
-    )
+    first = wanted_types(host, published) if allowed.known_first else set()
+    options.key_types = sorted(allowed.host_keys, key=lambda kind: kind not in first)
     if host.rekey_bytes:
         packets = transport.packetizer
         packets.REKEY_BYTES = min(host.rekey_bytes, packets.REKEY_BYTES)

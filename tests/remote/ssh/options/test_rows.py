@@ -91,7 +91,7 @@ def test_an_option_that_is_read_otherwise_is_said(keyword: str) -> None:
 
 @pytest.mark.parametrize("default", ["strange", "usual"])
 def test_an_option_of_a_later_openssh_is_refused_unless_it_has_its_default(default: str) -> None:
-    table = Table({"quantumlink": ["strange"]}, defaults={"quantumlink": [default]})
+    table = Table({"quantumlink": ["strange"]}, defaults=lambda: {"quantumlink": [default]})
     if default == "strange":
         assert judge("lumi", table) == ()
         return
