@@ -4,7 +4,6 @@ The submit step and the poll of files are the same as Slurm's; only the submit c
 and cancel are the supervisor's. There is no accounting: a run's record stays in its folder.
 """
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 from lumitui.remote.errors import RefusedError
 from lumitui.remote.run_folder import POLL_SECONDS, STATE
 from lumitui.remote.scheduler.protocol import (
+    MOST_WORDS,
     STATES,
     Answer,
     JobStatus,
@@ -22,7 +22,7 @@ from lumitui.remote.scheduler.protocol import (
 )
 from lumitui.remote.scheduler.run_files import files_script, parse_files
 from lumitui.remote.scheduler.submission import settle_by_evidence, submit_once
-from lumitui.remote.transport.fields import moment
+from lumitui.remote.transport.fields import json_of, last_words, lines, moment, short
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
 from lumitui.remote.transport.shell import quote
@@ -40,6 +40,10 @@ sed -n 's/^{{"job": "\([0-9]*\)".*/\1/p' "$RUN/{STATE}"
 }}
 accounted() {{ :; }}
 drop() {{ {_CALL} cancel "$1" "$RUN" "$NAME" >/dev/null 2>&1 </dev/null; }}"""
+
+_KEYS = {"job", "name", "word", "reason", "submitted", "started", "ended", "nodes"}
+_KEYS |= {"exit_code", "partition"}
+"""What is read of a record; job_store writes them."""
 
 
 class Process:
@@ -82,11 +86,11 @@ class Process:
         if result.code:
             ids = " ".join(watch.job_id for watch in watches)
             raise RefusedError(
-                f"The jobs {ids} could not be cancelled: {result.text.strip()}.",
+                f"The jobs {ids} could not be cancelled: {last_words(result.out)}.",
                 "Run `lumitui status` to see their state.",
             )
         names = {watch.run for watch in watches}
-        return frozenset(names & {line.removeprefix("gone ") for line in result.text.splitlines()})
+        return frozenset(names & {line.removeprefix("gone ") for line in lines(result.out)})
 
 
 def poll_script(marker: str, watches: Sequence[Watch]) -> str:
@@ -114,7 +118,7 @@ def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
             case ["clock"]:
                 clock = moment(text.strip())
             case ["queue", "0"]:
-                records = [job for job in map(parse_record, text.splitlines()) if job]
+                records = [job for job in map(parse_record, lines(text)) if job]
                 found = {(job.job_id, job.signs): job for job in records}
                 keys = {watch.run: (watch.job_id, watch.run) for watch in watches}
                 jobs = {run: found[key] for run, key in keys.items() if key in found}
@@ -128,20 +132,20 @@ def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
 
 def parse_record(line: str) -> JobStatus | None:
     """Return the job of one record; None when the line is no record."""
-    try:
-        data = json.loads(line)
-        return JobStatus(
-            job_id=str(data["job"]),
-            state=STATES.get(str(data["word"]), State.UNKNOWN),
-            word=str(data["word"]),
-            reason=str(data["reason"]),
-            submitted=moment(data["submitted"]),
-            started=moment(data["started"]),
-            ended=moment(data["ended"]),
-            nodes=str(data["nodes"]),
-            exit_code=str(data["exit_code"]),
-            partition=str(data["partition"]),
-            signs=str(data["name"]),
-        )
-    except (ValueError, KeyError, TypeError, RecursionError):
+    data = json_of(line)
+    if not isinstance(data, dict) or not data.keys() >= _KEYS:
         return None
+    said = {key: short(data[key], MOST_WORDS) for key in _KEYS}
+    return JobStatus(
+        job_id=said["job"],
+        state=STATES.get(said["word"], State.UNKNOWN),
+        word=said["word"][:40],
+        reason=said["reason"],
+        submitted=moment(data["submitted"]),
+        started=moment(data["started"]),
+        ended=moment(data["ended"]),
+        nodes=said["nodes"],
+        exit_code=said["exit_code"][:40],
+        partition=said["partition"],
+        signs=said["name"],
+    )

@@ -5,7 +5,7 @@ from typing import TypedDict
 
 from lumitui.remote import run_folder
 from lumitui.remote.scheduler.protocol import ExitFile, RunFiles, Watch
-from lumitui.remote.transport.fields import count, json_of, lines, moment, whole
+from lumitui.remote.transport.fields import count, json_of, lines, moment, short, whole
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
 from lumitui.remote.transport.shell import quote
@@ -244,7 +244,7 @@ def parse_exit(content: bytes, attempt: int) -> ExitFile | None:
         rc=rc,
         rank=rank,
         ended=ended,
-        job_id=str(data["job"])[:40],
+        job_id=short(data["job"], 40),
         started=moment(data.get("started")),
         oom=data.get("oom") is True,
     )

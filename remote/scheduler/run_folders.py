@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lumitui.remote import run_folder
+from lumitui.remote.transport.fields import count, lines
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
 from lumitui.remote.transport.shell import quote
@@ -19,6 +20,10 @@ PAGE = 50
 """Folders that one request reads."""
 
 _PATH = re.compile(r"/[A-Za-z0-9._-]+/runs/[A-Za-z0-9._-]+")
+_LONGEST_NAME = 200
+"""Of an account: the profile's pattern is searched in no longer text."""
+_SIGNS_BYTES = 4096
+"""Most bytes of the signs of one folder that are looked at; they have some 100."""
 _JOB = re.compile(r"[0-9]{1,18}")
 _AGE = re.compile(r"-?[0-9]{1,12}")
 
@@ -58,8 +63,9 @@ def list_accounts(transport: Transport, pattern: str) -> list[str]:
 
 def parse_accounts(text: str, pattern: str) -> list[str]:
     """Return the names in an answer that fit `pattern`, each once."""
-    names = (line.partition("|")[0].strip() for line in text.splitlines())
-    return list(dict.fromkeys(name for name in names if name and re.match(pattern, name)))
+    names = (line.partition("|")[0].strip() for line in lines(text))
+    short = (name for name in names if 0 < len(name) <= _LONGEST_NAME)
+    return list(dict.fromkeys(name for name in short if re.match(pattern, name)))
 
 
 def list_folders(transport: Transport, work: str) -> list[str] | None:
@@ -81,8 +87,7 @@ exit 0"""
         if words == ["folders"]:
             # A line end in a name makes lines that are not below the work root, or paths that
             # are not there.
-            lines = content.decode("utf-8", "replace").splitlines()
-            found = [line.removeprefix(".") for line in lines if line.startswith("./")]
+            found = [line.removeprefix(".") for line in lines(content) if line.startswith("./")]
             return [work + name for name in found if _PATH.fullmatch(name) and "/../" not in name]
     return None
 
@@ -118,10 +123,10 @@ exit 0"""
     signs: dict[int, list[str]] = {}
     for words, content in parse_records(answer.out, marker):
         match words:
-            case ["record", index] if index.isdecimal():
-                texts[int(index)] = content[:-1]
-            case ["signs", index] if index.isdecimal():
-                signs[int(index)] = content.decode("utf-8", "replace").splitlines()
+            case ["record", index] if (number := count(index)) is not None:
+                texts[number] = content[:-1][:RECORD_BYTES]
+            case ["signs", index] if (number := count(index)) is not None:
+                signs[number] = list(lines(content[:_SIGNS_BYTES]))
             case _:
                 pass
     return [

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from lumitui.remote.scheduler.protocol import MOST_WORDS, STATES, JobStatus, Poll, State, Watch
 from lumitui.remote.scheduler.run_files import parse_files
-from lumitui.remote.transport.fields import moment
+from lumitui.remote.transport.fields import lines, moment
 from lumitui.remote.transport.records import parse_records
 
 QUEUE_FIELDS = "%A|%T|%V|%S|%e|%P|%N|%r|%j|%k"
@@ -13,6 +13,11 @@ QUEUE_FIELDS = "%A|%T|%V|%S|%e|%P|%N|%r|%j|%k"
 ACCOUNT_FIELDS = (
     "JobIDRaw,State,Submit,Start,End,Partition,ExitCode,NodeList,JobName,Comment,WorkDir"
 )
+
+MOST_LIST = 8 << 20
+"""Most bytes of a list of jobs. 20,000 jobs of one person have some 5 MB; a part of a longer list
+would make the jobs beyond it look as if they had ended, so nothing of it counts."""
+_TOO_LONG = f"lists more jobs than one person has (over {MOST_LIST >> 20} MiB)"
 
 
 def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
@@ -22,8 +27,13 @@ def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
     places: dict[str, str] = {}
     warning, silent, clock, answered = "", "", None, False
     for words, content in parse_records(output, marker):
-        text = content.decode("utf-8", "replace")
+        long = len(content) > MOST_LIST
+        text = "" if long else content.decode("utf-8", "replace")
         match words:
+            case ["queue", "0"] if long:
+                warning = f"squeue {_TOO_LONG}"
+            case ["account", "0"] if long:
+                silent = f"sacct {_TOO_LONG}"
             case ["clock"]:
                 clock = moment(text.strip())
             case ["queue", "0"]:
@@ -80,7 +90,7 @@ def is_of(job: JobStatus, watch: Watch) -> bool:
 def parse_queue(text: str, marker: str) -> list[JobStatus]:
     """Return the jobs that squeue listed; lines without the marker are warnings."""
     jobs = []
-    for line in text.splitlines():
+    for line in lines(text):
         head, _, rest = line.partition("|")
         fields = rest.split("|", 8)
         if head != f"{marker}-job" or len(fields) != 9:
@@ -106,8 +116,8 @@ def parse_queue(text: str, marker: str) -> list[JobStatus]:
 
 def _places(text: str, marker: str) -> dict[str, str]:
     """Return the folders in which jobs work, by id."""
-    lines = (line.split("|", 2) for line in text.splitlines())
-    return {fields[1]: fields[2] for fields in lines if fields[0] == f"{marker}-job" and fields[2:]}
+    rows = (line.split("|", 2) for line in lines(text))
+    return {fields[1]: fields[2] for fields in rows if fields[0] == f"{marker}-job" and fields[2:]}
 
 
 def parse_account(text: str) -> list[JobStatus]:
@@ -116,7 +126,7 @@ def parse_account(text: str) -> list[JobStatus]:
     Only State says how a job ended: ExitCode is 0:0 for TIMEOUT and CANCELLED.
     """
     jobs = []
-    for line in text.splitlines():
+    for line in lines(text):
         fields = line.split("|", 8)
         if len(fields) != 9 or not fields[0].isascii() or not fields[0].isdecimal():
             continue

@@ -15,6 +15,7 @@ from lumitui.remote.run_folder import (
     preparing_seconds,
 )
 from lumitui.remote.snapshots.store import archive_copy_script, copy_script
+from lumitui.remote.transport.fields import last_words
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.shell import REFLINK, quote
 
@@ -71,9 +72,9 @@ def prepare(transport: Transport, plan: Plan) -> bool:
             f"{plan.checkpoints_from} has no checkpoints.", "Resubmit with `--from scratch`."
         )
     if result.code:
-        words = (result.err or result.out).decode("utf-8", "replace").strip()[-400:]
+        words = last_words(result.err, result.out, default=f"exit status {result.code}")
         raise RefusedError(
-            f"The run's folder could not be made on the site: {words or result.code}.",
+            f"The run's folder could not be made on the site: {words}.",
             "Check the disk there: `lumitui doctor` shows space and quota, "
             "`lumitui prune` removes old code.",
         )

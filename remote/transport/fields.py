@@ -52,6 +52,11 @@ def whole(value: object, least: int, most: int) -> int | None:
     return int(value) if least <= value <= most else None
 
 
+def short(value: object, most: int) -> str:
+    """Return a text or a number of a JSON text as text, at most `most` characters; else ""."""
+    return str(value)[:most] if isinstance(value, str | int | float) else ""
+
+
 def lines(text: str | bytes, *, most: int = MOST_LINES) -> Iterator[str]:
     """Yield the lines of `text`, one at a time; a line longer than LONGEST_LINE is cut.
 

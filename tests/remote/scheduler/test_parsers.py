@@ -339,3 +339,26 @@ def test_metrics_that_are_known_cost_no_further_process(tmp_path: Path) -> None:
         "c": b"",
     }
     assert calls.read_text() == "called\n"
+
+
+@pytest.mark.parametrize("block", ["queue", "account"])
+def test_a_list_of_a_million_jobs_counts_for_nothing(block: str) -> None:
+    """Of a list that is cut, every job beyond the cut would look as if it had ended."""
+    line = b"M-job|%d|RUNNING|1|2|3|gpu|nid1|None|name|comment\n"
+    many = b"".join(line % number for number in range(200_000))
+    queue = b"M queue 0\n\nM end\n" if block == "account" else b""
+    poll = parse_poll(queue + f"M {block} 0\n".encode() + many + b"M end\n", "M", WATCHES)
+    assert poll.jobs == {} and poll.others == ()
+    said = poll.warning if block == "queue" else poll.silent
+    assert "more jobs than one person has" in said
+    assert (poll.gone == frozenset()) == (block == "queue")
+
+
+def test_a_record_of_odd_values_is_short_text() -> None:
+    deep: object = []
+    for _ in range(500):
+        deep = [deep]
+    for value in (deep, {"a": deep}, "x" * 60_000, 10**4000, None, True, "\ud800"):
+        for key in RECORD:
+            found = scheduler.parse_record(json.dumps(RECORD | {key: value}))
+            assert found is None or len(repr(found)) < 30_000

@@ -34,6 +34,11 @@ def test_every_value_is_within_its_bounds_or_none(value: object) -> None:
         assert number is None or (math.isfinite(number) and -5 <= number < 1e11)
 
 
+def test_a_value_is_short_text() -> None:
+    values: list[object] = ["text", 7, 1.5, "x" * 50, None, [], {"a": 1}]
+    assert [fields.short(value, 5) for value in values] == ["text", "7", "1.5", "xxxxx", "", "", ""]
+
+
 def test_lines_end_with_a_line_feed_alone() -> None:
     names = ["a\u2028b", "c\x0bd\x85", "", "e\r", "no end"]
     assert list(fields.lines("\n".join(names))) == names
