@@ -22,7 +22,7 @@ def bring(run: Run, transport: Transport, target: Path, patterns: Sequence[str])
     Records that are not there yet are not in `unmatched`.
 
     Raises:
-        InputError, RefusedError, LinkError: as `fetch`.
+        InputError, RefusedError, LinkError, LumiError: as `fetch`.
     """
     if patterns:
         return fetch(transport, run.folder, patterns, target)
@@ -49,7 +49,7 @@ def check(brought: FetchOutcome, *, named: bool) -> None:
     """Raise when something that was requested was not fetched.
 
     Raises:
-        RefusedError: files changed, vanished or could not be read.
+        RefusedError: files changed, vanished, could not be read, or have no place here.
         InputError: no file matches a pattern that the person typed.
     """
     missed = [f"{item.name} ({item.why})" for item in brought.left] + list(brought.troubles)
@@ -58,7 +58,7 @@ def check(brought: FetchOutcome, *, named: bool) -> None:
         more = f" {unmatched}" if named and unmatched else ""
         raise RefusedError(
             f"Not everything was fetched: {_some(missed)}.{more}",
-            "Fetch again: only missing and new files are brought. The files here are whole.",
+            "The other files are here and whole. Fetch again for those that changed meanwhile.",
         )
     if named and unmatched:
         raise InputError(

@@ -5,6 +5,7 @@ import hashlib
 import os
 import shutil
 import stat
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,6 +40,7 @@ class Places:
                 f"{target} cannot be made: {error.strerror}.", "Choose another folder with --to."
             ) from error
         self._checked = set[str]()
+        self._one_case: dict[str, str] = {}
 
     def free(self) -> int:
         """Return the bytes that may still be written here."""
@@ -70,6 +72,7 @@ class Places:
                 for at in _folders(name):
                     if not self._stands(at):
                         (self.target / at).mkdir(mode=0o700)
+                self._check_case(name)
                 part.put(self.target / name)
         except BaseException:
             part.discard()
@@ -84,9 +87,12 @@ class Places:
             if not stat.S_ISREG(found.st_mode) or found.st_size != size:
                 return False
             with open(path, "rb") as file:
-                return hashlib.file_digest(file, "sha256").hexdigest() == digest
+                found_digest = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError:
             return False
+        if found_digest == digest:
+            self._one_case.setdefault(_folded(name), name)
+        return found_digest == digest
 
     def size(self, name: str) -> int | None:
         """Return the bytes of the file `name`; None when there is none."""
@@ -114,6 +120,17 @@ class Places:
                 part.discard()
                 raise
         return part
+
+    def _check_case(self, name: str) -> None:
+        """Raise PlaceFault when the disk takes `name` for another file that is here already.
+
+        A disk like macOS's ignores case and keeps one form of composed characters.
+        """
+        other = self._one_case.setdefault(_folded(name), name)
+        if other != name and self._mode(name):
+            first, second = (os.lstat(self.target / path) for path in (other, name))
+            if os.path.samestat(first, second):
+                raise PlaceFault(f"this disk takes its name for that of {other}")
 
     def _stands(self, folder: str) -> bool:
         """Whether the folder is there; PlaceFault when something else is."""
@@ -158,6 +175,10 @@ def _faults() -> Iterator[None]:
         yield
     except OSError as error:
         raise PlaceFault(why(error)) from error
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
 
 
 def _folders(name: str) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """What stands in the way on the laptop: one file is named, and the other files come."""
 
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,34 @@ def test_files_of_equal_content_come_once(run: Path, tmp_path: Path) -> None:
     assert len({item.path.read_bytes() for item in brought.files}) == 1
     assert len({item.path.stat().st_ino for item in brought.files}) == 3
     assert 300_000 < site.came < 310_000
+
+
+class OneCase(LyingTransport):
+    """Behind it, the laptop's disk takes `A` and `a` for one file, as macOS's does."""
+
+    def __init__(self, here: Path) -> None:
+        super().__init__()
+        self.here = here
+
+    def stream(self, script: str, *, stop: Callable[[], bool]) -> Iterator[bytes]:
+        for chunk in super().stream(script, stop=stop):
+            yield chunk
+            if (self.here / "A").exists() and not (self.here / "a").exists():
+                os.link(self.here / "A", self.here / "a")
+
+
+def test_names_that_are_one_for_the_disk_do_not_replace_each_other(tmp_path: Path) -> None:
+    run, here = tmp_path / "run", tmp_path / "here"
+    run.mkdir()
+    (run / "A").write_bytes(os.urandom(200_000))
+    (run / "a").write_bytes(os.urandom(200_000))
+    for _ in range(2):
+        brought = fetch(OneCase(here), str(run), ["A", "a"], here)
+        assert [item.name for item in brought.files] == ["A"]
+        assert [(item.name, item.why) for item in brought.left] == [
+            ("a", "this disk takes its name for that of A")
+        ]
+        assert (here / "A").read_bytes() == (run / "A").read_bytes()
 
 
 def test_what_the_disk_has_no_room_for_is_left(
