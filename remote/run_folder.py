@@ -21,6 +21,8 @@ SECRETS = ".secrets"
 """The values of `secrets:`, which are never brought back to the laptop."""
 PROBE_SCRIPT = "probe.sh"
 """What measures the binding of every rank (templates/probe.sh)."""
+SCRIPTS = (JOB_SCRIPT, MACHINERY, PROBE_SCRIPT)
+"""What a job runs of lumitui's, in the order in which it is hashed."""
 DEEPSPEED_CONFIG = "ds_config.json"
 """DeepSpeed's configuration, with the batch sizes of this run."""
 

@@ -124,9 +124,12 @@ lumitui.add_command(sites.schema)
 @lumitui.command()
 @job_argument
 @click.option("--script", "only_script", is_flag=True, help="Print only the script.")
+@click.option(
+    "--all", "all_files", is_flag=True, help="Print also what the script calls and reads."
+)
 @json_option
 @click.pass_obj
-def preview(reply: Reply, job: Path, only_script: bool) -> int:
+def preview(reply: Reply, job: Path, only_script: bool, all_files: bool) -> int:
     """Show what would be sent, byte for byte.
 
     It prints the submit command and the script. The exit code is 2 when the job has an error.
@@ -137,7 +140,9 @@ def preview(reply: Reply, job: Path, only_script: bool) -> int:
     show_findings(found)
     if not only_script:
         say(f"{words.layout_size(launch.layout)}; {words.price_sentence(launch.price)}")
-    text = launch.script if only_script else f"{found.command}\n\n{launch.script}"
+    files = [f"{words.file_heading(name)}\n{text}" for name, text in launch.texts.items()]
+    text = "\n".join(files) if all_files else launch.script
+    text = text if only_script else f"{found.command}\n\n{text}"
     # The script is exact on a pipe; an argument in it must not control a terminal.
     shown = spell_out(text, keep="\n\t") if sys.stdout.isatty() else text
     reply.give(output.preview_data(found))

@@ -78,6 +78,7 @@ def page_data(page: RunPage) -> dict[str, object]:
         "job": page.run.spec.model_dump(mode="json", exclude_defaults=True),
         "command": page.run.command,
         "script": page.run.script,
+        "files": page.run.files,
         "patch": page.run.provenance.patch,
         "lineage": [run_data(run) for run in page.lineage],
         "proof": page.proof,

@@ -71,6 +71,11 @@ def size(count: int) -> str:
     return f"{amount:.0f} {unit}" if amount >= 9.95 or unit == "B" else f"{amount:.1f} {unit}"
 
 
+def file_heading(name: str) -> str:
+    """Return the line above a file where several are shown, a comment of the shell."""
+    return f"# ======== {name} ========"
+
+
 def layout_size(layout: "Layout") -> str:
     """Return `2 nodes, 16 ranks, 16 GPUs`."""
     return ", ".join(

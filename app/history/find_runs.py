@@ -16,10 +16,11 @@ from lumitui.remote.scheduler.protocol import State
 CHUNK = 500
 """Runs that are in memory at once when all are read."""
 _EMPTY: dict[str, str | None] = {
-    "command": "", "deepspeed_config": None, "script": "", "patch": "", "binding": None
+    "command": "", "deepspeed_config": None, "script": "", "machinery": None, "probe": None,
+    "patch": "", "binding": None,
 }  # fmt: skip
 """What a text is that was not read."""
-_DISPENSABLE = frozenset({"command", "script", "patch", "binding"})
+_DISPENSABLE = frozenset({"command", "script", "machinery", "probe", "patch", "binding"})
 """Texts without which a run is still shown. A DeepSpeed configuration is none of them: without it
 a resubmission would take the run for another kind."""
 

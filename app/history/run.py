@@ -9,6 +9,7 @@ from lumitui.app.job.launch import Layout, Price
 from lumitui.app.job.spec import JobSpec
 from lumitui.remote import walltime
 from lumitui.remote.errors import HistoryError, InputError
+from lumitui.remote.run_folder import JOB_SCRIPT, MACHINERY, PROBE_SCRIPT
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.site.yaml_document import SEPARATOR, UNSEEN
 
@@ -45,7 +46,7 @@ class Run:
     """The run it resubmits or scales."""
     spec: JobSpec
     script: str
-    """job.sh as it was composed."""
+    """job.sh as it was composed, like the next two."""
     command: str
     layout: Layout
     price: Price
@@ -90,6 +91,16 @@ class Run:
     """When the scheduler thinks that a queued job starts; it often starts earlier."""
     expected_end: float | None = None
     """When the time limit ends it, as the scheduler says; None once it has ended."""
+    machinery: str | None = None
+    """lumitui.sh, which job.sh calls; None: an older run, whose job.sh has it all."""
+    probe: str | None = None
+    """probe.sh; None: an older run, of which it was not kept."""
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The scripts that were sent, by name: job.sh, and what it calls."""
+        found = {JOB_SCRIPT: self.script, MACHINERY: self.machinery, PROBE_SCRIPT: self.probe}
+        return {name: text for name, text in found.items() if text}
 
     @property
     def latest_end(self) -> float | None:

@@ -110,6 +110,8 @@ class _Record(BaseModel):
     branch: Short | None
     dirty: bool
     script: str
+    machinery: str | None = None
+    probe: str | None = None
 
     @model_validator(mode="after")
     def _possible(self) -> Self:

@@ -53,11 +53,17 @@ def _expectations(db: sqlite3.Connection) -> None:
     db.execute("ALTER TABLE runs ADD COLUMN expected_end REAL")
 
 
+def _machinery(db: sqlite3.Connection) -> None:
+    db.execute("ALTER TABLE runs ADD COLUMN machinery INTEGER")
+    db.execute("ALTER TABLE runs ADD COLUMN probe INTEGER")
+
+
 MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [
     _first_tables,
     _about,
     _expectations,
     keep_texts_once,
+    _machinery,
 ]
 """Each brings the schema from its index to the next."""
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from lumitui.app.job.spec import JobSpec
+from lumitui.remote.run_folder import JOB_SCRIPT
 
 ALL_NODES = 16
 """On more nodes than this, the probe measures only the first and the last (templates/probe.sh)."""
@@ -71,3 +72,8 @@ class Launch:
     global_batch: int | None = None
     """Samples per step over all ranks; None: not known."""
     can_resume: bool = False
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """What goes to the run's folder, by name: job.sh, then what it calls and reads."""
+        return {JOB_SCRIPT: self.script} | {file.name: file.content for file in self.files}

@@ -20,7 +20,7 @@ sbatch's own retries (MessageTimeout is 10 s by default, slurm.conf(5))."""
 
 def submission_of(run: Run) -> Submission:
     """Return what identifies the run's submission on the site."""
-    digest = hashlib.sha256(run.script.encode()).hexdigest()
+    digest = hashlib.sha256("".join(run.files.values()).encode()).hexdigest()
     return Submission(run.folder, run.id, run.token, digest)
 
 

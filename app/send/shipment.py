@@ -16,6 +16,7 @@ from lumitui.app.send.provenance import provenance
 from lumitui.app.send.source import Code
 from lumitui.remote.connect import Connection
 from lumitui.remote.errors import InputError
+from lumitui.remote.run_folder import MACHINERY, PROBE_SCRIPT
 from lumitui.remote.scheduler.protocol import State
 
 
@@ -115,6 +116,8 @@ def _new_run(preview: Preview, connection: Connection, inheritance: Inheritance 
         resumed_from=parent.id if inheritance and parent and inheritance.continues else None,
         spec=spec,
         script=launch.script,
+        machinery=launch.texts.get(MACHINERY),
+        probe=launch.texts.get(PROBE_SCRIPT),
         command=preview.command,
         layout=launch.layout,
         price=launch.price,

@@ -12,7 +12,7 @@ A scheduler adds three functions. `mine` prints the ids of the run's jobs that t
 `drop ID...` cancels jobs that `mine` has printed just before.
 """
 
-from lumitui.remote.run_folder import CLAIM, JOB_SCRIPT, LOCK, RECEIPT
+from lumitui.remote.run_folder import CLAIM, LOCK, RECEIPT, SCRIPTS
 from lumitui.remote.scheduler.protocol import MOST_WORDS, Submission
 from lumitui.remote.transport.records import record_functions
 from lumitui.remote.transport.shell import SHA, fill, quote
@@ -80,7 +80,7 @@ trap '' HUP PIPE
 {common}
 keep() { echo "$1" >{receipt}.new && mv {receipt}.new {receipt}; }
 cd "$RUN" 2>/dev/null || say no-folder
-[ "$(sha <{job_script} | cut -c1-64)" = {sum} ] || say changed
+[ "$(cat {scripts} 2>/dev/null | sha | cut -c1-64)" = {sum} ] || say changed
 if ! why=$(mkdir {lock} 2>&1); then
   [ -d {lock} ] || say no-lock
   # The job of the first submission, when it is known already.
@@ -169,7 +169,7 @@ def submit_script(submission: Submission, command: str, functions: str, marker: 
     return fill(
         _SUBMIT,
         sha=SHA,
-        job_script=JOB_SCRIPT,
+        scripts=" ".join(SCRIPTS),
         sum=quote(submission.script_sha256),
         command=command,
         common=_common(submission, functions, marker),

@@ -93,7 +93,7 @@ class Submission:
     token: str
     """Random text in the job's comment."""
     script_sha256: str
-    """Of job.sh as it was composed; a script with another hash is not submitted."""
+    """Of `SCRIPTS` as they were composed, one after the other; without it nothing is submitted."""
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,7 @@ def answer_of(kind: str, detail: str, message: str) -> Answer:
         case "no-folder":
             return Answer(State.NOT_SENT, None, "the run's folder is not there")
         case "changed":
-            return Answer(State.NOT_SENT, None, "job.sh is not the composed one")
+            return Answer(State.NOT_SENT, None, "job.sh or what it calls is not the composed one")
         case "no-lock":
             return Answer(State.NOT_SENT, None, message or "the lock could not be made")
         case _:

@@ -11,7 +11,9 @@ TEMPLATES = Path(lumitui.__file__).parent / "templates"
 TEXT = "".join((TEMPLATES / name).read_text() for name in ("job.sh.j2", "lumitui.sh"))
 SCRATCH = {".binding.json", ".exit-$attempt", ".proof-$attempt"}
 """What a job alone makes, renames and removes."""
-NAMES = {value for name, value in vars(run_folder).items() if name.isupper() and value is not None}
+NAMES = {
+    value for name, value in vars(run_folder).items() if name.isupper() and isinstance(value, str)
+}
 
 
 def test_the_templates_name_nothing_that_the_module_does_not_know() -> None:

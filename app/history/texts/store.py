@@ -17,6 +17,8 @@ OF_RUNS = (
     "command",
     "deepspeed_config",
     "script",
+    "machinery",
+    "probe",
     "patch",
     "binding",
 )

@@ -16,4 +16,4 @@ class ScriptPane(ScriptView):
         """Show the script of `run` and the command that submitted it."""
         if not self._drawn:
             self._drawn = True
-            self.show(run.command, run.script)
+            self.show(run.command, run.files)

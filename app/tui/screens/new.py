@@ -138,7 +138,7 @@ class NewScreen(FullScreen):
         spec = preview.launch.spec
         self.title_text("2 New", spec.name, f"{spec.site} {spec.partition}")
         self.query_one("#summary", Static).update(summary(preview))
-        self.query_one(ScriptView).show(preview.command, preview.launch.script)
+        self.query_one(ScriptView).show(preview.command, preview.launch.texts)
         try:
             words = draw_node(preview.site, preview.launch.layout.ranks_per_node)
         except InputError as error:

@@ -1,24 +1,54 @@
-"""A job script as it is sent, with its submit command."""
+"""A job script as it is sent, with its submit command, and with the files beside it."""
+
+from collections.abc import Mapping
+from typing import ClassVar
 
 from rich.text import Text
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.highlight import highlight
 from textual.widgets import Static
 
 from lumitui.app.explain.safe_text import log_line
+from lumitui.app.explain.words import file_heading
 from lumitui.app.tui.widgets.scroll import Scroll
+from lumitui.remote.run_folder import JOB_SCRIPT
 
 
 class ScriptView(Scroll):
     """Command and script, not wrapped: the site gets exactly these lines."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("a", "toggle_all", "All files", id="script.all",
+                tooltip="Show also the files beside job.sh: what it calls, and the probe"),
+    ]  # fmt: skip
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
+        """Show no script yet."""
+        super().__init__(id=id)
+        self._files: Mapping[str, str] = {}
+        self._all = False
 
     def compose(self) -> ComposeResult:
         """Yield the command, then the script."""
         yield Static(id="command", markup=False)
         yield Static(id="text", markup=False)
 
-    def show(self, command: str, script: str) -> None:
-        """Show a script and the command that submits it."""
+    def show(self, command: str, files: Mapping[str, str]) -> None:
+        """Show job.sh of the scripts `files`, and the command that submits it."""
+        self._files = files
         self.query_one("#command", Static).update(Text(f"$ {log_line(command)}\n", style="bold"))
-        text = "\n".join(log_line(line) for line in script.split("\n"))
-        self.query_one("#text", Static).update(highlight(text, language="bash"))
+        self._draw_files()
+
+    def action_toggle_all(self) -> None:
+        """Show all files, or job.sh alone again."""
+        self._all = not self._all
+        self._draw_files()
+
+    def _draw_files(self) -> None:
+        text = self._files.get(JOB_SCRIPT, "")
+        if self._all:
+            parts = (f"{file_heading(name)}\n{text}" for name, text in self._files.items())
+            text = "\n".join(parts)
+        shown = "\n".join(log_line(line) for line in text.split("\n"))
+        self.query_one("#text", Static).update(highlight(shown, language="bash"))

@@ -19,6 +19,7 @@ from lumitui.app.job import examples
 from lumitui.app.job.spec import parse_job
 from lumitui.app.runs import Runs
 from lumitui.app.send.source import deepspeed_config
+from lumitui.remote.run_folder import SCRIPTS
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.command_line import (
     HELLO,
@@ -144,6 +145,10 @@ def test_preview_is_exact_to_the_byte(home: Home, job: Path, runs: Runs) -> None
     assert "1 node, 1 rank, 1 GPU; nothing is billed" in done.stderr
     data = envelope(lt(home, "preview", str(job), "--json"))["data"]
     assert data["script"] == expected.launch.script
+    everything = lt(home, "preview", str(job), "--all", "--script").stdout
+    assert {item["name"] for item in data["files"]} == set(SCRIPTS[1:])
+    for name in SCRIPTS:
+        assert f"# ======== {name} ========\n{expected.launch.texts[name]}" in everything
 
 
 def test_preview_exits_2_when_it_could_not_be_sent(home: Home, job: Path) -> None:

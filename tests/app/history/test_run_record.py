@@ -30,7 +30,8 @@ def read(run: Run, **changes: object) -> Run:
 
 
 def test_a_run_comes_back_from_its_record() -> None:
-    run = made(parent="vit-tiny-000000", resumed_from="vit-tiny-000000", snapshot="ab12")
+    run = made(parent="vit-tiny-000000", resumed_from="vit-tiny-000000", snapshot="ab12",
+               machinery="begin() { :; }\n", probe="exit 0\n")  # fmt: skip
     expected = replace(
         run,
         folder=folder_of(run),
@@ -57,6 +58,15 @@ def test_any_text_is_kept(script: str, project: str) -> None:
 
 def test_a_name_that_is_not_utf8_spoils_no_record() -> None:
     assert read(made(project="/home/\udcff")).project == "/home/?"
+
+
+def test_an_older_record_has_nothing_beside_its_script() -> None:
+    said = json.loads(record_text(made(machinery="m", probe="p")))
+    for name in ("machinery", "probe"):
+        del said[name]
+    found = run_of(json.dumps(said).encode(), folder_of(made()))
+    assert (found.machinery, found.probe) == (None, None)
+    assert found.files == {"job.sh": found.script}
 
 
 def test_a_later_version_may_say_more() -> None:

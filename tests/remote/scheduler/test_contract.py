@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from lumitui.remote.run_folder import SCRIPTS
 from lumitui.remote.scheduler.protocol import Answer, State, Watch
 from tests.support.jobs.scheduler_bench import LIMIT, Bench
 
@@ -78,8 +79,9 @@ def test_the_exit_file_names_the_rank_that_failed_first(bench: Bench) -> None:
 
 def test_a_rank_that_was_killed_is_named_too(bench: Bench) -> None:
     # What srun said of the probe is not said of the program.
-    run = bench.run('[ "$RANK" = 1 ] && kill -9 $$; exec sleep 60', gpus_per_node=2, proof="on")
-    run.here("echo '[ \"$SLURM_PROCID\" = 0 ] && exit 5; exit 0' >probe.sh")
+    probe = '[ "$SLURM_PROCID" = 0 ] && exit 5; exit 0'
+    program = '[ "$RANK" = 1 ] && kill -9 $$; exec sleep 60'
+    run = bench.run(program, probe=probe, gpus_per_node=2, proof="on")
     run.submit()
     (ended,) = run.until(State.FAILED).files[run.watch.run].exits
     assert (ended.rc, ended.rank) == (137, 1)
@@ -112,9 +114,12 @@ def test_a_second_submit_finds_the_first_ones_job(bench: Bench) -> None:
     assert run.log().count("trained") == 1
 
 
-def test_a_changed_script_is_not_submitted(bench: Bench) -> None:
+@pytest.mark.parametrize(
+    "harm", [*(f"echo '# changed' >>{name}" for name in SCRIPTS), "rm lumitui.sh", "rm probe.sh"]
+)
+def test_a_changed_script_is_not_submitted(bench: Bench, harm: str) -> None:
     run = bench.run("echo trained")
-    run.here("echo '# changed' >>job.sh")
+    run.here(harm)
     answer = run.submit()
     assert answer.state is State.NOT_SENT
     assert "composed" in answer.message

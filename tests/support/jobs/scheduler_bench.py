@@ -16,6 +16,7 @@ import pytest
 from lumitui.app.compose.launch import compose
 from lumitui.app.job.spec import JobSpec
 from lumitui.remote.laptop.scheduler import Process
+from lumitui.remote.run_folder import SCRIPTS
 from lumitui.remote.scheduler.protocol import Answer, Poll, Scheduler, State, Submission, Watch
 from lumitui.remote.scheduler.slurm import Slurm
 from lumitui.remote.site.sites import BUILT_IN, Sites
@@ -113,8 +114,8 @@ class Bench:
         """Runs lie in folders below `root`."""
         self.kind, self.transport, self.scheduler, self.root = kind, transport, scheduler, root
 
-    def run(self, program: str, *, folder: str = "", **job: object) -> Run:
-        """Make a run whose ranks are the bash text `program`."""
+    def run(self, program: str, *, folder: str = "", probe: str = "", **job: object) -> Run:
+        """Make a run whose ranks are the bash text `program`; with another `probe` than ours."""
         site = PROFILES.load("laptop" if self.kind == "process" else "minilumi")
         spec = JobSpec.model_validate(
             {
@@ -137,10 +138,12 @@ class Bench:
         name = f"run-{secrets.token_hex(6)}"
         path = f"{self.root}/{folder or name}"
         files = {item.name: item.content for item in launch.files} | {"job.sh": launch.script}
+        files["probe.sh"] = probe or files["probe.sh"]
+        composed = "".join(files[script] for script in SCRIPTS)
         files["code/program"] = f"#!/bin/bash\n{program}\n"
         self.transport.below.run(f"mkdir -p {quote(path)}/code")
         submission = Submission(
-            path, name, secrets.token_hex(8), hashlib.sha256(launch.script.encode()).hexdigest()
+            path, name, secrets.token_hex(8), hashlib.sha256(composed.encode()).hexdigest()
         )
         run = Run(self, submission, Watch(name, path, "", submission.token))
         for file, content in files.items():

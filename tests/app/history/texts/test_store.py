@@ -44,9 +44,10 @@ def test_what_was_packed_comes_back_or_is_lost() -> None:
 
 def test_runs_of_one_job_file_share_its_texts(history: History) -> None:
     for number in range(50):
-        history.begin(a_run(f"r-{number}", binding=f"[{number}]"))
+        history.begin(a_run(f"r-{number}", binding=f"[{number}]", machinery="m", probe="p"))
     assert kept(history) == dict.fromkeys(OF_RUNS, 1) | {"binding": 50}
-    assert history.get("r-7") == a_run("r-7", binding="[7]")
+    expected = a_run("r-7", binding="[7]", machinery="m", probe="p")
+    assert history.get("r-7") == expected
 
 
 def test_texts_take_little_room(history: History, path: Path) -> None:

@@ -83,6 +83,12 @@ async def test_the_script_is_shown_as_it_was_sent(settings: Settings, project: P
         await sees(pilot, "#!/bin/bash -l")
         text = pilot.app.screen.query_one("#script #text", Static).content
         assert str(text).rstrip() == run_script(pilot, run).rstrip()
+        await pilot.press("a")
+        await sees(pilot, "======== job.sh ========")
+        shown_text = str(pilot.app.screen.query_one("#script #text", Static).content)
+        sent = app_of(pilot).runs.history.get(run.id)
+        assert sent.machinery and sent.machinery in shown_text
+        assert sent.probe and sent.probe.rstrip() in shown_text
         await pilot.press("p")
         await sees(pilot, "not measured|pending")
         await pilot.press("m")
