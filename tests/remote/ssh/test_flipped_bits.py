@@ -1,5 +1,6 @@
 """Bits that flip on the way to a real sshd and back: a lost link each time, and never a defect."""
 
+import contextlib
 import os
 import random
 from collections.abc import Callable, Iterator
@@ -7,8 +8,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from lumitui.remote.errors import LinkError
+from lumitui.app.runs import Runs
+from lumitui.remote.connect import Connection
+from lumitui.remote.errors import LinkError, LumiError
+from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.slurm import Slurm
+from lumitui.remote.site.profile import Site
 from lumitui.remote.ssh.connection import Ssh
+from lumitui.remote.ssh.prompts import Ask
+from tests.support.home import Home
+from tests.support.jobs.made_runs import a_run
 from tests.support.servers.link_proxy import LinkProxy, link_proxy
 from tests.support.servers.sshd import Sshd
 
@@ -104,3 +113,22 @@ def test_a_server_that_never_sends_its_version_is_given_up(
         server.configure(f'ProxyCommand sh -c "{script}"')
         with pytest.raises(LinkError, match=r"ProxyCommand|answered, but not as"):
             server.connect().run("true")
+
+
+def test_a_refresh_over_a_damaging_link_is_a_warning_each_time(
+    ssh: Ssh, proxy: LinkProxy, home: Home
+) -> None:
+    def connecting(site: Site, ask: Ask) -> Connection:
+        return Connection(ssh, Slurm(ssh), lambda: "me", "~")
+
+    runs = Runs(home.settings, connect=connecting)
+    runs.history.begin(a_run("r1", site="lumi", state=State.RUNNING, job_id="7", folder="/r1"))
+    for number in range(10):
+        proxy.flip([40, 400, 4000][number % 3])
+        for words in runs.refresh("lumi").warnings:
+            assert "Error" not in words.split(":")[0], words
+        with contextlib.suppress(LumiError):
+            runs.read_log("r1")
+    proxy.flip(0)
+    assert runs.refresh("lumi").failed == {}
+    runs.close()

@@ -4,6 +4,7 @@
 |-------------------------------------------------|---------------------------------------------|
 | noise on stdout, stderr; 100 KB; stty; traps    | noise_of_a_login_file_...                   |
 | a 100 KB banner of sshd                         | a_long_banner_is_passed_over                |
+| noise without end, before and after             | a_login_file_that_prints_without_end_...    |
 | `exit 3`, a hang                                | a_login_file_that_ends_the_shell_...        |
 | another shell in ours' place, one that reads    | a_login_file_that_takes_the_script_...      |
 | csh and tcsh as login shell, with ~/.ssh/rc     | csh_is_a_login_shell_like_any_other         |
@@ -22,7 +23,7 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.runs import Runs
-from lumitui.remote.errors import LinkError, LinkLost
+from lumitui.remote.errors import AnswerUnusable, LinkError, LinkLost
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.ssh.connection import Ssh
 from tests.support.home import Home
@@ -72,6 +73,28 @@ def test_a_long_banner_is_passed_over(tmp_path: Path) -> None:
         connection = server.connect()
         assert connection.run("echo in").text == "in\n"
         connection.close()
+
+
+ENDLESS = {
+    "a gigabyte": "head -c 1073741824 /dev/zero",
+    "errors": "yes >&2",
+    "one line": "tr '\\0' x </dev/zero",
+    "afterwards": "trap 'yes' EXIT; yes >&2 & true",
+}
+
+
+@pytest.mark.parametrize("noise", ENDLESS.values(), ids=ENDLESS.keys())
+def test_a_login_file_that_prints_without_end_is_named(server: Sshd, ssh: Ssh, noise: str) -> None:
+    (server.folder / ".bashrc").write_text(f"{noise}\n")
+    with pytest.raises(
+        AnswerUnusable, match=r"login files at the site print more than 8 MiB|of errors"
+    ):
+        ssh.run("sleep 20", timeout=120)
+    with pytest.raises(AnswerUnusable, match=r"login files|of errors"):
+        list(ssh.stream("sleep 20", stop=lambda: False))
+    assert ssh.bytes_down < 80 << 20, "what is on its way when it is given up, and no more"
+    (server.folder / ".bashrc").unlink()
+    assert ssh.run("echo on").text == "on\n"
 
 
 @pytest.mark.parametrize("code", [0, 3])
