@@ -11,6 +11,7 @@ from lumitui.app.cli.confirm import confirm
 from lumitui.app.cli.output import Reply, run_data, say, warn
 from lumitui.app.cli.progress import follow_log, print_log
 from lumitui.app.cli.session import (
+    MOST,
     columns,
     core,
     json_option,
@@ -42,7 +43,7 @@ class _Filters(TypedDict):
 @click.option(
     "--limit",
     metavar="N",
-    type=click.IntRange(min=1),
+    type=click.IntRange(min=1, max=MOST),
     default=50,
     show_default=True,
     help="List at most N runs.",
@@ -201,12 +202,15 @@ def diff(reply: Reply, first: str, second: str) -> None:
 @run_argument
 @click.option("--follow", "-f", is_flag=True, help="Keep printing until the run ends.")
 @click.option(
-    "--attempt", metavar="N", type=click.IntRange(min=1), help="Print the log of attempt N."
+    "--attempt",
+    metavar="N",
+    type=click.IntRange(min=1, max=MOST),
+    help="Print the log of attempt N.",
 )
 @click.option(
     "--last",
     metavar="BYTES",
-    type=click.IntRange(min=0),
+    type=click.IntRange(min=0, max=MOST),
     default=65536,
     show_default=True,
     help="How many bytes of the end to print.",

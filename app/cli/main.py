@@ -21,11 +21,13 @@ from lumitui.app.cli.output import Reply, run_data, say, warn
 from lumitui.app.cli.process import Verbs, run_process
 from lumitui.app.cli.progress import show_sent, show_step, wait_for_end
 from lumitui.app.cli.session import (
+    MOST,
     columns,
     core,
     job_argument,
     json_option,
     known_site,
+    no_nan,
     open_tui,
     read,
     refuse_silence,
@@ -159,7 +161,8 @@ def preview(reply: Reply, job: Path, only_script: bool, all_files: bool) -> int:
 @click.option(
     "--timeout",
     metavar="SECONDS",
-    type=click.FloatRange(min=0),
+    type=click.FloatRange(min=0, max=MOST),
+    callback=no_nan,
     help="Wait for the end, but no longer than this.",
 )
 @yes_option

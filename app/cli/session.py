@@ -1,5 +1,6 @@
 """What all verbs share: the core, common options, and shell completion."""
 
+import math
 import shutil
 import sys
 import termios
@@ -100,6 +101,17 @@ def sites_beginning(ctx: click.Context, param: click.Parameter, text: str) -> li
 
     names = Sites(own_settings().profiles).names()
     return [CompletionItem(name) for name in names if name.startswith(text)]
+
+
+MOST = 10**9
+"""The largest number that an option takes, of runs, bytes or seconds: SQLite has 64 bits."""
+
+
+def no_nan(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+    """Refuse `nan`, which is in every range."""
+    if value is not None and math.isnan(value):
+        raise click.BadParameter("'nan' is not a number of seconds.", ctx, param)
+    return value
 
 
 run_argument = click.argument("run_id", metavar="RUN", shell_complete=runs_beginning)

@@ -100,10 +100,12 @@ def batch_of(config: dict[str, object], ranks_per_node: int, nodes: int) -> Batc
         if value == "auto":
             value = None
         if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-            raise InputError(f"DeepSpeed's `{key}` is {value!r}, not a whole number.", "Fix it.")
+            raise InputError(
+                f"DeepSpeed's `{key}` is {_shortened(value)}, not a whole number.", "Fix it."
+            )
         if value is not None and not 1 <= value <= _LARGEST:
             raise InputError(
-                f"DeepSpeed's `{key}` is {value:g}.", f"It must be from 1 to {_LARGEST}."
+                f"DeepSpeed's `{key}` is {_shortened(value)}.", f"It must be from 1 to {_LARGEST}."
             )
         values[key] = value
     train, micro, accumulation = values[TRAIN], values[MICRO], values[ACCUMULATION]
@@ -122,6 +124,12 @@ def batch_of(config: dict[str, object], ranks_per_node: int, nodes: int) -> Batc
     # batch, which fills a GPU's memory, never grows beyond what is written.
     share = train // world
     return split(train, world, micro or max(1, share // (accumulation or 1)))
+
+
+def _shortened(value: object) -> str:
+    """Return a wrong value for a sentence; it may have thousands of characters."""
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:20]}… ({len(text)} characters)"
 
 
 def split(train: int, world: int, largest: int) -> Batch:

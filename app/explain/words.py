@@ -102,10 +102,18 @@ def ranks_named(ranks: Iterable[int]) -> str:
 
 # -- times
 
+_LONGEST = 1e11
+"""Seconds, some 3,000 years: more is no length of a job."""
+
 
 def clock(moment: float | None) -> str:
     """Return an epoch time as date and time on the laptop's clock; '' for None and 0."""
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment)) if moment else ""
+    if not moment:
+        return ""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment))
+    except (OverflowError, ValueError, OSError):  # a broken clock wrote it: no calendar has it
+        return "no date"
 
 
 def recent_clock(moment: float, now: float) -> str:
@@ -116,9 +124,14 @@ def recent_clock(moment: float, now: float) -> str:
     return of_day if clock(now).startswith(day) else f"{day} {of_day[:5]}"
 
 
+def _whole(seconds: float) -> int:
+    """Return whole seconds, none below 0; what a broken clock makes of them stays printable."""
+    return int(min(seconds, _LONGEST)) if seconds > 0 else 0
+
+
 def length(seconds: float) -> str:
     """Return a length of time in words that need no legend: `45 s`, `12 min`, `3 h 05 min`."""
-    whole = max(0, int(seconds))
+    whole = _whole(seconds)
     if whole < 60:
         return f"{whole} s"
     if whole < 3600:
@@ -130,7 +143,7 @@ def length(seconds: float) -> str:
 
 def short_length(seconds: float) -> str:
     """Return a length of time in five or six characters: `45s`, `12m`, `3h05`, `2d04`."""
-    whole = max(0, int(seconds))
+    whole = _whole(seconds)
     if whole < 60:
         return f"{whole}s"
     if whole < 3600:

@@ -66,19 +66,27 @@ def depends_on_version(config: Config) -> bool:
 
 
 def times(value: object, factor: float) -> float:
-    """Return a rate multiplied by `factor`, without the noise of binary fractions."""
-    return float(f"{float(str(value)) * factor:.10g}")
+    """Return a rate multiplied by `factor`, without the noise of binary fractions.
+
+    Raises:
+        InputError: the product is no number that a float can hold.
+    """
+    product = float(str(value)) * factor
+    if not math.isfinite(product):
+        raise InputError(
+            f"The learning rate {value} cannot be multiplied by {factor:g}.", "Give a smaller one."
+        )
+    return float(f"{product:.10g}")
 
 
 def is_number(value: object) -> bool:
-    """Return whether `value` is a number, or the text of one."""
+    """Return whether `value` is a finite number, or the text of one."""
     if isinstance(value, bool):
         return False
     try:
-        float(str(value))
+        return math.isfinite(float(str(value)))
     except ValueError:
         return False
-    return True
 
 
 def _scalable(value: object) -> bool:

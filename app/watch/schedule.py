@@ -1,5 +1,6 @@
 """When each site is refreshed next, and what the refreshes have cost. Pure: time is handed in."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -12,7 +13,7 @@ _MOST_DOUBLINGS = 20
 
 @dataclass
 class _Site:
-    due: float = 0.0
+    due: float = -math.inf  # at once: a monotonic clock may begin anywhere
     busy: bool = False
     wanted: bool = False
     failures: int = 0
@@ -83,7 +84,7 @@ class Schedule:
         """Make every one of the sites due at once: the person asked for it, and may be asked."""
         for name in names:
             site = self._site(name)
-            site.due, site.wanted = 0.0, True
+            site.due, site.wanted = -math.inf, True
 
     def drop_warnings(self, names: Iterable[str]) -> None:
         """Forget the warnings of all sites but `names`, those with unfinished runs.

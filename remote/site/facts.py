@@ -4,7 +4,7 @@ import re
 import string
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from lumitui.remote import walltime
 from lumitui.remote.cores import parse_cores
@@ -54,6 +54,14 @@ Time = Annotated[str, AfterValidator(_time)]
 """A wall-clock limit in one of Slurm's forms, as text."""
 Cores = Annotated[str, BeforeValidator(_core_list)]
 """Core numbers as a list of ranges, like `1-7,9`."""
+
+
+Count = Annotated[int, Field(ge=1, le=100_000)]
+"""How many there are of something that a site has, or of GiB: at least one."""
+Rate = Annotated[float, Field(ge=0, le=1e6)]
+"""What something costs an hour."""
+Share = Annotated[float, Field(ge=0.001, le=1e6)]
+"""How much of something a slice has."""
 
 
 class Facts(BaseModel):

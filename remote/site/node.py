@@ -1,31 +1,31 @@
 """The shape of a GPU node: its cores, its GPUs, and which cores are near to which GPU."""
 
 from functools import cached_property
-from typing import Self
+from typing import Annotated, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from lumitui.remote.cores import parse_cores
-from lumitui.remote.site.facts import Cores, Facts
+from lumitui.remote.site.facts import Cores, Count, Facts
 
 
 class NodeShape(Facts):
     """One GPU node. Cores are numbered as Slurm's masks number them (hardware thread 0)."""
 
-    cores: int
-    threads_per_core: int = 1
+    cores: Count
+    threads_per_core: Count = 1
     reserved_cores: Cores = ""
     """Cores no job may use."""
-    memory_gib: int
+    memory_gib: Count
     """Memory a job may ask for."""
-    gpus: int
+    gpus: Annotated[int, Field(ge=1, le=64)]
     gpu: str
     """What one GPU is, in the site's words."""
-    gpu_memory_gib: int
+    gpu_memory_gib: Count
     """Memory of one GPU. For the adviser; nothing reads it yet."""
     gpu_cores: tuple[Cores, ...] = ()
     """The cores nearest to each GPU, in local-rank order: they become its mask. Empty: unknown."""
-    gpu_numa: tuple[int, ...] = ()
+    gpu_numa: tuple[Annotated[int, Field(ge=0, le=100_000)], ...] = ()
     """NUMA domain of each GPU, in local-rank order."""
     gpu_bus: tuple[str, ...] = ()
     """PCI bus of each GPU, in local-rank order."""

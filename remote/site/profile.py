@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from lumitui.remote.site.container import Container
-from lumitui.remote.site.facts import Facts, Pattern, fills
+from lumitui.remote.site.facts import Count, Facts, Pattern, fills
 from lumitui.remote.site.node import NodeShape
 from lumitui.remote.site.partition import Partition
 
@@ -15,7 +15,7 @@ class Hosts(Facts):
 
     login: str = ""
     """Name or ssh_config alias of the login node; empty for this machine."""
-    port: int | None = None
+    port: Annotated[int, Field(ge=1, le=65_535)] | None = None
     user: str | None = None
     transfer: str | None = None
     """A separate host for data transfer, where the site has one. For the upload of large code;
@@ -73,7 +73,7 @@ class Site(Facts):
     """`--mem-per-gpu` of a job with one task per GPU; empty: the site decides."""
     memory_per_node: str = ""
     """`--mem` of a job with one task per node that takes all GPUs; empty: the site decides."""
-    cores_per_gpu: int
+    cores_per_gpu: Count
     """`--cpus-per-task` of one rank."""
     sbatch_arguments: tuple[str, ...] = ()
     """#SBATCH options of every job, e.g. `--hint=nomultithread`."""

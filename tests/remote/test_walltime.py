@@ -66,3 +66,13 @@ def test_a_time_is_written_with_days_only_when_there_are_some() -> None:
     assert text_of(59) == "00:00:59"
     assert text_of(DAY - 1) == "23:59:59"
     assert text_of(2 * DAY) == "2-00:00:00"
+
+
+@given(st.text() | st.from_regex(r"\A-?[0-9]{0,9}-?[0-9:]{0,30}\Z"))
+def test_any_text_is_a_time_or_is_refused(text: str) -> None:
+    try:
+        seconds = seconds_of(text)
+    except ValueError as error:
+        assert "not a time" in str(error)
+        return
+    assert 0 <= seconds < 10**12 and seconds_of(text_of(seconds)) == seconds

@@ -3,6 +3,9 @@
 from dataclasses import replace
 from itertools import pairwise
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from lumitui.app.watch.backoff import DAY, Backoff
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.made_runs import a_run
@@ -40,3 +43,27 @@ def test_a_job_that_was_known_again_is_polled_often_again() -> None:
     backoff.due([replace(LOST, state=State.RUNNING)], 1045.0 + DAY, attended=False)
     again = replace(LOST, updated=1045.0 + DAY)
     assert backoff.due([again], 1090.0 + DAY, attended=False) == [again]
+
+
+CLOCKS = st.floats() | st.sampled_from([0.0, -1.0, 1e300, float("inf"), float("nan")])
+
+
+@given(st.lists(CLOCKS, max_size=20), CLOCKS, CLOCKS, st.booleans())
+def test_no_clock_silences_a_run_for_a_person(
+    clocks: list[float], updated: float, created: float, attended: bool
+) -> None:
+    backoff = Backoff()
+    lost = replace(LOST, updated=updated, created=created)
+    for now in clocks:
+        due = backoff.due([lost, TRAINING], now, attended=attended)
+        assert TRAINING in due and (lost in due or not attended)
+        assert lost in backoff.due([lost], now, attended=True)
+
+
+@given(st.floats(0, 1e12), st.floats(-1e12, 1e12))
+def test_a_run_is_asked_about_once_a_day_whatever_its_times_say(now: float, updated: float) -> None:
+    backoff = Backoff()
+    lost = replace(LOST, updated=updated)
+    backoff.due([lost], now, attended=True)
+    assert backoff.due([lost], now + DAY + 1, attended=False) == [lost]
+    assert backoff.due([lost], now - DAY, attended=False) == [lost], "the clock was set back"

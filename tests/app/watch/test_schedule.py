@@ -69,3 +69,31 @@ def test_no_number_of_failures_ends_the_refreshes(pause: float, failures: int, n
         schedule.ended("a", now, pause=pause, requests=1, warnings=("a: down",))
     left = schedule.next_refresh("a", now)
     assert left is not None and math.isfinite(left) and left <= max(LONGEST_PAUSE, pause) + 1
+
+
+@given(st.lists(st.tuples(st.sampled_from(["fails", "works", "person", "away", "drop"]),
+                          st.floats(0, 1e9)), max_size=60),
+       st.floats(-1e12, 1e12), st.floats(0.1, 86_400))  # fmt: skip
+def test_every_site_comes_again_whatever_happens(
+    steps: list[tuple[str, float]], began: float, pause: float
+) -> None:
+    schedule, now = Schedule(last_input=began), began
+    for what, later in steps:
+        now += later
+        if what == "person":
+            schedule.last_input = now
+            schedule.hurry(["a"])
+            assert schedule.due(["a"], now) == ["a"]
+        elif what == "away":
+            schedule.focused = False
+        elif what == "drop":
+            schedule.drop_warnings([])
+        else:
+            schedule.began("a")
+            warnings = ("a: down",) if what == "fails" else ()
+            schedule.ended("a", now, pause=pause, requests=1, warnings=warnings)
+    schedule.last_input = now
+    left = schedule.next_refresh("a", now)
+    assert left is None or 0 <= left <= max(LONGEST_PAUSE, pause) + 1
+    schedule.last_input = now + (left or 0) + 1
+    assert schedule.due(["a"], now + (left or 0) + 1) == ["a"]
