@@ -2,12 +2,17 @@
 
 import json
 import math
+import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 
 from lumitui.app.history.file.sqlite_file import Database
 from lumitui.app.history.run import unknown_run
 
+MOST_POINTS = 20_000
+"""Points of one run that are kept, some 3 MB. Of more, every second step is dropped."""
+_WHOLE_ENDS = 1000
+"""Points at either end that are never dropped: a look at the newest ones shows each."""
 _LINE_BYTES = 65536
 _LONGEST_TEXT = 2000
 
@@ -106,7 +111,8 @@ class RunMetrics:
         only when the run's `metrics_offset` is the span's start, and the same transaction moves
         the offset to the span's end: two processes that fetched the same bytes add them once.
         `instead` is for a file that was rewritten: the known offset in the old file, whose
-        points are removed first.
+        points are removed first. A run with more than MOST_POINTS keeps every second step, then
+        every fourth, and so on; the file at the site has them all.
 
         Raises:
             HistoryError: there is no such run, or it could not be written.
@@ -130,6 +136,8 @@ class RunMetrics:
                 "INSERT INTO metrics VALUES (?, ?, ?)",
                 [(run_id, first + index, text) for index, text in enumerate(good)],
             )
+            while _count(db, run_id) > MOST_POINTS:
+                _thin(db, run_id)
             db.execute(
                 "UPDATE runs SET broken_metrics = broken_metrics + ?, metrics_offset = ?"
                 " WHERE id = ?",
@@ -164,6 +172,33 @@ class RunMetrics:
         """Return how many lines of the run's metrics.jsonl could not be read."""
         rows = self._file.rows("SELECT broken_metrics FROM runs WHERE id = ?", (run_id,))
         return int(rows[0][0]) if rows else 0
+
+
+def _count(db: sqlite3.Connection, run_id: str) -> int:
+    (count,) = db.execute("SELECT count(*) FROM metrics WHERE run = ?", (run_id,)).fetchone()
+    return int(count)
+
+
+def _thin(db: sqlite3.Connection, run_id: str) -> None:
+    """Drop every second step between the ends, but not an attempt's last one.
+
+    Other events stay, unless there are so many that the points would not become fewer.
+    """
+    ordinals, events = [], []
+    for ordinal, line in db.execute(
+        "SELECT ordinal, line FROM metrics WHERE run = ? ORDER BY ordinal", (run_id,)
+    ):
+        point = parse_line(str(line).encode())
+        ordinals.append(ordinal)
+        events.append(point.event if point else "")
+    ends = min(_WHOLE_ENDS, len(ordinals) // 4)
+    middle = range(ends, len(ordinals) - ends)
+    steps = [at for at in middle if events[at] == "step" and events[at + 1] != "start"]
+    dropped = (steps if len(steps) * 2 > len(middle) else middle)[::2]
+    db.executemany(
+        "DELETE FROM metrics WHERE run = ? AND ordinal = ?",
+        [(run_id, ordinals[at]) for at in dropped],
+    )
 
 
 def _text(line: bytes) -> str:

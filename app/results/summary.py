@@ -103,7 +103,7 @@ class Figures:
     summary: Summary
     loss: Curve
     points: int
-    """Lines of metrics.jsonl."""
+    """Lines of metrics.jsonl that the history keeps."""
     broken: int
     """Lines of it that could not be read."""
 

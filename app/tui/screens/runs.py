@@ -95,7 +95,7 @@ class RunsScreen(RunPage):
         table.show(found, now, self.size.width)
         self._draw_empty(bool(found), text)
         self._draw_title(found, more, text)
-        self._draw_selected()
+        self._draw_selected({run.id: run for run in found})
         self._draw_polls(time.monotonic())
 
     def _draw_empty(self, some: bool, text: str) -> None:
@@ -115,11 +115,10 @@ class RunsScreen(RunPage):
     def _moved(self) -> None:
         self.reread()
 
-    def _draw_selected(self) -> None:
+    def _draw_selected(self, found: dict[str, Run]) -> None:
         line = Text()
-        key = self.chosen
-        if key is not None:
-            run = self.runs.history.get(key)
+        run = found.get(self.chosen or "")
+        if run is not None:
             line.append(run.id, "bold").append(
                 f"  {words.layout_size(run.layout)}, {run.spec.partition}"
             )

@@ -2,8 +2,10 @@
 
 import pytest
 
+from lumitui.app.history import metric_points
 from lumitui.app.history.history import History
 from lumitui.app.history.metric_points import MetricPoint, parse_line
+from lumitui.app.results.summary import summarize
 from lumitui.remote.errors import LumiError
 from tests.support.jobs.made_runs import a_run
 
@@ -57,3 +59,49 @@ def test_the_same_bytes_fetched_twice_are_added_once(history: History) -> None:
     history.metrics.add("vit-tiny-000001", first, span=(0, 12))
     assert [point.step for point in history.metrics.of("vit-tiny-000001")] == [1, 2]
     assert history.get("last").metrics_offset == 24
+
+
+RUN = "vit-tiny-000001"
+
+
+def step(number: int) -> bytes:
+    return f'{{"step": {number}, "samples_per_s": 100, "seconds": {number}}}'.encode()
+
+
+@pytest.mark.parametrize("at_once", [40, 999, 10_000])
+def test_a_run_without_end_keeps_a_bounded_number_of_points(
+    history: History, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(metric_points, "MOST_POINTS", 1000)
+    monkeypatch.setattr(metric_points, "_WHOLE_ENDS", 50)
+    history.begin(a_run())
+    lines = [b'{"event": "start", "world_size": 8}', *map(step, range(4000))]
+    lines += [b'{"event": "start", "world_size": 8}', *map(step, range(4000, 10_000))]
+    size = 0
+    for first in range(0, len(lines), at_once):
+        some = lines[first : first + at_once]
+        span = (size, size + sum(len(line) + 1 for line in some))
+        history.metrics.add(RUN, some, span)
+        size = span[1]
+        assert history.metrics.continues(RUN, size, some[-1])
+        assert not history.metrics.continues(RUN, size, step(-1))
+    points = history.metrics.of(RUN)
+    assert 400 <= len(points) <= 1000
+    numbers = [point.step for point in points if point.step is not None]
+    assert numbers == sorted(numbers)
+    assert (numbers[:10], numbers[-10:]) == (list(range(10)), list(range(9990, 10_000)))
+    # What a summary needs is there: each start, and the last step of each attempt.
+    found = summarize(points)
+    assert [point.event for point in points].count("start") == 2
+    assert (found.steps, found.seconds, found.samples_per_s) == (9999, 3999.0 + 9999.0, 100.0)
+
+
+@pytest.mark.parametrize("event", ["start", "eval", "x"])
+def test_events_without_end_are_bounded_too(
+    history: History, monkeypatch: pytest.MonkeyPatch, event: str
+) -> None:
+    monkeypatch.setattr(metric_points, "MOST_POINTS", 100)
+    history.begin(a_run())
+    for _ in range(20):
+        history.metrics.add(RUN, [f'{{"event": "{event}"}}'.encode()] * 90)
+        assert len(history.metrics.of(RUN)) <= 100

@@ -150,6 +150,26 @@ def test_lost_runs_come_back_as_they_were(here: Here, job: Path, home: Home) -> 
     assert (found[kept]["note"], found[kept]["reason"]) == ("mine", "as it was")
 
 
+def test_texts_that_the_disk_has_lost_come_back(here: Here, job: Path, home: Home) -> None:
+    assert here("submit", str(job), "--yes", "--wait").returncode == 0
+    (before,) = runs_of(here)
+    core = Runs(home.settings)
+    whole = core.history.get("last")
+    with core.history._file.transaction() as db:
+        db.execute("UPDATE blobs SET packed = x'00' WHERE kind IN ('spec', 'script', 'layout')")
+    core.close()
+    assert runs_of(here) == []
+    answer = envelope(here("history", "--recover", "laptop", "--json"))["data"]
+    assert [row["id"] for row in answer["rebuilt"]] == [before["id"]]
+    assert runs_of(here) == [before]
+    assert here("history", "--check").stdout.endswith("sound\n")
+    core = Runs(home.settings)
+    assert core.history.get("last") == whole
+    core.close()
+    answer = envelope(here("history", "--recover", "laptop", "--json"))["data"]
+    assert (answer["rebuilt"], answer["known"]) == ([], 1)
+
+
 @pytest.fixture
 def folders(home: Home) -> Path:
     """The folder of a project's runs at the embedded site."""
