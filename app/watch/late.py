@@ -50,16 +50,10 @@ def _given_up(history: History, site: str | None) -> list[Run]:
     return [run for run in found if run.submitted is not None and run.job_id is None]
 
 
-def settle_late(run: Run, scheduler: Scheduler, history: History) -> bool:
-    """Cancel the late job of a run that was given up; return whether the run has a job after all.
-
-    A run that a version without these checks gave up may have one, which then is its job.
+def cancel_late(run: Run, scheduler: Scheduler) -> None:
+    """Cancel the late job of a run that was given up; settling finds it by its name and token.
 
     Raises:
         LinkError: the site could not be asked.
     """
-    answer = scheduler.settle(submission_of(run), deep=False, void=True, grace=GRACE_SECONDS)
-    if answer.job_id is None:
-        return False
-    history.update(run.id, state=answer.state, job_id=answer.job_id, reason="", updated=time.time())
-    return True
+    scheduler.settle(submission_of(run), deep=False, void=True, grace=GRACE_SECONDS)

@@ -11,7 +11,7 @@ from lumitui.app.history.run import Run
 from lumitui.app.send.lock import sender_lock, sweep_locks
 from lumitui.app.send.settle import record, settle
 from lumitui.app.watch.backoff import Backoff
-from lumitui.app.watch.late import late_runs, recent_runs, settle_late
+from lumitui.app.watch.late import cancel_late, late_runs, recent_runs
 from lumitui.app.watch.left_secrets import LeftSecrets
 from lumitui.app.watch.poll import poll_site
 from lumitui.remote.connect import Connection, Connections
@@ -77,8 +77,8 @@ def refresh(watcher: Watcher, site_name: str | None = None, *, attended: bool = 
     if not attended:
         return found
     with attendance(False):
-        changed, requests = _settle_recent(watcher, site_name, found.polled)
-    return replace(found, changed=found.changed + changed, requests=found.requests + requests)
+        requests = _cancel_recent(watcher, site_name, found.polled)
+    return replace(found, requests=found.requests + requests)
 
 
 def _refresh(watcher: Watcher, open_runs: Sequence[Run], *, attended: bool) -> Refreshed:
@@ -108,8 +108,7 @@ def _refresh(watcher: Watcher, open_runs: Sequence[Run], *, attended: bool) -> R
                 listed.add(name)
                 for run in late_runs(watcher.history, name, polled.others):
                     requests += 1
-                    if settle_late(run, connection.scheduler, watcher.history):
-                        changed.append(run.id)
+                    cancel_late(run, connection.scheduler)
             swept = watcher.left_secrets.sweep(watcher.history, name, connection.transport)
             requests, warnings = requests + swept.requests, [*warnings, *swept.warnings]
         except LumiError as error:
@@ -123,25 +122,23 @@ def _refresh(watcher: Watcher, open_runs: Sequence[Run], *, attended: bool) -> R
     )
 
 
-def _settle_recent(
-    watcher: Watcher, site_name: str | None, listed: frozenset[str]
-) -> tuple[tuple[str, ...], int]:
-    """Look for late jobs of runs that were given up a short while ago, at sites not yet `listed`.
+def _cancel_recent(watcher: Watcher, site_name: str | None, listed: frozenset[str]) -> int:
+    """Cancel late jobs of runs that were given up a short while ago, at sites not yet `listed`.
+
+    A site that cannot be asked is passed over: a late job ends at its claim.
 
     Returns:
-        The runs that have a job after all, and the requests that it took. A site that cannot be
-        asked is passed over: a late job ends at its claim.
+        How many requests it took.
     """
-    changed, requests = [], 0
+    requests = 0
     for run in recent_runs(watcher.history, site_name):
         if run.site in listed:
             continue
         with contextlib.suppress(LumiError):
             scheduler = watcher.connection(run.site).scheduler
+            cancel_late(run, scheduler)
             requests += 1
-            if settle_late(run, scheduler, watcher.history):
-                changed.append(run.id)
-    return tuple(changed), requests
+    return requests
 
 
 def settle_run(watcher: Watcher, run: Run, connection: Connection) -> list[str]:

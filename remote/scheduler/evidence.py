@@ -59,6 +59,11 @@ in_queue() {
   asked=$((asked + 1)); ids=$(mine) || return 1
   id=${ids%%[!0-9]*}
 }
+# Of several jobs, which a wrapper that tries again may make, one stays.
+single() {
+  rest=${ids#"$id"}
+  case $rest in *[0-9]*) asked=$((asked + 1)); drop $rest; claimed ;; esac
+}
 # Answers when somebody has the claim. A job of a run that was given up is cancelled.
 claimed() {
   c=$(readlink {claim}) || return 0
@@ -101,7 +106,7 @@ if in_queue; then
   if [ -n "$id" ]; then
     keep "$id"
     # Another machine may have given the run up meanwhile.
-    claimed
+    claimed; single
     say id "$id"
   fi
   why=$(said)
@@ -119,7 +124,7 @@ LC_ALL=C; export LC_ALL
 keep() { :; }
 by_queue() {
   in_queue || { why=$ids; say unknown; }
-  [ -z "$id" ] || say id "$id"
+  [ -z "$id" ] || { single; say id "$id"; }
 }
 by_accounting() {
   asked=$((asked + 1)); ids=$(accounted) || { why=$ids; say unknown; }

@@ -1,7 +1,8 @@
 #!/bin/bash
 # What happens to one sbatch of a login host. A test copies it to ROOT/accidents/sbatch, where it is
 # called as `sbatch REAL ARGUMENT...`; beside it NAME.sbatch says what is due for the job of that name
-# (any.sbatch: for every job), and `small` which folder can be filled.
+# (any.sbatch: for every job), `small` which folder can be filled, and `bystander` the id of another live job
+# of the same person.
 here=${0%/*} real=$1; shift
 for word; do
   case $word in --job-name=*) name=${word#*=} ;; --chdir=*) run=${word#*=} ;; esac
@@ -10,7 +11,41 @@ due=$here/$name.sbatch
 [[ -r $due ]] || due=$here/any.sbatch
 [[ -r $due ]] || exec "$real" "$@"
 fill=$(cat "$here/small")/fill-$name
-case $(cat "$due") in
+wordings=(
+  'wrapper: error: the quota database does not answer'
+  'sbatch: error: cli_filter plugin terminated with error'
+  'sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified'
+  'sbatch: error: Batch job submission failed: Protocol authentication error'
+  'sbatch: error: Unable to allocate resources: Unspecified error'
+  'submit_wrapper: line 31: bc: command not found'
+  'slurm_load_jobs error: expired credential'
+  'Job submitted. Usage could not be recorded (accounting hiccup).'
+  'sbatch: error: Batch job submission failed: Job violates accounting/QOS policy'
+  ''
+)
+read -r kind detail <"$due"
+case $kind in
+  fails)                  # accepted, and the wrapper ends with an error and words of its own
+    "$real" "$@" >/dev/null 2>&1
+    echo "${wordings[detail % ${#wordings[@]}]}" >&2
+    exit $((detail % 3 + 1)) ;;
+  silent)                 # accepted, with status 0 and no words
+    "$real" "$@" >/dev/null 2>&1
+    exit 0 ;;
+  digits)                 # lines of digits before the id, in one way or another
+    case $((detail % 3)) in
+      0) echo 2026; echo 7; "$real" "$@" ;;
+      1) id=$("$real" "$@"); printf '%s\n' "$((id - 1))" "$id" "$((id + 1))" ;;
+      2) echo 'evidence id 4'; "$real" "$@" >/dev/null; echo 5 ;;
+    esac ;;
+  stranger)               # another live job's id, with the own one or without
+    bystander=$(cat "$here/bystander")
+    echo "$bystander"
+    if ((detail % 2)); then "$real" "$@"; else "$real" "$@" >/dev/null; fi ;;
+  late)                   # it says that it failed, and submits a second later
+    setsid bash -c 'sleep 1; note=$0; "$@"; mv "$note" "$note.done"' "$due" "$real" "$@" >/dev/null 2>&1 </dev/null &
+    echo "sbatch: error: Batch job submission failed: Unspecified error" >&2
+    exit 1 ;;
   killed)                 # accepted, and nothing said
     "$real" "$@" >/dev/null 2>&1
     kill -KILL $$ ;;

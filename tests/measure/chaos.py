@@ -23,14 +23,24 @@ import traceback
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import get_args
 
 from lumitui.app.send import settle as settling
-from tests.support.attacks.broken_sends import Laptop, Outcome, Seen, accidents, judge
+from tests.support.attacks.broken_sends import (
+    Kind,
+    Laptop,
+    Outcome,
+    Seen,
+    Violated,
+    accidents,
+    judge,
+)
 from tests.support.attacks.faults import Case, Uses, broken, matrix, watch_steps, why_impossible
 from tests.support.servers import cluster as cluster_fixture
+from tests.support.servers.cluster import Cluster
 
 GRACE = 3.0
 """Seconds instead of settle.GRACE_SECONDS (120), or each send that came to nothing would wait."""
@@ -52,6 +62,8 @@ class Tally:
     unknown: int = 0
     late: int = 0
     failure: str = ""
+    violated: Counter[str] = field(default_factory=Counter)
+    """What must never be, by kind."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -71,9 +83,10 @@ class Tally:
             if self.count % 50 == 0:
                 print(f"  {self.count} after {time.monotonic() - self.began:.0f} s", flush=True)
 
-    def fail(self, words: str) -> None:
+    def fail(self, kind: Kind, words: str) -> None:
         """Keep the first failure; the threads end at it."""
         with self.lock:
+            self.violated[kind] += 1
             self.failure = self.failure or words
 
 
@@ -104,7 +117,8 @@ def work(
         except Exception as error:  # whatever it is, it ends everything and is told
             traceback.print_exc()
             names = ", ".join(f"{case} ({seen.run_id})" for case, seen in batch)
-            tally.fail(f"{type(error).__name__}: {error}\n  numbers {mine}; before it: {names}")
+            words = f"{type(error).__name__}: {error}\n  numbers {mine}; before it: {names}"
+            tally.fail(_kind(error), words)
             return
         for (case, seen), outcome in zip(batch, outcomes, strict=True):
             tally.add(case, seen, outcome)
@@ -130,6 +144,7 @@ def told(tally: Tally, seed: str) -> str:
         f"(grace {GRACE:.0f} s)"
     )
     seconds = time.monotonic() - tally.began
+    lines.append(", ".join(f"{tally.violated[kind]} {kind}" for kind in get_args(Kind)))
     lines.append(
         f"{tally.count} sends in {seconds:.0f} s, seed {seed}: "
         f"{'VIOLATED' if tally.failure else 'none violated'}"
@@ -153,7 +168,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     folder = Path(tempfile.mkdtemp(prefix="chaos-"))
     tally = Tally()
     with ExitStack() as stack:
-        stack.enter_context(accidents(cluster))
+        stack.enter_context(_bystander_counted(cluster, tally))
         places = []
         for index in range(1 if asked.only is not None else asked.laptops):
             proxy = stack.enter_context(cluster.proxy(rtt_ms=ROUND_TRIPS[index % 4]))
@@ -171,6 +186,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     shutil.rmtree(folder)
     return 0
+
+
+def _kind(error: Exception) -> Kind:
+    if isinstance(error, Violated):
+        return error.kind
+    # What does not come to its end in time.
+    return "lost" if isinstance(error, AssertionError) else "tracebacks"
+
+
+@contextmanager
+def _bystander_counted(cluster: Cluster, tally: Tally) -> Iterator[None]:
+    """Let sends meet accidents; count it when a job was ended that is no run's."""
+    try:
+        with accidents(cluster):
+            yield
+    except Violated as error:
+        tally.fail(error.kind, str(error))
 
 
 def _shared(numbers: Iterator[int]) -> Iterator[int]:

@@ -36,7 +36,7 @@ def jobs(run: Run) -> list[str]:
     return run.here(f"squeue --me -h -n {run.submission.name} -o %A").split()
 
 
-@pytest.mark.parametrize(("words", "status"), zip(WORDS, (1, 2, 137, 1, 255, 1), strict=True))
+@pytest.mark.parametrize(("words", "status"), list(zip(WORDS, (1, 2, 137, 1, 255, 1), strict=True)))
 def test_a_job_that_was_queued_is_queued_whatever_sbatch_says(
     wrapped: Bench, words: str, status: int
 ) -> None:
@@ -91,6 +91,17 @@ def test_a_job_that_appears_after_a_refusal_is_cancelled(wrapped: Bench) -> None
     while jobs(run):
         assert time.monotonic() < deadline
         time.sleep(0.2)
+
+
+def test_of_the_jobs_of_a_wrapper_that_tries_again_one_stays(wrapped: Bench) -> None:
+    run = wrapped.run("true")
+    wrap(wrapped, 'for i in 1 2 3; do command sbatch --hold "$@"; done; return 1')
+    assert run.submit() == Answer(State.QUEUED, run.watch.job_id)
+    deadline = time.monotonic() + LIMIT
+    while jobs(run) != [run.watch.job_id]:
+        assert time.monotonic() < deadline, jobs(run)
+        time.sleep(0.2)
+    run.cancel()
 
 
 def test_a_queue_that_does_not_answer_leaves_it_open(wrapped: Bench) -> None:

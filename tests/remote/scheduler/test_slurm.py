@@ -45,6 +45,25 @@ def test_a_job_that_left_the_queue_is_found_by_accounting(slurm: Bench) -> None:
         slurm.transport.before = ""
 
 
+def test_accounting_is_asked_from_a_day_before_the_submission_by_the_site_s_clock(
+    slurm: Bench,
+) -> None:
+    run = slurm.run("true")
+    run.submit()
+    run.until(State.DONE)
+    slurm.transport.before = f'squeue() {{ :; }}; sacct() {{ echo "$@" >{slurm.root}/asked; }}'
+    for note, least in (("1 uan01 $(($(date +%s) - 5000))", 5000), ("", 2_592_000)):
+        run.here(f'echo "{note}" >attempt-1.submit/shell')
+        try:
+            slurm.scheduler.poll([run.watch])
+        finally:
+            words = slurm.here(f"cat {slurm.root}/asked").split()
+        since = words[words.index("-S") + 1]
+        assert since.startswith("now-")
+        assert least + 86_400 <= int(since.removeprefix("now-")) <= least + 86_460
+    slurm.transport.before = ""
+
+
 def test_a_queue_that_does_not_answer_is_a_warning(slurm: Bench) -> None:
     run = slurm.run("true")
     run.submit()

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
@@ -27,11 +28,22 @@ from tests.support.servers.cluster import Cluster
 from tests.support.servers.link_proxy import LinkProxy
 
 SITE, SMALL_SITE = "minilumi", "smalldisk"
+ALIVE = ("PENDING", "CONFIGURING", "RUNNING")
 UNENDED = "pending,running,completing"
+
+
+Kind = Literal["doubles", "lost", "wrong ids", "tracebacks", "strangers"]
+"""What must never be: two jobs, a run that nobody can settle or that trains though it was given up,
+an id that is not the run's job's, a traceback, a job of somebody else that was ended."""
 
 
 class Violated(AssertionError):
     """A run that is not what it must be after the recovery."""
+
+    def __init__(self, words: str, kind: Kind = "lost") -> None:
+        """Keep what was seen, and what it is."""
+        super().__init__(words)
+        self.kind: Kind = kind
 
 
 @contextmanager
@@ -41,10 +53,16 @@ def accidents(cluster: Cluster) -> Iterator[None]:
     folder.mkdir(exist_ok=True)
     folder.chmod(0o777)
     (folder / "small").write_text(cluster.small)
+    options = f"-A {cluster.account} -p small-g -n 1 -c 1 --mem=10M -t 300 -J bystander"
+    other = cluster.login(f"sbatch --parsable {options} --wrap 'exec sleep 18000'").stdout.strip()
+    (folder / "bystander").write_text(other)
     shutil.copy(CLUSTER / "accident.sh", folder / "sbatch")
     try:
         yield
+        if cluster.admin("squeue", "-h", "-j", other, "-o", "%T").stdout.strip() not in ALIVE:
+            raise Violated(f"the job {other}, which is no run's, was ended", "strangers")
     finally:
+        cluster.admin("scancel", other)
         shutil.rmtree(folder)
         for path in Path(cluster.small).glob("fill-*"):
             empty(path)
@@ -111,9 +129,9 @@ class Laptop:
         for runs in self.hosts:
             runs.close()
 
-    def client(self, site: str = SITE) -> Client:
-        """Start a client that sends the counted job."""
-        return Client(self.home.settings, self.work, site)
+    def client(self, site: str = SITE, ahead: float = 0.0) -> Client:
+        """Start a client that sends the counted job; its clock is `ahead` seconds ahead."""
+        return Client(self.home.settings, self.work, site, ahead)
 
     def being_sent(self) -> str:
         """Return the id of the run that a client is sending, from its lock."""
@@ -246,7 +264,7 @@ def _judge(seen: Seen, jobs: set[str]) -> Outcome:
     folder = Path(run.folder)
     trained = _lines(folder / "trained")
     what = f"{run.state} ({run.reason}), job {run.job_id}; jobs {jobs}, trained by {trained}"
-    _must(len(jobs) <= 1 and len(trained) <= 1, seen, what)
+    _must(len(jobs) <= 1 and len(trained) <= 1, seen, what, "doubles")
     if run.state in (State.NOT_SENT, State.REFUSED):
         _must(run.job_id is None and not trained, seen, what)
         word = "no job, and none can start"
@@ -254,7 +272,7 @@ def _judge(seen: Seen, jobs: set[str]) -> Outcome:
             word = "no job trained: a late one ended at its claim"
             _must(os.readlink(folder / "attempt-1.claim") == "void", seen, what)
         return Outcome(word, seen.run_id, len(jobs))
-    _must(jobs == {run.job_id}, seen, what)
+    _must(jobs == {run.job_id}, seen, what, "wrong ids")
     if run.state is State.DONE:
         _must(trained == [run.job_id], seen, what)
         return Outcome("one job with its id", seen.run_id)
@@ -263,9 +281,9 @@ def _judge(seen: Seen, jobs: set[str]) -> Outcome:
     return Outcome("one job with its id, failed for want of disk", seen.run_id)
 
 
-def _must(right: bool, seen: Seen, what: str) -> None:
+def _must(right: bool, seen: Seen, what: str, kind: Kind = "lost") -> None:
     if not right:
-        raise Violated(f"{seen.run_id}: {what}")
+        raise Violated(f"{seen.run_id}: {what}", kind)
 
 
 def _lines(path: Path) -> list[str]:
@@ -273,11 +291,17 @@ def _lines(path: Path) -> list[str]:
 
 
 def _submitting(seen: Seen) -> bool:
-    """Whether the shell of its submit step lives on, or its frozen sbatch is to come."""
+    """Whether the shell of its submit step lives on, or its sbatch is still to come."""
     run = seen.laptop.find(seen.run_id)
     words = _lines(Path(run.folder, "attempt-1.submit", "shell")) if run else []
     note = seen.laptop.cluster.root / "accidents" / f"{seen.run_id}.sbatch"
-    if note.exists() and note.read_text() == "frozen":
+    if note.exists() and note.read_text().split()[0] in ("frozen", "late"):
         return True
-    # The login hosts are this machine.
-    return bool(words) and Path(f"/proc/{words[0]}").exists()
+    if not words:
+        return False
+    # The login hosts are this machine; another process may have the number by now.
+    arguments = Path(f"/proc/{words[0]}/cmdline")
+    try:
+        return b":lumitui-" in arguments.read_bytes()
+    except OSError:
+        return False

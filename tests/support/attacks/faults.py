@@ -28,7 +28,7 @@ from tests.support.attacks.broken_sends import (
     settle,
     slurmctld_stopped,
 )
-from tests.support.attacks.sending_client import Client
+from tests.support.attacks.sending_client import TRACEBACK, Client
 from tests.support.jobs.small_jobs import wait_until
 
 REQUEST = "makes a request over the link"
@@ -80,6 +80,8 @@ class Fault:
     needs: str = ""
     """What the step must do for the fault to be possible: REQUEST, SBATCH or nothing."""
     site: str = SITE
+    ahead: float = 0.0
+    """How far the client's clock is ahead of that of whoever settles the run, in seconds."""
 
     def impossible(self, step: str, uses: Uses) -> str:
         """Return why it cannot happen to a step that does `uses`; "" when it can."""
@@ -183,6 +185,22 @@ def _accident(kind: str) -> Callable[[Scene], None]:
     return provoke
 
 
+def _wrapper(kind: str) -> Callable[[Scene], None]:
+    """Return what lets the run's sbatch meet a wrapper, in one of its ways."""
+
+    def provoke(scene: Scene) -> None:
+        _accident(f"{kind} {scene.chance.randrange(30)}")(scene)
+
+    return provoke
+
+
+def _flip(scene: Scene) -> None:
+    scene.laptop.proxy.flip(scene.chance.choice((300, 3000, 30_000)))
+    scene.after.callback(scene.laptop.proxy.flip, 0)
+    scene.client.finish()
+    scene.laptop.proxy.flip(0)
+
+
 def _other_host(scene: Scene) -> None:
     cluster, proxy = scene.laptop.cluster, scene.laptop.proxy
     proxy.to(cluster.other_port)
@@ -206,6 +224,16 @@ FAULTS: Sequence[Fault] = (
     Fault("session killed after acceptance", _accident("session-killed"), SBATCH),
     Fault("session killed before sbatch", _accident("session-killed-before"), SBATCH),
     Fault("sbatch frozen until given up", _accident("frozen"), SBATCH),
+    Fault("sbatch fails after acceptance", _wrapper("fails"), SBATCH),
+    Fault("sbatch says nothing after acceptance", _wrapper("silent"), SBATCH),
+    Fault("sbatch prints other numbers", _wrapper("digits"), SBATCH),
+    Fault("sbatch prints another job's id", _wrapper("stranger"), SBATCH),
+    Fault("sbatch fails, and submits later", _wrapper("late"), SBATCH),
+    Fault("bits flipped", _flip, REQUEST),
+    Fault("link cut, clock set back an hour", _cut_after_bytes, REQUEST, ahead=3600.0),
+    Fault("clock set back, no sbatch", _accident("session-killed-before"), SBATCH, ahead=3600.0),
+    Fault("clock ahead, no sbatch", _accident("session-killed-before"), SBATCH, ahead=-259200.0),
+    Fault("clock behind, sbatch killed", _accident("killed"), SBATCH, ahead=259200.0),
     Fault("receipt's disk full", _accident("disk-full"), SBATCH, SMALL_SITE),
     Fault("receipt's disk without inodes", _accident("no-inodes"), SBATCH, SMALL_SITE),
     Fault("next connection on another login host", _other_host),
@@ -263,7 +291,7 @@ def broken(case: Case, laptop: Laptop, uses: Mapping[str, Uses]) -> Seen:
         if case.fault.site == SMALL_SITE:
             # Another laptop's send would meet this one's fault before its own.
             after.enter_context(_small_disk)
-        client = after.enter_context(laptop.client(case.fault.site))
+        client = after.enter_context(laptop.client(case.fault.site, case.fault.ahead))
         # A cut that was still to come would be the next send's.
         after.callback(laptop.proxy.cut)
         run_id = laptop.being_sent()
@@ -271,6 +299,8 @@ def broken(case: Case, laptop: Laptop, uses: Mapping[str, Uses]) -> Seen:
             raise Violated(f"{run_id} never came to {case.step}: {client.sent}")
         scene = Scene(laptop, client, run_id, case.step, uses[case.step], chance, after)
         case.fault.provoke(scene)
+        if client.sent is not None and client.sent.error == TRACEBACK:
+            raise Violated(f"{run_id}: {client.sent.words}", "tracebacks")
         seen = look(laptop, run_id)
         # Whoever looks next may be on either login host, or on both at once.
         hosts = laptop.hosts

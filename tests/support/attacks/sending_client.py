@@ -6,6 +6,8 @@ shares anything with the test but a pipe.
 
 import multiprocessing
 import signal
+import time
+import traceback
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -25,6 +27,10 @@ _processes = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload([__name__])
 
 
+TRACEBACK = "Traceback"
+"""The error of a client that ended with one: no fault may lead to that."""
+
+
 @dataclass(frozen=True)
 class Sent:
     """What a client that was not killed told its person at the end."""
@@ -36,9 +42,14 @@ class Sent:
 
 
 def send_run(
-    wire: "Connection[str | Sent, None]", settings: Settings, work: Path, site: str
+    wire: "Connection[str | Sent, None]", settings: Settings, work: Path, site: str, ahead: float
 ) -> None:
-    """Send the counted job from `work`; tell every step, and go on when told to."""
+    """Send the counted job from `work`; tell every step, and go on when told to.
+
+    The client's clock is `ahead` seconds ahead of the others'.
+    """
+    true_time = time.time
+    time.time = lambda: true_time() + ahead
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who runs the test
 
     def report(step: str, words: str) -> None:
@@ -51,6 +62,8 @@ def send_run(
         sent = Sent("", run.state.value)
     except LumiError as error:
         sent = Sent(type(error).__name__, str(error))
+    except Exception:
+        sent = Sent(TRACEBACK, traceback.format_exc())
     runs.close()
     wire.send(sent)
     wire.recv()
@@ -59,11 +72,11 @@ def send_run(
 class Client:
     """One such process. It waits at its first step when it is made; `with` ends it."""
 
-    def __init__(self, settings: Settings, work: Path, site: str) -> None:
-        """Start it and wait until it is at the first step."""
+    def __init__(self, settings: Settings, work: Path, site: str, ahead: float = 0.0) -> None:
+        """Start it and wait until it is at the first step; its clock may be `ahead`, in seconds."""
         self._wire, theirs = _processes.Pipe()
         self._process = _processes.Process(
-            target=send_run, args=(theirs, settings, work, site), daemon=True
+            target=send_run, args=(theirs, settings, work, site, ahead), daemon=True
         )
         self._process.start()
         theirs.close()
