@@ -86,12 +86,22 @@ def _listed(keyword: str, table: Table) -> list[str]:
     """Return the names that an option allows; `+`, `-`, `^` change OpenSSH's own list.
 
     `ssh -G` prints the list that results; the signs come where paramiko reads the configuration.
+    Patterns come from both.
     """
     text, own = table.one(keyword.lower()), ROWS[keyword].default.split(",")
-    sign, names = (text[0], text[1:]) if text[:1] in ("+", "-", "^") else ("", text or own[0])
-    words = [word for word in names.split(",") if word] if text else own
-    if sign == "+":
-        return [*own, *words]
+    sign, names = (text[0], text[1:]) if text[:1] in ("+", "-", "^") else ("", text)
+    words = [word for word in names.split(",") if word]
+    if not words:
+        return own
     if sign == "-":
-        return [name for name in own if not any(fnmatch.fnmatchcase(name, w) for w in words)]
-    return [*words, *own] if sign == "^" else words
+        return [name for name in own if not _matches(name, words)]
+    if any(set(word) & set("*?!") for word in words):
+        words = [name for name in own if _matches(name, words)]
+    return {"": words, "+": [*own, *words], "^": [*words, *own]}[sign]
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    """Whether a list of patterns has `name`; one with `!` leaves it out, wherever it stands."""
+    if any(p.startswith("!") and fnmatch.fnmatchcase(name, p[1:]) for p in patterns):
+        return False
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)

@@ -35,8 +35,9 @@ class _Options:
 
     def on(self, name: str, default: bool = False) -> bool:
         """Return whether a switch is on."""
-        value = self.table.one(name).lower()
-        return default if not value else value not in _OFF
+        # Under its older name an option may be printed a second time.
+        values = [value.lower() for value in self.table.values.get(name, ())]
+        return not any(value in _OFF for value in values) if any(values) else default
 
     def paths(self, keyword: str, words: Sequence[str]) -> tuple[Path, ...]:
         """Return `words` as paths; `none` is no path."""
@@ -122,7 +123,7 @@ def resolve(login: Login, table: Table) -> HostConfig:
         LinkError: an option that cannot be honoured, a name that a shell would interpret.
     """
     hostname = table.one("hostname", login.host)
-    port = login.port or int(table.one("port", "22"))
+    port = login.port or _port(table)
     user = login.user or table.one("user") or getpass.getuser()
     check_names(hostname, user)
     check_names(login.host)
@@ -170,6 +171,15 @@ def _trust(options: _Options, hostname: str, port: int) -> Trust:
         hash_names=options.on("hashknownhosts"),
         check_address=options.on("checkhostip") and not options.table.one("proxycommand"),
     )
+
+
+def _port(table: Table) -> int:
+    value = table.one("port", "22")
+    if not value.isdecimal() or not 0 < int(value) < 65536:
+        raise LinkError(
+            f"The ssh configuration sets Port to {value}, which is no port.", "Correct it."
+        )
+    return int(value)
 
 
 def _strict(table: Table) -> Literal["yes", "ask", "accept-new"]:

@@ -41,6 +41,9 @@ _KEX = (
     "diffie-hellman-group16-sha512,diffie-hellman-group18-sha512,diffie-hellman-group14-sha256"
 )
 
+ALGORITHMS = ("Ciphers", "MACs", "KexAlgorithms", "HostKeyAlgorithms", "PubkeyAcceptedAlgorithms")
+"""The options that are lists of algorithms; each is always set."""
+
 ROWS: Mapping[str, Row] = {
     # Which part of the configuration counts
     "Host": honoured(_BY_OPENSSH),

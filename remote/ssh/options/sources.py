@@ -13,7 +13,7 @@ import paramiko
 
 from lumitui.remote.errors import LinkError
 from lumitui.remote.ssh.config import Login
-from lumitui.remote.ssh.options.rows import ROWS
+from lumitui.remote.ssh.options.rows import ALGORITHMS, ROWS
 from lumitui.remote.ssh.options.table import Table, rows_by_name
 from lumitui.remote.ssh.options.tokens import check_names, home
 
@@ -70,7 +70,16 @@ def _ask(login: Login, *more: str) -> dict[str, list[str]]:
     table: dict[str, list[str]] = {}
     for line in done.stdout.decode("utf-8", "surrogateescape").splitlines():
         name, _, value = line.partition(" ")
-        table.setdefault(name.lower(), []).append(value)
+        keyword, _ = rows_by_name().get(name.lower(), (name, None))  # versions before 8.7
+        table.setdefault(keyword.lower(), []).append(value)
+    for keyword in ALGORITHMS:
+        if keyword.lower() not in table:  # it ends well, but has left out what it cannot use
+            words = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["it has none"]
+            raise LinkError(
+                f"OpenSSH cannot use {keyword} as the configuration for {login.host} has it: "
+                f"{words[-1]}.",
+                f"Check it with: ssh -G {shlex.quote(login.host)}",
+            )
     return table
 
 

@@ -12,7 +12,7 @@ import pytest
 from lumitui.remote.errors import LinkError
 from lumitui.remote.ssh.connection import Ssh
 from lumitui.remote.ssh.prompts import Question
-from tests.support.servers.asking_server import CODE, PASSWORD, Server
+from tests.support.servers.clients.asking_server import CODE, PASSWORD, Server
 from tests.support.servers.sshd import Answers
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.servers.asking_server import CODE, PASSWORD, Server
+from tests.support.servers.clients.asking_server import CODE, PASSWORD, Server
+from tests.support.servers.clients.two_clients import Outcome, Person, by_lumitui, by_openssh
 from tests.support.servers.sshd import public
-from tests.support.servers.two_clients import Outcome, Person, by_lumitui, by_openssh
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Every keyword of ssh_config has a row, and the row decides: honoured, harmless or refused."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -107,10 +108,39 @@ def test_a_later_openssh_is_asked_for_its_defaults(
     program.write_text(
         "#!/bin/sh\nvalue=usual\n"
         'case "$*" in *strange*) value=strange ;; esac\n'
-        "echo hostname h; echo quantumlink $value\n"
+        f'{shutil.which("ssh")} "$@"; echo quantumlink $value\n'
     )
     program.chmod(0o700)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    assert resolve(Login("usual"), openssh_table(Login("usual"))).hostname == "h"
+    assert resolve(Login("usual"), openssh_table(Login("usual"))).hostname == "usual"
     with pytest.raises(LinkError, match="quantumlink"):
         resolve(Login("strange"), openssh_table(Login("strange")))
+
+
+def test_an_older_openssh_prints_older_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stand-in that renames what OpenSSH 8.4 calls otherwise."""
+    program = tmp_path / "ssh"
+    program.write_text(
+        f'#!/bin/sh\n{shutil.which("ssh")} "$@" | sed -e '
+        "'s/^pubkeyacceptedalgorithms/pubkeyacceptedkeytypes/' "
+        "-e 's/^kbdinteractiveauthentication/challengeresponseauthentication/'\n"
+    )
+    program.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    config = tmp_path / "config"
+    config.write_text("PubkeyAcceptedAlgorithms ssh-ed25519\nKbdInteractiveAuthentication no\n")
+    login = Login("site", config=config)
+    found = resolve(login, openssh_table(login))
+    assert found.algorithms.public_keys == ("ssh-ed25519",)
+    assert found.methods == ("publickey", "password")
+
+
+def test_a_list_that_openssh_leaves_out_is_an_error(tmp_path: Path) -> None:
+    """`ssh -G` ends with 0 here, and prints no list at all."""
+    config = tmp_path / "config"
+    config.write_text("PubkeyAcceptedAlgorithms !ssh-ed25519,*\n")
+    login = Login("site", config=config)
+    with pytest.raises(LinkError, match="cannot use PubkeyAcceptedAlgorithms"):
+        resolve(login, openssh_table(login))
