@@ -17,6 +17,7 @@ from lumitui.app.job.script_args import argument_value
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import STRATEGIES
 from lumitui.remote.site.profile import Site
+from lumitui.remote.source.secret_shapes import marks_in, shape_of
 from lumitui.remote.source.walk import MAX_BYTES, MAX_FILES
 
 
@@ -106,6 +107,24 @@ def _lightning_name(launch: Launch, place: Placement) -> Iterator[Finding]:
         )
 
 
+def _keys_in_words(launch: Launch, place: Placement) -> Iterator[Finding]:
+    spec = launch.spec
+    words = [(f"env.{name}", value) for name, value in spec.env.items()]
+    words += [("args", text) for text in (*spec.args, *spec.resume)]
+    words += [("sbatch", text) for text in spec.sbatch]
+    for key, text in words:
+        for mark in marks_in(text.encode("utf-8", "surrogateescape")):
+            shape = shape_of(mark)
+            yield Finding(
+                "secret-in-words",
+                "warning",
+                f"`{key}:` has {shape.what} in it, which goes into the script, the history and "
+                "the job's environment or command line.",
+                "Name the variable under `secrets:`, and let the program read it from there.",
+                shape.source,
+            )
+
+
 def _archive(launch: Launch, place: Placement) -> Iterator[Finding]:
     spec = launch.spec
     if spec.ship != "archive":
@@ -181,6 +200,7 @@ RULES: tuple[Rule, ...] = (
     *binding_advice.RULES,
     _lightning_name,
     _archive,
+    _keys_in_words,
 )
 _ORDER = {"error": 0, "warning": 1, "note": 2}
 

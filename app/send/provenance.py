@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from lumitui.app.history.run import Provenance
@@ -12,11 +13,12 @@ _SECONDS = 10.0
 _NONE = Provenance(None, None, "", False)
 
 
-def provenance(project: Path) -> Provenance:
+def provenance(project: Path, private: Sequence[str] = ()) -> Provenance:
     """Return what git knows about the folder `project`; all empty outside a repository.
 
     Only the folder itself counts, which is what is sent, not the rest of the repository. When git
-    is missing or too slow, the run is sent without this record.
+    is missing or too slow, the run is sent without this record. What changed in the `private`
+    files is left out of the patch: they look like secrets.
     """
     commit = _git(project, "rev-parse", "--verify", "HEAD")
     inside = commit is not None or _git(project, "rev-parse", "--git-dir") is not None
@@ -26,7 +28,8 @@ def provenance(project: Path) -> Provenance:
     # --no-ext-diff and --no-textconv: a person's own diff programs are not run.
     base = ["HEAD"] if commit else ["--cached"]
     options = ["--no-color", "--no-ext-diff", "--no-textconv", "--relative"]
-    diff = _git(project, "diff", *base, *options, "--", ".") or ""
+    rest = [".", *(f":(exclude,literal){path}" for path in private)]
+    diff = _git(project, "diff", *base, *options, "--", *rest) or ""
     listed = _git(project, "ls-files", "--others", "--exclude-standard", "-z", "--", ".") or ""
     names = [name for name in listed.split("\0") if name]
     untracked = "".join(f"untracked: {name}\n" for name in names)

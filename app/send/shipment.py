@@ -106,6 +106,7 @@ def _new_run(preview: Preview, connection: Connection, inheritance: Inheritance 
     launch, parent = preview.launch, inheritance.parent if inheritance else None
     spec, run_id = launch.spec, new_id(launch.spec.name)
     root = connection.root(preview.site, spec.account, source.project_name(preview.project))
+    private = [item.path for item in preview.files.kept_back]
     same_code = parent if inheritance and inheritance.same_code else None
     return Run(
         id=run_id,
@@ -128,6 +129,6 @@ def _new_run(preview: Preview, connection: Connection, inheritance: Inheritance 
         folder=f"{root}/runs/{run_id}",
         root=same_code.root if same_code else root,
         token=secrets.token_hex(8),
-        provenance=same_code.provenance if same_code else provenance(preview.project),
+        provenance=same_code.provenance if same_code else provenance(preview.project, private),
         state=State.SENDING,
     )

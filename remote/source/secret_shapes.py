@@ -237,6 +237,13 @@ def _is_placeholder(secret: bytes) -> bool:
     return _EXAMPLE.search(secret) is not None or len(set(secret.strip(b"-_."))) <= 2
 
 
+def marks_in(text: bytes) -> tuple[Mark, ...]:
+    """Return where a short text has the shape of a key."""
+    search = ShapeSearch()
+    search.feed(text)
+    return search.marks
+
+
 class ShapeSearch:
     """Looks for shapes of keys in a file that is read piece by piece."""
 

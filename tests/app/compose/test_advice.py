@@ -7,7 +7,8 @@ from lumitui.app.compose.launch import compose
 from lumitui.app.job.spec import changed
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
-from tests.support.jobs.lumi_job import JOB
+from tests.support.jobs.lumi_job import JOB, job
+from tests.support.secrets import KEYS, Key
 
 LUMI = Sites([BUILT_IN]).load("lumi")
 
@@ -134,3 +135,12 @@ def test_a_harmless_option_is_not_refused() -> None:
     assert "own-option" not in said(LUMI, sbatch=["--gres-flags=enforce-binding"])
     for memory in ("480G", "0", "1K"):
         assert "memory" not in said(LUMI, memory=memory)
+
+
+@pytest.mark.parametrize("key", KEYS[4:], ids=lambda key: key.text[:12])
+def test_a_key_in_the_job_file_is_found(key: Key) -> None:
+    text = key.text.partition("=")[2] if "=" in key.text[:30] else key.text
+    spec = job(env={"MODEL": key.text}, args=["--hub", key.text, f"--x={key.text}"])
+    found = [item for item in findings(compose(spec, LUMI), LUMI) if item.id == "secret-in-words"]
+    assert len(found) >= 3 and all(text not in item.message + item.do for item in found)
+    assert key.what in found[0].message and "secrets:" in found[0].do

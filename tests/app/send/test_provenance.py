@@ -135,3 +135,16 @@ def test_gits_variables_of_a_hook_do_not_lead_elsewhere(
 ) -> None:
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "nowhere"))
     assert provenance(repo).branch == "main"
+
+
+def test_what_changed_in_a_secret_is_not_kept(repo: Path) -> None:
+    project = repo / "project"
+    for name in (".env", "y.py", "odd [1]*.key"):
+        (project / name).write_text("before\n")
+    git(repo, "add", "-f", ".")
+    git(repo, "commit", "-q", "-m", "second")
+    for name in (".env", "y.py", "odd [1]*.key"):
+        (project / name).write_text("after\n")
+    patch = provenance(project, [".env", "odd [1]*.key"]).patch
+    assert "y.py" in patch and ".env" not in patch and "odd" not in patch
+    assert provenance(project, [".env"]).dirty
