@@ -152,6 +152,10 @@ def _archive(launch: Launch, place: Placement) -> Iterator[Finding]:
 
 def _site_rules(launch: Launch, place: Placement) -> Iterator[Finding]:
     for rule in place.site.rules:
+        if launch.spec.nodes < rule.nodes_from:
+            continue
+        if rule.images and not re.search(rule.images, place.image):
+            continue
         text = _field_text(launch.spec, rule.field)
         if text is not None and re.search(rule.matches, text, re.MULTILINE):
             yield Finding(rule.id, rule.severity, rule.message, rule.do, rule.source)

@@ -106,7 +106,7 @@ def _values(place: Placement, layout: Layout) -> dict[str, object]:
         "modules": place.runtime.modules,
         "container": container_call(place),
         "generation": spec.container.generation or site.default_container,
-        "image": spec.container.image or (container.image if container else ""),
+        "image": place.image,
         "environment": environment,
         "user_environment": spec.env,
         "secrets": spec.secrets,

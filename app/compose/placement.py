@@ -45,6 +45,11 @@ class Placement:
         return self.runtime.torchrun_binding if bound else "none"
 
     @property
+    def image(self) -> str:
+        """The path of the job's container image; "" without a container."""
+        return (self.spec.container.image or self.container.image) if self.container else ""
+
+    @property
     def resume_arguments(self) -> tuple[str, ...]:
         """The arguments that continue from the last checkpoint; empty: the program cannot."""
         return self.spec.resume or (self.trainer.resume if self.trainer else ())

@@ -97,6 +97,7 @@ def container_environment(place: Placement) -> dict[str, str]:
         values |= container.environment
         if spec.container.venv:
             values |= container.venv_environment
+        values = {k: v for k, v in values.items() if k not in container.drop_environment}
     # Lines reach the log as they are printed; without this, Python keeps 8 KiB back.
     values.setdefault("PYTHONUNBUFFERED", "1")
     return {name: value for name, value in values.items() if name not in spec.env}

@@ -21,6 +21,16 @@ def _limits(launch: Launch, place: Placement) -> Iterator[Finding]:
             "Ask for less, and continue from a checkpoint in a second run.",
             "the site's profile, partitions",
         )
+    elif partition.doubtful_time and walltime.seconds_of(spec.time) > walltime.seconds_of(
+        partition.doubtful_time
+    ):
+        yield Finding(
+            "doubtful-time",
+            "warning",
+            f"{spec.partition} may end jobs at {partition.doubtful_time}: its documents differ.",
+            f"Ask for {partition.doubtful_time}, or see `lumitui doctor {place.site.name}`.",
+            "the site's profile, partitions",
+        )
     if spec.nodes > partition.max_nodes:
         other = f" or use {partition.grows_to}" if partition.grows_to else ""
         yield Finding(

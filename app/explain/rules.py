@@ -114,6 +114,24 @@ RULES: tuple[LogRule, ...] = (
         "Use whole nodes (`exclusive: true` on a shared partition), or `binding: auto`.",
     ),
     _rule(
+        "numa-binding",
+        r"Must bind to a non-empty set of CPU indices",
+        "torchrun's --numa-binding found none of the job's cores beside a GPU.",
+        "Use whole nodes (`exclusive: true` on a shared partition), or `binding: none`.",
+    ),
+    _rule(
+        "no-scontrol",
+        r"\bscontrol: (?:command )?not found|\[Errno 2\].*'scontrol'",
+        "The program asks Slurm's scontrol, which is not in the container.",
+        "Read MASTER_ADDR and MASTER_PORT, which the job script sets before the container starts.",
+    ),
+    _rule(
+        "memory-monitor",
+        r"kdreg2 monitor not available",
+        "libfabric in this image has no kdreg2, which FI_MR_CACHE_MONITOR asks for.",
+        "Remove FI_MR_CACHE_MONITOR from `env:`; the site's profile sets what the image needs.",
+    ),
+    _rule(
         "step-refused",
         r"srun: error: (?:Unable to create step|Unable to confirm allocation)[^:]*: (?P<what>.+)"
         r"|srun: (?:fatal|error): (?P<rest>.*configuration is not available.*)",
@@ -248,6 +266,12 @@ CONSEQUENCES: tuple[LogRule, ...] = (
         "The GPUs' communication library failed.",
         "Check whether a rank ended earlier; if not, check the network interface and plugin "
         "with NCCL_DEBUG=INFO.",
+    ),
+    _rule(
+        "partial-topology",
+        r"Failed to find reverse path from remNode",
+        "RCCL found no path between the GPUs of a part of a node.",
+        "Use all GPUs of a node, or other GPUs: resubmit.",
     ),
     _rule(
         "peer-lost",

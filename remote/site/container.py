@@ -14,6 +14,8 @@ class ImageVariant(Facts):
     """A regular expression on the image's path."""
     torchrun_binding: Literal["numa", "script", "none"] | None = None
     torchrun_signals: bool | None = None
+    drop_environment: tuple[str, ...] | None = None
+    forbidden_environment: tuple[str, ...] | None = None
 
 
 class Container(Facts):
@@ -40,10 +42,12 @@ class Container(Facts):
     torchrun_signals: bool = False
     """Whether its torchrun has `--signals-to-handle` (torch 2.10 and newer): without it SIGUSR1
     kills the agent and leaves its ranks running, so that they are sent SIGTERM instead."""
+    drop_environment: tuple[str, ...] = ()
+    """Variables of the site or of this generation that its images do not need."""
     venv_mount: str = "/user-software"
     """Where a squashed environment is mounted inside."""
     venv_environment: dict[str, str] = Field(default={})
     """Exported besides `environment` when a squashed environment is mounted."""
     forbidden_environment: tuple[str, ...] = ()
-    """Variables known to break this generation."""
+    """Variables known to break this generation on several nodes."""
     note: str = ""

@@ -40,6 +40,8 @@ class Partition(Facts):
     """A partition (queue) and its limits."""
 
     max_time: Time
+    doubtful_time: Time | None = None
+    """A lower limit that some source names: a longer job is warned about. None: sources agree."""
     max_nodes: Count
     max_gpus_per_node: Count | None = None
     allocation: Literal["node", "shared"]

@@ -43,6 +43,11 @@ class SiteRule(Facts):
     """The field of the job file that it checks, e.g. `launcher` or `env.NCCL_NET_GDR_LEVEL`."""
     matches: Pattern
     """A regular expression on the field's text."""
+    images: Pattern | None = None
+    """A regular expression on the path of the job's image; the rule is about these images alone.
+    None: it holds whatever the job runs in."""
+    nodes_from: Count = 1
+    """The fewest nodes that a job has when the rule is about it."""
     message: str
     do: str
     source: str

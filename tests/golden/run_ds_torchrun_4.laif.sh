@@ -17,8 +17,7 @@ lumitui_begin
 
 # Modules
 module purge
-module use /appl/local/laifs/modules
-module load lumi-aif-singularity-bindings
+module load Local-LAIF lumi-aif-singularity-bindings
 
 # Container (laif)
 SIF=/appl/local/laifs/containers/lumi-multitorch-u24r70f21m50t210-20260415_130625/lumi-multitorch-full-u24r70f21m50t210-20260415_130625.sif
@@ -28,9 +27,12 @@ export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK # srun does not take it from sbat
 lumitui_node_tmp "/tmp" miopen-cache miopen-config # NODE_TMP: the job's own folder on every node
 export TORCH_HOME="/scratch/${SLURM_JOB_ACCOUNT}/${USER}/torch_home"
 export HF_HOME="/scratch/${SLURM_JOB_ACCOUNT}/${USER}/hf_home"
-export NCCL_SOCKET_IFNAME="hsn0,hsn1,hsn2,hsn3"
 export MIOPEN_CUSTOM_CACHE_DIR="${NODE_TMP}/miopen-cache"
 export MIOPEN_USER_DB_PATH="${NODE_TMP}/miopen-config"
+export TRITON_CACHE_DIR="${NODE_TMP}/triton"
+export TORCHINDUCTOR_CACHE_DIR="${NODE_TMP}/inductor"
+export TORCH_EXTENSIONS_DIR="${NODE_TMP}/extensions"
+export FI_MR_CACHE_MONITOR="userfaultfd"
 export PYTHONUNBUFFERED="1"
 
 # Rendezvous

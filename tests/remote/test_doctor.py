@@ -21,8 +21,8 @@ PartitionName=standard-g AllowGroups=ALL Default=NO MaxNodes=1024 MaxTime=2-00:0
 Nodes=nid[005001-005008] OverSubscribe=EXCLUSIVE State=UP TotalNodes=8
 PartitionName=small-g AllowGroups=ALL MaxNodes=4 MaxTime=3-00:00:00 OverSubscribe=NO State=UP \
 TotalNodes=8
-PartitionName=dev-g AllowGroups=ALL MaxNodes=32 MaxTime=03:00:00 OverSubscribe=NO State=UP \
-TotalNodes=8
+PartitionName=dev-g AllowGroups=ALL MaxNodes=8 MaxTime=03:00:00 OverSubscribe=NO State=UP \
+TotalNodes=49
 """
 NODE = (
     "NodeName=nid005001 Arch=x86_64 CoresPerSocket=64 CPUAlloc=0 CPUEfctv=112 CPUTot=128 "
@@ -51,8 +51,8 @@ def test_a_profile_that_fits_is_ok(site: Site) -> None:
     [
         ("MaxTime=03:00:00", "MaxTime=02:00:00", "max_time 02:00:00"),
         ("MaxTime=03:00:00", "MaxTime=UNLIMITED", "max_time UNLIMITED"),
-        ("MaxNodes=32", "MaxNodes=16", "max_nodes 16"),
-        ("MaxNodes=32", "MaxNodes=UNLIMITED", "max_nodes 8"),
+        ("MaxNodes=8", "MaxNodes=16", "max_nodes 16"),
+        ("MaxNodes=8", "MaxNodes=UNLIMITED", "max_nodes 49"),
         ("OverSubscribe=EXCLUSIVE", "OverSubscribe=NO", "allocation shared"),
         ("State=UP TotalNodes=8\nPartitionName=small-g", "State=DOWN\nPartitionName=small-g", "D"),
     ],
@@ -201,7 +201,7 @@ def test_a_wrong_profile_and_a_foreign_account_are_found_on_the_mini_cluster(
         "account": "failed",
         "work root": "failed",
     }
-    assert checks["partition dev-g"].found == "max_nodes 32"
+    assert checks["partition dev-g"].found == "max_nodes 8"
     assert checks["node nid005001 threads_per_core"].found == "2"
 
 

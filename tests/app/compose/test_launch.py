@@ -143,11 +143,17 @@ def test_torchrun_gets_no_option_that_came_after_its_images_torch(
                 "memory": "256G",
                 "time": "01:00:00",
             },
-            2,
+            2.5,
         ),
+        # The onboarding's own example: one GCD with the memory of three slices.
+        (
+            {"partition": "small-g", "gpus_per_node": 1, "memory": "180G", "time": "01:00:00"},
+            1.5,
+        ),
+        ({"partition": "dev-g", "gpus_per_node": 1, "memory": "60G", "time": "01:00:00"}, 0.5),
         ({"partition": "small-g", "exclusive": True, "time": "01:00:00"}, 4),
         ({"partition": "small-g", "gpus_per_node": 1, "memory": "0"}, 4),
-        ({"partition": "small-g", "gpus_per_node": 1, "memory": "65536"}, 0.5),
+        ({"partition": "small-g", "gpus_per_node": 1, "memory": "61440"}, 0.5),
     ],
 )
 def test_the_price_is_the_sites_formula(changes: dict[str, object], amount: float) -> None:
@@ -217,11 +223,12 @@ def test_the_script_does_not_depend_on_the_run() -> None:
 @pytest.mark.parametrize(
     "container", [{"none": True}, {"generation": "laif"}, {"generation": "legacy"}]
 )
-def test_what_the_nodes_need_does_not_depend_on_the_container(
+def test_folders_of_the_nodes_do_not_depend_on_the_container(
     container: dict[str, object], launcher: str
 ) -> None:
     script = compose(job(nodes=2, launcher=launcher, container=container), LUMI).script
-    assert 'export NCCL_SOCKET_IFNAME="hsn0,hsn1,hsn2,hsn3"\n' in script
+    interface = 'export NCCL_SOCKET_IFNAME="hsn0,hsn1,hsn2,hsn3"\n' in script
+    assert interface is (container != {"generation": "laif"})
     made = next(line for line in script.splitlines() if line.startswith("lumitui_node_tmp "))
     for name in ("MIOPEN_CUSTOM_CACHE_DIR", "MIOPEN_USER_DB_PATH"):
         folder = re.search(rf'export {name}="\${{NODE_TMP}}/(.*)"\n', script)

@@ -70,6 +70,13 @@ def bundled() -> JobSpec:
          "DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***", "node-failed", None),
         ("slurmstepd: error: Detected 1 oom_kill event in StepId=9.0. Some of the step tasks "
          "have been OOM Killed.", "host-memory", None),
+        ("3: RuntimeError: Must bind to a non-empty set of CPU indices", "numa-binding", 3),
+        ("bash: line 1: scontrol: command not found", "no-scontrol", None),
+        ("2: FileNotFoundError: [Errno 2] No such file or directory: 'scontrol'",
+         "no-scontrol", 2),
+        ("1: libfabric:9:core:mr:ofi_monitor: kdreg2 monitor not available", "memory-monitor", 1),
+        ("0: nid005001: NCCL WARN Failed to find reverse path from remNode 0/c1000",
+         "partial-topology", 0),
         ("srun: error: nid005001: task 3: Out Of Memory", "host-memory", 3),
         ("5: torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB.",
          "gpu-memory", 5),

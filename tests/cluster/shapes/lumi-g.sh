@@ -19,7 +19,7 @@ PreemptMode=REQUEUE
 PartitionName=DEFAULT Nodes=@NODES@ PriorityTier=2 PreemptMode=OFF State=UP
 PartitionName=standard-g MaxTime=2-00:00:00 MaxNodes=1024 OverSubscribe=EXCLUSIVE
 PartitionName=small-g MaxTime=3-00:00:00 MaxNodes=4 DefMemPerCPU=1120
-PartitionName=dev-g MaxTime=03:00:00 MaxNodes=32 DefMemPerCPU=1120
+PartitionName=dev-g MaxTime=03:00:00 MaxNodes=8 DefMemPerCPU=1120
 PartitionName=spare-g MaxTime=03:00:00 MaxNodes=4 DefMemPerCPU=1120 PriorityTier=1 PreemptMode=REQUEUE
 PartitionName=scrap-g MaxTime=03:00:00 MaxNodes=4 DefMemPerCPU=1120 PriorityTier=1 PreemptMode=CANCEL
 '

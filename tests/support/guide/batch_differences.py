@@ -11,6 +11,7 @@ _CURRENT: tuple[Era, ...] = ("current",)
 _SEED: tuple[Era, ...] = ("seed",)
 _ACCOUNT = "the placeholder is no account; a wrong one is refused (T201)"
 _PER_NODE = "it is right for any number of nodes; a total stays behind when nodes change (T201)"
+_CACHES = "by default it is in home, and caches on Lustre failed 1 of 128 ranks (apptainer-bench)"
 _MIOPEN = (
     "MIOpen needs locks that Lustre has not, and mktemp in the batch script makes the folder on "
     "the first node only (AI-Guide #81, pull request 108)"
@@ -93,6 +94,14 @@ BATCH_DIFFERENCES: tuple[Difference, ...] = (
         "SLURM_GPUS_PER_NODE is there only when --gpus-per-node was given (Slurm)",
     ),
     Difference(
+        "module",
+        "lines",
+        "replaced",
+        "Local-LAIF in place of `module use /appl/local/laifs/modules`",
+        "the guide's own pull request 115 and the training of April 2026",
+        _CURRENT,
+    ),
+    Difference(
         "export",
         "SRUN_CPUS_PER_TASK",
         "added",
@@ -103,10 +112,21 @@ BATCH_DIFFERENCES: tuple[Difference, ...] = (
         "export",
         "NCCL_SOCKET_IFNAME",
         "added",
-        "hsn0 to hsn3 in every script",
-        "run_ds_torchrun.sh lacks it, the current era dropped it; the training of April 2026 says "
-        "that it always needs to be set, and no source that it harms",
+        "hsn0 to hsn3 in run_ds_torchrun.sh as in the other seven",
+        "the README wants it in all; measured without effect on later images, which go without",
+        _SEED,
     ),
+    Difference(
+        "export",
+        "FI_MR_CACHE_MONITOR",
+        "added",
+        "userfaultfd",
+        "without it 21 of 23 jobs hung (AI-Guide pull request 118, LAIF #44)",
+        _CURRENT,
+    ),
+    Difference("export", "TRITON_CACHE_DIR", "added", "in the job's folder", _CACHES),
+    Difference("export", "TORCHINDUCTOR_CACHE_DIR", "added", "in the job's folder", _CACHES),
+    Difference("export", "TORCH_EXTENSIONS_DIR", "added", "in the job's folder", _CACHES),
     Difference(
         "export",
         "NCCL_NET_GDR_LEVEL",
