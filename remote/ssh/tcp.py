@@ -5,17 +5,19 @@ import os
 import selectors
 import socket
 import subprocess
-import tempfile
+import threading
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from typing import IO, Literal, Protocol
+from typing import Literal, Protocol
 
 from lumitui.remote.errors import LinkError
+from lumitui.remote.transport.fields import last_words
 
 _POLL = 0.3
 _HEAD = 512  # bytes kept of what a server sends first: a refusal comes before the SSH banner
+_SAID = 4096  # bytes kept of what a ProxyCommand writes to standard error
 _ENDURE = 300  # seconds of silence that a connection survives when a new one would cost a code
 
 
@@ -229,25 +231,33 @@ class Proxy:
     def __init__(self, command: str) -> None:
         """Start `command` as OpenSSH does: in a shell, with `exec`."""
         self.sock, theirs = socket.socketpair()
-        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as this
         with theirs:
             self._process = subprocess.Popen(
                 ["/bin/sh", "-c", f"exec {command}"],
                 stdin=theirs.fileno(),
                 stdout=theirs.fileno(),
-                stderr=self._errors,
+                stderr=subprocess.PIPE,
+                bufsize=0,
                 start_new_session=True,
             )
+        # Often it is ssh, which passes on what another machine prints: it may be without end.
+        self._said = b""
+        self._listener = threading.Thread(target=self._listen, name="ProxyCommand", daemon=True)
+        self._listener.start()
         self.send, self.recv = self.sock.send, self.sock.recv
         self.settimeout = self.sock.settimeout
 
     def complaint(self) -> str:
         """Return the last line that the command wrote to standard error."""
-        if self._errors.closed:
-            return ""
-        self._errors.seek(0)
-        lines = self._errors.read(1 << 16).decode("utf-8", "replace").strip().splitlines()
-        return lines[-1] if lines else ""
+        self._listener.join(0.5)  # it may just have ended
+        return last_words(self._said, default="")
+
+    def _listen(self) -> None:
+        """Keep the end of standard error until the command ends."""
+        assert self._process.stderr is not None
+        with self._process.stderr as errors:
+            while data := errors.read(_SAID):
+                self._said = (self._said + data)[-_SAID:]
 
     def close(self) -> None:
         """Close the socket and end the command."""

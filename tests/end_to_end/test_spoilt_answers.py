@@ -9,6 +9,7 @@ import random
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -20,15 +21,20 @@ from lumitui.app.runs import Runs
 from lumitui.app.watch import follow_log
 from lumitui.remote.connect import Connection
 from lumitui.remote.laptop.scheduler import Process
+from lumitui.remote.scheduler.protocol import Scheduler, State
+from lumitui.remote.scheduler.slurm import Slurm
 from lumitui.remote.site.profile import Site
 from lumitui.remote.ssh.prompts import Ask
 from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.protocol import Result, Transport
 from tests.support.attacks.spoilt_text import GARBAGE, survive, worse
+from tests.support.attacks.whole_texts import ANSWER, DOCTOR
 from tests.support.command_line import HELLO
 from tests.support.home import Home
+from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import finish, hello_project
 from tests.support.servers.playback import Answer, Lie, Recorder
+from tests.support.servers.transports import FixedAnswer
 
 COUNTS = [25, pytest.param(1000, marks=pytest.mark.slow)]
 CODES = {0, 1, 2, 3, 4, 5, 6, 124}
@@ -62,10 +68,12 @@ class Stage:
         (self.project / "hello.py").write_text(TRAIN)
         (self.project / "job.yaml").write_text(HELLO)
         self.made: Callable[[], Transport] = Local
+        self.scheduler: Callable[[Transport], Scheduler] = Process
+        self.settings = Home(Path(os.environ["LUMITUI_CONFIG_DIR"]), self.data).settings
 
     def connect(self, site: Site, ask: Ask) -> Connection:
         transport = self.made()
-        return Connection(transport, Process(transport), lambda: "me", self.home)
+        return Connection(transport, self.scheduler(transport), lambda: "me", self.home)
 
     def keep(self) -> None:
         shutil.copytree(self.data, self.kept)
@@ -92,8 +100,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         patch.setitem(defaults, "connect", found.connect)
         assert run_verb(lumitui, ["submit", "job.yaml", "--yes"]) == 0
         found.keep()
-        home = Home(folder / "LUMITUI_CONFIG_DIR", found.data)
-        runs = Runs(home.settings)
+        runs = Runs(found.settings)
         (run,) = runs.history.page()
         finish(runs, run)
         runs.close()
@@ -148,3 +155,53 @@ def test_a_spoilt_answer_is_a_sentence(
 
     seeds = [answer.out if isinstance(answer, Result) else answer for answer in answers]
     survive(worse([*seeds, *GARBAGE], count, seed=len(verb)), take)
+
+
+SLURM_VERBS = {
+    "status": ("status",),
+    "cancel": ("cancel", "last", "--yes"),
+    "logs": ("logs", "last"),
+    "doctor": ("doctor", "lumi"),
+    "prune": ("prune", "lumi"),
+    "recover": ("history", "--recover", "lumi", "--account", "project_462000001"),
+}
+SLURM_ANSWERS = [
+    ANSWER.replace(b"M ", b"MARKER ").replace(b"M-job", b"MARKER-job"),
+    DOCTOR,
+    b"MARKER gone 0\nMARKER end\nMARKER cancelled 1\nscancel: error: x\nMARKER end\n"
+    b"MARKER done\nMARKER end\n",
+    b"0123456789abcdef01234567 3 12\n- 1 2\n",
+    b"MARKER folders\n./project/runs/a\nMARKER end\n"
+    b"MARKER signs 0\nlocked\nreceipt 7\nMARKER end\n",
+    b"12\nthe end of a log\n",
+]
+
+
+@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize("verb", SLURM_VERBS)
+def test_a_spoilt_answer_of_slurm_is_a_sentence(
+    stage: Stage, capsysbinary: pytest.CaptureFixture[bytes], verb: str, count: int
+) -> None:
+    """Every request of a verb is answered with the same text."""
+    words = SLURM_VERBS[verb]
+    chance = random.Random(verb)
+
+    def take(text: bytes) -> None:
+        site = FixedAnswer(text, chance.choice([0, 0, 0, 1, 255]), text[:5000])
+        stage.begin(forgotten=True)
+        runs = Runs(stage.settings)
+        run = a_run("vit-tiny-000001", site="lumi", state=State.RUNNING, job_id="317")
+        runs.history.begin(replace(run, folder="/s/runs/a"))
+        runs.close()
+        stage.made, stage.scheduler = lambda: site, Slurm
+        try:
+            code = run_verb(lumitui, list(words))
+        finally:
+            stage.scheduler = Process
+        said = capsysbinary.readouterr().err.decode("utf-8", "replace")
+        assert code in CODES, (code, said[-2000:])
+        for sign in ("internal error", "Traceback"):
+            assert sign not in said, said[-2000:]
+        assert len(said) < 50_000
+
+    survive(worse([*SLURM_ANSWERS, *GARBAGE], count, seed=len(verb)), take)

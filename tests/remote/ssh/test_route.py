@@ -1,10 +1,12 @@
 """Jump hosts, proxy commands, login nodes, and how the configuration is read."""
 
+import shlex
 from pathlib import Path
 
 import pytest
 
 from lumitui.remote.errors import LinkError
+from lumitui.remote.ssh import tcp
 from lumitui.remote.ssh.config import Login, jump_login
 from lumitui.remote.ssh.connection import Ssh
 from lumitui.remote.ssh.options.resolve import resolve
@@ -12,6 +14,7 @@ from lumitui.remote.ssh.options.sources import openssh_table
 from tests.support.servers.sshd import (
     Sshd,
     running_sshd,
+    wait_for,
 )
 
 
@@ -82,3 +85,18 @@ def test_without_openssh_the_configuration_is_read_and_that_is_said(
     with pytest.raises(LinkError, match="is not known") as raised:
         Ssh(Login("only-in-an-included-file.invalid")).run("true")
     assert "OpenSSH is not installed" in raised.value.hint
+
+
+@pytest.mark.parametrize(
+    "script", ["yes wrong | head -n 3000000 >&2; echo last word >&2", "echo last word >&2; exit 7"]
+)
+def test_the_last_words_of_a_proxy_are_kept_and_no_more(script: str) -> None:
+    proxy = tcp.Proxy(f"sh -c {shlex.quote(script)}")
+    wait_for(lambda: proxy.complaint() == "last word", "the last word")
+    proxy.close()
+
+
+def test_a_proxy_that_complains_without_end_is_given_up(server: Sshd) -> None:
+    server.configure("ProxyCommand sh -c 'yes no way >&2'", "ConnectTimeout 1")
+    with pytest.raises(LinkError, match=r"ProxyCommand to .* failed: n"):
+        server.connect().run("true")
