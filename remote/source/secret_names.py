@@ -149,9 +149,9 @@ NAMES: tuple[NameRule, ...] = (
     NameRule(
         "passwords of a database",
         f"PostgreSQL and MySQL manuals; {_GITROB}",
-        (".pgpass", "pgpass.conf", "pgpass", ".my.cnf", ".mylogin.cnf", ".pg_service.conf",
-         ".mongorc.js", ".dbshell", ".redisclirc", ".rediscli_history", ".clickhouse-client/*",
-         "robomongo.json", "dbeaver-data-sources.xml"),
+        (".pgpass", "config/database.yml", "pgpass.conf", "pgpass", ".my.cnf", ".mylogin.cnf",
+         ".pg_service.conf", ".mongorc.js", ".dbshell", ".redisclirc", ".rediscli_history",
+         ".clickhouse-client/*", "robomongo.json", "dbeaver-data-sources.xml"),
     ),
     NameRule(
         "a key of a secret manager",

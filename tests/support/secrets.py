@@ -18,7 +18,7 @@ secrets.toml .streamlit/secrets.toml secret.txt .htpasswd .s3cfg .boto rclone.co
 .gnupg/private-keys-v1.d/a.key api_key.txt openai_api_key apikey.json password.txt passwords.csv
 token.txt token.json .token auth_token .cdsapirc .comet.config clearml.conf .modal.toml
 .config/gh/hosts.yml creds.yaml aws_creds.json access_token github_token
-.vscode/sftp.json .password-store/a.gpg
+.vscode/sftp.json .password-store/a.gpg config/database.yml
 .cargo/credentials.toml .bash_history .vault_pass.txt master.key vpn.ovpn
 """
 SECRET_NAMES = _SECRET_NAMES.split()
