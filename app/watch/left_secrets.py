@@ -13,6 +13,7 @@ from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
 from lumitui.remote.errors import HistoryError, InputError, LinkError
 from lumitui.remote.run_folder import POLL_SECONDS, SECRETS
+from lumitui.remote.transport.fields import last_words, lines
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.shell import quote
 
@@ -53,18 +54,24 @@ class LeftSecrets:
     def sweep(self, history: History, site: str, transport: Transport) -> Swept:
         """Remove the secrets of the runs at `site` that have ended.
 
-        It costs one request when there are any, and none otherwise. When the link is lost, the
-        next sweep tries again.
+        It costs one request when there are any, and none otherwise. When the link is lost, or the
+        answer does not say that all was done, the next sweep tries again.
         """
         ended = self._ended(history, site)[:_MOST]
         if not ended:
             return Swept()
         files = " ".join(quote(f"{run.folder}/{SECRETS}") for run in ended)
-        script = f'for f in {files}; do rm -f -- "$f" 2>/dev/null || printf "%s\\n" "$f"; done'
+        remove = 'rm -f -- "$f" 2>/dev/null || printf "%s\\n" "$f"'
+        script = f"for f in {files}; do {remove}; done; echo done"
         try:
-            stayed = transport.run(script, timeout=POLL_SECONDS).text.splitlines()
+            result = transport.run(script, timeout=POLL_SECONDS)
+            *stayed, last = list(lines(result.out)) or [""]
         except LinkError as error:
             words = f"The secrets of {ended[0].id} are still at {site}: {error.message}"
+            return Swept(1, (words,))
+        if result.code or last != "done":
+            said = last_words(result.err, result.out, default=f"exit status {result.code}")
+            words = f"The secrets of {ended[0].id} may still be at {site}; it answers: {said}."
             return Swept(1, (words,))
         for run in ended:
             self._forget(run.id)

@@ -1,12 +1,14 @@
 """The secrets of a run that did not end well are removed when its end is seen."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lumitui.app.history.run import Run
+from lumitui.app.job.spec import JobSpec
 from lumitui.app.runs import Runs
 from lumitui.app.watch.left_secrets import LeftSecrets
 from lumitui.remote.errors import LinkLost, RefusedError
@@ -15,7 +17,9 @@ from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.protocol import Result
 from tests.support.command_line import LAPTOP
 from tests.support.home import Home
+from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project, wait_until
+from tests.support.servers.transports import FixedAnswer
 
 
 @pytest.fixture
@@ -85,6 +89,29 @@ def test_a_lost_link_leaves_the_note_for_the_next_time(
     assert keep.sweep(runs.history, "elsewhere", Local()).requests == 0
     assert keep.sweep(runs.history, "laptop", Local()).warnings == ()
     assert left(home, run) == (False, [])
+
+
+@pytest.mark.parametrize(
+    ("out", "code", "words"),
+    [(b"", 255, "255"), (b"", 0, "0"), (b"Welcome\n", 0, "Welcome"), (b"done\n", 1, "done")],
+)
+def test_an_answer_that_does_not_say_so_removes_no_note(
+    runs: Runs, home: Home, out: bytes, code: int, words: str
+) -> None:
+    run = a_run("r1", site="laptop", state=State.FAILED, job_id="7")
+    run = replace(run, spec=replace_secrets(run.spec))
+    runs.history.begin(run)
+    keep = LeftSecrets(home.data / "secrets-left")
+    keep.expect(run)
+    for _ in range(2):
+        swept = keep.sweep(runs.history, "laptop", FixedAnswer(out, code))
+        assert (swept.requests, len(swept.warnings)) == (1, 1) and words in swept.warnings[0]
+    assert keep.sweep(runs.history, "laptop", FixedAnswer(b"done\n")).warnings == ()
+    assert keep.sweep(runs.history, "laptop", FixedAnswer(b"done\n")).requests == 0
+
+
+def replace_secrets(spec: JobSpec) -> JobSpec:
+    return spec.model_copy(update={"secrets": ("MY_TOKEN",)})
 
 
 def ended(run: Run) -> bool:
