@@ -103,6 +103,14 @@ def test_the_lowest_list_has_the_floor_of_each_need() -> None:
         assert release == Version(floor), f"{need}: run `make lock`, then `make lowest`"
 
 
+def test_the_tests_that_the_lowest_versions_run_are_there() -> None:
+    text = (ROOT / ".ci" / "lowest").read_text(encoding="utf-8")
+    words = text[text.index("tests=(") :].partition(")\n")[0].removeprefix("tests=(")
+    argv = ["bash", "-c", f"printf '%s\\n' {' '.join(words.split())}"]
+    shown = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.split()
+    assert shown and [name for name in shown if not (ROOT / name).exists()] == []
+
+
 def test_no_file_names_the_host_of_a_package_registry() -> None:
     # In two parts, or this file would name them.
     hosts = [a + b for a, b in (("pypi.", "org"), ("pythonhosted", ".org"), ("npmjs", ".org"))]
