@@ -56,7 +56,7 @@ SUBMIT_SECONDS = 120.0
 POLL_SECONDS = 90.0
 """Time limit for one poll of all runs of a site."""
 LISTING_SECONDS = 900.0
-"""Time limit for hashing the files that a fetch asks for."""
+"""Time limit for listing the files that a fetch asks for; hashing large ones gets more."""
 
 
 def attempt_log(number: int | str) -> str:

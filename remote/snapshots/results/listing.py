@@ -188,6 +188,7 @@ class _Found:
     def __init__(self) -> None:
         self.files: dict[str, int] = {}
         self.left: dict[str, NotFetched] = {}
+        self._sizeless: set[str] = set()
         self._links: dict[str, None] = {}
         self._matches: dict[str, set[bytes]] = {}  # to the numbers of the patterns
         self._said: list[str] = []
@@ -226,6 +227,7 @@ class _Found:
         if size is None:
             why = f"the site gives it no usable size: {shown(digits)!r}"
             self.left[name] = NotFetched(shown(path), why)
+            self._sizeless.add(name)
         else:
             self.files[name] = size
 
@@ -238,7 +240,7 @@ class _Found:
         unmatched = [
             pattern for index, pattern in enumerate(patterns) if str(index).encode() not in brought
         ]
-        files = {name: size for name, size in self.files.items() if name not in self.left}
+        files = {name: size for name, size in self.files.items() if name not in self._sizeless}
         said = self._said or ["no reason given"]
         return Listing(
             files,

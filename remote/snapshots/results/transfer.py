@@ -139,8 +139,11 @@ def transfer(
     """
     rows = [_File(item) for item in files]
     try:
-        for row in rows[:MOST_AT_ONCE]:
-            _continue(row, open_part)
+        opened = 0
+        for row in rows:
+            if opened < MOST_AT_ONCE:
+                _continue(row, open_part)
+                opened += row.part is not None
         yield from _Stream(transport, folder, _units(rows), open_part, stop).files()
     finally:
         for row in rows:
@@ -322,6 +325,6 @@ def _ended(row: _File) -> Part | str | None:
 
 def _wrong(how: str) -> AnswerUnusable:
     return AnswerUnusable(
-        f"The site's files came otherwise than they were asked for: {how}.",
+        f"The site's stream of files is not what was asked for: {how}.",
         "Fetch again: whole files stay, and a cut file goes on where it was.",
     )

@@ -234,6 +234,19 @@ def test_a_link_on_this_side_is_not_followed_out(
     assert os.listdir(tmp_path / "elsewhere") == []
 
 
+def test_a_cut_file_goes_on_behind_many_others(results: Path, tmp_path: Path) -> None:
+    target = tmp_path / "here"
+    (results / "zz").write_bytes(os.urandom(500_000))
+    with pytest.raises(LinkError, match="cut"):
+        fetch(CutAfter(Local(), 400_000), str(results), ["zz"], target)
+    for number in range(150):
+        (results / f"small-{number}").write_text(str(number))
+    link = CutAfter(Local(), 10_000_000)
+    assert len(fetch(link, str(results), ["small-*", "zz"], target).files) == 151
+    assert link.came < 150_000
+    assert (target / "zz").read_bytes() == (results / "zz").read_bytes()
+
+
 @pytest.mark.parametrize("change", ["grow", "shrink", "vanish"])
 def test_a_small_file_that_changes_harms_none_of_those_that_come_with_it(
     results: Path, tmp_path: Path, change: str

@@ -76,7 +76,7 @@ NAMES = {
     "./../../etc/x": "leads out",
     "./b/../../x": "leads out",
     "/etc/passwd": "leads out",
-    "x": "leads out",
+    "b": "leads out",
     "./": "leads out",
     "./.": "leads out",
     "./d/": "a folder's",
