@@ -115,7 +115,7 @@ def is_told(answers: Answers, size: int, cut: bool) -> None:
         except LumiError as error:
             assert error.message and len(str(error)) < 2000
         else:
-            claimed = answers["sums()"]
+            claimed = answers["sums()"].replace(b"MARK", b"")  # as it is replayed
             for item in brought.files:
                 digest = hashlib.sha256(item.path.read_bytes()).hexdigest()
                 assert digest.encode() in claimed, item
