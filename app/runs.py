@@ -16,6 +16,7 @@ from lumitui.app.results.log_patterns import LogFigures, log_figures_of
 from lumitui.app.results.summary import Figures, figures_of
 from lumitui.app.scale.resubmission import CodeChoice, Resubmission, ResubmissionRequest, plan
 from lumitui.app.scale.start import Start
+from lumitui.app.send.export import Exported, export
 from lumitui.app.send.lock import sender_lock
 from lumitui.app.send.preview import Preview, compose_project, preview_of
 from lumitui.app.send.shipment import shipment_of
@@ -87,6 +88,14 @@ class Runs:
         command = self._connections.get(site).scheduler.command()
         files = look(launch.spec, root, self._hashes)
         return preview_of(launch, site, command, files, job_file)
+
+    def export(self, preview: Preview, target: Path) -> Exported:
+        """Write the job of `preview` as a folder for plain Slurm; no site is asked.
+
+        Raises:
+            InputError: see `export.export`.
+        """
+        return export(preview, target, self._hashes)
 
     # -- send
 

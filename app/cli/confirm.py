@@ -82,6 +82,12 @@ def without_later(found: "Preview") -> "Preview":
     return replace(found, findings=tuple(findings))
 
 
+def without_secrets(found: "Preview") -> "Preview":
+    """Return the preview of a job that is not sent from here: its secrets may be set elsewhere."""
+    findings = tuple(item for item in found.findings if item.id != "secrets")
+    return replace(found, findings=findings)
+
+
 def agree_to_submit(found: "Preview", *, yes: bool) -> None:
     """Show what would be sent, and return when the person agrees; see `confirm`."""
     show_findings(found)

@@ -16,6 +16,7 @@ from lumitui.app.cli.confirm import (
     refuse_errors,
     show_findings,
     without_later,
+    without_secrets,
 )
 from lumitui.app.cli.output import Reply, run_data, say, warn
 from lumitui.app.cli.process import Verbs, run_process
@@ -151,6 +152,27 @@ def preview(reply: Reply, job: Path, only_script: bool, all_files: bool) -> int:
     if not reply.json:
         sys.stdout.write(shown)
     return InputError.exit_code if found.errors else 0
+
+
+@lumitui.command()
+@job_argument
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@json_option
+@click.pass_obj
+def export(reply: Reply, job: Path, folder: Path) -> None:
+    """Write a job as a folder that plain sbatch runs, without lumitui.
+
+    For a colleague or a helpdesk. It has the script, a copy of the code and a README, and no
+    values of secrets.
+    """
+    with core() as runs:
+        found = without_secrets(read(runs, job))
+        show_findings(found)
+        done = runs.export(found, folder)
+    reply.give(
+        {"path": str(done.path), "files": done.files},
+        f"Wrote {done.path}. Its README.md says how to run it.",
+    )
 
 
 @lumitui.command()

@@ -97,8 +97,12 @@ def _refuse_unseen(preview: Preview, code: Code) -> None:
 
 def new_id(name: str) -> str:
     """Return a run's id: the job's name as a slug, and six random digits; unique for good."""
-    slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:32].strip("-") or "run"
-    return f"{slug}-{secrets.token_hex(3)}"
+    return f"{slug(name)}-{secrets.token_hex(3)}"
+
+
+def slug(name: str) -> str:
+    """Return a job's name in at most 32 small letters, digits and hyphens."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:32].strip("-") or "run"
 
 
 def _new_run(preview: Preview, connection: Connection, inheritance: Inheritance | None) -> Run:

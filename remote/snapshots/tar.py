@@ -58,7 +58,7 @@ def tar_stream(
             yield _header(name, 0, 0o777, mtime, entry.target)
             continue
         yield _header(name, entry.size, 0o700 if entry.executable else 0o600, mtime)
-        yield from _content(entry, where(entry.path))
+        yield from content(entry, where(entry.path))
         yield _padding(entry.size)
     yield bytes(2 * tarfile.BLOCKSIZE)
 
@@ -75,7 +75,12 @@ def _padding(size: int) -> bytes:
     return bytes(-size % tarfile.BLOCKSIZE)
 
 
-def _content(entry: Entry, source: Path) -> Iterator[bytes]:
+def content(entry: Entry, source: Path) -> Iterator[bytes]:
+    """Yield the bytes of the file `source`, which `entry` describes.
+
+    Raises:
+        InputError: it is no longer what its entry says.
+    """
     digest, left = hashlib.sha256(), entry.size
     try:
         with os.fdopen(opened(source), "rb") as file:

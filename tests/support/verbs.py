@@ -22,6 +22,8 @@ VERBS: Mapping[str, tuple[Words, ...]] = {
     "doctor": (Words("laptop"),),
     "schema": (Words(""), Words("site")),
     "preview": (Words("{job}", writes=True), Words("{job} --json"), Words("{job} --script")),
+    # The job's site has no Slurm: it is refused, and writes nothing.
+    "export": (Words("{job} {new}/exported"),),
     "submit": (Words("{job}", writes=True), Words("{job} --json")),
     "status": (Words("", writes=True), Words("--json")),
     "logs": (Words("{run}"),),

@@ -13,7 +13,13 @@ from lumitui.remote.run_folder import MACHINERY
 from tests.support.guide.batch_differences import BATCH_DIFFERENCES
 from tests.support.guide.scripts import NAMES, SCRIPTS, Script
 from tests.support.guide.task_differences import TASK_DIFFERENCES
-from tests.support.jobs.golden_jobs import ARCHIVE, archive_launch, golden_path, launch_of
+from tests.support.jobs.golden_jobs import (
+    ARCHIVE,
+    archive_launch,
+    exported_scripts,
+    golden_path,
+    launch_of,
+)
 from tests.support.places import GOLDEN
 
 DIFFERENCES = (*BATCH_DIFFERENCES, *TASK_DIFFERENCES)
@@ -64,6 +70,14 @@ def test_reading_the_file_beside_them_does_nothing(tmp_path: Path) -> None:
     done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("path", exported_scripts(), ids=lambda path: path.name)
+def test_an_exported_script_is_the_golden_one(path: Path) -> None:
+    assert exported_scripts()[path] == path.read_text()
+    checked = subprocess.run(["bash", "-n", path], capture_output=True, text=True)
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert not re.search(r"lumitui_|attempt|claim|probe|proof", path.read_text())
 
 
 @each_script

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lumitui.app.compose.launch import compose
+from lumitui.app.compose.launch import compose, plain_script
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import JobSpec, changed, parse_job
 from lumitui.app.send.source import deepspeed_config
@@ -90,7 +90,37 @@ def archive_launch() -> Launch:
     return compose(job, Sites([BUILT_IN]).load("lumi"))
 
 
+def exported_scripts() -> dict[Path, str]:
+    """Return the golden files of `export`, with what is written now: each launcher, an archive."""
+    lumi = Sites([BUILT_IN]).load("lumi")
+    by_name = {(script.name, script.era): script for script in SCRIPTS}
+    launches = {
+        "srun": launch_of(by_name["run_ddp_srun_4.sh", "current"]),
+        "torchrun": launch_of(by_name["run_ds_torchrun_4.sh", "current"]),
+        "plain": compose(parse_job(_PLAIN, "plain"), lumi),
+        "archive": archive_launch(),
+    }
+    return {
+        GOLDEN / f"exported_{name}.laif.sh": plain_script(launch, lumi, name)
+        for name, launch in launches.items()
+    }
+
+
+_PLAIN = """
+name: plain
+site: lumi
+account: project_462000001
+partition: small-g
+time: "01:00:00"
+launcher: plain
+script: train.py
+secrets: [WANDB_API_KEY]
+args: ["it's"]
+"""
+
 if __name__ == "__main__":
+    for path, text in exported_scripts().items():
+        path.write_text(text)
     ARCHIVE.write_text(archive_launch().script)
     for each in SCRIPTS:
         golden_path(each).write_text(launch_of(each).script)

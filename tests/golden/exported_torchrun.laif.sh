@@ -1,0 +1,56 @@
+#!/bin/bash -l
+#SBATCH --account=project_462000001
+#SBATCH --partition=standard-g
+#SBATCH --nodes=4
+#SBATCH --gpus-per-node=8
+#SBATCH --ntasks-per-node=1
+#SBATCH --cpus-per-task=56
+#SBATCH --mem=480G
+#SBATCH --time=01:00:00
+#SBATCH --open-mode=append
+#SBATCH --signal=USR1@60
+#SBATCH --job-name=torchrun
+#SBATCH --output=slurm-%x-%j.out
+# Written by lumitui, for plain Slurm: README.md says what it needs. In this folder: sbatch job.sh
+set -eo pipefail
+umask 077
+cd "$SLURM_SUBMIT_DIR"
+export RUN_DIR=$PWD
+unset SLURM_EXPORT_ENV
+
+# Modules
+module purge
+module use /appl/local/laifs/modules
+module load lumi-aif-singularity-bindings
+
+# Container (laif)
+SIF=/appl/local/laifs/containers/lumi-multitorch-u24r70f21m50t210-20260415_130625/lumi-multitorch-full-u24r70f21m50t210-20260415_130625.sif
+
+# Environment
+export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK # srun does not take it from sbatch
+# NODE_TMP: the job's own folder on every node
+NODE_TMP=$(mktemp -u "/tmp"/"$USER-$SLURM_JOB_ID-XXXXXXXXXX")
+on_nodes() { srun --overlap --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 "$@"; }
+trap 'on_nodes rm -rf "$NODE_TMP"' EXIT
+on_nodes mkdir -p "$NODE_TMP" "$NODE_TMP"/miopen-cache "$NODE_TMP"/miopen-config
+export TORCH_HOME="/scratch/${SLURM_JOB_ACCOUNT}/${USER}/torch_home"
+export HF_HOME="/scratch/${SLURM_JOB_ACCOUNT}/${USER}/hf_home"
+export NCCL_SOCKET_IFNAME="hsn0,hsn1,hsn2,hsn3"
+export MIOPEN_CUSTOM_CACHE_DIR="${NODE_TMP}/miopen-cache"
+export MIOPEN_USER_DB_PATH="${NODE_TMP}/miopen-config"
+export PYTHONUNBUFFERED="1"
+
+# Rendezvous
+MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | sed -n 1p)
+export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
+
+# Launch
+cd "$RUN_DIR"/code
+# Continue from this run's own checkpoints when there are any
+resume=(); if compgen -G "$RUN_DIR/checkpoints/*" >/dev/null; then resume=(--resume); fi
+srun --kill-on-bad-exit=1 --label \
+  singularity run "$SIF" python -m torch.distributed.run \
+  --nnodes="$SLURM_JOB_NUM_NODES" --nproc_per_node=8 --numa-binding=exclusive \
+  --rdzv_id="$SLURM_JOB_ID" --rdzv_backend=c10d --rdzv_endpoint="$MASTER_ADDR:$MASTER_PORT" \
+  --signals-to-handle=SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1 \
+  "$RUN_DIR"/code/.lumitui/trainers/deepspeed_zero.py --model vit --steps 3 --deepspeed --deepspeed_config "$RUN_DIR/ds_config.json" "${resume[@]}"
