@@ -38,7 +38,7 @@ def exported(runs: Runs, spec: JobSpec, project: Path, target: Path) -> Exported
 def modes(folder: Path) -> dict[str, int]:
     found = {path.relative_to(folder).as_posix(): path.lstat() for path in folder.rglob("*")}
     return {
-        name: stat.S_IMODE(facts.st_mode)
+        name: facts.st_mode & 0o777
         for name, facts in found.items()
         if not stat.S_ISLNK(facts.st_mode)
     }
