@@ -19,8 +19,7 @@ unset SLURM_EXPORT_ENV
 
 # Modules
 module purge
-module use /appl/local/laifs/modules
-module load lumi-aif-singularity-bindings
+module load Local-LAIF lumi-aif-singularity-bindings
 
 # Container (laif)
 SIF=/appl/local/laifs/containers/lumi-multitorch-u24r70f21m50t210-20260415_130625/lumi-multitorch-full-u24r70f21m50t210-20260415_130625.sif
@@ -33,9 +32,12 @@ trap 'on_nodes rm -rf "$NODE_TMP"' EXIT
 on_nodes mkdir -p "$NODE_TMP" "$NODE_TMP"/miopen-cache "$NODE_TMP"/miopen-config
 export TORCH_HOME="/scratch/${SLURM_JOB_ACCOUNT}/${USER}/torch_home"
 export HF_HOME="/scratch/${SLURM_JOB_ACCOUNT}/${USER}/hf_home"
-export NCCL_SOCKET_IFNAME="hsn0,hsn1,hsn2,hsn3"
 export MIOPEN_CUSTOM_CACHE_DIR="${NODE_TMP}/miopen-cache"
 export MIOPEN_USER_DB_PATH="${NODE_TMP}/miopen-config"
+export TRITON_CACHE_DIR="${NODE_TMP}/triton"
+export TORCHINDUCTOR_CACHE_DIR="${NODE_TMP}/inductor"
+export TORCH_EXTENSIONS_DIR="${NODE_TMP}/extensions"
+export FI_MR_CACHE_MONITOR="userfaultfd"
 export PYTHONUNBUFFERED="1"
 
 # Rendezvous

@@ -161,13 +161,23 @@ here = os.path.basename(os.getcwd()), os.environ.get("MY_TOKEN", ""), os.path.ex
 with open(f"{run}/said-{os.environ['RANK']}", "w") as file:
     print(*here, *sys.argv[1:], file=file)
 """
+IN_SHELL = """\
+#!/bin/sh
+echo "${PWD##*/} $MY_TOKEN False" "$@" >"$RUN_DIR/said-$RANK"
+"""
 JOBS: dict[str, dict[str, object]] = {
     "srun": {"launcher": "srun", "nodes": 2, "secrets": ["MY_TOKEN"]},
     "torchrun": {"launcher": "torchrun", "nodes": 2},
     "plain": {"launcher": "plain", "gpus_per_node": 1},
-    "none": {"launcher": "srun", "container": {"none": True}},
+    "none": {"launcher": "srun", "container": {"none": True}, "script": "say.sh"},
     "legacy": {"launcher": "srun", "container": {"generation": "legacy"}},
-    "archive": {"ship": "archive", "nodes": 2, "links": {"sub/in": "/etc"}, "workdir": "sub"},
+    "archive": {
+        "ship": "archive",
+        "nodes": 2,
+        "links": {"sub/in": "/etc"},
+        "workdir": "sub",
+        "script": "sub/say.py",
+    },
     "masks": {"partition": "standard-g", "gpus_per_node": 8},
 }
 
@@ -180,10 +190,11 @@ def test_plain_sbatch_runs_it(
     (project / "sub" / "keep").write_text("")
     for name in ("hello.py", "sub/say.py"):
         (project / name).write_text(SAYS)
+    (project / "say.sh").write_text(IN_SHELL)
+    (project / "say.sh").chmod(0o755)
     ranks = {}
     for name, job in JOBS.items():
-        script = "sub/say.py" if name == "archive" else "hello.py"
-        spec = hello_job(**{"name": name, "script": script, "args": ["it's", "$x"]} | job)
+        spec = hello_job(**{"name": name, "args": ["it's", "$x"]} | job)
         preview = cluster_runs.preview(spec, project)
         ranks[name] = preview.launch.layout.world_size
         cluster_runs.export(preview, place / name)
