@@ -1,8 +1,8 @@
 """Every keyword of ssh_config(5), OpenSSH 9.2 (Debian) to 10.5, and what lumitui does with it.
 
 A new keyword is a row here. `tests/remote/ssh/options/test_rows.py` goes over the keywords of the
-manual pages and of `ssh -G`; where an effect can be seen from outside, `test_parity.py` compares
-it with the real `ssh`.
+manual pages and of `ssh -G`; `test_parity.py` beside it compares what can be seen from outside
+with the real `ssh`.
 """
 
 from collections.abc import Mapping

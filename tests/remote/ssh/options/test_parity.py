@@ -81,6 +81,20 @@ def test_an_rsa_key_signs_only_as_the_configuration_allows(
         assert by_lumitui(server.config, NO).accepted == accepts
 
 
+@pytest.mark.parametrize(("allowed", "accepts"), [("hmac-sha2-512", True), ("hmac-sha1", False)])
+def test_macs_count_where_the_site_has_no_cipher_without(
+    tmp_path: Path, allowed: str, accepts: bool
+) -> None:
+    """lumitui offers other MACs beside AES-GCM, which needs none; they must not be used."""
+    site = ("Ciphers aes256-ctr", "MACs hmac-sha2-512,hmac-sha2-256")
+    with running_sshd(tmp_path / "s", *site) as server:
+        server.trust()
+        server.configure(f"MACs {allowed}")
+        assert by_openssh(server.config, NO).accepted == accepts
+        ours = by_lumitui(server.config, NO)
+        assert ours.accepted == accepts and (accepts or "MACs" in ours.said)
+
+
 def test_new_keys_are_made_during_a_transfer_as_often_as_the_configuration_says(
     laptop: Laptop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
