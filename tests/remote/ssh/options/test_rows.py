@@ -9,6 +9,7 @@ import pytest
 
 from lumitui.remote.errors import LinkError
 from lumitui.remote.ssh.config import Login
+from lumitui.remote.ssh.options import sources
 from lumitui.remote.ssh.options.resolve import resolve
 from lumitui.remote.ssh.options.rows import ROWS
 from lumitui.remote.ssh.options.sources import openssh_table
@@ -112,6 +113,8 @@ def test_a_later_openssh_is_asked_for_its_defaults(
     )
     program.chmod(0o700)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    # Other tests have asked the real one, and its answer is kept.
+    monkeypatch.setattr(sources, "_defaults", sources._defaults.__wrapped__)
     assert resolve(Login("usual"), openssh_table(Login("usual"))).hostname == "usual"
     with pytest.raises(LinkError, match="quantumlink"):
         resolve(Login("strange"), openssh_table(Login("strange")))
