@@ -144,10 +144,7 @@ class Slurm:
                     return frozenset(gone)
                 case _:
                     break
-        raise RefusedError(
-            f"The queue could not be asked, so nothing was cancelled: {said}.",
-            "Try again in a minute.",
-        )
+        raise RefusedError(f"The jobs could not be cancelled: {said}.", "Try again in a minute.")
 
 
 # For a job that has ended scancel says so and exits 0 or 1, depending on the version.
@@ -158,7 +155,7 @@ def cancel_script(marker: str, watches: Sequence[Watch]) -> str:
     """Return the one request of a cancel: who each job is by the queue, and scancel.
 
     scancel gets the name too where the site has not changed it, and then signals only a job that
-    has both (scancel(1), -n).
+    has both (scancel(1), -n). That is the check too where squeue does not answer.
     """
     asked = "\n".join(
         f"one {index} {quote(watch.job_id)} {quote(watch.run)} {quote(watch.token or watch.run)}"
@@ -172,12 +169,16 @@ _CANCEL = r"""
 {clean}
 {records}
 {ours}
-rows=$(queue) || { begin failed; printf '%s\n' "$rows"; finish; exit 0; }
+rows=$(queue); silent=$?
 numbers() { echo "$id"; }
 one() {
   id=$2 NAME=$3 TOKEN=$4 RUN=$5
-  row=$(printf '%s\n' "$rows" | grep "^$id|")
-  [ -n "$(printf '%s\n' "$row" | ours)" ] || { begin gone $1; finish; return; }
+  if [ $silent -eq 0 ]; then
+    row=$(printf '%s\n' "$rows" | grep "^$id|")
+    [ -n "$(printf '%s\n' "$row" | ours)" ] || { begin gone $1; finish; return; }
+  else
+    row="$id||$NAME|"
+  fi
   case $row in "$id|"*"|$NAME|"*) set -- --name="$NAME" "$id" ;; *) set -- "$id" ;; esac
   words=$(scancel "$@" 2>&1 </dev/null); rc=$?
   begin cancelled $rc; printf '%s\n' "$words"; finish

@@ -155,19 +155,3 @@ def test_a_site_that_renames_jobs_and_drops_comments_is_followed_by_the_folder(
     wrapped.transport.before = "squeue() { :; }"
     assert wrapped.scheduler.poll([run.watch]).jobs[run.watch.run].state is State.CANCELLED
     assert wrapped.scheduler.cancel([run.watch]) == {run.watch.run}
-
-
-def test_another_job_of_the_id_is_neither_followed_nor_cancelled(wrapped: Bench) -> None:
-    """A controller that lost its state gives the id to another job, within the hour too."""
-    run, other = wrapped.run("true"), wrapped.run("exec sleep 60")
-    other_id = other.submit().job_id
-    stale = run.watch.__class__(
-        run.watch.run, run.watch.folder, other_id or "", token=run.watch.token
-    )
-    poll = wrapped.scheduler.poll([stale, other.watch])
-    assert set(poll.jobs) == {other.watch.run}
-    assert poll.gone == {stale.run}
-    assert wrapped.scheduler.cancel([stale]) == {stale.run}
-    assert jobs(other) == [other_id]
-    assert other.cancel() == frozenset()
-    other.until(State.CANCELLED)

@@ -11,6 +11,8 @@ from lumitui.app.history.history import History
 from lumitui.app.runs import Runs
 from lumitui.app.watch.late import late_runs, recent_runs
 from lumitui.remote.scheduler.protocol import State
+from tests.support.command_line import CLUSTER, lt, told, write
+from tests.support.command_line import history as listed
 from tests.support.home import Home
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import wait_until
@@ -76,8 +78,6 @@ exit 1
 def test_status_cancels_the_job_that_appears_after_a_refusal(
     cluster: Cluster, home: Home, path: Path
 ) -> None:
-    from tests.support.command_line import CLUSTER, history, lt, told, write
-
     home.add_cluster(cluster)
     write(path, CLUSTER)
     folder = cluster.root / "accidents"
@@ -89,14 +89,14 @@ def test_status_cancels_the_job_that_appears_after_a_refusal(
     finally:
         (folder / "sbatch").unlink()
         folder.rmdir()
-    (row,) = history(home)
+    (row,) = listed(home)
 
     def waits() -> bool:
-        listed = cluster.admin("squeue", "-h", "-n", str(row["id"]), "-o", "%T")
-        return listed.stdout.split() == ["PENDING"]
+        queue = cluster.admin("squeue", "-h", "-n", str(row["id"]), "-o", "%T")
+        return queue.stdout.split() == ["PENDING"]
 
     wait_until(waits, 30, "the late job")
     done = lt(home, "status")
     assert done.returncode == 0, done.stderr
     wait_until(lambda: not waits(), 30, "its end")
-    assert history(home)[0]["state"] == "refused"
+    assert listed(home)[0]["state"] == "refused"

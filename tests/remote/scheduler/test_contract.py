@@ -164,6 +164,23 @@ def test_cancel(bench: Bench) -> None:
     assert "CANCELLED AT" in run.log()
 
 
+def test_another_job_of_the_id_is_neither_followed_nor_cancelled(bench: Bench) -> None:
+    """A controller that lost its state gives the id to another job, within the hour too."""
+    run, other = bench.run("true"), bench.run("echo started; exec sleep 60")
+    other_id = other.submit().job_id or ""
+    other.until_log("started")
+    stale = replace(run.watch, job_id=other_id)
+    for watches in ([stale, other.watch], [other.watch, stale]):
+        poll = bench.scheduler.poll(watches)
+        assert poll.jobs[other.watch.run].state is State.RUNNING
+        assert set(poll.jobs) == {other.watch.run}
+        assert poll.gone == {stale.run}
+    assert bench.scheduler.cancel([stale]) == {stale.run}
+    assert other.until(State.RUNNING).gone == frozenset()
+    assert bench.scheduler.cancel([stale, other.watch]) == {stale.run}
+    other.until(State.CANCELLED)
+
+
 def test_the_time_limit_of_processes(processes: Bench) -> None:
     _time_limit(processes, "00:00:05", "USR1@3")
 
