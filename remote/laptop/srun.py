@@ -5,6 +5,7 @@ use the standard library only. Each is a command in the folder that stands first
 """
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -127,16 +128,19 @@ def scontrol(arguments: list[str]) -> int:
 
 def timeout(arguments: list[str]) -> int:
     """Run a command with a time limit in seconds; return 124 after it, like GNU timeout."""
+    patience = KILL_WAIT + 2
+    if arguments[0] == "-k":
+        patience, arguments = float(arguments[1]), arguments[2:]
     seconds, *command = arguments
-    with subprocess.Popen(command) as process:
+    with subprocess.Popen(command, process_group=0) as process:
         try:
             code = process.wait(float(seconds))
         except subprocess.TimeoutExpired:
-            process.terminate()
+            os.killpg(process.pid, signal.SIGTERM)
             try:
-                process.wait(KILL_WAIT + 2)
+                process.wait(patience)
             except subprocess.TimeoutExpired:
-                process.kill()
+                os.killpg(process.pid, signal.SIGKILL)
             return 124
     return 128 - code if code < 0 else code
 

@@ -1,5 +1,6 @@
 """A submission whose reply was lost, on both schedulers: each state of the evidence."""
 
+import hashlib
 import time
 from dataclasses import replace
 from typing import cast
@@ -7,7 +8,7 @@ from typing import cast
 import pytest
 
 from lumitui.app.runs import Runs
-from lumitui.app.send.settle import GRACE_SECONDS, settle
+from lumitui.app.send.settle import GRACE_SECONDS, settle, submission_of
 from lumitui.remote.scheduler.protocol import Answer, Scheduler, State, Submission
 from lumitui.remote.transport.shell import quote
 from tests.support.jobs.made_runs import a_run
@@ -255,3 +256,11 @@ def test_an_id_that_is_another_job_s_by_now_is_not_cancelled(
         assert cluster.login(f"squeue -h -j {other} -o %t").stdout.strip() in ("PD", "R", "CF")
     finally:
         cluster.login(f"scancel {other}")
+
+
+@pytest.mark.parametrize("beside", [{}, {"machinery": "m\n", "probe": "p\n"}])
+def test_a_submission_is_known_by_all_that_the_job_runs(beside: dict[str, str]) -> None:
+    """An older run has nothing beside its script."""
+    run = a_run(script="s\n", **beside)
+    composed = "s\n" + "".join(beside.values())
+    assert submission_of(run).script_sha256 == hashlib.sha256(composed.encode()).hexdigest()

@@ -147,3 +147,5 @@ def test_timeout_ends_a_command_like_gnus() -> None:
     call = [*STAND_INS, "timeout"]
     assert subprocess.run([*call, "0.2", "sleep", "60"], timeout=LIMIT).returncode == 124
     assert subprocess.run([*call, "60", "sh", "-c", "exit 5"], timeout=LIMIT).returncode == 5
+    deaf = ["sh", "-c", "trap '' TERM; sleep 60"]
+    assert subprocess.run([*call, "-k", "0.2", "0.2", *deaf], timeout=LIMIT).returncode == 124
