@@ -184,7 +184,7 @@ def test_init_writes_a_job_file_once(home: Home, tmp_path: Path) -> None:
     finally:
         os.umask(old)
     assert done.returncode == 0, done.stderr
-    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
     spec = parse_job(path.read_text(), "job")
     assert (spec.name, spec.account, spec.script) == ('a "b" # c', "project_465000009", "train.py")
     assert "dev-g: up to 3:00:00" in path.read_text()
