@@ -251,8 +251,8 @@ class Runs:
 
     def proof(self, run: Run) -> Verdict:
         """Return what the run's probe says about its binding."""
-        ended = run.state.is_final
-        return verdict(run.binding, run.layout, ended=ended, proof=run.spec.proof)
+        ended, job = run.state.is_final, run.job_id is not None
+        return verdict(run.binding, run.layout, ended=ended, proof=run.spec.proof, job=job)
 
     def figures(self, run_id: str) -> Figures:
         """Return the figures of a run's metrics; no site is asked."""

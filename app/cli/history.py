@@ -112,7 +112,8 @@ def _state(word: str | None) -> State | None:
 
 
 def _check(reply: Reply, runs: "Runs") -> None:
-    facts, count = runs.history.facts(check=True), runs.history.count()
+    # The count first: after a check that found damage, the next use sets the file aside.
+    count, facts = runs.history.count(), runs.history.facts(check=True)
     data = {"path": facts.path, "schema": facts.schema, "size": facts.size, "runs": count}
     data |= {"damage": facts.damage, "lost_texts": facts.lost_texts}
     reply.give(data, tables.file_words(facts, count))

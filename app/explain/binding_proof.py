@@ -31,16 +31,21 @@ class Verdict:
 
 @lru_cache(maxsize=4)  # a screen asks for the same run's each second; 8,192 ranks take 0.2 s
 def verdict(
-    binding: str | None, layout: Layout, *, ended: bool = False, proof: str = "on"
+    binding: str | None,
+    layout: Layout,
+    *,
+    ended: bool = False,
+    proof: str = "on",
+    job: bool = True,
 ) -> Verdict:
     """Return what `binding` (the text of binding.json) says of the plan in `layout`.
 
-    `ended`: no text will come any more. `proof`: what the job file asked for. Nothing is raised,
-    whatever the text holds.
+    `ended`: no text will come any more. `proof`: what the job file asked for. `job`: whether a
+    job is known. Nothing is raised, whatever the text holds.
     """
     expected = measured_nodes(layout.nodes) * layout.ranks_per_node
     if binding is None:
-        kind, sentence = _nothing(ended, proof)
+        kind, sentence = _nothing(ended, proof, job)
         return Verdict(kind, 0, expected, (), sentence)
     found = read(binding)
     if found is None:
@@ -52,7 +57,9 @@ def verdict(
     return Verdict(kind, measured, expected, tuple(rows), sentence)
 
 
-def _nothing(ended: bool, proof: str) -> tuple[Kind, str]:
+def _nothing(ended: bool, proof: str, job: bool) -> tuple[Kind, str]:
+    if ended and not job:
+        return "not measured", "There was no job, so nothing was measured."
     if proof == "off":
         return "not measured", "The job file says `proof: off`."
     if not ended:

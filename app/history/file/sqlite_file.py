@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from lumitui.app.history.file.damage import Damage
+from lumitui.app.history.file.damage import Damage, damage_in
 from lumitui.app.history.file.filesystem import (
     NO_FILE,
     can_lock,
@@ -159,8 +159,7 @@ class Database:
         schema = int(self.rows("PRAGMA user_version")[0][0])
         if not check:
             return FileFacts(self.path, schema, sum(sizes), None, None)
-        found = [str(row[0]) for row in self.rows("PRAGMA quick_check(3)")]
-        damage = "" if found == ["ok"] else "; ".join(" ".join(found).split("\n"))[:300]
+        damage = self.read(lambda db: damage_in(db, self.path, indexes=False))
         if damage:
             self._damage.suspect()
         lost = 0 if damage else len(self.read(lost_texts))
@@ -273,7 +272,7 @@ class Database:
                 db.execute(f"PRAGMA journal_mode = {mode}")
             db.execute("PRAGMA synchronous = FULL")
             if self._damage.suspected:
-                if db.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
+                if damage_in(db, self.path, indexes=True):
                     damage = sqlite3.DatabaseError("the check of the file found damage")
                     damage.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
                     raise damage

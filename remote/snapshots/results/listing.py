@@ -116,6 +116,7 @@ def list_files(
         AnswerUnusable: the answer is no list of files.
         LinkError: the site could not be asked.
     """
+    _check_patterns(patterns)
     loops = [
         _PATTERN.format(word=_word(pattern), index=index) for index, pattern in enumerate(patterns)
     ]
@@ -155,13 +156,23 @@ def portions(names: Sequence[str]) -> Iterator[list[str]]:
         yield portion
 
 
+def _check_patterns(patterns: Sequence[str]) -> None:
+    """Raise an InputError that names all `patterns` that lead out of the folder."""
+    outside = [
+        repr(pattern)
+        for pattern in dict.fromkeys(patterns)
+        if pattern.startswith(("/", "~")) or ".." in pattern.split("/")
+    ]
+    if outside:
+        what = "The pattern {} leaves" if len(outside) == 1 else "The patterns {} leave"
+        raise InputError(
+            f"{what.format(', '.join(outside))} the run's folder.",
+            "Write patterns relative to the run, such as checkpoints/*.pt.",
+        )
+
+
 def _word(pattern: str) -> str:
     """Return `pattern` as a word of the shell in which only `*`, `?` and `[...]` are special."""
-    if pattern.startswith(("/", "~")) or ".." in pattern.split("/"):
-        raise InputError(
-            f"The pattern {pattern!r} leaves the run's folder.",
-            "Write it relative to the run, such as checkpoints/*.pt.",
-        )
     # In brackets, only characters that no shell reads as special; all other text is quoted.
     parts = re.split(r"(\*|\?|\[!?[\w.,:+@%=-]+\])", pattern, flags=re.ASCII)
     special = ((part if index % 2 else quote(part)) for index, part in enumerate(parts) if part)

@@ -256,3 +256,11 @@ def test_one_broken_line_costs_one_rank() -> None:
     found = verdict("[\n" + ",\n".join(lines) + "\n]", EXACT)
     assert (found.kind, found.measured) == ("not measured", 15)
     assert "Rank 3 did not report, and 1 report cannot be read." in found.sentence
+
+
+def test_a_run_that_never_had_a_job_says_so() -> None:
+    for proof in ("on", "off"):
+        found = verdict(None, EXACT, ended=True, proof=proof, job=False)
+        assert found.kind == "not measured"
+        assert found.sentence == "There was no job, so nothing was measured."
+    assert verdict(None, EXACT, job=False).kind == "pending"

@@ -56,6 +56,17 @@ def test_patterns_that_leave_the_run_are_refused(
         fetch(transport, str(results), [pattern], tmp_path)
 
 
+def test_all_patterns_that_leave_the_run_are_named(
+    transport: Transport, results: Path, tmp_path: Path
+) -> None:
+    patterns = ["[", "../*", "*.txt", "/etc/passwd"]
+    with pytest.raises(InputError, match="leave the run's folder") as caught:
+        fetch(transport, str(results), patterns, tmp_path)
+    said = caught.value.message
+    assert "'../*', '/etc/passwd'" in said
+    assert "'['" not in said  # a file may have this name
+
+
 def test_a_pattern_is_no_command(transport: Transport, results: Path, tmp_path: Path) -> None:
     pattern = f"$(touch {tmp_path}/ran);`touch {tmp_path}/ran`'*"
     assert fetch(transport, str(results), [pattern], tmp_path / "here").files == ()

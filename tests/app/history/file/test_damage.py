@@ -171,6 +171,15 @@ def test_the_file_is_told(home: Home, here: Here) -> None:
     told(here("history", "--check"), 1, "is damaged", "--recover")
 
 
+def test_a_check_that_finds_damage_sets_nothing_aside(home: Home, here: Here) -> None:
+    path = home.settings.history
+    filled_history(path)
+    os.truncate(path, path.stat().st_size - 1000)
+    said = told(here("history", "--check"), 1, "is damaged", "--recover SITE")
+    assert "kept as" not in said
+    assert "kept as" in here("history").stderr
+
+
 def spoil(data: bytes, chance: random.Random) -> bytes:
     """Return a file as a failing disk gives it back: other bytes, other pages, or less of it."""
     spoilt = bytearray(data)

@@ -142,3 +142,18 @@ def test_status_warns_of_a_run_whose_ranks_differ(home: Home, here: Here) -> Non
     assert "warning: proved-000001: Ranks 3, 11 differ. Rank 3 on nid005001:" in done.stderr
     seen = envelope(here("status", "--json"))
     assert any("Ranks 3, 11 differ" in words for words in seen["data"]["warnings"])
+
+
+async def test_a_refused_run_without_a_job_has_no_proof_and_says_why(
+    settings: Settings, project: Path
+) -> None:
+    runs = Runs(settings)
+    run = replace(a_run("refused-000001"), site="laptop", state=State.REFUSED)
+    runs.history.begin(run)
+    page = show.page_text(show.gather(runs, run.id), 0.0, 100)
+    runs.close()
+    assert "There was no job, so nothing was measured." in page
+    assert "binding.json" not in page
+    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
+        pilot.app.push_screen(RunScreen(app_of(pilot).runs, run.id, "proof"))
+        await sees(pilot, "not measured +There was no job")
