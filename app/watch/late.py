@@ -22,13 +22,16 @@ _OURS = re.compile(r"lumitui:[0-9a-f]|(?:^|\|)[a-z0-9-]+-[0-9a-f]{6}\|")
 
 
 def late_runs(history: History, site: str, others: Iterable[str]) -> list[Run]:
-    """Return the given-up runs that have a job among `others`, the signs of jobs at a site."""
+    """Return the given-up and cancelled runs that have a job at a site.
+
+    `others` are the signs of the jobs there that no watched run has.
+    """
     signs = [text for text in others if _OURS.search(text)]
     if not signs:
         return []
     return [
         run
-        for run in _given_up(history, site)
+        for run in (*_given_up(history, site), *_cancelled(history, site))
         if any(f"|{run.id}|" in f"|{text}|" or f"lumitui:{run.token}" in text for text in signs)
     ]
 
@@ -48,6 +51,11 @@ def _given_up(history: History, site: str | None) -> list[Run]:
     found = [run for state in states for run in history.page(_MOST, site=site, state=state)]
     # `submitted` is written before the submit step: without it there can be no job.
     return [run for run in found if run.submitted is not None and run.job_id is None]
+
+
+def _cancelled(history: History, site: str) -> list[Run]:
+    """Return cancelled runs: a wrapper may submit one again; its claim is void or taken by then."""
+    return history.page(_MOST, site=site, state=State.CANCELLED)
 
 
 def cancel_late(run: Run, scheduler: Scheduler) -> None:

@@ -56,6 +56,10 @@ def transition(run: Run, poll: Poll, now: float) -> Changes:
     if files.binding is not None or attempt > run.attempt:
         # A later attempt may be on other nodes: the proof of the one before says nothing about it.
         changes["binding"] = files.binding
+    if files.claim:
+        # The submit command made two jobs, and this one trains: the one that was known ends at its
+        # first line. The next poll asks about the job that has the claim.
+        return changes | {"job_id": files.claim}
     job = poll.jobs.get(run.id)
     exit_file = _exit_file(run, files, attempt, job)
     # The newest one is read again until it has decided how the run ended.

@@ -188,6 +188,8 @@ class RunFiles:
     """There are more lines than one answer holds."""
     missing: bool = False
     """The folder itself is not there."""
+    claim: str = ""
+    """The job that has the claim, where it is another one than the run's job as it is known."""
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ def files_script(watches: Sequence[Watch], most: int = METRICS_BYTES, *, skip: b
         folders.append(f'"${parents[parent]}"/{quote(name)}')
     asked = [
         f"one {index} {folder} {watch.exits} {watch.attempt if watch.has_binding else 0}"
-        f" {_offset(watch)}"
+        f" {_offset(watch)} {quote(watch.job_id)}"
         for index, (folder, watch) in enumerate(zip(folders, watches, strict=True))
     ]
     return "\n".join(
@@ -70,6 +70,7 @@ def files_script(watches: Sequence[Watch], most: int = METRICS_BYTES, *, skip: b
                 folders=" ".join(folders),
                 logs=run_folder.attempt_log("*"),
                 metrics=run_folder.METRICS,
+                claim=run_folder.CLAIM,
             ),
             _ONE.format(
                 most=most,
@@ -82,27 +83,42 @@ def files_script(watches: Sequence[Watch], most: int = METRICS_BYTES, *, skip: b
                 skipped=SKIPPED_BYTES,
                 next_log=run_folder.attempt_log("$(($4 + 1))"),
                 metrics=run_folder.METRICS,
+                claim=run_folder.CLAIM,
             ),
             *asked,
         ]
     )
 
 
+# The claims are links to ids, which `wc` cannot measure; `ls` prints to what they lead.
 _SIZES = """\
 set --
-for d in {folders}; do for f in "$d"/{logs} "$d"/{metrics}; do
-  [ ${{#f}} -le $((${{#d}} + 16)) ] && [ -f "$f" ] && set -- "$@" "$f"
-done; done
+for d in {folders}; do
+  for f in "$d"/{logs} "$d"/{metrics}; do
+    [ ${{#f}} -le $((${{#d}} + 16)) ] && [ -f "$f" ] && set -- "$@" "$f"
+  done
+  [ -h "$d"/{claim} ] && set -- "$@" "$d"/{claim}
+done
 sizes=" $([ $# -eq 0 ] || wc -c "$@" 2>/dev/null)"
+claims="$([ $# -eq 0 ] || ls -ld "$@" 2>/dev/null)
+"
 begin sizes; printf '%s\\n' "$sizes"; finish"""
 
 # Arguments: index, folder, attempt of the last exit file known, attempt with a known binding or 0,
-# known bytes of the metrics. A requeued job removes the binding before it makes its new log. An
-# attempt that was killed has no exit file: numbers may be missing in between. Names of attempts
-# have three digits at most: see MOST_ATTEMPT.
+# known bytes of the metrics, id of the job. A requeued job removes the binding before it makes its
+# new log. An attempt that was killed has no exit file: numbers may be missing in between. Names of
+# attempts have three digits at most: see MOST_ATTEMPT.
 _ONE = """\
 one() {{
 if ! cd "$2" 2>/dev/null; then begin missing $1; finish; return; fi
+case $claims in
+*" $2/{claim} -> $6
+"*) ;;
+*" $2/{claim} -> "*)
+  c=${{claims#*" $2/{claim} -> "}}
+  begin claim $1; printf '%.40s\\n' "${{c%%
+*}}"; finish ;;
+esac
 for f in {exits}; do
   n=${{f#*-}}; n=${{n%.*}}
   case $n in ''|*[!0-9]*|????*) continue ;; esac
@@ -147,6 +163,7 @@ def parse_files(
     sizes: dict[str, dict[int, int]] = {}
     exits: dict[int, dict[int, ExitFile]] = {}
     bindings: dict[int, str] = {}
+    claims: dict[int, str] = {}
     metrics: dict[int, _Metrics] = {}
     missing: set[int] = set()
     for words, content in parse_records(output, marker):
@@ -168,6 +185,8 @@ def parse_files(
                         metrics[place] = _metrics(content[:-1], watches[place], most, skipped or 0)
                     case "missing", []:
                         missing.add(place)
+                    case "claim", []:
+                        claims[place] = _claim(content)
     return {
         watch.run: RunFiles(
             log_sizes=sizes.get(watch.folder, {}),
@@ -175,9 +194,16 @@ def parse_files(
             binding=bindings.get(index),
             **metrics.get(index, {}),
             missing=index in missing,
+            claim=claims.get(index, ""),
         )
         for index, watch in enumerate(watches)
     }
+
+
+def _claim(content: bytes) -> str:
+    """Return the id of the job that has the claim; empty where none has, or it is void."""
+    said = content[:40].decode("utf-8", "replace").strip()
+    return said if count(said) is not None else ""
 
 
 class _Metrics(TypedDict, total=False):

@@ -138,7 +138,8 @@ exit 0"""
 
 def _folder(path: str, record: bytes | None, signs: Sequence[str]) -> Folder:
     said = dict(line.partition(" ")[::2] for line in signs)
-    ids = [said[name] for name in ("claim", "receipt") if name in said]
+    # A claim that is void names no job: a cancelled run leaves such a one.
+    ids = [said[name] for name in ("claim", "receipt") if said.get(name, "void") != "void"]
     return Folder(
         path=path,
         record=record,

@@ -7,7 +7,7 @@ No JSON: squeue --json differs between versions (22.05 and 24.05 here). Fields a
 from collections.abc import Sequence
 
 from lumitui.remote.errors import RefusedError
-from lumitui.remote.run_folder import JOB_SCRIPT, LOCK, POLL_SECONDS, attempt_log
+from lumitui.remote.run_folder import CLAIM, JOB_SCRIPT, LOCK, POLL_SECONDS, attempt_log
 from lumitui.remote.scheduler.protocol import MOST_WORDS, Answer, Poll, State, Submission, Watch
 from lumitui.remote.scheduler.run_files import files_script
 from lumitui.remote.scheduler.slurm_answers import ACCOUNT_FIELDS, QUEUE_FIELDS, parse_poll
@@ -135,11 +135,16 @@ class Slurm:
                 case ["gone", index] if index.isdecimal() and int(index) < len(watches):
                     gone.add(watches[int(index)].run)
                 case ["cancelled", code]:
-                    self.commands += 1
+                    self.commands += 2
                     if code != "0" and not any(word in said for word in _HARMLESS):
                         raise RefusedError(
                             f"scancel failed: {said or code}.", "Try again in a minute."
                         )
+                case ["still"]:
+                    raise RefusedError(
+                        f"scancel did not end the job: {said or 'it said nothing'}.",
+                        "Try again in a minute; the job goes on until then.",
+                    )
                 case ["done"]:
                     return frozenset(gone)
                 case _:
@@ -162,7 +167,15 @@ def cancel_script(marker: str, watches: Sequence[Watch]) -> str:
         f" {quote(watch.folder)}"
         for index, watch in enumerate(watches)
     )
-    return fill(_CANCEL, clean=_CLEAN, records=record_functions(marker), ours=_OURS, asked=asked)
+    return fill(
+        _CANCEL,
+        clean=_CLEAN,
+        records=record_functions(marker),
+        ours=_OURS,
+        claim=CLAIM,
+        over=_OVER,
+        asked=asked,
+    )
 
 
 _CANCEL = r"""
@@ -170,23 +183,49 @@ _CANCEL = r"""
 {records}
 {ours}
 rows=$(queue); silent=$?
-numbers() { echo "$id"; }
+numbers() { echo "$id"; readlink "$RUN/{claim}" 2>/dev/null; }
+# The run's jobs that have not ended: all of them, as a submit command that is wrapped may make
+# several, and the one that has the claim may be another than the one that is known.
+going() {
+  printf '%s\n' "$rows" | grep -Ev '^[0-9]+\|({over})' | ours
+}
 one() {
   id=$2 NAME=$3 TOKEN=$4 RUN=$5
-  if [ $silent -eq 0 ]; then
-    row=$(printf '%s\n' "$rows" | grep "^$id|")
-    [ -n "$(printf '%s\n' "$row" | ours)" ] || { begin gone $1; finish; return; }
-  else
-    row="$id||$NAME|"
+  if [ $silent -ne 0 ]; then
+    words=$(scancel --name="$NAME" "$id" 2>&1 </dev/null); rc=$?
+    begin cancelled $rc; printf '%s\n' "$words"; finish; return
   fi
-  case $row in "$id|"*"|$NAME|"*) set -- --name="$NAME" "$id" ;; *) set -- "$id" ;; esac
-  words=$(scancel "$@" 2>&1 </dev/null); rc=$?
+  jobs=$(going)
+  if [ -z "$jobs" ] && [ -z "$(printf '%s\n' "$rows" | grep "^$id|" | ours)" ]; then
+    begin gone $1; finish; return
+  fi
+  words= rc=0 left=
+  for job in $jobs; do
+    case $(printf '%s\n' "$rows" | grep "^$job|") in
+    *"|$NAME|"*) set -- --name="$NAME" "$job" ;; *) set -- "$job" ;;
+    esac
+    said=$(scancel "$@" 2>&1 </dev/null) || rc=$?
+    words="$words$said
+"
+  done
+  # What scancel says proves nothing: the queue tells whether the jobs end.
+  for pause in ${jobs:+0 1}; do
+    sleep $pause
+    if rows=$(queue); then silent=0 rc=0; else silent=1 left=; break; fi
+    left=$(going)
+    [ -n "$left" ] || break
+  done
+  if [ -n "$left" ]; then begin still; printf '%s\n' "$words"; finish; return; fi
+  # A job that is still to come ends at its claim.
+  [ $rc -ne 0 ] || ln -s void "$RUN/{claim}" 2>/dev/null
   begin cancelled $rc; printf '%s\n' "$words"; finish
 }
 {asked}
 begin done; finish
 exit 0
 """
+_OVER = "COMPLET|CANCEL|FAILED|TIMEOUT|DEADLINE|NODE_FAIL|PREEMPTED|OUT_OF_ME|BOOT_FAIL|REVOKED"
+"""How the states of squeue begin in which a job runs no more, or is being ended."""
 
 
 def poll_script(marker: str, watches: Sequence[Watch]) -> str:

@@ -52,7 +52,7 @@ def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
     jobs = _jobs_of(queue, watches)
     gone = frozenset({watch.run for watch in watches} - set(jobs)) if answered else frozenset()
     taken = {(job.job_id, job.signs) for job in jobs.values()}
-    going = [job for job in queue if not job.state.is_final]
+    going = [job for job in queue if not job.state.is_final and job.state is not State.FINISHING]
     others = tuple(job.signs for job in going if (job.job_id, job.signs) not in taken)
     jobs = {**_jobs_of(account, watches), **jobs}
     files = parse_files(output, marker, watches)

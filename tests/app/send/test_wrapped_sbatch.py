@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from lumitui.remote.errors import RefusedError
 from lumitui.remote.scheduler.protocol import Answer, State
 from tests.support.jobs.scheduler_bench import LIMIT, Bench, Run
 
@@ -155,3 +156,64 @@ def test_a_site_that_renames_jobs_and_drops_comments_is_followed_by_the_folder(
     wrapped.transport.before = "squeue() { :; }"
     assert wrapped.scheduler.poll([run.watch]).jobs[run.watch.run].state is State.CANCELLED
     assert wrapped.scheduler.cancel([run.watch]) == {run.watch.run}
+
+
+def again(run: Run, *options: str) -> str:
+    """Submit the run once more, as a wrapper does that tries again later; return the job's id."""
+    name = run.submission.name
+    return run.here(
+        f'sbatch --parsable {" ".join(options)} --chdir="$PWD" --job-name={name} '
+        '--output="$PWD/attempt-1.out" job.sh'
+    ).strip()
+
+
+def until_none(run: Run) -> None:
+    deadline = time.monotonic() + LIMIT
+    while jobs(run):
+        assert time.monotonic() < deadline, jobs(run)
+        time.sleep(0.2)
+
+
+def test_cancel_ends_every_job_of_the_run_and_those_to_come(wrapped: Bench) -> None:
+    run = wrapped.run("true")
+    wrap(wrapped, f'{REAL} echo "$id"')
+    run.submit()
+    again(run, "--hold")
+    assert len(jobs(run)) == 2
+    assert run.cancel() == frozenset()
+    until_none(run)
+    assert run.here("readlink attempt-1.claim") == "void\n"
+    again(run)
+    run.until_log("belongs to job void")
+
+
+def test_the_job_that_has_the_claim_is_followed_and_cancelled(wrapped: Bench) -> None:
+    run = wrapped.run("sleep 60")
+    wrap(wrapped, f'{REAL} echo "$id"')
+    known = run.submit().job_id or ""
+    assert not wrapped.scheduler.poll([run.watch]).files[run.submission.name].claim
+    other = again(run)
+    deadline = time.monotonic() + LIMIT
+    while run.here("readlink attempt-1.claim || :").strip() != other:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    assert wrapped.scheduler.poll([run.watch]).files[run.submission.name].claim == other
+    assert sorted(jobs(run)) == sorted([known, other])
+    assert run.cancel() == frozenset()
+    until_none(run)
+
+
+@pytest.mark.parametrize(
+    "scancel",
+    ["echo 'scancel: error: Kill job error: Invalid job id specified' >&2; return 1", ":"],
+)
+def test_a_scancel_that_ends_nothing_is_no_success(wrapped: Bench, scancel: str) -> None:
+    run = wrapped.run("true")
+    wrap(wrapped, f'{REAL} echo "$id"')
+    run.submit()
+    wrapped.transport.before = f"scancel() {{ {scancel}; }}"
+    with pytest.raises(RefusedError, match="did not end the job"):
+        run.cancel()
+    wrapped.transport.before = 'scancel() { command scancel "$@"; return 1; }'
+    assert run.cancel() == frozenset()
+    until_none(run)

@@ -39,6 +39,14 @@ def test_the_schedulers_state_outweighs_an_exit_file() -> None:
     assert changes["state"] is State.TIMEOUT
 
 
+def test_the_job_that_has_the_claim_is_the_runs_whatever_the_known_one_came_to() -> None:
+    # A wrapper submitted twice: job 7 ended at its first line, as job 8 has the claim.
+    ended = job("COMPLETED", State.DONE, ended=NOW)
+    changes = transition(RUN, poll(ended, RunFiles(claim="8", log_sizes={1: 9})), NOW)
+    assert changes == {"job_id": "8", "log_sizes": {1: 9}}
+    assert transition(RUN, gone(RunFiles(claim="8")), NOW) == {"job_id": "8"}
+
+
 # -- the queue has forgotten the job
 
 
