@@ -17,6 +17,7 @@ from lumitui.app.results.summary import Figures, figures_of
 from lumitui.app.scale.resubmission import CodeChoice, Resubmission, ResubmissionRequest, plan
 from lumitui.app.scale.start import Start
 from lumitui.app.send.export import Exported, export
+from lumitui.app.send.folder import project_folder
 from lumitui.app.send.lock import sender_lock
 from lumitui.app.send.preview import Preview, compose_project, preview_of
 from lumitui.app.send.shipment import shipment_of
@@ -83,7 +84,7 @@ class Runs:
             InputError: it cannot be composed.
         """
         site = self.sites.load(spec.site)
-        root = (folder / spec.project).resolve()
+        root = project_folder(folder, spec.project)
         launch = compose_project(spec, site, root)
         command = self._connections.get(site).scheduler.command()
         files = look(launch.spec, root, self._hashes)

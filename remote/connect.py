@@ -1,6 +1,7 @@
 """One connection for each site, opened when it is first needed and kept."""
 
 import getpass
+import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -64,7 +65,7 @@ def connect(site: Site, ask: Ask) -> Connection:
         host=hosts.login,
         port=hosts.port,
         user=hosts.user,
-        config=Path(hosts.ssh_config).expanduser() if hosts.ssh_config else None,
+        config=Path(os.path.expanduser(hosts.ssh_config)) if hosts.ssh_config else None,
         fingerprints={
             _KEY_TYPES.get(kind, kind): text for kind, text in hosts.fingerprints.items()
         },

@@ -12,6 +12,7 @@ from lumitui.app.cli.output import Reply, run_data, say, warn
 from lumitui.app.cli.progress import follow_log, print_log
 from lumitui.app.cli.session import (
     MOST,
+    GivenPath,
     columns,
     core,
     json_option,
@@ -252,7 +253,7 @@ def cancel(reply: Reply, run_id: str, yes: bool) -> None:
 @click.option(
     "--to",
     "target",
-    type=click.Path(path_type=Path),
+    type=GivenPath(),
     help="The folder to copy to; by default RUN's id.",
 )
 @json_option

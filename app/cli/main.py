@@ -23,6 +23,7 @@ from lumitui.app.cli.process import Verbs, run_process
 from lumitui.app.cli.progress import show_sent, show_step, wait_for_end
 from lumitui.app.cli.session import (
     MOST,
+    GivenPath,
     columns,
     core,
     job_argument,
@@ -95,7 +96,7 @@ class _Beginning(TypedDict):
 @click.option(
     "--output",
     "path",
-    type=click.Path(path_type=Path),
+    type=GivenPath(),
     default="job.yaml",
     show_default=True,
     help="The file to write.",
@@ -156,7 +157,7 @@ def preview(reply: Reply, job: Path, only_script: bool, all_files: bool) -> int:
 
 @lumitui.command()
 @job_argument
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR", type=GivenPath())
 @json_option
 @click.pass_obj
 def export(reply: Reply, job: Path, folder: Path) -> None:
@@ -289,7 +290,7 @@ lumitui.add_command(sites.bind)
 @click.option(
     "--to",
     "target",
-    type=click.Path(path_type=Path),
+    type=GivenPath(),
     default="lumitui-demo",
     show_default=True,
     help="The demo's folder.",
@@ -306,7 +307,7 @@ def demo(target: Path) -> int:
 
 
 @lumitui.command()
-@click.argument("job", required=False, type=click.Path(path_type=Path))
+@click.argument("job", required=False, type=GivenPath())
 def tui(job: Path | None) -> int:
     """Open the terminal interface, with a job file if you give one."""
     return open_tui(job)

@@ -103,6 +103,20 @@ def sites_beginning(ctx: click.Context, param: click.Parameter, text: str) -> li
     return [CompletionItem(name) for name in names if name.startswith(text)]
 
 
+class GivenPath(click.Path):
+    """A path that a person names; an empty one, as of an unset variable, is a mistake."""
+
+    def __init__(self) -> None:
+        """Take any path."""
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return `value` as a Path; refuse an empty one, which would be the current folder."""
+        if value == "":
+            self.fail("the path is empty; write `.` for the current folder.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 MOST = 10**9
 """The largest number that an option takes, of runs, bytes or seconds: SQLite has 64 bits."""
 
@@ -116,7 +130,7 @@ def no_nan(ctx: click.Context, param: click.Parameter, value: float | None) -> f
 
 run_argument = click.argument("run_id", metavar="RUN", shell_complete=runs_beginning)
 site_argument = click.argument("site_name", metavar="SITE", shell_complete=sites_beginning)
-job_argument = click.argument("job", metavar="JOB", type=click.Path(path_type=Path))
+job_argument = click.argument("job", metavar="JOB", type=GivenPath())
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 site_option = click.option(
     "--site",

@@ -26,6 +26,8 @@ def _one_line(text: str) -> str:
 
 def _relative(text: str) -> str:
     path = PurePosixPath(text)
+    if not text.strip():
+        raise ValueError("it is empty; write a path inside the project")
     if path.is_absolute() or ".." in path.parts:
         raise ValueError(f"{text!r} must be a path inside the project")
     return _one_line(text)

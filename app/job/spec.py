@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-import regex
 from pydantic import (
     AliasChoices,
     BaseModel,
@@ -15,6 +14,7 @@ from pydantic import (
 )
 
 from lumitui.app.job.fields import Inside, Line, Memory, Name, Signal, Text, Walltime, Word
+from lumitui.app.job.log_pattern import check_log_pattern
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
 from lumitui.app.job.variables import check_environment_name, check_secret_name
 from lumitui.remote.site.validation import validate
@@ -163,11 +163,9 @@ class JobSpec(Part):
     def _patterns(cls, value: dict[str, str]) -> dict[str, str]:
         for name, pattern in value.items():
             try:
-                groups = regex.compile(pattern).groups
-            except (regex.error, OverflowError, RecursionError) as error:
-                raise ValueError(f"{name}: not a regular expression: {error}") from error
-            if groups != 1:
-                raise ValueError(f"{name}: the pattern needs exactly one (group)")
+                check_log_pattern(pattern)
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from error
         return value
 
     @model_validator(mode="after")

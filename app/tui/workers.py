@@ -110,8 +110,9 @@ class WorkerApp(TerminalApp):
     def _preview(self, wanted: messages.PreviewWanted) -> None:
         preview: Preview | None = None
         try:
+            spec = read_job(wanted.path)  # refuses what no path could be made of
             path = wanted.path.resolve()
-            preview = self.runs.preview(read_job(path), path.parent, job_file=path)
+            preview = self.runs.preview(spec, path.parent, job_file=path)
         finally:
             wanted.reply_to.post_message(messages.PreviewMade(wanted.number, wanted.path, preview))
 

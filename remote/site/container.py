@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from lumitui.remote.site.facts import Facts, Pattern
+from lumitui.remote.site.facts import Facts, Pattern, WholePath
 
 
 class ImageVariant(Facts):
@@ -44,7 +44,7 @@ class Container(Facts):
     kills the agent and leaves its ranks running, so that they are sent SIGTERM instead."""
     drop_environment: tuple[str, ...] = ()
     """Variables of the site or of this generation that its images do not need."""
-    venv_mount: str = "/user-software"
+    venv_mount: WholePath = "/user-software"
     """Where a squashed environment is mounted inside."""
     venv_environment: dict[str, str] = Field(default={})
     """Exported besides `environment` when a squashed environment is mounted."""

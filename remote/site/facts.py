@@ -48,6 +48,30 @@ def fills(*names: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _whole_path(text: str) -> str:
+    if not text.startswith("/") or not text.strip("/"):
+        raise ValueError(f"{text!r} must be a whole path, from /")
+    return text
+
+
+def _node_path(text: str) -> str:
+    if not text.startswith(("/", "$")):
+        raise ValueError(f"{text!r} must be a whole path, from / or from a variable like $TMPDIR")
+    return text
+
+
+def _work_path(text: str) -> str:
+    if (text != "{home}" and not text.startswith(("/", "{home}/"))) or not text.strip("/"):
+        raise ValueError(f"{text!r} must be a whole path, from / or from {{home}}/")
+    return text
+
+
+WholePath = Annotated[str, AfterValidator(_whole_path)]
+"""A path from /: nothing expands `~` there, it would become a folder of that name."""
+NodePath = Annotated[str, AfterValidator(_node_path)]
+"""A path from / or from a variable, which the job expands."""
+WorkPath = Annotated[str, AfterValidator(_work_path), fills("account", "user", "home")]
+"""A path from / or `{home}`, with names to fill in."""
 Pattern = Annotated[str, AfterValidator(_is_pattern)]
 """A regular expression."""
 Time = Annotated[str, AfterValidator(_time)]

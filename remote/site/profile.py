@@ -1,13 +1,28 @@
 """A site: one cluster as its profile describes it. Facts as data, no code for a site."""
 
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from lumitui.remote.site.container import Container
-from lumitui.remote.site.facts import Count, Facts, Pattern, fills
+from lumitui.remote.site.facts import Count, Facts, NodePath, Pattern, WorkPath, fills
 from lumitui.remote.site.node import NodeShape
 from lumitui.remote.site.partition import Partition
+
+_LAUNCHERS = Path(__file__).resolve().parents[2] / "templates" / "launchers"
+_TEMPLATE = ".sh.j2"
+
+
+def _has_template(name: str) -> str:
+    known = sorted(path.name.removesuffix(_TEMPLATE) for path in _LAUNCHERS.glob(f"*{_TEMPLATE}"))
+    if name not in known:
+        raise ValueError(f"there is no launcher {name!r}; known are {', '.join(known)}")
+    return name
+
+
+Launcher = Annotated[str, AfterValidator(_has_template)]
+"""The name of a launcher: it has a template."""
 
 
 class Hosts(Facts):
@@ -24,6 +39,13 @@ class Hosts(Facts):
     """An ssh_config file other than the person's own."""
     fingerprints: dict[str, str] = Field(default={})
     """Published host keys: key type (`ed25519`, `rsa`, `ecdsa`) to `SHA256:…`."""
+
+    @field_validator("login")
+    @classmethod
+    def _named(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError("it is empty; name the login node, or leave the key out")
+        return value
 
 
 class Account(Facts):
@@ -62,12 +84,12 @@ class Site(Facts):
     slurm_version: str = ""
     hosts: Hosts = Hosts()
     account: Account = Account()
-    work_root: Annotated[str, fills("account", "user", "home")]
+    work_root: WorkPath
     """Where runs and snapshots live on the site; `{account}`, `{user}`, `{home}` are filled in."""
     poll_seconds: Annotated[float, Field(ge=0.1, le=86_400)] = 60
     """Seconds from one request for all runs to the next, while one is unfinished."""
     node: NodeShape
-    node_folder: str = ""
+    node_folder: NodePath | Literal[""] = ""
     """A folder of each node's own, where a job may make `${NODE_TMP}`: a folder for itself alone,
     of a name that nobody can guess, which is removed when the job ends. The code of a large
     project is unpacked there. `$NAME` is expanded. Empty: there is none."""
@@ -86,7 +108,7 @@ class Site(Facts):
     """Shell lines of a job that uses no container."""
     environment: dict[str, str] = Field(default={})
     """Exported in every job script; `$NAME` is expanded there, and `${NODE_TMP}` is known."""
-    node_directories: tuple[str, ...] = ()
+    node_directories: tuple[NodePath, ...] = ()
     """Folders made on every node before the launch. Those in `${NODE_TMP}/` are the job's own."""
     python: str = "python3"
     """The interpreter of a job without a container."""
@@ -96,7 +118,7 @@ class Site(Facts):
     """As in `containers`."""
     containers: dict[str, Container] = Field(default={})
     default_container: str | None = None
-    launchers: tuple[str, ...] = ("srun", "torchrun")
+    launchers: Annotated[tuple[Launcher, ...], Field(min_length=1)] = ("srun", "torchrun")
     """Launchers that work at this site, the preferred first."""
     internet_on_compute_nodes: bool = True
     """Whether a job can download weights or report to the internet. For the adviser; nothing
@@ -117,6 +139,8 @@ class Site(Facts):
 
     @model_validator(mode="after")
     def _references(self) -> Self:
+        if self.scheduler == "slurm" and "{home}" in self.work_root:
+            raise ValueError("work_root: {home} is not known before the login; write the path")
         values = [*self.environment.values(), *self.node_directories]
         values += [
             value for item in self.containers.values() for value in item.environment.values()

@@ -1,5 +1,6 @@
 """A new run: a job file becomes a launch that a person reads, confirms and sends."""
 
+import os
 from pathlib import Path
 from typing import ClassVar
 
@@ -31,6 +32,11 @@ A job file says what to run and where, in YAML:
   partition: local
   time: "00:10:00"
   script: hello.py"""
+
+
+def _path_of(text: str) -> Path:
+    """Return the path that a person typed; `~` is the home folder."""
+    return Path(os.path.expanduser(text))  # leaves `~nobody` as it is
 
 
 def job_files(folder: Path) -> list[Path]:
@@ -116,8 +122,8 @@ class NewScreen(FullScreen):
 
     @on(Input.Submitted, "#path")
     def _typed(self, event: Input.Submitted) -> None:
-        path = Path(event.value.strip() or ".").expanduser()
-        if path.is_dir():
+        path = _path_of(event.value.strip() or ".")
+        if os.path.isdir(path):  # Path.is_dir() raises where a name is too long
             self._offer(path)
         else:
             self._read(path)
@@ -150,7 +156,7 @@ class NewScreen(FullScreen):
         """Read the job file again."""
         path = self.query_one("#path", Input).value
         if path:
-            self._read(Path(path).expanduser())
+            self._read(_path_of(path))
 
     def action_submit(self) -> None:
         """Ask, then send."""

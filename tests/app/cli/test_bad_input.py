@@ -42,6 +42,8 @@ TRICKY = [
         ({"site": "lummi"}, ["no site called 'lummi'", "Known are: laptop, lumi."]),
         ({"partition": "big"}, ["no partition 'big'", "local"]),
         ({"script": "../up.py"}, ["inside the project"]),
+        ({"script": ""}, ["script: it is empty"]),
+        ({"project": "p" * 5000}, ["The project", "File name too long", "project:"]),
         ({"trainer": "ddp"}, ["either `trainer:`"]),
         (
             {"nodes": 2, "noeds": 2, "time": 5},
@@ -66,6 +68,22 @@ def test_a_wrong_job_file_is_reported_with_its_line(
     done = lt(home, "submit", str(path), "--yes")
     assert "abc" not in told(done, 2, *words)
     assert history(home) == []
+
+
+def test_paths_that_lead_nowhere_are_one_sentence(here: Here, path: Path) -> None:
+    write(path, LAPTOP)
+    (path.parent / "loop").symlink_to("loop")
+    loop, long = str(path.parent / "loop"), "p" * 5000
+    write(path.parent / "looping.yaml", LAPTOP | {"project": "loop"})
+    for words in (
+        ("preview", str(path.parent / "looping.yaml")), ("preview", loop), ("preview", long),
+        ("export", str(path), ""), ("export", str(path), long), ("export", str(path), f"{loop}/a"),
+        ("preview", ""), ("demo", "--to", ""), ("fetch", "last", "--to", ""),
+        ("init", "--site", "laptop", "--output", ""),
+        ("init", "--site", "laptop", "--output", f"{loop}/job.yaml"),
+        ("init", "--site", "laptop", "--output", f"{long}/job.yaml"),
+    ):  # fmt: skip
+        told(here(*words), 2, *(["the path is empty"] if "" in words else []))
 
 
 def test_files_that_are_no_job_files_are_refused(home: Home, tmp_path: Path) -> None:

@@ -150,11 +150,38 @@ def test_a_mistake_is_shown_in_the_file_it_is_in(folder: Path) -> None:
         ("per_node_hour: 1", "", "partitions.gpu.billing.per_node_hour: this key is required"),
         ("title: Small", "", "title: this key is required"),
         ("allocation: node", "allocation: nodes", "partitions.gpu.allocation"),
+        ("work_root: /scratch/{user}", "work_root: ~/runs", "work_root: '~/runs' must be a whole"),
+        ("work_root: /scratch/{user}", "work_root: runs", "work_root: 'runs' must be a whole path"),
+        ("work_root: /scratch/{user}", 'work_root: ""', "work_root: '' must be a whole path"),
+        ("work_root: /scratch/{user}", "work_root: /", "work_root: '/' must be a whole path"),
+        ("work_root: /scratch/{user}", "work_root: '{user}/a'", "must be a whole path"),
+        ("work_root: /scratch/{user}", "work_root: '{home}a'", "must be a whole path"),
+        ("work_root: /scratch/{user}", "work_root: '{home}/a'", "is not known before the login"),
+        ("title: Small", "node_folder: ~/a\ntitle: a", "node_folder"),
+        ("title: Small", "node_directories: [a]\ntitle: a", "'a' must be a whole path"),
+        ("title: Small", "hosts: {login: ''}\ntitle: a", "hosts.login: it is empty"),
+        ("title: Small", "launchers: [magic]\ntitle: a", "no launcher 'magic'; known are plain"),
+        ("title: Small", "launchers: []\ntitle: a", "launchers: "),
     ],
 )
 def test_a_profile_with_a_mistake_is_refused(folder: Path, old: str, new: str, words: str) -> None:
     assert SMALL.count(old) == 1
     assert words in refused(folder, "wrong", SMALL.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "node_folder: ''",
+        "node_folder: ${TMPDIR:-/tmp}",
+        "node_directories: [$TMPDIR/a, /b]",
+        "scheduler: process\nwork_root: '{home}/a'",
+        "scheduler: process\nwork_root: '{home}'",
+    ],
+)
+def test_whole_paths_and_variables_are_taken(folder: Path, line: str) -> None:
+    (folder / "mine.yaml").write_text(f"extends: small\n{line}\n")
+    assert Sites([folder]).load("mine")
 
 
 def test_reserved_cores_may_be_none(folder: Path) -> None:
