@@ -50,6 +50,7 @@ def files_script(watches: Sequence[Watch], most: int = METRICS_BYTES, *, skip: b
     With `skip`, the rest of a metrics line that no answer has room for stays at the site.
     One `wc` measures all files. A run costs further processes only when it has news, and some 70
     bytes of script besides its name (200 runs are polled 120 times an hour).
+    Metrics that `wc` does not measure are not read: it may not work.
     """
     parents = {watch.folder.rpartition("/")[0]: "" for watch in watches}
     for number, parent in enumerate(parents):
@@ -99,8 +100,8 @@ for d in {folders}; do
   done
   [ -h "$d"/{claim} ] && set -- "$@" "$d"/{claim}
 done
-sizes=" $([ $# -eq 0 ] || wc -c "$@" 2>/dev/null)"
-claims="$([ $# -eq 0 ] || ls -ld "$@" 2>/dev/null)
+sizes=" $([ $# -eq 0 ] || wc -c "$@" 2>/dev/null | head -c $((4200 * $#)))"
+claims="$([ $# -eq 0 ] || ls -ld "$@" 2>/dev/null | head -c $((4400 * $#)))
 "
 begin sizes; printf '%s\\n' "$sizes"; finish"""
 
@@ -128,7 +129,7 @@ done
 if [ -f {binding} ] && {{ [ $4 = 0 ] || [ -f {next_log} ]; }}; then
   begin binding $1; head -c {binding_bytes} {binding}; echo; finish
 fi
-case $sizes in *[!0-9]"$5 $2/{metrics}"*) return ;; esac
+case $sizes in *[!0-9]"$5 $2/{metrics}"*) return ;; *[0-9]" $2/{metrics}"*) ;; *) return ;; esac
 if [ -s {metrics} ]; then
   b=$(($5 > {before} ? {before} : $5)) k=0{skip}
   begin metrics $1 $k
@@ -161,6 +162,7 @@ def parse_files(
         AnswerUnusable: there are more records or lines than a site can have.
     """
     sizes: dict[str, dict[int, int]] = {}
+    lengths: dict[str, int] = {}
     exits: dict[int, dict[int, ExitFile]] = {}
     bindings: dict[int, str] = {}
     claims: dict[int, str] = {}
@@ -169,7 +171,8 @@ def parse_files(
     for words, content in parse_records(output, marker):
         match words:
             case ["sizes"]:
-                sizes = _sizes(content, {watch.folder for watch in watches})
+                folders = {watch.folder for watch in watches}
+                sizes, lengths = _sizes(content, folders), _lengths(content, folders)
             case [kind, index, *more] if (place := count(index)) is not None:
                 if place >= len(watches):
                     continue
@@ -182,7 +185,10 @@ def parse_files(
                         bindings[place] = text.strip()
                     case "metrics", _:
                         skipped = count(more[0]) if more else None
-                        metrics[place] = _metrics(content[:-1], watches[place], most, skipped or 0)
+                        watch = watches[place]
+                        found = _metrics(content[:-1], watch, most, skipped or 0)
+                        length = lengths.get(watch.folder)
+                        metrics[place] = _believed(found, content[:-1], watch, length)
                     case "missing", []:
                         missing.add(place)
                     case "claim", []:
@@ -239,6 +245,17 @@ def _metrics(content: bytes, watch: Watch, most: int, skipped: int) -> _Metrics:
     return found
 
 
+def _believed(found: _Metrics, content: bytes, watch: Watch, length: int | None) -> _Metrics:
+    """Return `found`, or nothing where the site's commands failed.
+
+    A file is shorter than what is known of it only when `wc` says so: where `wc`, `tail` or `head`
+    do not work, fewer bytes come than the file has.
+    """
+    offset = _offset(watch)
+    cut = len(content) < min(offset, BEFORE_BYTES) and (length is None or length >= offset)
+    return {} if cut else found
+
+
 def _offset(watch: Watch) -> int:
     return 0 if watch.anew else watch.metrics_offset
 
@@ -254,6 +271,18 @@ def _sizes(content: bytes, folders: Collection[str]) -> dict[str, dict[int, int]
         if 0 < number <= MOST_ATTEMPT:
             sizes.setdefault(folder, {})[number] = size_of
     return sizes
+
+
+def _lengths(content: bytes, folders: Collection[str]) -> dict[str, int]:
+    """Return the bytes of each folder's metrics."""
+    found: dict[str, int] = {}
+    for line in lines(content):
+        size, _, path = line.strip().partition(" ")
+        folder, _, name = path.strip().rpartition("/")
+        length = count(size)
+        if folder in folders and name == run_folder.METRICS and length is not None:
+            found[folder] = length
+    return found
 
 
 def parse_exit(content: bytes, attempt: int) -> ExitFile | None:

@@ -10,7 +10,12 @@ from lumitui.remote.errors import RefusedError
 from lumitui.remote.run_folder import CLAIM, JOB_SCRIPT, LOCK, POLL_SECONDS, attempt_log
 from lumitui.remote.scheduler.protocol import MOST_WORDS, Answer, Poll, State, Submission, Watch
 from lumitui.remote.scheduler.run_files import files_script
-from lumitui.remote.scheduler.slurm_answers import ACCOUNT_FIELDS, QUEUE_FIELDS, parse_poll
+from lumitui.remote.scheduler.slurm_answers import (
+    ACCOUNT_FIELDS,
+    MOST_LIST,
+    QUEUE_FIELDS,
+    parse_poll,
+)
 from lumitui.remote.scheduler.submission import Outcome, settle_by_evidence, submit_once
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
@@ -247,6 +252,7 @@ def poll_script(marker: str, watches: Sequence[Watch]) -> str:
         clean=_CLEAN,
         records=record_functions(marker),
         job=f"{marker}-job",
+        most=MOST_LIST,
         queue_fields=QUEUE_FIELDS,
         account_fields=ACCOUNT_FIELDS,
         lock=LOCK,
@@ -260,7 +266,18 @@ _POLL = r"""
 {records}
 now=$(date +%s)
 begin clock; echo $now; finish
-queue=$(squeue --me -a -h -t all -o '{job}|{queue_fields}' 2>&1); rc=$?
+# What a command prints, and its status after that. One that prints without end is ended by `head`,
+# before it fills the memory of the login node; it has no status then.
+words() { { "$@" 2>&1; echo "{job}=$?"; } | head -c {most}; }
+status() {
+  case $1 in
+  *"{job}=0") rc=0 ;;
+  *"{job}="*) rc=1 ;;
+  *) if [ ${#1} -ge 1000000 ]; then rc=long; else rc=1; fi ;;
+  esac
+}
+queue=$(words squeue --me -a -h -t all -o '{job}|{queue_fields}'); status "$queue"
+case $rc in long) queue= ;; *) queue=${queue%{job}=*} ;; esac
 begin queue $rc; printf '%s\n' "$queue"; finish
 all() {
 {watches}
@@ -285,14 +302,15 @@ if [ $rc -eq 0 ]; then
   gone= odd= since=$now
   all first
   if [ -n "$odd" ]; then
-    places="$(squeue -a -h -t all -j "${odd#,}" -o '{job}|%A|%Z' 2>&1)
+    places="$(words squeue -a -h -t all -j "${odd#,}" -o '{job}|%A|%Z')
 "
     begin places; printf '%s' "$places"; finish
     all second
   fi
   if [ -n "$gone" ]; then
-    rows=$(sacct -n -P -D -X -S now-$((now - since + 86400)) -j "${gone#,}" \
-      -o {account_fields} 2>&1); rc=$?
+    rows=$(words sacct -n -P -D -X -S now-$((now - since + 86400)) -j "${gone#,}" \
+      -o {account_fields}); status "$rows"
+    case $rc in long) rows= ;; *) rows=${rows%{job}=*} ;; esac
     begin account $rc; printf '%s\n' "$rows"; finish
   fi
 fi

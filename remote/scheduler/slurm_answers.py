@@ -17,7 +17,7 @@ ACCOUNT_FIELDS = (
 MOST_LIST = 8 << 20
 """Most bytes of a list of jobs. 20,000 jobs of one person have some 5 MB; a part of a longer list
 would make the jobs beyond it look as if they had ended, so nothing of it counts."""
-_TOO_LONG = f"lists more jobs than one person has (over {MOST_LIST >> 20} MiB)"
+_TOO_LONG = f"prints more than a list of one person's jobs has (over {MOST_LIST >> 20} MiB)"
 
 
 def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
@@ -30,14 +30,17 @@ def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
         long = len(content) > MOST_LIST
         text = "" if long else content.decode("utf-8", "replace")
         match words:
-            case ["queue", "0"] if long:
+            case ["queue", code] if long or code == "long":
                 warning = f"squeue {_TOO_LONG}"
-            case ["account", "0"] if long:
+            case ["account", code] if long or code == "long":
                 silent = f"sacct {_TOO_LONG}"
             case ["clock"]:
                 clock = moment(text.strip())
             case ["queue", "0"]:
-                queue, answered = parse_queue(text, marker), True
+                queue = parse_queue(text, marker)
+                # Words, none of which is a job: squeue failed, whatever its status is.
+                answered = bool(queue) or not text.strip()
+                warning = "" if answered else f"squeue lists no job, but says: {_words(text)}"
             case ["queue", _]:
                 warning = text.strip()[:300] or "squeue failed"
             case ["places"]:
@@ -48,6 +51,8 @@ def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
                 silent = text.strip()[:300] or "sacct failed"
             case _:
                 pass
+    if warning:  # accounting was asked for jobs that may be in the queue
+        account, silent = [], ""
     queue = [replace(job, signs=f"{job.signs}|{places.get(job.job_id, '')}") for job in queue]
     jobs = _jobs_of(queue, watches)
     gone = frozenset({watch.run for watch in watches} - set(jobs)) if answered else frozenset()
@@ -57,6 +62,10 @@ def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
     jobs = {**_jobs_of(account, watches), **jobs}
     files = parse_files(output, marker, watches)
     return Poll(jobs, files, warning, clock, gone, silent, others)
+
+
+def _words(text: str) -> str:
+    return " ".join(text.split())[:300]
 
 
 def _jobs_of(jobs: Iterable[JobStatus], watches: Sequence[Watch]) -> dict[str, JobStatus]:

@@ -290,9 +290,9 @@ def test_any_line_is_a_record_or_none(line: str) -> None:
 def test_one_poll_has_one_queue_query_however_many_runs() -> None:
     many = [Watch(str(n), f"/s/{n}", str(n)) for n in range(50)]
     script = poll_script("M", many)
-    assert script.count("$(squeue --me") == 1
-    assert script.count("$(squeue") == 2  # the other one for jobs without their names alone
-    assert script.count("$(sacct") == 1
+    assert script.count("$(words squeue --me") == 1
+    assert script.count("$(words squeue") == 2  # the other one for jobs without their names alone
+    assert script.count("$(words sacct") == 1
     assert files_script(many).count("wc -c") == 1
 
 
@@ -350,7 +350,7 @@ def test_a_list_of_a_million_jobs_counts_for_nothing(block: str) -> None:
     poll = parse_poll(queue + f"M {block} 0\n".encode() + many + b"M end\n", "M", WATCHES)
     assert poll.jobs == {} and poll.others == ()
     said = poll.warning if block == "queue" else poll.silent
-    assert "more jobs than one person has" in said
+    assert "more than a list of one person's jobs has" in said
     assert (poll.gone == frozenset()) == (block == "queue")
 
 

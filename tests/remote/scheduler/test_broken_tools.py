@@ -1,0 +1,105 @@
+"""Commands of a site that fail, print nonsense or print without end: nothing is concluded."""
+
+from pathlib import Path
+
+import pytest
+
+from lumitui.remote.scheduler.protocol import RunFiles, Watch
+from lumitui.remote.scheduler.run_files import poll_files
+from lumitui.remote.scheduler.slurm import Slurm
+from lumitui.remote.scheduler.slurm_answers import parse_poll
+from lumitui.remote.transport.local import Local
+from tests.support.replies.schedulers import ACCOUNT, WATCHES
+
+LINE = '{"step": 1}\n'
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder before all others in the site's PATH."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    return folder
+
+
+def program(folder: Path, name: str, body: str) -> None:
+    (folder / name).write_text(f"#!/bin/sh\n{body}\n")
+    (folder / name).chmod(0o755)
+
+
+NONSENSE = ["99999 99999", "slurm_load_jobs error: Unable to contact", "\ufffd\x01", "M-job|317|"]
+
+
+@pytest.mark.parametrize("words", NONSENSE)
+def test_words_that_list_no_job_are_a_failed_squeue(words: str) -> None:
+    text = f"M queue 0\n{words}\nM end\nM account 0\n{ACCOUNT}M end\n"
+    poll = parse_poll(text.encode(), "M", WATCHES)
+    assert poll.gone == frozenset() and poll.jobs == {} and poll.others == ()
+    assert poll.warning == f"squeue lists no job, but says: {words}"
+
+
+def test_an_empty_queue_has_no_job_any_more() -> None:
+    poll = parse_poll(b"M queue 0\n\nM end\n", "M", WATCHES)
+    assert poll.gone == {"a", "b"} and poll.warning == ""
+
+
+@pytest.mark.parametrize("stream", ["", ">&2"])
+def test_a_squeue_that_prints_without_end_is_ended(programs: Path, stream: str) -> None:
+    program(programs, "squeue", f'echo $$ >"$0.pid"; exec yes 999999999 {stream}')
+    poll = Slurm(Local()).poll(WATCHES)
+    assert "more than a list of one person's jobs has" in poll.warning and poll.gone == frozenset()
+    pid = (programs / "squeue.pid").read_text().strip()
+    assert not Path("/proc", pid).exists()
+
+
+def test_a_squeue_that_fails_or_ends_well_is_told_apart(programs: Path) -> None:
+    program(programs, "sacct", "exit 0")
+    for body, warning in (
+        ("echo no controller >&2; exit 1", "no controller"),
+        ("exit 3", "squeue failed"),
+        ("exit 0", ""),
+        ("kill -9 $$", "Killed"),
+    ):
+        program(programs, "squeue", body)
+        poll = Slurm(Local()).poll(WATCHES)
+        assert poll.warning.endswith(warning) and bool(poll.warning) == bool(warning)
+        assert poll.gone == (frozenset() if warning else {"a", "b"}), body
+
+
+def test_a_sacct_that_prints_without_end_is_silent(programs: Path) -> None:
+    program(programs, "squeue", "exit 0")
+    program(programs, "sacct", "exec yes 9 >&2")
+    poll = Slurm(Local()).poll(WATCHES)
+    assert poll.gone == {"a", "b"} and "sacct prints more" in poll.silent
+
+
+@pytest.mark.parametrize("broken", ["wc", "tail", "head", "all"])
+@pytest.mark.parametrize("body", ["exit 127", "exit 0"])
+def test_metrics_are_not_rewritten_where_the_tools_do_not_work(
+    programs: Path, tmp_path: Path, broken: str, body: str
+) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "metrics.jsonl").write_text(3 * LINE)
+    for name in ("wc", "tail", "head") if broken == "all" else (broken,):
+        program(programs, name, body)
+    watch = Watch("a", str(run), "5", metrics_offset=2 * len(LINE))
+    found = poll_files(Local(), [watch])["a"]
+    assert not found.metrics_anew
+    if broken != "wc":
+        assert found == RunFiles()
+
+
+def test_a_wc_that_prints_without_end_is_ended(programs: Path, tmp_path: Path) -> None:
+    program(programs, "wc", "exec yes 9")
+    (tmp_path / "metrics.jsonl").write_text(3 * LINE)
+    watch = Watch("a", str(tmp_path), "5", metrics_offset=2 * len(LINE))
+    found = poll_files(Local(), [watch])["a"]
+    assert not found.metrics_anew and found.log_sizes == {}
+
+
+def test_a_shorter_file_is_another_one(tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl").write_text(LINE)
+    watch = Watch("a", str(tmp_path), "5", metrics_offset=2 * len(LINE))
+    assert poll_files(Local(), [watch])["a"].metrics_anew
