@@ -1,19 +1,15 @@
 """What happens to a damaged history: it is marked, checked, set aside; a fresh one is begun."""
 
-import fcntl
 import os
 import sqlite3
 import time
 from contextlib import suppress
 from pathlib import Path
 
-from lumitui.app.history.file.filesystem import Identity, create_private, identity, open_lock, size
+from lumitui.app.history.file.filesystem import NO_FILE, Identity, identity, size
+from lumitui.app.history.file.fresh import locked, prepared, put_in_place
 from lumitui.app.history.file.sqlite_errors import RECOVER
 from lumitui.app.history.pending_warnings import PendingWarnings
-
-EMPTY_SECONDS = 60.0
-"""A file without a byte that is older than this was not just made by another process."""
-
 
 _LENGTH = ("page_count", "page_size")
 
@@ -41,36 +37,23 @@ class Damage:
         """Take the mark away: the check found nothing."""
         self._mark.unlink(missing_ok=True)
 
-    def warn_if_emptied(self) -> None:
-        """Warn of a file that has lost all its bytes."""
-        try:
-            found = self._path.stat()
-        except OSError:
-            return  # there is none, or opening it says why
-        # A process that makes the file leaves it empty for a moment only.
-        if found.st_size == 0 and time.time() - found.st_mtime > EMPTY_SECONDS:
-            self._warnings.add(
-                f"The history {self._path} was empty: its runs are not listed any more. "
-                f"Jobs go on; {RECOVER}"
-            )
+    def is_empty(self) -> bool:
+        """Return whether the file has lost all its bytes: a new one gets its name with tables."""
+        return identity(self._path) != NO_FILE and size(self._path) == 0
 
     def set_aside(self, damaged: Identity) -> Identity:
         """Rename the damaged file, unless another process has done it; return which is there now.
 
         Raises:
-            OSError: it cannot be renamed.
+            OSError, sqlite3.Error: it cannot be renamed, or no fresh one can be made.
         """
-        lock = open_lock(self._path)
-        try:
-            with suppress(OSError):  # a file system without locks
-                fcntl.flock(lock, fcntl.LOCK_EX)
+        with locked(self._path):
             if identity(self._path) == damaged:
                 self._rename()
             return identity(self._path)
-        finally:
-            os.close(lock)
 
     def _rename(self) -> None:
+        new = prepared(self._path)  # where there is no room for one, the damaged file stays
         kept = _free_name(self._path)
         # The logs first: a fresh file must never meet the log of another one.
         for suffix in ("-wal", "-shm", "-journal"):
@@ -78,7 +61,7 @@ class Damage:
                 os.rename(f"{self._path}{suffix}", f"{kept}{suffix}")
         self._path.rename(kept)
         self.clear()
-        create_private(self._path)
+        put_in_place(new, self._path)
         self._warnings.add(
             f"The history was damaged and is kept as {kept}; a fresh one was begun. Jobs go on; "
             f"{RECOVER}"

@@ -1,7 +1,6 @@
 """The SQLite file of the history: opened, migrated, shared by processes and threads."""
 
 import random
-import shutil
 import sqlite3
 import threading
 import time
@@ -11,15 +10,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from lumitui.app.history.file.compaction import compact
 from lumitui.app.history.file.damage import Damage, damage_in
 from lumitui.app.history.file.filesystem import (
     NO_FILE,
     can_lock,
-    create_private,
     identity,
     is_shared,
     size,
 )
+from lumitui.app.history.file.fresh import begin_missing
+from lumitui.app.history.file.full_disk import (
+    copy_in_memory,
+    disk_full,
+    has_room,
+    is_for_want_of_room,
+)
+from lumitui.app.history.file.origin import check_origin, check_schema
 from lumitui.app.history.file.sqlite_errors import (
     DAMAGED,
     ELSEWHERE,
@@ -29,9 +36,8 @@ from lumitui.app.history.file.sqlite_errors import (
     result_code,
 )
 from lumitui.app.history.pending_warnings import PendingWarnings
-from lumitui.app.history.schema import MIGRATIONS, migrate, schema_of, writer_of
+from lumitui.app.history.schema import MIGRATIONS, migrate, schema_of
 from lumitui.app.history.texts.store import lost_texts
-from lumitui.app.settings import version
 from lumitui.remote.errors import HistoryError
 
 BUSY_MS = 30_000
@@ -42,8 +48,6 @@ _PAUSE = (0.001, 0.02)
 
 _LONG = 20_000_000
 """Bytes of a file whose conversion takes more than a second."""
-_SPARE = 16_000_000
-"""Free bytes that a file may keep inside for what comes."""
 
 Done = TypeVar("Done")
 Tell = Callable[[str], None]
@@ -82,6 +86,7 @@ class Database:
         self._lock = threading.RLock()
         self._damage = Damage(path, warnings)
         self._closed = False
+        self._full = False  # then a copy in memory is read
         self._identity = NO_FILE
         self._db = self._open()
 
@@ -123,7 +128,7 @@ class Database:
                 result_code(error) == sqlite3.SQLITE_ERROR
             ):  # a newer version moved a table meanwhile
                 with suppress(*FAULTS):
-                    self._check_schema(self._db)
+                    check_schema(self._db, self.path, len(MIGRATIONS))
             raise self._fault(error) from error
 
     @contextmanager
@@ -137,7 +142,7 @@ class Database:
             db = self._retried(self._begin)
             try:
                 with self._committed(db):
-                    self._check_schema(db)
+                    check_schema(db, self.path, len(MIGRATIONS))
                     yield db
                     if self._moved():
                         raise HistoryError(
@@ -174,7 +179,7 @@ class Database:
         if self._closed:
             return self._db  # its use raises that it is closed
         moved = self._moved()
-        if moved or self._damage.suspected:
+        if moved or self._damage.suspected or (self._full and has_room(self.path.parent)):
             self._db.close()
             try:
                 self._db = self._open()
@@ -196,6 +201,8 @@ class Database:
         self._lock.acquire()
         try:
             db = self._current()
+            if self._full:
+                raise disk_full()
             db.execute("BEGIN IMMEDIATE")
         except BaseException:
             self._lock.release()
@@ -232,15 +239,19 @@ class Database:
         return identity(self.path) != self._identity
 
     def _open(self) -> sqlite3.Connection:
+        self._full = False
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._damage.warn_if_emptied()
-            create_private(self.path)
+            begin_missing(self.path)
             self.path.chmod(0o600)
             self._identity = identity(self.path)
+            if self._damage.is_empty():
+                self._identity = self._damage.set_aside(self._identity)
             try:
                 return self._retried(self._connect)
             except FAULTS as error:
+                if is_for_want_of_room(error, self.path):
+                    return self._retried(self._copy)
                 if result_code(error) not in DAMAGED:
                     raise
                 self._identity = self._damage.set_aside(self._identity)
@@ -263,10 +274,7 @@ class Database:
         # isolation_level None: transactions begin and end here only, never implicitly.
         db = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
         try:
-            db.row_factory = sqlite3.Row
-            # A byte that the disk lost in one text must not hide all the others.
-            db.text_factory = lambda data: data.decode("utf-8", "replace")
-            self._check_schema(db)
+            self._prepare(db)
             mode = "delete" if is_shared(self.path) else "wal"
             if db.execute("PRAGMA journal_mode").fetchone()[0] != mode:
                 db.execute(f"PRAGMA journal_mode = {mode}")
@@ -279,12 +287,37 @@ class Database:
                 self._damage.clear()
             if schema_of(db) < len(MIGRATIONS):
                 self._migrate(db)
-            self._compact(db)
+            compact(db, self.path)
             db.execute("PRAGMA foreign_keys = ON")
         except BaseException:
             db.close()
             raise
         return db
+
+    def _copy(self) -> sqlite3.Connection:
+        """Return a connection to a copy in memory that is only read: the disk is full."""
+        db = copy_in_memory(self.path)
+        try:
+            self._prepare(db)
+            migrate(db, MIGRATIONS)
+            db.execute("PRAGMA query_only = 1")
+        except BaseException:
+            db.close()
+            raise
+        self._full = True
+        self._warnings.add_once(
+            f"The disk is full: the history {self.path} can be read, but nothing can be written. "
+            "Free some space."
+        )
+        return db
+
+    def _prepare(self, db: sqlite3.Connection) -> None:
+        """Refuse a file that this lumitui cannot use; set what reading it needs."""
+        db.row_factory = sqlite3.Row
+        # A byte that the disk lost in one text must not hide all the others.
+        db.text_factory = lambda data: data.decode("utf-8", "replace")
+        check_schema(db, self.path, len(MIGRATIONS))
+        check_origin(db, self.path)
 
     def _migrate(self, db: sqlite3.Connection) -> None:
         """Bring the file to this version's schema, in one transaction: all of it or nothing."""
@@ -298,30 +331,6 @@ class Database:
                     f"{seconds} seconds. It stays as it was if this is interrupted."
                 )
             migrate(db, MIGRATIONS)
-
-    def _compact(self, db: sqlite3.Connection) -> None:
-        """Give back the space of a file that is mostly empty, as one is after a conversion."""
-        pages, free, each = (
-            int(db.execute(f"PRAGMA {name}").fetchone()[0])
-            for name in ("page_count", "freelist_count", "page_size")
-        )
-        if free * 2 < pages or free * each < _SPARE:
-            return
-        # It is copied to a temporary file and from there into the log.
-        if shutil.disk_usage(self.path.parent).free < 3 * (pages - free) * each:
-            return
-        with suppress(*FAULTS):  # another process is writing: the next start does it
-            db.execute("VACUUM")
-
-    def _check_schema(self, db: sqlite3.Connection) -> None:
-        """Refuse a file that a newer version wrote, before anything of it is changed."""
-        schema = schema_of(db)
-        if schema > len(MIGRATIONS):
-            raise HistoryError(
-                f"The history {self.path} was written by {writer_of(db)} (schema {schema}; "
-                f"this one, {version()}, knows {len(MIGRATIONS)}).",
-                f"Upgrade lumitui, {ELSEWHERE} The file was not touched.",
-            )
 
     def _fault(self, error: Exception) -> HistoryError:
         """Return what a fault means; the next use checks a file that may be damaged."""

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,49 @@ def test_a_full_disk_sends_nothing_and_says_so(
     assert runs_of(here) == []
     assert here("submit", str(job), "--yes", "--wait").returncode == 0
     assert [row["state"] for row in runs_of(here)] == ["done"]
+
+
+@pytest.mark.parametrize("left", ["closed", "killed"])
+def test_a_full_disk_is_read_with_one_warning(
+    disk: Path, here: Here, job: Path, home: Home, left: str
+) -> None:
+    history = History(home.settings.history)
+    history.begin(replace(a_run("kept-000001"), site="laptop", state=State.CANCELLED))
+    log = home.settings.history.with_name("history.db-wal")
+    content = log.read_bytes()
+    history.close()
+    if left == "killed":  # its run is in the log alone
+        log.write_bytes(content)
+    filling = fill(disk)
+    for words in (
+        ("history",), ("history", "--check"), ("show", "last"), ("status",), ("preview", str(job)),
+    ):  # fmt: skip
+        fill(disk)  # also what reading gave back
+        done = here(*words)
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.count("The disk is full") == 1
+    assert "kept-000001" in here("history").stdout
+    fill(disk)
+    told(here("note", "last", "words"), 1, "the disk is full", "Free some space")
+    told(here("submit", str(job), "--yes"), 1, "the disk is full")
+    filling.unlink()
+    assert here("note", "last", "words").returncode == 0
+    done = here("history")
+    assert "kept-000001" in done.stdout and "full" not in done.stderr
+
+
+def test_an_open_history_writes_again_when_there_is_room(disk: Path, home: Home) -> None:
+    History(home.settings.history).close()
+    filling = fill(disk)
+    history = History(home.settings.history)
+    with pytest.raises(HistoryError, match="the disk is full"):
+        history.begin(a_run())
+    assert history.count() == 0
+    filling.unlink()
+    history.begin(a_run())
+    assert history.count() == 1
+    assert len(history.take_warnings()) == 1
+    history.close()
 
 
 def test_a_disk_that_fills_before_the_submit_step_leaves_no_job(

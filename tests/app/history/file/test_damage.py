@@ -46,11 +46,8 @@ def test_damage_is_told_kept_aside_and_a_fresh_one_begun(
         said = second.stderr
     assert "`lumitui history --recover SITE`" in said
     kept = list(path.parent.glob("history.db.corrupt-2*"))
-    if damage is no_byte:
-        assert kept == []
-    else:
-        assert [item.read_bytes() for item in kept] == [content]
-        assert str(kept[0]) in said
+    assert [item.read_bytes() for item in kept] == [content]
+    assert str(kept[0]) in said
     history = History(path)
     assert (history.take_warnings(), history.count()) == ([], 0)
     history.begin(a_run())
@@ -284,13 +281,16 @@ def test_a_damaged_file_is_kept_and_a_fresh_one_begun(path: Path, content: bytes
     again.close()
 
 
-def test_an_empty_file_is_a_fresh_history(path: Path) -> None:
-    path.parent.mkdir()
-    path.touch(0o644)
-    history = History(path)
-    assert (history.count(), history.take_warnings()) == (0, [])
+def test_a_file_that_was_just_emptied_is_damage(home: Home, here: Here) -> None:
+    path = home.settings.history
+    filled_history(path)
+    os.truncate(path, 0)
+    said = here("history", "--check").stderr
+    (kept,) = path.parent.glob("history.db.corrupt-*")
+    assert str(kept) in said and "history --recover SITE" in said
+    assert kept.stat().st_size == 0
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    history.close()
+    assert here("history", "--check").stderr == ""
 
 
 def test_damage_seen_in_use_is_told_and_set_aside_at_the_next_start(path: Path) -> None:

@@ -106,6 +106,38 @@ def test_what_begin_returned_from_survives_kill_9(path: Path) -> None:
         history.close()
 
 
+BEGIN_AND_DIE = """
+import os, signal, sys
+from pathlib import Path
+from lumitui.app.history.file import fresh
+from lumitui.app.history.history import History
+step = sys.argv[2]
+if step == "before":
+    fresh.migrate = lambda *all: os.kill(os.getpid(), signal.SIGKILL)
+elif step == "inside":
+    whole = fresh.MIGRATIONS
+    fresh.MIGRATIONS = [*whole[:3], lambda db: os.kill(os.getpid(), signal.SIGKILL), whole[3]]
+else:
+    fresh._keep_name = lambda folder: os.kill(os.getpid(), signal.SIGKILL)
+History(Path(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize("step", ["before", "inside", "after"])
+def test_kill_9_at_a_first_start_leaves_nothing_to_tell(path: Path, step: str) -> None:
+    killed = child(BEGIN_AND_DIE, str(path), step)
+    killed.communicate(timeout=30)
+    assert killed.returncode == -signal.SIGKILL
+    assert path.exists() == (step == "after")
+    for count in range(2):
+        history = History(path)
+        assert (history.take_warnings(), history.count()) == ([], count)
+        history.begin(a_run(f"r-{count}"))
+        history.close()
+    assert [item.name for item in path.parent.glob("history.db*")] != []
+    assert not list(path.parent.glob("*.new*")) + list(path.parent.glob("*.corrupt-*"))
+
+
 def test_two_processes_write_at_once_and_lose_nothing(path: Path) -> None:
     # The file is not there yet: both also race for making and migrating it.
     writers = [child(BEGIN_FOREVER, str(path), name, "30") for name in ("a", "b", "c")]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.history.file import sqlite_file
+from lumitui.app.history.file import compaction, sqlite_file
 from lumitui.app.history.history import History
 from lumitui.app.history.schema import MIGRATIONS, schema_of
 from lumitui.app.history.texts.packing import unpack
@@ -123,7 +123,7 @@ def test_a_large_history_is_converted_with_a_word_and_shrinks(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite_file, "_LONG", 5_000_000)
-    monkeypatch.setattr(sqlite_file, "_SPARE", 1_000_000)
+    monkeypatch.setattr(compaction, "_SPARE", 1_000_000)
     large_history(path, 1000)
     before = path.stat().st_size
     told: list[str] = []
@@ -194,7 +194,7 @@ def kill_conversions(folder: Path, seed: int, kills: int) -> set[int]:
         path.write_bytes(data)
         converter = os.fork()
         if not converter:
-            sqlite_file._SPARE = 0
+            compaction._SPARE = 0
             History(path).close()
             os._exit(0)
         if not kill:  # how long it takes when nothing kills it
