@@ -51,8 +51,9 @@ def algorithms(host: str, table: Table) -> Algorithms:
     for keyword, names in found.items():
         if not names and not (keyword == "MACs" and with_gcm):
             raise LinkError(
-                f"The ssh configuration sets {keyword} to {table.one(keyword.lower())} for "
-                f"{host}, and lumitui has none of these.",
+                f"The ssh configuration sets {keyword} to "
+                f"{table.written(keyword.lower()) or 'an empty list'} for {host}, and lumitui has "
+                "none of these.",
                 f"Allow one of these as well, for this host: {', '.join(_OURS[keyword])}.",
             )
     bits = table.one("requiredrsasize")
@@ -86,13 +87,14 @@ def _listed(keyword: str, table: Table) -> list[str]:
     """Return the names that an option allows; `+`, `-`, `^` change OpenSSH's own list.
 
     `ssh -G` prints the list that results; the signs come where paramiko reads the configuration.
-    Patterns come from both.
+    Patterns come from both. An empty list, which is what `-*` leaves, allows nothing.
     """
-    text, own = table.one(keyword.lower()), ROWS[keyword].default.split(",")
+    given, own = table.written(keyword.lower()), ROWS[keyword].default.split(",")
+    if given is None:
+        return own
+    text = given.strip(" \t")
     sign, names = (text[0], text[1:]) if text[:1] in ("+", "-", "^") else ("", text)
     words = [word for word in names.split(",") if word]
-    if not words:
-        return own
     if sign == "-":
         return [name for name in own if not _matches(name, words)]
     if any(set(word) & set("*?!") for word in words):

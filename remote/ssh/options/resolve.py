@@ -24,6 +24,9 @@ _METHODS = {
 }
 _OFF = ("no", "false")
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+REKEY_FLOOR = 1 << 18
+"""Fewest bytes between new keys. OpenSSH takes 16 and lets one packet pass in between (packet.c);
+making keys here takes some 20 ms, and would take up the whole connection."""
 
 
 @dataclass(frozen=True)
@@ -90,9 +93,20 @@ class _Options:
         )
 
     def rekey_bytes(self) -> int:
-        """Return the first part of RekeyLimit; 0: not set."""
+        """Return the first part of RekeyLimit, at least REKEY_FLOOR; 0: not set."""
+        given = self._rekey_limit()
+        return max(given, REKEY_FLOOR) if given else 0
+
+    def _rekey_limit(self) -> int:
         match = re.match(r"(\d+)([kmg]?)(?: |$)", self.table.one("rekeylimit").lower())
         return int(match[1]) * _UNITS[match[2]] if match else 0
+
+    def rekey_notes(self) -> tuple[str, ...]:
+        """Return a sentence for a person whose RekeyLimit is below what lumitui keeps to."""
+        given = self._rekey_limit()
+        if not 0 < given < REKEY_FLOOR:
+            return ()
+        return (f"RekeyLimit {given}: lumitui makes new keys after {REKEY_FLOOR} bytes at least.",)
 
     def methods(self, host: str) -> tuple[str, ...]:
         """Return the ways to log in, in order.
@@ -100,10 +114,11 @@ class _Options:
         Raises:
             LinkError: the configuration leaves none.
         """
-        preferred = self.table.one("preferredauthentications", ",".join(_METHODS)).split(",")
+        given = self.table.written("preferredauthentications")
+        preferred = list(_METHODS) if given is None else given.split(",")
         batch = self.on("batchmode")
         left = []
-        for name in (word.strip() for word in preferred):
+        for name in preferred:
             possible = name in _METHODS and not (batch and name != "publickey")
             if possible and self.on(_METHODS[name].lower(), default=True):
                 left.append(name)
@@ -127,8 +142,8 @@ def resolve(login: Login, table: Table) -> HostConfig:
     user = login.user or table.one("user") or getpass.getuser()
     check_names(hostname, user)
     check_names(login.host)
-    notes = judge(login.host, table)
     options = _Options(table, _tokens(login.host, hostname, port, user, table))
+    notes = (*judge(login.host, table), *options.rekey_notes())
     own = (login.identity.expanduser(),) if login.identity else ()
     prompts = table.one("numberofpasswordprompts")
     return HostConfig(
@@ -158,7 +173,7 @@ def resolve(login: Login, table: Table) -> HostConfig:
 
 
 def _trust(options: _Options, hostname: str, port: int) -> Trust:
-    alias = options.table.one("hostkeyalias")
+    alias = options.table.written("hostkeyalias") or ""  # `none` is a name
     return Trust(
         name=alias or (hostname if port == 22 else f"[{hostname}]:{port}"),
         bare_name=hostname if port != 22 and not alias else "",
@@ -211,7 +226,7 @@ def _tokens(alias: str, hostname: str, port: int, user: str, table: Table) -> Ma
         "h": hostname,
         "i": str(os.getuid()),
         "j": jumps,
-        "k": table.one("hostkeyalias") or alias,
+        "k": table.written("hostkeyalias") or alias,
         "L": local.partition(".")[0],
         "l": local,
         "n": alias,

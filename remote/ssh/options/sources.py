@@ -68,7 +68,7 @@ def _ask(login: Login, *more: str) -> dict[str, list[str]]:
             f"Check it with: ssh -G {shlex.quote(login.host)}",
         ) from error
     table: dict[str, list[str]] = {}
-    for line in done.stdout.decode("utf-8", "surrogateescape").splitlines():
+    for line in filter(None, done.stdout.decode("utf-8", "surrogateescape").split("\n")):
         name, _, value = line.partition(" ")
         keyword, _ = rows_by_name().get(name.lower(), (name, None))  # versions before 8.7
         table.setdefault(keyword.lower(), []).append(value)
@@ -117,7 +117,7 @@ def paramiko_table(login: Login) -> Table:
     if login.config is None:
         _check_owner(path)
     try:
-        found = _Config.from_path(path) if path.is_file() else _Config()
+        found = _Config.from_text(_text(path)) if path.is_file() else _Config()
         table = found.lookup(login.host)
     except (paramiko.SSHException, ImportError, KeyError, OSError, ValueError) as error:
         raise LinkError(
@@ -137,6 +137,21 @@ def paramiko_table(login: Login) -> Table:
             continue
         given[keyword.lower()] = [str(item)] if not isinstance(item, list) else item
     return Table({**default, **given}, frozenset({"hostname", "globalknownhostsfile"}))
+
+
+def _text(path: Path) -> str:
+    """Return a configuration as paramiko may read it: its lines end where OpenSSH's do.
+
+    Raises:
+        ValueError: it has a character that is a blank or ends a line for Python alone.
+    """
+    text = path.read_bytes().decode("utf-8", "surrogateescape")
+    for number, line in enumerate(text.split("\n"), 1):
+        plain = line.rstrip(" \t\r")
+        odd = [char for char in plain if char == "\0" or (char.isspace() and char not in " \t")]
+        if odd and not line.lstrip(" \t").startswith("#"):
+            raise ValueError(f"line {number} has the character U+{ord(odd[0]):04X}")
+    return text
 
 
 def _check_owner(path: Path) -> None:

@@ -22,6 +22,11 @@ class Table:
     hash: str | None = None
     """The token `%C`, which OpenSSH computes in its own way in each version."""
 
+    def written(self, name: str) -> str | None:
+        """Return a list or a name as it is written, `none` too. None: it is not set."""
+        found = self.values.get(name)
+        return found[0] if found else None
+
     def one(self, name: str, default: str = "") -> str:
         """Return the value of an option that counts once; `none` is like no value."""
         value = (self.values.get(name) or [default])[0]

@@ -16,7 +16,7 @@ from lumitui.remote.ssh.trust.known_hosts import (
     HostKey,
     KnownKey,
     keys_in_files,
-    keys_in_text,
+    keys_in_lines,
     remember,
 )
 from lumitui.remote.ssh.trust.revoked import check_revoked
@@ -28,7 +28,7 @@ def wanted_types(host: HostConfig, published: Mapping[str, str]) -> set[str]:
     """Return the key types to request first: those known and good, else those published."""
     trust = host.trust
     known = keys_in_files(trust, trust.name)
-    known += keys_in_text(command_lines(trust, None, "ORDER"), trust.name, _COMMAND)
+    known += keys_in_lines(command_lines(trust, None, "ORDER"), trust.name, _COMMAND)
     revoked = {item.key.blob for item in known if item.marker == "@revoked"}
     good = [item for item in known if not item.marker and item.key.blob not in revoked]
     types = {item.key.type for item in good} or set(published)
@@ -54,7 +54,7 @@ def check(
     trust = host.trust
     check_revoked(trust.revoked, trust.name, shown.blob, shown.fingerprint)
     known = keys_in_files(trust, trust.name)
-    known += keys_in_text(command_lines(trust, shown, "HOSTNAME"), trust.name, _COMMAND)
+    known += keys_in_lines(command_lines(trust, shown, "HOSTNAME"), trust.name, _COMMAND)
     _refuse_marked(known, trust.name, shown)
     if trust.check_address and peer and not (peer.startswith("127.") or peer == "::1"):
         _check_address(host, shown, peer)
@@ -127,7 +127,7 @@ def _check_address(host: HostConfig, shown: HostKey, peer: str) -> None:
     """
     name = peer if host.port == 22 else f"[{peer}]:{host.port}"
     known = keys_in_files(host.trust, name)
-    known += keys_in_text(command_lines(host.trust, shown, "ADDRESS"), name, _COMMAND)
+    known += keys_in_lines(command_lines(host.trust, shown, "ADDRESS"), name, _COMMAND)
     _refuse_marked(known, name, shown)
     plain = [item for item in known if not item.marker]
     if plain and all(item.key.blob != shown.blob for item in plain):

@@ -13,7 +13,7 @@ _SECONDS = 30.0
 _MOST_BYTES = 1 << 20
 
 
-def command_lines(trust: Trust, shown: HostKey | None, reason: str) -> str:
+def command_lines(trust: Trust, shown: HostKey | None, reason: str) -> bytes:
     """Return what the command prints: lines of a known_hosts file; nothing without a command.
 
     Args:
@@ -25,7 +25,7 @@ def command_lines(trust: Trust, shown: HostKey | None, reason: str) -> str:
         LinkError: the command cannot be run, or fails.
     """
     if not trust.command:
-        return ""
+        return b""
     tokens = {
         **trust.tokens,
         "H": trust.name,
@@ -37,7 +37,7 @@ def command_lines(trust: Trust, shown: HostKey | None, reason: str) -> str:
     program, *words = trust.command
     arguments = [expand("KnownHostsCommand", word, tokens) for word in words]
     try:
-        return _output(program, arguments).decode("utf-8", "replace")
+        return _output(program, arguments)
     except OSError as error:
         raise LinkError(
             f"The KnownHostsCommand for {trust.name} failed: {error.strerror or error}.",

@@ -15,6 +15,10 @@ from dataclasses import dataclass
 
 from lumitui.remote.errors import LinkError
 from lumitui.remote.ssh.config import Trust
+from lumitui.remote.ssh.trust.lines import decoded, numbered_lines
+
+_SALT = 20
+"""Bytes of the salt of a hashed name: those of a SHA-1 digest."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ def keys_in_files(trust: Trust, name: str) -> list[KnownKey]:
     found: list[KnownKey] = []
     for path in (*trust.files, *trust.global_files):
         try:
-            text = path.read_bytes().decode("utf-8", "replace")
+            data = path.read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
@@ -60,47 +64,56 @@ def keys_in_files(trust: Trust, name: str) -> list[KnownKey]:
                 f"The file of known host keys {path} cannot be read: {error.strerror}.",
                 "Make it readable, or name another with UserKnownHostsFile.",
             ) from error
-        found += keys_in_text(text, name, str(path))
+        found += keys_in_lines(data, name, str(path))
     return found
 
 
-def keys_in_text(text: str, name: str, source: str) -> Iterator[KnownKey]:
-    """Return the lines of `text` that are about the host `name`; `source` is for a person."""
-    for number, line in enumerate(text.splitlines(), 1):
-        words = line.split()
-        marker = words.pop(0) if words and words[0].startswith("@") else ""
-        if len(words) < 3 or words[0].startswith("#"):
+def keys_in_lines(data: bytes, name: str, source: str) -> Iterator[KnownKey]:
+    """Return the lines of `data` that are about the host `name`; `source` is for a person."""
+    for number, words in numbered_lines(data):
+        marker = words.pop(0).decode("ascii", "replace") if words[0].startswith(b"@") else ""
+        if len(words) < 3:
             continue
         try:
-            blob = base64.b64decode(words[2], validate=True)
+            blob = decoded(words[2])
             (size,) = struct.unpack_from(">I", blob)
+            kind = words[1].decode("ascii")
         except (ValueError, struct.error):
             continue  # as OpenSSH: a line without a valid key is about no host
-        if blob[4 : 4 + size] == words[1].encode() and _names(words[0], name):
-            yield KnownKey(HostKey(words[1], blob), marker, f"{source}:{number}")
+        if blob[4 : 4 + size] == words[1] and _names(words[0], name):
+            yield KnownKey(HostKey(kind, blob), marker, f"{source}:{number}")
 
 
-def _names(patterns: str, name: str) -> bool:
+def _names(patterns: bytes, name: str) -> bool:
     """Whether `patterns` (comma list, `*` `?` `!`, or one hashed name) match `name`."""
-    if patterns.startswith("|1|"):
-        try:
-            salt, digest = (base64.b64decode(part) for part in patterns[3:].split("|"))
-        except ValueError:
-            return False
-        return hmac.compare_digest(_hashed(name, salt), digest)
-    matched = False
-    for pattern in patterns.lower().split(","):
+    if patterns.startswith(b"|"):
+        return _names_hashed(patterns, name)
+    host, matched = name.encode().lower(), False
+    for pattern in patterns.lower().split(b","):
         # In these files brackets are part of a name ([host]:port), not a choice of characters.
-        literal = pattern.lstrip("!").replace("[", "[[]")
-        if fnmatch.fnmatchcase(name.lower(), literal):
-            if pattern.startswith("!"):
+        literal = pattern.removeprefix(b"!").replace(b"[", b"[[]")
+        if fnmatch.fnmatchcase(host, literal):
+            if pattern.startswith(b"!"):
                 return False
             matched = True
     return matched
 
 
-def _hashed(name: str, salt: bytes) -> bytes:
-    return hmac.new(salt, name.lower().encode(), hashlib.sha1).digest()
+def _names_hashed(pattern: bytes, name: str) -> bool:
+    """Whether a hashed name is that of `name`, as OpenSSH would write it (`host_hash`)."""
+    try:
+        empty, version, word, _ = pattern.split(b"|")
+        salt = decoded(word)
+    except ValueError:
+        return False
+    if empty or version != b"1" or len(salt) != _SALT:
+        return False
+    return hmac.compare_digest(_hashed_name(name, salt), pattern)
+
+
+def _hashed_name(name: str, salt: bytes) -> bytes:
+    digest = hmac.new(salt, name.lower().encode(), hashlib.sha1).digest()
+    return b"|1|" + b"|".join(base64.b64encode(part) for part in (salt, digest))
 
 
 def remember(trust: Trust, key: HostKey) -> None:
@@ -109,9 +122,7 @@ def remember(trust: Trust, key: HostKey) -> None:
         return
     path, name = trust.files[0], trust.name
     if trust.hash_names:
-        salt = secrets.token_bytes(20)
-        parts = (base64.b64encode(part).decode() for part in (salt, _hashed(name, salt)))
-        name = "|1|" + "|".join(parts)
+        name = _hashed_name(name, secrets.token_bytes(_SALT)).decode()
     line = f"{name} {key.type} {base64.b64encode(key.blob).decode()}\n".encode()
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

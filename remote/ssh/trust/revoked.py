@@ -4,13 +4,13 @@ Format: openssh-portable, PROTOCOL.krl. As in OpenSSH, a list that is missing or
 understood revokes every key: it may be the one that matters.
 """
 
-import base64
 import hashlib
 import struct
 from collections.abc import Sequence
 from pathlib import Path
 
 from lumitui.remote.errors import LinkError
+from lumitui.remote.ssh.trust.lines import decoded, numbered_lines
 
 _MAGIC = b"SSHKRL\n\0"
 _MOST_BYTES = 32 << 20
@@ -54,11 +54,8 @@ def _in_list(data: bytes, blob: bytes) -> bool:
 
     As in OpenSSH, a line that is no key makes the list unusable, unless the key stands before it.
     """
-    for line in data.split(b"\n"):
-        words = line.split()
-        if not words or words[0].startswith(b"#"):
-            continue
-        key = base64.b64decode(words[1] if len(words) > 1 else b"", validate=True)
+    for _, words in numbered_lines(data):
+        key = decoded(words[1] if len(words) > 1 else b"")
         kind, _ = _string(key)
         if kind != words[0]:
             raise ValueError("not a key")

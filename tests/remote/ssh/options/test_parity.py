@@ -113,6 +113,14 @@ def test_new_keys_are_made_during_a_transfer_as_often_as_the_configuration_says(
     assert 8 < len(exchanges) < 40
 
 
+def test_a_tiny_limit_for_new_keys_leaves_room_for_the_transfer_and_is_told(laptop: Laptop) -> None:
+    write(laptop, Case("rekeying at once", True, "RekeyLimit 16"))
+    with closing(Ssh(laptop.server.login())) as connection:
+        assert connection.run("wc -c", stdin=b"x" * 1_000_000).text.strip() == "1000000"
+        assert len(connection.run("head -c 1000000 /dev/zero").out) == 1_000_000
+        assert any("RekeyLimit 16:" in note for note in connection.notes)
+
+
 def test_a_jump_host_has_a_configuration_of_its_own(laptop: Laptop, tmp_path: Path) -> None:
     """What is set for the jump host alone is held against it, and not against the site."""
     with running_sshd(tmp_path / "jump") as jump:

@@ -1,6 +1,8 @@
 """A person's laptop: keys in every form, lists of revoked keys, and the server that it reaches."""
 
+import base64
 import getpass
+import hmac
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,8 +34,16 @@ class Laptop:
         server, key = self.server, public(self.server.host_key)
         return {
             "F": str(self.folder), "port": str(server.port), "key": key, "blob": key.split()[1],
+            "salt": _hashed(server.port, 20), "short_salt": _hashed(server.port, 19),
             "rsa": public(self.folder / "host_rsa"), "other": public(self.folder / "other"),
         }  # fmt: skip
+
+
+def _hashed(port: int, size: int) -> str:
+    """Return the server's name as HashKnownHosts writes it, with a salt of `size` bytes."""
+    salt = bytes(size)
+    digest = hmac.digest(salt, f"[127.0.0.1]:{port}".encode(), "sha1")
+    return "|1|" + "|".join(base64.b64encode(part).decode() for part in (salt, digest))
 
 
 def _revocations(folder: Path, key: Path, other: Path) -> None:
@@ -42,6 +52,8 @@ def _revocations(folder: Path, key: Path, other: Path) -> None:
     (folder / "comment.list").write_text("# nothing\n")
     (folder / "broken.list").write_text(f"nonsense\n{public(other)}\n")
     (folder / "empty.list").touch()
+    (folder / "windows.list").write_bytes(b"\r\n" + public(other).encode() + b"\r\n")
+    (folder / "feed.list").write_bytes(b"\f\n")
     specs = {
         "sha1": f"sha1: {public(key)}\n", "sha256": f"sha256: {public(key)}\n",
         "serial": "serial: 5-9\n", "revoked": public(key) + "\n", "others": public(other) + "\n",
@@ -124,6 +136,7 @@ def prepared_laptop(folder: Path) -> Iterator[Laptop]:
         (folder / "global").write_text(line)
         (folder / "known-site").write_text(line)
         wrong = f"[127.0.0.1]:{server.port} {laptop.names['other']}\n"
+        (folder / "odd").write_text(f"elsewhere {laptop.names['other']} \x85{line}")
         (folder / "global-other").write_text(wrong)
         (folder / "dial.py").write_text(DIAL)
         yield laptop
