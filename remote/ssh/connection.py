@@ -114,14 +114,15 @@ class Ssh(Requests):
                 if stopped():
                     raise LinkError("The connection was closed while it was made.")
                 socks.append(self._through(hops[-1], host) if hops else self._dial(host, stopped))
-                hops.append(SshTransport(socks[-1]))
-                shake_hands(hops[-1], host, published, self._question)
+                transport = SshTransport(socks[-1])
+                hops.append(transport)
+                shake_hands(transport, host, published, self._question)
                 LogIn(host, self._ask, self._kept).authenticate(hops[-1])
                 needs.append(self._kept.needs)
                 hops[-1].set_keepalive(host.alive)
         except BaseException as error:
-            for transport in reversed(hops):
-                transport.close()
+            for hop in reversed(hops):
+                hop.close()
             if isinstance(error, LinkError) and not isinstance(error, AnswerNeeded):
                 notes = _notes(route if hops else [])  # before that, no option was in the way
                 error.hint = " ".join(filter(None, (error.hint, *notes)))

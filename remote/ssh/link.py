@@ -4,7 +4,7 @@ import socket
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import cast
 
@@ -41,6 +41,14 @@ class SshTransport(paramiko.Transport):
     def __init__(self, sock: object) -> None:
         """Talk over `sock`; nothing is sent yet."""
         super().__init__(cast(paramiko.Channel, sock), packetizer_class=_Packetizer)
+        self.offered: Mapping[str, Sequence[str]] = {}
+        """The lists of algorithms that the server sent last, by paramiko's names for them."""
+
+    def _parse_kex_init(self, m: paramiko.Message) -> None:
+        """Keep the server's lists, and agree on algorithms; no check sum protects them yet."""
+        lists = self._really_parse_kex_init(paramiko.Message(m.asbytes()))  # type: ignore[attr-defined]
+        self.offered = {name: found for name, found in lists.items() if isinstance(found, list)}
+        super()._parse_kex_init(m)  # type: ignore[misc]  # not in its stubs
 
     def get_exception(self) -> Exception | None:
         """Return what ended the connection, once; None when it is not known."""

@@ -17,6 +17,7 @@ from lumitui.remote.transport.fields import last_words
 
 _POLL = 0.3
 _HEAD = 512  # bytes kept of what a server sends first: a refusal comes before the SSH banner
+_VERSION = b"SSH-2.0-"
 _SAID = 4096  # bytes kept of what a ProxyCommand writes to standard error
 _ENDURE = 300  # seconds of silence that a connection survives when a new one would cost a code
 
@@ -93,11 +94,17 @@ class Metered:
             self._sock.close()
 
     @property
+    def greeted(self) -> bool:
+        """Whether the version line of an SSH server came, perhaps damaged on the way."""
+        return any(_is_version(line) for line in self._head.split(b"\n"))
+
+    @property
     def said(self) -> str:
-        """The last line of a server that sent text and no SSH banner."""
+        """The last line of a server that sent text and no version line."""
+        if self.greeted:
+            return ""
         lines = self._head.decode("utf-8", "replace").strip().splitlines() or [""]
-        plain = "".join(char for char in lines[-1] if char.isprintable())
-        return "" if plain.startswith("SSH-") else plain[:200]
+        return "".join(char for char in lines[-1] if char.isprintable())[:200]
 
     def endure(self) -> None:
         """Let the connection survive a longer silence of the network."""
@@ -107,6 +114,12 @@ class Metered:
     def complaint(self) -> str:
         """Return what a ProxyCommand wrote about its failure."""
         return self._sock.complaint() if isinstance(self._sock, Proxy) else ""
+
+
+def _is_version(line: bytes) -> bool:
+    """Whether a line is a server's version (RFC 4253, 4.2), with two wrong bytes at most."""
+    wrong = sum(one != other for one, other in zip(line, _VERSION, strict=False))
+    return line.startswith(_VERSION[:4]) or (len(line) >= len(_VERSION) and wrong <= 2)
 
 
 def dial(

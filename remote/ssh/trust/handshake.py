@@ -8,11 +8,12 @@ from paramiko.ssh_exception import IncompatiblePeer
 from lumitui.remote.errors import LinkError
 from lumitui.remote.ssh import tcp
 from lumitui.remote.ssh.config import HostConfig
-from lumitui.remote.ssh.link import BROKEN
+from lumitui.remote.ssh.link import BROKEN, SshTransport
 from lumitui.remote.ssh.options.algorithms import GCM, MORE_KEX
 from lumitui.remote.ssh.prompts import Ask
 from lumitui.remote.ssh.trust.check import check, wanted_types
 from lumitui.remote.ssh.trust.known_hosts import HostKey
+from lumitui.remote.ssh.trust.offers import unshared
 
 ANSWER = 300.0
 """Seconds for a person's answers; sshd's LoginGraceTime is 120."""
@@ -29,7 +30,7 @@ class TurnedAway(LinkError):
 
 
 def shake_hands(
-    transport: paramiko.Transport, host: HostConfig, published: Mapping[str, str], ask: Ask
+    transport: SshTransport, host: HostConfig, published: Mapping[str, str], ask: Ask
 ) -> None:
     """Negotiate and check the host's key, before anything secret is sent.
 
@@ -41,7 +42,7 @@ def shake_hands(
         transport.start_client()
         shown = transport.get_remote_server_key()
     except BROKEN as error:
-        raise _no_handshake(error, host, transport.sock) from error
+        raise _no_handshake(error, host, transport) from error
     _check_macs(transport, host)
     key = HostKey(shown.get_name(), shown.asbytes())
     if key.type == "ssh-rsa" and shown.get_bits() < host.algorithms.rsa_bits:
@@ -87,12 +88,20 @@ def _check_macs(transport: paramiko.Transport, host: HostConfig) -> None:
             )
 
 
-def _no_handshake(error: Exception, host: HostConfig, sock: object) -> LinkError:
+def _lacking(transport: SshTransport) -> str:
+    """Return what the server offers where nothing is shared; empty: it cannot be said."""
+    own = transport.get_security_options()
+    ours = {"key exchange": own.kex, "host key": own.key_types}
+    return unshared(transport.offered, {**ours, "cipher": own.ciphers, "MAC": own.digests})
+
+
+def _no_handshake(error: Exception, host: HostConfig, transport: SshTransport) -> LinkError:
     """Return the error for a server that ended before it showed its host key."""
     place = f"{host.hostname} (port {host.port})"
-    if isinstance(error, IncompatiblePeer):
-        return LinkError(f"{place} and this program share no algorithm: {error}.", _MORE)
-    said = sock.said if isinstance(sock, tcp.Metered) else ""
+    sock = transport.sock if isinstance(transport.sock, tcp.Metered) else None
+    if isinstance(error, IncompatiblePeer) and (lacking := _lacking(transport)):
+        return LinkError(f"{place} and this program share no algorithm: {lacking}.", _MORE)
+    said = sock.said if sock else ""
     if "maxstartups" in said.lower():
         return TurnedAway(
             f"{place} turns new connections away: {said}.",
@@ -100,8 +109,14 @@ def _no_handshake(error: Exception, host: HostConfig, sock: object) -> LinkError
         )
     silent = isinstance(error.__context__, TimeoutError)
     nothing = f"nothing came within {host.connect_timeout:g} s"
+    proxy = sock.complaint() if sock and host.proxy_command else ""
+    if sock and sock.greeted and not proxy:
+        return LinkError(
+            f"The connection to {place} was lost while keys were agreed: "
+            f"{'nothing more came' if silent else 'it was cut or damaged on the way'}.",
+            "Check your network and try again; nothing was sent.",
+        )
     if host.proxy_command:
-        proxy = sock.complaint() if isinstance(sock, tcp.Metered) else ""
         return LinkError(
             f"The ProxyCommand to {host.hostname} failed: "
             f"{proxy or (nothing if silent else 'it ended')}.",
