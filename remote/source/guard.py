@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lumitui.remote.source.gitignore import Patterns
-from lumitui.remote.source.secret_names import HEAD_BYTES, NameRule, secret_name
+from lumitui.remote.source.secret_names import HEAD_BYTES, NameRule, has_settings, secret_name
 from lumitui.remote.source.secret_shapes import Mark, shape_of
 
 
@@ -72,6 +72,8 @@ class Guard:
         """Whether the file at `path` is kept back for what was found in its contents."""
         for mark in marks:
             shape = shape_of(mark)
+            if shape.settings_only and not has_settings(path):
+                continue
             return self._decide(Suspect(path, "contents", shape.what, mark.line, shape.source))
         return False
 

@@ -34,6 +34,14 @@ _LOGIN_IN_ADDRESS = re.compile(rb"://[^\s/:@'\"]+:[^\s/@'\"$]+@")
 _NPM_TOKEN = re.compile(rb"_auth(?:Token)?\b|_password|npmAuth(?:Token|Ident)")
 
 
+_GIT_TOKEN = re.compile(
+    rb"^\s*(?:oauth-?)?(?:token|password)\s*=\s*\S|://[^\s/:@'\"$]{16,}@|authorization:",
+    re.IGNORECASE | re.MULTILINE,
+)
+_ASSIGNS = re.compile(rb"^\s*(?:export\s+)?[A-Za-z_][A-Za-z0-9_]*=\S", re.MULTILINE)
+_WANDB_KEY = re.compile(rb"\s*(?:local-)?[0-9a-f]{40}\s*")
+
+
 def _not_only_public(head: bytes) -> bool:
     """Whether a PEM file has anything but certificates and public keys."""
     blocks = _BLOCKS.findall(head)
@@ -48,6 +56,18 @@ def _has_npm_token(head: bytes) -> bool:
     return _NPM_TOKEN.search(head) is not None
 
 
+def _has_git_token(head: bytes) -> bool:
+    return _has_login(head) or _GIT_TOKEN.search(head) is not None
+
+
+def _assigns(head: bytes) -> bool:
+    return _ASSIGNS.search(head) is not None
+
+
+def _is_wandb_key(head: bytes) -> bool:
+    return _WANDB_KEY.fullmatch(head) is not None
+
+
 _TEMPLATES = "github.com/github/gitignore"
 _GITROB = "michenriksen/gitrob, core/signatures.go"
 
@@ -56,6 +76,12 @@ NAMES: tuple[NameRule, ...] = (
         "environment variables with keys",
         f"{_TEMPLATES}, Node.gitignore and Python.gitignore; direnv(1)",
         (".env", ".env[._-]*", "*.env", ".envrc", ".envrc.*"),
+    ),
+    NameRule(
+        "environment variables with keys",
+        f"{_TEMPLATES}, Python.gitignore: `env` and `ENV`, there as folders",
+        ("env",),
+        _assigns,
     ),
     NameRule(
         "a private SSH key",
@@ -95,7 +121,7 @@ NAMES: tuple[NameRule, ...] = (
         "credentials of a cloud",
         f"AWS CLI, Google Cloud CLI, Azure CLI, s3cmd and rclone manuals; {_GITROB}",
         (".aws/*", "aws/credentials", ".config/gcloud/*", "gcloud/legacy_credentials/*",
-         "gcloud/*.db", ".azure/*", ".oci/*", ".s3cfg", "s3cfg", ".boto", "rclone.conf",
+         "gcloud/*.db", ".azure/*", ".oci/*", ".s3cfg", ".s3cfg-*", "s3cfg", ".boto", "rclone.conf",
          ".rclone.conf", ".passwd-s3fs", "*credentials", "*credentials.json", "*credentials.csv",
          "*credentials.y*ml", "*credentials.toml", "*credentials.ini", "*credentials.txt",
          "*credentials.xml", "*credentials.cfg", ".credentials/*", "client_secret*.json",
@@ -120,7 +146,8 @@ NAMES: tuple[NameRule, ...] = (
          ".hf_token*", "wandb/settings", "kaggle.json", ".kaggle/*", ".comet.config",
          ".comet_config", "clearml.conf", ".mlflow/credentials", ".modal.toml",
          ".streamlit/secrets.toml", ".cdsapirc", ".renviron", ".sentryclirc",
-         "jupyter_server_config.json", "jupyter_notebook_config.json", ".ecmwfapirc", ".openai/*"),
+         "jupyter_server_config.json", "jupyter_notebook_config.json", ".ecmwfapirc",
+         ".openai", ".openai/*"),
     ),
     NameRule(
         "a token for a registry of packages",
@@ -137,14 +164,26 @@ NAMES: tuple[NameRule, ...] = (
     NameRule(
         "a password in an address",
         "pip, conda and git manuals; Yelp/detect-secrets, plugins/basic_auth.py",
-        ("pip.conf", "pip.ini", ".condarc", "condarc", ".gitconfig", ".gitmodules"),
+        ("pip.conf", "pip.ini", ".condarc", "condarc", ".gitmodules"),
         _has_login,
+    ),
+    NameRule(
+        "a token in git's configuration",
+        "git-config(1), url and http.extraHeader; hub(1)",
+        (".gitconfig", ".config/git/config"),
+        _has_git_token,
+    ),
+    NameRule(
+        "an API key of Weights & Biases",
+        "docs.wandb.ai, wandb login: the key is 40 hexadecimal digits",
+        ("*wandb*",),
+        _is_wandb_key,
     ),
     NameRule(
         "the state or the variables of Terraform",
         f"{_TEMPLATES}, Terraform.gitignore; Terraform manual, Sensitive data in state",
         ("*.tfstate", "*.tfstate.*", "*.tfvars", "*.tfvars.json", ".terraformrc", "terraform.rc",
-         ".terraform.d/*"),
+         ".terraform.d/*", ".terraform/*"),
     ),
     NameRule(
         "passwords of a database",
@@ -163,6 +202,7 @@ NAMES: tuple[NameRule, ...] = (
         "a file for secrets by its name",
         f"{_TEMPLATES}; Yelp/detect-secrets, docs/design.md",
         ("secret.*", "secrets.*", "*.secret", "*.secrets", ".secret", ".secrets", ".secrets/*",
+         ".secret/*", "secrets/*", "secret/*", "password", "passwords",
          "*[_-]secret.json", "*[_-]secrets.json", "*[._-]secrets.y*ml", "*[._-]secret.y*ml",
          "*[_-]secrets.toml", "password.*", "passwords.*", "passwd.txt", "*[_-]password.txt",
          "*[_-]passwords.txt", "token.txt", "token.json", ".token", "*[_-]token",
@@ -186,17 +226,51 @@ _HARMLESS = re.compile(
     r"(?:[._-].*)?|.*[.]defaults?"
 )
 _CODE = (
-    ".py", ".pyi", ".ipynb", ".md", ".rst", ".html", ".js", ".ts", ".c", ".h", ".cc", ".cpp", ".cu",
+    ".py", ".pyi", ".pyx", ".pxd", ".typed",
+    ".ipynb", ".md", ".rst", ".html", ".js", ".ts", ".c", ".h", ".cc", ".cpp", ".cu",
     ".hpp", ".go", ".rs", ".java", ".rb", ".jl", ".r", ".m", ".css", ".svg", ".png", ".jpg", ".pub",
 )  # fmt: skip
+
+
+# What editors and file managers make of a name for a copy: vim, emacs, GNOME, macOS, Windows.
+_COPY = re.compile(
+    r"[.](?P<vim>.+)[.]sw[a-p]|[#](?P<emacs>.+)[#]|[.][#](?P<lock>.+)|(?P<tilde>.+?)(?:[.]~\d+)?~"
+    r"|(?P<numbered>.+?) \(\d+\)(?P<a>[.][^.]*)?"
+    r"|(?P<copied>.+?)(?: -)? (?:\(?(?:another )?copy(?: \d+)?\)?)(?P<b>[.][^.]*)?"
+)
+_SETTINGS = re.compile(
+    r"\.?env[^/]*|[^.]+|\.[^.]+|.*\.(?:env|envrc|ya?ml|jsonc?|json5|ini|cfg|conf|config|toml"
+    r"|properties|sh|bash|zsh|sbatch|slurm)"
+)
 
 
 def secret_name(path: str) -> NameRule | None:
     """Return the rule that the file at `path` falls under by its name; None: it may be sent.
 
-    Public keys, templates like `.env.example` and source code are not secrets by their names.
+    Public keys, templates like `.env.example` and source code are not secrets by their names. A
+    copy of an editor is what its original is.
     """
     lowered = path.lower()
+    folder, name = posixpath.split(lowered)
+    if copy := _COPY.fullmatch(name):
+        original = "".join(filter(None, copy.groups()))
+        if original.endswith(_CODE):
+            return None
+        return _rule_of(lowered) or _rule_of(posixpath.join(folder, original))
+    return _rule_of(lowered)
+
+
+def has_settings(path: str) -> bool:
+    """Whether the file at `path` has settings by its name: dotenv, YAML, JSON, INI, a shell's.
+
+    There a long word after `TOKEN=` is a value; in code it is mostly a variable. A template shows
+    where a value goes.
+    """
+    name = posixpath.basename(path.lower())
+    return _SETTINGS.fullmatch(name) is not None and _HARMLESS.fullmatch(name) is None
+
+
+def _rule_of(lowered: str) -> NameRule | None:
     name = posixpath.basename(lowered)
     if not _may_match(lowered, name) or name.endswith(_CODE) or _HARMLESS.fullmatch(name):
         return None

@@ -1,30 +1,11 @@
-"""Contents that have the shape of a key: a table with sources, and a search that reads in pieces.
-
-Only shapes are in the table that are hard to meet by chance: a prefix of the service and enough
-characters after it. Words like `password =` are not, since code is full of them.
-"""
+"""Contents that have the shape of a key: a search that reads in pieces."""
 
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-_LEAKS = "gitleaks, config/gitleaks.toml"
-_DETECT = "Yelp/detect-secrets, plugins"
-
-
-@dataclass(frozen=True)
-class Shape:
-    """What one kind of key looks like."""
-
-    id: str
-    what: str
-    """What it is, as the end of a sentence."""
-    source: str
-    expression: bytes
-    """Begins with a plain character; its first group must not be a placeholder."""
-    keyword: bytes = b""
-    """A rarer part of it, where it begins with a character that files are full of."""
+from lumitui.remote.source.shapes import SHAPES, Shape
 
 
 @dataclass(frozen=True)
@@ -36,130 +17,6 @@ class Mark:
     line: int
     """Counted from 1."""
 
-
-SHAPES: tuple[Shape, ...] = (
-    Shape(
-        "private-key",
-        "a private key",
-        f"{_LEAKS}, private-key; {_DETECT}/private_key.py",
-        # The mere header is in many programs that read keys: a line of the key must follow.
-        rb"----(?:-| )BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?(?:-| )----"
-        rb"[\s\S]{1,600}?[A-Za-z0-9+/=]{32}",
-        b"PRIVATE KEY",
-    ),
-    Shape(
-        "aws",
-        "an access key of AWS",
-        f"{_LEAKS}, aws-access-token",
-        rb"A(?:KIA|SIA|BIA|CCA)([A-Z0-9]{16})(?![A-Za-z0-9])",
-    ),
-    Shape(
-        "aws-secret",
-        "a secret access key of AWS",
-        f"{_DETECT}/aws.py",
-        rb"ACCESS_KEY[\"'\]\) \t]*[=:,][\"' \t]*([A-Za-z0-9/+=]{40})(?![A-Za-z0-9/+=])",
-    ),
-    Shape(
-        "aws-secret-setting",
-        "a secret access key of AWS",
-        f"{_DETECT}/aws.py",
-        rb"secret_access_key[\"' \t]*[=:][\"' \t]*([A-Za-z0-9/+=]{40})(?![A-Za-z0-9/+=])",
-        b"secret_access_key",
-    ),
-    Shape(
-        "wandb",
-        "an API key of Weights & Biases",
-        "docs.wandb.ai, wandb login: the key is 40 hexadecimal digits",
-        rb"API_KEY[\"'\]\) \t]*[=:,][\"' \t]*((?:local-)?[0-9a-f]{40})(?![0-9a-f])",
-    ),
-    Shape(
-        "wandb-login",
-        "an API key of Weights & Biases",
-        "docs.wandb.ai, wandb login: the key is 40 hexadecimal digits",
-        rb"login\([^)\n]{0,80}[\"']((?:local-)?[0-9a-f]{40})[\"']",
-        b"wandb.login(",
-    ),
-    Shape(
-        "google",
-        "an API key of Google",
-        f"{_LEAKS}, gcp-api-key",
-        rb"AIza([A-Za-z0-9_-]{35})(?![A-Za-z0-9_-])",
-    ),
-    Shape(
-        "azure-storage",
-        "an account key of Azure",
-        f"{_DETECT}/azure_storage_key.py",
-        rb"AccountKey=([A-Za-z0-9+/]{86}==)",
-    ),
-    Shape(
-        "github",
-        "a token of GitHub",
-        f"{_LEAKS}, github-pat and its neighbours; {_DETECT}/github_token.py",
-        rb"gh[pousr]_([A-Za-z0-9]{36,})",
-    ),
-    Shape(
-        "github-fine-grained",
-        "a token of GitHub",
-        f"{_LEAKS}, github-fine-grained-pat",
-        rb"github_pat_([A-Za-z0-9_]{60,})",
-    ),
-    Shape(
-        "gitlab",
-        "a token of GitLab",
-        f"{_LEAKS}, gitlab-pat and its neighbours",
-        rb"gl(?:pat|dt|rt|ptt|oas|soat|ft|imt|agent)-([A-Za-z0-9_-]{20,})",
-    ),
-    Shape(
-        "huggingface",
-        "a token of Hugging Face",
-        f"{_LEAKS}, huggingface-access-token; trufflesecurity/trufflehog, detectors/huggingface",
-        rb"hf_([A-Za-z0-9]{30,})",
-    ),
-    Shape(
-        "openai",
-        "an API key of OpenAI, Anthropic or a service with the same shape",
-        f"{_LEAKS}, openai-api-key and anthropic-api-key; {_DETECT}/openai.py",
-        # A digit: class names of web pages have the same characters.
-        rb"sk-((?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{32,})",
-    ),
-    Shape(
-        "slack",
-        "a token of Slack",
-        f"{_LEAKS}, slack-bot-token and its neighbours; {_DETECT}/slack.py",
-        rb"xox[abeoprs]-([A-Za-z0-9-]{10,})",
-    ),
-    Shape(
-        "slack-webhook",
-        "a webhook of Slack",
-        f"{_LEAKS}, slack-webhook-url",
-        rb"hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9+/]{40,60})",
-    ),
-    Shape(
-        "stripe",
-        "a key of Stripe",
-        f"{_LEAKS}, stripe-access-token; {_DETECT}/stripe.py",
-        rb"sk_live_([A-Za-z0-9]{10,})",
-    ),
-    Shape(
-        "vault",
-        "a token of HashiCorp Vault",
-        f"{_LEAKS}, vault-service-token and vault-batch-token",
-        rb"hv[sb]\.([A-Za-z0-9_-]{24,})",
-    ),
-    Shape(
-        "age",
-        "a private key of age",
-        f"{_LEAKS}, age-secret-key",
-        rb"AGE-SECRET-KEY-1([0-9A-Z]{58})",
-    ),
-    Shape(
-        "jwt",
-        "a signed token (JWT)",
-        f"{_LEAKS}, jwt; {_DETECT}/jwt.py",
-        rb"eyJ[A-Za-z0-9_-]{14,}\.eyJ[A-Za-z0-9_-]{14,}\.([A-Za-z0-9_-]{20,})",
-        b".eyJ",
-    ),
-)
 
 _AROUND = 1024
 """Bytes of the last piece that are searched again with the next one: no shape needs more."""
@@ -203,9 +60,10 @@ class _Group:
         """Yield where the shapes of the group are."""
         for found in self.anywhere.finditer(data):
             at = found.start()
-            if _inside_a_word(data, at):
-                continue
+            inside = _inside_a_word(data, at)
             for pattern, shape in self.shapes:
+                if inside and not shape.within:
+                    continue
                 match = pattern.match(data, at)
                 if match and not (match.lastindex and _is_placeholder(match[1])):
                     yield at, shape
@@ -238,10 +96,10 @@ def _is_placeholder(secret: bytes) -> bool:
 
 
 def marks_in(text: bytes) -> tuple[Mark, ...]:
-    """Return where a short text has the shape of a key."""
+    """Return where a short text, which is no file of settings, has the shape of a key."""
     search = ShapeSearch()
     search.feed(text)
-    return search.marks
+    return tuple(mark for mark in search.marks if not shape_of(mark).settings_only)
 
 
 class ShapeSearch:

@@ -12,7 +12,7 @@ from lumitui.remote.source.guard import Guard
 from lumitui.remote.source.hash_cache import Hashes
 from lumitui.remote.source.scan import scan
 from tests.support.project_files import write
-from tests.support.secrets import HARMLESS_NAMES, KEYS, SECRET_NAMES
+from tests.support.secrets import HARMLESS_NAMES, KEYS, NO_SETTINGS, SECRET_NAMES, SETTINGS
 
 KEY = KEYS[8].text
 
@@ -103,6 +103,13 @@ CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
         (".npmrc", "//example.org/:_authToken=abc\n", True),
         ("pip.conf", "[global]\nindex-url = https://example.org/simple\n", False),
         ("pip.conf", "[global]\nindex-url = https://me:pass@example.org/simple\n", True),
+        (".gitconfig", "[user]\nname = Me\nemail = me@example.org\n", False),
+        (".gitconfig", "[github]\n\ttoken = abc\n", True),
+        (".gitconfig", f'[url "https://{KEY[4:]}@github.com/"]\n', True),
+        ("ENV", "A_KEY=abc\n", True),
+        ("env", "#!/bin/sh\nexec python3\n", False),
+        ("my_wandb.txt", "0123456789" * 4 + "\n", True),
+        ("my_wandb.txt", "0123456789" * 4 + " is a commit\n", False),
         (".gitmodules", "url = git@example.org:a/b.git\n", False),
     ],
 )
@@ -112,6 +119,22 @@ def test_some_names_are_decided_by_what_is_in_them(
     (tmp_path / name).write_text(text)
     found, guard = scanned(tmp_path)
     assert bool(guard.kept_back) is kept and (found == []) is kept
+
+
+@pytest.mark.parametrize("text", SETTINGS, ids=lambda text: text[:14])
+def test_a_long_value_counts_in_settings_and_not_in_code(tmp_path: Path, text: str) -> None:
+    settings = ["a.yaml", "a.json", "a.ini", "a.toml", "a.cfg", "vars", ".vars", "run.sh"]
+    for name in (*settings, "a.py", "a.yaml.example", "settings.template.json"):
+        (tmp_path / name).write_text(f"first\n{text}\n")
+    sent, guard = scanned(tmp_path)
+    assert sent == ["a.py", "a.yaml.example", "settings.template.json"]
+    assert {item.path for item in guard.kept_back} == set(settings)
+
+
+@pytest.mark.parametrize("text", NO_SETTINGS, ids=lambda text: text[:14])
+def test_variables_placeholders_and_words_are_no_values(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.yaml").write_text(text)
+    assert scanned(tmp_path)[0] == ["a.yaml"]
 
 
 def test_files_from_elsewhere_are_looked_at_too(tmp_path: Path) -> None:
