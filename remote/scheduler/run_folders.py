@@ -18,6 +18,8 @@ RECORD_BYTES = 1_000_000
 """Most bytes of one record that are read. A script and a configuration have some 10 kB."""
 PAGE = 50
 """Folders that one request reads."""
+READING_SECONDS = 120.0
+"""Time limit for reading them: 50 folders on a busy Lustre take some seconds."""
 
 _PATH = re.compile(r"/[A-Za-z0-9._-]+/runs/[A-Za-z0-9._-]+")
 _LONGEST_NAME = 200
@@ -111,14 +113,15 @@ begin signs $1
 [ ! -d {run_folder.LOCK} ] || echo locked
 [ ! -f {run_folder.JOB_SCRIPT} ] || echo composed
 # Of the folder: the files in it have the laptop's time.
-echo "age $(($(date +%s) - $(stat -c %Y . 2>/dev/null || stat -f %m .)))"
+t=$( (stat -c %Y . 2>/dev/null || stat -f %m .) | head -c 12) now=$(date +%s | head -c 12)
+case $t:$now in :*|*:|*[!0-9:]*) ;; *) echo "age $((now - t))" ;; esac
 [ ! -f {run_folder.RECEIPT} ] || echo "receipt $(head -c 40 {run_folder.RECEIPT})"
-c=$(readlink {run_folder.CLAIM}) && echo "claim $c"
+c=$(readlink {run_folder.CLAIM} | head -c 40) && [ "$c" ] && echo "claim $c"
 echo; finish
 }}
 {asked}
 exit 0"""
-    answer = transport.run(script, timeout=300.0)
+    answer = transport.run(script, timeout=READING_SECONDS)
     texts: dict[int, bytes] = {}
     signs: dict[int, list[str]] = {}
     for words, content in parse_records(answer.out, marker):

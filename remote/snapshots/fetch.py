@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from lumitui.remote.run_folder import METRICS, attempt_log
-from lumitui.remote.snapshots.results.digests import digests_of
+from lumitui.remote.snapshots.results.digests import Digests, digests_of
 from lumitui.remote.snapshots.results.listing import (
     MOST_TROUBLES,
     NotFetched,
@@ -90,8 +90,8 @@ def fetch(
             if name not in again.files:
                 work.leave(name, "it is gone or unreadable")
             elif name in still:
-                changed = name in work.readable
-                work.leave(name, "it changed meanwhile" if changed else "it is gone or unreadable")
+                changed = name in work.digests.sums
+                work.leave(name, "it changed meanwhile" if changed else work.digests.why(name))
         work.troubles += again.troubles
     if not stop():
         work.parts.sweep()
@@ -116,8 +116,8 @@ class _Fetch:
         self.done: list[Fetched] = []
         self.left: list[NotFetched] = []
         self.troubles: list[str] = []
-        self.readable: set[str] = set()
-        """Files whose hash the site gave in the last round."""
+        self.digests = Digests()
+        """What the site said of the files in the last round."""
         self._over: set[str] = set()
 
     def leave(self, name: str, reason: str) -> None:
@@ -130,7 +130,7 @@ class _Fetch:
         asked = {name: size for name, size in sizes.items() if self._has_place(name, size)}
         digests = digests_of(self.transport, self.folder, asked, growing, self.stop)
         self.troubles += digests.troubles
-        self.readable = set(digests.sums)
+        self.digests = digests
         missing: dict[tuple[str, int], list[Wanted]] = {}
         for name, digest in digests.sums.items():
             size = asked[name]

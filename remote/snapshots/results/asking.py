@@ -2,7 +2,9 @@
 
 The script prints records `KIND REST`, each ended by a NUL, and last `end`. A NUL is in no name, so
 no name can be taken for the end of a record. What the site's commands write to standard error comes
-as one record `said WORDS`, cut there to SAID_BYTES: who complains without end costs nothing.
+as one record `said WORDS`, cut there to SAID_BYTES: who complains without end costs nothing, and is
+ended after COMPLAINTS_BYTES. `whole` comes before them, when nothing ended the commands from
+outside.
 """
 
 import time
@@ -21,6 +23,11 @@ LONGEST_RECORD = 1 << 16
 reported as one file's name, and beyond it the answer is no list of files."""
 SAID_BYTES = 2000
 """Most bytes of the site's own words that are kept: about twenty messages of `find`."""
+COMPLAINTS_BYTES = 4 << 20
+"""Bytes of complaints after which their writer is ended (SIGPIPE): 20,000 long names."""
+SILENT_SECONDS = 120.0
+"""Seconds without a byte after which a list is given up. `find` prints after a hundred names at the
+least, for which a busy Lustre takes seconds; a site that hangs says nothing for ever."""
 
 _ENDING_SECONDS = 0.5
 
@@ -30,7 +37,8 @@ cd {folder}
 exec 4>&1
 said=$( {
 {body}
-} 2>&1 >&4 4>&- | { head -c {most}; cat >/dev/null; } )
+printf 'whole\\0'
+} 2>&1 >&4 4>&- | { head -c {most}; head -c {complaints} >/dev/null; } )
 [ -z "$said" ] || printf 'said %s\\0' "$said"
 printf 'end\\0'
 """
@@ -48,6 +56,8 @@ class Question:
     """Time limit for the whole answer."""
     most: int
     """Most bytes of the whole answer."""
+    silence: float
+    """Seconds without a byte after which it is given up."""
 
 
 def ask(
@@ -60,12 +70,24 @@ def ask(
         AnswerUnusable: the answer is no list of records, too long, or not whole in time.
         LinkError, LinkLost: as `Transport.stream`.
     """
-    script = fill(_SCRIPT, folder=quote(question.folder), body=question.body, most=SAID_BYTES)
+    script = fill(
+        _SCRIPT,
+        folder=quote(question.folder),
+        body=question.body,
+        most=SAID_BYTES,
+        complaints=COMPLAINTS_BYTES,
+    )
+    whole = False
     with ended(transport.stream(script, stop=stop)) as chunks:
         for record in _records(chunks, question):
             kind, _, rest = record.partition(b" ")
-            if kind == b"end":
+            if kind == b"end" and whole:
                 return
+            if kind == b"end":
+                raise _unusable("the commands there were ended before they had finished")
+            if kind == b"whole":
+                whole = True
+                continue
             if kind == b"shut":
                 raise RefusedError(
                     f"The site could not read {question.folder}: {last_words(rest)}.", ""
@@ -99,8 +121,12 @@ def said_lines(words: bytes) -> list[str]:
 
 
 def _records(chunks: Iterator[bytes], question: Question) -> Iterator[bytes]:
-    held = b""
+    held, heard = b"", time.monotonic()
     for chunk in limited(chunks, most=question.most, seconds=question.seconds):
+        now = time.monotonic()
+        if not chunk and now - heard > question.silence:
+            raise _unusable(f"nothing came for {now - heard:.0f} s")
+        heard = now if chunk else heard
         *whole, held = (held + chunk).split(b"\0")
         yield from whole
         if len(held) > LONGEST_RECORD:
@@ -110,5 +136,5 @@ def _records(chunks: Iterator[bytes], question: Question) -> Iterator[bytes]:
 def _unusable(why: str) -> AnswerUnusable:
     return AnswerUnusable(
         f"The site's list of files cannot be used: {why}.",
-        "Try again; if it happens again, look at what `sh` and `find` do on the site.",
+        "Try again; if it happens again, look at what `sh`, `find` and `sha256sum` do there.",
     )

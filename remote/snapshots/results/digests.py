@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 from lumitui.remote.run_folder import LISTING_SECONDS
-from lumitui.remote.snapshots.results.asking import Question, ask, said_lines
+from lumitui.remote.snapshots.results.asking import SILENT_SECONDS, Question, ask, said_lines
 from lumitui.remote.snapshots.results.listing import MOST_TROUBLES, portions
 from lumitui.remote.snapshots.results.names import NameFault, name_of
 from lumitui.remote.transport.protocol import Transport
@@ -21,8 +21,9 @@ _SUMS = (
     SHA
     + r"""
 n=$(printf '\nx'); n=${n%x}
-first() { d=$(head -c "$1" <"$2" | sha) && printf 'sum %s %s\0' "${d%% *}" "$2"; }
-one() { d=$(sha <"$1") && printf 'sum %s %s\0' "${d%% *}" "$1" || printf 'trouble\0'; }
+tell() { if [ "$1" ]; then printf 'sum %s %s\0' "${1%% *}" "$2"; else printf 'trouble\0'; fi; }
+first() { d=$( { head -c "$1" | sha | head -c 100; } <"$2"); tell "$d" "$2"; }
+one() { d=$( { sha | head -c 100; } <"$1"); tell "$d" "$1"; }
 sums() {
   case $* in
   *\\*|*"$n"*) for f; do one "$f"; done ;;
@@ -42,6 +43,11 @@ class Digests:
     """SHA-256 by name; a file that is gone or cannot be read is not in it."""
     troubles: list[str] = field(default_factory=list)
     """The site's own words about files that it could not read."""
+
+    def why(self, name: str) -> str:
+        """Return why the site gave no hash of a file, as the end of a sentence."""
+        mine = [words for words in self.troubles if name in words] or self.troubles
+        return f"it cannot be read: {mine[0].rstrip('.')}" if mine else "it is gone or unreadable"
 
 
 def digests_of(
@@ -66,6 +72,7 @@ def digests_of(
             _SUMS + "\n".join(_commands(portion, sizes, growing)),
             LISTING_SECONDS + amount / HASHED_PER_SECOND,
             len(portion) * _ROOM,
+            SILENT_SECONDS + amount / HASHED_PER_SECOND,
         )
         trouble, said = False, list[str]()
         with closing(ask(transport, question, stop)) as records:
@@ -77,7 +84,9 @@ def digests_of(
                 else:
                     trouble = True
         if trouble:
-            found.troubles = (found.troubles + (said or ["no reason given"]))[:MOST_TROUBLES]
+            found.troubles = (found.troubles + (said or ["`sha256sum` there gave no reason"]))[
+                :MOST_TROUBLES
+            ]
     return found
 
 

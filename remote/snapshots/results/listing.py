@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from lumitui.remote.errors import AnswerUnusable, InputError
 from lumitui.remote.run_folder import LISTING_SECONDS, SECRETS
-from lumitui.remote.snapshots.results.asking import Question, ask, said_lines
+from lumitui.remote.snapshots.results.asking import SILENT_SECONDS, Question, ask, said_lines
 from lumitui.remote.snapshots.results.names import NameFault, name_of, shown
 from lumitui.remote.transport.fields import count
 from lumitui.remote.transport.protocol import Transport
@@ -27,6 +27,7 @@ PORTION = 1 << 18
 as many on macOS, and the site's shell reads its script byte by byte."""
 MOST_TROUBLES = 5
 """Most lines of the site's own words that are kept."""
+_KILLED = 126  # sh's status from 126 on: not started, not found, or 128 and the signal
 
 SIZES = r"""
 n=$(printf '\nx'); n=${n%x}
@@ -35,17 +36,20 @@ elif stat -Lf %z / >/dev/null 2>&1; then size() { stat -Lf %z "$@"; }
 else size() { wc -c <"$1"; }; fi
 sizes() {
   s=
-  [ $# -eq 1 ] || s=$(size "$@" 2>/dev/null) || s=
-  case $s in *"$n"*) ;; *) s= ;; esac
+  [ $# -eq 1 ] || s=$( { size "$@" && echo all; } 2>/dev/null | head -c $((20 * $# + 20)))
+  case $s in *"$n"*"${n}all") s=${s%"${n}all"} ;; *) s= ;; esac
   for f; do
     if [ "$s" ]; then z=${s%%"$n"*}; s=${s#*"$n"}
-    else z=$(size "$f") || { printf 'trouble\0'; continue; }; fi
+    else
+      z=$(size "$f" | head -c 40)
+      [ "$z" ] || { printf 'trouble stat\0'; continue; }
+    fi
     printf 'file %s %s\0' "${z##* }" "$f"
   done
 }
 links() {
   for f; do
-    case $(readlink -f "$f") in
+    case $(readlink -f "$f" | head -c 4200) in
     "$top"/*) if [ -f "$f" ]; then sizes "$f"; else printf 'link %s\0' "$f"; fi ;;
     *) printf 'link %s\0' "$f" ;;
     esac
@@ -67,7 +71,7 @@ top=$(pwd -P); export top
 sizes='sizes "$@"' links='links "$@"'
 walk() {{
   [ $# -eq 0 ] || find -H "$@" -type f -exec sh -c "$code$sizes" sh {{}} + \\
-    -o -type l -exec sh -c "$code$links" sh {{}} + || printf 'trouble\\0'
+    -o -type l -exec sh -c "$code$links" sh {{}} + || printf 'trouble find %d\\0' $?
 }}
 set --
 {patterns}
@@ -76,7 +80,7 @@ walk "$@"
 _PATTERN = """\
 for f in {word}; do
   if [ -d "$f" ]; then
-    to=$(cd -P "$f" && pwd -P) || {{ printf 'trouble\\0'; continue; }}
+    to=$(cd -P "$f" && pwd -P) || {{ printf 'trouble cd\\0'; continue; }}
     case $to/ in "$top"/*) ;; *) printf 'link %s\\0' "$f"; continue ;; esac
   elif ! [ -f "$f" ]; then continue; fi
   printf 'fits %d %s\\0' {index} "$f"; set -- "$@" "$f"
@@ -122,7 +126,7 @@ def list_files(
     ]
     body = _LIST.format(code=quote(SIZES), patterns="\n".join(loops))
     found = _Found()
-    _listed(transport, Question(folder, body, LISTING_SECONDS, MOST_LIST_BYTES), found, stop)
+    _listed(transport, _question(folder, body), found, stop)
     return found.listing(patterns)
 
 
@@ -137,7 +141,7 @@ def list_again(
     found = _Found()
     for portion in portions(names):
         body = f"{SIZES}\nsizes {' '.join(quote(f'./{name}') for name in portion)}"
-        _listed(transport, Question(folder, body, LISTING_SECONDS, MOST_LIST_BYTES), found, stop)
+        _listed(transport, _question(folder, body), found, stop)
     found.files = {name: size for name, size in found.files.items() if name in set(names)}
     return found.listing(())
 
@@ -179,6 +183,10 @@ def _word(pattern: str) -> str:
     return "./" + "".join(special)
 
 
+def _question(folder: str, body: str) -> Question:
+    return Question(folder, body, LISTING_SECONDS, MOST_LIST_BYTES, SILENT_SECONDS)
+
+
 def _listed(
     transport: Transport, question: Question, found: "_Found", stop: Callable[[], bool]
 ) -> None:
@@ -203,7 +211,7 @@ class _Found:
         self._links: dict[str, None] = {}
         self._matches: dict[str, set[bytes]] = {}  # to the numbers of the patterns
         self._said: list[str] = []
-        self._trouble = False
+        self._trouble = ""  # the command that failed, without its words
 
     def take(self, kind: str, rest: bytes) -> None:
         """Keep one record; AnswerUnusable when it is none of a list."""
@@ -217,7 +225,7 @@ class _Found:
             name = b"/".join(parts or [b"."]).decode("utf-8", "surrogateescape")
             self._matches.setdefault(name, set()).add(first)
         elif kind == "trouble":
-            self._trouble = True
+            self._trouble = _failure(rest)
         elif kind == "said":
             self._said = said_lines(rest)[:MOST_TROUBLES]
         else:
@@ -251,8 +259,13 @@ class _Found:
         unmatched = [
             pattern for index, pattern in enumerate(patterns) if str(index).encode() not in brought
         ]
+        if self._trouble:  # what matches may not have been listed
+            matched = set[bytes]().union(*self._matches.values())
+            unmatched = [
+                item for item in unmatched if str(patterns.index(item)).encode() not in matched
+            ]
         files = {name: size for name, size in self.files.items() if name not in self._sizeless}
-        said = self._said or ["no reason given"]
+        said = self._said or [self._trouble]
         return Listing(
             files,
             self.left,
@@ -260,6 +273,23 @@ class _Found:
             tuple(unmatched),
             tuple(said) if self._trouble else (),
         )
+
+
+def _failure(rest: bytes) -> str:
+    """Return what a command's failure says where the command itself says nothing.
+
+    Raises:
+        AnswerUnusable: it did not end by itself: a signal ended it, or it could not be started.
+    """
+    command, _, digits = rest[:40].decode("ascii", "replace").partition(" ")
+    status = count(digits) or 0
+    if status >= _KILLED:
+        raise AnswerUnusable(
+            f"The site's list of files is not whole: `{command}` ended with status {status} there.",
+            "Try again; if it happens again, log in and see what it does.",
+        )
+    ended = f" ended with status {status} and" if status else ""
+    return f"`{command or 'a command'}` there{ended} gave no reason"
 
 
 def _above(name: str) -> Iterator[str]:

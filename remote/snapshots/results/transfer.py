@@ -51,7 +51,7 @@ _SCRIPT = """\
 cd {folder} || exit 66
 m={mark}
 give() {  # NUMBER COUNT FILE [SKIP FROM REST HASH]
-  if [ $# -gt 3 ] && h=$(head -c "$4" <"$3" | sha) && [ "${h%% *}" = "$7" ]; then
+  if [ $# -gt 3 ] && h=$(head -c "$4" <"$3" | sha | head -c 100) && [ "${h%% *}" = "$7" ]; then
     printf '%s %d %s\\n' $m "$1" "$4"
     [ "$6" -eq 0 ] || tail -c "+$5" "$3" | head -c "$6"
   else

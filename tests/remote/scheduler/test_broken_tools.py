@@ -6,6 +6,7 @@ import pytest
 
 from lumitui.remote.scheduler.protocol import RunFiles, Watch
 from lumitui.remote.scheduler.run_files import poll_files
+from lumitui.remote.scheduler.run_folders import read_folders
 from lumitui.remote.scheduler.slurm import Slurm
 from lumitui.remote.scheduler.slurm_answers import parse_poll
 from lumitui.remote.transport.local import Local
@@ -103,3 +104,19 @@ def test_a_shorter_file_is_another_one(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_text(LINE)
     watch = Watch("a", str(tmp_path), "5", metrics_offset=2 * len(LINE))
     assert poll_files(Local(), [watch])["a"].metrics_anew
+
+
+@pytest.mark.parametrize("name", ["stat", "date", "readlink"])
+@pytest.mark.parametrize("body", ["exec yes x", "exit 127"])
+def test_a_run_s_folder_is_read_where_a_tool_does_not_work(
+    programs: Path, tmp_path: Path, name: str, body: str
+) -> None:
+    program(programs, name, body)
+    for number in (1, 2):
+        (tmp_path / f"r{number}").mkdir()
+        (tmp_path / f"r{number}" / "job.sh").touch()
+    paths = [str(tmp_path / "r1"), str(tmp_path / "r2")]
+    found = read_folders(Local(), paths)
+    assert [folder.path for folder in found] == paths
+    assert all(folder.composed and folder.job_id is None for folder in found)
+    assert all((folder.age is None) == (name != "readlink") for folder in found)

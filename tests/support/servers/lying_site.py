@@ -82,7 +82,7 @@ class InventedSite(LyingTransport):
                 yield b"sum %s  %s\0" % (hashlib.sha256(content).hexdigest().encode(), path)
             else:
                 yield b"fits 0 %s\0file %d %s\0" % (path, len(content), path)
-        yield b"end\0"
+        yield b"whole\0end\0"
 
     def _contents(self, script: str) -> Iterator[bytes]:
         mark = re.findall(r"^m=(\S+)", script, re.MULTILINE)[0]
