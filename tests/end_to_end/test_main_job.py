@@ -203,8 +203,8 @@ def test_two_hundred_runs_cost_one_request_and_one_squeue(
     done = runs.send(runs.preview(hello_job(), hello_project(tmp_path)))
     finish(runs, done)
     submit = (
-        "for i in $(seq 200); do sbatch --parsable --hold -A project_462000001 -p small-g "
-        "-t 1 --wrap true; done"
+        "for name in $(seq -f many-%03g 0 199); do sbatch --parsable --hold -J $name "
+        "-A project_462000001 -p small-g -t 1 --wrap true; done"
     )
     ids = cluster.login(submit, timeout=120).stdout.split()
     assert len(ids) == 200
