@@ -24,9 +24,9 @@ _METHODS = {
 }
 _OFF = ("no", "false")
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-REKEY_FLOOR = 1 << 18
+REKEY_FLOOR = 1 << 20
 """Fewest bytes between new keys. OpenSSH takes 16 and lets one packet pass in between (packet.c);
-making keys here takes some 20 ms, and would take up the whole connection."""
+paramiko begins at most ten times a second, so tiny limits take up the connection."""
 
 
 @dataclass(frozen=True)
