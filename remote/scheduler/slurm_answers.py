@@ -38,8 +38,10 @@ def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
                 clock = moment(text.strip())
             case ["queue", "0"]:
                 queue = parse_queue(text, marker)
-                # Words, none of which is a job: squeue failed, whatever its status is.
-                answered = bool(queue) or not text.strip()
+                # Words, none of which is a job: squeue failed, whatever its status is. Its own
+                # warnings begin with its name, and a site's squeue may warn each time.
+                strange = (line for line in lines(text) if line.strip() and line[:8] != "squeue: ")
+                answered = bool(queue) or not any(strange)
                 warning = "" if answered else f"squeue lists no job, but says: {_words(text)}"
             case ["queue", _]:
                 warning = text.strip()[:300] or "squeue failed"

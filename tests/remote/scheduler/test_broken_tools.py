@@ -40,8 +40,9 @@ def test_words_that_list_no_job_are_a_failed_squeue(words: str) -> None:
     assert poll.warning == f"squeue lists no job, but says: {words}"
 
 
-def test_an_empty_queue_has_no_job_any_more() -> None:
-    poll = parse_poll(b"M queue 0\n\nM end\n", "M", WATCHES)
+@pytest.mark.parametrize("words", ["", "squeue: warning: a plugin is old"])
+def test_an_empty_queue_has_no_job_any_more(words: str) -> None:
+    poll = parse_poll(f"M queue 0\n{words}\nM end\n".encode(), "M", WATCHES)
     assert poll.gone == {"a", "b"} and poll.warning == ""
 
 

@@ -95,6 +95,10 @@ def test_macs_count_where_the_site_has_no_cipher_without(
         assert ours.accepted == accepts and (accepts or "MACs" in ours.said)
 
 
+# On a busy machine paramiko, having begun new keys, sometimes never sees the server's answer
+# ("Key-exchange timed out"): a lost link, which lumitui reports. Keys that the server begins are
+# tested in test_rekeying.py.
+@pytest.mark.slow
 def test_new_keys_are_made_during_a_transfer_as_often_as_the_configuration_says(
     laptop: Laptop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
