@@ -106,7 +106,7 @@ async def test_the_proof_of_8192_ranks_is_compared_and_laid_out_once(
     async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
         screen = RunScreen(app_of(pilot).runs, run_id, "proof")
         pilot.app.push_screen(screen)
-        await sees(pilot, "8000 +0 +nid006001 +49-55 +1-7 +0-7 +differs\s+0 +0 +nid005001")
+        await sees(pilot, r"8000 +0 +nid006001 +49-55 +1-7 +0-7 +differs\s+0 +0 +nid005001")
         pane = screen.query_one(ProofPane)
         monkeypatch.setattr(pane, "show", lambda *all: pytest.fail("laid out again"))
         for _ in range(3):
