@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
 from lumitui.app.send.settle import GRACE_SECONDS, submission_of
+from lumitui.app.watch.transitions import watch_of
 from lumitui.remote.scheduler.protocol import Scheduler, State
 
 RECENT_SECONDS = 3600.0
@@ -59,9 +60,13 @@ def _cancelled(history: History, site: str) -> list[Run]:
 
 
 def cancel_late(run: Run, scheduler: Scheduler) -> None:
-    """Cancel the late job of a run that was given up; settling finds it by its name and token.
+    """Cancel the late job of a run that was given up or cancelled; its name and token find it.
 
     Raises:
+        RefusedError: the scheduler would not.
         LinkError: the site could not be asked.
     """
+    if run.job_id is not None:
+        scheduler.cancel([watch_of(run)])
+        return
     scheduler.settle(submission_of(run), deep=False, void=True, grace=GRACE_SECONDS)

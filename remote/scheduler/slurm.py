@@ -221,8 +221,8 @@ one() {
     [ -n "$left" ] || break
   done
   if [ -n "$left" ]; then begin still; printf '%s\n' "$words"; finish; return; fi
-  # A job that is still to come ends at its claim.
-  [ $rc -ne 0 ] || ln -s void "$RUN/{claim}" 2>/dev/null
+  # Its claim, if it has none yet: a job of the run that is still to come ends at it.
+  [ $rc -ne 0 ] || ln -s "$id" "$RUN/{claim}" 2>/dev/null
   begin cancelled $rc; printf '%s\n' "$words"; finish
 }
 {asked}

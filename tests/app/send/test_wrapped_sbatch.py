@@ -182,9 +182,9 @@ def test_cancel_ends_every_job_of_the_run_and_those_to_come(wrapped: Bench) -> N
     assert len(jobs(run)) == 2
     assert run.cancel() == frozenset()
     until_none(run)
-    assert run.here("readlink attempt-1.claim") == "void\n"
+    assert run.here("readlink attempt-1.claim") == f"{run.watch.job_id}\n"
     again(run)
-    run.until_log("belongs to job void")
+    run.until_log(f"belongs to job {run.watch.job_id}")
 
 
 def test_the_job_that_has_the_claim_is_followed_and_cancelled(wrapped: Bench) -> None:
