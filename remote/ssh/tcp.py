@@ -255,6 +255,7 @@ class Proxy:
             )
         # Often it is ssh, which passes on what another machine prints: it may be without end.
         self._said = b""
+        self._over = False
         self._listener = threading.Thread(target=self._listen, name="ProxyCommand", daemon=True)
         self._listener.start()
         self.send, self.recv = self.sock.send, self.sock.recv
@@ -266,14 +267,18 @@ class Proxy:
         return last_words(self._said, default="")
 
     def _listen(self) -> None:
-        """Keep the end of standard error until the command ends."""
+        """Keep the end of standard error until the command ends, or this end is closed.
+
+        What the command has started may outlive it: it meets a closed pipe when it writes.
+        """
         assert self._process.stderr is not None
         with self._process.stderr as errors:
-            while data := errors.read(_SAID):
+            while not self._over and (data := errors.read(_SAID)):
                 self._said = (self._said + data)[-_SAID:]
 
     def close(self) -> None:
         """Close the socket and end the command."""
+        self._over = True
         self.sock.close()
         if self._process.poll() is not None:
             return

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 from tests.support.places import ROOT
 
@@ -19,3 +20,11 @@ def child(code: str, *words: str, stdin: bool = False) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def is_gone(pid: str) -> bool:
+    """Whether a process has ended; a zombie that nobody has collected yet has."""
+    try:
+        return ") Z " in Path("/proc", pid, "stat").read_text()
+    except OSError:
+        return True

@@ -9,6 +9,7 @@ from lumitui.remote.errors import AnswerUnusable, LumiError, RefusedError
 from lumitui.remote.snapshots.fetch import fetch
 from lumitui.remote.snapshots.results import asking, digests, listing, transfer
 from lumitui.remote.transport.local import Local
+from tests.support.child import is_gone
 from tests.support.servers.lying_site import Lie, LyingTransport
 
 
@@ -37,14 +38,6 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def program(folder: Path, name: str, body: str) -> None:
     (folder / name).write_text(f'#!/bin/sh\necho $$ >"{folder}/pid"\n{body}\n')
     (folder / name).chmod(0o755)
-
-
-def is_gone(pid: str) -> bool:
-    """Whether a process has ended; a zombie that nobody has collected yet has."""
-    try:
-        return ") Z " in Path("/proc", pid, "stat").read_text()
-    except OSError:
-        return True
 
 
 @pytest.mark.parametrize("name", ["find", "stat", "sha256sum", "head", "sed", "tr"])

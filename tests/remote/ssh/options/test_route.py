@@ -11,11 +11,8 @@ from lumitui.remote.ssh.config import Login, jump_login
 from lumitui.remote.ssh.connection import Ssh
 from lumitui.remote.ssh.options.resolve import resolve
 from lumitui.remote.ssh.options.sources import openssh_table
-from tests.support.servers.sshd import (
-    Sshd,
-    running_sshd,
-    wait_for,
-)
+from tests.support.child import is_gone
+from tests.support.servers.sshd import Sshd, running_sshd, wait_for
 
 
 def test_a_jump_host_and_a_proxy_command(server: Sshd, tmp_path: Path) -> None:
@@ -96,7 +93,11 @@ def test_the_last_words_of_a_proxy_are_kept_and_no_more(script: str) -> None:
     proxy.close()
 
 
-def test_a_proxy_that_complains_without_end_is_given_up(server: Sshd) -> None:
-    server.configure("ProxyCommand sh -c 'yes no way >&2'", "ConnectTimeout 1")
+def test_a_proxy_that_complains_without_end_is_given_up_and_nothing_of_it_goes_on(
+    server: Sshd, tmp_path: Path
+) -> None:
+    script = f"sh -c 'echo $$ >{tmp_path}/pid; exec yes no way >&2'; true"
+    server.configure(f"ProxyCommand sh -c {shlex.quote(script)}", "ConnectTimeout 1")
     with pytest.raises(LinkError, match=r"ProxyCommand to .* failed: n"):
         server.connect().run("true")
+    wait_for(lambda: is_gone((tmp_path / "pid").read_text().strip()), "its end")
