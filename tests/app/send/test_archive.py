@@ -75,7 +75,9 @@ def test_it_is_sent_once_and_holds_the_project(
 @pytest.mark.parametrize(
     "harm",
     ["rm -f {at}", "rm -f {at}.sha256", "chmod u+w {at}; printf x >>{at}",
-     "chmod u+w {at}; printf x | dd of={at} bs=1 seek=9000 conv=notrunc 2>/dev/null"],
+     # Another byte than the one that is there, whatever it is.
+     "chmod u+w {at}; dd if={at} bs=1 skip=9000 count=1 2>/dev/null |"
+     " tr '\\0-\\377' '\\1-\\377\\0' | dd of={at} bs=1 seek=9000 conv=notrunc 2>/dev/null"],
 )  # fmt: skip
 def test_a_damaged_one_is_found_and_sent_again(
     transport: Transport, folder: str, project: Path, tmp_path: Path, harm: str
