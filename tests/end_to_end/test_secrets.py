@@ -24,6 +24,9 @@ from tests.support.servers.sshd import Sshd, new_key
 
 NAME, SECRET = "WANDB_API_KEY", "pl4nted-'$(touch x)\"-s3cret-0f-th1s-test"
 NEEDLE = b"s3cret-0f-th1s-test"
+# Another one: ssh-keygen gets it as a word, which the watcher of the other test must not see.
+PASSPHRASE = "pl4nted-'$(touch y)\"-0f-th1s-k3y"
+PASSPHRASE_NEEDLE = b"0f-th1s-k3y"
 GROUP = "project_462000001"
 SCRIPT = f"""\
 import os, sys, time
@@ -50,6 +53,7 @@ class Watcher:
     """Looks at all processes again and again while a run is on its way."""
 
     home: Home
+    needle: bytes = NEEDLE
     seen: set[str] = field(default_factory=set)
     jobs: int = 0
     rounds: int = 0
@@ -68,11 +72,11 @@ class Watcher:
                 variables = (folder / "environ").read_bytes()
             except OSError:
                 continue  # it has ended
-            if NEEDLE in command:
+            if self.needle in command:
                 self.seen.add(f"cmdline {command!r}")
-            if NEEDLE in variables and b"SLURM_JOB_ID=" in variables:
+            if self.needle in variables and b"SLURM_JOB_ID=" in variables:
                 self.jobs += 1  # the job itself: there it must be
-            elif NEEDLE in variables and str(self.home.data).encode() not in variables:
+            elif self.needle in variables and str(self.home.data).encode() not in variables:
                 self.seen.add(f"environ of {command!r}")
 
 
@@ -91,10 +95,10 @@ class Planted:
     """Files of Slurm with the secret while the job ran."""
 
 
-def files_with_it(*folders: Path) -> list[str]:
+def files_with_it(*folders: Path, needle: bytes = NEEDLE) -> list[str]:
     # The words come by the input: a watcher may be looking at all command lines.
     argv = ["grep", "-rlaF", "-D", "skip", "-f", "-", *map(str, folders)]
-    done = subprocess.run(argv, input=NEEDLE.decode(), capture_output=True, text=True)
+    done = subprocess.run(argv, input=needle.decode(), capture_output=True, text=True)
     return done.stdout.splitlines()
 
 
@@ -227,9 +231,9 @@ def test_a_link_that_waits_in_a_shared_folder_is_not_followed(
 
 
 def test_a_passphrase_is_nowhere_when_it_has_opened_the_key(home: Home, tmp_path: Path) -> None:
-    locked = new_key(tmp_path / "locked", SECRET)
+    locked = new_key(tmp_path / "locked", PASSPHRASE)
     server = Sshd(tmp_path / "sshd")
-    watcher = Watcher(home)
+    watcher = Watcher(home, PASSPHRASE_NEEDLE)
     thread = threading.Thread(target=watcher.run)
     thread.start()
     try:
@@ -240,15 +244,15 @@ def test_a_passphrase_is_nowhere_when_it_has_opened_the_key(home: Home, tmp_path
         hosts = f"{{login: site, ssh_config: {server.config}, fingerprints: {prints}}}"
         profile = f"extends: lumi\nname: behind\nhosts: {hosts}\n"
         (home.config / "sites" / "behind.yaml").write_text(profile)
-        code, text = on_terminal(home, ["doctor", "behind"], f"{SECRET}\n", "Passphrase of")
+        code, text = on_terminal(home, ["doctor", "behind"], f"{PASSPHRASE}\n", "Passphrase of")
     finally:
         watcher.over.set()
         thread.join()
         server.stop()
     assert "site" in text and server.logged("Accepted publickey") == 1, (code, text)
-    assert NEEDLE.decode() not in text
+    assert PASSPHRASE_NEEDLE.decode() not in text
     assert watcher.rounds > 2 and watcher.seen == set()
-    assert files_with_it(tmp_path, home.data, home.config) == []
+    assert files_with_it(tmp_path, home.data, home.config, needle=PASSPHRASE_NEEDLE) == []
 
 
 # -- crashes
