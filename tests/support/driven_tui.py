@@ -1,6 +1,5 @@
 """How tests drive the TUI: by keys, with real runs on the embedded site; what the screen shows."""
 
-import html
 import re
 import time
 from collections.abc import Callable
@@ -61,13 +60,8 @@ async def sees(pilot: Pilot[int], pattern: str) -> None:
 
 def shown(pilot: Pilot[int]) -> str:
     """Return what is on the screen as lines of text."""
-    rows: dict[float, str] = {}
-    svg = pilot.app.export_screenshot().partition("<g class=")[2]
-    pattern = r'<text class="[^"]*" x="([\d.]+)" y="([\d.]+)"[^>]*>([^<]*)'
-    for x, y, text in re.findall(pattern, svg):
-        line = rows.get(float(y), "").ljust(round(float(x) / 12.2))
-        rows[float(y)] = line + html.unescape(text)
-    return "\n".join(line for _, line in sorted(rows.items())).replace("\xa0", " ")
+    lines = [line.rstrip() for line in screen_lines(pilot.app)]
+    return "\n".join(lines).replace("\xa0", " ")
 
 
 def screen_lines(app: App[int]) -> list[str]:
