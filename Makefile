@@ -21,21 +21,22 @@ demo: setup
 packages: setup
 	-@tests/cluster/parts/packages.sh
 
-# Jobs on the cluster mostly wait, so two other processes use the cores; each part prints when it ends.
+# Jobs on the clusters mostly wait, so all parts run at once; each prints when it ends.
 test: setup packages
-	@echo "test-cluster and test-alone, then test-slurm24; each prints when it ends"
-	@$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target --assume-old=setup --assume-old=packages \
+	@echo "test-cluster, test-alone and test-slurm24; each prints when it ends"
+	@$(MAKE) --no-print-directory --keep-going --jobs=3 --output-sync=target --assume-old=setup --assume-old=packages \
 	  test-cluster test-alone test-slurm24
 
+# Each process has a cluster of its own.
 test-cluster: setup packages
-	@$(PY) -m pytest -m "cluster and not slow"
+	@$(PY) -m pytest -m "cluster and not slow" --numprocesses=2 --dist=loadfile
 
 test-alone: setup packages
 	@$(PY) -m pytest -m "not cluster and not slow" --numprocesses=2 --dist=loadfile
 
-# This cluster has its own folder and ports: the variables that move the other one do not count here.
+# This cluster has its own folder and ports: the variables that move the others do not count here.
 test-slurm24: setup packages
-	@env -u ROOT -u SSH_PORT -u BASE SLURM=24 $(PY) -m pytest -m "both_slurms and cluster and not slow"
+	@env -u ROOT -u SSH_PORT -u BASE -u COPY SLURM=24 $(PY) -m pytest -m "both_slurms and cluster and not slow"
 
 test-all: setup packages
 	@$(PY) -m pytest

@@ -8,3 +8,7 @@ case $SLURM in
       DEFAULT_ROOT+=24 DEFAULT_SSH_PORT=$((DEFAULT_SSH_PORT + 20)) DEFAULT_BASE=$((DEFAULT_BASE + 400)) ;;
   *) echo "cluster: no Slurm $SLURM here; 22 and 24 there are" >&2; exit 2 ;;
 esac
+# Beside it, COPY=1, 2 ... is another one of the same kind, in a folder and on ports of its own.
+if ((${COPY:=0})); then
+  DEFAULT_ROOT+=-$COPY DEFAULT_SSH_PORT=$((DEFAULT_SSH_PORT + 40 * COPY)) DEFAULT_BASE=$((DEFAULT_BASE + 800 * COPY))
+fi

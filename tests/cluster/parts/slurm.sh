@@ -59,6 +59,7 @@ SlurmdUser=root
 AuthType=auth/munge
 ${PLUGINS:+PluginDir=$PLUGINS}
 StateSaveLocation=$ROOT/state
+FirstJobId=$((BASE / 400 % 4 * 2500 + 1))
 SlurmdSpoolDir=$ROOT/spool/%n
 SlurmctldPidFile=$ROOT/run/slurmctld.pid
 SlurmdPidFile=$ROOT/run/slurmd.%n.pid

@@ -1,6 +1,7 @@
 """The mini cluster of tests/cluster as tests use it: real Slurm, real sshd, LUMI-G's shape.
 
-SLURM, SHAPE and ROOT choose another one, as in tests/cluster/up.
+SLURM, SHAPE and ROOT choose another one, as in tests/cluster/up. A second process of pytest-xdist
+has a cluster of its own beside the first one's.
 """
 
 from __future__ import annotations
@@ -177,6 +178,11 @@ def start() -> tuple[Path, bool]:
 
     Raises RuntimeError, with the reason, where it cannot run.
     """
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+    if worker != "0":
+        for name in ("ROOT", "SSH_PORT", "BASE"):
+            os.environ.pop(name, None)  # they are the first one's
+        os.environ["COPY"] = worker
     if sys.platform != "linux" or os.geteuid() != 0:
         raise RuntimeError("the mini cluster needs root on Linux (real slurmd, mounts, users)")
     check = subprocess.run([CLUSTER / "up", "--check"], capture_output=True, text=True, timeout=30)
