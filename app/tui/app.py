@@ -1,12 +1,12 @@
 """The TUI: its screens, how a person gets from one to another, and how it is started.
 
-Screens only draw and ask (messages.py). What takes time is a worker (workers.py), what changes
+Screens only draw and ask (messages/). What takes time is a worker (workers/), what changes
 something on a site is asked first (mutations.py), and errors are shown in one place (terminal.py).
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import ClassVar
 
 from textual import on
@@ -16,13 +16,13 @@ from textual.screen import Screen
 
 from lumitui.app.settings import Settings
 from lumitui.app.tui import messages
+from lumitui.app.tui.dialogs.notices import HelpDialog, keys_of
 from lumitui.app.tui.mutations import MutationApp
 from lumitui.app.tui.screens.new import NewScreen
-from lumitui.app.tui.screens.notices import HelpDialog, keys_of
 from lumitui.app.tui.screens.run import RunScreen
 from lumitui.app.tui.screens.runs import RunsScreen
 from lumitui.app.tui.screens.sites import SitesScreen
-from lumitui.app.tui.workers import TICK
+from lumitui.app.tui.workers.refreshes import TICK
 from lumitui.remote.connect import Connect, connect
 
 
@@ -43,12 +43,17 @@ PLACES = (
     Place("sites", "3", "Sites", lambda app: SitesScreen(app.runs, app.schedule)),
 )
 
+STYLES = ("page", "runs", "sites", "run", "dialogs")
+"""The style sheets, in the order in which they count."""
+
 
 class LumiApp(MutationApp):
     """The application."""
 
     TITLE = "lumitui"
-    CSS_PATH = "lumitui.tcss"
+    CSS_PATH: ClassVar[list[str | PurePath]] = [
+        f"styles/{name}.tcss" for name in ("page", "runs", "sites", "run", "dialogs")
+    ]
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
             Binding(place.key, f"go('{place.name}')", place.title, show=False,

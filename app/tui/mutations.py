@@ -12,11 +12,11 @@ from lumitui.app.history.run import Run
 from lumitui.app.runs import Preview, Resubmission
 from lumitui.app.settings import Settings
 from lumitui.app.tui import messages
-from lumitui.app.tui.screens.confirm import Confirm
-from lumitui.app.tui.screens.resubmit import ResubmitDialog
+from lumitui.app.tui.dialogs.confirm import Confirm
+from lumitui.app.tui.dialogs.resubmit import ResubmitDialog
+from lumitui.app.tui.dialogs.sending import SendingDialog
 from lumitui.app.tui.screens.run import RunScreen
 from lumitui.app.tui.screens.runs import RunsScreen
-from lumitui.app.tui.screens.sending import SendingDialog
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.workers import WorkerApp
 from lumitui.remote.connect import Connect

@@ -11,8 +11,8 @@ from textual.filter import LineFilter
 from textual.worker import Worker, WorkerState
 
 from lumitui.app.tui import messages
-from lumitui.app.tui.screens.notices import ErrorDialog
-from lumitui.app.tui.screens.question import QuestionDialog
+from lumitui.app.tui.dialogs.notices import ErrorDialog
+from lumitui.app.tui.dialogs.question import QuestionDialog
 from lumitui.app.tui.widgets.control_filter import ControlFilter
 from lumitui.remote.errors import LumiError
 from lumitui.remote.ssh.prompts import Question

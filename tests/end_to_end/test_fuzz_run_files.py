@@ -17,7 +17,7 @@ from lumitui.app.history.metric_points import parse_line
 from lumitui.app.results.summary import curve, figures_of, summarize
 from lumitui.app.tui.panes.metrics import summary_table
 from lumitui.app.tui.widgets.chart import columns
-from lumitui.app.tui.widgets.log_text import LogText
+from lumitui.app.tui.widgets.log.log_text import LogText
 from lumitui.remote.scheduler.protocol import STATES
 from tests.support.attacks.spoilt_text import many, survive, worse
 from tests.support.attacks.whole_texts import METRICS

@@ -12,7 +12,7 @@ from textual.widgets._footer import FooterKey
 
 from lumitui.app.history.run import Run
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.screens.confirm import Confirm
+from lumitui.app.tui.dialogs.confirm import Confirm
 from lumitui.app.tui.screens.new import NewScreen
 from lumitui.app.tui.screens.run import RunScreen
 

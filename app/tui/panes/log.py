@@ -9,7 +9,7 @@ from textual.widgets import Static
 from lumitui.app.explain import words
 from lumitui.app.history.run import Run
 from lumitui.app.tui import messages
-from lumitui.app.tui.widgets.log_view import LogView
+from lumitui.app.tui.widgets.log.log_view import LogView
 from lumitui.app.watch.follow_log import LogBegan, LogEnded, LogGrew, LogWaits
 
 

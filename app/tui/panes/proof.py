@@ -7,8 +7,8 @@ from lumitui.app.explain.binding_proof import Verdict
 from lumitui.app.explain.safe_text import log_line
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
-from lumitui.app.tui.widgets.row_list import Row, RowList, Table
 from lumitui.app.tui.widgets.styled import plain
+from lumitui.app.tui.widgets.tables.row_list import Row, RowList, Table
 
 COLOURS = {
     "proved": "bold green",

@@ -1,1 +1,1 @@
-"""One module for each screen or dialog."""
+"""One module for each full screen."""

@@ -15,9 +15,10 @@ from textual.widgets.option_list import Option
 from lumitui.app.compose.binding import draw as draw_node
 from lumitui.app.runs import Preview, Runs
 from lumitui.app.tui import messages
-from lumitui.app.tui.screens.confirm import Confirm
-from lumitui.app.tui.screens.page import FullScreen, buttons
+from lumitui.app.tui.dialogs.confirm import Confirm
+from lumitui.app.tui.screens.page import FullScreen
 from lumitui.app.tui.widgets import styled
+from lumitui.app.tui.widgets.bars import buttons
 from lumitui.app.tui.widgets.input import LineInput
 from lumitui.app.tui.widgets.launch_text import summary, terms
 from lumitui.app.tui.widgets.script_view import ScriptView

@@ -7,15 +7,14 @@ from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
 from textual.message import Message
 from textual.screen import Screen
-from textual.widget import Widget
-from textual.widgets import Button, Footer, Static
+from textual.widgets import Static
 
 from lumitui.app.runs import Runs
 from lumitui.app.tui import messages
 from lumitui.app.tui.widgets import styled
+from lumitui.app.tui.widgets.bars import footer
 from lumitui.remote.errors import InputError, LumiError
 
 
@@ -93,27 +92,6 @@ class FullScreen(Screen[None]):
         """Leave the screen; the first one stays."""
         if len(self.app.screen_stack) > 1:
             self.app.pop_screen()
-
-
-def footer() -> Footer:
-    """Return the line of keys. A dialog has its own, which covers the one of the screen below."""
-    return Footer(compact=True, show_command_palette=False)
-
-
-def buttons(*pairs: tuple[str, str]) -> Widget:
-    """Return a row of one-line buttons of (label, action of the screen or the app)."""
-    return Horizontal(
-        *(
-            Button(
-                Text(label),
-                action=action if "app." in action else f"screen.{action}",
-                compact=True,
-                classes="action",
-            )
-            for label, action in pairs
-        ),
-        classes="buttons",
-    )
 
 
 class RunPage(FullScreen):

@@ -18,8 +18,9 @@ from lumitui.app.tui.panes.metrics import MetricsPane
 from lumitui.app.tui.panes.proof import ProofPane
 from lumitui.app.tui.panes.script import ScriptPane
 from lumitui.app.tui.panes.state import StatePane
-from lumitui.app.tui.screens.page import RunPage, buttons
+from lumitui.app.tui.screens.page import RunPage
 from lumitui.app.tui.widgets import styled
+from lumitui.app.tui.widgets.bars import buttons
 from lumitui.remote.errors import LumiError
 
 PANES = {"state": "State", "log": "Log", "script": "Script", "proof": "Proof", "metrics": "Metrics"}

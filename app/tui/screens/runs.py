@@ -13,10 +13,11 @@ from textual.widgets import Button, Input, Static
 from lumitui.app.explain import words
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
-from lumitui.app.tui.screens.page import RunPage, buttons
+from lumitui.app.tui.screens.page import RunPage
 from lumitui.app.tui.widgets import styled
+from lumitui.app.tui.widgets.bars import buttons
 from lumitui.app.tui.widgets.input import FilterInput
-from lumitui.app.tui.widgets.run_table import RunTable
+from lumitui.app.tui.widgets.tables.run_table import RunTable
 from lumitui.app.watch.schedule import Schedule
 
 PAGE = 50

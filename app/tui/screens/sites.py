@@ -12,7 +12,7 @@ from lumitui.app.explain import words
 from lumitui.app.runs import Runs
 from lumitui.app.tui import messages
 from lumitui.app.tui.screens.page import FullScreen
-from lumitui.app.tui.widgets.site_table import SiteRow, SiteTable
+from lumitui.app.tui.widgets.tables.site_table import SiteRow, SiteTable
 from lumitui.app.watch.schedule import Schedule
 from lumitui.remote.errors import InputError
 from lumitui.remote.transport.footprint import Footprint

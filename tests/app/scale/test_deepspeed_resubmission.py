@@ -12,7 +12,7 @@ from lumitui.app.history.run import Run
 from lumitui.app.job.spec import JobSpec, parse_job
 from lumitui.app.runs import Resubmission, Runs
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.screens.resubmit import ResubmitDialog
+from lumitui.app.tui.dialogs.resubmit import ResubmitDialog
 from lumitui.remote.errors import InputError
 from lumitui.remote.scheduler.protocol import State
 from tests.support.command_line import LAPTOP, Here, envelope, told, write

@@ -11,7 +11,7 @@ from lumitui.app.history.history import History
 from lumitui.app.runs import Runs
 from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.screens.notices import ErrorDialog
+from lumitui.app.tui.dialogs.notices import ErrorDialog
 from lumitui.remote.scheduler.protocol import State
 from tests.support.attacks.damaged_history import filled_history, one_page
 from tests.support.driven_tui import ended, shown, submit, until

@@ -13,15 +13,15 @@ from lumitui.app.history.run import Provenance
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.screens.confirm import Confirm
+from lumitui.app.tui.dialogs.confirm import Confirm
+from lumitui.app.tui.dialogs.notices import ErrorDialog
+from lumitui.app.tui.dialogs.question import QuestionDialog
+from lumitui.app.tui.dialogs.resubmit import ResubmitDialog
+from lumitui.app.tui.dialogs.sending import SendingDialog
 from lumitui.app.tui.screens.new import job_files
-from lumitui.app.tui.screens.notices import ErrorDialog
-from lumitui.app.tui.screens.question import QuestionDialog
-from lumitui.app.tui.screens.resubmit import ResubmitDialog
 from lumitui.app.tui.screens.run import PANES, RunScreen
-from lumitui.app.tui.screens.sending import SendingDialog
 from lumitui.app.tui.widgets.chart import sparkline
-from lumitui.app.tui.widgets.log_view import LogView
+from lumitui.app.tui.widgets.log.log_view import LogView
 from lumitui.remote.errors import LumiError
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.ssh.prompts import Question

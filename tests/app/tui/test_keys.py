@@ -8,9 +8,9 @@ from textual.widgets import Input
 
 from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.screens.confirm import Confirm
+from lumitui.app.tui.dialogs.confirm import Confirm
+from lumitui.app.tui.dialogs.notices import HelpDialog
 from lumitui.app.tui.screens.new import NewScreen
-from lumitui.app.tui.screens.notices import HelpDialog
 from lumitui.remote.scheduler.protocol import State
 from tests.support.driven_tui import (
     app_of,

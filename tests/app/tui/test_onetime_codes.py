@@ -18,8 +18,8 @@ from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
 from lumitui.app.tui import app as tui
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.screens.notices import ErrorDialog
-from lumitui.app.tui.screens.question import QuestionDialog
+from lumitui.app.tui.dialogs.notices import ErrorDialog
+from lumitui.app.tui.dialogs.question import QuestionDialog
 from lumitui.remote.errors import AnswerNeeded
 from tests.support.command_line import lt, on_terminal, told
 from tests.support.driven_tui import app_of, sees, shown, until

@@ -5,9 +5,9 @@ from pathlib import Path
 from textual.widgets import Button
 
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.screens.resubmit import ResubmitDialog
+from lumitui.app.tui.dialogs.resubmit import ResubmitDialog
 from lumitui.app.tui.screens.run import RunScreen
-from lumitui.app.tui.widgets.log_view import LogView
+from lumitui.app.tui.widgets.log.log_view import LogView
 from lumitui.remote.scheduler.protocol import State
 from tests.support.driven_tui import app_of, ended, runs_of, sees, until
 from tests.support.home import Home

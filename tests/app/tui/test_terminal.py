@@ -8,9 +8,9 @@ import pytest
 from lumitui.app.settings import Settings
 from lumitui.app.tui import terminal
 from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.dialogs.notices import ErrorDialog
+from lumitui.app.tui.dialogs.question import QuestionDialog
 from lumitui.app.tui.screens.new import NewScreen
-from lumitui.app.tui.screens.notices import ErrorDialog
-from lumitui.app.tui.screens.question import QuestionDialog
 from lumitui.remote.ssh.prompts import Question
 from tests.support.driven_tui import (
     app_of,

@@ -10,8 +10,8 @@ from lumitui.app.settings import Settings
 from lumitui.app.tui import messages
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.panes.log import LogPane
-from lumitui.app.tui.widgets.log_text import MAX_LINE, LogText
-from lumitui.app.tui.widgets.log_view import KEPT_LINES, LogView
+from lumitui.app.tui.widgets.log.log_text import MAX_LINE, LogText
+from lumitui.app.tui.widgets.log.log_view import KEPT_LINES, LogView
 from lumitui.app.watch.follow_log import LogBegan, LogGrew
 from tests.support.driven_tui import (
     app_of,

@@ -7,8 +7,8 @@ from textual.widgets import Button, Input
 from lumitui.app.settings import Settings
 from lumitui.app.tui import messages
 from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.dialogs.notices import ErrorDialog
 from lumitui.app.tui.screens.new import NewScreen
-from lumitui.app.tui.screens.notices import ErrorDialog
 from lumitui.app.tui.screens.runs import RunsScreen
 from tests.support.driven_tui import (
     JOB,

@@ -12,7 +12,7 @@ from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.screens.run import RunScreen
 from lumitui.app.tui.screens.runs import RunsScreen
-from lumitui.app.tui.widgets.log_view import LogView
+from lumitui.app.tui.widgets.log.log_view import LogView
 from lumitui.remote.scheduler.protocol import State
 from tests.support.driven_tui import (
     app_of,

@@ -11,7 +11,7 @@ from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.screens.new import NewScreen
 from lumitui.app.tui.screens.run import RunScreen
 from lumitui.app.tui.widgets import styled
-from lumitui.app.tui.widgets.run_table import RunTable
+from lumitui.app.tui.widgets.tables.run_table import RunTable
 from lumitui.remote.scheduler.protocol import State
 from tests.support.driven_tui import (
     app_of,

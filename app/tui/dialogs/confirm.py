@@ -10,7 +10,7 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
-from lumitui.app.tui.screens.page import footer
+from lumitui.app.tui.widgets.bars import footer
 from lumitui.app.tui.widgets.styled import labelled, plain
 
 

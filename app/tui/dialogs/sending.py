@@ -12,7 +12,7 @@ from textual.widgets import Static
 
 from lumitui.app.send.submit import SEND_STEPS
 from lumitui.app.tui import messages
-from lumitui.app.tui.screens.page import footer
+from lumitui.app.tui.widgets.bars import footer
 from lumitui.app.tui.widgets.styled import plain
 
 

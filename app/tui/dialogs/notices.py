@@ -9,7 +9,7 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Button, Static
 
-from lumitui.app.tui.screens.page import footer
+from lumitui.app.tui.widgets.bars import footer
 from lumitui.app.tui.widgets.styled import labelled, plain
 from lumitui.remote.errors import LumiError
 

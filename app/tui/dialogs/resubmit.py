@@ -16,8 +16,8 @@ from lumitui.app.explain import words
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Resubmission, Start
 from lumitui.app.tui import messages
-from lumitui.app.tui.screens.page import footer
 from lumitui.app.tui.widgets import styled
+from lumitui.app.tui.widgets.bars import footer
 from lumitui.app.tui.widgets.choice import Choice
 from lumitui.app.tui.widgets.input import LineInput
 from lumitui.app.tui.widgets.launch_text import findings_text

@@ -6,9 +6,9 @@ from textual.widgets import Button, Input
 
 from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.screens.resubmit import ResubmitDialog
+from lumitui.app.tui.dialogs.resubmit import ResubmitDialog
 from lumitui.app.tui.screens.run import RunScreen
-from lumitui.app.tui.widgets.run_table import RunTable
+from lumitui.app.tui.widgets.tables.run_table import RunTable
 from lumitui.remote.scheduler.protocol import State
 from tests.support.driven_tui import (
     cut_off,

@@ -14,7 +14,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from lumitui.app.tui.widgets.log_text import LogText
+from lumitui.app.tui.widgets.log.log_text import LogText
 
 KEPT_LINES = 5000
 

@@ -1,0 +1,59 @@
+"""What screens want from the app, and what its workers answer.
+
+A message that ends in -Wanted goes up to the app; an Answer goes to the screen or pane that asked.
+"""
+
+from lumitui.app.tui.messages.common import (
+    Answer,
+    Failed,
+    HistoryChanged,
+    RunWanted,
+)
+from lumitui.app.tui.messages.launches import (
+    CancelWanted,
+    Planned,
+    PlanWanted,
+    PreviewMade,
+    PreviewWanted,
+    ResubmitWanted,
+    RunCancelled,
+    SendEnded,
+    SendWanted,
+    StepReported,
+)
+from lumitui.app.tui.messages.logs import FollowWanted, LogNews, UnfollowWanted
+from lumitui.app.tui.messages.results import (
+    FiguresFound,
+    FiguresWanted,
+    LogFiguresFound,
+    WhyFound,
+    WhyWanted,
+)
+from lumitui.app.tui.messages.sites import RefreshWanted, SiteRefreshed
+
+__all__ = [
+    "Answer",
+    "CancelWanted",
+    "Failed",
+    "FiguresFound",
+    "FiguresWanted",
+    "FollowWanted",
+    "HistoryChanged",
+    "LogFiguresFound",
+    "LogNews",
+    "PlanWanted",
+    "Planned",
+    "PreviewMade",
+    "PreviewWanted",
+    "RefreshWanted",
+    "ResubmitWanted",
+    "RunCancelled",
+    "RunWanted",
+    "SendEnded",
+    "SendWanted",
+    "SiteRefreshed",
+    "StepReported",
+    "UnfollowWanted",
+    "WhyFound",
+    "WhyWanted",
+]

@@ -1,0 +1,102 @@
+"""Previews, sends, resubmissions and cancels."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from textual.message import Message
+from textual.message_pump import MessagePump
+from textual.screen import Screen
+
+from lumitui.app.history.run import Run
+from lumitui.app.runs import Preview, Resubmission, Start
+from lumitui.app.tui.messages.common import Answer
+from lumitui.remote.errors import LumiError
+
+
+@dataclass
+class ResubmitWanted(Message):
+    """Open the dialog that sends a run again on `factor` times its nodes."""
+
+    run_id: str
+    factor: int
+
+
+@dataclass
+class PlanWanted(Message):
+    """Plan a resubmission; nothing is sent."""
+
+    reply_to: MessagePump
+    number: int
+    """Of the request: the answer to an earlier one is dropped."""
+    run_id: str
+    nodes: int
+    settings: tuple[str, ...]
+    code: Literal["same", "current"]
+    start: Start | None
+
+
+@dataclass
+class Planned(Answer, bubble=False):
+    """The plan of a resubmission, or why there is none."""
+
+    number: int
+    outcome: Resubmission | LumiError
+
+
+@dataclass
+class PreviewWanted(Message):
+    """Read a job file and make its launch; nothing is sent."""
+
+    reply_to: MessagePump
+    number: int
+    """Of the request: the answer to an earlier one is dropped."""
+    path: Path
+
+
+@dataclass
+class PreviewMade(Answer, bubble=False):
+    """The launch of a job file; None: there is none, and the error is shown."""
+
+    number: int
+    path: Path
+    preview: Preview | None
+
+
+@dataclass
+class SendWanted(Message):
+    """Send what the person has confirmed."""
+
+    preview: Preview
+    resubmission: Resubmission | None = None
+
+
+@dataclass
+class StepReported(Answer, bubble=False):
+    """A send has reached a step."""
+
+    step: str
+    words: str
+
+
+@dataclass
+class SendEnded(Answer, bubble=False):
+    """A send is over; without a run the error is shown."""
+
+    dialog: Screen[None]
+    run: Run | None
+
+
+@dataclass
+class CancelWanted(Message):
+    """Cancel a run, after asking."""
+
+    run_id: str
+
+
+@dataclass
+class RunCancelled(Answer, bubble=False):
+    """A cancel is over; without a run the error is shown."""
+
+    run: Run | None
+    warnings: tuple[str, ...] = ()

@@ -1,0 +1,54 @@
+"""Why a run failed, and its figures."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from textual.message import Message
+from textual.message_pump import MessagePump
+
+from lumitui.app.explain.diagnose import Diagnosis
+from lumitui.app.results.log_patterns import LogFigures
+from lumitui.app.results.summary import Figures
+from lumitui.app.tui.messages.common import Answer
+
+
+@dataclass
+class WhyWanted(Message):
+    """Find out why a run failed."""
+
+    reply_to: MessagePump
+    run_id: str
+
+
+@dataclass
+class WhyFound(Answer, bubble=False):
+    """Why a run failed, the likeliest cause first; None: the search failed."""
+
+    diagnoses: Sequence[Diagnosis] | None
+
+
+@dataclass
+class FiguresWanted(Message):
+    """Summarise a run's metrics."""
+
+    reply_to: MessagePump
+    run_id: str
+    offset: int
+    """Bytes of metrics.jsonl in history; the answer for fewer bytes is dropped."""
+    with_log: bool
+    """Whether to search the log too, for the job file's `metrics:`; that asks the site."""
+
+
+@dataclass
+class FiguresFound(Answer, bubble=False):
+    """The summary of a run's metrics."""
+
+    offset: int
+    figures: Figures
+
+
+@dataclass
+class LogFiguresFound(Answer, bubble=False):
+    """What the job file's `metrics:` found in the log."""
+
+    found: LogFigures

@@ -1,0 +1,15 @@
+"""The workers of the TUI: everything that may take time, in threads that touch no widget.
+
+The app starts each of them, so that one handler sees every error; they answer by messages.
+A send, a cancel and a resubmission are never exclusive: Textual marks the first of two as
+cancelled, but both run.
+"""
+
+from lumitui.app.tui.workers.launches import LaunchWorkers
+from lumitui.app.tui.workers.logs import LogWorkers
+from lumitui.app.tui.workers.refreshes import RefreshWorkers
+from lumitui.app.tui.workers.results import ResultWorkers
+
+
+class WorkerApp(RefreshWorkers, LaunchWorkers, ResultWorkers, LogWorkers):
+    """An app that refreshes the sites, and does in threads what its screens want."""

@@ -1,0 +1,39 @@
+"""What all workers share: the core, the schedule of refreshes, and what is under way."""
+
+import sys
+import time
+
+from lumitui.app.runs import Runs
+from lumitui.app.settings import Settings
+from lumitui.app.tui import messages
+from lumitui.app.tui.terminal import TerminalApp
+from lumitui.app.watch.schedule import Schedule
+from lumitui.remote.connect import Connect
+
+
+def _tell(words: str) -> None:
+    """Print a sentence on the terminal, which Textual has not taken yet."""
+    print(words, file=sys.stderr, flush=True)
+
+
+class CoreApp(TerminalApp):
+    """An app over one history and its connections."""
+
+    def __init__(self, settings: Settings, connect: Connect) -> None:
+        """Open the history; a site is refreshed only while it has unfinished runs."""
+        super().__init__()
+        self.runs: Runs = Runs(settings, ask=self.ask, connect=connect, tell=_tell)
+        self.schedule = Schedule(last_input=time.monotonic())
+        self.mutations = 0
+        """Sends and cancels under way; the app ends only after them."""
+
+    def on_unmount(self) -> None:
+        """Let the threads end: they check `leaving`, and a closed connection answers nothing."""
+        self.leaving.set()
+        if not self.mutations:
+            self.runs.close()
+
+    def history_changed(self) -> None:
+        """Let every screen read history again."""
+        for screen in self.screen_stack:
+            screen.post_message(messages.HistoryChanged())

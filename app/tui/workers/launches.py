@@ -1,0 +1,71 @@
+"""Previews, plans, sends and cancels."""
+
+from textual import on, work
+
+from lumitui.app.job.spec import read_job
+from lumitui.app.runs import Preview, Resubmission
+from lumitui.app.tui import messages
+from lumitui.app.tui.dialogs.sending import SendingDialog
+from lumitui.app.tui.workers.core import CoreApp
+from lumitui.remote.errors import LumiError
+
+
+class LaunchWorkers(CoreApp):
+    """An app that makes launches ready, sends and cancels them."""
+
+    @on(messages.PreviewWanted)
+    def _preview_wanted(self, event: messages.PreviewWanted) -> None:
+        self._preview(event)
+
+    @work(thread=True, group="preview", exit_on_error=False)
+    def _preview(self, wanted: messages.PreviewWanted) -> None:
+        preview: Preview | None = None
+        try:
+            spec = read_job(wanted.path)  # refuses what no path could be made of
+            path = wanted.path.resolve()
+            preview = self.runs.preview(spec, path.parent, job_file=path)
+        finally:
+            wanted.reply_to.post_message(messages.PreviewMade(wanted.number, wanted.path, preview))
+
+    @on(messages.PlanWanted)
+    def _plan_wanted(self, event: messages.PlanWanted) -> None:
+        self._plan(event)
+
+    @work(thread=True, group="plan", exit_on_error=False)
+    def _plan(self, wanted: messages.PlanWanted) -> None:
+        outcome: Resubmission | LumiError
+        try:
+            outcome = self.runs.plan_resubmission(
+                wanted.run_id,
+                nodes=wanted.nodes,
+                settings=wanted.settings,
+                code=wanted.code,
+                start=wanted.start,
+            )
+        except LumiError as error:
+            outcome = error  # the dialog shows it below the field that is wrong
+        wanted.reply_to.post_message(messages.Planned(wanted.number, outcome))
+
+    @work(thread=True, group="send", exit_on_error=False)
+    def send_launch(
+        self, preview: Preview, resubmission: Resubmission | None, dialog: SendingDialog
+    ) -> None:
+        """Send a launch; report its steps to `dialog`."""
+
+        def report(step: str, words: str) -> None:
+            dialog.post_message(messages.StepReported(step, words))
+
+        run = None
+        try:
+            run = self.runs.send(preview, report=report, resubmission=resubmission)
+        finally:
+            self.post_message(messages.SendEnded(dialog, run))
+
+    @work(thread=True, group="cancel", exit_on_error=False)
+    def cancel_run(self, run_id: str) -> None:
+        """Cancel a run's job."""
+        run, warnings = None, list[str]()
+        try:
+            run = self.runs.cancel(run_id, warn=warnings.append)
+        finally:
+            self.post_message(messages.RunCancelled(run, tuple(warnings)))

@@ -1,0 +1,47 @@
+"""The log that is on the screen."""
+
+import time
+
+from textual import on, work
+from textual.worker import get_current_worker
+
+from lumitui.app.tui import messages
+from lumitui.app.tui.workers.core import CoreApp
+from lumitui.app.watch.follow_log import LogEnded
+from lumitui.remote.errors import LumiError
+
+MOST_WAITING = 8
+"""Messages with pieces of a log that its pane has not drawn yet."""
+
+
+class LogWorkers(CoreApp):
+    """An app that follows one log."""
+
+    @on(messages.FollowWanted)
+    def _follow_wanted(self, event: messages.FollowWanted) -> None:
+        self._follow(event)
+
+    @work(thread=True, group="follow", exclusive=True, exit_on_error=False)
+    def _follow(self, wanted: messages.FollowWanted) -> None:
+        worker = get_current_worker()
+        pane = wanted.reply_to
+
+        def stop() -> bool:
+            return worker.is_cancelled or self.leaving.is_set() or not pane.is_running
+
+        try:
+            for event in self.runs.show_log(
+                wanted.run_id, attempt=wanted.attempt, offset=wanted.offset, stop=stop
+            ):
+                # A log that is written faster than it is drawn waits at the site.
+                while pane.message_queue_size > MOST_WAITING and not stop():
+                    time.sleep(0.05)
+                pane.post_message(messages.LogNews(wanted.number, event))
+        except LumiError:
+            ended = LogEnded("stopped, press l to follow again")
+            pane.post_message(messages.LogNews(wanted.number, ended))
+            raise
+
+    @on(messages.UnfollowWanted)
+    def _unfollow_wanted(self) -> None:
+        self.workers.cancel_group(self, "follow")
