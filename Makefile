@@ -31,8 +31,9 @@ test: setup packages
 test-cluster: setup packages
 	@$(PY) -m pytest -m "cluster and not slow" --numprocesses=2 --dist=loadfile
 
+# Twice as many as cores: half of a test's time is the wait for another process.
 test-alone: setup packages
-	@$(PY) -m pytest -m "not cluster and not slow" --numprocesses=2 --dist=loadfile
+	@$(PY) -m pytest -m "not cluster and not slow" --numprocesses=4 --dist=loadfile
 
 # This cluster has its own folder and ports: the variables that move the others do not count here.
 test-slurm24: setup packages

@@ -226,18 +226,18 @@ def test_attempts_are_counted_from_one(load: Load) -> None:
 
 @pytest.mark.usefixtures("load")
 def test_the_sample_teaches_the_network(tmp_path: Path) -> None:
-    done = train(tmp_path, "--epochs", "2", "--eval", "end")
+    done = train(tmp_path, "--epochs", "1", "--eval", "end")
     assert (done.returncode, done.stderr) == (0, "")
     told = lines(tmp_path)
     assert told[0].items() >= {"event": "start", "world_size": 1, "global_batch": 32}.items()
-    assert [line["step"] for line in told if "loss" in line] == list(range(1, 501))
+    assert [line["step"] for line in told if "loss" in line] == list(range(1, 251))
     assert told[-1]["event"] == "end"
     accuracy = told[-1]["test_accuracy"]
     assert isinstance(accuracy, float)
-    assert accuracy >= 0.95
+    assert accuracy >= 0.9
     assert done.stdout.splitlines()[-1] == f"test accuracy {accuracy:.4f}"
     assert (tmp_path / "checkpoints" / "last.pt").exists()
-    again = train(tmp_path, "--epochs", "2", "--resume", "--model", "cnn-gn")
+    again = train(tmp_path, "--epochs", "1", "--resume", "--model", "cnn-gn")
     assert again.returncode == 2
     assert "made with model cnn, this run asks for cnn-gn" in again.stderr
 

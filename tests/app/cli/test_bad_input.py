@@ -1,7 +1,7 @@
 """What people get wrong, and what arrives unasked: a sentence, a hint, the right exit code.
 
-Every case runs the real program in a process of its own; where a cluster has the say, the real
-one says it. Nothing is lost, nothing shows a traceback, and text is carried unchanged or refused.
+Every case runs the real program; where a cluster has the say, the real one says it. Nothing is
+lost, nothing shows a traceback, and text is carried unchanged or refused.
 """
 
 import hashlib
@@ -62,10 +62,10 @@ TRICKY = [
     ],
 )
 def test_a_wrong_job_file_is_reported_with_its_line(
-    home: Home, path: Path, changes: dict[str, object], words: list[str]
+    here: Here, home: Home, path: Path, changes: dict[str, object], words: list[str]
 ) -> None:
     write(path, LAPTOP | changes)
-    done = lt(home, "submit", str(path), "--yes")
+    done = here("submit", str(path), "--yes")
     assert "abc" not in told(done, 2, *words)
     assert history(home) == []
 
@@ -86,9 +86,9 @@ def test_paths_that_lead_nowhere_are_one_sentence(here: Here, path: Path) -> Non
         told(here(*words), 2, *(["the path is empty"] if "" in words else []))
 
 
-def test_files_that_are_no_job_files_are_refused(home: Home, tmp_path: Path) -> None:
-    told(lt(home, "preview", str(tmp_path / "no.yaml")), 2, "There is no file", "no.yaml")
-    told(lt(home, "preview", str(tmp_path)), 2, "cannot be read")
+def test_files_that_are_no_job_files_are_refused(here: Here, tmp_path: Path) -> None:
+    told(here("preview", str(tmp_path / "no.yaml")), 2, "There is no file", "no.yaml")
+    told(here("preview", str(tmp_path)), 2, "cannot be read")
     for content, word in (
         (b"", "mistakes"),
         (b"\xff\xfe\x00binary", "UTF-8"),
@@ -99,19 +99,21 @@ def test_files_that_are_no_job_files_are_refused(home: Home, tmp_path: Path) -> 
         (b"#" * 2_000_000, "larger than"),
     ):
         (tmp_path / "job.yaml").write_bytes(content)
-        told(lt(home, "preview", str(tmp_path / "job.yaml")), 2, word)
-    error = envelope(lt(home, "preview", str(tmp_path / "no.yaml"), "--json"))["error"]
+        told(here("preview", str(tmp_path / "job.yaml")), 2, word)
+    error = envelope(here("preview", str(tmp_path / "no.yaml"), "--json"))["error"]
     assert (error["exit_code"], bool(error["hint"])) == (2, True)
 
 
-def test_a_time_over_the_limit_and_a_missing_script_are_not_sent(home: Home, path: Path) -> None:
+def test_a_time_over_the_limit_and_a_missing_script_are_not_sent(
+    here: Here, home: Home, path: Path
+) -> None:
     write(path, LAPTOP | {"time": "2-00:00:00"})
-    told(lt(home, "submit", str(path), "--yes"), 2, "2-00:00:00 is more than local allows")
+    told(here("submit", str(path), "--yes"), 2, "2-00:00:00 is more than local allows")
     write(path, LAPTOP | {"script": "train.py"})
-    told(lt(home, "submit", str(path), "--yes"), 2, "train.py is not among the files")
+    told(here("submit", str(path), "--yes"), 2, "train.py is not among the files")
     (path.parent / ".gitignore").write_text("hello.py\n")
     write(path, LAPTOP)
-    told(lt(home, "submit", str(path), "--yes"), 2, "hello.py", ".gitignore")
+    told(here("submit", str(path), "--yes"), 2, "hello.py", ".gitignore")
     assert history(home) == []
 
 
@@ -148,11 +150,13 @@ def test_a_preview_shows_what_a_send_would_refuse(here: Here, home: Home, path: 
     assert here("resubmit", "last", "--yes").returncode == 0
 
 
-def test_runs_and_settings_that_are_not_there_are_refused(home: Home, path: Path) -> None:
-    told(lt(home, "show", "last"), 2, "There is no run yet.")
+def test_runs_and_settings_that_are_not_there_are_refused(
+    here: Here, home: Home, path: Path
+) -> None:
+    told(here("show", "last"), 2, "There is no run yet.")
     write(path, LAPTOP)
-    run = lt(home, "submit", str(path), "--yes", "--wait").stdout.strip()
-    told(lt(home, "show", "hallo"), 2, "no run 'hallo'", run)
+    run = here("submit", str(path), "--yes", "--wait").stdout.strip()
+    told(here("show", "hallo"), 2, "no run 'hallo'", run)
     for words, message in (
         (("--nodes", "0"), "0 nodes"),
         (("--nodes", "99"), "local has (8)"),
@@ -161,7 +165,7 @@ def test_runs_and_settings_that_are_not_there_are_refused(home: Home, path: Path
         (("--set", "time=10"), "ambiguous"),
         (("--from", "checkpoint"), "resume"),
     ):
-        told(lt(home, "resubmit", run, *words, "--yes"), 2, message)
+        told(here("resubmit", run, *words, "--yes"), 2, message)
     assert len(history(home)) == 1
 
 
