@@ -217,11 +217,11 @@ class Runs:
     ) -> Iterator[LogEvent]:
         """Yield a run's log for a screen that has `offset` bytes of an attempt's log already.
 
-        It costs one stream; the app's own refreshes bring the state of the run.
+        It costs one stream; the app's own refreshes bring the state of the run. A link that is
+        lost is tried again for as long as the screen is there.
 
         Raises:
             InputError: no such run.
-            LinkError: the site cannot be reached, or the link was cut again and again.
         """
         run = self.history.get(run_id)
         return follow_log.show(self._watcher, run, attempt=attempt, offset=offset, stop=stop)

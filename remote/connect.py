@@ -26,6 +26,9 @@ class Connection:
     home: str
     footprint: Callable[[], Footprint] = Footprint
     """Returns what it has cost the site so far."""
+    silence: Callable[[], float] = lambda: 0.0
+    """Returns the seconds since the site was heard last, infinity without a connection. 0.0
+    always: it cannot be lost."""
     notes: Callable[[], Sequence[str]] = tuple
     """Returns sentences for a person about how the connection is configured; usually none."""
 
@@ -73,7 +76,13 @@ def connect(site: Site, ask: Ask) -> Connection:
     ssh = Ssh(login, ask)
     slurm = Slurm(ssh)
     return Connection(
-        ssh, slurm, lambda: ssh.user, "~", lambda: footprint(ssh, slurm), lambda: ssh.notes
+        ssh,
+        slurm,
+        lambda: ssh.user,
+        "~",
+        lambda: footprint(ssh, slurm),
+        silence=ssh.silence,
+        notes=lambda: ssh.notes,
     )
 
 

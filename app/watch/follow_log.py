@@ -1,5 +1,6 @@
 """A run's log: its end at once, or followed as events until the run has ended."""
 
+import math
 import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ FIRST_BYTES = 262_144
 """Read at once of the log that a screen opens; what is before them stays on the site."""
 TRIES = 8
 """Cuts in a row without an answer between them before following is given up."""
+SILENCE = 8.0
+"""Seconds without a sign of life after which a reader is told; the site is asked after 5."""
 LAST_WORDS = 1.5
 """Seconds of silence after an attempt is over before its log counts as whole."""
 
@@ -33,7 +36,10 @@ class LogBegan:
 
 @dataclass(frozen=True)
 class LogGrew:
-    """More of the log. Only after LogWaits `data` may be empty: the log is followed again."""
+    """More of the log.
+
+    Only after LogWaits and LogLost `data` may be empty: the log is followed again.
+    """
 
     data: bytes
     end: int
@@ -48,13 +54,31 @@ class LogWaits:
 
 
 @dataclass(frozen=True)
+class LogHeard:
+    """The site was heard, though the log has not grown. Only where a link can be lost."""
+
+    at: float
+    """Epoch seconds."""
+
+
+@dataclass(frozen=True)
+class LogLost:
+    """The site does not answer. It is tried again, and what was read stays."""
+
+    since: float
+    """When it was heard last, or asked in vain for the first time; epoch seconds."""
+    words: str
+    """What went wrong; "" while the connection is only silent."""
+
+
+@dataclass(frozen=True)
 class LogEnded:
     """Nothing more will come."""
 
     words: str
 
 
-LogEvent = LogBegan | LogGrew | LogWaits | LogEnded
+LogEvent = LogBegan | LogGrew | LogHeard | LogLost | LogWaits | LogEnded
 
 
 @dataclass(frozen=True)
@@ -76,8 +100,10 @@ class Reader:
     pause: float = 1.0
     """Seconds between two refreshes."""
     waits: bool = False
-    """Whether a link that only a person can restore is waited for, or raises AnswerNeeded; and
-    whether a job that nobody knows may be known again, or counts as ended."""
+    """Whether a link is waited for however long it is away, also one that only a person can
+    restore; and whether a job that nobody knows may be known again, or counts as ended."""
+    silence: Callable[[], float] = lambda: 0.0
+    """Returns the seconds since the site was heard last, infinity without a connection."""
 
 
 def log_path(run: Run, attempt: int | None = None) -> str:
@@ -127,10 +153,8 @@ def show(
     """Yield a run's log for a screen that has `offset` bytes of an attempt's log already.
 
     It costs one stream: the state of the run comes from history, which the app's own refreshes
-    keep fresh. A link that only a person can restore is waited for without traffic.
-
-    Raises:
-        LinkError: the site cannot be reached, or the link was cut again and again.
+    keep fresh. A lost link is tried again for as long as the screen is there; one that only a
+    person can restore is waited for without traffic.
     """
     if ended := _never_logged(run):
         return iter((ended,))
@@ -141,6 +165,7 @@ def show(
         attempt=attempt,
         offset=offset,
         waits=True,
+        silence=watcher.connection(run.site).silence,
     )
     return events(watcher.connection(run.site).transport, reader, stop)
 
@@ -153,7 +178,8 @@ def events(transport: Transport, reader: Reader, stop: Stop) -> Iterator[LogEven
 
     Raises:
         AnswerNeeded: the link was lost, a new one needs a person, and the reader does not wait.
-        LinkError: the site cannot be reached, or the link was cut again and again.
+        LinkError: the site cannot be reached, or the link was cut again and again, and the reader
+            does not wait.
     """
     yield from _Follower(transport, reader, stop).events()
 
@@ -174,6 +200,8 @@ class _Follower:
         self._attended = True  # a person opened the log; what comes later is the clock's
         self._waits_for = ""
         self._cuts = 0
+        self._lost: LogLost | None = None
+        self._heard = time.time()
         self._next_refresh = 0.0
         self._quiet_since: float | None = None  # silence counts once the attempt is over
 
@@ -220,10 +248,16 @@ class _Follower:
         first = True  # of a stream: silence counts from its answer on
         while chunk is not None:
             self._attended, self._cuts = False, 0
-            if chunk or self._waits_for:
-                self._waits_for = ""
+            silent = self._reader.silence()
+            if not chunk and silent > SILENCE:
+                yield from self._lose(time.time() - silent, "")
+            elif chunk or self._waits_for or self._lost:
+                self._waits_for, self._lost, self._heard = "", None, time.time()
                 self._offset += len(chunk)
                 yield LogGrew(chunk, self._offset)
+            elif silent and time.time() - silent - self._heard > 1.0:
+                self._heard = time.time() - silent
+                yield LogHeard(self._heard)
             if self._is_whole(time.monotonic(), silent=not (chunk or first)):
                 return True
             chunk, first = next(chunks, None), False
@@ -258,6 +292,23 @@ class _Follower:
             rest(1.0, self._stop)
             return
         self._cuts += 1
-        if self._cuts > TRIES or self._attempt is None:
-            raise error
-        rest(min(2.0**self._cuts, 60.0), self._stop)
+        if not self._reader.waits:
+            if self._cuts > TRIES or self._attempt is None:
+                raise error
+            rest(min(2.0**self._cuts, 60.0), self._stop)
+            return
+        yield from self._lose(self._heard, error.message)
+        away = math.isinf(self._reader.silence())
+
+        def stop() -> bool:
+            """Return whether to rest no longer: another request has made the connection again."""
+            return self._stop() or (away and not math.isinf(self._reader.silence()))
+
+        rest(min(2.0 ** min(self._cuts, 6), 60.0), stop)
+
+    def _lose(self, since: float, words: str) -> Iterator[LogEvent]:
+        """Report that the site does not answer, once for each reason."""
+        lost = LogLost(self._lost.since if self._lost else since, words)
+        if self._lost is None or lost.words not in ("", self._lost.words):
+            self._lost = lost
+            yield lost

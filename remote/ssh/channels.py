@@ -22,6 +22,9 @@ from lumitui.remote.transport.protocol import Result
 _SETTLE = 3.0  # sshd frees a session a moment after its channel is closed
 _STARTING = 120.0
 """Seconds after which a streamed script must have begun: login files may mount a home folder."""
+_SIGN_OF_LIFE = 5.0
+"""Seconds of silence after which a streamed script's server is asked, whatever the configuration
+says: somebody reads what comes."""
 _FREEING = 0.05  # that moment: asked earlier, it refuses, which costs a round trip and 0.1 s more
 
 
@@ -135,7 +138,7 @@ class Requests:
                 chunk = talk.outputs.take()
                 if chunk:
                     heard = time.monotonic()
-                elif time.monotonic() - heard > link.alive_seconds:
+                elif time.monotonic() - heard > min(link.alive_seconds, _SIGN_OF_LIFE):
                     heard = time.monotonic()
                     link.check()
                 if not talk.ended:

@@ -5,6 +5,7 @@ which host key to trust in `trust`, how to log in in `auth`.
 """
 
 import logging
+import math
 import random
 import time
 from collections.abc import Callable
@@ -56,6 +57,7 @@ class Ssh(Requests):
         self._ask = ask
         self._peer: str | None = None
         self._hops: list[paramiko.Transport] = []
+        self._wire: tcp.Metered | None = None
         self._kept = Kept()
 
     @property
@@ -76,6 +78,13 @@ class Ssh(Requests):
     def node(self) -> str | None:
         """Address of the login node that was reached; the next connection tries it first."""
         return self._peer
+
+    def silence(self) -> float:
+        """Return the seconds since the server was heard last; infinity without a connection."""
+        link, wire = self._link, self._wire
+        if link is None or wire is None or not link.alive():
+            return math.inf
+        return time.monotonic() - wire.heard
 
     def close(self) -> None:
         """End the connection, even while it is being made; a later request makes a new one."""
@@ -129,6 +138,7 @@ class Ssh(Requests):
             raise
         self._kept.needs = next(filter(None, needs), "")
         precious = bool(self._kept.needs)
+        self._wire = socks[-1]
         if precious:
             socks[0].endure()
         return ParamikoLink(hops, host, precious=precious)

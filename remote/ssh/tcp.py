@@ -67,6 +67,8 @@ class Metered:
         """Count what crosses `sock`; `peer` is the address it reached."""
         self._sock, self._up, self._down, self.peer = sock, up, down, peer
         self._head = b""
+        self.heard = time.monotonic()
+        """When bytes came last."""
         self._closed = False  # paramiko asks by this name before it waits for its reading thread
 
     def send(self, data: bytes) -> int:
@@ -79,6 +81,7 @@ class Metered:
         """Receive and count."""
         data = self._sock.recv(size)
         self._down(len(data))
+        self.heard = time.monotonic()
         if len(self._head) < _HEAD:
             self._head += data[:_HEAD]
         return data

@@ -1,16 +1,18 @@
 """The pane with a run's log. It is followed while the pane is open, and only then."""
 
-from rich.text import Text
+import time
+
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import Static
 
-from lumitui.app.explain import words
+from lumitui.app.explain import log_words, words
 from lumitui.app.history.run import Run
 from lumitui.app.tui import messages
+from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.log.log_view import LogView
-from lumitui.app.watch.follow_log import LogBegan, LogEnded, LogGrew, LogWaits
+from lumitui.app.watch.follow_log import LogBegan, LogEnded, LogGrew, LogHeard, LogLost, LogWaits
 
 
 class LogPane(Vertical):
@@ -28,6 +30,11 @@ class LogPane(Vertical):
         """Bytes of the attempt's log that came."""
         self._ended = ""
         """Why nothing more comes; empty while the log is followed."""
+        self._heard: float | None = None
+        """When the site was heard last; None where no link can be lost."""
+        self._lost: LogLost | None = None
+        self._line = ""
+        """What the line says."""
 
     def compose(self) -> ComposeResult:
         """Yield the log, then its line."""
@@ -35,7 +42,8 @@ class LogPane(Vertical):
         yield Static(id="log-line", markup=False)
 
     def draw(self, run: Run) -> None:
-        """Do nothing: the log comes by messages."""
+        """Say how old the link's last sign of life is; the log itself comes by messages."""
+        self._draw_line()
 
     def follow(self) -> None:
         """Follow the log from where the pane has it, unless it is followed already."""
@@ -69,7 +77,16 @@ class LogPane(Vertical):
             case LogGrew(data, end):
                 self._offset = end
                 self._following, self._ended = True, ""
+                self._lost = None
+                if self._heard is not None:
+                    self._heard = time.time()
                 view.feed(data)
+            case LogHeard(at):
+                self._heard = at
+                self._draw_line()
+            case LogLost():
+                self._lost = news.event
+                self._draw_line()
             case LogWaits(words):
                 self._pause(f"waiting: {words}")
             case LogEnded(words):
@@ -84,6 +101,16 @@ class LogPane(Vertical):
         view = self.query_one(LogView)
         attempt = f"attempt {self._attempt or 1}, {words.count(view.total, 'line')}"
         paused = f"paused, {view.unseen:,} new below, press f to follow"
-        state = self._ended or ("following" if view.follow else paused)
-        wrap = "wrapped" if view.wrap else "not wrapped"
-        self.query_one("#log-line", Static).update(Text(f"{state}; {attempt}; {wrap} (w)"))
+        parts = [self._state(), *([] if view.follow else [paused]), attempt]
+        line = "; ".join([*parts, "wrapped (w)" if view.wrap else "not wrapped (w)"])
+        if line != self._line:
+            self._line = line
+            self.query_one("#log-line", Static).update(styled.plain(line))
+
+    def _state(self) -> str:
+        """Return how the log is followed, in words."""
+        if self._ended:
+            return self._ended
+        lost = self._lost
+        state = log_words.link(self._heard, lost.since if lost else None, time.time())
+        return f"{state}: {lost.words.rstrip('.')}" if lost and lost.words else state

@@ -14,6 +14,7 @@ from lumitui.app.watch.follow_log import (
     LogEnded,
     LogEvent,
     LogGrew,
+    LogLost,
     LogWaits,
     Reader,
     events,
@@ -172,8 +173,10 @@ def test_a_requeued_run_goes_on_with_the_log_of_its_next_attempt() -> None:
 def test_a_screen_waits_for_a_link_that_needs_a_person_and_nobody_else_does() -> None:
     site = Site({}, [])
     site.streams = [[b"ab", LOST], [CODE], [CODE], [b"", site.change(state=State.DONE), b""]]
-    assert site.on_screen(1, 7) == [
-        LogGrew(b"ab", 9),
+    grew, lost, *others = site.on_screen(1, 7)
+    assert grew == LogGrew(b"ab", 9)
+    assert isinstance(lost, LogLost) and lost.words == "The link was cut."
+    assert others == [
         LogWaits("Needs your code."),
         LogGrew(b"", 9),
         LogEnded("ended: done"),

@@ -1,5 +1,6 @@
 """The log: its bytes become bounded, safe lines, which follow the end only while on the screen."""
 
+import time
 from pathlib import Path
 
 from textual import on
@@ -12,10 +13,11 @@ from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.panes.log import LogPane
 from lumitui.app.tui.widgets.log.log_text import MAX_LINE, LogText
 from lumitui.app.tui.widgets.log.log_view import KEPT_LINES, LogView
-from lumitui.app.watch.follow_log import LogBegan, LogGrew
+from lumitui.app.watch.follow_log import LogBegan, LogEvent, LogGrew, LogHeard, LogLost
 from tests.support.driven_tui import (
     app_of,
     sees,
+    shown,
     submit,
     until,
 )
@@ -127,3 +129,26 @@ async def test_news_still_on_its_way_does_not_stop_the_log_from_being_followed_a
         await until(pilot, lambda: len(app.wanted) == 2, "the second request")
         assert app.wanted[1].offset == 4, "what was dropped comes again"
         assert app.pane.query_one(LogView).lines == ["one"]
+
+
+async def test_the_line_below_a_log_says_what_its_link_is_like_and_the_lines_stay() -> None:
+    app = OnePane()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.pane.follow()
+        await until(pilot, lambda: app.wanted, "the request")
+
+        def tell(event: LogEvent) -> None:
+            app.pane.post_message(messages.LogNews(1, event))
+
+        tell(LogLost(time.time() - 12, "It refused."))
+        await sees(pilot, "◌ reconnecting 1[23]s: It refused;")
+        tell(LogBegan(1, 0))
+        tell(LogGrew(b"one\n", 4))
+        await sees(pilot, "● live;")
+        tell(LogHeard(time.time() - 2))
+        await sees(pilot, "● live [23]s ago")
+        tell(LogLost(time.time() - 180, ""))
+        await sees(pilot, r"○ offline since \d\d:\d\d")
+        assert "following" not in shown(pilot) and app.pane.query_one(LogView).lines == ["one"]
+        tell(LogGrew(b"", 4))
+        await sees(pilot, "● live 0s ago")

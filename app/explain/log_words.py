@@ -1,0 +1,32 @@
+"""How far a log on the screen is followed, in words. Pure."""
+
+import time
+
+from lumitui.app.explain import words
+
+FRESH = 10.0
+"""Seconds since the last sign of life for which a link counts as live."""
+OFFLINE = 60.0
+"""Seconds without an answer after which a link is no longer expected back at once."""
+
+
+def link(heard: float | None, lost: float | None, now: float) -> str:
+    """Return the state of the link that a log comes over, with its sign; all times are epochs.
+
+    Args:
+        heard: when the site was heard last; None where no link can be lost.
+        lost: since when it does not answer; None while it does.
+        now: the time.
+    """
+    if lost is None and heard is None:
+        return "● live"
+    since = lost if lost is not None else heard
+    assert since is not None
+    age = max(0.0, now - since)
+    if lost is None and age < FRESH:
+        return f"● live {words.short_length(age)} ago"
+    if age < OFFLINE:
+        return f"◌ reconnecting {words.short_length(age)}"
+    moment = time.strftime("%H:%M", time.localtime(since))
+    day = words.clock(since)[:10]
+    return f"○ offline since {moment if words.clock(now).startswith(day) else f'{day} {moment}'}"
