@@ -22,6 +22,11 @@ class Settings:
         """The history's file."""
         return self.data / "history.db"
 
+    @property
+    def theme(self) -> Path:
+        """The file with the name of the theme that was chosen last."""
+        return self.data / "theme"
+
 
 def settings(environ: Mapping[str, str] = os.environ) -> Settings:
     """Return the platform's folders; LUMITUI_CONFIG_DIR and LUMITUI_DATA_DIR override them."""

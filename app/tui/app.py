@@ -13,11 +13,13 @@ from textual import on
 from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
+from textual.theme import Theme
 
 from lumitui.app.settings import Settings
 from lumitui.app.tui import messages
 from lumitui.app.tui.dialogs.notices import HelpDialog, keys_of
 from lumitui.app.tui.mutations import MutationApp
+from lumitui.app.tui.preferences.themes import keep_theme, kept_theme, offer_themes
 from lumitui.app.tui.screens.new import NewScreen
 from lumitui.app.tui.screens.run import RunScreen
 from lumitui.app.tui.screens.runs import RunsScreen
@@ -70,6 +72,8 @@ class LumiApp(MutationApp):
         """Open the history; the job file `job` is opened on the screen New."""
         super().__init__(settings, connect)
         self._job = job
+        self._settings = settings
+        offer_themes(self, kept_theme(settings.theme))
 
     def get_default_screen(self) -> Screen[None]:
         """Return the first screen."""
@@ -78,6 +82,7 @@ class LumiApp(MutationApp):
     def on_mount(self) -> None:
         """Open the given job file, and begin to refresh the sites."""
         self._warn()
+        self.theme_changed_signal.subscribe(self, self._keep_theme)
         if self._job is not None:
             self.push_screen(NewScreen(self.runs, self._job))
         self.set_interval(TICK, self.tick)
@@ -88,6 +93,15 @@ class LumiApp(MutationApp):
         for warning in self.runs.history.take_warnings():
             self.notify(warning, severity="warning", markup=False, timeout=20)
             self.history_changed()
+
+    def _keep_theme(self, theme: Theme) -> None:
+        """Begin with this theme next time."""
+        try:
+            if theme.name != kept_theme(self._settings.theme):
+                keep_theme(self._settings.theme, theme.name)
+        except OSError as error:
+            warning = f"The theme is not kept: {self._settings.theme}: {error.strerror}."
+            self.notify(warning, severity="warning", markup=False)
 
     def action_go(self, name: str) -> None:
         """Open one of the places."""

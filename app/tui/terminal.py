@@ -13,6 +13,7 @@ from textual.worker import Worker, WorkerState
 from lumitui.app.tui import messages
 from lumitui.app.tui.dialogs.notices import ErrorDialog
 from lumitui.app.tui.dialogs.question import QuestionDialog
+from lumitui.app.tui.preferences.contrast import ReadableText
 from lumitui.app.tui.widgets.control_filter import ControlFilter
 from lumitui.remote.errors import LumiError
 from lumitui.remote.ssh.prompts import Question
@@ -32,11 +33,11 @@ class TerminalApp(App[int]):
         self.defect: Exception | None = None
         """The exception that ended the app, if one did."""
         self._last_repeated = ""
-        self._control_filter = ControlFilter()
+        self._own_filters = (ControlFilter(), ReadableText())
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Return Textual's own filters, and one that drops control characters."""
-        return [*super().get_line_filters(), self._control_filter]
+        """Return Textual's own filters; then no control characters, and readable text."""
+        return [*super().get_line_filters(), *self._own_filters]
 
     # -- errors
 

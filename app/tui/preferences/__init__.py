@@ -1,0 +1,1 @@
+"""What a person chooses: the theme and the keys."""

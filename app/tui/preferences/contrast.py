@@ -1,0 +1,70 @@
+"""Text that can be read: the contrast of two colours, and a filter that sees to it."""
+
+import re
+from functools import lru_cache
+
+from rich.color import Color as RichColor
+from rich.color_triplet import ColorTriplet
+from rich.segment import Segment
+from rich.style import Style
+from textual.color import Color
+from textual.filter import LineFilter
+
+LEAST_CONTRAST = 4.5
+"""Between text and its background. source: WCAG 2.2, success criterion 1.4.3 (AA)"""
+
+
+def contrast(one: ColorTriplet, other: ColorTriplet) -> float:
+    """Return the contrast of two colours, 1 to 21. source: WCAG 2.2, "contrast ratio"."""
+    darker, lighter = sorted((_luminance(one), _luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(colour: ColorTriplet) -> float:
+    parts = (part / 255 for part in colour)
+    linear = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+    return sum(w * p for w, p in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def readable(colour: ColorTriplet, background: ColorTriplet) -> ColorTriplet:
+    """Return `colour`, moved towards white or black until it can be read on `background`."""
+    ends = (ColorTriplet(255, 255, 255), ColorTriplet(0, 0, 0))
+    # One of the two has a contrast of at least 4.58 with any colour.
+    end = max(ends, key=lambda end: contrast(end, background))
+    for percent in range(0, 100, 4):
+        moved = ColorTriplet(
+            *(a + (b - a) * percent // 100 for a, b in zip(colour, end, strict=True))
+        )
+        if contrast(moved, background) >= LEAST_CONTRAST:
+            return moved
+    return end
+
+
+class ReadableText(LineFilter):
+    """Gives every text on the screen enough contrast; lines and bars are drawn as they are.
+
+    It comes last: after `dim`, opacity and NO_COLOR, which makes a red word a dark grey one.
+    """
+
+    _DRAWN = re.compile(r"[\s\u2500-\u259f\u2800-\u28ff]*")
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        """Return `segments` with other text colours where they must be."""
+        below = background.rich_color.triplet
+        return [
+            Segment(segment.text, _readable_style(segment.style, below), segment.control)
+            if segment.style and not self._DRAWN.fullmatch(segment.text)
+            else segment
+            for segment in segments
+        ]
+
+
+@lru_cache(4096)
+def _readable_style(style: Style, below: ColorTriplet | None) -> Style:
+    ground = style.bgcolor.triplet if style.bgcolor else below
+    ground = ground or below
+    colour = style.color.triplet if style.color else None
+    if colour is None or ground is None:
+        return style
+    moved = readable(colour, ground)
+    return style if moved == colour else style + Style(color=RichColor.from_triplet(moved))

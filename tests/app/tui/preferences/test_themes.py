@@ -1,0 +1,37 @@
+"""The chosen theme is there the next time; one that is gone is not."""
+
+from pathlib import Path
+
+from lumitui.app.settings import Settings
+from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.preferences.themes import keep_theme, kept_theme
+from tests.support.driven_tui import sees, until
+
+
+async def test_the_chosen_theme_is_kept(settings: Settings) -> None:
+    app = LumiApp(settings)
+    assert app.theme == "lumitui-dark"
+    async with app.run_test() as pilot:
+        app.theme = "nord"
+        await until(pilot, lambda: kept_theme(settings.theme) == "nord", "kept")
+    app.runs.close()
+    assert settings.theme.stat().st_mode & 0o777 == 0o600
+    assert LumiApp(settings).theme == "nord"
+    keep_theme(settings.theme, "no-such-theme")
+    assert LumiApp(settings).theme == "lumitui-dark"
+
+
+def test_an_unreadable_choice_is_none(tmp_path: Path) -> None:
+    assert kept_theme(tmp_path / "theme") is None
+    (tmp_path / "theme").write_bytes(b"\xff\x00" * 500)
+    assert kept_theme(tmp_path / "theme") not in (None, "nord")
+    assert kept_theme(tmp_path) is None
+
+
+async def test_a_theme_that_cannot_be_kept_is_used_and_said(settings: Settings) -> None:
+    app = LumiApp(settings)
+    async with app.run_test(notifications=True) as pilot:
+        settings.theme.mkdir()
+        app.theme = "nord"
+        await sees(pilot, "The theme is not kept")
+    assert not list(settings.data.glob(".theme-*"))
