@@ -5,8 +5,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from lumitui.app.explain.binding_proof import Verdict, verdict
 from lumitui.app.explain.diagnose import Diagnosis, diagnose
+from lumitui.app.explain.proof.binding_proof import Verdict, verdict
 from lumitui.app.history.file.sqlite_file import Tell
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run, one_line

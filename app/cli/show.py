@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from lumitui.app.cli.output import run_data
 from lumitui.app.cli.tables import pairs, section, table
 from lumitui.app.explain import run_facts, words
-from lumitui.app.explain.binding_proof import Verdict
 from lumitui.app.explain.diagnose import Diagnosis
+from lumitui.app.explain.proof.binding_proof import Verdict
 from lumitui.app.explain.safe_text import spell_out
 from lumitui.app.history.run import Run
 from lumitui.app.results.summary import Summary

@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import Protocol
 
 from lumitui.app.explain import words
-from lumitui.app.explain.binding_proof import Verdict
-from lumitui.app.explain.rank_proof import RankProof
+from lumitui.app.explain.proof.binding_proof import Verdict
+from lumitui.app.explain.proof.rank_proof import RankProof
 from lumitui.app.explain.waiting import expectations
 from lumitui.app.history.run import Run
 from lumitui.remote import walltime

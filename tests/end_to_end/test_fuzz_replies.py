@@ -14,7 +14,8 @@ import pytest
 from rich.console import Console, Group
 
 from lumitui.app.cli import tables
-from lumitui.app.explain import binding_proof, run_facts, words
+from lumitui.app.explain import run_facts, words
+from lumitui.app.explain.proof import binding_proof
 from lumitui.app.explain.safe_text import CONTROL
 from lumitui.app.history.history import History
 from lumitui.app.tui.panes.proof import proof_lines, rank_table

@@ -1,9 +1,11 @@
 """The pane with the proof of binding: the cores and GPUs measured for each rank."""
 
+from functools import cache
+
 from rich.text import Text
 
 from lumitui.app.explain import run_facts
-from lumitui.app.explain.binding_proof import Verdict
+from lumitui.app.explain.proof.binding_proof import Verdict
 from lumitui.app.explain.safe_text import log_line
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
@@ -54,6 +56,7 @@ def rank_table(found: Verdict) -> Table | None:
         return None
     table = run_facts.proof_table(found)
     wrong = ((table.titles.index("found"), "bold red"),)
-    rows = [Row(tuple(map(log_line, row.cells)), () if row.ok else wrong) for row in table.rows]
+    safe = cache(log_line)  # thousands of ranks have few different cells
+    rows = [Row(tuple(map(safe, row.cells)), () if row.ok else wrong) for row in table.rows]
     right = frozenset(at for at, title in enumerate(table.titles) if title in ("rank", "local"))
     return Table(table.titles, rows, right)

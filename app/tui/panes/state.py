@@ -11,8 +11,8 @@ from textual.message import Message
 from textual.widgets import Static
 
 from lumitui.app.explain import run_facts, words
-from lumitui.app.explain.binding_proof import Verdict
 from lumitui.app.explain.diagnose import Diagnosis
+from lumitui.app.explain.proof.binding_proof import Verdict
 from lumitui.app.explain.waiting import no_failure
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs

@@ -1,12 +1,47 @@
 """A container that scrolls by the same keys as the tables and the log."""
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.containers import ScrollableContainer
+from textual.widget import Widget
+
+# At run time no widget: Textual takes styles and bindings from a widget's first base alone.
+if TYPE_CHECKING:
+    _Base = Widget
+else:
+    _Base = object
 
 
-class Scroll(ScrollableContainer):
+class AtOnce(_Base):
+    """A widget that scrolls where a key says at once: an animation draws it a dozen times."""
+
+    def action_scroll_down(self) -> None:
+        """Show one line more."""
+        self.scroll_down(animate=False)
+
+    def action_scroll_up(self) -> None:
+        """Show one line before."""
+        self.scroll_up(animate=False)
+
+    def action_scroll_home(self) -> None:
+        """Show the beginning."""
+        self.scroll_home(animate=False)
+
+    def action_scroll_end(self) -> None:
+        """Show the end."""
+        self.scroll_end(animate=False)
+
+    def action_page_down(self) -> None:
+        """Show the next page."""
+        self.scroll_page_down(animate=False)
+
+    def action_page_up(self) -> None:
+        """Show the page before."""
+        self.scroll_page_up(animate=False)
+
+
+class Scroll(AtOnce, ScrollableContainer):
     """A pane with more lines than the screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

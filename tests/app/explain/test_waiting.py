@@ -6,7 +6,7 @@ import pytest
 
 from lumitui.app.cli import show
 from lumitui.app.explain import waiting
-from lumitui.app.explain.binding_proof import verdict
+from lumitui.app.explain.proof.binding_proof import verdict
 from lumitui.app.results.summary import summarize
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.made_runs import a_run

@@ -2,7 +2,7 @@
 
 import json
 
-from lumitui.app.explain.binding_proof import Verdict, verdict
+from lumitui.app.explain.proof.binding_proof import Verdict, verdict
 from lumitui.app.job.launch import Layout
 
 CORES = ("49-55", "57-63", "17-23", "25-31", "1-7", "9-15", "33-39", "41-47")

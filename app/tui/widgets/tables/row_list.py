@@ -14,7 +14,7 @@ from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from lumitui.app.tui.widgets.scroll import Scroll
+from lumitui.app.tui.widgets.scroll import AtOnce, Scroll
 
 GAP = 2
 """Cells between two columns."""
@@ -44,7 +44,7 @@ class Table:
         return tuple(max(map(cell_len, column)) for column in zip(*rows, strict=True))
 
 
-class RowList(ScrollView, can_focus=True):
+class RowList(AtOnce, ScrollView, can_focus=True):
     """Wrapped lines, a heading and rows that scroll together, thousands as fast as ten."""
 
     BINDINGS: ClassVar[list[BindingType]] = list(Scroll.BINDINGS)

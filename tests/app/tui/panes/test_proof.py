@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.cli import show
-from lumitui.app.explain import binding_proof, rank_proof
-from lumitui.app.explain.probe_report import Report as ProbeRecord
-from lumitui.app.explain.rank_proof import RankProof
+from lumitui.app.explain.proof import binding_proof, rank_proof
+from lumitui.app.explain.proof.probe_report import Report as ProbeRecord
+from lumitui.app.explain.proof.rank_proof import RankProof
 from lumitui.app.job.launch import Layout
 from lumitui.app.runs import Runs
 from lumitui.app.settings import Settings
@@ -114,8 +114,11 @@ async def test_the_proof_of_8192_ranks_is_compared_and_laid_out_once(
         screen.action_pane("state")
         await sees(pilot, "differs +Rank 8000 on nid006001")
         screen.action_pane("proof")
+        moved: list[float] = []
+        pane.watch(pane, "scroll_y", lambda y: moved.append(y), init=False)
         await pilot.press("G")
         await sees(pilot, "8191 +7 +nid006024")
+        assert moved == [pane.max_scroll_y], "a key draws once; an animation draws a dozen times"
         assert compared == [8192]
 
 

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 
 from lumitui.app.explain.safe_text import plain
 
@@ -84,4 +85,9 @@ def _report(record: dict[str, object]) -> Report | None:
 
 
 def _text(value: object) -> str:
-    return plain(value).strip() if isinstance(value, str) else ""
+    return _clean(value) if isinstance(value, str) else ""
+
+
+@lru_cache(maxsize=4096)  # a thousand nodes have a thousand names, and a few lists of cores
+def _clean(text: str) -> str:
+    return plain(text).strip()

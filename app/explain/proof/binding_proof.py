@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from lumitui.app.explain.probe_report import ProbeReport, read
-from lumitui.app.explain.rank_proof import RankProof, compare_ranks
+from lumitui.app.explain.proof.probe_report import ProbeReport, read
+from lumitui.app.explain.proof.rank_proof import RankProof, compare_ranks
 from lumitui.app.explain.words import ranks_named
 from lumitui.app.job.launch import ALL_NODES, Layout, measured_nodes
 

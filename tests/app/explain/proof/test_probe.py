@@ -9,7 +9,7 @@ import pytest
 
 from lumitui.app.compose.launch import compose
 from lumitui.app.compose.launchers import TEMPLATES
-from lumitui.app.explain.binding_proof import verdict
+from lumitui.app.explain.proof.binding_proof import verdict
 from lumitui.app.job.spec import changed, parse_job
 from lumitui.remote.site.sites import BUILT_IN, Sites
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from lumitui.app.explain.probe_report import Report
+from lumitui.app.explain.proof.probe_report import Report
 from lumitui.app.job.launch import Layout
 from lumitui.remote.cores import parse_cores
 
@@ -33,13 +33,8 @@ class RankProof:
 
 def compare_ranks(reports: Sequence[Report], layout: Layout) -> list[RankProof]:
     """Return one row for each rank that reported, by rank, with what is wrong with it."""
-    planned = layout.planned_cores
-    rows = [
-        replace(row, planned=planned[row.local_rank]) if 0 <= row.local_rank < len(planned) else row
-        for row in _unique(reports)
-    ]
-    rows = [_place(row, layout) for row in rows]
-    if planned:
+    rows = [_place(row, layout) for row in _unique(reports, layout.planned_cores)]
+    if layout.planned_cores:
         # Without a plan the ranks may be processes of one machine (the embedded site).
         rows = _hosts(rows, layout)
         rows = [_cores(row, layout) for row in rows]
@@ -48,13 +43,15 @@ def compare_ranks(reports: Sequence[Report], layout: Layout) -> list[RankProof]:
     return _gpus(rows, layout)
 
 
-def _unique(reports: Sequence[Report]) -> list[RankProof]:
+def _unique(reports: Sequence[Report], planned: Sequence[str]) -> list[RankProof]:
     """Return one row per rank, by rank; a rank with two different reports is wrong."""
     rows: dict[int, RankProof] = {}
     for item in reports:
-        row = RankProof(item.rank, item.local_rank, item.host, "", item.cores, item.gpus, True)
+        local = item.local_rank
+        plan = planned[local] if 0 <= local < len(planned) else ""
+        row = RankProof(item.rank, local, item.host, plan, item.cores, item.gpus, True)
         known = rows.setdefault(item.rank, row)
-        if known.ok and replace(row, ok=True) != known:
+        if known is not row and known.ok and known != row:
             both = " and ".join(f"{one.found or '?'} on {one.host or '?'}" for one in (known, row))
             rows[item.rank] = _wrong(known, f"two processes report this rank: cores {both}")
     return [rows[rank] for rank in sorted(rows)]
@@ -145,36 +142,52 @@ def _disjoint(rows: list[RankProof]) -> list[RankProof]:
 
 def _gpus(rows: list[RankProof], layout: Layout) -> list[RankProof]:
     """A rank finds its GPU by its local rank: all of a host see the same, or each its own."""
-    hosts: dict[str, list[RankProof]] = {}
+    lists: dict[str, list[tuple[str, ...]]] = {}
     for row in rows:
-        hosts.setdefault(row.host, []).append(row)
-    lists = {host: [_visible(row) for row in some] for host, some in hosts.items()}
+        lists.setdefault(row.host, []).append(_visible(row.gpus))
+    beside = {host: _beside(seen, layout) for host, seen in lists.items() if any(seen)}
     checked = []
     for row in rows:
-        why = _wrong_gpus(row, lists[row.host], layout) if any(lists[row.host]) else ""
+        host = beside.get(row.host)
+        why = _wrong_gpus(row, host, layout) if host else ""
         checked.append(_wrong(row, why) if why else row)
     return checked
 
 
-def _visible(row: RankProof) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(part for part in row.gpus.split(",") if part))
+@dataclass(frozen=True)
+class _Beside:
+    """What the ranks of one host see."""
+
+    own: bool
+    """Whether each has a GPU of its own."""
+    common: tuple[str, ...]
+    """The GPUs that most of them see; of those that see enough, where any do."""
 
 
-def _wrong_gpus(row: RankProof, beside: list[tuple[str, ...]], layout: Layout) -> str:
-    """Return what is wrong with the GPUs the row sees; `beside` are the lists of its host."""
-    mine, local = _visible(row), row.local_rank
+def _beside(lists: list[tuple[str, ...]], layout: Layout) -> _Beside:
+    alone = sum(1 for seen in lists if len(seen) == 1)
+    own = layout.ranks_per_node > 1 and 2 * alone > len(lists) > 1
+    counts = Counter(lists)
+    common = max(counts, key=lambda seen: (len(seen) >= layout.gpus_per_node, counts[seen]))
+    return _Beside(own, common)
+
+
+@lru_cache(maxsize=1024)  # the ranks of a thousand nodes see the same few lists
+def _visible(gpus: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(part for part in gpus.split(",") if part))
+
+
+def _wrong_gpus(row: RankProof, beside: _Beside, layout: Layout) -> str:
+    """Return what is wrong with the GPUs the row sees, beside those of its host."""
+    mine, local = _visible(row.gpus), row.local_rank
     if mine == ("none",):
         return f"it sees no GPU, planned {layout.gpus_per_node}"
-    alone = sum(1 for seen in beside if len(seen) == 1)
-    if layout.ranks_per_node > 1 and 2 * alone > len(beside) > 1:
-        # Each has a GPU of its own.
+    if beside.own:
         if mine == (str(local),):
             return ""
         return f"it sees GPU {row.gpus or '0 and all others'}, planned {local}"
-    counts = Counter(beside)
-    common = max(counts, key=lambda seen: (len(seen) >= layout.gpus_per_node, counts[seen]))
-    if mine != common:
-        others = ",".join(common) or "all"
+    if mine != beside.common:
+        others = ",".join(beside.common) or "all"
         return f"it sees GPU {row.gpus or 'all'}, the others of its node {others}"
     if len(mine) < layout.gpus_per_node:
         return f"it sees only GPU {row.gpus}, planned {layout.gpus_per_node}"

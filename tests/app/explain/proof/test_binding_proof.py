@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lumitui.app.explain.binding_proof import verdict
+from lumitui.app.explain.proof.binding_proof import verdict
 from lumitui.app.explain.run_facts import differences, proof_table
 from lumitui.app.job.launch import Layout
 from tests.support.jobs.binding_reports import ALL_GPUS, EXACT, Report, reports, verdict_on

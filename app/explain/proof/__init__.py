@@ -1,0 +1,1 @@
+"""Is the binding proved: the report of the probe, each rank against its plan, the verdict."""
