@@ -59,6 +59,22 @@ class History:
         """Return what the person should know of the history, each sentence once, oldest first."""
         return self._warnings.take()
 
+    def stamp(self) -> tuple[int, int, int]:
+        """Return a value that is another one once anything was written, by whichever process.
+
+        It is cheap: no row is read (sqlite.org/pragma.html#pragma_data_version).
+
+        Raises:
+            HistoryError: the file cannot be read.
+        """
+        return self._file.read(
+            lambda db: (
+                id(db),  # another file, after this one was replaced
+                int(db.execute("PRAGMA data_version").fetchone()[0]),
+                db.total_changes,
+            )
+        )
+
     def begin(self, run: Run) -> None:
         """Write a new run; it is on the disk when this returns.
 
@@ -245,6 +261,14 @@ class History:
         marks = ", ".join("?" for _ in UNFINISHED)
         rows = self._file.rows(f"SELECT count(*) FROM runs WHERE state IN ({marks})", UNFINISHED)
         return int(rows[0][0])
+
+    def sites_with_unfinished(self) -> frozenset[str]:
+        """Return the sites of the runs to which something may still happen."""
+        marks = ", ".join("?" for _ in UNFINISHED)
+        rows = self._file.rows(
+            f"SELECT DISTINCT site FROM runs WHERE state IN ({marks})", UNFINISHED
+        )
+        return frozenset(str(row[0]) for row in rows)
 
     def _change(self, db: sqlite3.Connection, run_id: str, change: Changes) -> None:
         values = {name: column(value) for name, value in change.items()}

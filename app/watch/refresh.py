@@ -10,10 +10,10 @@ from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
 from lumitui.app.send.lock import sender_lock, sweep_locks
 from lumitui.app.send.settle import record, settle
-from lumitui.app.watch.backoff import Backoff
 from lumitui.app.watch.late import cancel_late, late_runs, recent_runs
 from lumitui.app.watch.left_secrets import LeftSecrets
 from lumitui.app.watch.poll import poll_site
+from lumitui.app.watch.sites.backoff import Backoff
 from lumitui.remote.connect import Connection, Connections
 from lumitui.remote.errors import AnswerNeeded, LumiError, OutcomeUnknown, RefusedError
 from lumitui.remote.site.sites import Sites

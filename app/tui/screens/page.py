@@ -1,6 +1,6 @@
 """What full screens have in common: a title bar, a footer, a way back, and the keys of a run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from rich.text import Text
@@ -15,7 +15,19 @@ from lumitui.app.runs import Runs
 from lumitui.app.tui import messages
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.bars import footer
+from lumitui.app.watch.sites.links import Link, LinkState, titles
 from lumitui.remote.errors import InputError, LumiError
+
+LINK_STYLES = {
+    LinkState.LIVE: "green",
+    LinkState.INCOMPLETE: "yellow",
+    LinkState.CONNECTING: "yellow",
+    LinkState.RECONNECTING: "bold yellow",
+    LinkState.OFFLINE: "bold red",
+    LinkState.LOGIN: "bold yellow",
+    LinkState.PAUSED: "dim",
+}
+"""The word itself is always shown; the colour only helps."""
 
 
 class FullScreen(Screen[None]):
@@ -34,6 +46,9 @@ class FullScreen(Screen[None]):
         super().__init__()
         self.runs = runs
         self._title_parts: tuple[str | Text, ...] = ()
+        self._title = Text()
+        self._stamp: tuple[int, ...] = ()
+        self._moves = True
 
     def compose(self) -> ComposeResult:
         """Yield the title bar, the body and the footer."""
@@ -46,6 +61,7 @@ class FullScreen(Screen[None]):
         if self.query("#title"):
             self.begin()
             self.watch(self.app, "sub_title", self._draw_title_bar)
+            self.watch(self.app, "links", self._draw_title_bar)
 
     def begin(self) -> None:
         """Show what is there for the first time."""
@@ -66,6 +82,25 @@ class FullScreen(Screen[None]):
         except LumiError as error:
             self.post_message(messages.Failed(error, repeats=True))
 
+    def every_second(self) -> None:
+        """Draw again, unless nothing was written since and nothing shown depends on the time."""
+        if not self.is_current:
+            return
+        try:
+            stamp = self.runs.history.stamp()
+            if stamp != self._stamp:
+                self._stamp, self._moves = stamp, self.moves()
+            elif not self._moves:
+                return
+        except LumiError as error:
+            self.post_message(messages.Failed(error, repeats=True))
+            return
+        self.reread()
+
+    def moves(self) -> bool:
+        """Return whether what is shown changes with time alone, as the times of a running job."""
+        return self.runs.history.count_unfinished() > 0
+
     def title_text(self, *parts: str | Text) -> None:
         """Show `parts` in the title bar."""
         self._title_parts = parts
@@ -76,9 +111,18 @@ class FullScreen(Screen[None]):
         text = Text().append(" lumitui ", "bold reverse")
         if under_way := self.app.sub_title:
             text.append(f" {under_way} ", "bold black on cyan")
+        for state, link in titles(self._links, max(10, self.size.width // 3)):
+            text.append("  ").append(styled.plain(link, LINK_STYLES[state]))
         for part in self._title_parts:
             text.append("  ").append(styled.plain(part) if isinstance(part, str) else part)
-        self.query_one("#title", Static).update(text)
+        if text != self._title:
+            self._title = text
+            self.query_one("#title", Static).update(text)
+
+    @property
+    def _links(self) -> Sequence[Link]:
+        links: tuple[Link, ...] = getattr(self.app, "links", ())
+        return links
 
     def on_screen_resume(self) -> None:
         """Draw again: the screen above has gone."""

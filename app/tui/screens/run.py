@@ -78,7 +78,11 @@ class RunScreen(RunPage):
             return  # never composed to the end: the app is being left
         self._open = True
         self.action_pane(self._first)
-        self.set_interval(1.0, self.reread)
+        self.set_interval(1.0, self.every_second)
+
+    def moves(self) -> bool:
+        """Return whether the run still goes on."""
+        return not self.runs.history.get(self._run_id).state.is_final
 
     def draw(self) -> None:
         """Show what history says now."""

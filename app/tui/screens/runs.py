@@ -18,7 +18,7 @@ from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.bars import buttons
 from lumitui.app.tui.widgets.input import FilterInput
 from lumitui.app.tui.widgets.tables.run_table import RunTable
-from lumitui.app.watch.schedule import Schedule
+from lumitui.app.watch.sites.schedule import Schedule
 
 PAGE = 50
 """Runs shown at first, and added on demand."""
@@ -73,7 +73,7 @@ class RunsScreen(RunPage):
         self.query_one("#filter").display = False
         self.reread()
         self.query_one(RunTable).focus()
-        self.set_interval(1.0, self.reread)
+        self.set_interval(1.0, self.every_second)
 
     @property
     def chosen(self) -> str | None:
@@ -132,16 +132,9 @@ class RunsScreen(RunPage):
     def _draw_polls(self, now: float) -> None:
         schedule, line = self._schedule, Text()
         if schedule.warnings:
-            line.append(" STALE ", "bold black on yellow")
-            stale = "".join(f"  {' '.join(warning.split())}" for warning in schedule.warnings)
-            line.append(styled.plain(f"{stale}  ", "yellow"))
-        seen = schedule.last_refresh
-        line.append(
-            "not refreshed yet"
-            if seen is None
-            else f"refreshed {words.short_length(now - seen)} ago"
-        )
-        line.append(f", {words.count(schedule.requests, 'request')}")
+            why = "".join(f"{' '.join(warning.split())}  " for warning in schedule.warnings)
+            line.append(styled.plain(why, "yellow"))
+        line.append(words.count(schedule.requests, "request"))
         if schedule.is_idle(now):
             line.append(", paused: press a key to go on")
         self.query_one("#polls", Static).update(line)

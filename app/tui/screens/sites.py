@@ -13,7 +13,7 @@ from lumitui.app.runs import Runs
 from lumitui.app.tui import messages
 from lumitui.app.tui.screens.page import FullScreen
 from lumitui.app.tui.widgets.tables.site_table import SiteRow, SiteTable
-from lumitui.app.watch.schedule import Schedule
+from lumitui.app.watch.sites.schedule import Schedule
 from lumitui.remote.errors import InputError
 from lumitui.remote.transport.footprint import Footprint
 
@@ -51,7 +51,11 @@ class SitesScreen(FullScreen):
                 self._every[name] = None  # its line says so
         self.reread()
         self.query_one(SiteTable).focus()
-        self.set_interval(1.0, self.reread)
+        self.set_interval(1.0, self.every_second)
+
+    def moves(self) -> bool:
+        """Return that it does: the counts are no part of history."""
+        return True
 
     def draw(self) -> None:
         """Show the counts as they are now."""

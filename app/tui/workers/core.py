@@ -3,11 +3,14 @@
 import sys
 import time
 
+from textual.reactive import var
+
 from lumitui.app.runs import Runs
 from lumitui.app.settings import Settings
 from lumitui.app.tui import messages
 from lumitui.app.tui.terminal import TerminalApp
-from lumitui.app.watch.schedule import Schedule
+from lumitui.app.watch.sites.links import Link
+from lumitui.app.watch.sites.schedule import Schedule
 from lumitui.remote.connect import Connect
 
 
@@ -18,6 +21,9 @@ def _tell(words: str) -> None:
 
 class CoreApp(TerminalApp):
     """An app over one history and its connections."""
+
+    links: var[tuple[Link, ...]] = var(())
+    """The sites with unfinished runs, and whether they answer; every title bar shows them."""
 
     def __init__(self, settings: Settings, connect: Connect) -> None:
         """Open the history; a site is refreshed only while it has unfinished runs."""

@@ -7,6 +7,8 @@ from textual import events, on, work
 from lumitui.app.runs import Refreshed
 from lumitui.app.tui import messages
 from lumitui.app.tui.workers.core import CoreApp
+from lumitui.app.watch.sites.links import links
+from lumitui.app.watch.sites.schedule import Ending
 from lumitui.remote.errors import InputError, LumiError
 
 TICK = 1.0
@@ -15,6 +17,11 @@ TICK = 1.0
 
 class RefreshWorkers(CoreApp):
     """An app that refreshes a site while it has unfinished runs."""
+
+    _watched: frozenset[str] = frozenset()
+    """The sites with unfinished runs."""
+    _seen: tuple[int, ...] = ()
+    """The history's stamp when they were read."""
 
     async def on_event(self, event: events.Event) -> None:
         """Record that a person is there."""
@@ -28,15 +35,26 @@ class RefreshWorkers(CoreApp):
     def tick(self, event: messages.RefreshWanted | None = None) -> None:
         """Start a refresh of every site that is due; with an `event`, the person asked for it."""
         try:
-            sites = {run.site for run in self.runs.history.unfinished()}
+            # Most seconds nothing was written, and what each run has is not read again.
+            stamp = self.runs.history.stamp()
+            if stamp != self._seen:
+                self._watched = self.runs.history.sites_with_unfinished()
+                self._seen = stamp
         except LumiError as error:
             self.post_message(messages.Failed(error, repeats=True))
             return
+        sites, now = self._watched, time.monotonic()
         self.schedule.drop_warnings(sites)
+        self.schedule.wake(now, time.time())
         if event is not None:
             self.schedule.hurry(sites)
-        for site in self.schedule.due(sites, time.monotonic()):
-            self._refresh_site(site, self.schedule.began(site))
+        for site in self.schedule.due(sites, now):
+            self._refresh_site(site, self.schedule.began(site, now))
+        self._show_links()
+
+    def _show_links(self) -> None:
+        """Let the title bars say whether the sites answer; they are drawn when that changes."""
+        self.links = tuple(links(self.schedule, self._watched, time.monotonic(), time.time()))
 
     @work(thread=True, group="refresh", exit_on_error=False)
     def _refresh_site(self, site: str, attended: bool) -> None:
@@ -53,8 +71,12 @@ class RefreshWorkers(CoreApp):
     @on(messages.SiteRefreshed)
     def _site_refreshed(self, event: messages.SiteRefreshed) -> None:
         found = event.refreshed or Refreshed((), (f"{event.site}: the refresh failed.",), 0)
-        now = time.monotonic()
-        self.schedule.ended(
-            event.site, now, pause=event.pause, requests=found.requests, warnings=found.warnings
+        ending = Ending(
+            found.requests,
+            found.warnings,
+            answered=event.refreshed is not None and event.site not in found.failed,
+            needs_person=bool(found.unanswered),
         )
+        self.schedule.ended(event.site, time.monotonic(), ending, pause=event.pause)
+        self._show_links()
         self.history_changed()

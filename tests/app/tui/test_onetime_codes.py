@@ -129,7 +129,7 @@ async def refreshes(pilot: Pilot[int], count: int = 3) -> None:
 async def test_the_tui_asks_once_for_each_r_and_never_by_itself(guarded: Guarded) -> None:
     before, connections = guarded.logins, guarded.connections
     async with LumiApp(guarded.home.settings).run_test(size=(80, 24)) as pilot:
-        await sees(pilot, "STALE .*Needs your code.*[Pp]ress r")
+        await sees(pilot, "(?s)login needed.*Needs your code.*[Pp]ress r")
         first = guarded.connections
         await refreshes(pilot)
         assert guarded.connections == first <= connections + 1, "nothing is sent meanwhile"
@@ -138,11 +138,11 @@ async def test_the_tui_asks_once_for_each_r_and_never_by_itself(guarded: Guarded
         await pilot.press("r")
         await asked(pilot)
         await pilot.press(*"111111", "enter")
-        await until(pilot, lambda: "STALE" not in shown(pilot), "a fresh state")
+        await until(pilot, lambda: "login needed" not in shown(pilot), "a fresh state")
         assert guarded.logins == before + 1
 
         guarded.lose()
-        await sees(pilot, "STALE")
+        await sees(pilot, "login needed")
         await refreshes(pilot)
         assert not isinstance(pilot.app.screen, QuestionDialog)
         assert guarded.connections == first + 1
@@ -158,7 +158,7 @@ async def test_the_tui_asks_once_for_each_r_and_never_by_itself(guarded: Guarded
         await pilot.press("r")
         await asked(pilot)
         await pilot.press(*"222222", "enter")
-        await until(pilot, lambda: "STALE" not in shown(pilot), "a fresh state again")
+        await until(pilot, lambda: "login needed" not in shown(pilot), "a fresh state again")
         assert guarded.logins == before + 2
         assert guarded.server.sshd.logged("Failed keyboard-interactive") == 0
 

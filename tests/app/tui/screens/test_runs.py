@@ -12,6 +12,7 @@ from lumitui.app.tui.screens.new import NewScreen
 from lumitui.app.tui.screens.run import RunScreen
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.tables.run_table import RunTable
+from lumitui.app.watch.sites.schedule import Ending
 from lumitui.remote.scheduler.protocol import State
 from tests.support.driven_tui import (
     app_of,
@@ -94,7 +95,7 @@ async def test_the_header_counts_every_unfinished_run(settings: Settings) -> Non
     for number in range(55):
         state = State.QUEUED if number < 2 else State.DONE
         history.begin(a_run(f"run-{number:06d}", created=float(number), state=state, job_id="1"))
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with app.run_test(size=(110, 24)) as pilot:
         await sees(pilot, "newest 50 runs, o for older, 2 unfinished in all")
         await pilot.press("slash", *"zzz")
         await sees(pilot, "0 runs with 'zzz', 2 unfinished in all")
@@ -134,13 +135,12 @@ async def test_a_long_name_leaves_the_bars_readable(settings: Settings, width: i
         await sees(pilot, "1 Runs")
         app.schedule.began("somewhere")
         words = "somewhere: 127.0.0.1 did not answer on port 22 within fifteen seconds"
-        app.schedule.ended("somewhere", 0.0, pause=1, requests=1, warnings=(words,))
+        app.schedule.ended("somewhere", 0.0, Ending(1, (words,), answered=False), pause=1)
         app.schedule.drop_warnings = lambda names: None  # type: ignore[method-assign]
         await pilot.pause(1.2)
         lines = screen_lines(app)
-        stale = next(line for line in lines if "STALE" in line)
-        assert "127.0.0.1 did not answer" in stale
-        assert ("…" in stale) == (width == 80)
+        why = next(line for line in lines if "127.0.0.1 did not answer" in line)
+        assert ("…" in why) == (width == 80)
         chosen = next(line for line in lines if LONG in line and "2 nodes" in line)
         assert "2 nodes, 16 ranks, 16 GPUs" in chosen
         await pilot.press("enter")

@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumitui.app.watch.backoff import DAY, Backoff
+from lumitui.app.watch.sites.backoff import DAY, Backoff
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.made_runs import a_run
 

@@ -1,0 +1,153 @@
+"""When each site is refreshed next, and what the refreshes have cost. Pure: time is handed in."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+IDLE_SECONDS = 600.0
+"""Seconds without a key and without focus after which no site is polled."""
+LONGEST_PAUSE = 600.0
+RETRY_SECONDS = 5.0
+"""The pause after a first failed connection: a laptop that wakes up has its network a little later.
+It doubles like every pause, so that a site that is down is tried as rarely as before."""
+SLEPT_SECONDS = 20.0
+"""A clock that gained as much on the monotonic one: the machine slept meanwhile."""
+_MOST_DOUBLINGS = 20
+"""2.0**1024 overflows: a week of maintenance has that many failures. 20 double 1 ms to 17 min."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a refresh of a site ended."""
+
+    requests: int
+    warnings: tuple[str, ...] = ()
+    answered: bool = True
+    """Whether the site answered at all; a silent scheduler is a warning of a site that answers."""
+    needs_person: bool = False
+    """Whether a login waits for a person; nothing was sent."""
+
+
+@dataclass
+class Watched:
+    """What is known of one site. Times are seconds of the schedule's clock."""
+
+    due: float = -math.inf  # at once: a monotonic clock may begin anywhere
+    busy_since: float | None = None
+    """When the refresh began that is under way."""
+    wanted: bool = False
+    failures: int = 0
+    warning: str = ""
+    answered_at: float | None = None
+    """When it last answered."""
+    failing_since: float | None = None
+    """When the first of the refreshes began that it did not answer; None: it answered the last."""
+    needs_person: bool = False
+    stale: bool = False
+    """Whether the machine slept since the last answer."""
+
+
+@dataclass
+class Schedule:
+    """The refreshes of all sites. Times are seconds of one monotonic clock."""
+
+    last_input: float
+    """When the person last did something."""
+    focused: bool | None = None
+    """Whether the terminal is in front; None where it never said so."""
+    requests: int = 0
+    """Made since the program began."""
+    began_at: float = field(init=False)
+    """When the program began."""
+    _sites: dict[str, Watched] = field(default_factory=dict)
+    _ahead: float | None = None
+    """Seconds by which the clock was ahead of the monotonic one."""
+
+    def __post_init__(self) -> None:
+        """A person starts the program: the first input is its beginning."""
+        self.began_at = self.last_input
+
+    def is_idle(self, now: float) -> bool:
+        """Whether nobody is there to see the answer."""
+        return not self.focused and now - self.last_input > IDLE_SECONDS
+
+    def due(self, names: Iterable[str], now: float) -> list[str]:
+        """Return which of the sites to refresh now; none is refreshed twice at the same time."""
+        if self.is_idle(now):
+            return []
+        sites = {name: self.site(name) for name in names}
+        return [name for name, site in sites.items() if site.busy_since is None and site.due <= now]
+
+    def began(self, name: str, now: float = 0.0) -> bool:
+        """Note that a refresh of a site is under way; return whether the person asked for it."""
+        site = self.site(name)
+        wanted, site.wanted, site.busy_since = site.wanted, False, now
+        return wanted
+
+    def ended(self, name: str, now: float, ending: Ending, *, pause: float) -> None:
+        """Note that a refresh is over; the next is due after `pause`, doubled by each failure.
+
+        A site that did not answer is tried sooner at first. What the person asked for meanwhile is
+        due at once.
+        """
+        site = self.site(name)
+        began, site.busy_since = site.busy_since, None
+        site.warning = " ".join(ending.warnings)
+        site.failures = site.failures + 1 if site.warning else 0
+        site.needs_person = ending.needs_person
+        longest = max(LONGEST_PAUSE, pause)
+        if ending.answered:
+            site.answered_at, site.failing_since, site.stale = now, None, False
+        else:
+            pause = min(pause, RETRY_SECONDS) if not ending.needs_person else pause
+            if site.failing_since is None:
+                site.failing_since = now if began is None else began
+        wait = min(pause * 2.0 ** min(site.failures, _MOST_DOUBLINGS), longest)
+        site.due = now if site.wanted else now + wait
+        self.requests += ending.requests
+
+    def wake(self, now: float, clock: float) -> bool:
+        """Make every site due at once when the machine slept since the last call; say whether.
+
+        `clock` is the time of day in epoch seconds, which goes on while the monotonic one stands.
+        """
+        before, self._ahead = self._ahead, clock - now
+        slept = before is not None and self._ahead - before > SLEPT_SECONDS
+        for site in self._sites.values() if slept else ():
+            site.due, site.stale = -math.inf, True
+            if site.answered_at is not None and before is not None:
+                site.answered_at -= self._ahead - before
+        return slept
+
+    def next_refresh(self, name: str, now: float) -> float | None:
+        """Return in how many seconds a site is refreshed; None when it never was, or idle."""
+        site = self._sites.get(name)
+        if site is None or self.is_idle(now):
+            return None
+        return max(0.0, site.due - now)
+
+    def hurry(self, names: Iterable[str]) -> None:
+        """Make every one of the sites due at once: the person asked for it, and may be asked."""
+        for name in names:
+            site = self.site(name)
+            site.due, site.wanted = -math.inf, True
+
+    def drop_warnings(self, names: Iterable[str]) -> None:
+        """Forget the warnings of all sites but `names`, those with unfinished runs.
+
+        At the others nothing can be stale.
+        """
+        kept = set(names)
+        for name, site in self._sites.items():
+            if name not in kept:
+                site.warning, site.failures = "", 0
+                site.failing_since, site.needs_person = None, False
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Why sites could not be asked."""
+        return tuple(site.warning for site in self._sites.values() if site.warning)
+
+    def site(self, name: str) -> Watched:
+        """Return what is known of a site."""
+        return self._sites.setdefault(name, Watched())

@@ -1,0 +1,70 @@
+"""The title bar of every screen says whether the sites answer; an idle app draws nothing."""
+
+from pathlib import Path
+
+import pytest
+from textual.widgets import Static
+
+from lumitui.app.settings import Settings
+from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.screens.page import FullScreen
+from lumitui.app.tui.screens.runs import RunsScreen
+from lumitui.app.watch.sites.schedule import Ending
+from lumitui.remote.scheduler.protocol import State
+from tests.support.driven_tui import screen_lines, until
+from tests.support.jobs.made_runs import a_run
+
+
+async def test_every_screen_says_whether_the_site_answers(
+    settings: Settings, project: Path
+) -> None:
+    app = LumiApp(settings)
+    app.runs.history.begin(a_run("waits-000001", state=State.QUEUED, job_id="41"))
+    async with app.run_test(size=(100, 30)) as pilot:
+        for failed, word in ((True, "connecting"), (False, "live")):
+            app.schedule.began("somewhere", 0.0)
+            now = app.schedule.last_input
+            ending = Ending(1, ("down",) if failed else (), answered=not failed)
+            app.schedule.site("somewhere").busy_since = now
+            app.schedule.ended("somewhere", now, ending, pause=500)
+            app.schedule.due = lambda names, now: []  # type: ignore[method-assign]
+            for keys in ("1", "1 enter", "2", "3"):
+                await pilot.press(*keys.split())
+                await until(pilot, lambda: f"somewhere {word}" in screen_lines(app)[0], word)  # noqa: B023
+
+
+async def test_an_idle_app_draws_nothing(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[str] = []
+    app = LumiApp(settings)
+    for number in range(3):
+        app.runs.history.begin(a_run(f"run-{number:06d}", state=State.DONE, job_id="1"))
+    for kind in (RunsScreen, FullScreen):
+        monkeypatch.setattr(kind, "draw", counted(kind.draw, drawn))
+    update = Static.update
+    monkeypatch.setattr(Static, "update", counted(update, drawn))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await until(pilot, lambda: "draw" in drawn, "the first draw")
+        await pilot.pause(1.5)
+        drawn.clear()
+        for _ in range(5):
+            app.tick()
+            screen = app.screen
+            assert isinstance(screen, FullScreen)
+            screen.every_second()
+        await pilot.pause(1.2)
+        assert drawn == []
+        app.runs.history.update("run-000001", note="a note")
+        await until(pilot, lambda: "draw" in drawn, "what was written")
+
+
+def counted(call: object, into: list[str]) -> object:
+    """Return `call`, which writes its name into `into` whenever it is called."""
+    assert callable(call)
+
+    def counting(*given: object, **named: object) -> object:
+        into.append(getattr(call, "__name__", ""))
+        return call(*given, **named)
+
+    return counting
