@@ -38,6 +38,8 @@ class _Filters(TypedDict):
     site_name: str | None
     state: str | None
     text: str
+    filter_text: str
+    sort: str
 
 
 @click.command()
@@ -52,6 +54,19 @@ class _Filters(TypedDict):
 @site_option
 @click.option("--state", metavar="STATE", help="Only runs in this state, such as failed.")
 @click.option("--text", default="", help="Only runs with this in id, name, job id or note.")
+@click.option(
+    "--filter",
+    "filter_text",
+    metavar="FILTER",
+    default="",
+    help="Only runs that pass, such as 'failed site:lumi nodes:>=4 since:2d !vit #best'.",
+)
+@click.option(
+    "--sort",
+    type=click.Choice(("newest", "state", "name", "nodes", "cost", "end")),
+    default="newest",
+    help="What to sort the list by.",
+)
 @click.option("--check", is_flag=True, help="Check the history's file, and show where it is.")
 @click.option(
     "--recover",
@@ -67,7 +82,7 @@ class _Filters(TypedDict):
 def history(
     reply: Reply, check: bool, recover: str | None, account: str, **filters: Unpack[_Filters]
 ) -> None:
-    """List runs, newest first, or rebuild lost ones.
+    """List runs, or rebuild lost ones.
 
     The list is what was last known; `lumitui status` asks the sites.
     """
@@ -85,21 +100,25 @@ def history(
 
 def _list(reply: Reply, runs: "Runs", filters: _Filters) -> None:
     # Late: pydantic takes ten times as long as `lumitui --version` itself.
-    from lumitui.app.history.find_runs import Filter
+    from lumitui.app.history.listing.find_runs import Filter
+    from lumitui.app.history.listing.order import By, Order
+    from lumitui.app.history.listing.terms import parse
 
-    site, text = filters["site_name"], filters["text"]
-    state = _state(filters["state"])
+    site, order = filters["site_name"], Order(By(filters["sort"]))
+    state, terms = _state(filters["state"]), parse(filters["filter_text"])
     known_site(runs, site)
-    wanted, limit, listed = Filter(site, state, text), filters["limit"], 0
+    wanted, limit, listed = Filter(site, state, filters["text"], terms), filters["limit"], 0
     if reply.json:
-        listed = reply.give_each(run_data(run) for run in runs.history.every(limit, wanted))
+        every = runs.history.every(limit, wanted, order)
+        listed = reply.give_each(run_data(run) for run in every)
     else:
-        for line in tables.history_lines(lambda: runs.history.every(limit, wanted), columns()):
+        lines = tables.history_lines(lambda: runs.history.every(limit, wanted, order), columns())
+        for line in lines:
             click.echo(line)
             listed += 1
     if not listed:
         say("There are no such runs.")
-    if not (site or state or text or reply.json):
+    if wanted == Filter() and not reply.json:
         say(tables.file_words(runs.history.facts(), runs.history.count()))
 
 

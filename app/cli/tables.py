@@ -10,7 +10,7 @@ from lumitui.app.explain.safe_text import spell_out
 from lumitui.remote import walltime
 
 if TYPE_CHECKING:
-    from lumitui.app.history.file.sqlite_file import FileFacts
+    from lumitui.app.history.file.facts import FileFacts
     from lumitui.app.history.run import Run
     from lumitui.app.scale.changes import Change
     from lumitui.remote.doctor.check import Check

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Unpack
 
-from lumitui.app.history.file.sqlite_file import Database, FileFacts, Tell
-from lumitui.app.history.find_runs import Filter, Place, RunFinder
+from lumitui.app.history.file.facts import FileFacts
+from lumitui.app.history.file.sqlite_file import Database, Tell
 from lumitui.app.history.known_snapshots import KnownSnapshots
+from lumitui.app.history.listing.find_runs import Filter, RunFinder
+from lumitui.app.history.listing.order import NEWEST, Order
 from lumitui.app.history.metric_points import RunMetrics
 from lumitui.app.history.pending_warnings import PendingWarnings
 from lumitui.app.history.run import UNFINISHED, Changes, Run, unknown_run
@@ -45,7 +47,8 @@ class History:
         """
         self._warnings = PendingWarnings()
         self._file = Database(path, self._warnings, tell)
-        self._find = RunFinder(self._file, self._warnings)
+        self.finder = RunFinder(self._file, self._warnings)
+        """Lists of runs: filtered, sorted, counted, page by page."""
         self.metrics = RunMetrics(self._file)
         """The lines of each run's metrics.jsonl."""
         self.snapshots = KnownSnapshots(self._file)
@@ -204,15 +207,15 @@ class History:
         `text` is searched in id, name, job id and note. Of the texts only `spec`, `layout` and
         `price` are read, the others are empty here; `get` has them.
         """
-        place = Place(after.created, after.id) if after else None
-        return self._find.page(limit, place, Filter(site, state, text))
+        place = (after.created, after.id) if after else None
+        return self.finder.page(limit, place, Filter(site, state, text))
 
-    def every(self, limit: int, wanted: Filter) -> Iterator[Run]:
-        """Yield the runs that pass, newest first, as `page` returns them, at most `limit`.
+    def every(self, limit: int, wanted: Filter, order: Order = NEWEST) -> Iterator[Run]:
+        """Yield the runs that pass, sorted, as `page` returns them, at most `limit`.
 
         Few are in memory at once. A run that is begun meanwhile may be missing.
         """
-        return self._find.every(limit, wanted)
+        return self.finder.every(limit, wanted, order)
 
     def unfinished(self, site: str | None = None) -> list[Run]:
         """Return the runs to which something may still happen, oldest first.
@@ -224,14 +227,14 @@ class History:
         if site is not None:
             where, values = f"{where} AND r.site = ?", (*values, site)
         tail = f"WHERE {where} ORDER BY r.created, r.id"
-        return self._find.runs(tail, values, ("script", "binding"))
+        return self.finder.runs(tail, values, ("script", "binding"))
 
     def lineage(self, run_id: str) -> list[Run]:
         """Return the run with its chain of parents and all its descendants, root first.
 
         The lineage of the root is the whole tree. Of the texts, `deepspeed_config` is read too.
         """
-        return self._find.runs(
+        return self.finder.runs(
             "WHERE r.id IN ("
             " WITH RECURSIVE up (id) AS (VALUES (?1) UNION"
             " SELECT parent FROM runs JOIN up USING (id) WHERE parent IS NOT NULL),"
@@ -284,7 +287,7 @@ class History:
             drop_unused(db, "binding", earlier[0])
 
     def _whole(self, run_id: str) -> Run:
-        for run in self._find.runs("WHERE r.id = ?", (run_id,), texts=_TEXTS):
+        for run in self.finder.runs("WHERE r.id = ?", (run_id,), texts=_TEXTS):
             return run
         raise HistoryError(f"The run {run_id} cannot be read.", "The warning says why.")
 

@@ -6,12 +6,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from lumitui.app.history.file.compaction import compact
 from lumitui.app.history.file.damage import Damage, damage_in
+from lumitui.app.history.file.facts import FileFacts
 from lumitui.app.history.file.filesystem import (
     NO_FILE,
     can_lock,
@@ -54,20 +54,6 @@ Tell = Callable[[str], None]
 """Receives a sentence for the person while something takes long."""
 
 
-@dataclass(frozen=True)
-class FileFacts:
-    """What is known of the file itself."""
-
-    path: Path
-    schema: int
-    size: int
-    """Bytes, with what is not yet written back from the write-ahead log."""
-    damage: str | None
-    """What SQLite's check found, '' when it is sound; None: it was not checked."""
-    lost_texts: int | None
-    """How many texts of runs cannot be read; None: they were not checked."""
-
-
 class Database:
     """One SQLite file that processes and threads share."""
 
@@ -88,6 +74,7 @@ class Database:
         self._closed = False
         self._full = False  # then a copy in memory is read
         self._identity = NO_FILE
+        self._opened = 0
         self._db = self._open()
 
     def close(self) -> None:
@@ -130,6 +117,23 @@ class Database:
                 with suppress(*FAULTS):
                     check_schema(self._db, self.path, len(MIGRATIONS))
             raise self._fault(error) from error
+
+    def version(self) -> tuple[int, int, int]:
+        """Return how often the file was opened, and two numbers that change when it is written.
+
+        The one is for other connections' writes (sqlite.org/pragma.html#pragma_data_version), the
+        other for this one's. It reads no page.
+
+        Raises:
+            HistoryError: the file cannot be read.
+        """
+        return self.read(
+            lambda db: (
+                self._opened,
+                int(db.execute("PRAGMA data_version").fetchone()[0]),
+                db.total_changes,
+            )
+        )
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -239,6 +243,7 @@ class Database:
         return identity(self.path) != self._identity
 
     def _open(self) -> sqlite3.Connection:
+        self._opened += 1
         self._full = False
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -278,6 +278,10 @@ def test_a_job_that_fails_exits_5_and_says_why(here: Here, job: Path) -> None:
     assert [row["state"] for row in runs_of(here)] == ["failed"]
     assert envelope(here("history", "--state", "done", "--json"))["data"] == []
     assert here("history", "--state", "dnoe").returncode == 2
+    found = here("history", "--filter", "failed nodes:1 !nowhere", "--sort", "cost", "--json")
+    assert [row["state"] for row in envelope(found)["data"]] == ["failed"]
+    wrong = here("history", "--filter", "nodes:many")
+    assert wrong.returncode == 2 and "'many' is no number of nodes" in wrong.stderr
 
 
 def test_waiting_has_an_end_and_the_job_goes_on_until_cancelled(home: Home, job: Path) -> None:

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from lumitui.app.history import find_runs
-from lumitui.app.history.find_runs import Filter
 from lumitui.app.history.history import History
+from lumitui.app.history.listing import find_runs
+from lumitui.app.history.listing.find_runs import Filter
 from lumitui.app.history.run import Run
 from lumitui.remote.errors import InputError
 from lumitui.remote.scheduler.protocol import State

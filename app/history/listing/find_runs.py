@@ -1,0 +1,227 @@
+"""Runs read from the history's file: by what, in which order, and with which of their texts."""
+
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from lumitui.app.history.file.sqlite_errors import RECOVER
+from lumitui.app.history.file.sqlite_file import Database
+from lumitui.app.history.listing.conditions import Condition, condition_of, containing, like
+from lumitui.app.history.listing.kept_numbers import KeptNumbers
+from lumitui.app.history.listing.order import NEWEST, Order, is_descending, keys_of, tables_of
+from lumitui.app.history.listing.terms import Term
+from lumitui.app.history.pending_warnings import PendingWarnings
+from lumitui.app.history.run import Run
+from lumitui.app.history.run_row import COLUMNS, PARTS, from_row, part_of
+from lumitui.app.history.texts.packing import LostText, unpack
+from lumitui.app.history.texts.store import OF_RUNS
+from lumitui.remote.scheduler.protocol import State
+
+CHUNK = 500
+"""Runs that are in memory at once when all are read."""
+_EMPTY: dict[str, str | None] = {
+    "command": "", "deepspeed_config": None, "script": "", "machinery": None, "probe": None,
+    "patch": "", "binding": None,
+}  # fmt: skip
+"""What a text is that was not read."""
+_DISPENSABLE = frozenset({"command", "script", "machinery", "probe", "patch", "binding"})
+"""Texts without which a run is still shown. A DeepSpeed configuration is none of them: without it
+a resubmission would take the run for another kind."""
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which runs to list; a field that is empty lets all pass."""
+
+    site: str | None = None
+    state: State | None = None
+    text: str = ""
+    """Searched in id, name, job id and note."""
+    terms: tuple[Term, ...] = ()
+    """Of the language of filters; all of them count."""
+
+    def conditions(self, kept: KeptNumbers, now: float) -> list[Condition]:
+        """Return this in SQL; `kept` knows the sizes, `now` is what ages count from."""
+        found: list[Condition] = []
+        if self.site is not None:
+            found.append(("r.site = ?", [self.site]))
+        if self.state is not None:
+            found.append(("r.state = ?", [self.state.value]))
+        if self.text:
+            found.append((like("r.words"), [containing(self.text)]))
+        return found + [condition_of(term, kept.layouts, now) for term in self.terms]
+
+
+EVERYTHING = Filter()
+Place = tuple[str | float, ...]
+"""A run's place in a list: the values of what the list is sorted by."""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A list of runs: which ones, in which order, and the moment that ages and costs count to."""
+
+    wanted: Filter = EVERYTHING
+    order: Order = NEWEST
+    now: float = 0.0
+
+
+class Entry(NamedTuple):
+    """A run as a list knows it before it is shown."""
+
+    id: str
+    parent: str | None
+    place: Place
+
+
+class RunFinder:
+    """What reads runs from one file."""
+
+    def __init__(self, file: Database, warnings: PendingWarnings) -> None:
+        """Read from `file`; `warnings` receives which runs cannot be read, and why."""
+        self._file = file
+        self._warnings = warnings
+        self._kept = KeptNumbers(file)
+
+    def version(self) -> tuple[int, ...]:
+        """Return something that is another one as soon as anything in the file has changed."""
+        return self._file.version()
+
+    def page(self, limit: int, after: Place | None, wanted: Filter) -> list[Run]:
+        """Return at most `limit` runs that follow `after` in the list, newest first."""
+        rows = self._rows(_selected(()), Listing(wanted), limit, after)
+        return [run for row in rows if (run := self._run(row))]
+
+    def every(self, limit: int, wanted: Filter, order: Order = NEWEST) -> Iterator[Run]:
+        """Yield runs in `order`, at most `limit`; few of them are in memory at once."""
+        listing, place = Listing(wanted, order, time.time()), None
+        while limit > 0:
+            size = min(limit, CHUNK)
+            rows = self._rows(_selected(()), listing, size, place)
+            for row in rows:
+                if run := self._run(row):
+                    yield run
+            if len(rows) < size:
+                return
+            limit -= size
+            place = rows[-1][-len(keys_of(order, 0.0)) :]
+
+    def entries(self, listing: Listing, limit: int, after: Place | None) -> list[Entry]:
+        """Return at most `limit` runs that follow `after` in a list, without what they say."""
+        rows = self._rows(_Selected(("r.id", "r.parent")), listing, limit, after)
+        return [Entry(row[0], row[1], row[2:]) for row in rows]
+
+    def with_ids(self, ids: Sequence[str]) -> dict[str, Run]:
+        """Return the runs with these ids, at most some hundreds; one that is lost is left out."""
+        marks = ", ".join("?" for _ in ids)
+        return {run.id: run for run in self.runs(f"WHERE r.id IN ({marks})", ids)}
+
+    def count(self, wanted: Filter) -> int:
+        """Return how many runs pass."""
+        where, values = self._where(wanted, time.time())
+        # Without conditions SQLite counts the shortest index.
+        index = "INDEXED BY runs_listed" if values else ""
+        return int(self._file.rows(f"SELECT count(*) FROM runs r {index} {where}", values)[0][0])
+
+    def count_states(self) -> dict[State, int]:
+        """Return how many runs are in each state that any is in."""
+        rows = self._file.rows("SELECT state, count(*) FROM runs GROUP BY state")
+        known = {state.value for state in State}
+        return {State(row[0]): int(row[1]) for row in rows if row[0] in known}
+
+    def runs(
+        self, tail: str, values: Sequence[str | float] = (), texts: Sequence[str] = ()
+    ) -> list[Run]:
+        """Return the runs `r` that `tail` selects, in its order, with `texts` and no others."""
+        selected = _selected(texts)
+        rows = self._file.rows(
+            f"SELECT {', '.join(selected.columns)} FROM runs r {selected.joins} {tail}", values
+        )
+        return [run for row in rows if (run := self._run(row, texts))]
+
+    def _rows(
+        self, selected: "_Selected", listing: Listing, limit: int, after: Place | None
+    ) -> list[sqlite3.Row]:
+        """Return a page of a list: one walk along its index, whatever is filtered.
+
+        SQLite's own choice for a site of many runs and a state of few reads a row of the table
+        for each.
+        """
+        order = listing.order
+        keys = keys_of(order, listing.now)
+        tables = tables_of(order)
+        where, values = self._where(listing.wanted, listing.now)
+        if after is not None:
+            beyond = "<" if is_descending(order) else ">"
+            marks = ", ".join("?" for _ in keys)
+            where += f"{' AND' if where else 'WHERE'} ({', '.join(keys)}) {beyond} ({marks})"
+            values += after
+        columns = [*selected.columns, *(f"{key} AS key_{at}" for at, key in enumerate(keys))]
+        direction = "DESC" if is_descending(order) else "ASC"
+        return self._file.rows(
+            f"{'WITH ' if tables else ''}{', '.join(map(self._kept.table, tables))}"
+            f" SELECT {', '.join(columns)} FROM runs r INDEXED BY runs_listed"
+            f" {selected.joins} {' '.join(map(self._kept.join, tables))} {where}"
+            f" ORDER BY {', '.join(f'{key} {direction}' for key in keys)} LIMIT ?",
+            (*values, limit),
+        )
+
+    def _where(self, wanted: Filter, now: float) -> tuple[str, list[str | float]]:
+        found = wanted.conditions(self._kept, now)
+        where = " AND ".join(condition for condition, _ in found)
+        return f"WHERE {where}" if where else "", [value for _, each in found for value in each]
+
+    def _run(self, row: sqlite3.Row, texts: Sequence[str] = ()) -> Run | None:
+        values = {name: row[name] for name in COLUMNS} | _EMPTY
+        kind = ""
+        try:
+            for kind in PARTS:
+                values[kind] = part_of(kind, row[f"{kind}_packed"], row[f"{kind}_digest"])
+            for kind in texts:
+                values[kind] = self._text(row, kind)
+            return from_row(values)
+        except LostText as error:
+            self._lost(row, kind, f"cannot be read: its {kind} is {error}")
+        except ValueError as error:
+            self._warnings.add_once(
+                f"The run {row['id']} was written by another version and cannot be read: {error}"
+            )
+        return None
+
+    def _text(self, row: sqlite3.Row, kind: str) -> str | None:
+        if row[kind] is None:
+            return None
+        try:
+            return unpack(row[f"{kind}_packed"], row[f"{kind}_digest"]).decode("utf-8", "replace")
+        except LostText as error:
+            if kind not in _DISPENSABLE:
+                raise
+            self._lost(row, kind, f"is shown without its {kind}, which is {error}")
+            return _EMPTY[kind]
+
+    def _lost(self, row: sqlite3.Row, kind: str, what: str) -> None:
+        """Warn of a lost text once, however many runs share it."""
+        self._warnings.add_once(
+            f"The run {row['id']} {what}, as for every run that shares it. {RECOVER}",
+            key=f"{kind} {row[kind]}",
+        )
+
+
+@dataclass(frozen=True)
+class _Selected:
+    """What a query reads of runs."""
+
+    columns: tuple[str, ...]
+    joins: str = ""
+
+
+def _selected(texts: Sequence[str]) -> _Selected:
+    """Return a run's columns with its parts, and those of `texts`."""
+    columns = [f"r.{name}" for name in (*COLUMNS, *OF_RUNS)]
+    joins = []
+    for kind in (*PARTS, *texts):
+        columns += [f"{kind}_text.packed AS {kind}_packed", f"{kind}_text.digest AS {kind}_digest"]
+        joins.append(f"LEFT JOIN blobs {kind}_text ON {kind}_text.id = r.{kind}")
+    return _Selected(tuple(columns), " ".join(joins))

@@ -1,0 +1,93 @@
+"""In which order runs are listed, as expressions of SQL that a page can go on from."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from lumitui.remote.scheduler.protocol import State
+
+
+class By(StrEnum):
+    """What a list is sorted by."""
+
+    NEWEST = "newest"
+    STATE = "state"
+    NAME = "name"
+    NODES = "nodes"
+    COST = "cost"
+    END = "end"
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a list is sorted by, and whether its end comes first."""
+
+    by: By = By.NEWEST
+    reverse: bool = False
+
+    def next(self) -> "Order":
+        """Return the order that the key for it goes to."""
+        kinds = list(By)
+        return Order(kinds[(kinds.index(self.by) + 1) % len(kinds)])
+
+    def chosen(self, by: By) -> "Order":
+        """Return the order after a click on a heading: a second one turns it around."""
+        return Order(by, not self.reverse) if by is self.by else Order(by)
+
+
+NEWEST = Order()
+_FIRST = (
+    State.RUNNING,
+    State.FINISHING,
+    State.QUEUED,
+    State.SENDING,
+    State.UNKNOWN,
+    State.FAILED,
+    State.OUT_OF_MEMORY,
+    State.TIMEOUT,
+    State.NODE_FAILED,
+    State.PREEMPTED,
+    State.REFUSED,
+    State.NOT_SENT,
+    State.DONE,
+    State.CANCELLED,
+)
+"""What may need a person comes first."""
+_STATE = (
+    "CASE r.state "
+    + " ".join(f"WHEN '{state}' THEN {rank}" for rank, state in enumerate(_FIRST))
+    + f" ELSE {len(_FIRST)} END"
+)
+_NEVER = 1e12
+"""The end of a run that has not ended: the list by end begins with those."""
+# As Run.billed and Run.elapsed have it.
+_OVER = ", ".join(f"'{state}'" for state in State if state.is_final or state is State.UNKNOWN)
+_COST = (
+    "-min(coalesce(prices.most, 0.0), coalesce(prices.rate, 0.0) / 3600 * CASE"
+    " WHEN r.started IS NULL THEN 0.0"
+    f" WHEN r.state IN ({_OVER}) THEN max(0.0, coalesce(r.ended, r.updated) - r.started)"
+    " ELSE max(0.0, {now} - r.started) END)"
+)
+_FIRST_KEY = {
+    By.STATE: _STATE,
+    By.NAME: "r.name COLLATE NOCASE",
+    By.NODES: "-coalesce(sizes.nodes, 0.0)",
+    By.COST: _COST,
+    By.END: f"-coalesce(r.ended, {_NEVER})",
+}
+
+
+def keys_of(order: Order, now: float) -> tuple[str, ...]:
+    """Return the expressions that the list is sorted by, the last of which tell all runs apart."""
+    if order.by is By.NEWEST:
+        return ("r.created", "r.id")
+    return (_FIRST_KEY[order.by].replace("{now}", repr(now)), "-r.created", "r.id")
+
+
+def is_descending(order: Order) -> bool:
+    """Return the direction of all keys: with one, SQLite compares them as one row."""
+    return (order.by is By.NEWEST) != order.reverse
+
+
+def tables_of(order: Order) -> tuple[str, ...]:
+    """Return the tables of numbers that the keys read: `sizes`, `prices`."""
+    return {By.NODES: ("sizes",), By.COST: ("prices",)}.get(order.by, ())

@@ -1,0 +1,115 @@
+"""The language of filters: what is understood, and where what is wrong stands."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from lumitui.app.history.listing.states import COUNTED, GROUPS, states_like, states_named
+from lumitui.app.history.listing.tags import tags_of, with_tags
+from lumitui.app.history.listing.terms import (
+    FilterError,
+    In,
+    Made,
+    Sites,
+    Size,
+    States,
+    Tag,
+    Term,
+    Word,
+    parse,
+)
+from lumitui.remote.errors import InputError
+from lumitui.remote.scheduler.protocol import State
+
+INFINITE = float("inf")
+
+
+@pytest.mark.parametrize(
+    ("text", "test", "negated"),
+    [
+        ("vit", Word("vit"), False),
+        ("!vit", Word("vit"), True),
+        ('"two words"', Word("two words"), False),
+        ("12:30", Word("12:30"), False),
+        ("#best", Tag(("best",)), False),
+        ("tag:best,#worst", Tag(("best", "worst")), False),
+        ("state:timeout", States(frozenset({State.TIMEOUT})), False),
+        ("state:!done", States(frozenset({State.DONE})), True),
+        ("!state:done", States(frozenset({State.DONE})), True),
+        ("!state:!done", States(frozenset({State.DONE})), False),
+        ('state:"out of memory"', States(frozenset({State.OUT_OF_MEMORY})), False),
+        ("STATE:oom,canc", States(frozenset({State.OUT_OF_MEMORY, State.CANCELLED})), False),
+        ("state:failed", States(GROUPS["failed"]), False),
+        ("site:lumi,mahti", Sites(("lumi", "mahti")), False),
+        ("nodes:4", Size("nodes", ((4, 4),)), False),
+        ("nodes:>=4", Size("nodes", ((4, INFINITE),)), False),
+        ("gpus:<8,16-64,>100", Size("gpus", ((0, 7), (16, 64), (101, INFINITE))), False),
+        ("since:2d", Made(since=True, moment=172800, age=True), False),
+        ("until:90min", Made(since=False, moment=5400, age=True), False),
+        ("job:8123", In("job", ("8123",)), False),
+    ],
+)
+def test_a_term_means(text: str, test: object, negated: bool) -> None:
+    assert parse(f"  {text} ") == (Term(text, negated, test),)  # type: ignore[arg-type]
+
+
+def test_a_date_is_a_day_on_the_laptops_clock() -> None:
+    (term,) = parse("since:2026-11-20")
+    assert isinstance(term.test, Made) and not term.test.age
+    assert term.test.at(now=0.0) == term.test.moment
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong", "message"),
+    [
+        ("vit nodes:many", "many", "'many' is no number of nodes."),
+        ("state:dnoe", "dnoe", "There is no state 'dnoe'."),
+        ("vit stat:done x", "stat:", "There is no filter stat:."),
+        ("site:", "site:", "site: needs a value."),
+        ("state:!", "state:!", "state: needs a value."),
+        ("since:soon", "soon", "'soon' is no time."),
+        ("since:2026-13-01", "2026-13-01", "'2026-13-01' is no time."),
+        ('a "b c', '"b c', "A quote is not closed."),
+        ("a ! b", "!", "A word is missing."),
+    ],
+)
+def test_what_is_wrong_is_named_where_it_stands(text: str, wrong: str, message: str) -> None:
+    with pytest.raises(FilterError) as found:
+        parse(text)
+    assert text[found.value.begin : found.value.end] == wrong
+    assert found.value.message == message and found.value.hint.endswith((".", '."', '".'))
+
+
+@given(some.text(alphabet='abz :!,"#<>=-.019stateno', max_size=30))
+def test_any_text_is_a_filter_or_says_where_it_is_none(text: str) -> None:
+    try:
+        terms = parse(text)
+    except FilterError as error:
+        assert 0 <= error.begin < error.end <= len(text)
+        assert error.message and error.hint
+    else:
+        assert "".join("".join(term.typed for term in terms).split()) == "".join(text.split())
+
+
+def test_every_state_has_one_of_the_words_that_are_counted_or_is_over_well() -> None:
+    counted = [state for name in COUNTED for state in GROUPS[name]]
+    assert len(counted) == len(set(counted))
+    assert set(State) - set(counted) == {State.DONE, State.CANCELLED}
+    for state in State:
+        assert state in states_named(state.value)
+        assert state in states_like(state.value)
+    assert states_like("fail") >= GROUPS["failed"] and State.TIMEOUT in states_like("failed")
+    assert states_like("memory") == {State.OUT_OF_MEMORY}
+    assert not states_like("vi")
+
+
+def test_tags_are_words_of_the_note() -> None:
+    note = with_tags("the best so far", "#keep lr-3")
+    assert note == "the best so far #keep #lr-3"
+    assert tags_of(note) == ["keep", "lr-3"]
+    assert with_tags(note, "KEEP") == note
+    assert with_tags(note, "-keep new") == "the best so far #lr-3 #new"
+    assert with_tags("", "a") == "#a" and with_tags("#a", "-a") == ""
+    for wrong in ("", "two#tags", "é\u202e", "x" * 41):
+        with pytest.raises(InputError):
+            with_tags(note, wrong)
