@@ -1,49 +1,51 @@
-"""Runs: everything a person can do with jobs. The TUI and the CLI call only this."""
+"""Runs: everything a person can do with jobs. The TUI and the CLI call only this.
 
-from collections.abc import Iterator, Sequence
+What lists and refreshes need is imported here; what one action needs, that action imports.
+"""
+
+from __future__ import annotations
+
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from lumitui.app.explain.diagnose import Diagnosis, diagnose
-from lumitui.app.explain.proof.binding_proof import Verdict, verdict
-from lumitui.app.history.file.sqlite_file import Tell
 from lumitui.app.history.history import History
-from lumitui.app.history.run import Run, one_line
-from lumitui.app.job.spec import JobSpec
-from lumitui.app.results import fetch as results
-from lumitui.app.results.log_patterns import LogFigures, log_figures_of
-from lumitui.app.results.summary import Figures, figures_of
-from lumitui.app.scale.resubmission import CodeChoice, Resubmission, ResubmissionRequest, plan
-from lumitui.app.scale.start import Start
-from lumitui.app.send.export import Exported, export
-from lumitui.app.send.folder import project_folder
 from lumitui.app.send.lock import sender_lock
-from lumitui.app.send.preview import Preview, compose_project, preview_of
-from lumitui.app.send.shipment import shipment_of
-from lumitui.app.send.source import look
-from lumitui.app.send.submit import Report, send
-from lumitui.app.settings import Settings
-from lumitui.app.watch import follow_log
-from lumitui.app.watch.cancel import cancel
-from lumitui.app.watch.ending import ending_of
-from lumitui.app.watch.follow_log import LogEvent
 from lumitui.app.watch.left_secrets import LeftSecrets
-from lumitui.app.watch.recover import Recovered, recover
-from lumitui.app.watch.refresh import Refreshed, Warn, Watcher, refresh, unheard
-from lumitui.app.watch.wait import Stop, never, wait
-from lumitui.remote.connect import Connect, Connections, connect
-from lumitui.remote.doctor.check import Check
-from lumitui.remote.doctor.examine import examine
+from lumitui.app.watch.refresh import Watcher, refresh, unheard
+from lumitui.app.watch.wait import never
+from lumitui.remote.connect import Connections, connect
 from lumitui.remote.errors import RefusedError
 from lumitui.remote.site.sites import Sites
-from lumitui.remote.snapshots.fetch import FetchOutcome
-from lumitui.remote.snapshots.prune import Pruned, prune
-from lumitui.remote.ssh.prompts import Ask
-from lumitui.remote.transport.footprint import Footprint
-from lumitui.remote.transport.protocol import Transport
 
-__all__ = ["CodeChoice", "Preview", "Refreshed", "Resubmission", "Runs", "Start"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from lumitui.app.explain.diagnose import Diagnosis
+    from lumitui.app.explain.proof.binding_proof import Verdict
+    from lumitui.app.history.file.sqlite_file import Tell
+    from lumitui.app.history.run import Run
+    from lumitui.app.job.spec import JobSpec
+    from lumitui.app.results.log_patterns import LogFigures
+    from lumitui.app.results.summary import Figures
+    from lumitui.app.scale.resubmission import CodeChoice, Resubmission
+    from lumitui.app.scale.start import Start
+    from lumitui.app.send.export import Exported
+    from lumitui.app.send.preview import Preview
+    from lumitui.app.send.submit import Report
+    from lumitui.app.settings import Settings
+    from lumitui.app.watch.follow_log import LogEvent
+    from lumitui.app.watch.recover import Recovered
+    from lumitui.app.watch.refresh import Refreshed, Warn
+    from lumitui.app.watch.wait import Stop
+    from lumitui.remote.connect import Connect
+    from lumitui.remote.doctor.check import Check
+    from lumitui.remote.snapshots.fetch import FetchOutcome
+    from lumitui.remote.snapshots.prune import Pruned
+    from lumitui.remote.ssh.prompts import Ask
+    from lumitui.remote.transport.footprint import Footprint
+    from lumitui.remote.transport.protocol import Transport
 
 
 class Runs:
@@ -83,6 +85,10 @@ class Runs:
         Raises:
             InputError: it cannot be composed.
         """
+        from lumitui.app.send.folder import project_folder
+        from lumitui.app.send.preview import compose_project, preview_of
+        from lumitui.app.send.source import look
+
         site = self.sites.load(spec.site)
         root = project_folder(folder, spec.project)
         launch = compose_project(spec, site, root)
@@ -96,6 +102,8 @@ class Runs:
         Raises:
             InputError: see `export.export`.
         """
+        from lumitui.app.send.export import export
+
         return export(preview, target, self._hashes)
 
     # -- send
@@ -113,6 +121,9 @@ class Runs:
             InputError: the adviser found errors, or a file to ship is refused.
             RefusedError, LinkError, OutcomeUnknown: see `submit.send`.
         """
+        from lumitui.app.send.shipment import shipment_of
+        from lumitui.app.send.submit import send
+
         preview.check()
         connection = self._connections.get(preview.site)
         inheritance = resubmission.inheritance if resubmission else None
@@ -144,6 +155,8 @@ class Runs:
         Raises:
             InputError: no such run, a wrong setting, a batch that cannot be split.
         """
+        from lumitui.app.scale.resubmission import ResubmissionRequest, plan
+
         parent = self.history.get(run_id)
         site = self.sites.load(parent.site)
         request = ResubmissionRequest(nodes, tuple(settings), code, start)
@@ -181,6 +194,8 @@ class Runs:
             OutcomeUnknown: whether it has a job is not known yet.
             RefusedError, LinkError: the scheduler would not, or cannot be reached.
         """
+        from lumitui.app.watch.cancel import cancel
+
         return cancel(self._watcher, self.history.get(run_id), warn)
 
     # -- logs
@@ -195,11 +210,13 @@ class Runs:
             RefusedError: there is no such log.
             LinkError: the site cannot be reached.
         """
+        from lumitui.app.watch.follow_log import read_end
+
         run = self.history.get(run_id)
-        return follow_log.read_end(self._transport(run), run, attempt, last)
+        return read_end(self._transport(run), run, attempt, last)
 
     def follow(
-        self, run_id: str, *, last: int = follow_log.FIRST_BYTES, stop: Stop = never
+        self, run_id: str, *, last: int | None = None, stop: Stop = never
     ) -> Iterator[LogEvent]:
         """Yield a run's log from its `last` bytes on until the run has ended.
 
@@ -210,10 +227,18 @@ class Runs:
             AnswerNeeded: the link was lost, and a new one needs a person.
             LinkError: the site cannot be reached, or the link was cut again and again.
         """
-        return follow_log.follow(self._watcher, self.history.get(run_id), last=last, stop=stop)
+        from lumitui.app.watch.follow_log import FIRST_BYTES, follow
+
+        last = FIRST_BYTES if last is None else last
+        return follow(self._watcher, self.history.get(run_id), last=last, stop=stop)
 
     def show_log(
-        self, run_id: str, *, attempt: int | None = None, offset: int = 0, stop: Stop = never
+        self,
+        run_id: str,
+        *,
+        attempt: int | None = None,
+        offset: int = 0,
+        stop: Stop = never,
     ) -> Iterator[LogEvent]:
         """Yield a run's log for a screen that has `offset` bytes of an attempt's log already.
 
@@ -223,11 +248,18 @@ class Runs:
         Raises:
             InputError: no such run.
         """
+        from lumitui.app.watch.follow_log import show
+
         run = self.history.get(run_id)
-        return follow_log.show(self._watcher, run, attempt=attempt, offset=offset, stop=stop)
+        return show(self._watcher, run, attempt=attempt, offset=offset, stop=stop)
 
     def wait(
-        self, run_id: str, *, timeout: float | None = None, stop: Stop = never, warn: Warn = unheard
+        self,
+        run_id: str,
+        *,
+        timeout: float | None = None,
+        stop: Stop = never,
+        warn: Warn = unheard,
     ) -> Run:
         """Return the run when it has ended, or as it is after `timeout` seconds.
 
@@ -235,6 +267,8 @@ class Runs:
             InputError: no such run.
             AnswerNeeded: the link was lost, and a new one needs a person; the job goes on.
         """
+        from lumitui.app.watch.wait import wait
+
         run = self.history.get(run_id)
         return wait(self._watcher, run, timeout=timeout, stop=stop, warn=warn)
 
@@ -246,21 +280,29 @@ class Runs:
         Raises:
             InputError: no such run, or the text is not one plain line.
         """
+        from lumitui.app.history.run import one_line
+
         run = self.history.get(run_id)
         self.history.update(run.id, note=one_line(text))
         return replace(run, note=text)
 
     def proof(self, run: Run) -> Verdict:
         """Return what the run's probe says about its binding."""
+        from lumitui.app.explain.proof.binding_proof import verdict
+
         ended, job = run.state.is_final, run.job_id is not None
         return verdict(run.binding, run.layout, ended=ended, proof=run.spec.proof, job=job)
 
     def figures(self, run_id: str) -> Figures:
         """Return the figures of a run's metrics; no site is asked."""
+        from lumitui.app.results.summary import figures_of
+
         return figures_of(self.history, run_id)
 
     def log_figures(self, run_id: str) -> LogFigures:
         """Return what the job file's `metrics:` find in the run's log; its site may be asked."""
+        from lumitui.app.results.log_patterns import log_figures_of
+
         run = self.history.get(run_id)
         return log_figures_of(run, lambda last: self.read_log(run_id, last=last)[1])
 
@@ -271,6 +313,9 @@ class Runs:
             InputError: no such run.
             LinkError: the site cannot be reached.
         """
+        from lumitui.app.explain.diagnose import diagnose
+        from lumitui.app.watch.ending import ending_of
+
         return diagnose(ending_of(self._watcher, self.history.get(run_id)))
 
     def fetch(self, run_id: str, target: Path, patterns: Sequence[str] = ()) -> FetchOutcome:
@@ -279,8 +324,10 @@ class Runs:
         Without `patterns` the job file's `fetch:` counts, or else the trainer's, and the run's
         records come too.
         """
+        from lumitui.app.results.fetch import bring
+
         run = self.history.get(run_id)
-        return results.bring(run, self._transport(run), target, patterns)
+        return bring(run, self._transport(run), target, patterns)
 
     def prune(
         self, site_name: str, *, dry: bool = False, warn: Warn = unheard
@@ -289,6 +336,8 @@ class Runs:
 
         The newest snapshot of each project stays: the next send builds on it. `dry` only counts.
         """
+        from lumitui.remote.snapshots.prune import prune
+
         transport = self._watcher.connection(site_name).transport
         for words in self.refresh(site_name).warnings:
             warn(words)
@@ -309,6 +358,8 @@ class Runs:
             InputError: no such site, or an account is needed and none is known.
             LinkError: the site cannot be reached.
         """
+        from lumitui.app.watch.recover import recover
+
         return recover(self._watcher, site_name, account)
 
     def doctor(self, site_name: str, account: str = "") -> list[Check]:
@@ -318,6 +369,8 @@ class Runs:
             InputError: no such site.
             LinkError: it cannot be reached.
         """
+        from lumitui.remote.doctor.examine import examine
+
         site = self.sites.load(site_name)
         connection = self._watcher.connection(site_name)
         work_root = partial(connection.work_root, site)

@@ -3,8 +3,6 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as installed_version
 from pathlib import Path
 
 
@@ -42,6 +40,10 @@ def settings(environ: Mapping[str, str] = os.environ) -> Settings:
 
 def version() -> str:
     """Return the program's version; `unknown` when it runs without being installed."""
+    # Imported late: it takes a third of the time of `lumitui history`.
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as installed_version
+
     try:
         return installed_version("lumitui")
     except PackageNotFoundError:

@@ -12,7 +12,8 @@ from lumitui.app.explain.safe_text import spell_out
 from lumitui.remote.errors import InputError, LumiError
 
 if TYPE_CHECKING:
-    from lumitui.app.runs import Preview, Resubmission
+    from lumitui.app.scale.resubmission import Resubmission
+    from lumitui.app.send.preview import Preview
     from lumitui.remote.ssh.prompts import Question
 
 NOTHING_SENT = "Nothing was sent."

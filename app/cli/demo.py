@@ -23,7 +23,8 @@ from lumitui.remote.site.sites import BUILT_IN, Sites
 
 if TYPE_CHECKING:
     from lumitui.app.history.run import Run
-    from lumitui.app.runs import Preview, Runs
+    from lumitui.app.runs import Runs
+    from lumitui.app.send.preview import Preview
 
 
 def this_machine() -> Site:

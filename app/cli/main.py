@@ -44,11 +44,24 @@ from lumitui.app.settings import version
 from lumitui.remote.errors import InputError
 
 if TYPE_CHECKING:
-    from lumitui.app.runs import Start
+    from lumitui.app.scale.start import Start
+
+
+def _show_version(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:
+        click.echo(f"lumitui {version()}")
+        ctx.exit()
 
 
 @click.group(cls=Verbs, invoke_without_command=True)
-@click.version_option(version(), message="lumitui %(version)s")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version and exit.",
+)
 @click.pass_context
 def lumitui(ctx: click.Context) -> int:
     """Compose, prove and scale multi-GPU training jobs on Slurm supercomputers.

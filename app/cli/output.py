@@ -15,7 +15,7 @@ from lumitui.remote.scheduler.protocol import State
 
 if TYPE_CHECKING:
     from lumitui.app.history.run import Run
-    from lumitui.app.runs import Preview
+    from lumitui.app.send.preview import Preview
 
 
 @dataclass

@@ -17,7 +17,8 @@ from lumitui.app.cli.output import say, warn
 from lumitui.remote.errors import InputError, LinkError, LumiError
 
 if TYPE_CHECKING:
-    from lumitui.app.runs import Preview, Runs
+    from lumitui.app.runs import Runs
+    from lumitui.app.send.preview import Preview
     from lumitui.app.settings import Settings
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])

@@ -17,13 +17,9 @@ from textual.theme import Theme
 
 from lumitui.app.settings import Settings
 from lumitui.app.tui import messages
-from lumitui.app.tui.dialogs.notices import HelpDialog, keys_of
 from lumitui.app.tui.mutations import MutationApp
 from lumitui.app.tui.preferences.themes import keep_theme, kept_theme, offer_themes
-from lumitui.app.tui.screens.new import NewScreen
-from lumitui.app.tui.screens.run import RunScreen
 from lumitui.app.tui.screens.runs import RunsScreen
-from lumitui.app.tui.screens.sites import SitesScreen
 from lumitui.app.tui.workers.refreshes import TICK
 from lumitui.remote.connect import Connect, connect
 
@@ -39,10 +35,25 @@ class Place:
     """None: the first screen, which is always there."""
 
 
+# The first paint waits for the first screen alone: each other one is imported when it is opened.
+
+
+def _new(app: "LumiApp", job: Path | None = None) -> Screen[None]:
+    from lumitui.app.tui.screens.new import NewScreen
+
+    return NewScreen(app.runs, job)
+
+
+def _sites(app: "LumiApp") -> Screen[None]:
+    from lumitui.app.tui.screens.sites import SitesScreen
+
+    return SitesScreen(app.runs, app.schedule)
+
+
 PLACES = (
     Place("runs", "1", "Runs", None),
-    Place("new", "2", "New run", lambda app: NewScreen(app.runs)),
-    Place("sites", "3", "Sites", lambda app: SitesScreen(app.runs, app.schedule)),
+    Place("new", "2", "New run", _new),
+    Place("sites", "3", "Sites", _sites),
 )
 
 STYLES = ("page", "runs", "sites", "run", "dialogs")
@@ -84,7 +95,7 @@ class LumiApp(MutationApp):
         self._warn()
         self.theme_changed_signal.subscribe(self, self._keep_theme)
         if self._job is not None:
-            self.push_screen(NewScreen(self.runs, self._job))
+            self.push_screen(_new(self, self._job))
         self.set_interval(TICK, self.tick)
         self.set_interval(TICK, self._warn)
 
@@ -112,6 +123,8 @@ class LumiApp(MutationApp):
 
     @on(messages.RunWanted)
     def _run_wanted(self, event: messages.RunWanted) -> None:
+        from lumitui.app.tui.screens.run import RunScreen
+
         if isinstance(self.screen, RunScreen) and self.screen.chosen == event.run_id:
             self.screen.action_pane(event.pane)
         else:
@@ -119,6 +132,8 @@ class LumiApp(MutationApp):
 
     def action_help(self) -> None:
         """Show the keys that work here."""
+        from lumitui.app.tui.dialogs.notices import HelpDialog, keys_of
+
         self.push_screen(HelpDialog(keys_of(self.screen)))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:

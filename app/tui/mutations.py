@@ -3,24 +3,27 @@
 Quitting waits for the mutations that are under way.
 """
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from textual import on
 
 from lumitui.app.explain import words
-from lumitui.app.history.run import Run
-from lumitui.app.runs import Preview, Resubmission
-from lumitui.app.settings import Settings
 from lumitui.app.tui import messages
-from lumitui.app.tui.dialogs.confirm import Confirm
-from lumitui.app.tui.dialogs.resubmit import ResubmitDialog
-from lumitui.app.tui.dialogs.sending import SendingDialog
-from lumitui.app.tui.screens.run import RunScreen
 from lumitui.app.tui.screens.runs import RunsScreen
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.workers import WorkerApp
-from lumitui.remote.connect import Connect
 from lumitui.remote.errors import InputError, LumiError
+
+if TYPE_CHECKING:
+    from lumitui.app.history.run import Run
+    from lumitui.app.scale.resubmission import Resubmission
+    from lumitui.app.send.preview import Preview
+    from lumitui.app.settings import Settings
+    from lumitui.app.tui.dialogs.sending import SendingDialog
+    from lumitui.remote.connect import Connect
 
 LONGEST_NAME = 20
 """Characters of a job's name in the title bar while it is sent."""
@@ -53,6 +56,8 @@ class MutationApp(WorkerApp):
 
     @on(messages.ResubmitWanted)
     def _resubmit_wanted(self, event: messages.ResubmitWanted) -> None:
+        from lumitui.app.tui.dialogs.resubmit import ResubmitDialog
+
         def answered(plan: Resubmission | None) -> None:
             if plan is not None:
                 self._send(plan.preview, plan)
@@ -67,6 +72,7 @@ class MutationApp(WorkerApp):
 
     def _send(self, preview: Preview, resubmission: Resubmission | None) -> None:
         """Send; if the same job is being sent already, ask first."""
+        from lumitui.app.tui.dialogs.confirm import Confirm
 
         def answered(yes: bool | None) -> None:
             if yes:
@@ -82,6 +88,8 @@ class MutationApp(WorkerApp):
             answered(yes=True)
 
     def _begin_send(self, preview: Preview, resubmission: Resubmission | None) -> None:
+        from lumitui.app.tui.dialogs.sending import SendingDialog
+
         name = preview.launch.spec.name
         dialog = SendingDialog(name)
         self.mutations += 1
@@ -98,6 +106,9 @@ class MutationApp(WorkerApp):
 
     @on(messages.SendEnded)
     def _send_ended(self, event: messages.SendEnded) -> None:
+        from lumitui.app.tui.dialogs.sending import SendingDialog
+        from lumitui.app.tui.screens.run import RunScreen
+
         assert isinstance(event.dialog, SendingDialog)
         seen = event.dialog.finish()
         del self._sends[event.dialog]
@@ -118,6 +129,8 @@ class MutationApp(WorkerApp):
 
     @on(messages.CancelWanted)
     def _cancel_wanted(self, event: messages.CancelWanted) -> None:
+        from lumitui.app.tui.dialogs.confirm import Confirm
+
         def answered(yes: bool | None) -> None:
             if yes:
                 self.mutations += 1
@@ -154,6 +167,8 @@ class MutationApp(WorkerApp):
 
     async def action_quit(self) -> None:
         """Quit; while a send or a cancel is under way, ask first and finish it."""
+        from lumitui.app.tui.dialogs.confirm import Confirm
+
         if not self.mutations:
             self.exit(0)
             return

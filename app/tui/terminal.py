@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
+from typing import TYPE_CHECKING
 
 from textual import on
 from textual.app import App
@@ -11,12 +12,13 @@ from textual.filter import LineFilter
 from textual.worker import Worker, WorkerState
 
 from lumitui.app.tui import messages
-from lumitui.app.tui.dialogs.notices import ErrorDialog
-from lumitui.app.tui.dialogs.question import QuestionDialog
 from lumitui.app.tui.preferences.contrast import ReadableText
 from lumitui.app.tui.widgets.control_filter import ControlFilter
 from lumitui.remote.errors import LumiError
 from lumitui.remote.ssh.prompts import Question
+
+if TYPE_CHECKING:
+    from lumitui.app.tui.dialogs.question import QuestionDialog
 
 ANSWER_SECONDS = 240.0
 """A question is closed after this time; sshd's LoginGraceTime is 120 s by default."""
@@ -64,6 +66,8 @@ class TerminalApp(App[int]):
 
     def show_error(self, error: BaseException) -> None:
         """Show an error in a dialog; every error of the TUI is shown here."""
+        from lumitui.app.tui.dialogs.notices import ErrorDialog
+
         if not isinstance(error, LumiError):
             error = LumiError(
                 f"lumitui failed with an internal error: {type(error).__name__}: {error}.",
@@ -78,6 +82,8 @@ class TerminalApp(App[int]):
 
         None: the person declined, left the app, or took longer than the site waits.
         """
+        from lumitui.app.tui.dialogs.question import QuestionDialog
+
         answered: Future[str | None] = Future()
         dialog, deadline = QuestionDialog(question), time.monotonic() + ANSWER_SECONDS
         self.call_from_thread(self.push_screen, dialog, answered.set_result)
@@ -90,7 +96,7 @@ class TerminalApp(App[int]):
             self.call_from_thread(self._withdraw, dialog)
         return None
 
-    def _withdraw(self, dialog: QuestionDialog) -> None:
+    def _withdraw(self, dialog: "QuestionDialog") -> None:
         """Close a question that was not answered in time."""
         if dialog.is_current:
             dialog.dismiss(None)

@@ -14,7 +14,8 @@ from textual.widgets import Button, Input, Label, Static
 
 from lumitui.app.explain import words
 from lumitui.app.history.run import Run
-from lumitui.app.runs import Resubmission, Start
+from lumitui.app.scale.resubmission import Resubmission
+from lumitui.app.scale.start import Start
 from lumitui.app.tui import messages
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.bars import footer

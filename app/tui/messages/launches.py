@@ -1,17 +1,23 @@
 """Previews, sends, resubmissions and cancels."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.screen import Screen
 
-from lumitui.app.history.run import Run
-from lumitui.app.runs import Preview, Resubmission, Start
 from lumitui.app.tui.messages.common import Answer
-from lumitui.remote.errors import LumiError
+
+if TYPE_CHECKING:
+    from lumitui.app.history.run import Run
+    from lumitui.app.scale.resubmission import Resubmission
+    from lumitui.app.scale.start import Start
+    from lumitui.app.send.preview import Preview
+    from lumitui.remote.errors import LumiError
 
 
 @dataclass

@@ -1,12 +1,17 @@
 """The log that is followed."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textual.message import Message
 from textual.message_pump import MessagePump
 
 from lumitui.app.tui.messages.common import Answer
-from lumitui.app.watch.follow_log import LogEvent
+
+if TYPE_CHECKING:
+    from lumitui.app.watch.follow_log import LogEvent
 
 
 @dataclass

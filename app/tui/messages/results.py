@@ -1,15 +1,20 @@
 """Why a run failed, and its figures."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textual.message import Message
 from textual.message_pump import MessagePump
 
-from lumitui.app.explain.diagnose import Diagnosis
-from lumitui.app.results.log_patterns import LogFigures
-from lumitui.app.results.summary import Figures
 from lumitui.app.tui.messages.common import Answer
+
+if TYPE_CHECKING:
+    from lumitui.app.explain.diagnose import Diagnosis
+    from lumitui.app.results.log_patterns import LogFigures
+    from lumitui.app.results.summary import Figures
 
 
 @dataclass

@@ -1,11 +1,16 @@
 """Refreshes of the sites."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from lumitui.app.runs import Refreshed
 from lumitui.app.tui.messages.common import Answer
+
+if TYPE_CHECKING:
+    from lumitui.app.watch.refresh import Refreshed
 
 
 @dataclass

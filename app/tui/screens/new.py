@@ -13,7 +13,8 @@ from textual.widgets import Button, Input, OptionList, Static, TabbedContent, Ta
 from textual.widgets.option_list import Option
 
 from lumitui.app.compose.binding import draw as draw_node
-from lumitui.app.runs import Preview, Runs
+from lumitui.app.runs import Runs
+from lumitui.app.send.preview import Preview
 from lumitui.app.tui import messages
 from lumitui.app.tui.dialogs.confirm import Confirm
 from lumitui.app.tui.screens.page import FullScreen

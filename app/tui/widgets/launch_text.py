@@ -4,7 +4,7 @@ from rich.console import Group
 from rich.text import Text
 
 from lumitui.app.explain import words
-from lumitui.app.runs import Preview
+from lumitui.app.send.preview import Preview
 from lumitui.app.tui.widgets import styled
 
 SEVERITY = {"error": "bold red", "warning": "yellow", "note": "cyan"}

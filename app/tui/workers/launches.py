@@ -1,13 +1,19 @@
 """Previews, plans, sends and cancels."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from textual import on, work
 
-from lumitui.app.job.spec import read_job
-from lumitui.app.runs import Preview, Resubmission
 from lumitui.app.tui import messages
-from lumitui.app.tui.dialogs.sending import SendingDialog
 from lumitui.app.tui.workers.core import CoreApp
 from lumitui.remote.errors import LumiError
+
+if TYPE_CHECKING:
+    from lumitui.app.scale.resubmission import Resubmission
+    from lumitui.app.send.preview import Preview
+    from lumitui.app.tui.dialogs.sending import SendingDialog
 
 
 class LaunchWorkers(CoreApp):
@@ -19,6 +25,8 @@ class LaunchWorkers(CoreApp):
 
     @work(thread=True, group="preview", exit_on_error=False)
     def _preview(self, wanted: messages.PreviewWanted) -> None:
+        from lumitui.app.job.spec import read_job
+
         preview: Preview | None = None
         try:
             spec = read_job(wanted.path)  # refuses what no path could be made of

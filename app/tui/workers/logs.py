@@ -7,7 +7,6 @@ from textual.worker import get_current_worker
 
 from lumitui.app.tui import messages
 from lumitui.app.tui.workers.core import CoreApp
-from lumitui.app.watch.follow_log import LogEnded
 from lumitui.remote.errors import LumiError
 
 MOST_WAITING = 8
@@ -23,6 +22,8 @@ class LogWorkers(CoreApp):
 
     @work(thread=True, group="follow", exclusive=True, exit_on_error=False)
     def _follow(self, wanted: messages.FollowWanted) -> None:
+        from lumitui.app.watch.follow_log import LogEnded
+
         worker = get_current_worker()
         pane = wanted.reply_to
 

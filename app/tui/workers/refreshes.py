@@ -4,9 +4,9 @@ import time
 
 from textual import events, on, work
 
-from lumitui.app.runs import Refreshed
 from lumitui.app.tui import messages
 from lumitui.app.tui.workers.core import CoreApp
+from lumitui.app.watch.refresh import Refreshed
 from lumitui.app.watch.sites.links import links
 from lumitui.app.watch.sites.schedule import Ending
 from lumitui.remote.errors import InputError, LumiError

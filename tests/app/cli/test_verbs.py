@@ -38,29 +38,47 @@ from tests.support.places import ROOT
 # -- the program itself
 
 
-def test_version_loads_nothing_heavy() -> None:
-    code = """
+LOADED = """
 import sys
-sys.argv = ["lumitui", "--version"]
 from lumitui.app.cli.main import main
 try:
     main()
 except SystemExit as end:
     assert not end.code
-heavy = {"textual", "rich", "paramiko", "pydantic", "jinja2", "yaml", "sqlite3"}
-print(sorted(heavy & set(sys.modules)))
+print(*sorted(sys.modules))
 """
+
+
+def loaded(home: Home, *words: str) -> tuple[str, set[str]]:
+    """Return what a verb prints, and the modules that are imported when it has ended."""
     done = subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-c", LOADED, *words],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        env={**home.environ, "PYTHONPATH": str(ROOT / "src")},
         timeout=60,
     )
     assert done.returncode == 0, done.stderr
-    version, loaded = done.stdout.splitlines()
-    assert version.startswith("lumitui ")
-    assert loaded == "[]"
+    said, _, modules = done.stdout.rstrip().rpartition("\n")
+    return said, set(modules.split())
+
+
+def test_version_loads_nothing_heavy(home: Home) -> None:
+    said, modules = loaded(home, "--version")
+    assert said.startswith("lumitui ")
+    heavy = {"textual", "rich", "paramiko", "pydantic", "jinja2", "yaml", "sqlite3"}
+    assert not heavy & modules
+
+
+def test_lists_load_nothing_that_sends_or_explains(home: Home) -> None:
+    heavy = {
+        "textual", "rich", "paramiko", "cryptography", "jinja2", "hjson", "tarfile",
+        "lumitui.app.compose", "lumitui.app.scale", "lumitui.app.results",
+        "lumitui.app.send.submit", "lumitui.app.explain.diagnose",
+        "lumitui.remote.source", "lumitui.remote.snapshots", "lumitui.remote.doctor",
+    }  # fmt: skip
+    for verb in ("status", "history"):
+        assert not heavy & loaded(home, verb)[1], verb
 
 
 def test_without_a_terminal_the_tui_is_refused(home: Home) -> None:

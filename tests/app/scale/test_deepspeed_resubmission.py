@@ -10,7 +10,8 @@ from textual.widgets import Button, Input
 from lumitui.app.compose.deepspeed_batch import MICRO, TRAIN
 from lumitui.app.history.run import Run
 from lumitui.app.job.spec import JobSpec, parse_job
-from lumitui.app.runs import Resubmission, Runs
+from lumitui.app.runs import Runs
+from lumitui.app.scale.resubmission import Resubmission
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.resubmit import ResubmitDialog
 from lumitui.remote.errors import InputError

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.job.spec import JobSpec, parse_job
-from lumitui.app.runs import Preview, Runs
+from lumitui.app.runs import Runs
+from lumitui.app.send.preview import Preview
 from lumitui.app.send.source import collect
 from lumitui.app.tui.widgets.launch_text import findings_text
 from lumitui.remote.errors import InputError

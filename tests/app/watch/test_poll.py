@@ -8,9 +8,10 @@ from typing import Any, cast
 
 import pytest
 
-from lumitui.app.runs import Refreshed, Runs
+from lumitui.app.runs import Runs
 from lumitui.app.watch import poll
 from lumitui.app.watch.follow_log import log_path
+from lumitui.app.watch.refresh import Refreshed
 from lumitui.remote.connect import Connection, connect
 from lumitui.remote.scheduler.protocol import (
     ExitFile,

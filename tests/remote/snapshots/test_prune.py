@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from lumitui.app.history.run import Run
-from lumitui.app.runs import Refreshed, Runs
+from lumitui.app.runs import Runs
 from lumitui.app.send import submit
 from lumitui.app.settings import settings
+from lumitui.app.watch.refresh import Refreshed
 from lumitui.remote.errors import AnswerUnusable, RefusedError
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.snapshots.prune import Pruned, prune

@@ -1,0 +1,41 @@
+"""The first paint waits for nothing that the first screen does not show."""
+
+import os
+import subprocess
+import sys
+
+from tests.support.home import Home
+from tests.support.places import ROOT
+
+OPENED = """
+import asyncio, sys
+from lumitui.app.settings import settings
+from lumitui.app.tui.app import LumiApp
+
+async def paint():
+    async with LumiApp(settings()).run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        assert "No runs yet" in str(pilot.app.screen.query_one("#empty-words").render())
+        print(*sorted(sys.modules))
+
+asyncio.run(paint())
+"""
+LATE = {
+    "paramiko", "cryptography", "jinja2", "hjson", "tarfile",
+    "lumitui.app.compose", "lumitui.app.scale", "lumitui.app.results", "lumitui.app.send.submit",
+    "lumitui.app.explain.diagnose", "lumitui.app.explain.rules", "lumitui.remote.source",
+    "lumitui.remote.snapshots", "lumitui.remote.doctor", "lumitui.app.tui.screens.run",
+    "lumitui.app.tui.screens.new", "lumitui.app.tui.screens.sites", "lumitui.app.tui.panes",
+}  # fmt: skip
+
+
+def test_the_first_paint_imports_only_the_first_screen(home: Home) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", OPENED],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **home.environ, "PYTHONPATH": str(ROOT / "src")},
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert not LATE & set(done.stdout.split())
