@@ -31,23 +31,49 @@ class Summary:
     global_batch: int | None
 
 
-def summarize(points: Iterable[MetricPoint]) -> Summary:
-    """Return the summary of a run's points in the order they were written.
+@dataclass(frozen=True)
+class Speeds:
+    """The samples a second of a run's steps that say how fast it trains."""
 
-    A resumed attempt may write steps again that the attempt before it had written: the later
-    line counts. Speeds are those of the last world size, so that a run resumed on more nodes is
-    not averaged with its beginning.
+    values: tuple[float, ...]
+    warm: bool
+    """Whether they are from after the warm-up; False: the run is too short to have others."""
+
+
+def speeds_of(points: Iterable[MetricPoint]) -> Speeds:
+    """Return the speeds of the last world size, after each attempt's warm-up.
+
+    A run resumed on more nodes is not averaged with its beginning.
     """
-    losses: dict[int, float] = {}
     attempts: list[list[float]] = [[]]
-    ends: list[float] = [0.0]
-    accuracy: float | None = None
-    world_size = global_batch = None
+    world_size = None
     for point in points:
         if point.event == "start":
             if point.world_size is not None and point.world_size != world_size:
                 attempts = []
             attempts.append([])
+        world_size = point.world_size if point.world_size is not None else world_size
+        counted = point.event == "step" and point.step is not None
+        if counted and point.samples_per_s is not None and point.samples_per_s > 0:
+            attempts[-1].append(point.samples_per_s)
+    warm = [speed for attempt in attempts for speed in attempt[WARM_UP_STEPS:]]
+    # A run that is too short to warm up: its own speed is better than none.
+    return Speeds(tuple(warm or (speed for each in attempts for speed in each)), bool(warm))
+
+
+def summarize(points: Iterable[MetricPoint]) -> Summary:
+    """Return the summary of a run's points in the order they were written.
+
+    A resumed attempt may write steps again that the attempt before it had written: the later
+    line counts. `speeds_of` says which steps make the throughput.
+    """
+    points = list(points)
+    losses: dict[int, float] = {}
+    ends: list[float] = [0.0]
+    accuracy: float | None = None
+    world_size = global_batch = None
+    for point in points:
+        if point.event == "start":
             ends.append(0.0)
         world_size = point.world_size if point.world_size is not None else world_size
         global_batch = point.global_batch if point.global_batch is not None else global_batch
@@ -57,11 +83,7 @@ def summarize(points: Iterable[MetricPoint]) -> Summary:
         if point.event == "step" and point.step is not None:
             losses.pop(point.step, None)
             losses[point.step] = math.nan if point.loss is None else point.loss
-            if point.samples_per_s is not None and point.samples_per_s > 0:
-                attempts[-1].append(point.samples_per_s)
-    speeds = [speed for attempt in attempts for speed in attempt[WARM_UP_STEPS:]]
-    # A run that is too short to warm up: its own speed is better than none.
-    speeds = speeds or [speed for attempt in attempts for speed in attempt]
+    speeds = speeds_of(points).values
     last = next(reversed(losses.values()), math.nan)
     return Summary(
         steps=next(reversed(losses), 0),

@@ -1,0 +1,1 @@
+"""What a training costs at other sizes: measured in its lineage, predicted, recommended."""
