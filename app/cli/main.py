@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 import click
 from click.shell_completion import get_completion_class
 
-from lumitui.app.cli import history, output, sites, tables
+from lumitui.app.cli import history, output, scaling, sites, tables
 from lumitui.app.cli.confirm import (
     agree_to_resubmit,
     agree_to_submit,
@@ -246,6 +246,7 @@ lumitui.add_command(history.history)
 lumitui.add_command(history.show)
 lumitui.add_command(history.note)
 lumitui.add_command(history.diff)
+lumitui.add_command(scaling.scaling)
 
 
 class _Changes(TypedDict):

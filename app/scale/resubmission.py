@@ -90,7 +90,7 @@ def plan(
         parent = replace(parent, spec=source.with_ship_mode(parent.spec, project))
     config = _config(parent, lineage, request)
     scaled = rescale(
-        _launch_of(parent),
+        launch_of(parent),
         site,
         nodes=request.nodes,
         settings=request.settings,
@@ -172,7 +172,7 @@ def _reads_same(run: Run, other: Run) -> bool:
     )
 
 
-def _launch_of(run: Run) -> Launch:
+def launch_of(run: Run) -> Launch:
     """Return the launch of a recorded run, as far as rescaling needs it."""
     files = (LaunchFile(DEEPSPEED_CONFIG, run.deepspeed_config),) if run.deepspeed_config else ()
     return Launch(run.spec, run.script, run.layout, run.price, files, run.global_batch)

@@ -31,6 +31,11 @@ VERBS: Mapping[str, tuple[Words, ...]] = {
     "show": (Words("{run}"), Words("{run} --json")),
     "note": (Words("{run} remember", writes=True),),
     "diff": (Words("{run} {run}"),),
+    "scaling": (
+        Words("{run}"),
+        Words("{run} --json --samples 1000 --deadline 6h"),
+        Words("{run} --plot {new}/scaling.svg", writes=True),
+    ),
     "resubmit": (Words("{run}", writes=True), Words("{run} --nodes 2")),
     "cancel": (Words("{run}", writes=True),),
     "fetch": (Words("{run} --to {new}/results", writes=True),),

@@ -1,0 +1,87 @@
+"""The verb that says how a training scales: a table, a prediction, a size to take, a drawing."""
+
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+import click
+
+from lumitui.app.cli.output import Reply, say
+from lumitui.app.cli.session import MOST, GivenPath, columns, core, json_option, run_argument
+from lumitui.app.cli.tables import table
+from lumitui.app.explain.safe_text import spell_out
+
+if TYPE_CHECKING:
+    from lumitui.app.scale.scaling.advice import Advice
+    from lumitui.app.scale.scaling.study import Scaling
+
+_MOST_SAMPLES = 10**15
+
+
+class _Asked(TypedDict):
+    """The options of `scaling` that say what is wanted."""
+
+    samples: int | None
+    deadline: str | None
+    budget: float | None
+
+
+@click.command()
+@run_argument
+@click.option(
+    "--samples",
+    metavar="N",
+    type=click.IntRange(min=1, max=_MOST_SAMPLES),
+    help="Train N samples; by default as many as RUN.",
+)
+@click.option("--deadline", metavar="TIME", help="Recommend a size that needs at most TIME (6h).")
+@click.option(
+    "--budget",
+    metavar="AMOUNT",
+    type=click.FloatRange(min=0, max=MOST),
+    help="Recommend a size that costs at most AMOUNT, in the site's unit.",
+)
+@click.option(
+    "--nodes",
+    metavar="N",
+    type=click.IntRange(min=1, max=10_000),
+    multiple=True,
+    help="Predict N nodes, too; repeatable.",
+)
+@click.option("--plot", metavar="FILE.svg", type=GivenPath(), help="Draw it as an SVG file.")
+@json_option
+@click.pass_obj
+def scaling(
+    reply: Reply, run_id: str, nodes: tuple[int, ...], plot: Path | None, **asked: Unpack[_Asked]
+) -> None:
+    """Show how a run scales, and what other sizes would take.
+
+    It compares all runs of RUN's lineage, predicts sizes that nobody ran, and recommends one.
+    """
+    from lumitui.app.scale.scaling.advice import Goal, advise, seconds_in
+    from lumitui.app.scale.scaling.studies import Question
+
+    deadline = None if asked["deadline"] is None else seconds_in(asked["deadline"])
+    with core() as runs:
+        found = runs.scaling.of(run_id, Question(nodes, asked["samples"]))
+    advice = advise(found, Goal(deadline, asked["budget"]))
+    if plot is not None:
+        from lumitui.app.scale.scaling.drawing import drawing, write_drawing
+
+        write_drawing(plot, drawing(found))
+    reply.give({"scaling": found, "advice": advice}, _text(found, advice, columns()))
+    if plot is not None:
+        say(f"Drew {plot}.")
+
+
+def _text(found: "Scaling", advice: "Advice", columns: int) -> str:
+    from lumitui.app.scale.scaling import words
+
+    shown = words.table(found)
+    titles = [title.upper() for title in shown.titles]
+    sentences = [words.heading(found)]
+    if found.measured:
+        sentences += words.basis(found), *words.notes(found), words.recommendation(found, advice)
+    first, *rest = (textwrap.fill(spell_out(text), columns) for text in sentences)
+    rows = table(titles, shown.rows, columns, shrink=(len(titles) - 1, 3))
+    return "\n\n".join((first, rows, *rest))

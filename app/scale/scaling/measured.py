@@ -1,0 +1,185 @@
+"""What the runs of a lineage have measured: throughput and work of each size. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from lumitui.app.explain import words
+from lumitui.app.history.metric_points import MetricPoint
+from lumitui.app.history.run import Run
+from lumitui.app.results.summary import WARM_UP_STEPS, speeds_of, summarize
+from lumitui.app.scale.scaling.model import FASTEST, SLOWEST, Point
+from lumitui.remote.scheduler.protocol import State
+
+_DEVIATIONS = 2.563
+"""Standard deviations between the 10th and the 90th percentile of a normal distribution."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """What the metrics of one run say of its speed and its work."""
+
+    speed: float | None = None
+    """Samples a second: the median step after the warm-up."""
+    low: float = 0.0
+    """The 10th percentile of those steps."""
+    high: float = 0.0
+    """The 90th."""
+    steps: int = 0
+    """How many steps these are."""
+    warm: bool = True
+    """Whether they come after the warm-up."""
+    ranks: int | None = None
+    """As the training counts them."""
+    samples: int | None = None
+    """Trained so far."""
+    epoch: int | None = None
+    """Samples of an epoch."""
+    planned: int | None = None
+    """Samples of all epochs."""
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """A run and what it measured."""
+
+    run: Run
+    training: Training
+
+    @property
+    def gpus(self) -> int:
+        """All GPUs of the job."""
+        return self.run.layout.nodes * self.run.layout.gpus_per_node
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A run of the lineage that is not compared, and why."""
+
+    run: str
+    why: str
+
+
+@dataclass(frozen=True)
+class MeasuredSize:
+    """All runs of one size, as one throughput."""
+
+    nodes: int
+    gpus: int
+    speed: float
+    """Samples a second: the mean of the runs' medians."""
+    low: float
+    """The lowest 10th percentile of their steps."""
+    high: float
+    """The highest 90th."""
+    runs: tuple[MeasuredRun, ...]
+
+    @property
+    def points(self) -> list[Point]:
+        """What the model is fitted to: one point a run."""
+        return [
+            Point(self.gpus, found.speed, (found.high - found.low) / found.speed / _DEVIATIONS)
+            for found in (item.training for item in self.runs)
+            if found.speed
+        ]
+
+    @property
+    def source(self) -> str:
+        """What it was measured from, in words."""
+        return ", ".join(map(_source, self.runs))
+
+
+def training_of(points: Sequence[MetricPoint]) -> Training:
+    """Return what a run's points, in the order they were written, say of its speed and work."""
+    speeds, total = speeds_of(points), summarize(points)
+    values = sorted(speed for speed in speeds.values if SLOWEST <= speed <= FASTEST)
+    start = next((point for point in reversed(points) if point.event == "start"), MetricPoint())
+    epoch, epochs = _count(start.extra.get("train_samples")), _count(start.extra.get("epochs"))
+    batch = total.global_batch
+    epoch = epoch or _epoch_steps(points) * max(0, batch or 0) or None
+    return Training(
+        speed=median(values) if values else None,
+        low=_percentile(values, 10),
+        high=_percentile(values, 90),
+        steps=len(values),
+        warm=speeds.warm,
+        ranks=total.world_size,
+        samples=total.steps * batch if batch and total.steps > 0 and batch > 0 else None,
+        epoch=epoch,
+        planned=epoch * epochs if epoch and epochs else None,
+    )
+
+
+def measured_sizes(
+    family: Sequence[MeasuredRun], of: Run
+) -> tuple[list[MeasuredSize], list[LeftOut]]:
+    """Return the sizes that the runs comparable with `of` measured, the smallest first.
+
+    The second list has the runs that are left out; a run that never trained is in neither.
+    """
+    sizes: dict[tuple[int, int], list[MeasuredRun]] = {}
+    left = []
+    for item in family:
+        if why := _incomparable(item, of):
+            left.append(LeftOut(item.run.id, why))
+        elif item.training.speed is not None:
+            sizes.setdefault((item.gpus, item.run.layout.nodes), []).append(item)
+    return [_size(gpus, nodes, runs) for (gpus, nodes), runs in sorted(sizes.items())], left
+
+
+def _size(gpus: int, nodes: int, runs: list[MeasuredRun]) -> MeasuredSize:
+    # A run that is too short to warm up counts only where no other run of its size did.
+    warm = [item for item in runs if item.training.warm] or runs
+    found = [item.training for item in warm]
+    speeds = [training.speed for training in found if training.speed]
+    low, high = min(each.low for each in found), max(each.high for each in found)
+    return MeasuredSize(nodes, gpus, sum(speeds) / len(speeds), low, high, tuple(warm))
+
+
+def _incomparable(item: MeasuredRun, of: Run) -> str:
+    """Return why a run cannot be compared with `of`; '' where it can."""
+    run, ranks = item.run, item.training.ranks
+    for what, one, other in (
+        ("site", run.site, of.site),
+        ("trainer", run.spec.trainer, of.spec.trainer),
+        ("script", run.spec.script, of.spec.script),
+        ("strategy", run.spec.strategy, of.spec.strategy),
+    ):
+        if one != other:
+            return f"its {what} is {one or 'none'}, not {other or 'none'}"
+    if ranks is not None and ranks != run.layout.world_size:
+        started = words.count(run.layout.world_size, "rank")
+        return f"its training reports {words.count(ranks, 'rank')} of {started}"
+    return ""
+
+
+def _source(item: MeasuredRun) -> str:
+    found = item.training
+    steps = words.count(found.steps, "step")
+    if not found.warm:
+        steps += f", all within the warm-up of {WARM_UP_STEPS}"
+    ended = "" if item.run.state is State.DONE else f", {item.run.state}"
+    return f"{item.run.id} ({steps}{ended})"
+
+
+def _percentile(ordered: Sequence[float], percent: int) -> float:
+    return ordered[round((len(ordered) - 1) * percent / 100)] if ordered else 0.0
+
+
+def _count(value: object) -> int | None:
+    return int(value) if isinstance(value, int | float) and 1 <= value <= FASTEST else None
+
+
+def _epoch_steps(points: Sequence[MetricPoint]) -> int:
+    """Return the steps of an epoch, from where its number changes; 0: never seen whole.
+
+    The first number is left out: a run that continues begins within an epoch.
+    """
+    first: dict[int, int] = {}
+    for point in points:
+        if point.event == "step" and point.epoch is not None and point.step is not None:
+            first.setdefault(point.epoch, point.step)
+    changes = [first[epoch] for epoch in sorted(first)][1:]
+    lengths = [after - before for before, after in pairwise(changes)]
+    return max(0, round(median(lengths))) if lengths else 0

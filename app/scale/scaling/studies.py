@@ -1,0 +1,114 @@
+"""The scaling of runs in the history: what was measured, and what the site would give."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lumitui.app.history.history import History
+from lumitui.app.history.run import Run
+from lumitui.app.scale.rescale import rescale
+from lumitui.app.scale.resubmission import launch_of
+from lumitui.app.scale.scaling.measured import MeasuredRun, Training, training_of
+from lumitui.app.scale.scaling.study import Offer, Scaling, scaling_of
+from lumitui.remote import walltime
+from lumitui.remote.errors import InputError
+from lumitui.remote.site.profile import Site
+from lumitui.remote.site.sites import Sites
+
+LADDER = (1, 2, 4, 8, 16)
+"""The numbers of nodes that are always compared, where the site has so many."""
+_KEPT = 256
+"""Runs whose metrics are remembered."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked about the scaling of a run."""
+
+    nodes: tuple[int, ...] = ()
+    """Numbers of nodes to predict besides the usual ones."""
+    samples: int | None = None
+    """The work; None: as the run's own."""
+    time: str | None = None
+    """Another time limit than the run's."""
+
+
+class Scalings:
+    """Answers how runs scale, from the history and the site's profile; no site is asked.
+
+    Threads may share it: two that read the same metrics at once keep the same.
+    """
+
+    def __init__(self, history: History, sites: Sites) -> None:
+        """Read from `history` and `sites`."""
+        self._history, self._sites = history, sites
+        self._known: dict[str, tuple[int, Training]] = {}
+
+    def of(self, run_id: str, question: Question | None = None) -> Scaling:
+        """Return how a run scales, from all runs of its lineage.
+
+        Raises:
+            InputError: no such run.
+        """
+        asked = question or Question()
+        run = self._history.get(run_id)
+        root = self._history.lineage(run.id)[0]
+        family = [
+            MeasuredRun(item, self._training(item)) for item in self._history.lineage(root.id)
+        ]
+        return scaling_of(run, family, self._offers(run, asked), asked.samples)
+
+    def _training(self, run: Run) -> Training:
+        offset, known = self._known.get(run.id, (-1, Training()))
+        if offset != run.metrics_offset:
+            known = training_of(self._history.metrics.of(run.id))
+            if len(self._known) >= _KEPT:
+                self._known.clear()
+            self._known[run.id] = (run.metrics_offset, known)
+        return known
+
+    def _offers(self, run: Run, asked: Question) -> list[Offer]:
+        try:
+            site = self._sites.load(run.site)
+        except InputError:
+            return []  # the profile is gone: only what was measured is known
+        largest = max(run.layout.nodes * 2, LADDER[-1])
+        nodes = {1 << exponent for exponent in range(largest.bit_length())}
+        nodes = {number for number in nodes if number <= most_nodes(site, run)}
+        wanted = sorted(nodes | {run.layout.nodes, *asked.nodes})
+        settings = [f"time={asked.time}"] if asked.time else []
+        return [_offer(run, site, number, settings) for number in wanted]
+
+
+def most_nodes(site: Site, run: Run) -> int:
+    """Return the most nodes that `run` can grow to: its partition's, or those it moves on to."""
+    partition, most, seen = site.partitions.get(run.spec.partition), 0, set[str]()
+    while partition is not None:
+        most = max(most, partition.max_nodes)
+        larger = partition.grows_to
+        partition = site.partitions.get(larger) if larger and larger not in seen else None
+        seen.add(larger or "")
+    return most
+
+
+def _offer(run: Run, site: Site, nodes: int, settings: Sequence[str]) -> Offer:
+    """Return what the site would give `run` on `nodes` nodes, or why it would refuse."""
+    layout = run.layout
+    try:
+        launch = rescale(
+            launch_of(run),
+            site,
+            nodes=nodes,
+            settings=settings,
+            deepspeed_config=run.deepspeed_config,
+            config_ranks=layout.world_size,
+        ).launch
+    except InputError as error:
+        return Offer(nodes, nodes * layout.gpus_per_node, 0.0, 0.0, 0.0, refused=error.message)
+    return Offer(
+        nodes,
+        nodes * launch.layout.gpus_per_node,
+        launch.price.per_hour,
+        walltime.seconds_of(launch.spec.time),
+        launch.price.amount,
+        launch.spec.partition,
+    )

@@ -1,0 +1,228 @@
+"""The sizes of a training beside each other: measured and predicted, with time and price. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from lumitui.app.history.run import Run
+from lumitui.app.scale.scaling.measured import LeftOut, MeasuredRun, MeasuredSize, measured_sizes
+from lumitui.app.scale.scaling.model import Estimate, Model
+from lumitui.remote import walltime
+from lumitui.remote.scheduler.protocol import State
+
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True)
+class Work:
+    """A number of samples to train."""
+
+    samples: int
+    words: str
+    """What they are: `an epoch of 60,000 samples`."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What the site would give a run on a number of nodes."""
+
+    nodes: int
+    gpus: int
+    per_hour: float
+    """What is billed for an hour."""
+    limit: float
+    """The time limit in seconds."""
+    most: float
+    """What is billed at the time limit."""
+    partition: str = ""
+    refused: str = ""
+    """Why the run cannot be sent on so many nodes; '' where it can."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What some work takes on a size."""
+
+    seconds: Estimate
+    gpu_hours: Estimate
+    price: Estimate
+    """In the site's billing unit."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """A number of nodes: what was measured there, or what is predicted."""
+
+    nodes: int
+    gpus: int
+    measured: bool
+    source: str
+    """The runs it was measured from; '' for a prediction."""
+    speed: Estimate | None = None
+    """Samples a second. Of a measured size, 8 of 10 steps lie between low and high."""
+    speed_up: Estimate | None = None
+    """Against the smallest size that was measured."""
+    efficiency: Estimate | None = None
+    """Percent: the speed-up over how many times more GPUs it has."""
+    part: Cost | None = None
+    """Of an epoch, or of a million samples where no epoch is known; the training steps alone."""
+    whole: Cost | None = None
+    """Of all the work, with what runs take besides their steps."""
+    offer: Offer | None = None
+    """None: the site's profile does not say."""
+
+    @property
+    def refused(self) -> str:
+        """Why nothing can be sent on so many nodes."""
+        return self.offer.refused if self.offer else ""
+
+    @property
+    def over_limit(self) -> bool:
+        """Whether the work probably takes longer than the time limit."""
+        if not self.whole or not self.offer:
+            return False
+        seconds = self.whole.seconds
+        return (seconds.likely or seconds.low) > self.offer.limit
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """What is known of a training's speed on more and fewer nodes."""
+
+    run: str
+    site: str
+    unit: str
+    """Of all prices."""
+    sizes: tuple[Size, ...]
+    """Measured and predicted, the smallest first."""
+    left_out: tuple[LeftOut, ...]
+    part: Work
+    whole: Work
+    overhead: float
+    """Seconds that a run takes besides its training steps: start, tests, checkpoints."""
+    serial_share: float | None
+    """Of the time of the smallest size; None with less than two sizes."""
+
+    @property
+    def measured(self) -> tuple[Size, ...]:
+        """The sizes that were measured."""
+        return tuple(size for size in self.sizes if size.measured)
+
+
+def scaling_of(
+    run: Run,
+    family: Sequence[MeasuredRun],
+    offers: Sequence[Offer],
+    samples: int | None = None,
+) -> Scaling:
+    """Return how the training of `run` scales, from its `family`, for the sizes of `offers`.
+
+    `samples` is the work; None: what `run` has trained, or was to train.
+    """
+    found, left = measured_sizes(family, run)
+    model = Model([point for size in found for point in size.points]) if found else None
+    overhead = _overhead(found)
+    part, whole = _works(run, family, samples)
+    known = {offer.nodes: offer for offer in offers}
+    sizes = [_measured(size, known.get(size.nodes)) for size in found]
+    sizes += [
+        _predicted(offer, model)
+        for offer in offers
+        if (offer.gpus, offer.nodes) not in {(size.gpus, size.nodes) for size in found}
+    ]
+    base = found[0] if found else None
+    priced = [_with_costs(size, base, part, whole, overhead) for size in sizes]
+    return Scaling(
+        run.id,
+        run.site,
+        run.price.unit,
+        tuple(sorted(priced, key=lambda size: (size.gpus, size.nodes))),
+        tuple(left),
+        part,
+        whole,
+        overhead,
+        model.serial_share if model else None,
+    )
+
+
+def _measured(size: MeasuredSize, offer: Offer | None) -> Size:
+    paid = size.runs[-1].run
+    if offer is None or offer.gpus != size.gpus:
+        limit = float(walltime.seconds_of(paid.spec.time))
+        offer = Offer(size.nodes, size.gpus, paid.price.per_hour, limit, paid.price.amount)
+    speed = Estimate(size.low, size.high, size.speed)
+    return Size(size.nodes, size.gpus, True, size.source, speed, offer=offer)
+
+
+def _predicted(offer: Offer, model: Model | None) -> Size:
+    speed = model.at(offer.gpus) if model and offer.gpus else None
+    return Size(offer.nodes, offer.gpus, False, "", speed, offer=offer)
+
+
+def _with_costs(
+    size: Size, base: MeasuredSize | None, part: Work, whole: Work, overhead: float
+) -> Size:
+    """Return a size with all that follows from its throughput."""
+    if size.speed is None or base is None:
+        return size
+    speed_up = _times(size.speed, 1 / base.speed)
+    return Size(
+        size.nodes,
+        size.gpus,
+        size.measured,
+        size.source,
+        size.speed,
+        speed_up,
+        _times(speed_up, 100 * base.gpus / size.gpus),
+        _cost(size, part, 0.0),
+        _cost(size, whole, overhead),
+        size.offer,
+    )
+
+
+def _cost(size: Size, work: Work, overhead: float) -> Cost:
+    assert size.speed is not None
+    speed = size.speed
+    seconds = Estimate(
+        overhead + work.samples / speed.high,
+        overhead + work.samples / speed.low,
+        None if speed.likely is None else overhead + work.samples / speed.likely,
+    )
+    per_hour = size.offer.per_hour if size.offer else 0.0
+    return Cost(seconds, _times(seconds, size.gpus / 3600), _times(seconds, per_hour / 3600))
+
+
+def _times(value: Estimate, factor: float) -> Estimate:
+    likely = None if value.likely is None else value.likely * factor
+    return Estimate(value.low * factor, value.high * factor, likely)
+
+
+def _overhead(found: Sequence[MeasuredSize]) -> float:
+    """Return the seconds that runs took besides their steps: the median of those that went well."""
+    rest = [
+        item.run.elapsed(item.run.updated) - item.training.samples / item.training.speed
+        for size in found
+        for item in size.runs
+        if item.run.state is State.DONE
+        and item.run.attempt == 1
+        and item.run.resumed_from is None
+        and item.training.samples
+        and item.training.speed
+    ]
+    return max(0.0, median(rest)) if rest else 0.0
+
+
+def _works(run: Run, family: Sequence[MeasuredRun], samples: int | None) -> tuple[Work, Work]:
+    """Return the work that costs are given for: a part to compare by, and the whole."""
+    own = next((item.training for item in family if item.run.id == run.id), None)
+    epochs = [item.training.epoch for item in family if item.training.epoch]
+    part = Work(MILLION, "a million samples")
+    if epochs:
+        part = Work(epochs[-1], f"an epoch of {epochs[-1]:,} samples")
+    if samples is not None:
+        return part, Work(samples, f"{samples:,} samples")
+    if own and own.planned and run.state is not State.DONE:
+        return part, Work(own.planned, f"all {own.planned:,} samples of {run.id}")
+    if own and own.samples:
+        return part, Work(own.samples, f"the {own.samples:,} samples that {run.id} trained")
+    return part, part

@@ -1,0 +1,166 @@
+"""The scaling of a training in rows and sentences, the same for both interfaces. Pure."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from lumitui.app.explain import words
+from lumitui.app.scale.scaling.advice import Advice
+from lumitui.app.scale.scaling.model import Estimate
+from lumitui.app.scale.scaling.study import Cost, Scaling, Size
+
+NOTHING = (
+    "No run of this lineage has reported samples/s. A bundled trainer does; your own script does "
+    "by lines in metrics.jsonl."
+)
+PREDICTED = "predicted"
+_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+
+@dataclass(frozen=True)
+class ScalingTable:
+    """A row for each size."""
+
+    titles: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def table(scaling: Scaling) -> ScalingTable:
+    """Return a row for each size; time and price are of `scaling.part`."""
+    titles = (
+        "nodes",
+        "GPUs",
+        "samples/s",
+        "between",
+        "speed-up",
+        "eff.",
+        "time",
+        "GPU-h",
+        "price",
+        "measured from",
+    )
+    rows = tuple(_row(size) for size in scaling.sizes)
+    if not any(size.offer and size.offer.per_hour for size in scaling.sizes):
+        return ScalingTable(_without(titles, 8), tuple(_without(row, 8) for row in rows))
+    return ScalingTable(titles, rows)
+
+
+def _row(size: Size) -> tuple[str, ...]:
+    start = (str(size.nodes), str(size.gpus))
+    if size.speed is None or size.part is None:
+        return (*start, *("-",) * 7, size.refused or "-")
+    wide = size.speed.high / size.speed.low > 1.0005
+    return (
+        *start,
+        middle(size.speed, short) if size.speed.likely is not None else "-",
+        f"{short(size.speed.low)}-{short(size.speed.high)}" if wide else "-",
+        middle(size.speed_up, lambda value: f"{short(value)} x"),
+        middle(size.efficiency, lambda value: f"{value:.0f} %"),
+        middle(size.part.seconds, time_text),
+        middle(size.part.gpu_hours, short),
+        middle(size.part.price, short),
+        size.source or size.refused or PREDICTED,
+    )
+
+
+def _without(cells: tuple[str, ...], at: int) -> tuple[str, ...]:
+    return cells[:at] + cells[at + 1 :]
+
+
+def heading(scaling: Scaling) -> str:
+    """Return what the table's time and price are of, and what it compares with."""
+    if not scaling.measured:
+        return NOTHING
+    first = scaling.measured[0]
+    priced = any(size.offer and size.offer.per_hour for size in scaling.sizes)
+    price = f" and price in {scaling.unit}" if priced else ""
+    return (
+        f"Time{price} of {scaling.part.words}; speed-up and efficiency against "
+        f"{words.count(first.nodes, 'node')}."
+    )
+
+
+def basis(scaling: Scaling) -> str:
+    """Return what the predictions rest on, in a sentence or two."""
+    count, share = len({size.gpus for size in scaling.measured}), scaling.serial_share
+    if not count:
+        return ""
+    if count == 1 or share is None:
+        return (
+            "One size was measured: the others lie between no gain and ideal scaling. Run one "
+            "more size for a prediction."
+        )
+    still = f"{100 * share:.2g} % of the time on {words.count(scaling.measured[0].nodes, 'node')}"
+    law = f"The prediction is Amdahl's law, fitted to {_number(count)} sizes: {still} stays, "
+    law += "however many GPUs there are."
+    if count == 2:
+        return f"{law} Nothing checks it yet: it may lie anywhere between no gain and ideal."
+    return f"{law} 8 of 10 runs should lie within its interval."
+
+
+def recommendation(scaling: Scaling, advice: Advice) -> str:
+    """Return the size to take, why, and what it takes."""
+    chosen = next((size for size in scaling.sizes if size.nodes == advice.nodes), None)
+    if chosen is None or chosen.whole is None:
+        return advice.sentence
+    takes = "It takes" if chosen.measured else "The prediction is"
+    late = " That is longer than the time limit." if chosen.over_limit else ""
+    return (
+        f"Take {words.count(chosen.nodes, 'node')}. {advice.sentence} {takes} "
+        f"{cost_text(chosen.whole, scaling.unit)} for {scaling.whole.words}.{late}"
+    )
+
+
+def notes(scaling: Scaling) -> Iterator[str]:
+    """Yield what else a reader must know, a sentence each."""
+    if scaling.overhead >= 1:
+        took = words.length(scaling.overhead)
+        yield f"A run takes {took} besides its steps: start, tests and checkpoints."
+    for item in scaling.left_out:
+        yield f"{item.run} is left out: {item.why}."
+
+
+def cost_text(cost: Cost, unit: str) -> str:
+    """Return `34 min (30 min to 41 min), 16 GPU-hours (14 to 19)`."""
+    parts = [_with_interval(cost.seconds, length)]
+    if cost.price.high > 0:
+        value, _, rest = _with_interval(cost.price, short).partition(" (")
+        parts.append(f"{value} {unit}{f' ({rest}' if rest else ''}")
+    return ", ".join(parts)
+
+
+def _with_interval(value: Estimate, text: Callable[[float], str]) -> str:
+    low, high = text(value.low), text(value.high)
+    if low == high or value.high < value.low * 1.01:
+        return text(value.high if value.likely is None else value.likely)
+    between = f"{low} to {high}"
+    return between if value.likely is None else f"{text(value.likely)} ({between})"
+
+
+def middle(value: Estimate | None, text: Callable[[float], str]) -> str:
+    """Return the likely value, or the interval where none is likelier than the rest."""
+    if value is None:
+        return "-"
+    if value.likely is not None:
+        return text(value.likely)
+    low, high = text(value.low), text(value.high)
+    return low if low == high else f"{low}-{high}"
+
+
+def short(value: float) -> str:
+    """Return a number with three digits, without an exponent where people read none."""
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:,.0f}" if 100 <= rounded < 1e12 else f"{rounded:.3g}"
+
+
+def length(seconds: float) -> str:
+    """Return a length of time in words; below ten seconds with a decimal."""
+    return f"{seconds:.2g} s" if seconds < 9.95 else words.length(seconds + 0.5)
+
+
+def time_text(seconds: float) -> str:
+    """Return a length of time for a table."""
+    return f"{seconds:.2g}s" if seconds < 9.95 else words.short_length(seconds + 0.5)
+
+
+def _number(count: int) -> str:
+    return _NUMBERS[count] if count < len(_NUMBERS) else f"{count:,}"

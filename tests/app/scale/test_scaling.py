@@ -1,0 +1,221 @@
+"""How a lineage scales: what was measured, what it costs, what is predicted and recommended."""
+
+import math
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lumitui.app.cli.output import as_data
+from lumitui.app.history.history import History
+from lumitui.app.history.metric_points import parse_line
+from lumitui.app.runs import Runs
+from lumitui.app.scale.scaling import words
+from lumitui.app.scale.scaling.advice import Goal, advise, seconds_in
+from lumitui.app.scale.scaling.drawing import drawing
+from lumitui.app.scale.scaling.measured import MeasuredRun, Training, training_of
+from lumitui.app.scale.scaling.studies import Question
+from lumitui.app.scale.scaling.study import Offer, Scaling, Size, scaling_of
+from lumitui.remote.errors import InputError
+from lumitui.remote.scheduler.protocol import State
+from tests.support.jobs.trained_runs import lines_of, train, trained
+
+SPEEDS = {1: 1000.0, 2: 1940.0, 4: 3500.0}
+
+
+def training(speed: float, **changes: object) -> Training:
+    made = Training(speed, speed * 0.99, speed * 1.01, 50, samples=60_000, epoch=60_000)
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def study(speeds: dict[int, float], *nodes: int) -> Scaling:
+    """The scaling of made runs, with offers on `nodes` of 4 a node and hour."""
+    family = [MeasuredRun(trained(f"r{n}", n), training(speed)) for n, speed in speeds.items()]
+    offers = [Offer(n, 8 * n, 4.0 * n, 3600.0, 4.0 * n) for n in nodes]
+    return scaling_of(family[0].run, family, offers)
+
+
+def size_of(scaling: Scaling, nodes: int) -> Size:
+    return next(size for size in scaling.sizes if size.nodes == nodes)
+
+
+def test_metrics_say_speed_spread_and_work() -> None:
+    parsed = [parse_line(line) for line in lines_of([10.0] * 5 + [90, 100, 110], 8, 64, 640)]
+    found = training_of([point for point in parsed if point])
+    assert (found.speed, found.low, found.high, found.steps) == (100.0, 90.0, 110.0, 3)
+    assert (found.warm, found.ranks, found.samples) == (True, 8, 8 * 64)
+    assert (found.epoch, found.planned) == (640, 1280)
+    assert training_of([]) == Training(warm=False)
+
+
+def test_an_epoch_is_known_from_where_its_number_changes() -> None:
+    lines = [b'{"event": "start", "world_size": 2, "global_batch": 10}']
+    lines += [b'{"step": %d, "epoch": %d}' % (step, 1 + step // 7) for step in range(1, 30)]
+    parsed = [parse_line(line) for line in lines]
+    assert training_of([point for point in parsed if point]).epoch == 70
+
+
+def test_the_table_compares_with_the_smallest_size_and_prices_an_epoch() -> None:
+    found = study({2: 2000.0, 1: 1000.0, 4: 3000.0}, 1, 2, 4)
+    assert [size.nodes for size in found.measured] == [1, 2, 4]
+    four = size_of(found, 4)
+    assert four.speed_up and four.efficiency and four.part
+    assert (four.speed_up.likely, four.efficiency.likely) == (3.0, 75.0)
+    assert four.part.seconds.likely == 20.0
+    assert four.part.gpu_hours.likely == pytest.approx(32 * 20 / 3600)
+    assert four.part.price.likely == pytest.approx(16 * 20 / 3600)
+    assert four.source == "r4 (50 steps)"
+    assert found.part.words == "an epoch of 60,000 samples"
+    # The runs took 100 s, of which 60, 30 and 20 were steps.
+    assert found.overhead == 70.0
+    assert four.whole and four.whole.seconds.likely == pytest.approx(90.0)
+
+
+def test_runs_that_cannot_be_compared_are_left_out_with_the_reason() -> None:
+    one = trained("one", 1)
+    zero = trained("zero", 2, spec=one.spec.model_copy(update={"strategy": "zero2"}))
+    family = [
+        MeasuredRun(one, training(1000.0)),
+        MeasuredRun(zero, training(1500.0)),
+        MeasuredRun(trained("alone", 2), training(1000.0, ranks=1)),
+        MeasuredRun(trained("elsewhere", 2, site="leonardo"), training(9000.0)),
+        MeasuredRun(trained("waits", 2, state=State.QUEUED), Training()),
+    ]
+    found = scaling_of(one, family, [])
+    assert [size.nodes for size in found.measured] == [1]
+    assert [(item.run, item.why) for item in found.left_out] == [
+        ("zero", "its strategy is zero2, not ddp"),
+        ("alone", "its training reports 1 rank of 16 ranks"),
+        ("elsewhere", "its site is leonardo, not lumi"),
+    ]
+
+
+def test_a_run_too_short_to_warm_up_counts_only_alone() -> None:
+    short, one = training(10.0, warm=False, steps=3), trained("one", 1)
+    assert "within the warm-up" in scaling_of(one, [MeasuredRun(one, short)], []).sizes[0].source
+    both = [MeasuredRun(one, training(100.0)), MeasuredRun(trained("two", 1), short)]
+    assert scaling_of(one, both, []).sizes[0].source == "one (50 steps)"
+
+
+def test_what_is_predicted_says_how_sure_it_is() -> None:
+    one = study({1: 1000.0}, 1, 2)
+    assert size_of(one, 2).speed and size_of(one, 2).speed.likely is None  # type: ignore[union-attr]
+    assert "Run one more size" in words.basis(one)
+    assert "Nothing checks it yet" in words.basis(study({1: 1000.0, 2: 1900.0}, 4))
+    assert "8 of 10" in words.basis(study(SPEEDS, 8))
+    none = scaling_of(trained("r", 1), [], [])
+    assert words.heading(none) == words.NOTHING and words.basis(none) == ""
+
+
+@pytest.mark.parametrize(
+    ("goal", "nodes", "certainty"),
+    [
+        (Goal(), 4, "measured"),
+        (Goal(deadline=200), 1, "measured"),
+        (Goal(deadline=60.3), 2, "measured"),  # a surer size before a cheaper one
+        (Goal(deadline=35), 2, "measured"),
+        (Goal(deadline=14), 8, "sure"),
+        (Goal(deadline=12), 8, "likely"),
+        (Goal(deadline=1), None, "none"),
+        (Goal(budget=0.0001), None, "none"),
+        (Goal(deadline=35, budget=0.02), None, "none"),
+    ],
+)
+def test_a_size_is_recommended_for_a_goal(goal: Goal, nodes: int | None, certainty: str) -> None:
+    found = study({1: 1000.0, 2: 1900.0, 4: 3200.0}, 8)
+    found = replace(found, sizes=tuple(_without_start(size) for size in found.sizes))
+    advice = advise(found, goal)
+    assert (advice.nodes, advice.certainty) == (nodes, certainty)
+    assert words.recommendation(found, advice)
+
+
+def _without_start(size: Size) -> Size:
+    return replace(size, whole=size.part)
+
+
+def test_one_size_keeps_to_a_deadline_at_best() -> None:
+    found = study({1: 1000.0}, 2)
+    found = replace(found, sizes=tuple(_without_start(size) for size in found.sizes))
+    assert advise(found, Goal(deadline=40)).certainty == "at best"
+
+
+def test_a_budget_alone_buys_the_fastest() -> None:
+    found = study({1: 1000.0, 2: 1900.0, 4: 3200.0}, 8)
+    most = size_of(found, 2).whole
+    assert most is not None
+    assert advise(found, Goal(budget=most.price.high)).nodes == 2
+
+
+def test_lengths_of_time_are_read_as_people_write_them() -> None:
+    assert [seconds_in(text) for text in ("6h", "90m", "1.5d", "06:00:00", "30")] == [
+        21600, 5400, 129600, 21600, 1800
+    ]  # fmt: skip
+    for text in ("", "six", "-1h", "1e9h", "nan"):
+        with pytest.raises(InputError, match="no length of time"):
+            seconds_in(text)
+
+
+_trainings = st.builds(
+    training,
+    st.floats(1e-9, 1e15),
+    samples=st.none() | st.integers(1, 10**12),
+    epoch=st.none() | st.integers(1, 10**12),
+)
+
+
+@given(st.dictionaries(st.integers(1, 1024), _trainings, max_size=4), st.floats(0, 1e9))
+def test_any_lineage_gives_finite_numbers_words_and_a_drawing(
+    trainings: dict[int, Training], limit: float
+) -> None:
+    family = [MeasuredRun(trained(f"r{n}<&", n), item) for n, item in trainings.items()]
+    run = family[0].run if family else trained("none", 1)
+    found = scaling_of(run, family, [Offer(n, 8 * n, 4.0, 60.0, 1.0) for n in (1, 16, 1024)])
+    advice = advise(found, Goal(deadline=limit))
+    assert _finite(as_data(found)) and words.recommendation(found, advice)
+    shown = words.table(found)
+    assert {len(row) for row in shown.rows} <= {len(shown.titles)}
+    if found.measured:
+        ElementTree.fromstring(drawing(found))
+
+
+def _finite(value: object) -> bool:
+    if isinstance(value, dict):
+        return all(map(_finite, value.values()))
+    if isinstance(value, list):
+        return all(map(_finite, value))
+    return not isinstance(value, float) or math.isfinite(value)
+
+
+def test_a_drawing_has_title_axes_ideal_line_and_error_bars() -> None:
+    found = study(SPEEDS, 8)
+    text = drawing(found)
+    root = ElementTree.fromstring(text)
+    kinds = [item.get("class") for item in root.iter()]
+    assert (kinds.count("measured"), kinds.count("predicted")) == (4, 2)  # with the legend's
+    assert kinds.count("bar") == 3 * 4 and "nodes (GPUs)" in text and "samples/s" in text
+    assert "prefers-color-scheme: dark" in text and "nan" not in text
+
+
+def test_the_history_and_the_profile_make_a_study(runs: Runs) -> None:
+    made = train(runs.history, SPEEDS)
+    found = runs.scaling.of(made[1].id, Question((32,)))
+    assert [size.nodes for size in found.sizes] == [1, 2, 4, 8, 16, 32]
+    assert [size.nodes for size in found.measured] == [1, 2, 4]
+    eight = size_of(found, 8)
+    assert eight.offer and eight.offer.per_hour == 32.0
+    assert found.whole.words == f"the {20 * 512:,} samples that {made[1].id} trained"
+    refused = size_of(runs.scaling.of(made[1].id, Question((5000,))), 5000).refused
+    assert refused.startswith("5000 nodes are more than")
+    assert runs.scaling.of(made[1].id) == runs.scaling.of(made[1].id)
+
+
+def test_metrics_that_came_later_count(runs: Runs) -> None:
+    history: History = runs.history
+    (made,) = train(history, {1: 1000.0})
+    assert runs.scaling.of(made.id).sizes[0].source == f"{made.id} (15 steps)"
+    lines = [b'{"step": %d, "samples_per_s": 1000}' % step for step in range(21, 31)]
+    history.metrics.add(made.id, lines)
+    history.update(made.id, metrics_offset=2)
+    assert runs.scaling.of(made.id).sizes[0].source == f"{made.id} (25 steps)"
