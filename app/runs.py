@@ -10,16 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lumitui.app.history.history import History
-from lumitui.app.history.run import Run, one_line
-from lumitui.app.job.spec import JobSpec
-from lumitui.app.results import fetch as results
-from lumitui.app.results.log_patterns import LogFigures, log_figures_of
-from lumitui.app.results.summary import Figures, figures_of
-from lumitui.app.scale.resubmission import CodeChoice, Resubmission, ResubmissionRequest, plan
 from lumitui.app.scale.scaling.studies import Scalings
-from lumitui.app.scale.start import Start
-from lumitui.app.send.export import Exported, export
-from lumitui.app.send.folder import project_folder
 from lumitui.app.send.lock import sender_lock
 from lumitui.app.watch.left_secrets import LeftSecrets
 from lumitui.app.watch.refresh import Watcher, refresh, unheard
@@ -76,7 +67,6 @@ class Runs:
         self.sites = Sites(settings.profiles)
         self.history = History(settings.history, tell)
         self.scaling = Scalings(self.history, self.sites)
-        """How runs scale; no site is asked."""
         self._locks, self._hashes = settings.data / "sending", settings.data / "hashes"
         self._connections = Connections(ask, connect)
         self._left_secrets = LeftSecrets(settings.data / "secrets-left")

@@ -108,7 +108,7 @@ class Model:
         if determinant <= 0:  # lost in rounding: the sizes or the speeds differ by too little
             return a / aa, 0.0
         parallel, serial = (a * bb - b * ab) / determinant, (b * aa - a * ab) / determinant
-        if serial < 0:
+        if serial < 0 or parallel + serial <= 0:
             return a / aa, 0.0
         return (parallel, serial) if parallel >= 0 else (0.0, b / bb)
 

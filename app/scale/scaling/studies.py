@@ -1,18 +1,23 @@
 """The scaling of runs in the history: what was measured, and what the site would give."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from __future__ import annotations
 
-from lumitui.app.history.history import History
-from lumitui.app.history.run import Run
-from lumitui.app.scale.rescale import rescale
-from lumitui.app.scale.resubmission import launch_of
-from lumitui.app.scale.scaling.measured import MeasuredRun, Training, training_of
-from lumitui.app.scale.scaling.study import Offer, Scaling, scaling_of
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 from lumitui.remote import walltime
 from lumitui.remote.errors import InputError
-from lumitui.remote.site.profile import Site
-from lumitui.remote.site.sites import Sites
+
+if TYPE_CHECKING:
+    # What a study needs is imported when one is made: the program starts without it.
+    from collections.abc import Sequence
+
+    from lumitui.app.history.history import History
+    from lumitui.app.history.run import Run
+    from lumitui.app.scale.scaling.measured import Training
+    from lumitui.app.scale.scaling.study import Offer, Scaling
+    from lumitui.remote.site.profile import Site
+    from lumitui.remote.site.sites import Sites
 
 LADDER = (1, 2, 4, 8, 16)
 """The numbers of nodes that are always compared, where the site has so many."""
@@ -49,6 +54,9 @@ class Scalings:
         Raises:
             InputError: no such run.
         """
+        from lumitui.app.scale.scaling.measured import MeasuredRun
+        from lumitui.app.scale.scaling.study import scaling_of
+
         asked = question or Question()
         run = self._history.get(run_id)
         root = self._history.lineage(run.id)[0]
@@ -58,13 +66,16 @@ class Scalings:
         return scaling_of(run, family, self._offers(run, asked), asked.samples)
 
     def _training(self, run: Run) -> Training:
-        offset, known = self._known.get(run.id, (-1, Training()))
-        if offset != run.metrics_offset:
-            known = training_of(self._history.metrics.of(run.id))
-            if len(self._known) >= _KEPT:
-                self._known.clear()
-            self._known[run.id] = (run.metrics_offset, known)
-        return known
+        from lumitui.app.scale.scaling.measured import training_of
+
+        kept = self._known.get(run.id)
+        if kept and kept[0] == run.metrics_offset:
+            return kept[1]
+        found = training_of(self._history.metrics.of(run.id))
+        if len(self._known) >= _KEPT:
+            self._known.clear()
+        self._known[run.id] = (run.metrics_offset, found)
+        return found
 
     def _offers(self, run: Run, asked: Question) -> list[Offer]:
         try:
@@ -92,6 +103,10 @@ def most_nodes(site: Site, run: Run) -> int:
 
 def _offer(run: Run, site: Site, nodes: int, settings: Sequence[str]) -> Offer:
     """Return what the site would give `run` on `nodes` nodes, or why it would refuse."""
+    from lumitui.app.scale.rescale import rescale
+    from lumitui.app.scale.resubmission import launch_of
+    from lumitui.app.scale.scaling.study import Offer
+
     layout = run.layout
     try:
         launch = rescale(

@@ -5,7 +5,7 @@ import random
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lumitui.app.scale.scaling.model import FASTEST, SLOWEST, Model, Point
@@ -50,6 +50,7 @@ _points = st.lists(
 )
 
 
+@example([Point(1, 1.0), Point(242521, 213749525793598.0)], [1, 10**6])
 @given(_points, st.lists(st.integers(1, 10**6), min_size=2, max_size=5))
 def test_any_measurement_gives_finite_ordered_numbers_that_never_fall(
     points: list[Point], wanted: list[int]
