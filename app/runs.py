@@ -6,11 +6,10 @@ What lists and refreshes need is imported here; what one action needs, that acti
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from lumitui.app.history.history import History
-from lumitui.app.scale.scaling.studies import Scalings
 from lumitui.app.send.lock import sender_lock
 from lumitui.app.watch.left_secrets import LeftSecrets
 from lumitui.app.watch.refresh import Watcher, refresh, unheard
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from lumitui.app.results.log_patterns import LogFigures
     from lumitui.app.results.summary import Figures
     from lumitui.app.scale.resubmission import CodeChoice, Resubmission
+    from lumitui.app.scale.scaling.studies import Scalings
     from lumitui.app.scale.start import Start
     from lumitui.app.send.export import Exported
     from lumitui.app.send.preview import Preview
@@ -66,7 +66,6 @@ class Runs:
         """
         self.sites = Sites(settings.profiles)
         self.history = History(settings.history, tell)
-        self.scaling = Scalings(self.history, self.sites)
         self._locks, self._hashes = settings.data / "sending", settings.data / "hashes"
         self._connections = Connections(ask, connect)
         self._left_secrets = LeftSecrets(settings.data / "secrets-left")
@@ -171,6 +170,13 @@ class Runs:
     ) -> Run:
         """Send a planned resubmission; the new run has the old one as its parent."""
         return self.send(resubmission.preview, report=report, resubmission=resubmission)
+
+    @cached_property
+    def scaling(self) -> Scalings:
+        """How runs scale."""
+        from lumitui.app.scale.scaling.studies import Scalings
+
+        return Scalings(self.history, self.sites)
 
     # -- watch
 
