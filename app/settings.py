@@ -21,6 +21,11 @@ class Settings:
         return self.data / "history.db"
 
     @property
+    def file(self) -> Path:
+        """The settings file, which only the person writes: `keys:` and what else is chosen."""
+        return self.profiles[0].parent / "settings.yaml"
+
+    @property
     def theme(self) -> Path:
         """The file with the name of the theme that was chosen last."""
         return self.data / "theme"

@@ -1,8 +1,9 @@
 """The history: every run ever made from this laptop, in one SQLite file."""
 
 import difflib
+import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Unpack
 
@@ -265,13 +266,23 @@ class History:
         rows = self._file.rows(f"SELECT count(*) FROM runs WHERE state IN ({marks})", UNFINISHED)
         return int(rows[0][0])
 
-    def sites_with_unfinished(self) -> frozenset[str]:
-        """Return the sites of the runs to which something may still happen."""
+    def unfinished_states(self) -> dict[str, tuple[str, State]]:
+        """Return the site and the state of every run to which something may still happen."""
         marks = ", ".join("?" for _ in UNFINISHED)
-        rows = self._file.rows(
-            f"SELECT DISTINCT site FROM runs WHERE state IN ({marks})", UNFINISHED
-        )
-        return frozenset(str(row[0]) for row in rows)
+        query = f"SELECT id, site, state FROM runs WHERE state IN ({marks})"
+        rows = self._file.rows(query, UNFINISHED)
+        return {str(row[0]): (str(row[1]), State(row[2])) for row in rows}
+
+    def states(self, run_ids: Collection[str]) -> dict[str, State]:
+        """Return the states of the runs that are known of `run_ids`."""
+        query = "SELECT id, state FROM runs WHERE id IN (SELECT value FROM json_each(?))"
+        rows = self._file.rows(query, (json.dumps(list(run_ids)),))
+        return {str(row[0]): State(row[1]) for row in rows}
+
+    def begun_since(self, moment: float) -> list[str]:
+        """Return the ids of the runs that were made after `moment`, in epoch seconds."""
+        rows = self._file.rows("SELECT id FROM runs WHERE created > ?", (moment,))
+        return [str(row[0]) for row in rows]
 
     def _change(self, db: sqlite3.Connection, run_id: str, change: Changes) -> None:
         values = {name: column(value) for name, value in change.items()}

@@ -62,6 +62,7 @@ class FullScreen(Screen[None]):
             self.begin()
             self.watch(self.app, "sub_title", self._draw_title_bar)
             self.watch(self.app, "links", self._draw_title_bar)
+            self.watch(self.app, "absence", self._draw_title_bar)
 
     def begin(self) -> None:
         """Show what is there for the first time."""
@@ -111,6 +112,8 @@ class FullScreen(Screen[None]):
         text = Text().append(" lumitui ", "bold reverse")
         if under_way := self.app.sub_title:
             text.append(f" {under_way} ", "bold black on cyan")
+        if absence := str(getattr(self.app, "absence", "")):
+            text.append(f" {absence} ", "bold black on yellow")
         for state, link in titles(self._links, max(10, self.size.width // 3)):
             text.append("  ").append(styled.plain(link, LINK_STYLES[state]))
         for part in self._title_parts:

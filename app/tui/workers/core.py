@@ -30,6 +30,8 @@ class CoreApp(TerminalApp):
         super().__init__()
         self.runs: Runs = Runs(settings, ask=self.ask, connect=connect, tell=_tell)
         self.schedule = Schedule(last_input=time.monotonic())
+        self.own_cancels: set[str] = set()
+        """Runs that the person cancels here, who needs no notice of their end."""
         self.mutations = 0
         """Sends and cancels under way; the app ends only after them."""
 

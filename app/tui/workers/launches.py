@@ -73,7 +73,10 @@ class LaunchWorkers(CoreApp):
     def cancel_run(self, run_id: str) -> None:
         """Cancel a run's job."""
         run, warnings = None, list[str]()
+        self.own_cancels.add(run_id)
         try:
             run = self.runs.cancel(run_id, warn=warnings.append)
         finally:
+            if run is None:
+                self.own_cancels.discard(run_id)
             self.post_message(messages.RunCancelled(run, tuple(warnings)))

@@ -5,7 +5,7 @@ import time
 from textual import events, on, work
 
 from lumitui.app.tui import messages
-from lumitui.app.tui.workers.core import CoreApp
+from lumitui.app.tui.workers.notices import NoticeWorkers
 from lumitui.app.watch.refresh import Refreshed
 from lumitui.app.watch.sites.links import links
 from lumitui.app.watch.sites.schedule import Ending
@@ -15,7 +15,7 @@ TICK = 1.0
 """Seconds between two checks whether a site is due."""
 
 
-class RefreshWorkers(CoreApp):
+class RefreshWorkers(NoticeWorkers):
     """An app that refreshes a site while it has unfinished runs."""
 
     _watched: frozenset[str] = frozenset()
@@ -27,6 +27,8 @@ class RefreshWorkers(CoreApp):
         """Record that a person is there."""
         if isinstance(event, events.Key | events.MouseDown | events.AppFocus):
             self.schedule.last_input = time.monotonic()
+        if isinstance(event, events.Key):
+            self.absence = ""  # the person has seen it
         if isinstance(event, events.AppFocus | events.AppBlur):
             self.schedule.focused = isinstance(event, events.AppFocus)
         await super().on_event(event)
@@ -38,8 +40,10 @@ class RefreshWorkers(CoreApp):
             # Most seconds nothing was written, and what each run has is not read again.
             stamp = self.runs.history.stamp()
             if stamp != self._seen:
-                self._watched = self.runs.history.sites_with_unfinished()
+                unfinished = self.runs.history.unfinished_states()
+                self._watched = frozenset(site for site, _ in unfinished.values())
                 self._seen = stamp
+                self.tell_news({run_id: state for run_id, (_, state) in unfinished.items()})
         except LumiError as error:
             self.post_message(messages.Failed(error, repeats=True))
             return
@@ -51,6 +55,13 @@ class RefreshWorkers(CoreApp):
         for site in self.schedule.due(sites, now):
             self._refresh_site(site, self.schedule.began(site, now))
         self._show_links()
+        self._catch_up()
+
+    def _catch_up(self) -> None:
+        try:
+            self.catch_up()
+        except LumiError as error:
+            self.post_message(messages.Failed(error, repeats=True))
 
     def _show_links(self) -> None:
         """Let the title bars say whether the sites answer; they are drawn when that changes."""

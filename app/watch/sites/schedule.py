@@ -43,6 +43,8 @@ class Watched:
     failing_since: float | None = None
     """When the first of the refreshes began that it did not answer; None: it answered the last."""
     needs_person: bool = False
+    never_ended: bool = True
+    """Whether no refresh has ended yet, well or not."""
     stale: bool = False
     """Whether the machine slept since the last answer."""
 
@@ -91,7 +93,7 @@ class Schedule:
         due at once.
         """
         site = self.site(name)
-        began, site.busy_since = site.busy_since, None
+        began, site.busy_since, site.never_ended = site.busy_since, None, False
         site.warning = " ".join(ending.warnings)
         site.failures = site.failures + 1 if site.warning else 0
         site.needs_person = ending.needs_person

@@ -1,0 +1,162 @@
+"""Notices of what happens to runs: toasts, the terminal, the desktop, a webhook; and catch-up."""
+
+import os
+import time
+from typing import Literal
+
+from textual import events, on, work
+from textual.reactive import var
+
+from lumitui.app.settings import Settings
+from lumitui.app.tui.workers.core import CoreApp
+from lumitui.app.watch.news.events import (
+    MOST_SINGLE,
+    Event,
+    Happened,
+    away,
+    changed,
+    event_of,
+    together,
+)
+from lumitui.app.watch.news.last_seen import read_last_seen, write_last_seen
+from lumitui.remote.connect import Connect
+from lumitui.remote.errors import LumiError
+from lumitui.remote.scheduler.protocol import State
+
+TOAST_SECONDS = 12.0
+PATIENCE = 60.0
+"""How long the catch-up waits for the sites, which know what has ended meanwhile."""
+
+
+class NoticeWorkers(CoreApp):
+    """An app that tells what happened to runs."""
+
+    absence: var[str] = var("")
+    """What ended while the TUI was closed; the title bars show it until a key is pressed."""
+
+    def __init__(self, settings: Settings, connect: Connect) -> None:
+        """Know what was unfinished when the TUI was last open."""
+        super().__init__(settings, connect)
+        self._file = settings.data / "last-seen"
+        self._settings_file = settings.file
+        self._states: dict[str, State] | None = None
+        self._warned: set[str] = set()
+        self._began = time.monotonic()
+        self._away: set[str] | None = self._unknown()
+        """Runs whose ends belong to the absence; None: the catch-up is over."""
+
+    def _unknown(self) -> set[str] | None:
+        seen = read_last_seen(self._file)
+        if seen is None:
+            return None
+        try:
+            return {*seen.unfinished, *self.runs.history.begun_since(seen.at)}
+        except LumiError:
+            return None  # the first draw reports it
+
+    def tell_news(self, states: dict[str, State]) -> None:
+        """Tell what happened since the last call; `states` has every unfinished run.
+
+        Raises:
+            LumiError: history cannot be read.
+        """
+        before, self._states = self._states, states
+        if before is None or before == states:
+            return
+        expected = self._away or set()
+        found = [
+            event
+            for run_id in changed(before, states)
+            if run_id not in expected and run_id not in self.own_cancels
+            for event in [event_of(self.runs.history.get(run_id), before[run_id])]
+            if event is not None
+        ]
+        self.own_cancels -= set(before) - set(states)
+        if found:
+            self._tell(found)
+
+    def catch_up(self) -> None:
+        """Say once what ended while the TUI was closed, when the sites have been asked.
+
+        Raises:
+            LumiError: history cannot be read.
+        """
+        if self._away is None:
+            return
+        waiting = [link for link in self.links if self.schedule.site(link.site).never_ended]
+        if waiting and time.monotonic() - self._began < PATIENCE:
+            return
+        states = self.runs.history.states(self._away)
+        self._away = None
+        if words := away(states.values()):
+            bad = any(state.is_final and state is not State.DONE for state in states.values())
+            self._toast(f"{words}.", bad=bad)
+            self.absence = words
+
+    def keep_last_seen(self) -> None:
+        """Write what the person has seen so far, for the next start."""
+        if self._states is None:
+            return
+        # What the catch-up has not told yet is told next time.
+        pending = self._away or set()
+        try:
+            write_last_seen(self._file, time.time(), sorted({*self._states, *pending}))
+        except OSError as error:
+            self._warn_once(f"{self._file} cannot be written: {error.strerror}.")
+
+    def on_unmount(self) -> None:
+        """Keep what was seen."""
+        self.keep_last_seen()
+
+    # -- telling
+
+    def _tell(self, found: list[Event]) -> None:
+        single = len(found) <= MOST_SINGLE
+        sentences = [event.sentence for event in found] if single else [together(found)]
+        failed = any(event.happened is Happened.FAILED for event in found)
+        for sentence in sentences:
+            self._toast(sentence, bad=failed)
+        self._tell_outside(found)
+
+    def _toast(self, words: str, *, bad: bool) -> None:
+        severity: Literal["warning", "information"] = "warning" if bad else "information"
+        self.notify(words, severity=severity, timeout=TOAST_SECONDS, markup=False)
+
+    @work(thread=True, group="notices", exit_on_error=False)
+    def _tell_outside(self, found: list[Event]) -> None:
+        """Tell it outside the TUI, as the settings say; what fails is one warning."""
+        # Imported late: the settings bring pydantic, and most seconds nothing happens.
+        from lumitui.app.watch.news import outside
+        from lumitui.app.watch.news.preferences import read_notify
+
+        try:
+            notify = read_notify(self._settings_file)
+        except LumiError as error:
+            self.call_from_thread(self._warn_once, str(error))
+            return
+        wanted = [event for event in found if event.happened in notify.events]
+        if not wanted:
+            return
+        words = wanted[0].sentence if len(wanted) == 1 else together(wanted)
+        if self.schedule.focused is False:
+            self.call_from_thread(self._write, outside.sequence(words, notify.terminal, os.environ))
+        troubles = []
+        if notify.desktop and not self.schedule.focused:
+            troubles.append(outside.show_on_desktop(words))
+        if notify.webhook:
+            troubles += [outside.post(event, notify) for event in wanted]
+        for trouble in filter(None, dict.fromkeys(troubles)):
+            self.call_from_thread(self._warn_once, trouble)
+
+    def _write(self, sequence: str) -> None:
+        if sequence and self._driver is not None:
+            self._driver.write(sequence)
+
+    def _warn_once(self, words: str) -> None:
+        if words not in self._warned:
+            self._warned.add(words)
+            self._toast(words, bad=True)
+
+    @on(events.AppBlur)
+    def _left(self) -> None:
+        self.keep_last_seen()

@@ -1,0 +1,102 @@
+"""Notices outside the TUI: escape sequences of terminals, the desktop's programs, a webhook.
+
+OSC 9 is iTerm2's (iterm2.com/documentation-escape-codes.html), which kitty, WezTerm, Ghostty and
+Windows Terminal know too; OSC 777 is rxvt's, which foot and VTE know.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from http.client import HTTPException
+
+from lumitui.app.explain.safe_text import log_line
+from lumitui.app.watch.news.events import Event
+from lumitui.app.watch.news.preferences import Notify, Terminal
+
+SECONDS = 10.0
+"""How long a webhook or a program may take."""
+_LONGEST = 200
+
+
+def sequence(words: str, how: Terminal, environ: Mapping[str, str]) -> str:
+    """Return the escape sequence that lets a terminal show `words`; '' where none is wanted."""
+    text = log_line(words)[:_LONGEST].replace(";", ",")
+    # The name comes first: OSC 9 that begins with a number means something else to ConEmu.
+    match how:
+        case "off":
+            return ""
+        case "osc777":
+            found = f"\x1b]777;notify;lumitui;{text}\x1b\\"
+        case _:
+            found = f"\x1b]9;lumitui: {text}\x1b\\"
+    if "TMUX" in environ:  # tmux(1), allow-passthrough
+        return "\x1bPtmux;" + found.replace("\x1b", "\x1b\x1b") + "\x1b\\"
+    return found
+
+
+def desktop_command(words: str, platform: str = sys.platform) -> list[str]:
+    """Return the command line that shows `words` on the desktop."""
+    text = log_line(words)[:_LONGEST]
+    if platform == "darwin":
+        # The text is an argument of the script, not a part of it.
+        show = 'display notification (item 1 of words) with title "lumitui"'
+        script = f"on run words\n{show}\nend run"
+        return ["osascript", "-e", script, text]
+    return ["notify-send", "--app-name=lumitui", "--", "lumitui", text]
+
+
+def show_on_desktop(words: str, platform: str = sys.platform) -> str:
+    """Show `words` on the desktop; return why it could not, '' when it did."""
+    command = desktop_command(words, platform)
+    if shutil.which(command[0]) is None:
+        return f"{command[0]} is not installed; remove `desktop:` from the settings."
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, check=False
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"{command[0]} failed: {error}."
+    said = log_line(done.stderr[:_LONGEST].decode("utf-8", "replace").strip())
+    return "" if done.returncode == 0 else f"{command[0]} failed: {said or done.returncode}."
+
+
+def body(event: Event) -> bytes:
+    """Return what a webhook is sent: one small JSON object, `text` as chat programs want it."""
+    said = {
+        "text": event.sentence,
+        "run": event.run_id,
+        "site": event.site,
+        "state": str(event.state),
+        "event": str(event.happened),
+    }
+    return json.dumps(said).encode()
+
+
+def post(event: Event, notify: Notify) -> str:
+    """Send `event` to the webhook; return why it could not be sent, '' when it was."""
+    request = urllib.request.Request(
+        notify.webhook,
+        data=body(event),
+        headers={"Content-Type": "application/json", "User-Agent": "lumitui"},
+    )
+    opener = urllib.request.build_opener(_NoRedirect)
+    try:
+        with opener.open(request, timeout=SECONDS) as answer:
+            answer.read(1024)
+    except (OSError, ValueError, HTTPException) as error:
+        # The address may hold a token: only its host is named.
+        reason = f"{error.code}" if isinstance(error, urllib.error.HTTPError) else ""
+        reason = reason or str(getattr(error, "reason", type(error).__name__))
+        return f"The webhook at {notify.webhook_host} failed: {log_line(reason)[:80]}."
+    return ""
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Another address than the one that the person wrote gets nothing."""
+
+    def redirect_request(self, *given: object, **named: object) -> None:
+        """Follow no redirect; the answer is an error then."""

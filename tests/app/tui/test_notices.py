@@ -1,0 +1,56 @@
+"""What happened to runs is told: after an absence, on the screen, and to a terminal behind."""
+
+import pytest
+from textual import events
+from textual.drivers.headless_driver import HeadlessDriver
+
+from lumitui.app.settings import Settings
+from lumitui.app.tui.app import LumiApp
+from lumitui.remote.scheduler.protocol import State
+from tests.support.driven_tui import screen_lines, until
+from tests.support.jobs.made_runs import a_run
+
+NAMES = {"one-000001": State.DONE, "two-000002": State.DONE, "three-000003": State.FAILED}
+
+
+async def test_ends_are_told_after_an_absence_and_at_once(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = LumiApp(settings)
+    for run_id in (*NAMES, "four-000004", "five-000005", "six-000006"):
+        app.runs.history.begin(a_run(run_id, state=State.QUEUED, job_id="41"))
+    async with app.run_test(size=(120, 30)) as pilot:
+        await until(pilot, lambda: "somewhere " in screen_lines(app)[0], "the link")
+        assert not app.absence and not app._notifications, "nothing happened yet"
+    assert (settings.data / "last-seen").stat().st_mode & 0o777 == 0o600
+
+    app = LumiApp(settings)
+    for run_id, state in NAMES.items():
+        app.runs.history.update(run_id, state=state)
+    written: list[str] = []
+    monkeypatch.setattr(HeadlessDriver, "write", lambda _, data: written.append(data))
+
+    def toasts() -> str:
+        return " ".join(toast.message for toast in app._notifications)
+
+    async with app.run_test(size=(120, 30)) as pilot:
+        words = "3 ended while you were away: 2 done, 1 failed"
+        await until(pilot, lambda: words in screen_lines(app)[0], "the catch-up")
+        assert toasts().count(words) == 1
+        await pilot.press("j")
+        await until(pilot, lambda: words not in screen_lines(app)[0], "seen")
+        app.post_message(events.AppBlur())
+        await until(pilot, lambda: app.schedule.focused is False, "behind")
+        app.own_cancels.add("five-000005")
+        app.runs.history.update("four-000004", state=State.RUNNING)
+        app.runs.history.update("five-000005", state=State.CANCELLED)
+        await until(pilot, lambda: "four-000004 is running on somewhere." in toasts(), "a start")
+        said = "\x1b]9;lumitui: four-000004 is running on somewhere.\x1b\\"
+        await until(pilot, lambda: said in written, "the terminal is told")
+        assert "five-000005" not in toasts(), "who cancels a run needs no notice"
+        app.runs.history.update("six-000006", state=State.TIMEOUT)
+        await until(pilot, lambda: "six-000006: timeout" in toasts(), "an end")
+    app = LumiApp(settings)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await pilot.pause(1.2)
+        assert not app.absence, "what was told is not told again"
