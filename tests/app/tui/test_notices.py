@@ -36,7 +36,7 @@ async def test_ends_are_told_after_an_absence_and_at_once(
     async with app.run_test(size=(120, 30)) as pilot:
         words = "3 ended while you were away: 2 done, 1 failed"
         await until(pilot, lambda: words in screen_lines(app)[0], "the catch-up")
-        assert toasts().count(words) == 1
+        await until(pilot, lambda: toasts().count(words) == 1, "a toast")
         await pilot.press("j")
         await until(pilot, lambda: words not in screen_lines(app)[0], "seen")
         app.post_message(events.AppBlur())
