@@ -12,6 +12,7 @@ from typing import ClassVar
 from textual import on
 from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
+from textual.command import Provider
 from textual.screen import Screen
 from textual.theme import Theme
 
@@ -60,6 +61,13 @@ STYLES = ("page", "runs", "sites", "run", "dialogs")
 """The style sheets, in the order in which they count."""
 
 
+def actions() -> type[Provider]:
+    """Return the palette's provider, which is imported when the palette is opened."""
+    from lumitui.app.tui.dialogs.palette import Actions
+
+    return Actions
+
+
 class LumiApp(MutationApp):
     """The application."""
 
@@ -67,6 +75,7 @@ class LumiApp(MutationApp):
     CSS_PATH: ClassVar[list[str | PurePath]] = [
         f"styles/{name}.tcss" for name in ("page", "runs", "sites", "run", "dialogs")
     ]
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {actions}
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
             Binding(place.key, f"go('{place.name}')", place.title, show=False,
@@ -92,6 +101,7 @@ class LumiApp(MutationApp):
 
     def on_mount(self) -> None:
         """Open the given job file, and begin to refresh the sites."""
+        self._use_keymap()
         self._warn()
         self.theme_changed_signal.subscribe(self, self._keep_theme)
         if self._job is not None:
@@ -104,6 +114,17 @@ class LumiApp(MutationApp):
         for warning in self.runs.history.take_warnings():
             self.notify(warning, severity="warning", markup=False, timeout=20)
             self.history_changed()
+
+    def _use_keymap(self) -> None:
+        """Use the person's keys; a line of theirs that means nothing is a warning."""
+        if not self._settings.file.exists():
+            return
+        from lumitui.app.tui.preferences.keymap import read_keymap
+
+        keymap = read_keymap(self._settings.file)
+        self.set_keymap(keymap.keys)
+        for warning in keymap.warnings:
+            self.notify(warning, severity="warning", markup=False, timeout=20)
 
     def _keep_theme(self, theme: Theme) -> None:
         """Begin with this theme next time."""
@@ -132,19 +153,16 @@ class LumiApp(MutationApp):
 
     def action_help(self) -> None:
         """Show the keys that work here."""
-        from lumitui.app.tui.dialogs.notices import HelpDialog, keys_of
+        from lumitui.app.tui.dialogs.notices import HelpDialog
+        from lumitui.app.tui.dialogs.palette import actions_of
 
-        self.push_screen(HelpDialog(keys_of(self.screen)))
+        self.push_screen(HelpDialog(actions_of(self.screen)))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Yield what the palette offers: the places, and Textual's own commands."""
-        for place in PLACES:
-            yield SystemCommand(
-                place.title,
-                f"Open the screen {place.title}",
-                lambda name=place.name: self.action_go(name),
-            )
-        yield from super().get_system_commands(screen)
+        """Yield those of Textual's own commands that no key of ours does better."""
+        for command in super().get_system_commands(screen):
+            if command.title in ("Theme", "Screenshot"):
+                yield command
 
 
 def run_tui(settings: Settings, job: Path | None = None) -> int:

@@ -2,16 +2,27 @@
 
 from typing import ClassVar
 
+from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
-from textual.screen import ModalScreen, Screen
+from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
+from lumitui.app.tui.dialogs.palette import Action, by_area
 from lumitui.app.tui.widgets.bars import footer
-from lumitui.app.tui.widgets.styled import labelled, plain
+from lumitui.app.tui.widgets.styled import plain
 from lumitui.remote.errors import LumiError
+
+KEYS = 11
+"""Cells for the keys of one action."""
+
+NAMES = 14
+"""Cells for the name of an action in the settings file."""
+
+WIDE = 100
+"""Cells of a terminal on which the names are shown, too."""
 
 
 class ErrorDialog(ModalScreen[None]):
@@ -44,39 +55,44 @@ class ErrorDialog(ModalScreen[None]):
 
 
 class HelpDialog(ModalScreen[None]):
-    """The keys of the screen below, from its bindings."""
+    """What the keys of the screen below do, area by area."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,question_mark,q,enter", "close", "Close", id="help.close",
                 tooltip="Close the help"),
     ]  # fmt: skip
 
-    def __init__(self, keys: list[tuple[str, str]]) -> None:
-        """Show `keys` with what each does."""
+    def __init__(self, actions: list[Action]) -> None:
+        """Show `actions`."""
         super().__init__()
-        self._keys = keys
+        self._areas = by_area(actions)
 
     def compose(self) -> ComposeResult:
-        """Yield one line for each key."""
+        """Yield a heading for each area, and a line for each of its actions."""
         yield footer()
         with Vertical(classes="dialog help") as box:
             box.border_title = "Keys here"
             with VerticalScroll():
-                yield Static(labelled(self._keys), markup=False)
+                for area, actions in self._areas.items():
+                    yield Static(Text(area, "bold"), classes="area", markup=False)
+                    yield Static(keys_table(actions, names=self.app.size.width >= WIDE))
 
     def action_close(self) -> None:
         """Close the dialog."""
         self.dismiss()
 
 
-def keys_of(screen: Screen[object]) -> list[tuple[str, str]]:
-    """Return the keys that work on `screen` with what they do, one line for each binding."""
-    lines: dict[str, tuple[list[str], str]] = {}
-    for active in screen.active_bindings.values():
-        binding = active.binding
-        if binding.id:
-            keys, _ = lines.setdefault(binding.id, ([], active.tooltip or binding.description))
-            shown = screen.app.get_key_display(binding)
-            if shown not in keys:
-                keys.append(shown)
-    return [(" ".join(keys), words) for keys, words in lines.values()]
+def keys_table(actions: list[Action], *, names: bool) -> Table:
+    """Return keys, what they do and, with `names`, what the settings file calls it.
+
+    The columns of all areas stand below each other.
+    """
+    table = Table.grid(padding=(0, 2), expand=True)
+    table.add_column(width=KEYS, overflow="fold")
+    table.add_column(overflow="fold", ratio=1)
+    if names:
+        table.add_column(width=NAMES, overflow="fold")
+    for action in actions:
+        name = (plain(action.binding.id or "", "dim"),) if names else ()
+        table.add_row(plain(" ".join(action.keys), "bold"), plain(action.words), *name)
+    return table

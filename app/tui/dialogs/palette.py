@@ -1,0 +1,121 @@
+"""Every action that is possible now, from the bindings: for the palette and for the help."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+
+from textual.binding import Binding
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
+from textual.dom import DOMNode
+from textual.screen import Screen
+
+AREAS = {
+    "run": "The run",
+    "runs": "The list of runs",
+    "page": "This screen",
+    "go": "Screens",
+    "app": "The program",
+    "table": "The table",
+}
+"""The beginning of a binding's id, and how its area is called; another is called as it is."""
+
+MOVING = "Moving"
+_MOVES = frozenset({"Up", "Down", "Top", "End", "Left", "Right", "Page up", "Page down"})
+
+
+@dataclass(frozen=True)
+class Action:
+    """What a key does on a screen."""
+
+    binding: Binding
+    keys: tuple[str, ...]
+    """As they are shown."""
+    words: str
+    """What it does, in a sentence."""
+    node: DOMNode
+    """The screen, widget or app that does it."""
+
+    @property
+    def area(self) -> str:
+        """What it is about, for a heading."""
+        if self.binding.description in _MOVES:
+            return MOVING
+        prefix = (self.binding.id or "").partition(".")[0]
+        return AREAS.get(prefix, prefix.capitalize())
+
+
+def actions_of(screen: Screen[object]) -> list[Action]:
+    """Return what can be done on `screen` now, area by area; moving comes last."""
+    found: dict[str, Action] = {}
+    for active in screen.active_bindings.values():
+        binding = active.binding
+        if not binding.id or not active.enabled:
+            continue
+        before = found[binding.id].keys if binding.id in found else ()
+        shown = screen.app.get_key_display(binding)
+        keys = before if shown in before else (*before, shown)
+        words = active.tooltip or binding.description
+        found[binding.id] = Action(binding, keys, words, active.node)
+    order = [*AREAS.values(), *sorted({action.area for action in found.values()} - {MOVING})]
+    return sorted(
+        found.values(), key=lambda action: order.index(action.area) if action.area in order else 99
+    )
+
+
+@dataclass(frozen=True)
+class Command:
+    """A line of the palette."""
+
+    name: str
+    keys: str
+    words: str
+    run: Callable[[], object]
+
+    def titled(self, name: Content) -> Content:
+        """Return `name` with the keys behind it."""
+        return Content.assemble(name, "  ", (self.keys, "$text-accent"))
+
+
+def by_area(actions: Iterable[Action]) -> dict[str, list[Action]]:
+    """Return the actions of each area."""
+    areas: dict[str, list[Action]] = {}
+    for action in actions:
+        areas.setdefault(action.area, []).append(action)
+    return areas
+
+
+class Actions(Provider):
+    """The palette's commands: each action of the screen below with its key, then the app's own."""
+
+    def _commands(self) -> list[Command]:
+        found = [
+            Command(
+                action.binding.description,
+                " ".join(action.keys),
+                action.words,
+                partial(self.app.run_action, action.binding.action, action.node),
+            )
+            for action in actions_of(self.screen)
+            if action.area != MOVING and action.binding.action != "command_palette"
+        ]
+        system = self.app.get_system_commands(self.screen)
+        return [*found, *(Command(one.title, "", one.help, one.callback) for one in system)]
+
+    async def discover(self) -> Hits:
+        """Yield all of them, before anything is typed."""
+        for command in self._commands():
+            title = command.titled(Content(command.name))
+            yield DiscoveryHit(title, command.run, text=command.name, help=command.words)
+
+    async def search(self, query: str) -> Hits:
+        """Yield those whose name resembles `query`, or whose sentence has all its words."""
+        matcher = self.matcher(query)
+        for command in self._commands():
+            sentence = f"{command.name} {command.words} {command.keys}".casefold()
+            score = matcher.match(command.name)
+            if all(word in sentence for word in query.casefold().split()):
+                score = max(score, 0.5)
+            if score > 0:
+                title = command.titled(matcher.highlight(command.name))
+                yield Hit(score, title, command.run, text=command.name, help=command.words)

@@ -1,0 +1,83 @@
+"""A person's own keys; a line that means nothing is one warning that names it."""
+
+from pathlib import Path
+
+import pytest
+from textual.widgets import Input
+
+from lumitui.app.settings import Settings
+from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.dialogs.confirm import Confirm
+from lumitui.app.tui.preferences.keymap import read_keymap
+from lumitui.remote.scheduler.protocol import State
+from tests.support.driven_tui import keys_below, sees, until
+from tests.support.jobs.made_runs import a_run
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("run.cancle: x", "nothing is called run.cancle"),
+        ("run.cancel: kex", "'kex' is no key"),
+        ("run.cancel: ctrl+kex", "'ctrl+kex' is no key"),
+        ("run.cancel: ''", "'' is no key"),
+        ("run.cancel: 'x,,z'", "'' is no key"),
+        ("run.cancel: l", "l is the key of run.log already"),
+        ("run.cancel: '?'", "question_mark is the key of app.help already"),
+        ("run.cancel: '1'", "1 is the key of go.runs already"),
+        ("go.runs: c", "c is the key of run.cancel already"),
+    ],
+)
+def test_a_wrong_line_is_one_warning_and_is_left_out(tmp_path: Path, line: str, said: str) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text(f"# mine\nkeys:\n  run.proof: f5\n  {line}\n")
+    found = read_keymap(file)
+    assert found.keys == {"run.proof": "f5"}
+    (warning,) = found.warnings
+    assert warning.startswith(f"{file}, line 4: {said}")
+
+
+def test_two_keys_can_change_places_and_a_dialog_may_use_a_key_of_the_app(tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text("keys:\n  run.cancel: d\n  run.why: c\n  confirm.yes: '1'\n")
+    assert read_keymap(file).warnings == ()
+    file.write_text("keys:\n  run.cancel: x\n  run.why: x\n")
+    found = read_keymap(file)
+    assert found.keys == {"run.cancel": "x"}
+    assert len(found.warnings) == 1 and "line 3" in found.warnings[0]
+
+
+@pytest.mark.parametrize("text", ["keys: [a]\n", "keys: {\n", "\x00", "[]"])
+def test_a_file_that_cannot_be_read_is_one_warning(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text(text)
+    found = read_keymap(file)
+    assert not found.keys and len(found.warnings) == 1 and str(file) in found.warnings[0]
+
+
+def test_without_a_block_nothing_changes(tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text("theme: dark\n")
+    assert not read_keymap(file).keys and not read_keymap(file).warnings
+
+
+async def test_own_keys_the_palette_and_the_help_agree(settings: Settings) -> None:
+    settings.file.write_text("keys:\n  run.cancel: x\n  run.cancle: z\n")
+    app = LumiApp(settings)
+    app.runs.history.begin(a_run(state=State.RUNNING, job_id="41"))
+    async with app.run_test(size=(80, 50)) as pilot:
+        assert "line 3: nothing is called" in next(iter(app._notifications)).message
+        await until(pilot, lambda: "x Cancel" in keys_below(pilot), "the key in the footer")
+        await pilot.press("question_mark")
+        await sees(pilot, r"(?s)The run *│.*x +Cancel the job; asks first.*Screens.*The program")
+        await pilot.press("escape", "colon")
+        await until(pilot, lambda: app.screen.query(Input), "the palette")
+        # Each action on the chosen run, each screen; found by the words of its sentence.
+        await sees(pilot, r"(?s)Why  d.*Script  b s.*Cancel  x.*Sites  3")
+        for words, title in (("asks first", "Cancel  x"), ("screen sites", "Sites  3")):
+            app.screen.query_one(Input).value = words
+            await sees(pilot, title)
+        app.screen.query_one(Input).value = "asks first"
+        await sees(pilot, "Cancel  x")
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")
