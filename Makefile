@@ -9,7 +9,7 @@
 # make cluster-up SLURM=24    start the mini cluster with Slurm 24.11 beside the one with 22.05
 PY := .venv/bin/python
 
-.PHONY: demo test test-alone test-cluster test-slurm24 test-all check audit lowest lock sbom setup packages bench bench-history footprint chaos picture cluster-up cluster-down
+.PHONY: demo test test-alone test-cluster test-slurm24 test-all check audit lowest lock sbom setup packages bench bench-history bench-tui footprint chaos picture cluster-up cluster-down
 
 setup:
 	@.ci/setup
@@ -64,11 +64,15 @@ sbom: setup
 	@mkdir -p build
 	@$(PY) -m tests.repository.supply.sbom >build/lumitui.cdx.json
 
-bench: bench-history setup cluster-up
+bench: bench-history bench-tui setup cluster-up
 	@$(PY) -m tests.measure.bench
 
 bench-history: setup
 	@$(PY) -m tests.measure.bench_history
+
+# RUNS=1000 SECONDS=5 take less time.
+bench-tui: setup
+	@$(PY) -m tests.measure.bench_tui
 
 footprint: setup cluster-up
 	@$(PY) -m tests.measure.footprint

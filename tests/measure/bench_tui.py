@@ -1,0 +1,245 @@
+"""`make bench-tui`: the TUI and the verbs beside bare programs of the same libraries, in one run.
+
+Beside the TUI: a Textual app that shows the same rows in a DataTable. Beside the verbs: a click app
+with one verb. Every program runs once before it counts, so that all bytecode is there. Seconds
+are the least of alternating rounds; those of the processor count, so that other work on the machine
+counts little. RUNS=1000 measures another large history; SECONDS=5 shortens the idle phase.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from lumitui.app.history.history import History
+from lumitui.remote.scheduler.protocol import State
+from tests.measure.bench_history import fill
+from tests.measure.terminal import Terminal
+from tests.support.jobs.binding_reports import EXACT, reports
+from tests.support.jobs.made_runs import SPEC, a_run
+from tests.support.places import ROOT
+
+RUNS = int(os.environ.get("RUNS", "100000"))
+SECONDS = float(os.environ.get("SECONDS", "30"))
+ROUNDS, KEYS, RANKS = 5, 60, 8192
+OPEN = 20
+"""Runs on this machine that nobody ends: they keep the refreshes going."""
+
+BARE_TABLE = """
+import sys
+from textual.app import App
+from textual.widgets import DataTable, Footer, Static
+
+class Keyed(DataTable):
+    BINDINGS = [("j", "cursor_down", "Down"), ("k", "cursor_up", "Up")]
+
+class Bare(App):
+    BINDINGS = [("q", "quit", "Quit")]
+    def compose(self):
+        yield Static("bare")
+        yield Keyed(cursor_type="row")
+        yield Footer()
+    def on_mount(self):
+        table = self.query_one(DataTable)
+        table.add_columns(*"ABCDEFGH")
+        for row in range(min(int(sys.argv[1]), 50)):
+            table.add_row(f"row-{row:06d}", *["a cell"] * 7)
+
+Bare().run()
+"""
+BARE_VERB = """
+import click
+
+@click.group()
+def bare():
+    pass
+
+@bare.command()
+def status():
+    click.echo("There are no unfinished runs.")
+
+bare()
+"""
+
+
+class Bench:
+    """A folder with histories and the bare programs, and the table of what was measured."""
+
+    def __init__(self, folder: Path) -> None:
+        """Write the bare programs to `folder`."""
+        self.folder = folder
+        self.failed: list[str] = []
+        (folder / "table.py").write_text(BARE_TABLE)
+        (folder / "verb.py").write_text(BARE_VERB)
+        (folder / "sites").mkdir()
+        (folder / "sites" / "laptop.yaml").write_text("extends: laptop\npoll_seconds: 1\n")
+
+    def environ(self, data: str) -> Mapping[str, str]:
+        """Return the environment of a person whose history is in the folder `data`."""
+        kept = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON")}
+        return kept | {
+            "PYTHONPATH": str(ROOT / "src"),
+            "PYTHONPYCACHEPREFIX": str(self.folder / "bytecode"),
+            "LUMITUI_DATA_DIR": str(self.folder / data),
+            "LUMITUI_CONFIG_DIR": str(self.folder),
+            "TERM": "xterm-256color",
+        }
+
+    def tui(self, data: str) -> Terminal:
+        """Start the TUI on a history."""
+        argv = [sys.executable, "-m", "lumitui.app.cli.main"]
+        return Terminal(argv, self.environ(data))
+
+    def bare(self, rows: int) -> Terminal:
+        """Start the bare table."""
+        argv = [sys.executable, str(self.folder / "table.py"), str(rows)]
+        return Terminal(argv, self.environ("none"))
+
+    def verb(self, *words: str) -> float:
+        """Run a verb, or the bare one without `words`; return the processor's seconds."""
+        program = ["-m", "lumitui.app.cli.main", *words]
+        argv = [sys.executable, *(program if words else [str(self.folder / "verb.py"), "status"])]
+        process = subprocess.Popen(
+            argv, env=self.environ("few"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            raise SystemExit(f"{argv} ended with {process.returncode}")
+        return usage.ru_utime + usage.ru_stime
+
+    def row(self, what: str, own: float, beside: float, limit: float, unit: str = "ms") -> None:
+        """Print a line; `limit` is how many times `beside` it may take."""
+        scale = 1e3 if unit == "ms" else 1
+        ratio = own / beside if beside else 0.0
+        print(
+            f"{what:44} {own * scale:8.1f} {beside * scale:8.1f} {unit:3} {ratio:6.2f} <= {limit:g}"
+        )
+        if ratio > limit:
+            self.failed.append(what)
+
+
+def least(rounds: int, *actions: Callable[[], float]) -> list[float]:
+    """Return the least of what each action returns; the first round does not count."""
+    found = [[action() for action in actions] for _ in range(rounds + 1)]
+    return [min(column) for column in zip(*found[1:], strict=True)]
+
+
+def first_paint(bench: Bench, data: str, count: int) -> float:
+    """Measure the processor's seconds to the newest run on the screen; return the megabytes."""
+    newest = f"{count - 1:06x}"
+    memory = [0.0]
+
+    def own() -> float:
+        with bench.tui(data) as terminal:
+            took = terminal.wait_for(newest)[1]
+            memory[0] = terminal.memory()
+            return took
+
+    def beside() -> float:
+        with bench.bare(count) as terminal:
+            return terminal.wait_for("row-000000")[1]
+
+    found = least(ROUNDS, own, beside)
+    bench.row(f"first paint, {count:,} runs (processor)", *found, 1.5)
+    return memory[0]
+
+
+def key_beside_bare(bench: Bench, what: str, data: str, sign: str, opening: str = "") -> None:
+    """Measure the 95th percentile of a key on a screen that `opening` opens."""
+
+    def own() -> float:
+        with bench.tui(data) as terminal:
+            terminal.wait_for(sign)
+            terminal.send(opening)
+            terminal.idle(3)
+            return terminal.p95("jk", KEYS)
+
+    def beside() -> float:
+        with bench.bare(100) as terminal:
+            terminal.wait_for("row-000000")
+            terminal.idle(1)
+            return terminal.p95("jk", KEYS)
+
+    bench.row(what, *least(1, own, beside), 4)
+
+
+def proof_opens(bench: Bench) -> None:
+    """Measure how long the proof of 8,192 ranks takes to be shown, beside a key of the bare app."""
+    with bench.tui("ranks") as terminal:
+        terminal.wait_for("proved-000001")
+        terminal.idle(2)
+        began = time.perf_counter()
+        terminal.send("p")
+        terminal.wait_for("nid006001")
+        print(f"{'proof of 8,192 ranks opens':44} {(time.perf_counter() - began) * 1e3:8.1f} ms")
+
+
+def idle(bench: Bench) -> None:
+    """Measure the part of a processor that 100 ended runs take while nobody does anything."""
+
+    def busy(terminal: Terminal, sign: str) -> float:
+        terminal.wait_for(sign)
+        terminal.idle(3)
+        before = terminal.processor()
+        terminal.idle(SECONDS)
+        return (terminal.processor() - before) / SECONDS * 100
+
+    with bench.tui("few") as terminal:
+        own = busy(terminal, f"{99:06x}")
+    with bench.bare(100) as terminal:
+        beside = busy(terminal, "row-000000")
+    print(f"{f'idle for {SECONDS:.0f} s, percent of a processor':44} {own:8.2f} {beside:8.2f} %")
+
+
+def verbs(bench: Bench) -> None:
+    """Measure the verbs beside a click app with one verb."""
+    for words, limit in ((("--version",), 2.0), (("status",), 3.0), (("history",), 3.0)):
+        found = least(ROUNDS * 2, lambda words=words: bench.verb(*words), bench.verb)
+        bench.row(f"lumitui {words[0]} (processor)", *found, limit)
+
+
+def write_histories(folder: Path) -> None:
+    """Write the histories that the screens are measured on."""
+    fill(folder / "few" / "history.db", 100)
+    fill(folder / "many" / "history.db", RUNS)
+    fill(folder / "busy" / "history.db", 10_000)
+    history = History(folder / "busy" / "history.db")
+    for number in range(OPEN):
+        run = a_run(f"open-{number:06x}", site="laptop", spec=SPEC, job_id=str(number + 1))
+        history.begin(replace(run, created=time.time(), state=State.RUNNING))
+    history.close()
+    layout = replace(EXACT, nodes=RANKS // 8)
+    history = History(folder / "ranks" / "history.db")
+    run = replace(a_run("proved-000001"), layout=layout, state=State.DONE, job_id="7")
+    items = [item | {"cores": "1-7"} if item["rank"] == 8000 else item for item in reports(layout)]
+    history.begin(run)
+    history.update(run.id, binding=json.dumps(items))
+    history.close()
+
+
+def main() -> int:
+    """Print the table; fail when a promised ratio is passed."""
+    with tempfile.TemporaryDirectory() as name:
+        bench = Bench(Path(name))
+        write_histories(bench.folder)
+        print(f"{'':44} {'own':>8} {'bare':>8}     {'ratio':>6}")
+        verbs(bench)
+        print(f"{'memory, 100 runs':44} {first_paint(bench, 'few', 100):8.1f} MB")
+        print(f"{f'memory, {RUNS:,} runs':44} {first_paint(bench, 'many', RUNS):8.1f} MB")
+        key_beside_bare(bench, "key p95 while a refresh runs, 10,000 runs", "busy", "open-")
+        proof_opens(bench)
+        key_beside_bare(bench, "key p95 in a proof of 8,192 ranks", "ranks", "proved-", "p")
+        idle(bench)
+    for what in bench.failed:
+        print(f"{what}: more than promised", file=sys.stderr)
+    return 1 if bench.failed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
