@@ -6,13 +6,16 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lumitui.remote.scheduler.protocol import Scheduler
-from lumitui.remote.site.profile import Site
 from lumitui.remote.ssh.config import Login
 from lumitui.remote.ssh.prompts import Ask
 from lumitui.remote.transport.footprint import Footprint, footprint
 from lumitui.remote.transport.protocol import Transport
+
+if TYPE_CHECKING:
+    from lumitui.remote.site.profile import Site
 
 
 @dataclass(frozen=True)
@@ -32,11 +35,11 @@ class Connection:
     notes: Callable[[], Sequence[str]] = tuple
     """Returns sentences for a person about how the connection is configured; usually none."""
 
-    def root(self, site: Site, account: str, project: str) -> str:
+    def root(self, site: "Site", account: str, project: str) -> str:
         """Return the folder of a project on the site."""
         return f"{self.work_root(site, account)}/{project}"
 
-    def work_root(self, site: Site, account: str) -> str:
+    def work_root(self, site: "Site", account: str) -> str:
         """Return the folder on the site that holds all projects of an account."""
         work = site.work_root.format(account=account, user=self.user(), home=self.home)
         return work.rstrip("/")
@@ -45,10 +48,10 @@ class Connection:
 # As sites publish them, and as the protocol names them (RFC 4253, 5656, 8709).
 _KEY_TYPES = {"ed25519": "ssh-ed25519", "rsa": "ssh-rsa", "ecdsa": "ecdsa-sha2-nistp256"}
 
-Connect = Callable[[Site, Ask], Connection]
+Connect = Callable[["Site", Ask], Connection]
 
 
-def connect(site: Site, ask: Ask) -> Connection:
+def connect(site: "Site", ask: Ask) -> Connection:
     """Return a connection to `site`; nothing is opened before the first request."""
     if site.scheduler == "process":
         from lumitui.remote.laptop.scheduler import Process
@@ -96,7 +99,7 @@ class Connections:
         self._open: dict[str, Connection] = {}
         self._lock = threading.Lock()
 
-    def get(self, site: Site) -> Connection:
+    def get(self, site: "Site") -> Connection:
         """Return the connection to `site`, the same one for every caller."""
         with self._lock:
             if site.name not in self._open:

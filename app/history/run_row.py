@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, fields
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -15,12 +15,11 @@ from lumitui.app.job.launch import Layout, Price
 from lumitui.app.job.spec import JobSpec
 from lumitui.remote.scheduler.protocol import State
 
-_RUN = TypeAdapter(Run)
-_JSON: dict[str, TypeAdapter[Any]] = {
-    "spec": TypeAdapter(JobSpec),
-    "layout": TypeAdapter(Layout),
-    "price": TypeAdapter(Price),
-    "log_sizes": TypeAdapter(dict[int, int]),
+_JSON: dict[str, Any] = {
+    "spec": JobSpec,
+    "layout": Layout,
+    "price": Price,
+    "log_sizes": dict[int, int],
 }
 """The fields that are kept as JSON; of the others the value is kept."""
 PARTS = ("spec", "layout", "price")
@@ -82,16 +81,23 @@ def from_row(row: Mapping[str, Any]) -> Run:
                 values[name] = _parsed(name, row[name])
         values["state"] = State(row["state"])
         code = Provenance(row["git_commit"], row["branch"], row["patch"], bool(row["dirty"]))
-        return _RUN.validate_python(Run(**values, provenance=code))
+        run: Run = _adapter(Run).validate_python(Run(**values, provenance=code))
+        return run
     except ValidationError as error:
         raise _complaint(error) from error
     except KeyError as error:
         raise ValueError(f"the column {error} is missing") from error
 
 
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    """Return what reads a type; made late, because it takes 15 ms."""
+    return TypeAdapter(kind)
+
+
 def _parsed(name: str, text: Any) -> Any:
     try:
-        return _JSON[name].validate_json(text)
+        return _adapter(_JSON[name]).validate_json(text)
     except ValidationError as error:
         raise _complaint(error, name) from error
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from lumitui.remote import walltime
-from lumitui.remote.site.yaml_document import UNSEEN
+from lumitui.remote.site.unseen import UNSEEN
 
 _BREAKS = re.compile("[\t\n]")
 

@@ -6,8 +6,6 @@
 
 import re
 
-import regex
-
 MOST_CHARACTERS = 1000
 """Of a pattern; a line of a log seldom has as many."""
 MOST_COPIES = 20_000
@@ -36,6 +34,8 @@ def check_log_pattern(pattern: str) -> None:
         raise ValueError(
             f"its counted repeats make more than {MOST_COPIES} copies; use * or + instead of {{…}}"
         )
+    import regex  # late: few job files have patterns
+
     try:
         groups = regex.compile(pattern).groups
     except (regex.error, OverflowError, RecursionError) as error:

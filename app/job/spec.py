@@ -18,7 +18,6 @@ from lumitui.app.job.log_pattern import check_log_pattern
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
 from lumitui.app.job.variables import check_environment_name, check_secret_name
 from lumitui.remote.site.validation import validate
-from lumitui.remote.site.yaml_document import Document, read_document
 
 
 class Part(BaseModel):
@@ -184,12 +183,16 @@ def read_job(path: Path) -> JobSpec:
     Raises:
         InputError: every mistake in it, with its line.
     """
+    from lumitui.remote.site.yaml_document import read_document
+
     document = read_document(path, plain=True)
     return validate(document, JobSpec, document.data)
 
 
 def parse_job(text: str, name: str) -> JobSpec:
     """Return the job that `text` describes; errors call it `name`."""
+    from lumitui.remote.site.yaml_document import Document
+
     document = Document(text, name, plain=True)
     return validate(document, JobSpec, document.data)
 
@@ -197,4 +200,6 @@ def parse_job(text: str, name: str) -> JobSpec:
 def changed(spec: JobSpec, changes: dict[str, Any], name: str) -> JobSpec:
     """Return `spec` with top-level keys replaced and validated; errors call it `name`."""
     data = spec.model_dump(mode="json", exclude_defaults=True) | changes
+    from lumitui.remote.site.yaml_document import Document
+
     return validate(Document("", name), JobSpec, data)

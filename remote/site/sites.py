@@ -4,13 +4,17 @@ Profiles are YAML files in `templates/sites/`; a person's own, in the platform's
 folder, override them by name. `extends:` inherits another profile, key by key.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lumitui.remote.errors import InputError
-from lumitui.remote.site.profile import Site
-from lumitui.remote.site.validation import validate
-from lumitui.remote.site.yaml_document import Document, read_document
+
+if TYPE_CHECKING:
+    from lumitui.remote.site.profile import Site
+    from lumitui.remote.site.yaml_document import Document
 
 BUILT_IN = Path(__file__).resolve().parents[2] / "templates" / "sites"
 """The profiles that come with the program."""
@@ -67,6 +71,10 @@ class Sites:
         Raises:
             InputError: no such profile, or a mistake in it.
         """
+        # Late: lists of runs need no profile.
+        from lumitui.remote.site.profile import Site
+        from lumitui.remote.site.validation import validate
+
         document, data = self._merged(name, ())
         return validate(document, Site, data)
 
@@ -77,6 +85,8 @@ class Sites:
         raise InputError(f"There is no site called {name!r}.", f"Known are: {known}.")
 
     def _merged(self, name: str, seen: tuple[Path, ...]) -> tuple[Document, dict[str, object]]:
+        from lumitui.remote.site.yaml_document import read_document
+
         # A person's own profile may extend the built-in one of the same name.
         candidates = [path for path in self._find(name) if path not in seen]
         if not candidates:

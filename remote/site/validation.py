@@ -1,14 +1,18 @@
 """A YAML document checked by a pydantic model: every mistake as a sentence with file and line."""
 
+from __future__ import annotations
+
 import difflib
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from lumitui.remote.errors import InputError
-from lumitui.remote.site.yaml_document import Document, Place
+
+if TYPE_CHECKING:
+    from lumitui.remote.site.yaml_document import Document, Place
 
 Model = TypeVar("Model", bound=BaseModel)
 _MOST_MISTAKES = 20

@@ -12,15 +12,12 @@ import yaml
 
 from lumitui.remote.errors import InputError
 from lumitui.remote.site.plain_file import read_plain
+from lumitui.remote.site.unseen import SEPARATOR, UNSEEN
 
 Place = tuple[int | str, ...]
 """Where a value is: keys and indexes from the root."""
 _MOST_BYTES = 100_000  # PyYAML reads 80 kB a second
 _DEEPEST = 40
-# What no command line can carry, or what would control the terminal that shows it.
-UNSEEN = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\ud800-\\udfff]")
-# YAML 1.1 folds these with the spaces around them; in YAML 1.2 they are text like any other.
-SEPARATOR = re.compile("[\x85\u2028\u2029]")
 
 
 class _Refused(yaml.MarkedYAMLError):

@@ -21,7 +21,7 @@ async def paint():
 asyncio.run(paint())
 """
 LATE = {
-    "paramiko", "cryptography", "jinja2", "hjson", "tarfile",
+    "paramiko", "cryptography", "jinja2", "hjson", "tarfile", "yaml", "regex",
     "lumitui.app.compose", "lumitui.app.scale", "lumitui.app.results", "lumitui.app.send.submit",
     "lumitui.app.explain.diagnose", "lumitui.app.explain.rules", "lumitui.remote.source",
     "lumitui.remote.snapshots", "lumitui.remote.doctor", "lumitui.app.tui.screens.run",
