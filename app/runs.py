@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from lumitui.app.job.spec import JobSpec
     from lumitui.app.results.log_patterns import LogFigures
     from lumitui.app.results.summary import Figures
+    from lumitui.app.scale.overview import Overviews
     from lumitui.app.scale.resubmission import CodeChoice, Resubmission
     from lumitui.app.scale.scaling.studies import Scalings
     from lumitui.app.scale.start import Start
@@ -172,6 +173,13 @@ class Runs:
         return self.send(resubmission.preview, report=report, resubmission=resubmission)
 
     @cached_property
+    def overviews(self) -> Overviews:
+        """What a run and its relatives have measured."""
+        from lumitui.app.scale.overview import Overviews
+
+        return Overviews(self.history)
+
+    @cached_property
     def scaling(self) -> Scalings:
         """How runs scale."""
         from lumitui.app.scale.scaling.studies import Scalings
@@ -296,10 +304,9 @@ class Runs:
 
     def proof(self, run: Run) -> Verdict:
         """Return what the run's probe says about its binding."""
-        from lumitui.app.explain.proof.binding_proof import verdict
+        from lumitui.app.explain.proof.binding_proof import verdict_of
 
-        ended, job = run.state.is_final, run.job_id is not None
-        return verdict(run.binding, run.layout, ended=ended, proof=run.spec.proof, job=job)
+        return verdict_of(run)
 
     def figures(self, run_id: str) -> Figures:
         """Return the figures of a run's metrics; no site is asked."""

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from lumitui.app.cli.output import run_data
 from lumitui.app.cli.tables import pairs, section, table
-from lumitui.app.explain import run_facts, words
+from lumitui.app.explain import overview, run_facts, words
 from lumitui.app.explain.diagnose import Diagnosis
 from lumitui.app.explain.proof.binding_proof import Verdict
 from lumitui.app.explain.safe_text import spell_out
 from lumitui.app.history.run import Run
 from lumitui.app.results.summary import Summary
+from lumitui.app.scale.speedup import Speedup
 from lumitui.remote.errors import LumiError
 from lumitui.remote.scheduler.protocol import State
 
@@ -37,6 +38,8 @@ class RunPage:
     broken_metrics: int
     why: tuple[Diagnosis, ...]
     warnings: tuple[str, ...]
+    comparison: tuple[Run, Speedup] | None = None
+    """Its parent, and the run beside it."""
 
 
 def gather(runs: "Runs", run_id: str) -> RunPage:
@@ -56,18 +59,19 @@ def gather(runs: "Runs", run_id: str) -> RunPage:
             why = runs.why(run.id)
         except LumiError as error:
             warnings.append(f"the log cannot be read now: {error}")
-    figures, log = runs.figures(run.id), runs.log_figures(run.id)
+    found, log = runs.overviews.of(run.id), runs.log_figures(run.id)
     if log.warning:
         warnings.append(log.warning)
     return RunPage(
-        run,
-        tuple(runs.history.lineage(run.id)),
-        runs.proof(run),
-        figures.summary,
+        found.run,
+        tuple(item.run for item in found.relatives),
+        found.proof,
+        found.figures.summary,
         log.series,
-        figures.broken,
+        found.figures.broken,
         tuple(why),
         tuple(warnings),
+        found.comparison,
     )
 
 
@@ -94,9 +98,11 @@ def page_text(page: RunPage, now: float, columns: int) -> str:
     """Return the page that a person reads."""
     run, proof = page.run, page.proof
     first = (("run", run.id), ("name", run.name), ("state", run_facts.state(run)))
+    rows = overview.rows(run, now, proof, page.summary, page.comparison)
+    told = [row for row in rows if row[0] != "proof"]  # it has a part of its own
     metrics = run_facts.metrics(page.summary, page.broken_metrics)
     parts = [
-        pairs([*first, *run_facts.facts(run, now)]),
+        pairs([*first, *told, *run_facts.facts(run, now)]),
         section("why", "\n".join(map(_cause, page.why))),
         section("lineage", _lines(run_facts.lineage(run, page.lineage))),
         section(f"binding: {proof.kind}", _proof(proof, columns)),

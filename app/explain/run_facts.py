@@ -15,7 +15,6 @@ from lumitui.app.explain.waiting import expectations
 from lumitui.app.history.run import Run
 from lumitui.remote import walltime
 from lumitui.remote.cores import format_cores
-from lumitui.remote.scheduler.protocol import State
 
 Row = tuple[str, str]
 """A label and its words, which are never empty."""
@@ -86,10 +85,8 @@ def state(run: Run) -> str:
 
 
 def facts(run: Run, now: float) -> list[Row]:
-    """Return what is known of a run besides its id, name and state; unknown facts are left out."""
+    """Return what is known of a run besides its overview; unknown facts are left out."""
     rows = (
-        # Of a queued run its waiting says this in plain words.
-        ("reason", "" if run.state is State.QUEUED else words.scheduler_reason(run)),
         ("exit", _exit(run)),
         ("site", _place(run)),
         ("job", f"{run.job_id}, attempt {run.attempt}" if run.job_id else ""),
@@ -104,7 +101,6 @@ def facts(run: Run, now: float) -> list[Row]:
         ("started", words.clock(run.started)),
         ("ended", words.clock(run.ended)),
         ("last news", words.clock(run.updated)),
-        ("billed", words.billed(run, now)),
         ("global batch", _batch(run.global_batch)),
         ("code", _code(run)),
         ("snapshot", run.snapshot or ""),

@@ -18,8 +18,9 @@ from lumitui.app.explain import run_facts, words
 from lumitui.app.explain.proof import binding_proof
 from lumitui.app.explain.safe_text import CONTROL
 from lumitui.app.history.history import History
+from lumitui.app.scale.overview import Overviews
+from lumitui.app.tui.panes.overview import page
 from lumitui.app.tui.panes.proof import proof_lines, rank_table
-from lumitui.app.tui.panes.state import facts_table
 from lumitui.app.watch import transitions
 from lumitui.remote.doctor.examine import examine
 from lumitui.remote.errors import LumiError
@@ -81,6 +82,7 @@ def test_whole_replies_to_a_poll_are_kept_and_shown(
     history = History(tmp_path / "history.db")
     run = a_run(job_id="317", state=State.RUNNING, submitted=1.0)
     history.begin(run)
+    overviews = Overviews(history)
     changes = []
 
     def take(text: bytes) -> None:
@@ -91,7 +93,7 @@ def test_whole_replies_to_a_poll_are_kept_and_shown(
             history.update_many(changes[-50:])
             now = history.get(run.id)
             tables.run_table([now], time.time(), 80)
-            shown = drawn(facts_table(now, [now], binding_proof.verdict(None, run.layout), 1.0))
+            shown = drawn(page(now, overviews.of(run.id), 1.0, wide=False))
             assert not CONTROL & set(shown) - {"\n"}
 
     survive(worse([ANSWER, process_answer()], count), take)

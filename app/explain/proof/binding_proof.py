@@ -8,6 +8,7 @@ from typing import Literal
 from lumitui.app.explain.proof.probe_report import ProbeReport, read
 from lumitui.app.explain.proof.rank_proof import RankProof, compare_ranks
 from lumitui.app.explain.words import ranks_named
+from lumitui.app.history.run import Run
 from lumitui.app.job.launch import ALL_NODES, Layout, measured_nodes
 
 _STOPPED = 124  # timeout(1): the time was over
@@ -55,6 +56,12 @@ def verdict(
     measured = sum(1 for row in rows if row.found)
     kind, sentence = _conclude(rows, layout, found, expected)
     return Verdict(kind, measured, expected, tuple(rows), sentence)
+
+
+def verdict_of(run: Run) -> Verdict:
+    """Return what the probe of `run`, which was read with its binding, has measured so far."""
+    ended, job = run.state.is_final, run.job_id is not None
+    return verdict(run.binding, run.layout, ended=ended, proof=run.spec.proof, job=job)
 
 
 def _nothing(ended: bool, proof: str, job: bool) -> tuple[Kind, str]:

@@ -23,9 +23,12 @@ from lumitui.app.tui.messages.launches import (
 )
 from lumitui.app.tui.messages.logs import FollowWanted, LogNews, UnfollowWanted
 from lumitui.app.tui.messages.results import (
+    CompareWanted,
     FiguresFound,
     FiguresWanted,
     LogFiguresFound,
+    OverviewFound,
+    OverviewWanted,
     WhyFound,
     WhyWanted,
 )
@@ -34,6 +37,7 @@ from lumitui.app.tui.messages.sites import RefreshWanted, SiteRefreshed
 __all__ = [
     "Answer",
     "CancelWanted",
+    "CompareWanted",
     "Failed",
     "FiguresFound",
     "FiguresWanted",
@@ -41,6 +45,8 @@ __all__ = [
     "HistoryChanged",
     "LogFiguresFound",
     "LogNews",
+    "OverviewFound",
+    "OverviewWanted",
     "PlanWanted",
     "Planned",
     "PreviewMade",

@@ -12,7 +12,7 @@ class RunWanted(Message):
     """Open a run at one of its panes."""
 
     run_id: str
-    pane: str = "state"
+    pane: str = "overview"
 
 
 @dataclass

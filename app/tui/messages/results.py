@@ -1,4 +1,4 @@
-"""Why a run failed, and its figures."""
+"""Why a run failed, its overview and its figures, and runs beside each other."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lumitui.app.explain.diagnose import Diagnosis
     from lumitui.app.results.log_patterns import LogFigures
     from lumitui.app.results.summary import Figures
+    from lumitui.app.scale.overview import Overview
 
 
 @dataclass
@@ -57,3 +58,26 @@ class LogFiguresFound(Answer, bubble=False):
     """What the job file's `metrics:` found in the log."""
 
     found: LogFigures
+
+
+@dataclass
+class OverviewWanted(Message):
+    """Gather what a run and its relatives have measured; no site is asked."""
+
+    reply_to: MessagePump
+    run_id: str
+
+
+@dataclass
+class OverviewFound(Answer, bubble=False):
+    """What a run and its relatives have measured; None: it failed, and the error is shown."""
+
+    run_id: str
+    overview: Overview | None
+
+
+@dataclass
+class CompareWanted(Message):
+    """Show two to four runs beside each other."""
+
+    run_ids: tuple[str, ...]

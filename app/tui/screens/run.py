@@ -15,15 +15,19 @@ from lumitui.app.runs import Runs
 from lumitui.app.tui import messages
 from lumitui.app.tui.panes.log import LogPane
 from lumitui.app.tui.panes.metrics import MetricsPane
+from lumitui.app.tui.panes.overview import OverviewPane
 from lumitui.app.tui.panes.proof import ProofPane
 from lumitui.app.tui.panes.script import ScriptPane
-from lumitui.app.tui.panes.state import StatePane
 from lumitui.app.tui.screens.page import RunPage
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.bars import buttons
 from lumitui.remote.errors import LumiError
 
-PANES = {"state": "State", "log": "Log", "script": "Script", "proof": "Proof", "metrics": "Metrics"}
+PANES = {
+    "overview": "Overview", "log": "Log", "metrics": "Metrics", "proof": "Proof",
+    "script": "Script",
+}  # fmt: skip
+"""Names and titles, in the order of the tabs."""
 
 
 class Pane(Protocol):
@@ -37,20 +41,20 @@ class RunScreen(RunPage):
     """A run in five panes, one on the screen at a time."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("i", "pane('state')", "State", show=False, id="run.state",
-                tooltip="Show what is known about the run"),
-        Binding("tab,right_square_bracket", "next_pane(1)", "Next pane", show=False,
+        Binding("i", "pane('overview')", "Overview", show=False, id="run.overview",
+                tooltip="Show how far the run is, how well it does, and its facts"),
+        Binding("right_square_bracket", "next_pane(1)", "Next pane", show=False,
                 id="run.next", tooltip="Go to the next pane"),
-        Binding("shift+tab,left_square_bracket", "next_pane(-1)", "Previous pane", show=False,
+        Binding("left_square_bracket", "next_pane(-1)", "Previous pane", show=False,
                 id="run.previous", tooltip="Go to the previous pane"),
     ]  # fmt: skip
 
-    def __init__(self, runs: Runs, run_id: str, pane: str = "state") -> None:
+    def __init__(self, runs: Runs, run_id: str, pane: str = "overview") -> None:
         """Show the run `run_id`, at one of its panes (`why` is in the first)."""
         super().__init__(runs)
         self._run_id, self._first = run_id, pane
         self._open = False
-        self._state, self._log, self._metrics = StatePane(runs), LogPane(run_id), MetricsPane()
+        self._overview, self._log, self._metrics = OverviewPane(), LogPane(run_id), MetricsPane()
         self._script, self._proof = ScriptPane(), ProofPane(runs)
 
     @property
@@ -62,8 +66,8 @@ class RunScreen(RunPage):
         """Yield the tabs, the panes and the buttons."""
         # Not TabbedContent: there, a focus that arrives late takes the pane back to its own.
         yield Tabs(*(Tab(words, id=f"tab-{name}") for name, words in PANES.items()))
-        with ContentSwitcher(initial="state"):
-            yield from (self._state, self._log, self._script, self._proof, self._metrics)
+        with ContentSwitcher(initial="overview"):
+            yield from (self._overview, self._log, self._metrics, self._proof, self._script)
         yield buttons(
             ("Log", "pane('log')"),
             ("Why", "pane('why')"),
@@ -91,14 +95,10 @@ class RunScreen(RunPage):
         name = Text(styled.shorten(run.id, max(18, self.size.width // 3)), style="bold")
         self.title_text(styled.state_text(run.state), name, _where(run))
         panes: dict[str, Pane] = {
-            "state": self._state, "log": self._log, "script": self._script,
+            "overview": self._overview, "log": self._log, "script": self._script,
             "proof": self._proof, "metrics": self._metrics,
         }  # fmt: skip
         panes[self._pane].draw(run)
-
-    @on(StatePane.Changed)
-    def _state_changed(self) -> None:
-        self.reread()
 
     def action_pane(self, pane: str) -> None:
         """Open a pane; `why` opens the first one with why the run failed."""
@@ -106,8 +106,8 @@ class RunScreen(RunPage):
         if not self._open:
             return  # a key was faster than the first paint, which opens this pane then
         if pane == "why":
-            self._for_run(self._state.ask_why)
-            pane = "state"
+            self._for_run(self._overview.ask_why)
+            pane = "overview"
         with self.prevent(Tabs.TabActivated):
             self.query_one(Tabs).active = f"tab-{pane}"
         self._show(pane)
@@ -120,7 +120,7 @@ class RunScreen(RunPage):
 
     @property
     def _pane(self) -> str:
-        return self.query_one(ContentSwitcher).current or "state"
+        return self.query_one(ContentSwitcher).current or "overview"
 
     @on(Tabs.TabActivated)
     def _tab_chosen(self) -> None:

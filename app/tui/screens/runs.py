@@ -141,7 +141,7 @@ class RunsScreen(RunPage):
 
     @on(RunTable.RowSelected)
     def _open(self) -> None:
-        self.action_pane("state")
+        self.action_pane("overview")
 
     def action_filter(self) -> None:
         """Show the filter, ready to type in."""

@@ -36,3 +36,15 @@ class ResultWorkers(CoreApp):
     def _log_figures(self, wanted: messages.FiguresWanted) -> None:
         found = self.runs.log_figures(wanted.run_id)
         wanted.reply_to.post_message(messages.LogFiguresFound(found))
+
+    @on(messages.OverviewWanted)
+    def _overview_wanted(self, event: messages.OverviewWanted) -> None:
+        self._overview(event)
+
+    @work(thread=True, group="overview", exit_on_error=False)
+    def _overview(self, wanted: messages.OverviewWanted) -> None:
+        found = None
+        try:
+            found = self.runs.overviews.of(wanted.run_id)
+        finally:
+            wanted.reply_to.post_message(messages.OverviewFound(wanted.run_id, found))

@@ -76,14 +76,14 @@ async def test_every_pane_shows_hostile_text_as_text(settings: Settings, project
         for run_id in ids:
             app.action_go("runs")
             await pilot.pause()
-            screen = RunScreen(app.runs, run_id, "state")
+            screen = RunScreen(app.runs, run_id, "overview")
             await app.push_screen(screen)
             for pane in PANES:
                 if pane != "log":
                     screen.action_pane(pane)
                     await pilot.pause()
                     harmless(app)
-        screen = RunScreen(app.runs, ids[0], "state")
+        screen = RunScreen(app.runs, ids[0], "overview")
         await app.push_screen(screen)
         await sees(pilot, r"\[bold\]x\[/\]")
         assert "[@click=app.quit]q[/]" in shown(pilot) and "[$x]\\" in shown(pilot)

@@ -111,7 +111,7 @@ async def test_the_proof_of_8192_ranks_is_compared_and_laid_out_once(
         monkeypatch.setattr(pane, "show", lambda *all: pytest.fail("laid out again"))
         for _ in range(3):
             screen.reread()
-        screen.action_pane("state")
+        screen.action_pane("overview")
         await sees(pilot, "differs +Rank 8000 on nid006001")
         screen.action_pane("proof")
         moved: list[float] = []

@@ -1,0 +1,125 @@
+"""The first things to know of a run: how far it is, how well it does, what to do next. Pure.
+
+The words may hold text from a site: make it safe where it is drawn (`safe_text`).
+"""
+
+from typing import Protocol
+
+from lumitui.app.explain import words
+from lumitui.app.explain.proof.binding_proof import Verdict
+from lumitui.app.explain.run_facts import Row, Totals
+from lumitui.app.explain.waiting import waited
+from lumitui.app.history.run import Run
+from lumitui.remote import walltime
+from lumitui.remote.scheduler.protocol import State
+
+NEXT = {
+    State.UNKNOWN: "Refresh. As soon as the site answers, it is known what became of the job.",
+    State.REFUSED: "Change what the reason names, then send it again. Nothing was billed.",
+    State.NOT_SENT: "Send it again. Nothing was billed.",
+    State.RUNNING: "Follow its log.",
+    State.DONE: "Fetch its results, or send it again on another number of nodes.",
+    State.FAILED: "Ask why it failed, change that, then send it again.",
+    State.CANCELLED: "Send it again if you still need it.",
+    State.TIMEOUT: "Send it again to continue from its last checkpoint, or give it more time.",
+    State.OUT_OF_MEMORY: "Send it again on more nodes, or with a smaller batch on each rank.",
+    State.NODE_FAILED: "Send it again: a node failed, not your program.",
+    State.PREEMPTED: "Send it again: a job that comes first took its nodes.",
+}
+"""What to do with a run in each state; nothing where there is only waiting."""
+UNPROVED = "Look at the proof: ranks have other cores or GPUs than planned, so it may be slow."
+
+
+class Comparison(Protocol):
+    """A run beside its parent, as far as its words need it."""
+
+    @property
+    def speed_up(self) -> float | None:
+        """Its throughput over the parent's."""
+        ...
+
+    @property
+    def efficiency(self) -> float | None:
+        """Percent."""
+        ...
+
+
+def story(run: Run, now: float) -> str:
+    """Return how long the run waited, ran and may run, in one line; '' before it was sent."""
+    if run.job_id is None:
+        return ""
+    queue = f"{words.length(waited(run, now))} in the queue"
+    if run.started is None:
+        return f"ended after {queue}" if run.state.is_final else queue
+    ran = f"{words.length(run.elapsed(now))} of at most {_limit(run)}"
+    again = f", attempt {run.attempt}" if run.attempt > 1 else ""
+    ended = f"; ended {words.length(now - run.ended)} ago" if run.ended else ""
+    verb = "ran" if run.state.is_final else "runs for"
+    if run.state is State.UNKNOWN:
+        verb = "was seen running for"  # nobody saw its end
+    return f"{verb} {ran}{again}, after {queue}{ended}"
+
+
+def _limit(run: Run) -> str:
+    return words.length(walltime.seconds_of(run.spec.time))
+
+
+def next_step(run: Run, proof: Verdict | None) -> str:
+    """Return what to do next; '' where there is nothing but to wait."""
+    if proof and proof.kind == "differs" and not run.state.is_final:
+        return UNPROVED
+    return NEXT.get(run.state, "")
+
+
+def speed(run: Run, totals: Totals | None) -> str:
+    """Return the throughput, with the size it was measured at."""
+    if totals is None or not totals.samples_per_s:
+        return ""
+    ranks = totals.world_size or run.layout.world_size
+    return f"{words.number(totals.samples_per_s)} samples/s on {words.count(ranks, 'rank')}"
+
+
+def against(comparison: Comparison | None, parent: Run | None, run: Run) -> str:
+    """Return how well the run scales from its parent; '' where that is not known."""
+    if comparison is None or parent is None or comparison.efficiency is None:
+        return ""
+    nodes = f"{parent.layout.nodes} to {words.count(run.layout.nodes, 'node')}"
+    faster = words.number(_rounded(comparison.speed_up))
+    return f"{comparison.efficiency:.0f} % of {parent.id}: {faster} x its throughput, {nodes}"
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.3g}")
+
+
+def loss(totals: Totals | None) -> str:
+    """Return the last loss and its step; '' before there is one."""
+    if totals is None or totals.last_loss is None:
+        return ""
+    return f"{words.number(totals.last_loss)} at step {totals.steps:,}"
+
+
+def rows(
+    run: Run,
+    now: float,
+    proof: Verdict | None,
+    totals: Totals | None,
+    comparison: tuple[Run, Comparison] | None,
+) -> list[Row]:
+    """Return the overview as labels and words; what is not known is left out.
+
+    `proof` and `totals` may not have been read yet. `comparison`: the parent, and the run beside
+    it.
+    """
+    parent, beside = comparison or (None, None)
+    found = (
+        ("timing", story(run, now)),
+        ("proof", f"{proof.kind}: {proof.sentence}" if proof else ""),
+        ("throughput", speed(run, totals)),
+        ("efficiency", against(beside, parent, run)),
+        ("loss", loss(totals)),
+        ("billed", words.billed(run, now)),
+        ("reason", "" if run.state is State.QUEUED else words.reason(run)),
+        ("next", next_step(run, proof)),
+    )
+    return [(label, text) for label, text in found if text]

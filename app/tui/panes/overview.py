@@ -1,0 +1,186 @@
+"""The overview of a run: how far it is, how well it does, its facts and, on demand, why it failed.
+
+The run's screen has it as a pane; another screen may show it beside a table.
+"""
+
+import time
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+from textual import events, on
+from textual.app import ComposeResult
+from textual.timer import Timer
+from textual.widgets import Static
+
+from lumitui.app.explain import overview, run_facts, words
+from lumitui.app.explain.diagnose import Diagnosis
+from lumitui.app.explain.waiting import no_failure
+from lumitui.app.history.run import Run
+from lumitui.app.scale.overview import Overview
+from lumitui.app.tui import messages
+from lumitui.app.tui.panes.proof import verdict_line
+from lumitui.app.tui.widgets.chart import sparkline
+from lumitui.app.tui.widgets.scroll import Scroll
+from lumitui.app.tui.widgets.styled import COLOURS, labelled, plain
+
+WIDE = 110
+"""Cells from which the facts stand in two columns."""
+MOST_RELATIVES = 8
+"""Lines of the lineage; the pane Lineage has them all."""
+_SPARKLINE = 24
+_SETTLED = 0.15
+"""Seconds that the cursor of a table rests on a run before its figures are read."""
+_Drawn = tuple[object, ...]
+
+
+class OverviewPane(Scroll):
+    """The overview of the run drawn last; what is computed for it comes from a worker."""
+
+    def __init__(self, *, id: str = "overview") -> None:  # noqa: A002 - Textual's name
+        """Show nothing yet."""
+        super().__init__(id=id)
+        self._run: Run | None = None
+        self._asked: _Drawn = ()
+        self._timer: Timer | None = None
+        self._found: Overview | None = None
+        self._drawn: _Drawn = ()
+        """All that the pane shows; nothing is drawn again while it stays the same."""
+        self._why: RenderableType | None = None
+
+    def compose(self) -> ComposeResult:
+        """Yield the reasons, then the facts."""
+        yield Static(classes="why", markup=False)
+        yield Static(classes="facts", markup=False)
+
+    def draw(self, run: Run) -> None:
+        """Show what history says about `run` now."""
+        other = self._run is None or run.id != self._run.id
+        self._run = run
+        if not self.query(".facts"):
+            return  # not composed yet; the first resize draws it
+        if other:
+            self._show_why(None)
+        self._ask(run)
+        now, width = time.time(), self.size.width
+        found = self._found if self._found and self._found.run.id == run.id else None
+        told = rows(run, found, now)
+        facts = run_facts.facts(run, now)
+        drawn = (run.id, run.state, told, facts, width >= WIDE, found)
+        if drawn != self._drawn:
+            self._drawn = drawn
+            self.query_one(".facts", Static).update(page(run, found, now, wide=width >= WIDE))
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Draw again: one column, or two."""
+        if self._run is not None:
+            self.draw(self._run)
+
+    def _ask(self, run: Run) -> None:
+        wanted = (run.id, run.state, run.updated, run.metrics_offset)
+        if wanted == self._asked:
+            return
+        moved = bool(self._asked) and self._asked[0] != run.id
+        self._asked = wanted
+        if self._timer is not None:
+            self._timer.stop()
+        if moved:
+            self._timer = self.set_timer(_SETTLED, self._want)
+        else:
+            self._want()
+
+    def _want(self) -> None:
+        if self._run is not None:
+            self.app.post_message(messages.OverviewWanted(self, self._run.id))
+
+    @on(messages.OverviewFound)
+    def _overview_found(self, event: messages.OverviewFound) -> None:
+        if self._run is not None and event.run_id == self._run.id and event.overview is not None:
+            self._found = event.overview
+            self.draw(self._run)
+
+    # -- why it failed
+
+    def ask_why(self, run: Run) -> None:
+        """Show why `run` failed; the end of its log is searched only if it can have failed."""
+        if self._run is None or run.id != self._run.id:
+            self.draw(run)
+        if reassurance := no_failure(run, time.time()):
+            self._show_why(plain(f"{reassurance}\n"))
+            return
+        self._show_why(Text("Searching the end of the log …\n", "dim"))
+        self.app.post_message(messages.WhyWanted(self, run.id))
+
+    @on(messages.WhyFound)
+    def _why_found(self, event: messages.WhyFound) -> None:
+        if self._why is not None and self._run is not None:
+            found = event.diagnoses
+            self._show_why(Text() if found is None else causes(self._run, found))
+
+    def _show_why(self, content: RenderableType | None) -> None:
+        self._why = content
+        why = self.query_one(".why", Static)
+        why.display = content is not None
+        why.update(content or "")
+        if content is not None:
+            self.scroll_home(animate=False)
+
+
+def rows(run: Run, found: Overview | None, now: float) -> list[run_facts.Row]:
+    """Return the overview of `run`; without `found`, what its own fields say."""
+    if found is None:
+        return overview.rows(run, now, None, None, None)
+    return overview.rows(run, now, found.proof, found.figures.summary, found.comparison)
+
+
+def page(run: Run, found: Overview | None, now: float, *, wide: bool) -> RenderableType:
+    """Return the overview, the lineage and the facts of a run."""
+    top: list[tuple[str, str | Text]] = [
+        ("state", plain(run_facts.state(run), COLOURS[run.state])),
+    ]
+    for label, text in rows(run, found, now):
+        if label == "proof" and found:
+            top.append((label, verdict_line(found.proof)))
+        elif label == "loss" and found:
+            curve = sparkline(found.figures.loss.values, _SPARKLINE)
+            top.append((label, f"{curve} {text}"))
+        elif label == "next":
+            top.append((label, plain(text, "bold")))
+        else:
+            top.append((label, text))
+    if found and (lineage := _lineage(run, found)):
+        top.append(("lineage", lineage))
+    facts = run_facts.facts(run, now)
+    return Group(labelled(top), Text(), _columns(facts) if wide else labelled(facts))
+
+
+def _lineage(run: Run, found: Overview) -> str:
+    lines = run_facts.lineage(run, [item.run for item in found.relatives])
+    own = next((at for at, line in enumerate(lines) if line.startswith(">")), 0)
+    first = max(0, min(own - MOST_RELATIVES // 2, len(lines) - MOST_RELATIVES))
+    shown = lines[first : first + MOST_RELATIVES]
+    more = len(lines) - len(shown)
+    return "\n".join([*shown, *([f"{words.count(more, 'more run')}, see Lineage"] if more else [])])
+
+
+def _columns(facts: Sequence[run_facts.Row]) -> RenderableType:
+    """Return facts in two columns, to be read downwards."""
+    half = (len(facts) + 1) // 2
+    table = Table.grid(expand=True, padding=(0, 2, 0, 0))
+    table.add_column(ratio=1)
+    table.add_column(ratio=1)
+    table.add_row(labelled(facts[:half]), labelled(facts[half:]))
+    return table
+
+
+def causes(run: Run, diagnoses: Sequence[Diagnosis]) -> RenderableType:
+    """Return why a run failed, the likeliest cause first, each with its line of the log."""
+    if not diagnoses:
+        return Text(f"{words.no_cause(run)}\n", "dim")
+    parts = []
+    for found in diagnoses:
+        parts.append(Text.assemble(plain(words.cause(found), "bold yellow"), f"\n  {found.do}"))
+        if found.line:
+            parts.append(plain(f"  {found.line}", "dim"))
+    return Group(*parts, Text())

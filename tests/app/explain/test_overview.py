@@ -1,0 +1,59 @@
+"""The overview of a run in words: how far it is, how well it does, what to do next."""
+
+from dataclasses import replace
+
+import pytest
+
+from lumitui.app.explain import overview
+from lumitui.app.results.summary import Summary
+from lumitui.app.scale.speedup import Speedup
+from lumitui.remote.scheduler.protocol import State
+from tests.support.jobs.binding_reports import reports, verdict_on
+from tests.support.jobs.made_runs import a_run
+
+NOW = 1_000_000.0
+RUN = a_run(state=State.RUNNING, job_id="7", submitted=NOW - 2100, started=NOW - 1860, updated=NOW)
+TOTALS = Summary(812, 0.41, 61_000.0, None, 12.0, 16, 256)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "runs for 31 min of at most 1 h 00 min, after 4 min in the queue"),
+        ({"started": None, "state": State.QUEUED}, "35 min in the queue"),
+        (
+            {"state": State.DONE, "ended": NOW - 60, "attempt": 2},
+            "ran 30 min of at most 1 h 00 min, attempt 2, after 4 min in the queue; "
+            "ended 1 min ago",
+        ),
+        (
+            {"state": State.CANCELLED, "started": None, "ended": NOW - 100},
+            "ended after 33 min in the queue",
+        ),
+        ({"job_id": None, "state": State.SENDING, "started": None}, ""),
+    ],
+)
+def test_the_timing_is_told_in_one_line(changes: dict[str, object], words: str) -> None:
+    assert overview.story(replace(RUN, **changes), NOW) == words  # type: ignore[arg-type]
+
+
+def test_a_run_is_compared_with_its_parent() -> None:
+    parent = replace(RUN, id="vit-1n", layout=replace(RUN.layout, nodes=1))
+    child = replace(RUN, parent=parent.id, layout=replace(RUN.layout, nodes=4))
+    rows = dict(overview.rows(child, NOW, None, TOTALS, (parent, Speedup(RUN.id, 3.7612, 94.03))))
+    assert rows["throughput"] == "61000 samples/s on 16 ranks"
+    assert rows["efficiency"] == "94 % of vit-1n: 3.76 x its throughput, 1 to 4 nodes"
+    assert rows["loss"] == "0.41 at step 812"
+    assert rows["billed"] == "about 8.27 GPU-hours so far, at most 32"
+    alone = dict(overview.rows(child, NOW, None, None, None))
+    assert set(alone) == {"timing", "billed", "next"}, "what is not known is left out"
+
+
+def test_every_state_says_what_to_do_or_is_waiting() -> None:
+    waiting = {State.SENDING, State.QUEUED, State.FINISHING}
+    for state in State:
+        told = overview.next_step(replace(RUN, state=state), None)
+        assert bool(told) != (state in waiting), state
+    wrong = verdict_on([item | {"cores": "1-2"} for item in reports(RUN.layout)])
+    assert overview.next_step(RUN, wrong) == overview.UNPROVED
+    assert overview.next_step(replace(RUN, state=State.DONE), wrong) != overview.UNPROVED

@@ -1,0 +1,72 @@
+"""The overview of a run read from history: its relatives, and what is computed once."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lumitui.app.history.history import History
+from lumitui.app.results import summary
+from lumitui.app.scale.overview import Overviews
+from tests.support.jobs.made_runs import a_run
+
+
+def measured(history: History, run_id: str, parent: str | None, nodes: int, speed: float) -> None:
+    """Put a run into the history that trained at `speed` samples a second."""
+    created = float(len(history.page()))
+    run = a_run(run_id, parent=parent, created=created)
+    history.begin(replace(run, layout=replace(run.layout, nodes=nodes)))
+    points = [
+        {"event": "step", "step": step, "loss": 1 / step, "samples_per_s": speed,
+         "world_size": 8 * nodes}
+        for step in range(1, 11)
+    ]  # fmt: skip
+    lines = [json.dumps(point).encode() for point in points]
+    history.metrics.add(run_id, lines, (0, 100))
+
+
+def test_each_run_of_a_lineage_is_compared_with_its_parent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = History(tmp_path / "history.db")
+    measured(history, "one", None, 1, 100.0)
+    measured(history, "two", "one", 2, 190.0)
+    measured(history, "six", "one", 6, 300.0)
+    measured(history, "four", "two", 4, 342.0)
+    overviews = Overviews(history)
+    read: list[str] = []
+    of = history.metrics.of
+
+    def counted(run_id: str, **words: int) -> object:
+        read.append(run_id)
+        return of(run_id, **words)
+
+    monkeypatch.setattr(history.metrics, "of", counted)
+    found = overviews.of("two")
+    assert [(item.run.id, item.depth) for item in found.relatives] == [
+        ("one", 0), ("two", 1), ("four", 2),
+    ]  # fmt: skip
+    parent, beside = found.comparison or pytest.fail("nothing to compare")
+    assert (parent.id, beside.speed_up, beside.efficiency) == ("one", 1.9, 95.0)
+    tree = overviews.of("one")
+    assert [item.run.id for item in tree.relatives] == ["one", "two", "four", "six"]
+    assert tree.comparison is None
+    efficiencies = [item.beside_parent and item.beside_parent.efficiency for item in tree.relatives]
+    assert efficiencies == pytest.approx([None, 95.0, 90.0, 50.0])
+    for _ in range(3):
+        overviews.of("one")
+    assert sorted(read) == ["four", "one", "six", "two"], "each run's metrics are read once"
+    history.metrics.add("six", [b'{"step": 11}'], (100, 200))
+    overviews.of("one")
+    assert read.count("six") == 2 and len(read) == 5
+    history.close()
+
+
+def test_a_circle_of_parents_ends(tmp_path: Path) -> None:
+    history = History(tmp_path / "history.db")
+    history.begin(a_run("a", parent="b"))
+    history.begin(a_run("b", parent="a"))
+    assert Overviews(history).of("a").comparison is None
+    assert summary.summarize([]).steps == 0
+    history.close()
