@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from lumitui.app.scale.resubmission import CodeChoice, Resubmission
     from lumitui.app.scale.scaling.studies import Scalings
     from lumitui.app.scale.start import Start
+    from lumitui.app.send.drafts.drafts import Drafts
     from lumitui.app.send.export import Exported
     from lumitui.app.send.preview import Preview
     from lumitui.app.send.submit import Report
@@ -87,16 +88,16 @@ class Runs:
         Raises:
             InputError: it cannot be composed.
         """
-        from lumitui.app.send.folder import project_folder
-        from lumitui.app.send.preview import compose_project, preview_of
-        from lumitui.app.send.source import look
+        from lumitui.app.send.drafts.series import only
 
-        site = self.sites.load(spec.site)
-        root = project_folder(folder, spec.project)
-        launch = compose_project(spec, site, root)
-        command = self._connections.get(site).scheduler.command()
-        files = look(launch.spec, root, self._hashes)
-        return preview_of(launch, site, command, files, job_file)
+        return only(self.drafts.previews(spec, folder, job_file))
+
+    @cached_property
+    def drafts(self) -> Drafts:
+        """Job files that are being written, and the runs of a grid."""
+        from lumitui.app.send.drafts.drafts import Drafts
+
+        return Drafts(self.sites, self._connections, self.history, self._hashes, self.send)
 
     def export(self, preview: Preview, target: Path) -> Exported:
         """Write the job of `preview` as a folder for plain Slurm; no site is asked.

@@ -25,6 +25,11 @@ class InputError(LumiError):
 
     exit_code = 2
 
+    def __init__(self, message: str, hint: str = "", *, field: str = "") -> None:
+        """Keep also the `field` of the job file that is wrong; "": no single one."""
+        super().__init__(message, hint)
+        self.field = field
+
 
 class HistoryError(LumiError):
     """The laptop's own record of runs cannot be read or written."""

@@ -1,5 +1,6 @@
 """What the person is asked, and what they see before they agree."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -89,18 +90,65 @@ def without_secrets(found: "Preview") -> "Preview":
     return replace(found, findings=findings)
 
 
-def agree_to_submit(found: "Preview", *, yes: bool) -> None:
+def show_grid(found: Sequence["Preview"]) -> None:
+    """Print each run of a grid with its price, and the whole price, on stderr."""
+    from lumitui.app.send.drafts.drafts import total
+
+    for number, item in enumerate(found, 1):
+        say(f"{number:3}  {item.cell}  {words.price_sentence(item.launch.price)}")
+    whole = ", ".join(words.price_sentence(price) for price in total(tuple(found)))
+    say(f"{words.count(len(found), 'run')}; {whole}")
+
+
+def show_all_findings(found: Sequence["Preview"]) -> None:
+    """Print what the adviser found in the runs of a grid, each sentence once, on stderr."""
+    for text in dict.fromkeys(words.finding(item) for one in found for item in one.findings):
+        say(text)
+
+
+def without_first(found: Sequence["Preview"], skip: int) -> Sequence["Preview"]:
+    """Return the runs of a grid without the first `skip`.
+
+    Raises:
+        InputError: there are no others.
+    """
+    if skip >= len(found):
+        raise InputError(
+            f"--skip {skip} leaves no run: the job file has {words.count(len(found), 'run')}.",
+            "Give a smaller number.",
+        )
+    return found[skip:]
+
+
+def refuse_wait(wait: bool) -> None:
+    """Raise where a person wants to wait for the runs of a grid.
+
+    Raises:
+        InputError: they do.
+    """
+    if wait:
+        raise InputError(
+            "--wait is about one run, and the grid has several.",
+            "Leave it out, and follow them with `lumitui status`.",
+        )
+
+
+def agree_to_submit(found: Sequence["Preview"], *, yes: bool) -> None:
     """Show what would be sent, and return when the person agrees; see `confirm`."""
-    show_findings(found)
-    refuse_errors(found)
-    launch = found.launch
-    confirm(
-        f"Submit {launch.spec.name} to {found.site.name}: "
-        f"{words.layout_size(launch.layout)}, at most {launch.spec.time}; "
-        f"{words.price_sentence(launch.price)}?",
-        yes=yes,
-        otherwise=NOTHING_SENT,
-    )
+    show_all_findings(found)
+    for item in found:
+        refuse_errors(item)
+    launch = found[0].launch
+    if len(found) > 1:
+        show_grid(found)
+        question = f"Submit these {len(found)} runs to {found[0].site.name}?"
+    else:
+        question = (
+            f"Submit {launch.spec.name} to {found[0].site.name}: "
+            f"{words.layout_size(launch.layout)}, at most {launch.spec.time}; "
+            f"{words.price_sentence(launch.price)}?"
+        )
+    confirm(question, yes=yes, otherwise=NOTHING_SENT)
 
 
 def show_changes(planned: "Resubmission", columns: int) -> None:

@@ -14,13 +14,17 @@ from lumitui.app.cli.confirm import (
     agree_to_resubmit,
     agree_to_submit,
     refuse_errors,
+    refuse_wait,
+    show_all_findings,
     show_findings,
+    show_grid,
+    without_first,
     without_later,
     without_secrets,
 )
 from lumitui.app.cli.output import Reply, run_data, say, warn
 from lumitui.app.cli.process import Verbs, run_process
-from lumitui.app.cli.progress import show_sent, show_step, wait_for_end
+from lumitui.app.cli.progress import show_all_sent, show_sent, show_step, wait_for_end
 from lumitui.app.cli.session import (
     MOST,
     GivenPath,
@@ -32,6 +36,7 @@ from lumitui.app.cli.session import (
     no_nan,
     open_tui,
     read,
+    read_all,
     refuse_silence,
     run_argument,
     site_option,
@@ -152,20 +157,23 @@ def preview(reply: Reply, job: Path, only_script: bool, all_files: bool) -> int:
     It prints the submit command and the script. The exit code is 2 when the job has an error.
     """
     with core() as runs:
-        found = read(runs, job)
-    launch = found.launch
-    show_findings(found)
-    if not only_script:
+        every = read_all(runs, job)
+    found, launch = every[0], every[0].launch
+    show_all_findings(every)
+    if len(every) > 1:
+        show_grid(every)
+        say(f"The script of the first run, {found.cell}:")
+    elif not only_script:
         say(f"{words.layout_size(launch.layout)}; {words.price_sentence(launch.price)}")
     files = [f"{words.file_heading(name)}\n{text}" for name, text in launch.texts.items()]
     text = "\n".join(files) if all_files else launch.script
     text = text if only_script else f"{found.command}\n\n{text}"
     # The script is exact on a pipe; an argument in it must not control a terminal.
     shown = spell_out(text, keep="\n\t") if sys.stdout.isatty() else text
-    reply.give(output.preview_data(found))
+    reply.give(output.previews_data(every))
     if not reply.json:
         sys.stdout.write(shown)
-    return InputError.exit_code if found.errors else 0
+    return InputError.exit_code if any(one.errors for one in every) else 0
 
 
 @lumitui.command()
@@ -201,15 +209,31 @@ def export(reply: Reply, job: Path, folder: Path) -> None:
     callback=no_nan,
     help="Wait for the end, but no longer than this.",
 )
+@click.option(
+    "--skip",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Leave out the first N runs of a grid, which were sent before.",
+)
 @yes_option
 @json_option
 @click.pass_obj
-def submit(reply: Reply, job: Path, wait: bool, timeout: float | None, yes: bool) -> None:
-    """Send a job after you confirm."""
+def submit(
+    reply: Reply, job: Path, wait: bool, timeout: float | None, skip: int, yes: bool
+) -> None:
+    """Send a job after you confirm.
+
+    A job file with a `grid:` becomes several runs, which are sent one after the other.
+    """
     with core() as runs:
-        found = read(runs, job)
+        found = without_first(read_all(runs, job), skip)
+        refuse_wait(bool(found[0].cell) and (wait or timeout is not None))
         agree_to_submit(found, yes=yes)
-        run = runs.send(found, report=show_step)
+        if found[0].cell:
+            show_all_sent(reply, runs.drafts, found)
+            return
+        run = runs.send(found[0], report=show_step)
         show_sent(reply, run)
         if wait or timeout is not None:
             wait_for_end(reply, runs, run, timeout)

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -157,3 +157,13 @@ def preview_data(found: "Preview") -> dict[str, object]:
         "global_batch": launch.global_batch,
         "files": launch.files,
     }
+
+
+def previews_data(found: Sequence["Preview"]) -> dict[str, object]:
+    """Return what `preview --json` says: of a grid, the first run and what each has of its own."""
+    data = preview_data(found[0])
+    if len(found) > 1:
+        data["runs"] = [
+            {"name": one.name, "settings": one.cell, "price": one.launch.price} for one in found
+        ]
+    return data

@@ -183,3 +183,10 @@ def read(runs: "Runs", job: Path) -> "Preview":
     from lumitui.app.job.spec import read_job
 
     return runs.preview(read_job(job), job.resolve().parent, job_file=job.resolve())
+
+
+def read_all(runs: "Runs", job: Path) -> tuple["Preview", ...]:
+    """Return the previews of a job file's runs: one, or those of its grid."""
+    from lumitui.app.job.spec import read_job
+
+    return runs.drafts.previews(read_job(job), job.resolve().parent, job.resolve())

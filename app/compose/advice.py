@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator
 from datetime import date
 
-from lumitui.app.compose import binding_advice, slurm_advice
 from lumitui.app.compose.deepspeed_batch import MICRO, sent_config, whole
-from lumitui.app.compose.finding import Finding, Rule
+from lumitui.app.compose.finding import Finding, Fix, Rule
 from lumitui.app.compose.placement import Placement, placement_of
+from lumitui.app.compose.rules import binding, slurm
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.script_args import argument_value
 from lumitui.app.job.spec import JobSpec
@@ -30,6 +30,7 @@ def _account(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"{account!r} is not an account at {place.site.name}.",
             f"Set `account:` to your project, like {place.site.account.example}.",
             "sbatch(1) --account; the site's profile",
+            field="account",
         )
 
 
@@ -41,6 +42,7 @@ def _retired(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"{place.site.name} has run no jobs since {place.site.retired}.",
             "Choose another site.",
             "the site's profile",
+            field="site",
         )
 
 
@@ -52,6 +54,8 @@ def _launcher(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"The launcher {launch.spec.launcher} does not work at {place.site.name}.",
             f"Use {' or '.join(place.site.launchers)}.",
             "the site's profile",
+            field="launcher",
+            fix=Fix(f"use {place.site.launchers[0]}", "launcher", place.site.launchers[0]),
         )
 
 
@@ -65,6 +69,8 @@ def _environment(launch: Launch, place: Placement) -> Iterator[Finding]:
                 f"{name} breaks this generation of containers on several nodes.",
                 f"Remove {name} from `env:`.",
                 container.note or "the site's profile" if container else "",
+                field=f"env.{name}",
+                fix=Fix(f"remove {name}", f"env.{name}", None),
             )
 
 
@@ -83,6 +89,8 @@ def _image(launch: Launch, place: Placement) -> Iterator[Finding]:
             "whose modules, call and torchrun options do not fit it.",
             f"Set `container: {{generation: {homes[0]}}}`.",
             "the site's profile, containers",
+            field="container.image",
+            fix=Fix(f"use the generation {homes[0]}", "container.generation", homes[0]),
         )
     elif not homes and choice.generation is None:
         yield Finding(
@@ -93,6 +101,7 @@ def _image(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"Name the generation it was built on: "
             f"`container: {{generation: {' or '.join(patterns)}}}`.",
             "the site's profile, containers",
+            field="container.image",
         )
 
 
@@ -104,6 +113,7 @@ def _lightning_name(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"The name {launch.spec.name!r} switches Lightning's Slurm detection off.",
             "Choose another `name:`.",
             "Lightning-AI/pytorch-lightning, plugins/environments/slurm.py",
+            field="name",
         )
 
 
@@ -122,6 +132,7 @@ def _keys_in_words(launch: Launch, place: Placement) -> Iterator[Finding]:
                 "the job's environment or command line.",
                 "Name the variable under `secrets:`, and let the program read it from there.",
                 shape.source,
+                field=key,
             )
 
 
@@ -138,6 +149,7 @@ def _archive(launch: Launch, place: Placement) -> Iterator[Finding]:
         "before the launch, and what the program writes beside its code is lost when the job ends.",
         "Write results to $RUN_DIR; exclude data in .lumituiignore and reach it with `links:`.",
         "the site's profile, node_folder",
+        field="ship",
     )
     lost = [pattern for pattern in spec.fetch if pattern.startswith("code/")]
     if lost:
@@ -147,6 +159,7 @@ def _archive(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"`fetch:` names {lost[0]}, but the code of this job is not in the run's folder.",
             "Let the program write it to $RUN_DIR, and name it from there.",
             "templates/job.sh.j2",
+            field="fetch",
         )
 
 
@@ -158,7 +171,9 @@ def _site_rules(launch: Launch, place: Placement) -> Iterator[Finding]:
             continue
         text = _field_text(launch.spec, rule.field)
         if text is not None and re.search(rule.matches, text, re.MULTILINE):
-            yield Finding(rule.id, rule.severity, rule.message, rule.do, rule.source)
+            yield Finding(
+                rule.id, rule.severity, rule.message, rule.do, rule.source, field=rule.field
+            )
 
 
 def _strategy_stage(launch: Launch, place: Placement) -> Iterator[Finding]:
@@ -173,6 +188,7 @@ def _strategy_stage(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"{configured}.",
             "Give both the same stage.",
             "DeepSpeed configuration, zero_optimization.stage",
+            field="strategy",
         )
 
 
@@ -188,20 +204,21 @@ def _two_micro_batches(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"train on the global batch of {launch.global_batch} shown here.",
             f"Set {name} to {micro}, or `{MICRO}` to {text}.",
             f"DeepSpeed configuration, {MICRO}",
+            field="args",
         )
 
 
 RULES: tuple[Rule, ...] = (
     _retired,
     _account,
-    *slurm_advice.RULES,
+    *slurm.RULES,
     _launcher,
     _environment,
     _image,
     _site_rules,
     _strategy_stage,
     _two_micro_batches,
-    *binding_advice.RULES,
+    *binding.RULES,
     _lightning_name,
     _archive,
     _keys_in_words,

@@ -165,6 +165,7 @@ def deepspeed_of(
         raise InputError(
             f"The strategy {spec.strategy} needs a DeepSpeed configuration.",
             "Name one: `deepspeed: {config: ds_config.json}`.",
+            field="deepspeed.config",
         )
     name = spec.deepspeed.config if spec.deepspeed else "the trainer's ds_config.json"
     config = read_config(text, name)

@@ -11,6 +11,20 @@ Severity = Literal["error", "warning", "note"]
 
 
 @dataclass(frozen=True)
+class Fix:
+    """A change of the job file that ends a finding."""
+
+    words: str
+    """What it does, like `use standard-g`."""
+    field: str
+    """The key of the job file, like `partition` or `container.generation`."""
+    value: str | tuple[str, ...] | None
+    """Its new value; None: the key is removed."""
+    renames: bool = False
+    """Whether `value` is the key's new name."""
+
+
+@dataclass(frozen=True)
 class Finding:
     """What the adviser says about a launch; an `error` keeps it from being sent."""
 
@@ -20,6 +34,10 @@ class Finding:
     do: str
     """What to do about it."""
     source: str
+    field: str = ""
+    """The key of the job file that it is about; "": no single one."""
+    fix: Fix | None = None
+    """What would end it, where one change does."""
 
 
 Rule = Callable[[Launch, Placement], Iterator[Finding]]

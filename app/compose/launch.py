@@ -25,6 +25,7 @@ from lumitui.app.compose.program import (
 from lumitui.app.job.launch import Launch, LaunchFile, Layout, measured_nodes
 from lumitui.app.job.script_args import argument_value, batch_argument
 from lumitui.app.job.spec import JobSpec
+from lumitui.remote.errors import InputError
 from lumitui.remote.run_folder import CODE_ARCHIVE, DEEPSPEED_CONFIG, MACHINERY, PROBE_SCRIPT
 from lumitui.remote.site.profile import Site
 from lumitui.remote.transport.shell import quote
@@ -42,6 +43,12 @@ def compose(spec: JobSpec, site: Site, *, deepspeed_config: str | None = None) -
     Raises:
         InputError: the job cannot be composed. What is only unwise is left to the adviser.
     """
+    if spec.grid:
+        raise InputError(
+            "The job file has a grid of several runs.",
+            "Remove `grid:`, or use `lumitui submit`, which sends them all.",
+            field="grid",
+        )
     place = placement_of(spec, site)
     layout = layout_of(place)
     config, train = batches.deepspeed_of(spec, layout, deepspeed_config)

@@ -45,16 +45,19 @@ def _gpus_per_node(place: Placement) -> int:
             f"gpus_per_node: {gpus} is more than the "
             f"{site.node.gpus} GPUs of a node of {site.name}.",
             f"Ask for 1 to {site.node.gpus}, and for more nodes.",
+            field="gpus_per_node",
         )
     if spec.nodes > 1 and not launcher.multi_node:
         raise InputError(
             f"The launcher {launcher.name} starts ranks on one node only, not on {spec.nodes}.",
             "Use `launcher: srun`.",
+            field="launcher",
         )
     if spec.nodes * gpus > 1 and (single or launcher.tasks == "one"):
         raise InputError(
             f"One rank cannot use {spec.nodes} nodes x {gpus} GPUs.",
             "Set `gpus_per_node: 1` and `nodes: 1`, or another strategy and launcher.",
+            field="strategy",
         )
     return gpus
 
@@ -67,12 +70,14 @@ def _check_masks(place: Placement) -> None:
         raise InputError(
             f"Masks on {spec.partition} would be wrong: on shared nodes Slurm chooses the cores.",
             "Use a partition of whole nodes, `exclusive: true`, or `binding: auto`.",
+            field="binding",
         )
     if launcher.binding != "masks":
         raise InputError(
             f"The launcher {launcher.name} cannot use masks: they would bind all its ranks "
             "to the first rank's cores.",
             "Use `launcher: srun`, or `binding: auto`.",
+            field="launcher",
         )
 
 

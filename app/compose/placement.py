@@ -75,6 +75,7 @@ def partition_of(spec: JobSpec, site: Site) -> Partition:
         raise InputError(
             f"{site.name} has no partition {spec.partition!r}.",
             f"It has {', '.join(site.partitions)}.",
+            field="partition",
         )
     return site.partitions[spec.partition]
 
@@ -87,7 +88,9 @@ def _launcher_of(spec: JobSpec) -> Launcher:
     """
     if spec.launcher not in launchers():
         raise InputError(
-            f"There is no launcher {spec.launcher!r}.", f"Known are {', '.join(launchers())}."
+            f"There is no launcher {spec.launcher!r}.",
+            f"Known are {', '.join(launchers())}.",
+            field="launcher",
         )
     return launchers()[spec.launcher]
 
@@ -104,12 +107,17 @@ def _container_of(spec: JobSpec, site: Site) -> Container | None:
         raise InputError(
             f"{site.name} has no containers, so `container:` would have no effect.",
             "Remove it, or give the profile a container generation.",
+            field="container.image",
         )
     if spec.container.none or name is None:
         return None
     if name not in site.containers:
         known = ", ".join(site.containers) or "none"
-        raise InputError(f"{site.name} has no container generation {name!r}.", f"It has {known}.")
+        raise InputError(
+            f"{site.name} has no container generation {name!r}.",
+            f"It has {known}.",
+            field="container.generation",
+        )
     container = site.containers[name]
     for variant in container.variants:
         if re.search(variant.matches, spec.container.image or container.image):

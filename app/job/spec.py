@@ -120,6 +120,9 @@ class JobSpec(Part):
     scale: Scale | None = None
     sbatch: tuple[Line, ...] = ()
     """Further #SBATCH options."""
+    grid: dict[Line, Annotated[tuple[Text, ...], Field(min_length=1)]] = {}
+    """Keys of the job file or arguments of the script, each with a list of values: the file
+    becomes a run for each combination."""
 
     @field_validator("strategy")
     @classmethod

@@ -14,9 +14,9 @@ from lumitui.app.job.script_args import (
     argument_value,
     batch_argument,
     no_number,
-    with_argument,
     with_value,
 )
+from lumitui.app.job.setting import set_in
 from lumitui.app.job.spec import JobSpec, Scale, changed
 from lumitui.app.scale import deepspeed_rescale
 from lumitui.app.scale.changes import Change, changes_between
@@ -94,17 +94,7 @@ def apply_settings(spec: JobSpec, settings: Sequence[str]) -> JobSpec:
             raise InputError(
                 f"{setting!r} is not a setting.", "Write key=value, like --set time=02:00:00."
             )
-        if key.startswith("-"):
-            data["args"] = list(with_argument(tuple(data.get("args", ())), key, text))
-            continue
-        place = data
-        *path, last = key.split(".", 1) if key.startswith("env.") else key.split(".")
-        for part in path:
-            below = place.setdefault(part, {})
-            if not isinstance(below, dict):
-                raise InputError(f"{part} has no keys below it.", f"Set {part}= itself.")
-            place = below
-        place[last] = _value(text)
+        set_in(data, key, _value(text))
     return changed(JobSpec.model_construct(), data, "--set")
 
 

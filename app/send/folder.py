@@ -19,11 +19,15 @@ def project_folder(folder: Path, project: str) -> Path:
         root.is_dir()
     except RuntimeError as error:  # what resolve() makes of ELOOP
         raise InputError(
-            f"The project {_short(path)} is a link that leads to itself.", "Check `project:`."
+            f"The project {_short(path)} is a link that leads to itself.",
+            "Check `project:`.",
+            field="project",
         ) from error
     except OSError as error:
         raise InputError(
-            f"The project {_short(path)} cannot be read: {error.strerror}.", "Check `project:`."
+            f"The project {_short(path)} cannot be read: {error.strerror}.",
+            "Check `project:`.",
+            field="project",
         ) from error
     return root
 

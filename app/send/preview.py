@@ -5,10 +5,7 @@ from pathlib import Path
 
 from lumitui.app.compose.advice import findings
 from lumitui.app.compose.finding import Finding
-from lumitui.app.compose.launch import compose
 from lumitui.app.job.launch import Launch
-from lumitui.app.job.spec import JobSpec
-from lumitui.app.send import source
 from lumitui.app.send.source import Files
 from lumitui.remote.errors import InputError
 from lumitui.remote.site.profile import Site
@@ -26,6 +23,15 @@ class Preview:
     files: Files
     """What there is to say of the files that are sent."""
     job_file: Path | None = None
+    cell: str = ""
+    """What this run of a grid has of its own, like `--lr=1e-3`; "": there is no grid."""
+    note: str = ""
+    """A line that is kept with the run."""
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return self.launch.spec.name
 
     @property
     def project(self) -> Path:
@@ -43,19 +49,9 @@ class Preview:
             raise InputError(error.message, error.do)
 
 
-def compose_project(spec: JobSpec, site: Site, project: Path) -> Launch:
-    """Return the launch of `spec` with the files of the folder `project` as they are now.
-
-    Raises:
-        InputError: it cannot be composed.
-    """
-    spec = source.with_ship_mode(spec, project)
-    return compose(spec, site, deepspeed_config=source.deepspeed_config(spec, project))
-
-
 def preview_of(
-    launch: Launch, site: Site, command: str, files: Files, job_file: Path | None
+    launch: Launch, site: Site, command: str, files: Files, job_file: Path | None, cell: str = ""
 ) -> Preview:
     """Return the preview of `launch`, which `command` submits at `site` with `files`."""
     said = (*findings(launch, site), *files.findings)
-    return Preview(launch, site, command, said, files, job_file)
+    return Preview(launch, site, command, said, files, job_file, cell)

@@ -31,6 +31,7 @@ def findings_of(guard: Guard, needed: Sequence[Suspect] = ()) -> Iterator[Findin
             f"{item.path} is not sent: line {item.line} has the shape of {item.what}.",
             _way_out(item.path),
             item.source,
+            field="ship_secrets",
         )
     if more := contents[_MOST_SENTENCES:]:
         places = _listed([f"{item.path}:{item.line}" for item in more])
@@ -40,6 +41,7 @@ def findings_of(guard: Guard, needed: Sequence[Suspect] = ()) -> Iterator[Findin
             f"Also not sent, because of lines with the shape of a key: {places}.",
             "Name those that are no secrets under `ship_secrets:` in the job file.",
             more[0].source,
+            field="ship_secrets",
         )
     if guard.shipped:
         names = _listed([f"{item.path} ({item.what})" for item in guard.shipped])
@@ -49,6 +51,7 @@ def findings_of(guard: Guard, needed: Sequence[Suspect] = ()) -> Iterator[Findin
             f"Sent, because `ship_secrets:` names them: {names}.",
             "Who can read the run's folder at the site can read them.",
             "the job file",
+            field="ship_secrets",
         )
     for word in guard.unused:
         yield Finding(
@@ -57,6 +60,7 @@ def findings_of(guard: Guard, needed: Sequence[Suspect] = ()) -> Iterator[Findin
             f"`ship_secrets:` names {word}, which is no file that would be kept back.",
             "Remove it, or correct the path from the project's root.",
             "the job file",
+            field="ship_secrets",
         )
 
 
@@ -70,6 +74,7 @@ def _by_name(kept: Sequence[Suspect]) -> Iterator[Finding]:
             f"{_listed([item.path for item in kept])}.",
             "Pass values with `secrets:`; name files that the job needs under `ship_secrets:`.",
             "; ".join(list(sources)[:3]),
+            field="ship_secrets",
         )
 
 

@@ -135,4 +135,5 @@ def _new_run(preview: Preview, connection: Connection, inheritance: Inheritance 
         token=secrets.token_hex(8),
         provenance=same_code.provenance if same_code else provenance(preview.project, private),
         state=State.SENDING,
+        note=preview.note,
     )

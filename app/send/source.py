@@ -123,9 +123,14 @@ def look(
     return Files(project, findings, code.kept_back, tuple(guard.shipped))
 
 
+_FIELDS = {"secret-needed": "ship_secrets"} | {
+    key: key for key in ("secrets", "project", "workdir", "script")
+}
+
+
 def _errors(problems: Sequence[tuple[str, InputError]]) -> tuple[Finding, ...]:
     return tuple(
-        Finding(key, "error", problem.message, problem.hint, "the files here")
+        Finding(key, "error", problem.message, problem.hint, "the files here", field=_FIELDS[key])
         for key, problem in problems
     )
 

@@ -82,7 +82,7 @@ class Sites:
         if found := self._files.get(name):
             return found
         known = ", ".join(self.names()) or "none"
-        raise InputError(f"There is no site called {name!r}.", f"Known are: {known}.")
+        raise InputError(f"There is no site called {name!r}.", f"Known are: {known}.", field="site")
 
     def _merged(self, name: str, seen: tuple[Path, ...]) -> tuple[Document, dict[str, object]]:
         from lumitui.remote.site.yaml_document import read_document

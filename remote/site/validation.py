@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,35 +19,70 @@ Model = TypeVar("Model", bound=BaseModel)
 _MOST_MISTAKES = 20
 
 
+@dataclass(frozen=True)
+class Mistake:
+    """One mistake in a document, and where it is."""
+
+    place: Place
+    where: str
+    """`file:line`."""
+    line: int
+    message: str
+    near: str = ""
+    """The key that was probably meant, where the key is unknown."""
+
+    @property
+    def keys(self) -> str:
+        """The key with those above it, like `container.image`; `the file` for all of it."""
+        found = ".".join(str(part) for part in self.place if not _is_inserted(part))
+        return found or "the file"
+
+
+class Mistakes(InputError):
+    """Everything that is wrong in a document."""
+
+    def __init__(self, message: str, hint: str, mistakes: tuple[Mistake, ...]) -> None:
+        """Keep the `mistakes` that `message` lists."""
+        super().__init__(message, hint)
+        self.mistakes = mistakes
+
+
 def validate(document: Document, model: type[Model], data: Mapping[str, object]) -> Model:
     """Return `data` as a `model`; `document` gives lines to the errors, all of them at once.
 
     Raises:
-        InputError: one sentence for every mistake, with file, line and the nearest known key.
+        Mistakes: one sentence for every mistake, with file, line and the nearest known key.
     """
     try:
         return model.model_validate(data)
     except ValidationError as error:
         details = error.errors(include_url=False)
-        lines = [_sentence(document, model, data, detail) for detail in details[:_MOST_MISTAKES]]
-        lines = list(dict.fromkeys(lines))
+        found = [_mistake(document, model, data, detail) for detail in details[:_MOST_MISTAKES]]
+        mistakes = tuple(dict.fromkeys(found))
+        lines = [f"  {item.where}: {item.keys}: {item.message}" for item in mistakes]
         count = f"{max(len(details), 2)} mistakes" if len(lines) > 1 else "a mistake"
         if len(details) > _MOST_MISTAKES:
             lines.append(f"  … and {len(details) - _MOST_MISTAKES} more")
-        raise InputError(
+        raise Mistakes(
             f"{document.name} has {count}:\n" + "\n".join(lines),
             "`lumitui schema` lists the keys.",
+            mistakes,
         ) from error
 
 
-def _sentence(
+def _is_inserted(part: int | str) -> bool:
+    """Return whether pydantic put `part` into a place: the name of a validator."""
+    return str(part).startswith("function-")
+
+
+def _mistake(
     document: Document,
     model: type[BaseModel],
     data: Mapping[str, object],
     detail: Mapping[str, object],
-) -> str:
+) -> Mistake:
     place = _in_data(tuple(detail["loc"]), data)  # type: ignore[arg-type]  # always a tuple
-    keys = ".".join(str(part) for part in place if not str(part).startswith("function-"))
+    near: list[str] = []
     message = str(detail["msg"]).removeprefix("Value error, ")
     if detail["type"] == "extra_forbidden":
         known = _fields_at(model, place[:-1])
@@ -54,7 +90,8 @@ def _sentence(
         message = "unknown key" + (f"; did you mean `{near[0]}`?" if near else "")
     elif detail["type"] == "missing":
         message = "this key is required"
-    return f"  {document.where(place)}: {keys or 'the file'}: {message}"
+    where, line = document.where(place), document.line(place)
+    return Mistake(place, where, line, message, near[0] if near else "")
 
 
 def _in_data(place: Place, data: object) -> Place:

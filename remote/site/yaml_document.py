@@ -99,6 +99,15 @@ _PlainLoader.yaml_implicit_resolvers = {
 }
 
 
+class NotYaml(InputError):
+    """A text that is no YAML mapping, or one that is not allowed here."""
+
+    def __init__(self, message: str, hint: str, line: int = 1) -> None:
+        """Keep the 1-based `line` where reading stopped."""
+        super().__init__(message, hint)
+        self.line = line
+
+
 class Document:
     """A parsed YAML mapping that knows the line of every value."""
 
@@ -111,14 +120,17 @@ class Document:
         self.name = name
         self.below: Document | None = None
         """The document that this one extends."""
+        self.root: yaml.MappingNode | None = None
+        """The mapping with the marks of every key and value; None: the text has none."""
         loader = None
         if len(text) > _MOST_BYTES:
             raise InputError(*_too_large(name))
         if found := SEPARATOR.search(text):
             line = text.count("\n", 0, found.start()) + 1
-            raise InputError(
+            raise NotYaml(
                 f"{name}, line {line}: it contains the line separator U+{ord(found[0]):04X}.",
                 f'Remove it, or write "\\u{ord(found[0]):04x}" in double quotes.',
+                line,
             )
         try:
             # Building the loader already reads: control characters are refused here.
@@ -126,16 +138,17 @@ class Document:
             node = loader.get_single_node()
             data = loader.construct_document(node) if node else {}
         except yaml.YAMLError as error:
-            raise InputError(*_yaml_words(error, name, text)) from error
+            raise NotYaml(*_yaml_words(error, name, text)) from error
         except ValueError as error:
             raise InputError(f"{name} has an unreadable value: {error}.", "Quote it.") from error
         finally:
             if loader is not None:
                 loader.dispose()
         if not isinstance(data, dict):
-            raise InputError(
+            raise NotYaml(
                 f"{name} is not a list of `key: value` lines.", "Start it with `name: …`."
             )
+        self.root = node if isinstance(node, yaml.MappingNode) else None
         self.data: dict[str, object] = {str(key): value for key, value in data.items()}
         self._lines = dict(_lines(node, ())) if node else {}
 
@@ -196,13 +209,15 @@ def _too_large(name: str) -> tuple[str, str]:
     )
 
 
-def _yaml_words(error: yaml.YAMLError, name: str, text: str) -> tuple[str, str]:
+def _yaml_words(error: yaml.YAMLError, name: str, text: str) -> tuple[str, str, int]:
     mark = getattr(error, "problem_mark", None)
     if isinstance(error, yaml.reader.ReaderError):
         line = text.count("\n", 0, error.position) + 1
-        return f"{name}, line {line}: it contains a control character.", "Remove it."
+        return f"{name}, line {line}: it contains a control character.", "Remove it.", line
+    line = mark.line + 1 if mark else 1
     where = f"{name}, line {mark.line + 1}" if mark else name
     problem = getattr(error, "problem", None) or str(error)
     if isinstance(error, _Refused):
-        return f"{where}: {problem}.", "Write it as plain `key: value` lines and lists."
-    return f"{where}: not valid YAML ({problem}).", "Check indentation, colons and quotes there."
+        return f"{where}: {problem}.", "Write it as plain `key: value` lines and lists.", line
+    hint = "Check indentation, colons and quotes there."
+    return f"{where}: not valid YAML ({problem}).", hint, line

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lumitui.app.compose.finding import Finding, Rule
+from lumitui.app.compose.finding import Finding, Fix, Rule
 from lumitui.app.compose.placement import Placement
 from lumitui.app.job.launch import Launch
 
@@ -18,6 +18,7 @@ def _binding(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"Nodes of {spec.partition} are shared: Slurm chooses the cores, and no masks are set.",
             "Use a partition of whole nodes, or `exclusive: true` when all GPUs are used.",
             "lumi-userguide, distribution-binding.md",
+            field="partition",
         )
     elif not layout.masks and spec.binding == "none":
         yield Finding(
@@ -26,6 +27,8 @@ def _binding(launch: Launch, place: Placement) -> Iterator[Finding]:
             "Nothing binds the ranks to the cores nearest to their GPUs.",
             "Remove `binding: none`.",
             "LUMI-AI-Guide, 05-multi-gpu-and-node",
+            field="binding",
+            fix=Fix("bind them", "binding", None),
         )
 
 
@@ -38,6 +41,8 @@ def _binding_of_torchrun(launch: Launch, place: Placement) -> Iterator[Finding]:
             "torchrun here does not bind its ranks to cores.",
             "Use `launcher: srun`, which binds each rank with a mask.",
             "LUMI-AI-Guide #95",
+            field="launcher",
+            fix=Fix("use srun", "launcher", "srun") if "srun" in place.site.launchers else None,
         )
 
 
@@ -50,6 +55,7 @@ def _strict_proof(launch: Launch, place: Placement) -> Iterator[Finding]:
             "No exact cores are planned here, so `proof: strict` stops nothing.",
             "Use `launcher: srun` on whole nodes.",
             "templates/job.sh.j2",
+            field="proof",
         )
 
 

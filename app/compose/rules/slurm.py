@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.compose.finding import Finding, Rule
+from lumitui.app.compose.finding import Finding, Fix, Rule
 from lumitui.app.compose.layout import needed_cores
 from lumitui.app.compose.placement import Placement
 from lumitui.app.compose.price import memory_gib
@@ -20,6 +20,8 @@ def _limits(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"{spec.time} is more than {spec.partition} allows ({partition.max_time}).",
             "Ask for less, and continue from a checkpoint in a second run.",
             "the site's profile, partitions",
+            field="time",
+            fix=Fix(f"ask for {partition.max_time}", "time", partition.max_time),
         )
     elif partition.doubtful_time and walltime.seconds_of(spec.time) > walltime.seconds_of(
         partition.doubtful_time
@@ -30,6 +32,8 @@ def _limits(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"{spec.partition} may end jobs at {partition.doubtful_time}: its documents differ.",
             f"Ask for {partition.doubtful_time}, or see `lumitui doctor {place.site.name}`.",
             "the site's profile, partitions",
+            field="time",
+            fix=Fix(f"ask for {partition.doubtful_time}", "time", partition.doubtful_time),
         )
     if spec.nodes > partition.max_nodes:
         other = f" or use {partition.grows_to}" if partition.grows_to else ""
@@ -39,6 +43,8 @@ def _limits(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"{spec.nodes} nodes are more than {spec.partition} has ({partition.max_nodes}).",
             f"Ask for fewer{other}.",
             "the site's profile, partitions",
+            field="nodes",
+            fix=_room(spec.nodes, place),
         )
     most = partition.max_gpus_per_node
     if most is not None and launch.layout.gpus_per_node > most:
@@ -48,7 +54,21 @@ def _limits(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"{launch.layout.gpus_per_node} GPUs per node are more than {spec.partition} gives.",
             f"Ask for {most}.",
             "the site's profile, partitions",
+            field="gpus_per_node",
+            fix=Fix(f"ask for {most}", "gpus_per_node", str(most)),
         )
+
+
+def _room(nodes: int, place: Placement) -> Fix:
+    """Return what ends a wish for more nodes than the partition has."""
+    name, seen = place.partition.grows_to, set[str]()
+    while name is not None and name not in seen:
+        if nodes <= place.site.partitions[name].max_nodes:
+            return Fix(f"use {name}", "partition", name)
+        seen.add(name)
+        name = place.site.partitions[name].grows_to
+    most = place.partition.max_nodes
+    return Fix(f"ask for {most}", "nodes", str(most))
 
 
 def _cores(launch: Launch, place: Placement) -> Iterator[Finding]:
@@ -61,6 +81,8 @@ def _cores(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"{asked} cores per node are more than the {usable} that a job may use.",
             f"Leave out `cpus_per_task`: {place.site.cores_per_gpu} per GPU fit.",
             "lumi-userguide, lumig-job.md: 'jobs requesting 64 cores/node will never run'",
+            field="cpus_per_task",
+            fix=Fix("leave it to the site", "cpus_per_task", None),
         )
 
 
@@ -78,6 +100,8 @@ def _too_few_cores(launch: Launch, place: Placement) -> Iterator[Finding]:
             + (": its first ones, not those near their GPUs." if bound else "."),
             f"Leave out `cpus_per_task`: the job then asks for {needed}.",
             "pytorch, torch/numa/binding.py; sched_setaffinity(2)",
+            field="cpus_per_task",
+            fix=Fix("leave it to the site", "cpus_per_task", None),
         )
 
 
@@ -90,6 +114,8 @@ def _memory(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"{asked:g} GiB per node are more than the {most} that a job may use.",
             "Ask for less, or leave out `memory:`.",
             "the site's profile, node.memory_gib",
+            field="memory",
+            fix=Fix("leave it to the site", "memory", None),
         )
 
 
@@ -104,6 +130,8 @@ def _part_of_a_node(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"{place.site.node.gpus - layout.gpus_per_node} GPUs per node stay idle.",
             f"Use all {place.site.node.gpus}, or a shared partition.",
             "lumi-userguide, billing.md",
+            field="gpus_per_node",
+            fix=Fix(f"use all {place.site.node.gpus}", "gpus_per_node", str(place.site.node.gpus)),
         )
     if partition.allocation == "shared" and spec.nodes > 1 and partial:
         yield Finding(
@@ -113,6 +141,8 @@ def _part_of_a_node(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"{spec.nodes} nodes.",
             "Fill whole nodes before adding nodes: traffic inside a node is faster.",
             "csc-user-guide, ml-multi.md",
+            field="gpus_per_node",
+            fix=Fix(f"use all {place.site.node.gpus}", "gpus_per_node", str(place.site.node.gpus)),
         )
 
 
@@ -134,6 +164,8 @@ def _options(launch: Launch, place: Placement) -> Iterator[Finding]:
                 f"{option} hides the other GPUs from each rank.",
                 "Remove it: ranks choose their GPU by LOCAL_RANK.",
                 "LUMI-training-materials 2day-20260422/202-Binding",
+                field="sbatch",
+                fix=Fix(f"remove {option}", "sbatch", _others(launch.spec.sbatch, option)),
             )
         elif ours.match(option):
             yield Finding(
@@ -142,7 +174,13 @@ def _options(launch: Launch, place: Placement) -> Iterator[Finding]:
                 f"{option} is written by lumitui itself.",
                 "Use the key of the job file, or leave it out.",
                 "DESIGN, job script",
+                field="sbatch",
+                fix=Fix(f"remove {option}", "sbatch", _others(launch.spec.sbatch, option)),
             )
+
+
+def _others(options: tuple[str, ...], option: str) -> tuple[str, ...] | None:
+    return tuple(other for other in options if other != option) or None
 
 
 def _no_save(launch: Launch, place: Placement) -> Iterator[Finding]:
@@ -154,6 +192,7 @@ def _no_save(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"No signal warns the script before its time limit of {spec.time}.",
             "If it saves on a signal, name it: `signal: USR1@300`.",
             "sbatch(1) --signal",
+            field="signal",
         )
 
 

@@ -1,0 +1,1 @@
+"""The adviser's rules, by what they are about."""

@@ -1,0 +1,133 @@
+"""Edits of a job file's text: one value changes, everything else stays byte for byte. Pure.
+
+PyYAML says where each value begins and ends. The text there is replaced, and what came of it is
+read again: an edit that would change anything but the value is refused.
+"""
+
+from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
+
+import yaml
+
+from lumitui.app.job.yaml_marks import Value, candidates, find, scalar
+from lumitui.remote.errors import InputError
+from lumitui.remote.site.yaml_document import Document
+
+__all__ = ["Value", "place_of", "rename", "set_value"]
+
+
+def set_value(text: str, place: tuple[str, ...], value: Value | None) -> str:
+    """Return `text` with the value at `place` (`("nodes",)`, `("env", "X")`); None removes it.
+
+    Comments, order and all other lines stay as they are.
+
+    Raises:
+        InputError: the text is no YAML mapping, or the value is written in a way that only a
+            person can change.
+    """
+    before = Document(text, "the job file", plain=True)
+    wanted = _with(before.data, place, value)
+    if wanted == before.data:
+        return text
+    if isinstance(value, Mapping) and (inner := _inner(before.data, place)) and value:
+        # A key at a time: each may have its comment.
+        steps: list[tuple[str, Value | None]] = list(value.items())
+        steps += [(name, None) for name in inner if name not in value]
+        for name, item in steps:
+            text = set_value(text, (*place, name), item)
+        return text
+    steps_of_list = _steps(_at(before.data, place), value)
+    if len(steps_of_list) > 1:
+        for step in steps_of_list:
+            text = set_value(text, place, step)
+        return text
+    for candidate in candidates(text, before.root, place, value):
+        try:
+            found = Document(candidate, "the job file", plain=True).data
+        except InputError:
+            continue
+        if found == wanted:
+            return candidate
+    raise InputError(
+        f"`{'.'.join(place)}` is written in a way that only the text can change.",
+        "Change it in the YAML view.",
+    )
+
+
+def rename(text: str, place: tuple[str, ...], name: str) -> str:
+    """Return `text` with the key at `place` called `name`; nothing else changes.
+
+    Raises:
+        InputError: there is no such key.
+    """
+    parent: yaml.Node | None = Document(text, "the job file", plain=True).root
+    for key in place[:-1]:
+        found = find(parent, key)
+        parent = found[1] if found else None
+    found = find(parent, place[-1])
+    if found is None:
+        raise InputError(f"There is no key `{'.'.join(place)}`.", "Read the file again.")
+    key_node = found[0]
+    return text[: key_node.start_mark.index] + scalar(name) + text[key_node.end_mark.index :]
+
+
+def place_of(field: str) -> tuple[str, ...]:
+    """Return the keys of a field like `container.image`; what follows `env.` is one name."""
+    return tuple(field.split(".", 1 if field.startswith(("env.", "grid.", "links.")) else -1))
+
+
+def _with(data: Mapping[str, object], place: tuple[str, ...], value: Value | None) -> object:
+    """Return `data` with `value` at `place`, as a reader of the text should find it."""
+    key, below = place[0], place[1:]
+    inner = data.get(key)
+    if below:
+        inside = _with(inner if isinstance(inner, Mapping) else {}, below, value)
+        new: object = inside or None
+    else:
+        new = _read_back(value)
+    rest = {name: item for name, item in data.items() if name != key}
+    if new is None:
+        return rest
+    return {name: new if name == key else item for name, item in data.items()} | {key: new}
+
+
+def _at(data: object, place: tuple[str, ...]) -> object:
+    for key in place:
+        data = data.get(key) if isinstance(data, Mapping) else None
+    return data
+
+
+def _inner(data: object, place: tuple[str, ...]) -> Mapping[str, object] | None:
+    found = _at(data, place)
+    return found if isinstance(found, Mapping) else None
+
+
+def _steps(before: object, value: object) -> list[list[str]]:
+    """Return how one list of words becomes another, an item at a time; [] where it is no list."""
+    if not isinstance(before, list) or not isinstance(value, list | tuple):
+        return []
+    now, steps = list(before), list[list[str]]()
+    matcher = SequenceMatcher(a=now, b=list(value), autojunk=False)
+    for kind, low, high, first, last in reversed(matcher.get_opcodes()):
+        both = min(high - low, last - first)
+        if kind == "equal":
+            continue
+        if last - first > both:
+            now = now[: low + both] + list(value[first + both : last]) + now[low + both :]
+            steps.append(now)
+        for at in range(high - 1, low + both - 1, -1):
+            now = now[:at] + now[at + 1 :]
+            steps.append(now)
+        for at in range(both - 1, -1, -1):
+            now = [*now[: low + at], value[first + at], *now[low + at + 1 :]]
+            steps.append(now)
+    return steps
+
+
+def _read_back(value: object) -> object:
+    if isinstance(value, str) or value is None:
+        return value
+    if isinstance(value, Mapping):
+        return {name: _read_back(item) for name, item in value.items()}
+    assert isinstance(value, Sequence)
+    return [_read_back(item) for item in value]

@@ -1,0 +1,102 @@
+"""A grid: lists of values in one job file, which becomes a run for each combination. Pure.
+
+grid:
+  lr: [1e-3, 3e-4]       # the argument --lr
+  nodes: [1, 2]          # a key of the job file
+"""
+
+import difflib
+import itertools
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lumitui.app.job.script_args import argument_value, batch_argument, rate_argument
+from lumitui.app.job.setting import set_in
+from lumitui.app.job.spec import JobSpec, changed
+from lumitui.remote.errors import InputError
+
+MOST_RUNS = 100
+"""More runs than this are refused: more are a mistake in most grids, and a bill in all."""
+_LONGEST_NAME = 100
+_PER_RUN = frozenset({"name", "grid"})
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of a grid."""
+
+    spec: JobSpec
+    """An ordinary job: it has no grid."""
+    settings: tuple[tuple[str, str], ...]
+    """What it has of its own: (`--lr`, `1e-3`)."""
+
+    @property
+    def words(self) -> str:
+        """Its settings in one line: `--lr=1e-3 nodes=2`."""
+        return " ".join(f"{key}={value}" for key, value in self.settings)
+
+
+def cells(spec: JobSpec) -> tuple[Cell, ...]:
+    """Return the runs that `spec` becomes, in the order of its lists; one without a grid.
+
+    Raises:
+        InputError: an unknown key, a value that it cannot have, or too many runs.
+    """
+    if not spec.grid:
+        return (Cell(spec, ()),)
+    count = math.prod(len(values) for values in spec.grid.values())
+    if count > MOST_RUNS:
+        raise InputError(
+            f"The grid has {count:,} runs; at most {MOST_RUNS} are sent at once.",
+            "Leave values out.",
+            field="grid",
+        )
+    keys = [setting_of(spec, key) for key in spec.grid]
+    combinations = itertools.product(*spec.grid.values())
+    found = [
+        _cell(spec, tuple(zip(keys, values, strict=True)), number)
+        for number, values in enumerate(combinations, 1)
+    ]
+    return tuple(found)
+
+
+def setting_of(spec: JobSpec, key: str) -> str:
+    """Return the setting that a key of the grid means: `nodes`, `env.X`, or `--lr` for `lr`.
+
+    Raises:
+        InputError: it is neither a key of the job file nor one of the script's arguments.
+    """
+    if key.startswith("-"):
+        return key
+    known = [name for name in JobSpec.model_fields if name not in _PER_RUN]
+    if key.split(".")[0] in known:
+        return key
+    argument = f"--{key}"
+    bundled = (batch_argument(spec), rate_argument(spec))
+    if argument_value(spec.args, argument) is not None or argument in bundled:
+        return argument
+    near = difflib.get_close_matches(key, known, n=1)
+    raise InputError(
+        f"`grid:` has the key {key}, which is neither a key of a job file nor in `args:`.",
+        f"Did you mean `{near[0]}`?" if near else f"Write {argument} for a new argument.",
+        field="grid",
+    )
+
+
+def _cell(spec: JobSpec, settings: tuple[tuple[str, str], ...], number: int) -> Cell:
+    data: dict[str, Any] = spec.model_dump(mode="json", exclude_defaults=True)
+    del data["grid"]
+    for key, value in settings:
+        set_in(data, key, value)
+    data["name"] = _name(spec.name, settings, number)
+    return Cell(changed(JobSpec.model_construct(), data, "grid"), settings)
+
+
+def _name(name: str, settings: Sequence[tuple[str, str]], number: int) -> str:
+    parts = (f"{key.split('.')[-1].lstrip('-')}{value}" for key, value in settings)
+    suffix = "-".join(re.sub(r"[^\w.+-]+", "_", part) for part in parts)
+    whole = f"{name}-{suffix}"
+    return whole if len(whole) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 5]}-{number}"

@@ -1,0 +1,200 @@
+"""Job files at work: previews of all their runs, and everything that is wrong with one."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from lumitui.app.compose.draft import form, problems
+from lumitui.app.compose.draft.form import Field
+from lumitui.app.compose.draft.problems import Problem
+from lumitui.app.compose.launch import compose
+from lumitui.app.history.history import History
+from lumitui.app.history.run import Run
+from lumitui.app.job import grid
+from lumitui.app.job.launch import Price
+from lumitui.app.job.spec import JobSpec
+from lumitui.app.send import source
+from lumitui.app.send.drafts import draft as beginnings
+from lumitui.app.send.drafts.draft import Draft
+from lumitui.app.send.drafts.series import send_series
+from lumitui.app.send.folder import project_folder
+from lumitui.app.send.preview import Preview, preview_of
+from lumitui.app.send.submit import Report
+from lumitui.remote.connect import Connections
+from lumitui.remote.errors import InputError, LumiError
+from lumitui.remote.site.profile import Site
+from lumitui.remote.site.sites import Sites
+from lumitui.remote.site.validation import validate
+from lumitui.remote.site.yaml_document import Document
+
+_FILES = ("project", "trainer", "strategy", "script", "secrets", "workdir", "ship",
+          "ship_secrets", "links", "deepspeed", "fetch")  # fmt: skip
+"""The keys that say which files are sent."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A draft with everything that there is to say about it."""
+
+    draft: Draft
+    previews: tuple[Preview, ...]
+    """What would be sent: a run, or those of the grid; empty: it cannot be composed."""
+    problems: tuple[Problem, ...]
+    """Errors first."""
+    fields: tuple[Field, ...]
+    """The form; empty: the text is no YAML."""
+
+    @property
+    def errors(self) -> tuple[Problem, ...]:
+        """The problems that keep it from being sent."""
+        return tuple(item for item in self.problems if item.severity == "error")
+
+    @property
+    def loose(self) -> tuple[Problem, ...]:
+        """The problems that stand at no field of the form."""
+        return form.loose(self.problems)
+
+
+def total(previews: tuple[Preview, ...]) -> tuple[Price, ...]:
+    """Return what all runs cost together, a price for each unit."""
+    found: dict[str, Price] = {}
+    for price in (preview.launch.price for preview in previews):
+        before = found.get(price.unit, Price(0.0, price.unit, 0.0))
+        amount = round(before.amount + price.amount, 3)
+        found[price.unit] = Price(amount, price.unit, before.per_hour + price.per_hour)
+    return tuple(found.values())
+
+
+class Send(Protocol):
+    """Sends one preview."""
+
+    def __call__(self, preview: Preview, *, report: Report) -> Run:
+        """Send `preview` and return its run."""
+
+
+@dataclass
+class Drafts:
+    """Makes previews and checks drafts; no network. Threads may share it."""
+
+    sites: Sites
+    connections: Connections
+    history: History
+    hashes: Path
+    """The folder with the hashes of the projects' files."""
+    send_one: Send
+    """`Runs.send`."""
+    kept: Draft | None = field(default=None)
+    """The draft that a person left without saving it."""
+
+    def previews(
+        self, spec: JobSpec, folder: Path, job_file: Path | None = None
+    ) -> tuple[Preview, ...]:
+        """Return what `spec` would send, a preview for each of its runs.
+
+        Raises:
+            InputError: it cannot be composed.
+        """
+        found: list[Preview] = []
+        for cell in grid.cells(spec):
+            site = self.sites.load(cell.spec.site)
+            root = project_folder(folder, cell.spec.project)
+            same = next((item for item in found if _same_files(item, cell.spec, root)), None)
+            # A project is looked at once: a grid has a hundred runs of the same files.
+            ship = {"ship": same.launch.spec.ship} if same else {}
+            ready = cell.spec.model_copy(update=ship)
+            ready = ready if same else source.with_ship_mode(ready, root)
+            config = source.deepspeed_config(ready, root)
+            launch = compose(ready, site, deepspeed_config=config)
+            command = self.connections.get(site).scheduler.command()
+            files = same.files if same else source.look(launch.spec, root, self.hashes)
+            found.append(preview_of(launch, site, command, files, job_file, cell.words))
+        return tuple(found)
+
+    def check(self, draft: Draft) -> Checked:
+        """Return everything that is wrong with a draft, and its previews if there are any."""
+        try:
+            document = Document(draft.text, draft.name, plain=True)
+        except InputError as error:
+            return Checked(draft, (), problems.of_error(error, None), ())
+        previews: tuple[Preview, ...] = ()
+        said: tuple[Problem, ...]
+        try:
+            spec = validate(document, JobSpec, document.data)
+            previews = self.previews(spec, draft.folder, draft.path)
+            said = tuple(
+                problems.of_finding(finding, document)
+                for preview in previews
+                for finding in preview.findings
+            )
+        except LumiError as error:
+            said = problems.of_error(error, document)
+        said = problems.worst_first(said)
+        rows = form.fields(document.data, self._site(document.data), self.sites.names(), said)
+        # The form may know a fix that the rule did not.
+        better = {(p.field, p.message): p for row in rows for p in row.problems}
+        said = tuple(better.get((item.field, item.message), item) for item in said)
+        return Checked(draft, previews, said, rows)
+
+    def _site(self, data: Mapping[str, object]) -> Site | None:
+        try:
+            return self.sites.load(str(data.get("site", "")))
+        except LumiError:
+            return None
+
+    def send(
+        self,
+        previews: Sequence[Preview],
+        *,
+        report: Report = lambda step, words: None,
+        sent: Callable[[Run], None] = lambda run: None,
+    ) -> tuple[Run, ...]:
+        """Send the runs of one job file, one after the other; `sent` hears of each.
+
+        Raises:
+            LumiError: as `Runs.send`; of several, the message says which were sent before.
+        """
+        return send_series(previews, lambda one: self.send_one(one, report=report), sent)
+
+    # -- to begin with
+
+    def open(self, path: Path) -> Draft:
+        """Return a file as a draft, to be compared with the run that was sent from it last.
+
+        Raises:
+            InputError: it cannot be read.
+        """
+        draft = beginnings.open_file(path)
+        base = next((run.script for run in self._runs() if run.job_file == str(draft.path)), None)
+        return beginnings.open_file(path, base)
+
+    def example(self, name: str, folder: Path) -> Draft:
+        """Return an example for the site that was used last, with the account that paid there.
+
+        Raises:
+            InputError: there is no such example, or the site's profile is wrong.
+        """
+        last = next((run for run in self._runs() if run.site in self.sites.names()), None)
+        names = self.sites.names()
+        own = "laptop" if "laptop" in names else names[0]
+        site = self.sites.load(last.site if last else own)
+        account = last.spec.account if last else ""
+        return beginnings.from_example(name, site, account if account != "none" else "", folder)
+
+    def run(self, run_id: str) -> Draft:
+        """Return the job file of a run as a draft.
+
+        Raises:
+            InputError: no such run.
+        """
+        return beginnings.from_run(self.history.get(run_id))
+
+    def _runs(self) -> list[Run]:
+        return self.history.page(limit=50)
+
+
+def _same_files(preview: Preview, spec: JobSpec, root: Path) -> bool:
+    own, asked = preview.launch.spec, spec.ship
+    if preview.project != root or (asked != "auto" and asked != own.ship):
+        return False
+    return all(getattr(own, key) == getattr(spec, key) for key in _FILES if key != "ship")

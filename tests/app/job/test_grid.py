@@ -1,0 +1,66 @@
+"""A grid becomes one ordinary run for each combination of its values."""
+
+import pytest
+
+from lumitui.app.job.grid import MOST_RUNS, cells
+from lumitui.app.job.spec import JobSpec, parse_job
+from lumitui.remote.errors import InputError
+
+JOB = """name: vit
+site: lumi
+partition: standard-g
+time: "01:00:00"
+script: train.py
+args: [--lr, "0.1", --epochs, "3"]
+grid:
+"""
+
+
+def grid(lines: str) -> JobSpec:
+    return parse_job(JOB + lines, "job.yaml")
+
+
+def test_every_combination_is_a_job_of_its_own_name_in_the_order_of_the_lists() -> None:
+    found = cells(grid("  lr: [1e-3, 3e-4]\n  nodes: [1, 2]\n  env.SEED: [7]\n"))
+    assert [cell.words for cell in found] == [
+        "--lr=1e-3 nodes=1 env.SEED=7",
+        "--lr=1e-3 nodes=2 env.SEED=7",
+        "--lr=3e-4 nodes=1 env.SEED=7",
+        "--lr=3e-4 nodes=2 env.SEED=7",
+    ]
+    last = found[-1].spec
+    assert last.name == "vit-lr3e-4-nodes2-SEED7" and not last.grid
+    assert last.args == ("--lr", "3e-4", "--epochs", "3")
+    assert last.nodes == 2 and last.env == {"SEED": "7"}
+    assert len({cell.spec.name for cell in found}) == 4
+
+
+def test_without_a_grid_the_job_is_its_only_run() -> None:
+    spec = parse_job(JOB.removesuffix("grid:\n"), "job.yaml")
+    assert [cell.spec for cell in cells(spec)] == [spec]
+
+
+def test_a_long_name_is_numbered() -> None:
+    spec = grid(f"  --note: [{'x' * 95}a, {'x' * 95}b]\n")
+    assert [cell.spec.name for cell in cells(spec)] == ["vit-1", "vit-2"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ("  node: [1, 2]\n", "Did you mean `nodes`"),
+        ("  momentum: [1]\n", "Write --momentum for a new argument"),
+        ("  nodes: [0]\n", "nodes"),
+        (f"  --a: {[*range(101)]}\n", f"at most {MOST_RUNS}"),
+        ("  name: [a]\n", "name"),
+    ],
+)
+def test_what_is_no_grid_is_refused(lines: str, words: str) -> None:
+    with pytest.raises(InputError) as refused:
+        cells(grid(lines))
+    assert words in str(refused.value)
+
+
+def test_an_empty_list_is_a_mistake_in_the_file() -> None:
+    with pytest.raises(InputError, match="grid"):
+        grid("  lr: []\n")

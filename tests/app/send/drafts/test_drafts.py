@@ -1,0 +1,223 @@
+"""A draft says what is wrong with it at its field, fixes it, and is saved whole."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lumitui.app.compose.draft import form
+from lumitui.app.compose.draft.problems import apply_fix
+from lumitui.app.history.run import Run
+from lumitui.app.runs import Runs
+from lumitui.app.send.drafts import draft as drafts
+from lumitui.app.send.drafts.draft import Draft
+from lumitui.app.send.drafts.drafts import Checked, total
+from lumitui.app.send.drafts.series import send_series
+from lumitui.app.send.preview import Preview
+from lumitui.remote.errors import InputError, LinkError, OutcomeUnknown
+from lumitui.remote.scheduler.protocol import State
+from tests.support.jobs.made_runs import a_run
+
+JOB = """# a trial
+name: vit                # short
+site: lumi
+account: project_462000001
+partition: small-g
+nodes: 2
+time: "01:00:00"
+script: train.py
+args: [--lr, "0.1"]      # found by hand
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "train.py").write_text("print(1)\n")
+    return tmp_path
+
+
+def check(runs: Runs, folder: Path, text: str) -> Checked:
+    return runs.drafts.check(Draft(text, folder, "a test"))
+
+
+def field(checked: Checked, key: str) -> form.Field:
+    return next(item for item in checked.fields if item.key == key)
+
+
+def test_too_many_nodes_stand_at_nodes_and_one_fix_ends_it(runs: Runs, folder: Path) -> None:
+    checked = check(runs, folder, JOB.replace("nodes: 2", "nodes: 9"))
+    (problem,) = field(checked, "nodes").problems
+    assert problem.line == 6 and problem.severity == "error" and problem.fix
+    assert problem.words.endswith("small-g has (4). → use standard-g")
+    fixed = apply_fix(checked.draft.text, problem.fix)
+    assert fixed == JOB.replace("nodes: 2", "nodes: 9").replace("small-g", "standard-g")
+    assert not check(runs, folder, fixed).errors
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key", "fixed"),
+    [
+        ("nodes: 2", "nods: 2", "", "nodes: 2"),
+        ("small-g", "smal-g", "partition", "small-g"),
+        ("time:", "launcher: tochrun\ntime:", "launcher", "launcher: torchrun"),
+        ("time:", "strategy: dpp\ntime:", "strategy", "strategy: ddp"),
+        ("time:", "proof: onn\ntime:", "proof", 'proof: "on"'),
+        ("lumi\n", "lumo\n", "site", "lumi\n"),
+        ("time:", "memory: 900G\ntime:", "memory", "nodes: 2\ntime:"),
+        ("time:", "env: {NCCL_NET_GDR_LEVEL: PHB}\ntime:", "env", "nodes: 2\ntime:"),
+        ("time:", "sbatch: [--gpu-bind=closest]\ntime:", "sbatch", "nodes: 2\ntime:"),
+        ("time:", "container: {generation: leif}\ntime:", "container.generation", "laif"),
+    ],
+)
+def test_a_fix_ends_its_problem_and_changes_nothing_else(
+    runs: Runs, folder: Path, old: str, new: str, key: str, fixed: str
+) -> None:
+    text = JOB.replace(old, new)
+    checked = check(runs, folder, text)
+    found = field(checked, key).problems if key else checked.loose
+    assert found and found[0].fix and found[0].line
+    after = apply_fix(text, found[0].fix)
+    assert fixed in after and "# short" in after and "# found by hand" in after
+    assert not check(runs, folder, after).errors
+
+
+def test_every_mistake_has_its_field_and_its_line(runs: Runs, folder: Path) -> None:
+    text = JOB.replace("nodes: 2", "nodes: two").replace('"01:00:00"', "10")
+    checked = check(runs, folder, text)
+    assert field(checked, "nodes").problems[0].line == 6
+    assert "ambiguous" in field(checked, "time").problems[0].words
+    assert field(checked, "nodes").value == "two", "what was typed stays to be seen"
+    assert not checked.previews
+    broken = check(runs, folder, JOB + "env: {\n")
+    assert broken.problems[0].line and not broken.fields and broken.draft.text.endswith("{\n")
+
+
+def test_the_form_has_the_choices_of_the_site_with_their_limits(runs: Runs, folder: Path) -> None:
+    checked = check(runs, folder, JOB)
+    partition = field(checked, "partition")
+    assert [item.value for item in partition.choices] == ["standard-g", "small-g", "dev-g"]
+    assert partition.choices[0].words == "up to 1024 nodes, 2-00:00:00, whole nodes"
+    assert form.stepped(partition, 1) == "dev-g" and form.stepped(partition, -1) == "standard-g"
+    nodes = field(checked, "nodes")
+    assert form.stepped(nodes, 1) == "3" and form.stepped(replace(nodes, value="1"), -1) is None
+    assert form.stepped(field(checked, "launcher"), 1) not in ("srun", None)
+
+
+def test_values_are_read_as_they_are_shown(runs: Runs, folder: Path) -> None:
+    checked = check(runs, folder, JOB + "env: {A: b c, D: '1'}\ngrid: {lr: ['1', '2']}\n")
+    for key in ("args", "env", "grid", "name", "nodes"):
+        shown = field(checked, key)
+        assert form.written({key: form.read(shown, shown.value)}, key) == shown.value
+    assert form.read(field(checked, "env"), "'A=b c' D=1") == {"A": "b c", "D": "1"}
+    with pytest.raises(InputError, match="not closed"):
+        form.read(field(checked, "args"), "'a")
+    with pytest.raises(InputError, match="no value"):
+        form.read(field(checked, "env"), "A")
+
+
+def test_a_grid_is_priced_whole_and_looked_at_once(runs: Runs, folder: Path) -> None:
+    checked = check(runs, folder, JOB + "grid: {lr: [1e-3, 3e-4], nodes: [1, 2, 9]}\n")
+    assert len(checked.previews) == 6
+    assert len({id(item.files) for item in checked.previews}) == 1
+    (price,) = total(checked.previews)
+    assert price.amount == sum(item.launch.price.amount for item in checked.previews) > 0
+    assert [item.words for item in checked.errors] != [], "one of the runs is too large"
+    assert len(checked.errors) == 1, "and is named once"
+
+
+# -- sending a grid
+
+
+def a_series(runs: Runs, folder: Path) -> tuple[Preview, ...]:
+    return check(runs, folder, JOB + "grid: {lr: [1e-3, 3e-4, 1e-4]}\n").previews
+
+
+def test_each_run_is_sent_once_and_they_share_a_word(runs: Runs, folder: Path) -> None:
+    sent: list[Preview] = []
+
+    def send(preview: Preview) -> Run:
+        sent.append(preview)
+        return a_run(f"vit-{len(sent)}")
+
+    found = send_series(a_series(runs, folder), send)
+    assert [run.id for run in found] == ["vit-1", "vit-2", "vit-3"]
+    assert [item.cell for item in sent] == ["--lr=1e-3", "--lr=3e-4", "--lr=1e-4"]
+    groups = {item.note.split(":")[0] for item in sent}
+    assert len(groups) == 1 and groups.pop().startswith("grid vit-")
+
+
+@pytest.mark.parametrize(("error", "skip"), [(LinkError, 1), (OutcomeUnknown, 2)])
+def test_the_first_that_fails_ends_it_and_says_what_was_sent(
+    runs: Runs, folder: Path, error: type[LinkError | OutcomeUnknown], skip: int
+) -> None:
+    asked: list[str] = []
+
+    def send(preview: Preview) -> Run:
+        asked.append(preview.cell)
+        if len(asked) == 2:
+            raise error("The link was lost.", "Try again.")
+        return a_run("vit-1", state=State.QUEUED)
+
+    with pytest.raises(error) as stopped:
+        send_series(a_series(runs, folder), send)
+    assert asked == ["--lr=1e-3", "--lr=3e-4"]
+    words = str(stopped.value)
+    assert "1 of 3 runs were sent: vit-1." in words and "--lr=3e-4 failed: The link" in words
+    assert f"--skip {skip}" in words
+
+
+def test_nothing_is_sent_when_one_of_them_is_wrong(runs: Runs, folder: Path) -> None:
+    wrong = check(runs, folder, JOB + "grid: {nodes: [1, 9]}\n").previews
+    with pytest.raises(InputError, match="9 nodes"):
+        send_series(wrong, lambda preview: pytest.fail("sent"))
+
+
+# -- files
+
+
+def test_a_draft_is_saved_whole_and_never_over_what_others_wrote(folder: Path) -> None:
+    path = folder / "job.yaml"
+    path.write_text(JOB)
+    path.chmod(0o640)
+    draft = drafts.open_file(path)
+    assert not draft.unsaved
+    edited = draft.edited(JOB.replace("nodes: 2", "nodes: 3"))
+    assert edited.unsaved
+    saved = drafts.save(edited)
+    assert path.read_text() == edited.text and not saved.unsaved
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert [item.name for item in folder.iterdir() if item.name.startswith(".")] == []
+    path.write_text("name: other\n")
+    with pytest.raises(InputError, match="changed by another program"):
+        drafts.save(saved.edited(JOB))
+    with pytest.raises(InputError, match="already there"):
+        drafts.save(replace(saved, path=None), path)
+    with pytest.raises(InputError, match="no name yet"):
+        drafts.save(Draft(JOB, folder, "an example"))
+    new = drafts.save(Draft(JOB, folder, "an example"), folder / "new.yaml")
+    assert new.path and new.path.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(InputError, match="no folder"):
+        drafts.save(Draft(JOB, folder, "an example"), folder / "nowhere" / "new.yaml")
+
+
+def test_a_run_is_opened_with_its_comments_while_its_file_is_the_same(
+    runs: Runs, folder: Path
+) -> None:
+    path = folder / "job.yaml"
+    path.write_text(JOB)
+    preview = check(runs, folder, JOB).previews[0]
+    run = a_run("vit-1", spec=preview.launch.spec, script="#!/bin/bash\n", job_file=os.fspath(path))
+    opened = drafts.from_run(run)
+    assert "# found by hand" in opened.text and opened.base == "#!/bin/bash\n"
+    assert opened.path is None and opened.folder == folder
+    path.write_text(JOB.replace("nodes: 2", "nodes: 1"))
+    again = drafts.from_run(run)
+    assert "#" not in again.text
+    assert check(runs, folder, again.text).previews[0].launch == preview.launch
+
+
+def test_every_example_begins_without_a_mistake_but_its_script(runs: Runs, folder: Path) -> None:
+    for name in ("ddp", "deepspeed_zero", "script"):
+        found = runs.drafts.check(runs.drafts.example(name, folder))
+        assert found.previews and not found.errors, found.errors
