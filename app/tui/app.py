@@ -18,8 +18,8 @@ from textual.theme import Theme
 
 from lumitui.app.settings import Settings
 from lumitui.app.tui import messages
-from lumitui.app.tui.mutations import MutationApp
 from lumitui.app.tui.preferences.themes import keep_theme, kept_theme, offer_themes
+from lumitui.app.tui.scale_up import ScaleApp
 from lumitui.app.tui.screens.runs import RunsScreen
 from lumitui.app.tui.workers.refreshes import TICK
 from lumitui.remote.connect import Connect, connect
@@ -57,7 +57,7 @@ PLACES = (
     Place("sites", "3", "Sites", _sites),
 )
 
-STYLES = ("page", "runs", "sites", "run", "dialogs")
+STYLES = ("page", "runs", "sites", "run", "scaling", "dialogs")
 """The style sheets, in the order in which they count."""
 
 
@@ -68,12 +68,12 @@ def actions() -> type[Provider]:
     return Actions
 
 
-class LumiApp(MutationApp):
+class LumiApp(ScaleApp):
     """The application."""
 
     TITLE = "lumitui"
     CSS_PATH: ClassVar[list[str | PurePath]] = [
-        f"styles/{name}.tcss" for name in ("page", "runs", "sites", "run", "dialogs")
+        f"styles/{name}.tcss" for name in ("page", "runs", "sites", "run", "scaling", "dialogs")
     ]
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {actions}
     BINDINGS: ClassVar[list[BindingType]] = [

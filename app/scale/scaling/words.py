@@ -51,7 +51,7 @@ def _row(size: Size) -> tuple[str, ...]:
     wide = size.speed.high / size.speed.low > 1.0005
     return (
         *start,
-        middle(size.speed, short) if size.speed.likely is not None else "-",
+        _speed(size),
         f"{short(size.speed.low)}-{short(size.speed.high)}" if wide else "-",
         middle(size.speed_up, lambda value: f"{short(value)} x"),
         middle(size.efficiency, lambda value: f"{value:.0f} %"),
@@ -60,6 +60,12 @@ def _row(size: Size) -> tuple[str, ...]:
         middle(size.part.price, short),
         size.source or size.refused or PREDICTED,
     )
+
+
+def _speed(size: Size) -> str:
+    if size.speed is None or size.speed.likely is None:
+        return "-"
+    return f"{'' if size.measured else '~'}{short(size.speed.likely)}"
 
 
 def _without(cells: tuple[str, ...], at: int) -> tuple[str, ...]:
@@ -75,7 +81,7 @@ def heading(scaling: Scaling) -> str:
     price = f" and price in {scaling.unit}" if priced else ""
     return (
         f"Time{price} of {scaling.part.words}; speed-up and efficiency against "
-        f"{words.count(first.nodes, 'node')}."
+        f"{words.count(first.nodes, 'node')}; ~ is predicted."
     )
 
 

@@ -32,6 +32,7 @@ from lumitui.app.tui.messages.results import (
     WhyFound,
     WhyWanted,
 )
+from lumitui.app.tui.messages.scaling import ScalingWanted, StudyMade, StudyWanted
 from lumitui.app.tui.messages.sites import RefreshWanted, SiteRefreshed
 
 __all__ = [
@@ -55,10 +56,13 @@ __all__ = [
     "ResubmitWanted",
     "RunCancelled",
     "RunWanted",
+    "ScalingWanted",
     "SendEnded",
     "SendWanted",
     "SiteRefreshed",
     "StepReported",
+    "StudyMade",
+    "StudyWanted",
     "UnfollowWanted",
     "WhyFound",
     "WhyWanted",

@@ -161,6 +161,8 @@ class RunPage(FullScreen):
                 tooltip="Show the cores and GPUs measured for each rank"),
         Binding("m", "pane('metrics')", "Metrics", show=False, id="run.metrics",
                 tooltip="Show loss and throughput"),
+        Binding("S", "scaling", "Scaling", show=False, id="run.scaling",
+                tooltip="Show how the run scales, and what other sizes would take"),
         Binding("y", "copy", "Copy id", show=False, id="run.copy",
                 tooltip="Copy the run's id to the clipboard"),
         Binding("r", "refresh_sites", "Refresh", show=False, id="page.refresh",
@@ -192,6 +194,10 @@ class RunPage(FullScreen):
     def action_resubmit(self, factor: int) -> None:
         """Open the dialog that sends the run again."""
         self._act(lambda run: messages.ResubmitWanted(run, factor))
+
+    def action_scaling(self) -> None:
+        """Open the screen that says how the run scales."""
+        self._act(messages.ScalingWanted)
 
     def action_cancel(self) -> None:
         """Cancel the job of the run, after asking."""

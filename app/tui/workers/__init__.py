@@ -9,7 +9,8 @@ from lumitui.app.tui.workers.launches import LaunchWorkers
 from lumitui.app.tui.workers.logs import LogWorkers
 from lumitui.app.tui.workers.refreshes import RefreshWorkers
 from lumitui.app.tui.workers.results import ResultWorkers
+from lumitui.app.tui.workers.scaling import ScalingWorkers
 
 
-class WorkerApp(RefreshWorkers, LaunchWorkers, ResultWorkers, LogWorkers):
+class WorkerApp(RefreshWorkers, LaunchWorkers, ResultWorkers, LogWorkers, ScalingWorkers):
     """An app that refreshes the sites, and does in threads what its screens want."""

@@ -53,7 +53,7 @@ async def test_help_is_built_from_the_bindings(settings: Settings) -> None:
 async def test_every_binding_has_an_id_and_a_tooltip(settings: Settings, project: Path) -> None:
     async with LumiApp(settings).run_test() as pilot:
         run = await submit(pilot)
-        for keys in ("1", "2", "1 enter", "1 c", "1 +", "1 ?"):
+        for keys in ("1", "2", "1 S", "1 enter", "1 c", "1 +", "1 ?"):
             await pilot.press("escape", *keys.split())
             for active in pilot.app.screen.active_bindings.values():
                 if type(active.node).__module__.startswith("lumitui."):

@@ -1,0 +1,42 @@
+"""How runs scale: the screen, its study, and several sizes sent at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+from textual.message_pump import MessagePump
+
+from lumitui.app.tui.messages.common import Answer
+
+if TYPE_CHECKING:
+    from lumitui.app.scale.scaling.studies import Question
+    from lumitui.app.scale.scaling.study import Scaling
+    from lumitui.remote.errors import LumiError
+
+
+@dataclass
+class ScalingWanted(Message):
+    """Open the screen that says how a run scales."""
+
+    run_id: str
+
+
+@dataclass
+class StudyWanted(Message):
+    """Study how a run scales; no site is asked."""
+
+    reply_to: MessagePump
+    number: int
+    """Of the request: the answer to an earlier one is dropped."""
+    run_id: str
+    question: Question
+
+
+@dataclass
+class StudyMade(Answer, bubble=False):
+    """How a run scales, or why that cannot be said."""
+
+    number: int
+    outcome: Scaling | LumiError

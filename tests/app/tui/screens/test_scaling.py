@@ -1,0 +1,90 @@
+"""The screen that says how a run scales: its table, its chart, its recommendation."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from textual.widgets import Input
+
+from lumitui.app.settings import Settings
+from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.screens.runs import RunsScreen
+from lumitui.app.tui.screens.scaling import ScalingScreen
+from lumitui.app.tui.widgets.chart import Mark, scatter
+from tests.support.driven_tui import cut_off, sees, shown, until
+from tests.support.jobs.trained_runs import lines_of, train, trained
+
+
+async def test_a_lineage_is_compared_drawn_and_a_size_recommended(settings: Settings) -> None:
+    app = LumiApp(settings)
+    runs = train(app.runs.history, {1: 1000.0, 2: 1940.0})
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: runs[0].id in shown(pilot), "the runs")
+        await pilot.press("S")
+        await until(pilot, lambda: isinstance(app.screen, ScalingScreen), "the screen")
+        await sees(pilot, r"1,940 +1,900-1,980 +1.94 x +97 %")
+        await sees(pilot, r"~6,\d+")
+        await sees(pilot, "● measured")
+        await sees(pilot, "Take 8 nodes")
+        assert not cut_off(pilot)
+        await pilot.press("t", "1", "s", "enter")
+        await sees(pilot, "No size up to 16 nodes is as fast")
+        app.screen.query_one("#deadline", Input).value = "soon"
+        await sees(pilot, "'soon' is no length of time")
+        app.screen.query_one("#deadline", Input).value = ""
+        await pilot.press("u", "minus", "1")
+        await sees(pilot, "'-1' is no amount")
+        app.screen.query_one("#budget", Input).value = ""
+        await pilot.press("enter", "w", "0")
+        await sees(pilot, "'0' is no number of samples")
+        app.screen.query_one("#samples", Input).value = "1000000"
+        await sees(pilot, r"1,000,000 samples\.")
+        # A third size arrives: the screen says so by itself.
+        new = trained("vit-4n-000004", 4, runs[0].id)
+        app.runs.history.begin(new)
+        app.runs.history.metrics.add(new.id, lines_of([3500.0] * 20, 32, 1024, 60_000))
+        await sees(pilot, r"4 +32 +3,500")
+        await pilot.resize_terminal(40, 10)
+        await sees(pilot, "nodes +GPUs")
+        await pilot.press("enter", "escape")
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen), "the way back")
+
+
+async def test_a_lineage_without_figures_says_how_to_get_some(settings: Settings) -> None:
+    app = LumiApp(settings)
+    train(app.runs.history, {1: 1.0}, steps=0)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("S")
+        await sees(pilot, "No run of this lineage has reported samples/s")
+        await sees(pilot, r"16 +128 +-")
+
+
+_positive = st.floats(1e-9, 1e18)
+_marks = st.lists(
+    st.builds(Mark, st.text(max_size=6), _positive, _positive, _positive, _positive,
+              st.none() | _positive, st.booleans()),
+    max_size=8,
+)  # fmt: skip
+
+
+@given(_marks, st.integers(0, 200), st.integers(0, 60))
+def test_any_chart_fits_its_widget(marks: list[Mark], width: int, height: int) -> None:
+    ordered = [
+        Mark(m.label, m.size, m.ideal, min(m.low, m.high), max(m.low, m.high),
+             None if m.likely is None else min(max(m.low, m.high), max(m.low, m.likely)),
+             m.measured)
+        for m in sorted(marks, key=lambda mark: mark.size)
+    ]  # fmt: skip
+    lines = scatter(ordered, width, height)
+    assert len(lines) in (0, height) and all(len(line) <= width for line in lines)
+
+
+def test_the_chart_shows_what_was_measured_and_how_sure_the_rest_is() -> None:
+    marks = [
+        Mark("1", 8, 100, 100, 100, 100, True),
+        Mark("2", 16, 200, 150, 190, 170, False),
+        Mark("4", 32, 400, 170, 400, None, False),
+    ]
+    lines = scatter(marks, 51, 12)
+    text = "\n".join(lines)
+    assert (text.count("●"), text.count("○")) == (2, 2)  # with the legend's
+    assert lines[0].startswith(f"{'400':>10}") and lines[0].endswith("│")
+    assert lines[-2].split() == ["nodes", "1", "2", "4"]
