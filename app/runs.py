@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from lumitui.app.watch.follow_log import LogEvent
     from lumitui.app.watch.recover import Recovered
     from lumitui.app.watch.refresh import Refreshed, Warn
+    from lumitui.app.watch.sites.clusters import Clusters
     from lumitui.app.watch.wait import Stop
     from lumitui.remote.connect import Connect
     from lumitui.remote.doctor.check import Check
@@ -188,6 +189,13 @@ class Runs:
         return Scalings(self.history, self.sites)
 
     # -- watch
+
+    @cached_property
+    def clusters(self) -> Clusters:
+        """The sites as they are now: nodes, queue, reservations, budget."""
+        from lumitui.app.watch.sites.clusters import Clusters
+
+        return Clusters(self._watcher)
 
     def refresh(self, site_name: str | None = None, *, attended: bool = True) -> Refreshed:
         """Ask every site with unfinished runs, or the named one, and write what is new to history.

@@ -140,6 +140,7 @@ def init(reply: Reply, site_name: str, path: Path, **options: Unpack[_Beginning]
 
 lumitui.add_command(sites.sites)
 lumitui.add_command(sites.doctor)
+lumitui.add_command(sites.cluster)
 lumitui.add_command(sites.schema)
 
 

@@ -57,6 +57,17 @@ def doctor(reply: Reply, site_name: str, account: str) -> int:
 
 @click.command()
 @site_argument
+@json_option
+@click.pass_obj
+def cluster(reply: Reply, site_name: str) -> None:
+    """Show a site's nodes, your queue there, reservations and budget."""
+    with core() as runs:
+        answered = runs.clusters.ask(site_name)
+    reply.give(answered, tables.overview_text(answered.overview, answered.at, columns()))
+
+
+@click.command()
+@site_argument
 @click.option("--dry-run", "dry", is_flag=True, help="Only show what would be removed.")
 @json_option
 @click.pass_obj

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from lumitui.app.history.run import Run
     from lumitui.app.scale.changes import Change
     from lumitui.remote.doctor.check import Check
+    from lumitui.remote.scheduler.overview import Overview
     from lumitui.remote.site.profile import Site
     from lumitui.remote.snapshots.fetch import Fetched
     from lumitui.remote.snapshots.prune import Pruned
@@ -207,6 +208,23 @@ def check_text(checks: Sequence["Check"]) -> str:
             lines += [f"         expected: {spell_out(item.expected)}"] if item.expected else []
             lines += [f"         {spell_out(item.do)}"] if item.do else []
     return "\n".join(lines)
+
+
+def overview_text(overview: "Overview", now: float, columns: int) -> str:
+    """Return all parts of a site's overview, each below its heading."""
+    from lumitui.app.watch.sites.overview_words import parts_of
+
+    parts = []
+    for part in parts_of(overview, now):
+        body = spell_out(part.sentence)
+        if part.rows and any(part.titles):
+            titles = [title.upper() for title in part.titles]
+            last = len(titles) - 1
+            body = table(titles, part.rows, columns, shrink=(last, last - 1, 0))
+        elif part.rows:
+            body = "\n".join(spell_out(row[0]) for row in part.rows)
+        parts.append(f"{part.heading}\n{body}")
+    return "\n\n".join(parts)
 
 
 def fetched_text(found: Sequence["Fetched"]) -> str:

@@ -51,13 +51,20 @@ def _sites(app: "LumiApp") -> Screen[None]:
     return SitesScreen(app.runs, app.schedule)
 
 
+def _cluster(app: "LumiApp", site: str | None = None) -> Screen[None]:
+    from lumitui.app.tui.screens.cluster import ClusterScreen
+
+    return ClusterScreen(app.runs, site)
+
+
 PLACES = (
     Place("runs", "1", "Runs", None),
     Place("new", "2", "New run", _new),
     Place("sites", "3", "Sites", _sites),
+    Place("cluster", "4", "Cluster", _cluster),
 )
 
-STYLES = ("page", "runs", "sites", "run", "scaling", "dialogs")
+STYLES = ("page", "runs", "sites", "cluster", "run", "scaling", "dialogs")
 """The style sheets, in the order in which they count."""
 
 
@@ -72,9 +79,7 @@ class LumiApp(ScaleApp):
     """The application."""
 
     TITLE = "lumitui"
-    CSS_PATH: ClassVar[list[str | PurePath]] = [
-        f"styles/{name}.tcss" for name in ("page", "runs", "sites", "run", "scaling", "dialogs")
-    ]
+    CSS_PATH: ClassVar[list[str | PurePath]] = [f"styles/{name}.tcss" for name in STYLES]
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {actions}
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
@@ -141,6 +146,10 @@ class LumiApp(ScaleApp):
         self.to_first()
         if place.make is not None:
             self.push_screen(place.make(self))
+
+    @on(messages.ClusterWanted)
+    def _cluster_wanted(self, event: messages.ClusterWanted) -> None:
+        self.push_screen(_cluster(self, event.site))
 
     @on(messages.RunWanted)
     def _run_wanted(self, event: messages.RunWanted) -> None:

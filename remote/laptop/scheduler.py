@@ -10,6 +10,7 @@ from pathlib import Path
 
 from lumitui.remote.errors import RefusedError
 from lumitui.remote.run_folder import POLL_SECONDS, STATE
+from lumitui.remote.scheduler.overview import Overview
 from lumitui.remote.scheduler.protocol import (
     MOST_WORDS,
     STATES,
@@ -91,6 +92,11 @@ class Process:
             )
         names = {watch.run for watch in watches}
         return frozenset(names & {line.removeprefix("gone ") for line in lines(result.out)})
+
+    def overview(self, budget: str) -> Overview:
+        """See Scheduler.overview; nothing is asked."""
+        here = "This machine has no Slurm: its jobs are in the list of runs."
+        return Overview(faults=dict.fromkeys(("nodes", "queue", "reservations", "budget"), here))
 
 
 def poll_script(marker: str, watches: Sequence[Watch]) -> str:

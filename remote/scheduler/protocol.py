@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from lumitui.remote.scheduler.overview import Overview
+
 MOST_WORDS = 4000
 """Most characters that are kept of a scheduler's words, and of a list of nodes."""
 
@@ -250,6 +252,14 @@ class Scheduler(Protocol):
         """Poll all `watches` in one request, with at most one query of the queue.
 
         Accounting is asked only for jobs that the queue no longer has.
+        """
+        ...
+
+    def overview(self, budget: str) -> Overview:
+        """Return nodes, queue, reservations and the site's `budget` command, in one request.
+
+        Raises:
+            LinkError: the site could not be asked.
         """
         ...
 

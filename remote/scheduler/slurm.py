@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from lumitui.remote.errors import RefusedError
 from lumitui.remote.run_folder import CLAIM, JOB_SCRIPT, LOCK, POLL_SECONDS, attempt_log
+from lumitui.remote.scheduler.overview import Overview, ask_overview
 from lumitui.remote.scheduler.protocol import MOST_WORDS, Answer, Poll, State, Submission, Watch
 from lumitui.remote.scheduler.run_files import files_script
 from lumitui.remote.scheduler.slurm_answers import (
@@ -126,6 +127,11 @@ class Slurm:
         more = (f"{marker} {kind}".encode() for kind in ("places", "account"))
         self.commands += 1 + sum(words in result.out for words in more)
         return parse_poll(result.out, marker, watches)
+
+    def overview(self, budget: str) -> Overview:
+        """See Scheduler.overview."""
+        self.commands += 3
+        return ask_overview(self._transport, _CLEAN, budget)
 
     def cancel(self, watches: Sequence[Watch]) -> frozenset[str]:
         """See Scheduler.cancel."""

@@ -19,6 +19,7 @@ class Words:
 VERBS: Mapping[str, tuple[Words, ...]] = {
     "init": (Words("--site laptop --trainer ddp --output {new}/job.yaml", writes=True),),
     "sites": (Words(""), Words("lumi"), Words("laptop --json")),
+    "cluster": (Words("laptop"), Words("laptop --json")),
     "doctor": (Words("laptop"),),
     "schema": (Words(""), Words("site")),
     "preview": (Words("{job}", writes=True), Words("{job} --json"), Words("{job} --script")),

@@ -33,11 +33,20 @@ from lumitui.app.tui.messages.results import (
     WhyWanted,
 )
 from lumitui.app.tui.messages.scaling import ScalingWanted, StudyMade, StudyWanted
-from lumitui.app.tui.messages.sites import RefreshWanted, SiteRefreshed
+from lumitui.app.tui.messages.sites import (
+    ClusterAnswered,
+    ClusterAsked,
+    ClusterWanted,
+    RefreshWanted,
+    SiteRefreshed,
+)
 
 __all__ = [
     "Answer",
     "CancelWanted",
+    "ClusterAnswered",
+    "ClusterAsked",
+    "ClusterWanted",
     "CompareWanted",
     "Failed",
     "FiguresFound",

@@ -6,11 +6,38 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual.message import Message
+from textual.message_pump import MessagePump
 
 from lumitui.app.tui.messages.common import Answer
 
 if TYPE_CHECKING:
     from lumitui.app.watch.refresh import Refreshed
+    from lumitui.remote.errors import LumiError
+
+
+@dataclass
+class ClusterWanted(Message):
+    """Open the screen Cluster at a site."""
+
+    site: str
+
+
+@dataclass
+class ClusterAsked(Message):
+    """Ask a site for its nodes, queue, reservations and budget."""
+
+    reply_to: MessagePump
+    site: str
+    attended: bool
+    """Whether the person asked for it, so that a login may ask them."""
+
+
+@dataclass
+class ClusterAnswered(Answer, bubble=False):
+    """A site was asked for its overview; `error` says why there is none."""
+
+    site: str
+    error: LumiError | None = None
 
 
 @dataclass

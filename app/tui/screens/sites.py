@@ -4,6 +4,7 @@ import time
 from typing import ClassVar
 
 from rich.text import Text
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Static
@@ -27,6 +28,13 @@ class SitesScreen(FullScreen):
     """A row for each site; below, what an hour at the present rate costs."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "enter",
+            "cluster",
+            "Cluster",
+            id="sites.cluster",
+            tooltip="Show the nodes, queue and budget of the site",
+        ),
         Binding("r", "refresh_sites", "Refresh", id="page.refresh", tooltip="Poll the sites now"),
     ]
 
@@ -83,6 +91,15 @@ class SitesScreen(FullScreen):
         next_poll = "not polled" if wait is None else f"next poll in {words.short_length(wait)}"
         line.append(f"  {next_poll}")
         return line.append(f"; an hour at this rate: {hourly(row.cost, seconds)}")
+
+    def action_cluster(self) -> None:
+        """Open the screen Cluster at the site under the cursor."""
+        if (site := self.query_one(SiteTable).selected) is not None:
+            self.post_message(messages.ClusterWanted(site))
+
+    @on(SiteTable.RowSelected)
+    def _open(self) -> None:
+        self.action_cluster()
 
     def action_refresh_sites(self) -> None:
         """Poll the sites now."""

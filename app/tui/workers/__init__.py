@@ -5,6 +5,7 @@ A send, a cancel and a resubmission are never exclusive: Textual marks the first
 cancelled, but both run.
 """
 
+from lumitui.app.tui.workers.clusters import ClusterWorkers
 from lumitui.app.tui.workers.launches import LaunchWorkers
 from lumitui.app.tui.workers.logs import LogWorkers
 from lumitui.app.tui.workers.refreshes import RefreshWorkers
@@ -12,5 +13,7 @@ from lumitui.app.tui.workers.results import ResultWorkers
 from lumitui.app.tui.workers.scaling import ScalingWorkers
 
 
-class WorkerApp(RefreshWorkers, LaunchWorkers, ResultWorkers, LogWorkers, ScalingWorkers):
+class WorkerApp(
+    RefreshWorkers, ClusterWorkers, LaunchWorkers, ResultWorkers, LogWorkers, ScalingWorkers
+):
     """An app that refreshes the sites, and does in threads what its screens want."""

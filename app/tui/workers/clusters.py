@@ -1,0 +1,24 @@
+"""What a site says of itself: its nodes, queue, reservations and budget."""
+
+from textual import on, work
+
+from lumitui.app.tui import messages
+from lumitui.app.tui.workers.core import CoreApp
+from lumitui.remote.errors import LumiError
+
+
+class ClusterWorkers(CoreApp):
+    """An app that asks sites for their overviews."""
+
+    @on(messages.ClusterAsked)
+    def _overview_wanted(self, event: messages.ClusterAsked) -> None:
+        self._overview(event)
+
+    @work(thread=True, group="overview", exit_on_error=False)
+    def _overview(self, wanted: messages.ClusterAsked) -> None:
+        fault = None
+        try:
+            self.runs.clusters.ask(wanted.site, attended=wanted.attended)
+        except LumiError as error:
+            fault = error  # the screen says it where the site's parts would be
+        wanted.reply_to.post_message(messages.ClusterAnswered(wanted.site, fault))

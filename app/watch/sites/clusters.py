@@ -1,0 +1,62 @@
+"""The sites as they are now: nodes, queue, reservations, budget; asked when a person wants it."""
+
+import threading
+import time
+from dataclasses import dataclass
+
+from lumitui.app.watch.refresh import Watcher
+from lumitui.remote.scheduler.overview import Overview
+from lumitui.remote.ssh.prompts import attendance
+
+FRESH_SECONDS = 60.0
+"""How long an answer counts as fresh while it is on the screen."""
+
+
+@dataclass(frozen=True)
+class Answered:
+    """An overview, and when the site gave it."""
+
+    overview: Overview
+    at: float
+    """Epoch seconds."""
+
+
+class Clusters:
+    """What sites said of themselves; the last answer of each is kept. Threads may share it."""
+
+    def __init__(self, watcher: Watcher) -> None:
+        """Ask over the connections of `watcher`; nothing is asked yet."""
+        self._watcher = watcher
+        self._last: dict[str, Answered] = {}
+        self._lock = threading.Lock()
+
+    def last(self, site_name: str) -> Answered | None:
+        """Return the last answer of a site; it is not asked."""
+        return self._last.get(site_name)
+
+    def is_due(self, site_name: str, now: float) -> bool:
+        """Return whether the last answer of a site is older than what is shown should be."""
+        last = self._last.get(site_name)
+        return last is None or not 0 <= now - last.at < FRESH_SECONDS
+
+    def ask(self, site_name: str, *, attended: bool = True) -> Answered:
+        """Ask a site in one request; a part that it cannot give has a sentence instead.
+
+        Raises:
+            InputError: no such site.
+            LinkError: it cannot be reached; not `attended`, no login asks a question.
+        """
+        site = self._watcher.sites.load(site_name)
+        connection = self._watcher.connection(site_name)
+        with attendance(attended):
+            overview = connection.scheduler.overview(site.commands.get("balance", ""))
+        answered = Answered(overview, time.time())
+        with self._lock:
+            self._last[site_name] = answered
+        return answered
+
+    def sites(self) -> list[str]:
+        """Return the sites to show: those with runs, the latest first, or else all profiles."""
+        used = dict.fromkeys(run.site for run in self._watcher.history.page(limit=200))
+        known = self._watcher.sites.names()
+        return [name for name in used if name in known] or list(known)

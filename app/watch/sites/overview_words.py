@@ -1,0 +1,101 @@
+"""A cluster's overview as rows and sentences, the same for both interfaces. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lumitui.app.explain.words import clock, count, recent_clock
+from lumitui.remote.scheduler.overview import Overview
+
+PARTS = (
+    ("nodes", "Partitions"),
+    ("queue", "My queue"),
+    ("reservations", "Reservations"),
+    ("budget", "Budget"),
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of an overview: a heading, rows under titles, or a sentence instead."""
+
+    heading: str
+    titles: tuple[str, ...] = ()
+    rows: Sequence[tuple[str, ...]] = ()
+    right: frozenset[int] = frozenset()
+    """Columns that end at the right."""
+    sentence: str = ""
+    """What to say where there are no rows."""
+    fault: bool = False
+    """Whether the sentence says that the part could not be had."""
+
+
+def parts_of(overview: Overview, now: float) -> list[Part]:
+    """Return all parts, in the order in which they are shown."""
+    made = (_nodes(overview), _queue(overview, now), _reservations(overview), _budget(overview))
+    return [
+        Part(heading, sentence=overview.faults[kind], fault=True)
+        if kind in overview.faults
+        else part
+        for (kind, heading), part in zip(PARTS, made, strict=True)
+    ]
+
+
+def _nodes(overview: Overview) -> Part:
+    titles = ("Partition", "Idle", "Mixed", "Alloc", "Other", "Down", "All", "Limit", "Nodes/job")
+    rows = [
+        (
+            found.partition + ("" if found.available == "up" else f" ({found.available})"),
+            *(
+                f"{number:,}" if number else "-"
+                for number in (found.idle, found.mixed, found.allocated, found.other, found.down)
+            ),
+            f"{found.total:,}",
+            found.max_time,
+            found.job_nodes.replace("infinite", "any"),
+        )
+        for found in overview.partitions
+    ]
+    right = frozenset(range(1, 7))
+    return Part("Partitions", titles, rows, right, "The site lists no partition.")
+
+
+def _queue(overview: Overview, now: float) -> Part:
+    titles = ("Job", "State", "Partition", "Nodes", "Time", "Start", "Reason", "Name")
+    rows = [
+        (
+            job.job_id,
+            job.state.lower(),
+            job.partition,
+            str(job.nodes),
+            f"{job.elapsed}/{job.limit}",
+            recent_clock(job.start, now)[:5] if job.start else "-",
+            "" if job.reason == "None" else job.reason,
+            job.name,
+        )
+        for job in overview.queue
+    ]
+    running = sum(job.state == "RUNNING" for job in overview.queue)
+    counts = f": {count(len(rows), 'job')}, {running} running" if rows else ""
+    return Part(f"My queue{counts}", titles, rows, frozenset({3}), "You have no job there.")
+
+
+def _reservations(overview: Overview) -> Part:
+    titles = ("Reservation", "State", "Start", "End", "Nodes", "Partition")
+    rows = [
+        (
+            found.name,
+            found.state.lower(),
+            clock(found.start)[:16] or "-",
+            clock(found.end)[:16] or "-",
+            f"{found.nodes:,}",
+            found.partition,
+        )
+        for found in overview.reservations
+    ]
+    return Part("Reservations", titles, rows, frozenset({4}), "There are none.")
+
+
+def _budget(overview: Overview) -> Part:
+    rows = [(line,) for line in overview.budget]
+    none = "The profile names no command for it (`commands: balance:`)."
+    return Part("Budget", ("",), rows, sentence=none)

@@ -1,0 +1,62 @@
+"""The screen Cluster: asked when it is opened, each part or a sentence, sites side by side."""
+
+from pathlib import Path
+
+from lumitui.app.settings import Settings
+from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.screens.cluster import ClusterScreen
+from lumitui.app.watch.sites.clusters import Answered, Clusters
+from lumitui.remote.errors import LinkError
+from lumitui.remote.scheduler.overview import Nodes, Overview, QueuedJob
+from lumitui.remote.scheduler.protocol import State
+from tests.support.driven_tui import sees, until
+from tests.support.jobs.made_runs import a_run
+
+OVERVIEW = Overview(
+    partitions=(Nodes("standard-g", "up", "2-00:00:00", "1-1024", 100, 23, 2505, 40, 8),),
+    queue=(
+        QueuedJob("8123", "RUNNING", "small-g", 4, "31:02", "1:00:00", None, "None", "[/b] \x1b["),
+    ),
+    faults={"reservations": "It did not answer within 12 s."},
+)
+
+
+async def test_sites_are_asked_when_they_are_shown(
+    settings: Settings, project: Path, monkeypatch: object
+) -> None:
+    asked: list[str] = []
+
+    def ask(self: Clusters, site_name: str, *, attended: bool = True) -> Answered:
+        asked.append(site_name)
+        if site_name == "laptop":
+            raise LinkError("No route to it.", "Check the network.")
+        self._last[site_name] = answered = Answered(OVERVIEW, 1_700_000_000.0)
+        return answered
+
+    Clusters.ask, real = ask, Clusters.ask  # type: ignore[method-assign]
+    try:
+        app = LumiApp(settings)
+        app.runs.history.begin(a_run("old-000001", site="laptop", state=State.DONE))
+        app.runs.history.begin(a_run("new-000001", site="lumi", state=State.DONE, created=2000.0))
+        async with app.run_test(size=(80, 30)) as pilot:
+            await pilot.press("4")
+            await sees(pilot, r"lumi .*ago")
+            await sees(pilot, r"standard-g +100 +23 +2,505 +40 +8 +2,676 +2-00:00:00 +1-1024")
+            await sees(pilot, r"My queue: 1 job, 1 running")
+            await sees(pilot, r"8123 +running +small-g .*\[/b\]")
+            await sees(pilot, r"Reservations\s+It did not answer within 12 s\.")
+            await sees(pilot, r"Budget\s+The profile names no command")
+            assert asked == ["lumi"]
+            await pilot.press("r")
+            await until(pilot, lambda: asked == ["lumi", "lumi"], "asked again")
+            await pilot.press("right_square_bracket")
+            await sees(pilot, r"No route to it\. Check the network\.")
+            assert asked == ["lumi", "lumi", "laptop"]
+            await pilot.resize_terminal(170, 30)
+            await sees(pilot, r"laptop .* lumi ")
+            await pilot.resize_terminal(40, 10)
+            await sees(pilot, r"laptop ")
+            await pilot.press("3", "enter")
+            await until(pilot, lambda: isinstance(app.screen, ClusterScreen), "from Sites")
+    finally:
+        Clusters.ask = real  # type: ignore[method-assign]
