@@ -11,11 +11,11 @@ class ClusterWorkers(CoreApp):
     """An app that asks sites for their overviews."""
 
     @on(messages.ClusterAsked)
-    def _overview_wanted(self, event: messages.ClusterAsked) -> None:
-        self._overview(event)
+    def _cluster_asked(self, event: messages.ClusterAsked) -> None:
+        self._ask_cluster(event)
 
-    @work(thread=True, group="overview", exit_on_error=False)
-    def _overview(self, wanted: messages.ClusterAsked) -> None:
+    @work(thread=True, group="cluster", exit_on_error=False)
+    def _ask_cluster(self, wanted: messages.ClusterAsked) -> None:
         fault = None
         try:
             self.runs.clusters.ask(wanted.site, attended=wanted.attended)
