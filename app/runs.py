@@ -195,7 +195,7 @@ class Runs:
         """The sites as they are now: nodes, queue, reservations, budget."""
         from lumitui.app.watch.sites.clusters import Clusters
 
-        return Clusters(self._watcher)
+        return Clusters(self.history, self.sites, self._watcher.connection)
 
     def refresh(self, site_name: str | None = None, *, attended: bool = True) -> Refreshed:
         """Ask every site with unfinished runs, or the named one, and write what is new to history.

@@ -2,10 +2,13 @@
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from lumitui.app.watch.refresh import Watcher
+from lumitui.app.history.history import History
+from lumitui.remote.connect import Connection
 from lumitui.remote.scheduler.overview import Overview
+from lumitui.remote.site.sites import Sites
 from lumitui.remote.ssh.prompts import attendance
 
 FRESH_SECONDS = 60.0
@@ -24,9 +27,11 @@ class Answered:
 class Clusters:
     """What sites said of themselves; the last answer of each is kept. Threads may share it."""
 
-    def __init__(self, watcher: Watcher) -> None:
-        """Ask over the connections of `watcher`; nothing is asked yet."""
-        self._watcher = watcher
+    def __init__(
+        self, history: History, sites: Sites, connection: Callable[[str], Connection]
+    ) -> None:
+        """Ask over what `connection` returns for a site's name; nothing is asked yet."""
+        self._history, self._sites, self._connection = history, sites, connection
         self._last: dict[str, Answered] = {}
         self._lock = threading.Lock()
 
@@ -46,8 +51,8 @@ class Clusters:
             InputError: no such site.
             LinkError: it cannot be reached; not `attended`, no login asks a question.
         """
-        site = self._watcher.sites.load(site_name)
-        connection = self._watcher.connection(site_name)
+        site = self._sites.load(site_name)
+        connection = self._connection(site_name)
         with attendance(attended):
             overview = connection.scheduler.overview(site.commands.get("balance", ""))
         answered = Answered(overview, time.time())
@@ -57,6 +62,6 @@ class Clusters:
 
     def sites(self) -> list[str]:
         """Return the sites to show: those with runs, the latest first, or else all profiles."""
-        used = dict.fromkeys(run.site for run in self._watcher.history.page(limit=200))
-        known = self._watcher.sites.names()
+        used = dict.fromkeys(run.site for run in self._history.page(limit=200))
+        known = self._sites.names()
         return [name for name in used if name in known] or list(known)
