@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from lumitui.app.send.submit import Report
     from lumitui.app.settings import Settings
     from lumitui.app.watch.follow_log import LogEvent
+    from lumitui.app.watch.log_pages import LogPages
     from lumitui.app.watch.recover import Recovered
     from lumitui.app.watch.refresh import Refreshed, Warn
     from lumitui.app.watch.sites.clusters import Clusters
@@ -224,6 +225,13 @@ class Runs:
         return cancel(self._watcher, self.history.get(run_id), warn)
 
     # -- logs
+
+    @cached_property
+    def pages(self) -> LogPages:
+        """Any part of a run's log."""
+        from lumitui.app.watch.log_pages import LogPages
+
+        return LogPages(self._watcher)
 
     def read_log(
         self, run_id: str, *, attempt: int | None = None, last: int = 65536

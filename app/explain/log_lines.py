@@ -50,11 +50,12 @@ def log_of(tail: str) -> Log:
     texts = [plain(line[: 4 * _WIDTH], _WIDTH) for line in tail.splitlines()[-_LINES:]]
     # With one launcher on each node, srun's label is the node's, not the rank's.
     label_is_rank = not any(_LAUNCHER.search(text) for text in texts)
-    lines = [_line(text, label_is_rank=label_is_rank) for text in texts]
+    lines = [line_of(text, label_is_rank=label_is_rank) for text in texts]
     return Log(_launched(lines), label_is_rank)
 
 
-def _line(text: str, *, label_is_rank: bool) -> LogLine:
+def line_of(text: str, *, label_is_rank: bool) -> LogLine:
+    """Return a line without its labels, and what they say."""
     whole, rank = text, None
     if label := _LABEL.match(text):
         text = text[label.end() :]

@@ -30,3 +30,17 @@ def link(heard: float | None, lost: float | None, now: float) -> str:
     moment = time.strftime("%H:%M", time.localtime(since))
     day = words.clock(since)[:10]
     return f"○ offline since {moment if words.clock(now).startswith(day) else f'{day} {moment}'}"
+
+
+def position(line: int | None, at: int, size: int) -> str:
+    """Return where in a log the screen is.
+
+    Args:
+        line: number of the last line on the screen; None where lines cannot be counted,
+            since the log is not read from its beginning.
+        at: bytes up to the end of that line.
+        size: bytes of the log.
+    """
+    share = "" if at >= size else f", {100 * at // max(size, 1)} %"
+    where = f"{words.size(at)} of {words.size(size)}" if at < size else words.size(size)
+    return f"line {line:,} ({where}{share})" if line is not None else where + share

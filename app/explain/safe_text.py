@@ -54,6 +54,26 @@ def log_line(line: str) -> str:
     return spell_out(_COLOUR.sub("", line), keep="\t").expandtabs(8)
 
 
+def coloured_parts(line: str) -> list[tuple[str, str]]:
+    """Return one line of a log as (codes of the colour set before it, safe text) pairs.
+
+    Joined, the texts are `log_line`. The codes are digits, `;` and `:`, as in `1;31`.
+    """
+    if "\x1b" not in line:
+        return [("", log_line(line))]
+    found, column, codes = [], 0, ""
+    at = 0
+    for match in (*_COLOUR.finditer(line), None):
+        text = spell_out(line[at : match.start() if match else len(line)], keep="\t")
+        # A tab stops at the columns of the whole line.
+        text = (" " * (column % 8) + text).expandtabs(8)[column % 8 :]
+        found.append((codes, text))
+        column += len(text)
+        if match:
+            codes, at = match[0][2:-1] or "0", match.end()
+    return found
+
+
 def plain(text: str, longest: int = 1000) -> str:
     """Return `text` without escape sequences and control characters, for rules to search.
 

@@ -1,6 +1,7 @@
-"""The log of one attempt on a site: its end at once, or as it grows."""
+"""The log of one attempt on a site: its end, any page of it, or what comes as it grows."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from lumitui.remote.errors import AnswerUnusable, RefusedError
 from lumitui.remote.transport.fields import count, last_words
@@ -9,11 +10,21 @@ from lumitui.remote.transport.shell import quote
 
 _NO_LOG, _UNREADABLE = 44, 45
 """Exit codes of the script; tail, wc and the shell itself use others."""
+# busybox's wc reads the whole file; macOS has another stat.
+_SIZE = "$(stat -Lc %s {path} 2>/dev/null || wc -c <{path})"
 # A log grows while it is read: its size is asked for once, and the bytes are those up to it.
 _END = f"""\
 [ -f {{path}} ] || exit {_NO_LOG}
-size=$(wc -c <{{path}}) || exit {_UNREADABLE}; start=$((size > {{last}} ? size - {{last}} : 0))
+size={_SIZE} || exit {_UNREADABLE}; start=$((size > {{last}} ? size - {{last}} : 0))
 echo $start; tail -c +$((start + 1)) {{path}} | head -c $((size - start))"""
+BLOCK = 65_536
+"""Pages begin at multiples of so many bytes: dd finds them without reading what is before."""
+MOST_BLOCKS = 16
+"""Most blocks that one request reads."""
+_PAGE = f"""\
+[ -f {{path}} ] || exit {_NO_LOG}
+size={_SIZE} || exit {_UNREADABLE}; echo $size
+dd bs={BLOCK} skip={{first}} count={{count}} <{{path}} 2>/dev/null || :"""
 _GROWS = "until [ -f {path} ]; do sleep 1; done; exec tail -c +{first} -f {path}"
 
 
@@ -24,21 +35,58 @@ def read_end(transport: Transport, path: str, last: int) -> tuple[int, bytes] | 
         RefusedError: the log cannot be read there.
         LinkError: the site could not be asked, or its answer is not the end of a log.
     """
-    result = transport.run(_END.format(path=quote(path), last=last))
+    return _read(transport, _END.format(path=quote(path), last=last), path, last, "the end")
+
+
+@dataclass(frozen=True)
+class Page:
+    """A part of a log."""
+
+    start: int
+    """Offset of its first byte."""
+    data: bytes
+    size: int
+    """Bytes that the log has in all."""
+
+
+def read_page(transport: Transport, path: str, start: int, length: int) -> Page | None:
+    """Return the blocks of a log that hold `length` bytes from byte `start` on; None without a log.
+
+    It costs one request, of at most MOST_BLOCKS blocks.
+
+    Raises:
+        RefusedError: the log cannot be read there.
+        LinkError: the site could not be asked, or its answer is not a part of a log.
+    """
+    first = start // BLOCK
+    blocks = min(MOST_BLOCKS, max(1, -(-(start + length - first * BLOCK) // BLOCK)))
+    script = _PAGE.format(path=quote(path), first=first, count=blocks)
+    found = _read(transport, script, path, blocks * BLOCK, "a page")
+    if found is None:
+        return None
+    size, data = found
+    return Page(first * BLOCK, data, max(size, first * BLOCK + len(data) if data else 0))
+
+
+def _read(
+    transport: Transport, script: str, path: str, most: int, what: str
+) -> tuple[int, bytes] | None:
+    """Return the number and the bytes that `script` prints; None without a log."""
+    result = transport.run(script)
     if result.code == _NO_LOG:
         return None
     if result.code:
         words = last_words(result.err, result.out, default=f"exit status {result.code}")
         raise RefusedError(f"The log cannot be read at the site: {words}.", f"It is {path}.")
     head, _, data = result.out.partition(b"\n")
-    start = count(head[:40].decode("ascii", "replace").strip())
-    if start is None or len(data) > last:
-        wrong = f"more than the {last} bytes asked for" if start is not None else last_words(head)
+    number = count(head[:40].decode("ascii", "replace").strip())
+    if number is None or len(data) > most:
+        wrong = f"more than the {most} bytes asked for" if number is not None else last_words(head)
         raise AnswerUnusable(
-            f"The site does not answer with the end of a log, but with {wrong}.",
+            f"The site does not answer with {what} of a log, but with {wrong}.",
             "Try again; if it stays so, look at what your login files at the site do.",
         )
-    return start, data
+    return number, data
 
 
 def stream(

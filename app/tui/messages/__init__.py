@@ -21,7 +21,13 @@ from lumitui.app.tui.messages.launches import (
     SendWanted,
     StepReported,
 )
-from lumitui.app.tui.messages.logs import FollowWanted, LogNews, UnfollowWanted
+from lumitui.app.tui.messages.logs import (
+    FollowWanted,
+    LogNews,
+    PageFound,
+    PageWanted,
+    UnfollowWanted,
+)
 from lumitui.app.tui.messages.results import (
     CompareWanted,
     FiguresFound,
@@ -57,6 +63,8 @@ __all__ = [
     "LogNews",
     "OverviewFound",
     "OverviewWanted",
+    "PageFound",
+    "PageWanted",
     "PlanWanted",
     "Planned",
     "PreviewMade",

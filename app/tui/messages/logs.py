@@ -12,6 +12,8 @@ from lumitui.app.tui.messages.common import Answer
 
 if TYPE_CHECKING:
     from lumitui.app.watch.follow_log import LogEvent
+    from lumitui.remote.errors import LumiError
+    from lumitui.remote.scheduler.run_log import Page
 
 
 @dataclass
@@ -40,3 +42,28 @@ class LogNews(Answer, bubble=False):
     number: int
     """Of the request; what still comes for an earlier one is dropped."""
     event: LogEvent
+
+
+@dataclass
+class PageWanted(Message):
+    """Read a part of a run's log that is not on the screen."""
+
+    reply_to: MessagePump
+    number: int
+    """Of the log on the screen; what comes for an earlier one is dropped."""
+    run_id: str
+    attempt: int | None
+    where: str
+    """`before` or `after` what is on the screen, `start` or `end` of the log."""
+    start: int = 0
+    """Offset of the first byte; the end has none."""
+    length: int = 0
+
+
+@dataclass
+class PageFound(Answer, bubble=False):
+    """A part of a log, or why it cannot be read."""
+
+    wanted: PageWanted
+    page: Page | None
+    error: LumiError | None = None

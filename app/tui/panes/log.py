@@ -7,12 +7,13 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import Static
 
-from lumitui.app.explain import log_words, words
+from lumitui.app.explain import log_words
 from lumitui.app.history.run import Run
 from lumitui.app.tui import messages
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.log.log_view import LogView
 from lumitui.app.watch.follow_log import LogBegan, LogEnded, LogGrew, LogHeard, LogLost, LogWaits
+from lumitui.remote.scheduler.run_log import BLOCK, Page
 
 
 class LogPane(Vertical):
@@ -33,6 +34,11 @@ class LogPane(Vertical):
         self._heard: float | None = None
         """When the site was heard last; None where no link can be lost."""
         self._lost: LogLost | None = None
+        self._page: messages.PageWanted | None = None
+        """The part of the log that is being read."""
+        self._problem = ""
+        """Why a part of the log could not be read."""
+        self._label_is_rank = True
         self._line = ""
         """What the line says."""
 
@@ -43,7 +49,14 @@ class LogPane(Vertical):
 
     def draw(self, run: Run) -> None:
         """Say how old the link's last sign of life is; the log itself comes by messages."""
+        self._label_is_rank = run.layout.tasks_per_node == run.layout.ranks_per_node
         self._draw_line()
+
+    @property
+    def _view(self) -> LogView:
+        return self.query_one(LogView)
+
+    # -- following
 
     def follow(self) -> None:
         """Follow the log from where the pane has it, unless it is followed already."""
@@ -66,46 +79,94 @@ class LogPane(Vertical):
     def _news(self, news: messages.LogNews) -> None:
         if news.number != self._number:
             return
-        view = self.query_one(LogView)
         match news.event:
             case LogBegan(attempt, start):
-                self._attempt, self._offset = attempt, start
+                self._attempt, self._offset, self._page = attempt, start, None
                 self._following, self._ended = True, ""
-                view.clear()
-                if start:
-                    view.note(f"{start:,} earlier bytes are on the site")
+                self._view.clear(start, label_is_rank=self._label_is_rank)
+                self._view.note("The log is empty.")
             case LogGrew(data, end):
-                self._offset = end
+                self._offset, self._lost = end, None
                 self._following, self._ended = True, ""
-                self._lost = None
                 if self._heard is not None:
                     self._heard = time.time()
-                view.feed(data)
+                self._view.feed(data, end - len(data))
             case LogHeard(at):
                 self._heard = at
-                self._draw_line()
             case LogLost():
                 self._lost = news.event
-                self._draw_line()
+                self._view.note("The lines come by themselves when the site answers.")
             case LogWaits(words):
-                self._pause(f"waiting: {words}")
+                self._following, self._ended = False, f"waiting: {words}"
             case LogEnded(words):
-                self._pause(words)
-
-    def _pause(self, words: str) -> None:
-        self._following, self._ended = False, words
+                self._following, self._ended = False, words
+                self._view.note("There are no lines.")
         self._draw_line()
+
+    # -- parts that are not on the screen
+
+    @on(LogView.Wanted)
+    def _part_wanted(self, event: LogView.Wanted) -> None:
+        if self._page is not None or self._attempt is None:
+            return
+        window = self._view.window
+        start, length = 0, 2 * BLOCK
+        if event.where == "before" and (before := window.before()):
+            start, length = before[0], before[1] - before[0]
+        elif event.where == "after":
+            start = window.end
+        self._page = messages.PageWanted(
+            self, self._number, self._run_id, self._attempt, event.where, start, length
+        )
+        self.app.post_message(self._page)
+
+    @on(messages.PageFound)
+    def _part_found(self, event: messages.PageFound) -> None:
+        if event.wanted is not self._page:
+            return
+        self._page = None
+        self._problem = "" if event.error is None else f"cannot read more: {event.error.message}"
+        if event.page is not None:
+            self._show_part(event.wanted.where, event.page)
+        self._draw_line()
+
+    def _show_part(self, where: str, page: Page) -> None:
+        view = self._view
+        if where == "before":
+            view.feed_before(page.start, page.data)
+        elif where == "start" or (where == "end" and page.start > view.window.end):
+            view.show_page(page.start, page.data)
+        else:
+            view.feed(page.data, page.start)
+        if view.follow and not view.window.is_at_end and page.data:
+            self._part_wanted(LogView.Wanted("after"))  # it grew meanwhile
+
+    # -- the line
 
     @on(LogView.Changed)
     def _draw_line(self) -> None:
-        view = self.query_one(LogView)
-        attempt = f"attempt {self._attempt or 1}, {words.count(view.total, 'line')}"
-        paused = f"paused, {view.unseen:,} new below, press f to follow"
-        parts = [self._state(), *([] if view.follow else [paused]), attempt]
-        line = "; ".join([*parts, "wrapped (w)" if view.wrap else "not wrapped (w)"])
+        view = self._view
+        parts = [self._state()]
+        if not view.follow:
+            unseen = view.window.unseen
+            parts.append(f"+{unseen:,} new below (G)" if unseen else "paused (f follows)")
+        if (self._attempt or 1) > 1:
+            parts.append(f"attempt {self._attempt}")
+        parts.append(self._position())
+        parts += [self._problem] if self._problem else []
+        parts += ["wrapped"] if view.wrap else []
+        line = "  ".join(part for part in parts if part)
         if line != self._line:
             self._line = line
             self.query_one("#log-line", Static).update(styled.plain(line))
+
+    def _position(self) -> str:
+        window, shown = self._view.window, self._view.on_screen()
+        if not shown:
+            return ""
+        behind = window.index(shown[-1]) + 1
+        at = window.lines[behind].offset if behind < len(window.lines) else window.end
+        return log_words.position(None if window.start else behind, at, window.size)
 
     def _state(self) -> str:
         """Return how the log is followed, in words."""

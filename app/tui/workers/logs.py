@@ -8,6 +8,7 @@ from textual.worker import get_current_worker
 from lumitui.app.tui import messages
 from lumitui.app.tui.workers.core import CoreApp
 from lumitui.remote.errors import LumiError
+from lumitui.remote.ssh.prompts import attendance
 
 MOST_WAITING = 8
 """Messages with pieces of a log that its pane has not drawn yet."""
@@ -42,6 +43,25 @@ class LogWorkers(CoreApp):
             ended = LogEnded("stopped, press l to follow again")
             pane.post_message(messages.LogNews(wanted.number, ended))
             raise
+
+    @on(messages.PageWanted)
+    def _page_wanted(self, event: messages.PageWanted) -> None:
+        self._read_page(event)
+
+    @work(thread=True, group="page", exit_on_error=False)
+    def _read_page(self, wanted: messages.PageWanted) -> None:
+        pages = self.runs.pages
+        try:
+            with attendance(False):  # the log that is followed asks, where a login has questions
+                page = (
+                    pages.end(wanted.run_id, wanted.attempt)
+                    if wanted.where == "end"
+                    else pages.page(wanted.run_id, wanted.attempt, wanted.start, wanted.length)
+                )
+            found = messages.PageFound(wanted, page)
+        except LumiError as error:
+            found = messages.PageFound(wanted, None, error)
+        wanted.reply_to.post_message(found)
 
     @on(messages.UnfollowWanted)
     def _unfollow_wanted(self) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from lumitui.remote.errors import AnswerUnusable, RefusedError
-from lumitui.remote.scheduler.run_log import read_end, stream
+from lumitui.remote.scheduler.run_log import BLOCK, MOST_BLOCKS, read_end, read_page, stream
 from lumitui.remote.transport.local import Local
+from lumitui.remote.transport.protocol import Transport
 from tests.support.servers.transports import FixedAnswer
 
 
@@ -87,3 +88,25 @@ def test_a_log_that_cannot_be_read_is_said_with_the_sites_words() -> None:
     with pytest.raises(RefusedError, match="exit status 255"):
         read_end(FixedAnswer(b"", 255), "/log", 10)
     assert read_end(FixedAnswer(b"", 44), "/log", 10) is None
+
+
+def test_any_page_of_a_log_of_two_gigabytes_is_one_bounded_request(
+    transport: Transport, tmp_path: Path
+) -> None:
+    log = tmp_path / "a log's own.out"
+    size = (2 << 30) + 12_345
+    with log.open("wb") as file:
+        file.truncate(size)  # sparse
+        for at in (0, 1 << 30, size - 4):
+            file.seek(at)
+            file.write(b"here")
+    page = read_page(transport, str(log), (1 << 30) + 1, 2)
+    assert page is not None and page.start == 1 << 30 and page.size == size
+    assert page.data[:4] == b"here" and len(page.data) == BLOCK
+    last = read_page(transport, str(log), size - 4, 10**12)
+    assert last is not None and last.data.endswith(b"here") and len(last.data) <= 2 * BLOCK
+    first = read_page(transport, str(log), 0, 10**12)
+    assert first is not None and len(first.data) == MOST_BLOCKS * BLOCK
+    behind = read_page(transport, str(log), size + BLOCK, 1)
+    assert behind is not None and not behind.data and behind.size == size
+    assert read_page(transport, str(tmp_path / "no"), 0, 1) is None

@@ -1,16 +1,59 @@
-"""A log's bytes as lines of text without control characters. Pure.
+"""A log's bytes as lines of text without control characters; colours stay. Pure.
 
-A progress bar that overwrites its line with carriage returns is shown in its last state.
+A progress bar overwrites its line with carriage returns: its last state is shown. Under
+`srun --label` a bar comes in pieces of 1,024 bytes, each with a label and a line end of srun's
+own (MAX_MSG_LEN in slurmstepd's io.c): the bar of each rank is one line, which is updated.
 """
 
 import codecs
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lumitui.app.explain.safe_text import log_line
+from rich.style import Style
+
+from lumitui.app.explain.log_folds import Fold
+from lumitui.app.explain.log_lines import line_of
+from lumitui.app.explain.safe_text import coloured_parts
+from lumitui.app.tui.widgets.log.ansi import NOTHING, after
 
 MAX_LINE = 8000
-"""Characters; a longer line is shown in pieces, so that one line cannot fill the memory."""
+"""Bytes; a longer line is shown in pieces, so that one line cannot fill the memory."""
+_PIECE = 1024
+"""Bytes of a task's output after which srun ends a line that has no end."""
+# As srun --label writes it.
+_LABEL = re.compile(r" *\d{1,6}: ?")
+_FULL = re.compile(r"\b100 ?%")
+
+
+@dataclass(slots=True, eq=False)
+class ShownLine:
+    """A line as it is on the screen. That of a progress bar is updated in its place."""
+
+    offset: int
+    """Where in the log it begins."""
+    text: str
+    """Without control characters and colours."""
+    source: str
+    """The labels before it, as `3:`; "" without any."""
+    rank: int | None
+    label: int
+    """Characters of `text` that are labels."""
+    spans: tuple[tuple[int, int, Style], ...] = ()
+    """Parts of `text` with a colour: first, behind the last, style."""
+    fold: Fold | None = None
+    """The traceback that the line is a part of, where many ranks have the same."""
+
+
+@dataclass(slots=True)
+class _Bar:
+    """A progress bar that may still grow."""
+
+    line: ShownLine
+    tail: str
+    """What came after the last carriage return."""
+    cut: bool
+    """Whether the rest of `tail` is in the next piece."""
 
 
 def collapse(line: str) -> str:
@@ -20,40 +63,122 @@ def collapse(line: str) -> str:
 
 @dataclass(frozen=True)
 class Grown:
-    """The lines that more bytes have added."""
+    """What more bytes have added."""
 
-    lines: Sequence[str]
+    lines: Sequence[ShownLine]
     """Lines that are complete now."""
-    partial: str
+    partial: ShownLine | None
     """The last line as far as it has come."""
+    updated: bool
+    """Whether a bar of an earlier line is another now."""
 
 
 class LogText:
     """Turns a log's bytes into lines as they come."""
 
-    def __init__(self) -> None:
-        """Start at the beginning of a line."""
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._rest = ""
+    def __init__(self, offset: int = 0, *, label_is_rank: bool = True) -> None:
+        """Start at the beginning of a line, which is at byte `offset`.
+
+        `label_is_rank`: whether srun's labels are ranks; else they number launchers.
+        """
+        self._offset = offset
+        self._rest = b""
+        self._label_is_rank = label_is_rank
+        self._bars: dict[str, _Bar] = {}
+        self._updated = False
 
     def feed(self, data: bytes) -> Grown:
         """Take the next bytes; a character or a line may be cut anywhere."""
-        *whole, rest = (self._rest + self._decoder.decode(data)).split("\n")
+        *whole, rest = (self._rest + data).split(b"\n")
+        lines: list[ShownLine] = []
+        self._updated = False
+        for line in whole:
+            lines += self._pieces(line)
+            self._offset += len(line) + 1
         if len(rest) > MAX_LINE:
-            rest = _without_overwritten(rest)
-        cut = len(rest) - len(rest) % MAX_LINE if len(rest) > MAX_LINE else 0
-        self._rest = rest[cut:]
-        lines = [piece for line in whole for piece in _pieces(log_line(collapse(line)))]
-        lines += _pieces(log_line(collapse(rest[:cut]))) if cut else []
-        return Grown(lines, log_line(collapse(self._rest)))
+            short = _without_overwritten(rest)
+            self._offset += len(rest) - len(short)
+            cut = len(short) - len(short) % MAX_LINE if len(short) > MAX_LINE else 0
+            lines += self._pieces(short[:cut]) if cut else []
+            self._offset += cut
+            rest = short[cut:]
+        self._rest = rest
+        partial = None
+        if rest:
+            text = codecs.getincrementaldecoder("utf-8")("replace").decode(rest)
+            partial = self._shown(_collapsed(text))
+        return Grown(lines, partial, self._updated)
+
+    def forget_bars(self, before: int) -> None:
+        """Forget the bars of lines that begin before byte `before`: they are no longer kept."""
+        self._bars = {
+            source: bar for source, bar in self._bars.items() if bar.line.offset >= before
+        }
+
+    def _pieces(self, data: bytes) -> list[ShownLine]:
+        """Return a line; a long one in pieces, and nothing for a piece of a bar that is shown."""
+        text = data.decode("utf-8", "replace")
+        if len(data) <= MAX_LINE:
+            line = self._bar(text, len(data)) if "\r" in text or self._bars else self._shown(text)
+            return [line] if line else []
+        text = _collapsed(text)
+        pieces = [text[at : at + MAX_LINE] for at in range(0, len(text), MAX_LINE)]
+        return [self._shown(piece) for piece in pieces] or [self._shown("")]
+
+    def _bar(self, text: str, size: int) -> ShownLine | None:
+        """Return a line, its bar collapsed; None where it updates the bar of its rank."""
+        label = _LABEL.match(text)
+        if label is None:
+            return self._shown(_collapsed(text))
+        source, payload = label[0], text[label.end() :]
+        old = self._bars.pop(source, None)
+        if old is not None and old.cut:
+            payload = old.tail + payload
+        elif "\r" not in payload:
+            return self._shown(text)
+        parts = payload.rstrip("\r").split("\r")
+        cut = size - label.end() >= _PIECE
+        # The last part may go on in the next piece.
+        shown = next((part for part in reversed(parts[:-1]) if part), parts[-1])
+        shown = source + (shown if cut else parts[-1])
+        line = self._shown(shown)
+        if old is None or _FULL.search(old.line.text):
+            self._bars[source] = _Bar(line, parts[-1], cut)
+            return line
+        self._updated |= old.line.text != line.text
+        old.line.text, old.line.spans = line.text, line.spans
+        self._bars[source] = _Bar(old.line, parts[-1], cut)
+        return None
+
+    def _shown(self, text: str) -> ShownLine:
+        whole, spans = _styled(coloured_parts(text))
+        line = line_of(whole, label_is_rank=self._label_is_rank)
+        label = len(whole.rstrip()) - len(line.text) if line.source else 0
+        return ShownLine(self._offset, whole, line.source, line.rank, label, spans)
 
 
-def _without_overwritten(rest: str) -> str:
+def _styled(parts: list[tuple[str, str]]) -> tuple[str, tuple[tuple[int, int, Style], ...]]:
+    if len(parts) == 1:
+        return parts[0][1], ()
+    text, spans, style = "", list[tuple[int, int, Style]](), NOTHING
+    for codes, part in parts:
+        style = after(style, codes) if codes else style
+        if part and style:
+            spans.append((len(text), len(text) + len(part), style))
+        text += part
+    return text, tuple(spans)
+
+
+def _collapsed(text: str) -> str:
+    """Return what stays of a line, its label included."""
+    if "\r" not in text:
+        return text
+    label = _LABEL.match(text)
+    return (label[0] if label else "") + collapse(text[label.end() :] if label else text)
+
+
+def _without_overwritten(rest: bytes) -> bytes:
     # After a "\r" at the very end nothing is overwritten yet.
-    before, sign, last = rest.rstrip("\r").rpartition("\r")
+    before, sign, last = rest.rstrip(b"\r").rpartition(b"\r")
     del before
-    return last + rest[len(rest.rstrip("\r")) :] if sign else rest
-
-
-def _pieces(line: str) -> list[str]:
-    return [line[at : at + MAX_LINE] for at in range(0, len(line), MAX_LINE)] or [""]
+    return last + rest[len(rest.rstrip(b"\r")) :] if sign else rest

@@ -1,11 +1,9 @@
-"""The last lines of a log. It follows the end until a person scrolls up."""
+"""A window on a log: it follows the end, or stays where a person reads."""
 
-from collections import deque
-from collections.abc import Iterable
+from bisect import bisect_left
 from typing import ClassVar
 
-from rich.cells import cell_len, chop_cells
-from rich.segment import Segment
+from rich.cells import cell_len
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
@@ -14,9 +12,10 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from lumitui.app.tui.widgets.log.log_text import LogText
-
-KEPT_LINES = 5000
+from lumitui.app.tui.widgets.log import log_rows
+from lumitui.app.tui.widgets.log.log_rows import Layout, Row
+from lumitui.app.tui.widgets.log.log_text import ShownLine
+from lumitui.app.tui.widgets.log.log_window import Change, LogWindow
 
 
 class LogView(ScrollView, can_focus=True):
@@ -30,8 +29,8 @@ class LogView(ScrollView, can_focus=True):
             tooltip="One page up; pauses following",
         ),
         Binding(
-            "g,home", "back('scroll_home')", "Top", show=False, id="log.top",
-            tooltip="Go to the first line that is kept",
+            "g,home", "to_start", "Top", show=False, id="log.top",
+            tooltip="Go to the first line of the log",
         ),
         Binding("G,end", "to_end", "End", show=False, id="log.end",
                 tooltip="Go to the end, and follow"),
@@ -39,97 +38,155 @@ class LogView(ScrollView, can_focus=True):
                 tooltip="Follow the end, or stop following"),
         Binding("w", "toggle_wrap", "Wrap", id="log.wrap",
                 tooltip="Wrap long lines, or stop wrapping"),
+        Binding("enter", "toggle_fold", "Unfold", show=False, id="log.fold",
+                tooltip="Show the traceback of every rank, or one for all that are the same"),
     ]  # fmt: skip
 
     follow: reactive[bool] = reactive(True)
     wrap: reactive[bool] = reactive(False)
+    rank: reactive[int | None] = reactive(None)
+    """The only rank shown; None: all."""
 
     class Changed(Message):
-        """The count of lines, following or wrapping changed."""
+        """What is shown, following or wrapping changed."""
+
+    class Wanted(Message):
+        """A part of the log that is not in the window is to be shown."""
+
+        def __init__(self, where: str) -> None:
+            """`where`: before, after, start or end."""
+            super().__init__()
+            self.where = where
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         """Show an empty log."""
         super().__init__(id=id)
-        self._text = LogText()
-        self._lines: deque[str] = deque(maxlen=KEPT_LINES)
-        self._rows: deque[str] = deque()
-        self._rows_of: deque[int] = deque()
-        self._partial: list[str] = []
+        self.window = LogWindow()
+        self.mark: int | None = None
+        """The byte at which the marked line begins: what was jumped to."""
+        self.found = ""
+        """What is searched for."""
+        self._rows: list[Row] = []
+        self._tail: list[Row] = []
+        """Rows of the last line, which has not ended."""
+        self._note = ""
         self._widest = 0
-        self.total = 0
-        """Lines that came, including those no longer kept."""
-        self.unseen = 0
-        """Lines that came while following was paused."""
 
     @property
     def lines(self) -> list[str]:
-        """The lines that are kept, as they are shown; the last may be a part of one."""
-        return [*self._lines, *(["".join(self._partial)] if self._partial else [])]
+        """The lines of the window as they are shown; the last may be a part of one."""
+        shown = [line.text for line in self.window.lines if self._layout.shows(line)]
+        return [*shown, *([self.window.partial.text] if self.window.partial else [])]
 
-    def clear(self) -> None:
-        """Forget everything."""
-        self._text, self._partial = LogText(), []
-        for kept in (self._lines, self._rows, self._rows_of):
-            kept.clear()
-        self._widest = self.total = self.unseen = 0
-        self._resized()
+    # -- what comes
 
-    def feed(self, data: bytes) -> None:
-        """Take the log's next bytes."""
-        grown = self._text.feed(data)
-        gone = sum(self._append(line) for line in grown.lines)
-        self._partial = self._rows_for(grown.partial) if grown.partial else []
-        self.total += len(grown.lines)
-        if not self.follow:
-            self.unseen += len(grown.lines)
-        self._resized(gone)
+    def clear(self, start: int = 0, *, label_is_rank: bool = True) -> None:
+        """Forget everything; the log begins at byte `start`."""
+        self.window, self.mark = LogWindow(start, label_is_rank=label_is_rank), None
+        self._rebuild()
 
     def note(self, text: str) -> None:
-        """Add a line that is not of the log."""
-        self._append(f"── {text}")
+        """Show a sentence where there are no lines."""
+        if text != self._note:
+            self._note = text
+            self.refresh()
+
+    def feed(self, data: bytes, start: int | None = None) -> None:
+        """Take bytes of the log from byte `start` on; None: they continue the window."""
+        self._note = ""
+        change = self.window.append(self.window.end if start is None else start, data)
+        if self.follow:
+            self.window.unseen = 0
+        self._changed(change)
+
+    def feed_before(self, start: int, data: bytes) -> None:
+        """Take the page before the window."""
+        self._changed(self.window.prepend(start, data))
+
+    def show_page(self, start: int, data: bytes) -> None:
+        """Show another part of the log instead of the window."""
+        self.window.reset(start)
+        self.window.append(start, data)
+        self._rows = []  # none of them stays where it is
+        self.scroll_to(y=0, animate=False, immediate=True)
+        self._rebuild()
+
+    def go_to(self, offset: int, *, mark: bool = True) -> bool:
+        """Show the line that begins at byte `offset`; return whether the window has it."""
+        if not self.window.start <= offset < max(self.window.end, 1):
+            return False
+        self.follow = False
+        if mark:
+            self.mark = offset
+            if (line := self.marked) is not None and not self._layout.shows(line):
+                self._reveal(line)
+        at = bisect_left(self._rows, offset, key=lambda row: row.line.offset)
+        middle = self.scrollable_content_region.height // 3
+        self.scroll_to(y=max(0, at - middle), x=0, animate=False, immediate=True)
+        self.refresh()
+        self.post_message(self.Changed())
+        return True
+
+    @property
+    def marked(self) -> ShownLine | None:
+        """The marked line, if it is in the window."""
+        at = bisect_left(self.window.lines, self.mark or 0, key=lambda line: line.offset)
+        if self.mark is None or at == len(self.window.lines):
+            return None
+        line = self.window.lines[at]
+        return line if line.offset == self.mark else None
+
+    def on_screen(self) -> list[ShownLine]:
+        """Return the lines on the screen."""
+        top, height = self.scroll_offset.y, self.scrollable_content_region.height
+        rows = [*self._rows[top : top + height], *self._tail]
+        return list({id(row.line): row.line for row in rows[:height]}.values())
+
+    # -- how it is laid out
+
+    @property
+    def _layout(self) -> Layout:
+        width = self.scrollable_content_region.width if self.wrap else 0
+        return Layout(width, self.rank)
+
+    def _changed(self, change: Change) -> None:
+        if change.remade:
+            self._rebuild()
+            return
+        rows = self._layout.rows(change.added)
+        self._rows += rows
+        self._measure(rows)
+        self._lay_out_tail()
         self._resized()
 
-    def _append(self, line: str) -> int:
-        """Add a line; return how many rows at the top were dropped for it."""
-        gone = 0
-        if len(self._lines) == KEPT_LINES:
-            gone = self._rows_of.popleft()
-            for _ in range(gone):
-                self._rows.popleft()
-        rows = self._rows_for(line)
-        self._lines.append(line)
-        self._rows.extend(rows)
-        self._rows_of.append(len(rows))
-        return gone
+    def _rebuild(self) -> None:
+        """Lay all lines out again; what is read stays where it is."""
+        top = self._rows[self.scroll_offset.y :][:1]
+        self._rows = self._layout.rows(self.window.lines)
+        self._widest = 0
+        self._measure(self._rows)
+        self._lay_out_tail()
+        self._resized()
+        if top and not self.follow:
+            at = bisect_left(self._rows, top[0].line.offset, key=lambda row: row.line.offset)
+            self.scroll_to(y=at, animate=False, immediate=True)
 
-    def _rows_for(self, line: str) -> list[str]:
-        width = self.scrollable_content_region.width
-        cells = cell_len(line)
-        if self.wrap and width and cells > width:
-            return chop_cells(line, width)
-        self._widest = max(self._widest, cells)
-        return [line]
+    def _lay_out_tail(self) -> None:
+        partial = self.window.partial
+        self._tail = self._layout.rows([partial]) if partial else []
+        self._measure(self._tail)
 
-    def _resized(self, gone: int = 0) -> None:
-        rows = len(self._rows) + len(self._partial)
+    def _measure(self, rows: list[Row]) -> None:
+        longest = max((cell_len(row.line.text) for row in rows), default=0) if not self.wrap else 0
+        self._widest = max(self._widest, longest)
+
+    def _resized(self) -> None:
+        rows = len(self._rows) + len(self._tail)
         self.virtual_size = Size(0 if self.wrap else self._widest, rows)
         if self.follow:
             self.scroll_end(animate=False, immediate=False, x_axis=False)
-        elif gone:
-            self.scroll_to(y=max(0, self.scroll_offset.y - gone), animate=False)
         self.refresh()
         self.post_message(self.Changed())
-
-    def _rebuild(self) -> None:
-        lines: Iterable[str] = list(self._lines)
-        partial = "".join(self._partial)
-        for kept in (self._lines, self._rows, self._rows_of):
-            kept.clear()
-        self._widest = 0
-        for line in lines:
-            self._append(line)
-        self._partial = self._rows_for(partial) if partial else []
-        self._resized()
 
     def render_line(self, y: int) -> Strip:
         """Draw one row."""
@@ -137,24 +194,58 @@ class LogView(ScrollView, can_focus=True):
         at, width = y + top, self.size.width
         if at < len(self._rows):
             row = self._rows[at]
-        elif at < len(self._rows) + len(self._partial):
-            row = self._partial[at - len(self._rows)]
+        elif at < len(self._rows) + len(self._tail):
+            row = self._tail[at - len(self._rows)]
         else:
-            return Strip.blank(width, self.rich_style)
-        strip = Strip([Segment(row, self.rich_style)])
-        return strip.crop_extend(left, left + width, self.rich_style)
+            text = self._note if not y and not self._rows and not self._tail else ""
+            return Strip.blank(width, self.rich_style) if not text else self._words(text)
+        marked = self.mark is not None and row.line.offset == self.mark
+        parts = log_rows.segments(row, self.rich_style, marked=marked, found=self.found)
+        return Strip(parts).crop_extend(left, left + width, self.rich_style)
+
+    def _words(self, text: str) -> Strip:
+        from rich.segment import Segment
+
+        strip = Strip([Segment(text, self.rich_style)])
+        return strip.crop_extend(0, self.size.width, self.rich_style)
+
+    # -- where a person reads
+
+    def watch_scroll_y(self, old: float, new: float) -> None:
+        """Want the page before or after the window when its edge comes near."""
+        super().watch_scroll_y(old, new)
+        self._want_more()
+
+    def _want_more(self) -> None:
+        if self.follow or not self.is_mounted:
+            return
+        height = self.scrollable_content_region.height
+        if self.window.start and self.scroll_offset.y < height:
+            self.post_message(self.Wanted("before"))
+        elif not self.window.is_at_end and self.scroll_offset.y + 2 * height >= len(self._rows):
+            self.post_message(self.Wanted("after"))
+        self.post_message(self.Changed())
 
     def watch_follow(self, follow: bool) -> None:
         """Jump to the end when following begins."""
+        if not self.is_mounted:
+            return
         if follow:
-            self.unseen = 0
-        if self.is_mounted:
-            self._resized()
+            self.window.unseen = 0
+            if not self.window.is_at_end:
+                self.post_message(self.Wanted("end"))
+        self._resized()
 
     def watch_wrap(self) -> None:
         """Lay the lines out again."""
         if self.is_mounted:
             self._rebuild()
+
+    def watch_rank(self) -> None:
+        """Show the lines of one rank, or of all."""
+        if self.is_mounted:
+            self._rebuild()
+            self._want_more()
 
     def on_resize(self, event: events.Resize) -> None:
         """Lay wrapped lines out again: they depend on the width."""
@@ -166,6 +257,12 @@ class LogView(ScrollView, can_focus=True):
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         """Pause following: the person scrolls back."""
         self.follow = False
+
+    def on_click(self, event: events.Click) -> None:
+        """Open or close the folded traceback under the mouse."""
+        at = self.scroll_offset.y + event.get_content_offset_capture(self).y
+        if 0 <= at < len(self._rows) and log_rows.fold_words(self._rows[at]):
+            self._toggle(self._rows[at].line)
 
     def action_toggle_follow(self) -> None:
         """Turn following on or off."""
@@ -180,7 +277,37 @@ class LogView(ScrollView, can_focus=True):
         self.follow = True
         self._resized()
 
+    def action_to_start(self) -> None:
+        """Go to the log's first line."""
+        self.follow = False
+        if self.window.start:
+            self.post_message(self.Wanted("start"))
+        else:
+            self.action_scroll_home()
+
     def action_back(self, move: str) -> None:
         """Scroll up by the action `move`, and pause following."""
         self.follow = False
         getattr(self, f"action_{move}")()
+        self._want_more()
+
+    def action_toggle_fold(self) -> None:
+        """Open or close the marked traceback, or the first folded one on the screen."""
+        lines = [*([self.marked] if self.marked else []), *self.on_screen()]
+        folded = next((line for line in lines if line.fold and line.fold.words), None)
+        if folded is not None:
+            self._toggle(folded)
+
+    def _toggle(self, line: ShownLine) -> None:
+        if line.fold is not None:
+            line.fold.open = not line.fold.open
+            self.follow = False
+            self._rebuild()
+
+    def _reveal(self, line: ShownLine) -> None:
+        """Make a line visible that a fold or the choice of a rank hides."""
+        if self.rank is not None and line.rank != self.rank:
+            self.rank = None
+        if line.fold is not None and line.fold.hides(line):
+            line.fold.open = True
+            self._rebuild()

@@ -1,0 +1,147 @@
+"""The part of a log that is kept in memory: lines between two of its bytes. Pure.
+
+The rest of the log stays on the site, and is read in pages before or after the window.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from lumitui.app.explain.log_folds import Folder
+from lumitui.app.tui.widgets.log.log_text import LogText, ShownLine
+
+KEPT_LINES = 10_000
+"""Most lines of a window."""
+PAGE = 65_536
+"""Bytes that are read at once of what is before or after the window; pages begin at multiples."""
+_SLACK = 500
+"""Lines above KEPT_LINES that are dropped at once: to drop them one by one costs more."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What became of the lines."""
+
+    added: Sequence[ShownLine] = ()
+    """Lines that are new at the end."""
+    remade: bool = False
+    """Whether other lines are new, changed or dropped."""
+
+
+class LogWindow:
+    """Lines of a log from byte `start` to byte `end`."""
+
+    def __init__(self, start: int = 0, *, label_is_rank: bool = True) -> None:
+        """Begin empty, at byte `start`."""
+        self._label_is_rank = label_is_rank
+        self.size = start
+        """Bytes that the log is known to have."""
+        self.unseen = 0
+        """Lines that the log has grown by since a person followed it."""
+        self.reset(start)
+
+    def reset(self, start: int) -> None:
+        """Forget all lines; the next bytes are those from `start` on."""
+        self.start = self.end = start
+        self._head = b"" if start else None
+        # The line in which the window begins is a part of one: its bytes are kept for the page
+        # that comes before. None: it begins with a line.
+        self.lines: list[ShownLine] = []
+        self.partial: ShownLine | None = None
+        self._text = LogText(start, label_is_rank=self._label_is_rank)
+        self._folder = Folder()
+        self.size = max(self.size, start)
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether nothing of the log is known to be behind the window."""
+        return self.end >= self.size
+
+    def index(self, line: ShownLine) -> int:
+        """Return the number of the first line that begins where `line` does, from 0 on."""
+        return bisect_left(self.lines, line.offset, key=lambda other: other.offset)
+
+    def before(self) -> tuple[int, int] | None:
+        """Return where the page above the window begins and ends; None at the log's beginning."""
+        if not self.start:
+            return None
+        return (self.start - 1) // PAGE * PAGE, self.start
+
+    def append(self, start: int, data: bytes) -> Change:
+        """Take `data` from byte `start` of the log on; after a gap the window stays as it is."""
+        stop = start + len(data)
+        new = data[max(0, self.size - start) :]
+        self.size = max(self.size, stop)
+        self.unseen += new.count(b"\n")
+        if start > self.end:
+            return Change()
+        data = data[self.end - start :]
+        if not data:
+            return Change()
+        self.end = stop
+        self._note_head(data)
+        grown = self._text.feed(data)
+        folded = [self._folder.feed(line) for line in grown.lines]
+        self.lines += grown.lines
+        self.partial = grown.partial
+        trimmed = len(self.lines) > KEPT_LINES + _SLACK
+        if trimmed:
+            self._trim_top()
+        return Change(grown.lines, remade=grown.updated or any(folded) or trimmed)
+
+    def prepend(self, start: int, data: bytes) -> Change:
+        """Take `data`, from byte `start` up to the window; lines at the end are dropped for it."""
+        if start + len(data) != self.start:
+            return Change()
+        joined = data + (self._head or b"")
+        if self._head and not self._head.endswith(b"\n"):
+            self.reset(start)  # all of it is one line, which has not ended
+            return replace(self.append(start, joined), remade=True)
+        text = LogText(start, label_is_rank=self._label_is_rank)
+        above = list(text.feed(joined if joined.endswith(b"\n") else joined + b"\n").lines)
+        old = [line for line in self.lines if line.offset >= start + len(joined)]
+        first, ended, _ = joined.partition(b"\n")
+        self._head = first + ended if start else None
+        if len(above) > KEPT_LINES // 2:
+            above = above[-KEPT_LINES // 2 :]
+            start, self._head = above[0].offset, None
+        self.start = start
+        self.lines = [*above, *old]
+        if len(self.lines) > KEPT_LINES:
+            self._trim_end()
+        self._fold_again()
+        return Change(remade=True)
+
+    def _note_head(self, data: bytes) -> None:
+        """Keep the bytes of the line in which the window begins."""
+        if self._head is None or self._head.endswith(b"\n"):
+            return
+        piece, ended, _ = data.partition(b"\n")
+        self._head += piece + ended
+        if len(self._head) > PAGE:
+            self._head = None  # too long to be shown whole
+
+    def _trim_top(self) -> None:
+        """Drop lines at the top."""
+        del self.lines[:-KEPT_LINES]
+        self.start, self._head = self.lines[0].offset, None
+        self._text.forget_bars(self.start)
+
+    def _trim_end(self) -> None:
+        """Drop lines at the end: a person reads far above it."""
+        self.end = self.lines[KEPT_LINES].offset
+        del self.lines[KEPT_LINES:]
+        self.partial = None
+        self._text = LogText(self.end, label_is_rank=self._label_is_rank)
+
+    def _fold_again(self) -> None:
+        """Find equal tracebacks anew: lines came before those that are known."""
+        opened = {line.fold.head.offset for line in self.lines if line.fold and line.fold.open}
+        self._folder = Folder()
+        for line in self.lines:
+            line.fold = None
+        for line in self.lines:
+            self._folder.feed(line)
+        for line in self.lines:
+            if line.fold and line.fold.head.offset in opened:
+                line.fold.open = True

@@ -1,0 +1,61 @@
+"""A log of any length on the screen: both ways, from its start to its end, a page at a time."""
+
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from lumitui.app.settings import Settings
+from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.screens.run import RunScreen
+from lumitui.app.tui.widgets.log.log_view import LogView
+from lumitui.app.tui.widgets.log.log_window import KEPT_LINES
+from lumitui.remote.scheduler.protocol import State
+from tests.support.driven_tui import sees, until
+from tests.support.jobs.made_runs import a_run
+
+
+def the_log_of(app: LumiApp, folder: Path) -> Path:
+    """Put a run that goes on into the history; return the path of its log."""
+    app.runs.history.begin(
+        a_run("r1", site="laptop", state=State.RUNNING, job_id="7", folder=str(folder))
+    )
+    return folder / "attempt-1.out"
+
+
+async def opened(pilot: Pilot[int], app: LumiApp) -> LogView:
+    await app.push_screen(RunScreen(app.runs, "r1", "log"))
+    await until(pilot, lambda: app.screen.query(LogView), "the log")
+    return app.screen.query_one(LogView)
+
+
+async def test_a_log_of_two_gigabytes_is_read_from_anywhere_in_bounded_memory(
+    settings: Settings, tmp_path: Path
+) -> None:
+    app = LumiApp(settings)
+    log = the_log_of(app, tmp_path)
+    with log.open("wb") as file:
+        file.write(b"".join(b"first %d\n" % number for number in range(100)))
+        file.seek(2 << 30)  # sparse
+        file.write(b"\n" + b"".join(b"line %d\n" % number for number in range(60_000)))
+    async with app.run_test(size=(100, 30)) as pilot:
+        view = await opened(pilot, app)
+        await sees(pilot, "line 59999")
+        await sees(pilot, r"● live +2\.1 GB")
+        before = view.window.start
+        await pilot.press("pageup", *["pageup"] * 3)
+        view.go_to(before + 20, mark=False)
+        await until(pilot, lambda: view.window.start < before, "the page before")
+        await sees(pilot, r"paused .* of 2\.1 GB, 99 %")
+        with log.open("ab") as file:
+            file.write(b"new\n" * 1234)
+        await sees(pilot, r"\+1,234 new below")
+        await pilot.press("g")
+        await sees(pilot, "first 0")
+        await sees(pilot, "line 2[0-9] ")
+        assert len(view.window.lines) <= KEPT_LINES and not view.follow
+        await pilot.press("G")
+        await until(pilot, lambda: view.lines[-1:] == ["new"], "the end")
+        await sees(pilot, "● live")
+        with log.open("ab") as file:
+            file.write(b"the very last")
+        await sees(pilot, "the very last")
