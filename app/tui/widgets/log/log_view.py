@@ -108,7 +108,7 @@ class LogView(ScrollView, can_focus=True):
         self.window.reset(start)
         self.window.append(start, data)
         self._rows = []  # none of them stays where it is
-        self.scroll_to(y=0, animate=False, immediate=True)
+        self.scroll_to(y=0, animate=False, force=True, immediate=True)
         self._rebuild()
 
     def go_to(self, offset: int, *, mark: bool = True) -> bool:
@@ -122,7 +122,7 @@ class LogView(ScrollView, can_focus=True):
                 self._reveal(line)
         at = bisect_left(self._rows, offset, key=lambda row: row.line.offset)
         middle = self.scrollable_content_region.height // 3
-        self.scroll_to(y=max(0, at - middle), x=0, animate=False, immediate=True)
+        self.scroll_to(y=max(0, at - middle), x=0, animate=False, force=True, immediate=True)
         self.refresh()
         self.post_message(self.Changed())
         return True
@@ -169,7 +169,7 @@ class LogView(ScrollView, can_focus=True):
         self._resized()
         if top and not self.follow:
             at = bisect_left(self._rows, top[0].line.offset, key=lambda row: row.line.offset)
-            self.scroll_to(y=at, animate=False, immediate=True)
+            self.scroll_to(y=at, animate=False, force=True, immediate=True)
 
     def _lay_out_tail(self) -> None:
         partial = self.window.partial
@@ -184,7 +184,7 @@ class LogView(ScrollView, can_focus=True):
         rows = len(self._rows) + len(self._tail)
         self.virtual_size = Size(0 if self.wrap else self._widest, rows)
         if self.follow:
-            self.scroll_end(animate=False, immediate=False, x_axis=False)
+            self.scroll_end(animate=False, force=True, immediate=False, x_axis=False)
         self.refresh()
         self.post_message(self.Changed())
 
