@@ -93,10 +93,10 @@ def _rounded(value: float | None) -> float | None:
 
 
 def loss(totals: Totals | None) -> str:
-    """Return the last loss and its step; '' before there is one."""
+    """Return the last loss and the steps until then; '' before there is one."""
     if totals is None or totals.last_loss is None:
         return ""
-    return f"{words.number(totals.last_loss)} at step {totals.steps:,}"
+    return f"{words.number(totals.last_loss)} after {words.count(totals.steps, 'step')}"
 
 
 def rows(

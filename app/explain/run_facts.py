@@ -45,12 +45,12 @@ class Totals(Protocol):
 
     @property
     def steps(self) -> int:
-        """The last step; 0 without any."""
+        """Trained, over all attempts; 0 without any."""
         ...
 
     @property
     def last_loss(self) -> float | None:
-        """The loss of that step."""
+        """The loss of the last step."""
         ...
 
     @property

@@ -18,7 +18,7 @@ class Summary:
     """What a run's metrics come to."""
 
     steps: int
-    """The last step."""
+    """Trained, over all attempts: the last step, and one more where the first is step 0."""
     last_loss: float | None
     samples_per_s: float | None
     """The median step after each attempt's warm-up."""
@@ -86,7 +86,7 @@ def summarize(points: Iterable[MetricPoint]) -> Summary:
     speeds = speeds_of(points).values
     last = next(reversed(losses.values()), math.nan)
     return Summary(
-        steps=next(reversed(losses), 0),
+        steps=next(reversed(losses), 0) + (0 in losses),
         last_loss=None if math.isnan(last) else last,
         samples_per_s=median(speeds) if speeds else None,
         test_accuracy=accuracy,

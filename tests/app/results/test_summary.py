@@ -6,6 +6,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lumitui.app.explain import run_facts
 from lumitui.app.history.metric_points import MetricPoint, parse_line
 from lumitui.app.results.summary import Curve, Summary, curve, summarize, thinned
 
@@ -18,7 +19,14 @@ def points(*lines: dict[str, object]) -> list[MetricPoint]:
 
 def steps(first: int, count: int, speed: float) -> list[dict[str, object]]:
     return [
-        {"step": n, "epoch": 1, "loss": 1 / n, "lr": 0.1, "samples_per_s": speed, "seconds": n}
+        {
+            "step": n,
+            "epoch": 1,
+            "loss": 1 / max(n, 1),
+            "lr": 0.1,
+            "samples_per_s": speed,
+            "seconds": n,
+        }
         for n in range(first, first + count)
     ]
 
@@ -92,3 +100,22 @@ def test_thinned_values_stay_between_the_bounds(values: list[float], most: int) 
     assert all(map(math.isfinite, found))
     if values and len(values) <= most:
         assert found == tuple(values)
+
+
+@given(
+    first=st.sampled_from([0, 1]),
+    trained=st.integers(1, 60),
+    again=st.integers(0, 20),
+    speed=st.floats(0.1, 1e6),
+)
+def test_the_steps_are_those_that_were_trained(
+    first: int, trained: int, again: int, speed: float
+) -> None:
+    """A trainer may count from 0 or 1; a resumed attempt writes some steps again."""
+    back = min(again, trained)
+    repeated = steps(first + trained - back, back, speed)
+    found = summarize(points(start(), *steps(first, trained, speed), start(), *repeated))
+    assert found.steps == trained
+    drawn = curve(points(*steps(first, trained, speed)))
+    assert drawn.last_step - drawn.first_step + 1 == trained
+    assert run_facts.metrics(found, 0)[0] == ("steps", str(trained))
