@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from lumitui.app.cli.output import run_data
 from lumitui.app.cli.tables import pairs, section, table
-from lumitui.app.explain import overview, run_facts, words
+from lumitui.app.explain import overview, run_facts, timeline, words
 from lumitui.app.explain.diagnose import Diagnosis
 from lumitui.app.explain.proof.binding_proof import Verdict
 from lumitui.app.explain.safe_text import spell_out
+from lumitui.app.explain.timeline import Attempt
 from lumitui.app.history.run import Run
 from lumitui.app.results.summary import Summary
 from lumitui.app.scale.speedup import Speedup
@@ -40,6 +41,7 @@ class RunPage:
     warnings: tuple[str, ...]
     comparison: tuple[Run, Speedup] | None = None
     """Its parent, and the run beside it."""
+    attempts: tuple[Attempt, ...] = ()
 
 
 def gather(runs: "Runs", run_id: str) -> RunPage:
@@ -72,6 +74,7 @@ def gather(runs: "Runs", run_id: str) -> RunPage:
         tuple(why),
         tuple(warnings),
         found.comparison,
+        found.attempts,
     )
 
 
@@ -104,6 +107,7 @@ def page_text(page: RunPage, now: float, columns: int) -> str:
     parts = [
         pairs([*first, *told, *run_facts.facts(run, now)]),
         section("why", "\n".join(map(_cause, page.why))),
+        section("timeline", _timeline(page, now)),
         section("lineage", _lines(run_facts.lineage(run, page.lineage))),
         section(f"binding: {proof.kind}", _proof(proof, columns)),
         section("metrics", pairs([*metrics, *run_facts.log_metrics(page.series)])),
@@ -114,6 +118,11 @@ def page_text(page: RunPage, now: float, columns: int) -> str:
 def _cause(found: Diagnosis) -> str:
     evidence = [f"  {found.line}"] if found.line else []
     return _lines([f"{words.cause(found)} {found.do}", *evidence])
+
+
+def _timeline(page: RunPage, now: float) -> str:
+    told = timeline.rows(timeline.happenings(page.run, page.attempts, page.proof), now)
+    return _lines([f"{moment:19}  {since:<14}  {what}" for moment, since, what in told])
 
 
 def _lines(lines: Sequence[str]) -> str:

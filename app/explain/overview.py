@@ -29,6 +29,9 @@ NEXT = {
 """What to do with a run in each state; nothing where there is only waiting."""
 UNPROVED = "Look at the proof: ranks have other cores or GPUs than planned, so it may be slow."
 
+MOST_DEPTH = 8
+"""Generations that are indented further; a chain of a hundred would leave the screen."""
+
 
 class Comparison(Protocol):
     """A run beside its parent, as far as its words need it."""
@@ -97,6 +100,26 @@ def loss(totals: Totals | None) -> str:
     if totals is None or totals.last_loss is None:
         return ""
     return f"{words.number(totals.last_loss)} after {words.count(totals.steps, 'step')}"
+
+
+RELATIVE_TITLES = ("run", "state", "nodes", "samples/s", "speed-up", "efficiency")
+"""Above the cells of `relative`; the last two are against the parent."""
+
+
+def relative(
+    run: Run, depth: int, totals: Totals, beside_parent: Comparison | None
+) -> tuple[str, ...]:
+    """Return the cells of one run of a lineage, as many as there are titles."""
+    speed_up = beside_parent.speed_up if beside_parent else None
+    efficiency = beside_parent.efficiency if beside_parent else None
+    return (
+        f"{'  ' * min(depth, MOST_DEPTH)}{run.id}",
+        str(run.state),
+        str(run.layout.nodes),
+        words.number(_rounded(totals.samples_per_s)),
+        "-" if speed_up is None else f"{words.number(_rounded(speed_up))} x",
+        "-" if efficiency is None else f"{efficiency:.0f} %",
+    )
 
 
 def rows(

@@ -132,8 +132,11 @@ class Figures:
 
 def figures_of(history: History, run_id: str) -> Figures:
     """Return the figures of a run; 100,000 steps take about a second."""
-    points = history.metrics.of(run_id)
-    broken = history.metrics.broken(run_id)
+    return figures_from(history.metrics.of(run_id), history.metrics.broken(run_id))
+
+
+def figures_from(points: Sequence[MetricPoint], broken: int) -> Figures:
+    """Return the figures of a run's points, and how many of its lines were broken."""
     return Figures(summarize(points), curve(points), len(points), broken)
 
 

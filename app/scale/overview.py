@@ -5,9 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lumitui.app.explain.proof.binding_proof import Verdict, verdict_of
+from lumitui.app.explain.timeline import Attempt, attempts_of
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
-from lumitui.app.results.summary import Figures, Summary, figures_of
+from lumitui.app.results.summary import Figures, Summary, figures_from
 from lumitui.app.scale.speedup import Speedup, TrainedRun, speedups
 
 _MOST = 200
@@ -35,6 +36,8 @@ class Overview:
     figures: Figures
     relatives: tuple[Relative, ...]
     """The run with its ancestors and descendants, each below its parent."""
+    attempts: tuple[Attempt, ...] = ()
+    """The starts of its program, from its metrics."""
 
     @property
     def comparison(self) -> tuple[Run, Speedup] | None:
@@ -53,8 +56,8 @@ class Overviews:
         """Read from `history`; threads may share it."""
         self._history = history
         self._lock = threading.Lock()
-        self._figures: dict[tuple[str, int], Figures] = {}
-        """Of a run's bytes of metrics.jsonl; the oldest first."""
+        self._read: dict[tuple[str, int], _Metrics] = {}
+        """By a run's id and its bytes of metrics.jsonl; the oldest first."""
 
     def of(self, run_id: str) -> Overview:
         """Return the overview of a run; no site is asked.
@@ -63,20 +66,26 @@ class Overviews:
             InputError: no such run.
         """
         run = self._history.get(run_id)
-        family = self._history.lineage(run.id)
-        return Overview(run, verdict_of(run), self.figures(run), self._relatives(family))
+        own = self._metrics(run)
+        relatives = self._relatives(self._history.lineage(run.id))
+        return Overview(run, verdict_of(run), own.figures, relatives, own.attempts)
 
     def figures(self, run: Run) -> Figures:
         """Return the figures of a run's metrics; those of 20,000 steps take 0.3 s once."""
+        return self._metrics(run).figures
+
+    def _metrics(self, run: Run) -> "_Metrics":
         key = (run.id, run.metrics_offset)
         with self._lock:
-            known = self._figures.get(key)
+            known = self._read.get(key)
         if known is None:
-            known = figures_of(self._history, run.id)
+            points = self._history.metrics.of(run.id)
+            broken = self._history.metrics.broken(run.id)
+            known = _Metrics(figures_from(points, broken), attempts_of(points))
             with self._lock:
-                self._figures[key] = known
-                while len(self._figures) > _MOST:
-                    del self._figures[next(iter(self._figures))]
+                self._read[key] = known
+                while len(self._read) > _MOST:
+                    del self._read[next(iter(self._read))]
         return known
 
     def _relatives(self, family: Sequence[Run]) -> tuple[Relative, ...]:
@@ -89,6 +98,14 @@ class Overviews:
             beside = _beside(parent, trained[run.id]) if parent else None
             found.append(Relative(run, depth, summary, beside))
         return tuple(found)
+
+
+@dataclass(frozen=True)
+class _Metrics:
+    """What one run's metrics come to."""
+
+    figures: Figures
+    attempts: tuple[Attempt, ...]
 
 
 def _tree(family: Sequence[Run]) -> Iterator[tuple[Run, int]]:

@@ -7,17 +7,20 @@ from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.widget import Widget
 from textual.widgets import ContentSwitcher, Tab, Tabs
 
 from lumitui.app.explain import words
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
 from lumitui.app.tui import messages
+from lumitui.app.tui.panes.lineage import LineagePane
 from lumitui.app.tui.panes.log import LogPane
 from lumitui.app.tui.panes.metrics import MetricsPane
 from lumitui.app.tui.panes.overview import OverviewPane
 from lumitui.app.tui.panes.proof import ProofPane
 from lumitui.app.tui.panes.script import ScriptPane
+from lumitui.app.tui.panes.timeline import TimelinePane
 from lumitui.app.tui.screens.page import RunPage
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.bars import buttons
@@ -25,7 +28,7 @@ from lumitui.remote.errors import LumiError
 
 PANES = {
     "overview": "Overview", "log": "Log", "metrics": "Metrics", "proof": "Proof",
-    "script": "Script",
+    "script": "Script", "timeline": "Timeline", "lineage": "Lineage",
 }  # fmt: skip
 """Names and titles, in the order of the tabs."""
 
@@ -38,11 +41,15 @@ class Pane(Protocol):
 
 
 class RunScreen(RunPage):
-    """A run in five panes, one on the screen at a time."""
+    """A run in panes, one on the screen at a time."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("i", "pane('overview')", "Overview", show=False, id="run.overview",
                 tooltip="Show how far the run is, how well it does, and its facts"),
+        Binding("t", "pane('timeline')", "Timeline", show=False, id="run.timeline",
+                tooltip="Show what happened to the run, and when"),
+        Binding("L", "pane('lineage')", "Lineage", show=False, id="run.lineage",
+                tooltip="Show the runs it was made from and those made from it"),
         Binding("right_square_bracket", "next_pane(1)", "Next pane", show=False,
                 id="run.next", tooltip="Go to the next pane"),
         Binding("left_square_bracket", "next_pane(-1)", "Previous pane", show=False,
@@ -55,7 +62,11 @@ class RunScreen(RunPage):
         self._run_id, self._first = run_id, pane
         self._open = False
         self._overview, self._log, self._metrics = OverviewPane(), LogPane(run_id), MetricsPane()
-        self._script, self._proof = ScriptPane(), ProofPane(runs)
+        self._panes: dict[str, Pane] = {
+            "overview": self._overview, "log": self._log, "metrics": self._metrics,
+            "proof": ProofPane(runs), "script": ScriptPane(), "timeline": TimelinePane(),
+            "lineage": LineagePane(),
+        }  # fmt: skip
 
     @property
     def chosen(self) -> str:
@@ -67,7 +78,7 @@ class RunScreen(RunPage):
         # Not TabbedContent: there, a focus that arrives late takes the pane back to its own.
         yield Tabs(*(Tab(words, id=f"tab-{name}") for name, words in PANES.items()))
         with ContentSwitcher(initial="overview"):
-            yield from (self._overview, self._log, self._metrics, self._proof, self._script)
+            yield from (pane for pane in self._panes.values() if isinstance(pane, Widget))
         yield buttons(
             ("Log", "pane('log')"),
             ("Why", "pane('why')"),
@@ -94,11 +105,7 @@ class RunScreen(RunPage):
         # The state first: a long id would push it out of a narrow bar.
         name = Text(styled.shorten(run.id, max(18, self.size.width // 3)), style="bold")
         self.title_text(styled.state_text(run.state), name, _where(run))
-        panes: dict[str, Pane] = {
-            "overview": self._overview, "log": self._log, "script": self._script,
-            "proof": self._proof, "metrics": self._metrics,
-        }  # fmt: skip
-        panes[self._pane].draw(run)
+        self._panes[self._pane].draw(run)
 
     def action_pane(self, pane: str) -> None:
         """Open a pane; `why` opens the first one with why the run failed."""

@@ -1,0 +1,139 @@
+"""What happened to a run and when, as far as history knows it. Pure.
+
+Slurm, the trainer and the laptop have clocks of their own: seconds between them may be wrong.
+The words may hold text from a site: make it safe where it is drawn (`safe_text`).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from lumitui.app.explain import words
+from lumitui.app.explain.proof.binding_proof import Verdict
+from lumitui.app.history.metric_points import MetricPoint
+from lumitui.app.history.run import Run
+from lumitui.remote.scheduler.protocol import State
+
+
+@dataclass(frozen=True)
+class Happening:
+    """One thing that happened, or is expected."""
+
+    moment: float | None
+    """Epoch seconds; None: its place is known, its time is not."""
+    what: str
+    ahead: bool = False
+    """Whether it is expected."""
+
+
+@dataclass
+class Attempt:
+    """One start of the program, from its metrics."""
+
+    began: float | None = None
+    """Epoch seconds on the site's clock; None: the trainer does not write it."""
+    ranks: int | None = None
+    first_step: MetricPoint | None = None
+    last_checkpoint: MetricPoint | None = None
+    checkpoints: int = 0
+    ends: list[MetricPoint] = field(default_factory=list)
+    """How it stopped or ended; empty where it was killed, or goes on."""
+
+
+def attempts_of(points: Iterable[MetricPoint]) -> tuple[Attempt, ...]:
+    """Return the attempts that a run's metrics tell of, in their order."""
+    found: list[Attempt] = []
+    for point in points:
+        if point.event == "start" or not found:
+            began = point.extra.get("time") if point.event == "start" else None
+            found.append(Attempt(began if isinstance(began, float) else None, point.world_size))
+        attempt = found[-1]
+        if point.event == "step":
+            attempt.first_step = attempt.first_step or point
+        elif point.event == "checkpoint":
+            attempt.last_checkpoint = point
+            attempt.checkpoints += 1
+        elif point.event in ("stop", "end"):
+            attempt.ends.append(point)
+    return tuple(found)
+
+
+def happenings(run: Run, attempts: Sequence[Attempt], proof: Verdict | None) -> list[Happening]:
+    """Return what happened to `run` and what is expected, in the order of time."""
+    told = [*_before(run), *_trained(attempts), *_after(run)]
+    if run.binding is not None and proof is not None:
+        at = next((at for at, one in enumerate(told) if one.moment == run.started), len(told) - 1)
+        told.insert(at + 1, Happening(None, f"binding of the ranks: {proof.kind}"))
+    return _in_order(told)
+
+
+def rows(found: Sequence[Happening], now: float) -> list[tuple[str, str, str]]:
+    """Return each happening as its time, the time since the one before, and what it is."""
+    shown = []
+    before: float | None = None
+    for item in found:
+        since = ""
+        if item.moment is not None:
+            if item.ahead:
+                since = f"in {words.length(item.moment - now)}" if item.moment > now else "due"
+            elif before is not None:
+                since = f"+{words.length(item.moment - before)}"
+            before = item.moment
+        shown.append((words.clock(item.moment), since, item.what))
+    return shown
+
+
+def _before(run: Run) -> Iterator[Happening]:
+    yield Happening(run.created, "made on this machine")
+    if run.submitted:
+        job = f" as job {run.job_id}" if run.job_id else ""
+        yield Happening(run.submitted, f"submitted to {run.site}{job}")
+    if run.started:
+        again = f", attempt {run.attempt}" if run.attempt > 1 else ""
+        where = f" on {run.nodes_used}" if run.nodes_used else ""
+        yield Happening(run.started, f"job started{again}{where}")
+
+
+def _trained(attempts: Sequence[Attempt]) -> Iterator[Happening]:
+    for number, attempt in enumerate(attempts, 1):
+        name = f" (start {number})" if len(attempts) > 1 else ""
+        if attempt.began is not None:
+            on = f" on {words.count(attempt.ranks, 'rank')}" if attempt.ranks else ""
+            yield Happening(attempt.began, f"program started{on}{name}")
+        if attempt.first_step is not None:
+            step = attempt.first_step.step or 0
+            yield Happening(_moment(attempt, attempt.first_step), f"first step: {step:,}{name}")
+        if attempt.last_checkpoint is not None:
+            last = attempt.last_checkpoint
+            count = f"{words.count(attempt.checkpoints, 'checkpoint')}, the last"
+            yield Happening(_moment(attempt, last), f"{count} after step {last.step or 0:,}{name}")
+        for end in attempt.ends:
+            signal = end.extra.get("signal")
+            by = f" by {signal}" if signal else ""
+            how = f"program stopped{by}" if end.event == "stop" else "program ended"
+            yield Happening(_moment(attempt, end), f"{how} after step {end.step or 0:,}{name}")
+
+
+def _moment(attempt: Attempt, point: MetricPoint) -> float | None:
+    if attempt.began is None or point.seconds is None:
+        return None
+    return attempt.began + point.seconds
+
+
+def _after(run: Run) -> Iterator[Happening]:
+    if run.ended:
+        reason = words.reason(run)
+        yield Happening(run.ended, f"job ended: {run.state}{f' ({reason})' if reason else ''}")
+    if run.state is State.QUEUED and run.expected_start:
+        yield Happening(run.expected_start, "expected to start", ahead=True)
+    if end := run.latest_end:
+        yield Happening(end, "ended by its time limit at the latest", ahead=True)
+
+
+def _in_order(told: Sequence[Happening]) -> list[Happening]:
+    """Sort by time; what has none stays behind the one before it."""
+    keyed = []
+    last = 0.0
+    for at, item in enumerate(told):
+        last = last if item.moment is None else item.moment
+        keyed.append((item.ahead, last, at, item))
+    return [item for _, _, _, item in sorted(keyed, key=lambda entry: entry[:3])]

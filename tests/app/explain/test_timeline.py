@@ -1,0 +1,85 @@
+"""What happened to a run and when: in order, with what is not known left out."""
+
+import json
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lumitui.app.explain import timeline
+from lumitui.app.history.metric_points import MetricPoint, parse_line
+from lumitui.remote.scheduler.protocol import State
+from tests.support.jobs.binding_reports import EXACT, reports, verdict_on
+from tests.support.jobs.made_runs import a_run
+
+NOW = 1_000_000.0
+RUN = a_run(
+    state=State.FAILED, job_id="7", created=NOW - 2200, submitted=NOW - 2100, started=NOW - 600,
+    ended=NOW - 60, attempt=2, rc=9, failed_rank=3, nodes_used="nid[1-2]", binding="[]",
+)  # fmt: skip
+
+
+def points(*lines: dict[str, object]) -> list[MetricPoint]:
+    parsed = [parse_line(json.dumps(line).encode()) for line in lines]
+    return [point for point in parsed if point is not None]
+
+
+def test_a_run_that_was_requeued_is_told_in_order() -> None:
+    attempts = timeline.attempts_of(
+        points(
+            {"event": "start", "time": NOW - 1900, "attempt": 1, "world_size": 16},
+            {"step": 1, "seconds": 12.0},
+            {"event": "checkpoint", "step": 100, "seconds": 300.0},
+            {"event": "stop", "step": 110, "signal": "SIGTERM", "seconds": 320.0},
+            {"event": "start", "time": NOW - 590, "attempt": 2, "world_size": 16},
+            {"step": 111, "seconds": 10.0},
+        )
+    )
+    found = timeline.happenings(RUN, attempts, verdict_on(reports(EXACT)))
+    rows = [(since, what) for _, since, what in timeline.rows(found, NOW)]
+    assert rows == [
+        ("", "made on this machine"),
+        ("+1 min", "submitted to somewhere as job 7"),
+        ("+3 min", "program started on 16 ranks (start 1)"),
+        ("+12 s", "first step: 1 (start 1)"),
+        ("+4 min", "1 checkpoint, the last after step 100 (start 1)"),
+        ("+20 s", "program stopped by SIGTERM after step 110 (start 1)"),
+        ("+16 min", "job started, attempt 2 on nid[1-2]"),
+        ("", "binding of the ranks: proved"),
+        ("+10 s", "program started on 16 ranks (start 2)"),
+        ("+10 s", "first step: 111 (start 2)"),
+        ("+8 min", "job ended: failed (rank 3, exit 9)"),
+    ]
+
+
+def test_what_is_expected_comes_last_and_what_is_not_known_is_left_out() -> None:
+    queued = replace(RUN, state=State.QUEUED, started=None, ended=None, attempt=1, binding=None,
+                     expected_start=NOW + 600, expected_end=NOW + 4200)  # fmt: skip
+    rows = timeline.rows(timeline.happenings(queued, (), None), NOW)
+    assert [(since, what) for _, since, what in rows][1:] == [
+        ("+1 min", "submitted to somewhere as job 7"),
+        ("in 10 min", "expected to start"),
+        ("in 1 h 10 min", "ended by its time limit at the latest"),
+    ]
+    unsent = replace(queued, submitted=None, job_id=None, state=State.SENDING,
+                     expected_start=None, expected_end=None)  # fmt: skip
+    assert [item.what for item in timeline.happenings(unsent, (), None)] == ["made on this machine"]
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {"event": st.sampled_from(["start", "step", "checkpoint", "stop", "end", "eval"])},
+            optional={
+                "time": st.floats(), "seconds": st.floats(), "step": st.integers(-5, 10**20),
+                "world_size": st.integers(-2, 10**9), "signal": st.text(max_size=5),
+            },
+        ),
+        max_size=12,
+    )
+)  # fmt: skip
+def test_no_metrics_break_the_order(lines: list[dict[str, object]]) -> None:
+    found = timeline.happenings(RUN, timeline.attempts_of(points(*lines)), None)
+    moments = [item.moment for item in found if item.moment is not None]
+    assert moments == sorted(moments)
+    assert len(timeline.rows(found, NOW)) == len(found)

@@ -1,0 +1,62 @@
+"""The panes Overview, Timeline and Lineage of a run that has relatives."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from lumitui.app.scale.overview import Overview, Overviews
+from lumitui.app.settings import Settings
+from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.panes.overview import OverviewPane
+from lumitui.app.tui.screens.run import RunScreen
+from lumitui.remote.scheduler.protocol import State
+from tests.support.driven_tui import sees, until
+from tests.support.jobs.made_runs import a_run
+
+
+def trained(app: LumiApp, run_id: str, parent: str | None, nodes: int, speed: float) -> None:
+    """Put a run into the history that is done and has metrics."""
+    run = a_run(run_id, parent=parent, state=State.DONE, job_id="7", created=1000.0 + nodes,
+                submitted=1100.0, started=1200.0, ended=2200.0)  # fmt: skip
+    app.runs.history.begin(replace(run, layout=replace(run.layout, nodes=nodes)))
+    lines = [{"event": "start", "time": 1210.0, "world_size": 8 * nodes}]
+    lines += [
+        {"step": step, "loss": 1 / step, "samples_per_s": speed, "seconds": float(step)}
+        for step in range(1, 20)
+    ]
+    app.runs.history.metrics.add(run_id, [json.dumps(line).encode() for line in lines], (0, 9))
+
+
+async def test_a_run_is_shown_with_its_relatives_and_read_once(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = LumiApp(settings)
+    trained(app, "vit-1n", None, 1, 100.0)
+    trained(app, "vit-4n", "vit-1n", 4, 376.0)
+    gathered: list[str] = []
+    of = Overviews.of
+
+    def counted(self: Overviews, run_id: str) -> Overview:
+        gathered.append(run_id)
+        return of(self, run_id)
+
+    monkeypatch.setattr(Overviews, "of", counted)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = RunScreen(app.runs, "vit-4n")
+        app.push_screen(screen)
+        await sees(pilot, "efficiency +94 % of vit-1n: 3.76 x its throughput, 1 to 4 nodes")
+        await sees(pilot, "loss +█.* after 19 steps")
+        await sees(pilot, r"job +7, attempt 1 {5,}\w+ +\w")  # two columns of facts
+        drawn = screen.query_one(OverviewPane).query_one(".facts")
+        monkeypatch.setattr(drawn, "update", lambda content: pytest.fail("drawn again"))
+        for _ in range(10):
+            screen.draw()
+        assert gathered == ["vit-4n"], "nothing is gathered again while nothing changed"
+        await pilot.press("t")
+        await sees(pilot, r"\+10 s +program started on 32 ranks")
+        await sees(pilot, r"\+1 s +first step: 1")
+        await pilot.press("right_square_bracket")
+        await sees(pilot, r"  vit-4n +done +4 +376 +3.76 x +94 %")
+        await pilot.press("k", "enter")
+        await until(pilot, lambda: getattr(app.screen, "chosen", "") == "vit-1n", "the parent")
