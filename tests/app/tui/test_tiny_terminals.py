@@ -23,8 +23,8 @@ from tests.support.home import Home
 from tests.support.jobs.made_runs import a_run
 
 KEYS = (
-    "question_mark", "escape", "slash", "escape", "S", "escape", "enter", "b", "m", "plus", "escape", "escape",
-    "2", "s", "escape", "3", "enter", "escape", "ctrl+p", "escape", "1",
+    "question_mark", "escape", "slash", "escape", "S", "escape", "enter", "b", "m", "plus",
+    "escape", "escape", "2", "s", "escape", "3", "enter", "escape", "ctrl+p", "escape", "1",
 )  # fmt: skip
 
 
