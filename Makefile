@@ -3,13 +3,15 @@
 # make check    ruff, mypy --strict, the import contracts, known advisories where they can be looked up
 # make lowest   some tests on the lowest versions that pyproject.toml allows
 # make lock     write the lists of versions and hashes again (needs uv); UPGRADE=--upgrade takes newer versions
+# make bench-tui  measure the TUI and the verbs beside bare programs
 # make sbom     write build/lumitui.cdx.json, a CycloneDX list of what requirements.txt installs
 # make chaos    break 1,000 sends on the mini cluster; N=50 SEED=7 breaks 50, drawn from seed 7
 # make picture  draw docs/architecture.svg from the imports
+# make screenshots  draw every screen to build/screens, and the pictures of the README
 # make cluster-up SLURM=24    start the mini cluster with Slurm 24.11 beside the one with 22.05
 PY := .venv/bin/python
 
-.PHONY: demo test test-alone test-cluster test-slurm24 test-all check audit lowest lock sbom setup packages bench bench-history bench-tui footprint chaos picture cluster-up cluster-down
+.PHONY: demo test test-alone test-cluster test-slurm24 test-all check audit lowest lock sbom setup packages bench bench-history bench-tui footprint chaos picture screenshots cluster-up cluster-down
 
 setup:
 	@.ci/setup
@@ -82,6 +84,9 @@ chaos: setup cluster-up
 
 picture: setup
 	@PYTHONPATH=src $(PY) -m tests.repository.picture
+
+screenshots: setup
+	@PYTHONPATH=src $(PY) -m tests.measure.screenshots
 
 cluster-up: setup
 	@tests/cluster/up

@@ -1,0 +1,47 @@
+"""Every screen at every size, with nothing, a week's runs, and extremes, is drawn whole."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lumitui.app.history.history import History
+from lumitui.app.settings import Settings
+from tests.support.gallery.histories import extreme, typical
+from tests.support.gallery.tour import SIZES, still, tour
+
+Fill = Callable[[History, Path], str | None]
+HISTORIES: dict[str, Fill] = {
+    "empty": lambda history, folder: None,
+    "typical": typical,
+    "extreme": lambda history, folder: extreme(history, folder, runs=200),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("empty", SIZES[:1]),
+        ("typical", SIZES[:2]),
+        ("extreme", SIZES[:1]),
+        pytest.param("empty", SIZES[1:], marks=pytest.mark.slow),
+        pytest.param("typical", SIZES[2:], marks=pytest.mark.slow),
+        pytest.param("extreme", SIZES[1:], marks=pytest.mark.slow),
+    ],
+)
+async def test_every_screen_is_drawn_whole(
+    name: str, sizes: tuple[tuple[int, int], ...], settings: Settings, project: Path, tmp_path: Path
+) -> None:
+    history = History(settings.history)
+    run_id = HISTORIES[name](history, tmp_path / "runs")
+    history.close()
+    app, faults = still(settings), []
+    async with app.run_test(size=sizes[0]) as pilot:
+        async for stop in tour(pilot, run_id):
+            for width, height in sizes:
+                if len(sizes) > 1:
+                    await pilot.resize_terminal(width, height)
+                    await pilot.pause()
+                faults += stop.faults()
+    assert app.defect is None
+    assert not faults, "\n".join(faults)

@@ -1,0 +1,83 @@
+"""`make screenshots`: a picture of every screen, at every size, on every history of the gallery.
+
+All go to build/screens; those that the README shows, to docs/pictures. SIZE=80x24 draws one size.
+"""
+
+import asyncio
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from lumitui.app.history.history import History
+from lumitui.app.settings import settings
+from tests.support.gallery.histories import extreme, typical
+from tests.support.gallery.tour import SIZES, still, tour
+from tests.support.places import ROOT
+
+SCREENS = ROOT / "build" / "screens"
+PICTURES = ROOT / "docs" / "pictures"
+SHOWN = {"runs": "runs.svg", "resubmit": "resubmit.svg", "run-overview": "run.svg"}
+"""The typical screens that documents show, at `SHOWN_AT`."""
+SHOWN_AT = (120, 40)
+JOB = """name: vit
+site: lumi
+account: project_462000001
+partition: standard-g
+time: "01:00:00"
+trainer: ddp
+args: [--epochs, 10]
+"""
+Fill = Callable[[History, Path], str | None]
+HISTORIES: dict[str, Fill] = {
+    "empty": lambda history, folder: None,
+    "typical": typical,
+    "extreme": lambda history, folder: extreme(history, folder, runs=10_000),
+}
+
+
+async def draw(name: str, size: tuple[int, int]) -> list[str]:
+    """Draw every screen on a history; return what is wrong with them."""
+    faults = []
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        (home / "sites").mkdir()
+        where = settings({"LUMITUI_CONFIG_DIR": folder, "LUMITUI_DATA_DIR": folder})
+        history = History(where.history)
+        run_id = HISTORIES[name](history, home / "runs")
+        history.close()
+        (home / "work").mkdir()
+        (home / "work" / "job.yaml").write_text(JOB)
+        os.chdir(home / "work")
+        app = still(where)
+        async with app.run_test(size=size) as pilot:
+            async for stop in tour(pilot, run_id):
+                faults += await stop.lasting_faults()
+                await pilot.pause(0.3)
+                picture = app.export_screenshot(title="lumitui")
+                file = f"{stop.name}-{name}-{size[0]}x{size[1]}.svg"
+                (SCREENS / file).write_text(picture)
+                if name == "typical" and size == SHOWN_AT and stop.name in SHOWN:
+                    (PICTURES / SHOWN[stop.name]).write_text(picture)
+        os.chdir(ROOT)
+    return faults
+
+
+def main() -> int:
+    """Draw all; print what is wrong, and fail when anything is."""
+    for folder in (SCREENS, PICTURES):
+        folder.mkdir(parents=True, exist_ok=True)
+    wanted = os.environ.get("SIZE")
+    sizes = [size for size in SIZES if wanted in (None, f"{size[0]}x{size[1]}")]
+    faults = [
+        fault for name in HISTORIES for size in sizes for fault in asyncio.run(draw(name, size))
+    ]
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    print(f"{len(list(SCREENS.glob('*.svg')))} pictures are in {SCREENS}")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

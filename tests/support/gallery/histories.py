@@ -1,0 +1,96 @@
+"""Histories to look at screens with: an empty one, a typical one, and one of extremes."""
+
+import json
+import math
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from lumitui.app.history.history import History
+from lumitui.app.history.run import Run
+from lumitui.app.job.launch import Price
+from lumitui.remote.scheduler.protocol import State
+from tests.support.jobs.binding_reports import EXACT, reports
+from tests.support.jobs.made_runs import SPEC, a_run
+from tests.support.places import GOLDEN
+
+SCRIPT = (GOLDEN / "run_ddp_srun_4.laif.sh").read_text()
+WIDE_NAME = "視覚変換器の事前学習🚀" * 9
+LONG_NAME = "vision-transformer-pretraining-with-a-name-that-nobody-shortened-" * 3 + "12345"
+"""200 characters."""
+LOG = """0: step 810 loss 0.4431 612.2 images/s
+1: step 810 loss 0.4429 611.9 images/s
+\x1b[33m3: UserWarning: the learning rate is high\x1b[0m
+9: Traceback (most recent call last):
+9:   File "train.py", line 88, in forward
+9: torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB.
+10:  12%|█▏        | 12/100\r10:  55%|█████▌    | 55/100
+進捗 🚀 ステップ 811
+"""
+
+
+def made(number: int, state: State, *, nodes: int = 2, folder: Path, **changes: object) -> Run:
+    """Return a run of LUMI that began `number` half hours ago."""
+    began = time.time() - number * 1800
+    run_id = f"vit-{nodes}n-{number * 2917 % 65521:06x}"
+    layout = replace(EXACT, nodes=nodes)
+    run = a_run(
+        run_id, site="lumi", created=began, layout=layout, script=SCRIPT, state=state,
+        spec=SPEC.model_copy(update={"site": "lumi", "partition": "standard-g", "nodes": nodes}),
+        price=Price(4.0 * nodes, "GPU-hours", 4.0 * nodes), folder=str(folder / run_id),
+        job_id=None if state in (State.SENDING, State.NOT_SENT) else str(8_123_000 + number),
+        submitted=began + 2, attempt=1, global_batch=256 * nodes, snapshot="a" * 64,
+    )  # fmt: skip
+    if state not in (State.SENDING, State.NOT_SENT, State.REFUSED, State.QUEUED):
+        run = replace(run, started=began + 60, updated=time.time())
+    if state.is_final and run.started:
+        run = replace(run, ended=began + 1500, rc=0 if state is State.DONE else 1)
+    return replace(run, **changes)  # type: ignore[arg-type]
+
+
+def begin(history: History, run: Run, *, steps: int = 0, log: str = LOG) -> None:
+    """Write a run with its proof, metrics of `steps` steps, and its log."""
+    history.begin(run)
+    if run.started:
+        folder = Path(run.folder)
+        folder.mkdir(parents=True)
+        (folder / "attempt-1.out").write_text(log)
+        history.update(run.id, binding=json.dumps(reports(run.layout)))
+    lines = [
+        json.dumps({
+            "step": step, "loss": 2 * math.exp(-step / 40) + 0.4 + 0.03 * math.sin(step),
+            "lr": 0.001, "samples_per_s": 600.0 * run.layout.nodes + step % 7, "seconds": 0.4 * step,
+        }).encode()
+        for step in range(steps)
+    ]  # fmt: skip
+    history.metrics.add(run.id, lines)
+
+
+def typical(history: History, folder: Path) -> str:
+    """Write what a week leaves; return the run to open."""
+    parent = made(9, State.DONE, nodes=1, folder=folder, note="the baseline")
+    begin(history, parent, steps=120)
+    chosen = made(1, State.RUNNING, nodes=4, folder=folder, parent=parent.id)
+    begin(history, chosen, steps=80)
+    words = {
+        State.QUEUED: "Priority", State.FAILED: "rank 9: out of GPU memory, train.py:88",
+        State.REFUSED: "the account has no GPU hours left", State.TIMEOUT: "time limit of 1 hour",
+    }  # fmt: skip
+    for number, state in enumerate(State, start=10):
+        run = made(number, state, nodes=2 ** (number % 4), folder=folder)
+        begin(history, replace(run, reason=words.get(state, "")), steps=20)
+    return chosen.id
+
+
+def extreme(history: History, folder: Path, runs: int) -> str:
+    """Write `runs` runs, some with names that no screen expects; return one of 8,192 ranks."""
+    many = [made(number, State.DONE, folder=folder) for number in range(20, runs)]
+    history.adopt(many)
+    for number, name in enumerate((WIDE_NAME, LONG_NAME), start=1):
+        run = made(number, State.FAILED, nodes=3, folder=folder, name=name)
+        run = replace(run, id=f"{name}-00000{number}", reason=f"{name} " * 3, note=name)
+        begin(history, replace(run, folder=str(folder / str(number))), steps=1)
+    largest = made(0, State.RUNNING, nodes=1024, folder=folder)
+    largest = replace(largest, id=f"{WIDE_NAME[:40]}-000000", folder=str(folder / "largest"))
+    begin(history, largest, steps=400, log=LOG * 200)
+    return largest.id

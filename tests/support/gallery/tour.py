@@ -1,0 +1,101 @@
+"""A walk through every screen: each place, each pane of a run, each dialog."""
+
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import ClassVar
+
+from rich.cells import cell_len
+from textual.pilot import Pilot
+
+from lumitui.app.settings import Settings
+from lumitui.app.tui import app as app_module
+from lumitui.app.tui import messages
+from lumitui.app.tui.app import PLACES, LumiApp
+from lumitui.app.tui.screens.run import PANES, RunScreen
+from tests.support.driven_tui import app_of, screen_lines
+
+SIZES = ((80, 24), (120, 40), (200, 50))
+DIALOGS = {"help": "question_mark", "cancel": "c", "resubmit": "plus", "palette": "colon"}
+"""Dialogs by the key that opens each above the list of runs."""
+
+
+class StillApp(LumiApp):
+    """The app without polls: what is shown stays as it was made."""
+
+    # Textual looks for style sheets beside the module of a class.
+    CSS_PATH: ClassVar[list[str | PurePath]] = [
+        Path(app_module.__file__).parent / path for path in LumiApp.CSS_PATH
+    ]
+
+    def tick(self, event: messages.RefreshWanted | None = None) -> None:
+        """Poll nothing."""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A screen of the tour, as it is now."""
+
+    name: str
+    pilot: Pilot[int]
+
+    def faults(self) -> list[str]:
+        """Return what no screen may have, in words; empty when nothing is wrong."""
+        app, lines = self.pilot.app, screen_lines(self.pilot.app)
+        width, height = app.size
+        found = [f"{len(lines)} lines of {height}"] if len(lines) != height else []
+        found += [
+            f"line {number} has {cell_len(line)} of {width} cells: {line!r}"
+            for number, line in enumerate(lines, start=1)
+            if cell_len(line) != width
+        ]
+        text = "\n".join(lines)
+        found += [word for word in ("\ufffd", "Traceback (most recent call last):\n  File")
+                  if word in text]  # fmt: skip
+        if app.screen.query("#title") and not lines[0].strip():
+            found.append("the title bar is empty")
+        if app.screen.query("Footer") and not lines[-1].strip():
+            found.append("the footer is empty")
+        if (focused := app.screen.focused) and not app.screen.region.overlaps(focused.region):
+            found.append(f"{focused} has the focus outside the screen")
+        return [f"{self.name} at {width}x{height}: {fault}" for fault in found]
+
+    async def lasting_faults(self) -> list[str]:
+        """Return the faults that are still there when all has been drawn."""
+        deadline = time.monotonic() + 10
+        while (found := self.faults()) and time.monotonic() < deadline:
+            await self.pilot.pause(0.05)
+        return found
+
+
+async def tour(pilot: Pilot[int], run_id: str | None) -> AsyncIterator[Stop]:
+    """Yield every screen; without a run, those that need none."""
+    app = app_of(pilot)
+    for place in PLACES:
+        app.action_go(place.name)
+        await pilot.pause(0.05)
+        yield Stop(place.name, pilot)
+    app.action_go("runs")
+    for pane in PANES if run_id else ():
+        app.push_screen(RunScreen(app.runs, run_id or "", pane))
+        await pilot.pause(0.1)
+        yield Stop(f"run-{pane}", pilot)
+        app.action_go("runs")
+    if run_id:
+        first = app.screen_stack[0]
+        first.choose(run_id)  # type: ignore[attr-defined]  # the first screen is the list of runs
+    for name, key in DIALOGS.items() if run_id else [("help", "question_mark")]:
+        await pilot.pause(0.05)
+        await pilot.press(key)
+        await pilot.pause(0.1)
+        yield Stop(name, pilot)
+        while len(app.screen_stack) > 1:
+            await pilot.press("escape")
+            await pilot.pause(0.02)
+
+
+def still(where: Settings, job: Path | None = None) -> StillApp:
+    """Return the app on a person's folders; LUMI is this machine, and is never polled."""
+    (where.profiles[0] / "lumi.yaml").write_text("extends: lumi\nscheduler: process\n")
+    return StillApp(where, job)
