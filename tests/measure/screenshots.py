@@ -56,6 +56,8 @@ async def draw(name: str, size: tuple[int, int]) -> list[str]:
                 faults += await stop.lasting_faults()
                 await pilot.pause(0.3)
                 picture = app.export_screenshot(title="lumitui")
+                # Some viewers drop spaces at the beginning of a text.
+                picture = picture.replace("<text ", '<text xml:space="preserve" ')
                 file = f"{stop.name}-{name}-{size[0]}x{size[1]}.svg"
                 (SCREENS / file).write_text(picture)
                 if name == "typical" and size == SHOWN_AT and stop.name in SHOWN:

@@ -18,6 +18,10 @@ SCRIPT = (GOLDEN / "run_ddp_srun_4.laif.sh").read_text()
 WIDE_NAME = "視覚変換器の事前学習🚀" * 9
 LONG_NAME = "vision-transformer-pretraining-with-a-name-that-nobody-shortened-" * 3 + "12345"
 """200 characters."""
+LUMI_JOB = {
+    "site": "lumi", "account": "project_462000001", "partition": "standard-g",
+    "args": ("--epochs", "10", "--batch-size", "32", "--lr", "0.001"),
+}  # fmt: skip
 LOG = """0: step 810 loss 0.4431 612.2 images/s
 1: step 810 loss 0.4429 611.9 images/s
 \x1b[33m3: UserWarning: the learning rate is high\x1b[0m
@@ -36,13 +40,15 @@ def made(number: int, state: State, *, nodes: int = 2, folder: Path, **changes: 
     layout = replace(EXACT, nodes=nodes)
     run = a_run(
         run_id, site="lumi", created=began, layout=layout, script=SCRIPT, state=state,
-        spec=SPEC.model_copy(update={"site": "lumi", "partition": "standard-g", "nodes": nodes}),
+        spec=SPEC.model_copy(update=LUMI_JOB | {"nodes": nodes}),
         price=Price(4.0 * nodes, "GPU-hours", 4.0 * nodes), folder=str(folder / run_id),
         job_id=None if state in (State.SENDING, State.NOT_SENT) else str(8_123_000 + number),
         submitted=began + 2, attempt=1, global_batch=256 * nodes, snapshot="a" * 64,
     )  # fmt: skip
     if state not in (State.SENDING, State.NOT_SENT, State.REFUSED, State.QUEUED):
-        run = replace(run, started=began + 60, updated=time.time())
+        now = time.time()
+        started = began + 60 if state.is_final else max(began + 60, now - 1740)
+        run = replace(run, started=started, updated=now)
     if state.is_final and run.started:
         run = replace(run, ended=began + 1500, rc=0 if state is State.DONE else 1)
     return replace(run, **changes)  # type: ignore[arg-type]
