@@ -33,7 +33,7 @@ Fill = Callable[[History, Path], str | None]
 HISTORIES: dict[str, Fill] = {
     "empty": lambda history, folder: None,
     "typical": typical,
-    "extreme": lambda history, folder: extreme(history, folder, runs=10_000),
+    "extreme": lambda history, folder: extreme(history, folder, runs=10_000, nodes=1024),
 }
 
 

@@ -65,7 +65,8 @@ def begin(history: History, run: Run, *, steps: int = 0, log: str = LOG) -> None
     lines = [
         json.dumps({
             "step": step, "loss": 2 * math.exp(-step / 40) + 0.4 + 0.03 * math.sin(step),
-            "lr": 0.001, "samples_per_s": 600.0 * run.layout.nodes + step % 7, "seconds": 0.4 * step,
+            "lr": 0.001, "samples_per_s": 600.0 * run.layout.nodes + step % 7,
+            "seconds": 0.4 * step,
         }).encode()
         for step in range(steps)
     ]  # fmt: skip
@@ -88,15 +89,15 @@ def typical(history: History, folder: Path) -> str:
     return chosen.id
 
 
-def extreme(history: History, folder: Path, runs: int) -> str:
-    """Write `runs` runs, some with names that no screen expects; return one of 8,192 ranks."""
+def extreme(history: History, folder: Path, runs: int, nodes: int) -> str:
+    """Write `runs` runs, some with names that no screen expects; return one of `nodes` nodes."""
     many = [made(number, State.DONE, folder=folder) for number in range(20, runs)]
     history.adopt(many)
     for number, name in enumerate((WIDE_NAME, LONG_NAME), start=1):
         run = made(number, State.FAILED, nodes=3, folder=folder, name=name)
         run = replace(run, id=f"{name}-00000{number}", reason=f"{name} " * 3, note=name)
         begin(history, replace(run, folder=str(folder / str(number))), steps=1)
-    largest = made(0, State.RUNNING, nodes=1024, folder=folder)
+    largest = made(0, State.RUNNING, nodes=nodes, folder=folder)
     largest = replace(largest, id=f"{WIDE_NAME[:40]}-000000", folder=str(folder / "largest"))
     begin(history, largest, steps=400, log=LOG * 200)
     return largest.id

@@ -77,18 +77,19 @@ async def tour(pilot: Pilot[int], run_id: str | None) -> AsyncIterator[Stop]:
         await pilot.pause(0.05)
         yield Stop(place.name, pilot)
     app.action_go("runs")
-    for pane in PANES if run_id else ():
-        app.push_screen(RunScreen(app.runs, run_id or "", pane))
-        await pilot.pause(0.1)
-        yield Stop(f"run-{pane}", pilot)
-        app.action_go("runs")
     if run_id:
+        app.push_screen(screen := RunScreen(app.runs, run_id))
+        await pilot.pause(0.05)
+        for pane in PANES:
+            screen.action_pane(pane)
+            await pilot.pause(0.05)
+            yield Stop(f"run-{pane}", pilot)
+        app.action_go("runs")
         first = app.screen_stack[0]
         first.choose(run_id)  # type: ignore[attr-defined]  # the first screen is the list of runs
     for name, key in DIALOGS.items() if run_id else [("help", "question_mark")]:
-        await pilot.pause(0.05)
         await pilot.press(key)
-        await pilot.pause(0.1)
+        await pilot.pause(0.05)
         yield Stop(name, pilot)
         while len(app.screen_stack) > 1:
             await pilot.press("escape")
