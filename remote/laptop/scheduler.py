@@ -10,6 +10,7 @@ from pathlib import Path
 
 from lumitui.remote.errors import RefusedError
 from lumitui.remote.run_folder import POLL_SECONDS, STATE
+from lumitui.remote.scheduler.gpus import Gpu
 from lumitui.remote.scheduler.overview import Overview
 from lumitui.remote.scheduler.protocol import (
     MOST_WORDS,
@@ -23,6 +24,7 @@ from lumitui.remote.scheduler.protocol import (
 )
 from lumitui.remote.scheduler.run_files import files_script, parse_files
 from lumitui.remote.scheduler.submission import settle_by_evidence, submit_once
+from lumitui.remote.site.gpu_readings import GpuReadings
 from lumitui.remote.transport.fields import json_of, last_words, lines, moment, short
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
@@ -92,6 +94,10 @@ class Process:
             )
         names = {watch.run for watch in watches}
         return frozenset(names & {line.removeprefix("gone ") for line in lines(result.out)})
+
+    def gpus(self, job_id: str, nodes: int, readings: GpuReadings) -> tuple[Gpu, ...]:
+        """See Scheduler.gpus."""
+        raise RefusedError("This machine's jobs run without GPUs.", "Look at them on a cluster.")
 
     def overview(self, budget: str) -> Overview:
         """See Scheduler.overview; nothing is asked."""

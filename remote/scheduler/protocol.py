@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from lumitui.remote.scheduler.gpus import Gpu
 from lumitui.remote.scheduler.overview import Overview
+from lumitui.remote.site.gpu_readings import GpuReadings
 
 MOST_WORDS = 4000
 """Most characters that are kept of a scheduler's words, and of a list of nodes."""
@@ -259,6 +261,15 @@ class Scheduler(Protocol):
         """Return nodes, queue, reservations and the site's `budget` command, in one request.
 
         Raises:
+            LinkError: the site could not be asked.
+        """
+        ...
+
+    def gpus(self, job_id: str, nodes: int, readings: GpuReadings) -> tuple[Gpu, ...]:
+        """Return what the GPUs of a running job's nodes do now; one step of the job, one request.
+
+        Raises:
+            RefusedError: the step could not start, or there is nothing to read.
             LinkError: the site could not be asked.
         """
         ...

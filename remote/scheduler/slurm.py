@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from lumitui.remote.errors import RefusedError
 from lumitui.remote.run_folder import CLAIM, JOB_SCRIPT, LOCK, POLL_SECONDS, attempt_log
+from lumitui.remote.scheduler.gpus import Gpu, read_gpus
 from lumitui.remote.scheduler.overview import Overview, ask_overview
 from lumitui.remote.scheduler.protocol import MOST_WORDS, Answer, Poll, State, Submission, Watch
 from lumitui.remote.scheduler.run_files import files_script
@@ -18,6 +19,7 @@ from lumitui.remote.scheduler.slurm_answers import (
     parse_poll,
 )
 from lumitui.remote.scheduler.submission import Outcome, settle_by_evidence, submit_once
+from lumitui.remote.site.gpu_readings import GpuReadings
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
 from lumitui.remote.transport.shell import fill, quote
@@ -132,6 +134,11 @@ class Slurm:
         """See Scheduler.overview."""
         self.commands += 3
         return ask_overview(self._transport, _CLEAN, budget)
+
+    def gpus(self, job_id: str, nodes: int, readings: GpuReadings) -> tuple[Gpu, ...]:
+        """See Scheduler.gpus."""
+        self.commands += 1
+        return read_gpus(self._transport, _CLEAN, job_id, nodes, readings)
 
     def cancel(self, watches: Sequence[Watch]) -> frozenset[str]:
         """See Scheduler.cancel."""

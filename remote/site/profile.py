@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from lumitui.remote.site.container import Container
 from lumitui.remote.site.facts import Count, Facts, NodePath, Pattern, WorkPath, fills
+from lumitui.remote.site.gpu_readings import GpuReadings
 from lumitui.remote.site.node import NodeShape
 from lumitui.remote.site.partition import Partition
 
@@ -126,6 +127,8 @@ class Site(Facts):
     visible_gpus: str = "CUDA_VISIBLE_DEVICES"
     """The variable that lists a task's GPUs. For the node map and the launchers of other sites;
     nothing reads it yet."""
+    gpu_readings: GpuReadings | None = None
+    """How the GPUs of a running job are read; None: they are not."""
     billing_unit: str = "GPU-hours"
     retired: str | None = None
     """The date from which it runs no more jobs."""

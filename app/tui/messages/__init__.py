@@ -43,6 +43,8 @@ from lumitui.app.tui.messages.sites import (
     ClusterAnswered,
     ClusterAsked,
     ClusterWanted,
+    GpusRead,
+    GpusWanted,
     RefreshWanted,
     SiteRefreshed,
 )
@@ -58,6 +60,8 @@ __all__ = [
     "FiguresFound",
     "FiguresWanted",
     "FollowWanted",
+    "GpusRead",
+    "GpusWanted",
     "HistoryChanged",
     "LogFiguresFound",
     "LogNews",

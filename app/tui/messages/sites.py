@@ -12,6 +12,7 @@ from lumitui.app.tui.messages.common import Answer
 
 if TYPE_CHECKING:
     from lumitui.app.watch.refresh import Refreshed
+    from lumitui.app.watch.sites.clusters import RunGpus
     from lumitui.remote.errors import LumiError
 
 
@@ -20,6 +21,22 @@ class ClusterWanted(Message):
     """Open the screen Cluster at a site."""
 
     site: str
+
+
+@dataclass
+class GpusWanted(Message):
+    """Read the GPUs of a running job."""
+
+    reply_to: MessagePump
+    run_id: str
+
+
+@dataclass
+class GpusRead(Answer, bubble=False):
+    """What the GPUs of a job do; without it, why they could not be read."""
+
+    found: RunGpus | None
+    error: LumiError | None = None
 
 
 @dataclass

@@ -163,6 +163,8 @@ class RunPage(FullScreen):
                 tooltip="Show loss and throughput"),
         Binding("S", "scaling", "Scaling", show=False, id="run.scaling",
                 tooltip="Show how the run scales, and what other sizes would take"),
+        Binding("u", "pane('gpus')", "GPUs", show=False, id="run.gpus",
+                tooltip="Show what the GPUs of the running job draw and do"),
         Binding("y", "copy", "Copy id", show=False, id="run.copy",
                 tooltip="Copy the run's id to the clipboard"),
         Binding("r", "refresh_sites", "Refresh", show=False, id="page.refresh",

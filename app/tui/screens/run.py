@@ -14,6 +14,7 @@ from lumitui.app.explain import words
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
 from lumitui.app.tui import messages
+from lumitui.app.tui.panes.gpus import GpusPane
 from lumitui.app.tui.panes.lineage import LineagePane
 from lumitui.app.tui.panes.log import LogPane
 from lumitui.app.tui.panes.metrics import MetricsPane
@@ -29,6 +30,7 @@ from lumitui.remote.errors import LumiError
 PANES = {
     "overview": "Overview", "log": "Log", "metrics": "Metrics", "proof": "Proof",
     "script": "Script", "timeline": "Timeline", "lineage": "Lineage",
+    "gpus": "GPUs",
 }  # fmt: skip
 """Names and titles, in the order of the tabs."""
 
@@ -62,10 +64,11 @@ class RunScreen(RunPage):
         self._run_id, self._first = run_id, pane
         self._open = False
         self._overview, self._log, self._metrics = OverviewPane(), LogPane(run_id), MetricsPane()
+        self._gpus = GpusPane()
         self._panes: dict[str, Pane] = {
             "overview": self._overview, "log": self._log, "metrics": self._metrics,
             "proof": ProofPane(runs), "script": ScriptPane(), "timeline": TimelinePane(),
-            "lineage": LineagePane(),
+            "lineage": LineagePane(), "gpus": self._gpus,
         }  # fmt: skip
 
     @property
@@ -118,6 +121,12 @@ class RunScreen(RunPage):
         with self.prevent(Tabs.TabActivated):
             self.query_one(Tabs).active = f"tab-{pane}"
         self._show(pane)
+
+    def action_refresh_sites(self) -> None:
+        """Poll the sites now, and read the GPUs again."""
+        super().action_refresh_sites()
+        self._gpus.read_again()
+        self.reread()
 
     def action_next_pane(self, step: int) -> None:
         """Open the pane `step` places to the right."""

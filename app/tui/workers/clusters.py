@@ -1,4 +1,4 @@
-"""What a site says of itself: its nodes, queue, reservations and budget."""
+"""What a site says of itself: its nodes, queue, reservations and budget; GPUs of a job."""
 
 from textual import on, work
 
@@ -22,3 +22,16 @@ class ClusterWorkers(CoreApp):
         except LumiError as error:
             fault = error  # the screen says it where the site's parts would be
         wanted.reply_to.post_message(messages.ClusterAnswered(wanted.site, fault))
+
+    @on(messages.GpusWanted)
+    def _gpus_wanted(self, event: messages.GpusWanted) -> None:
+        self._read_gpus(event)
+
+    @work(thread=True, group="gpus", exit_on_error=False)
+    def _read_gpus(self, wanted: messages.GpusWanted) -> None:
+        found, fault = None, None
+        try:
+            found = self.runs.clusters.gpus(wanted.run_id)
+        except LumiError as error:
+            fault = error  # the pane says it
+        wanted.reply_to.post_message(messages.GpusRead(found, fault))

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 from lumitui.app.history.history import History
 from lumitui.remote.connect import Connection
+from lumitui.remote.errors import InputError
+from lumitui.remote.scheduler.gpus import Gpu
 from lumitui.remote.scheduler.overview import Overview
+from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.site.sites import Sites
 from lumitui.remote.ssh.prompts import attendance
 
@@ -20,6 +23,17 @@ class Answered:
     """An overview, and when the site gave it."""
 
     overview: Overview
+    at: float
+    """Epoch seconds."""
+
+
+@dataclass(frozen=True)
+class RunGpus:
+    """The GPUs of a run's job at one moment."""
+
+    gpus: tuple[Gpu, ...]
+    idle_watts: float
+    """Below it a GPU is idle."""
     at: float
     """Epoch seconds."""
 
@@ -59,6 +73,28 @@ class Clusters:
         with self._lock:
             self._last[site_name] = answered
         return answered
+
+    def gpus(self, run_id: str) -> RunGpus:
+        """Return what the GPUs of a running job do now; it costs one step of the job.
+
+        Raises:
+            InputError: no such run, it is not running, or the profile has no `gpu_readings`.
+            RefusedError: they cannot be read.
+            LinkError: the site cannot be reached.
+        """
+        run = self._history.get(run_id)
+        if run.state is not State.RUNNING or run.job_id is None:
+            raise InputError(f"{run.id} is not running.", "Its GPUs can be read while it runs.")
+        readings = self._sites.load(run.site).gpu_readings
+        if readings is None:
+            raise InputError(
+                f"The profile of {run.site} does not say how GPUs are read.",
+                "Add `gpu_readings:` to your own profile; `lumitui schema site` shows it.",
+            )
+        with attendance(False):
+            scheduler = self._connection(run.site).scheduler
+            gpus = scheduler.gpus(run.job_id, run.layout.nodes, readings)
+        return RunGpus(gpus, readings.idle_watts, time.time())
 
     def sites(self) -> list[str]:
         """Return the sites to show: those with runs, the latest first, or else all profiles."""
