@@ -7,6 +7,7 @@ and cancel are the supervisor's. There is no accounting: a run's record stays in
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lumitui.remote.errors import RefusedError
 from lumitui.remote.run_folder import POLL_SECONDS, STATE
@@ -24,11 +25,14 @@ from lumitui.remote.scheduler.protocol import (
 )
 from lumitui.remote.scheduler.run_files import files_script, parse_files
 from lumitui.remote.scheduler.submission import settle_by_evidence, submit_once
-from lumitui.remote.site.gpu_readings import GpuReadings
 from lumitui.remote.transport.fields import json_of, last_words, lines, moment, short
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
 from lumitui.remote.transport.shell import quote
+
+if TYPE_CHECKING:
+    # Pydantic, which it brings, is not needed to poll.
+    from lumitui.remote.site.gpu_readings import GpuReadings
 
 # Isolated and without site-packages: the job's environment must not change the supervisor.
 _CALL = f"{quote(sys.executable)} -I -S {quote(str(Path(__file__).with_name('supervisor.py')))}"
@@ -95,7 +99,7 @@ class Process:
         names = {watch.run for watch in watches}
         return frozenset(names & {line.removeprefix("gone ") for line in lines(result.out)})
 
-    def gpus(self, job_id: str, nodes: int, readings: GpuReadings) -> tuple[Gpu, ...]:
+    def gpus(self, job_id: str, nodes: int, readings: "GpuReadings") -> tuple[Gpu, ...]:
         """See Scheduler.gpus."""
         raise RefusedError("This machine's jobs run without GPUs.", "Look at them on a cluster.")
 

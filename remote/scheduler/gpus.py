@@ -7,13 +7,17 @@ all, and ends after half a minute.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lumitui.remote.errors import AnswerUnusable, RefusedError
-from lumitui.remote.site.gpu_readings import GpuReadings
 from lumitui.remote.transport.fields import json_of, last_words, lines
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
 from lumitui.remote.transport.shell import fill, quote
+
+if TYPE_CHECKING:
+    # Pydantic, which it brings, is not needed to poll.
+    from lumitui.remote.site.gpu_readings import GpuReadings
 
 MOST_ANSWER = 8 << 20
 """Most bytes that are read: 1,000 nodes print some 3 MB."""
@@ -46,7 +50,7 @@ class Gpu:
 
 
 def read_gpus(
-    transport: Transport, clean: str, job_id: str, nodes: int, readings: GpuReadings
+    transport: Transport, clean: str, job_id: str, nodes: int, readings: "GpuReadings"
 ) -> tuple[Gpu, ...]:
     """Return the GPUs of a job's nodes, in the order of the nodes; one request.
 
@@ -75,7 +79,7 @@ def read_gpus(
     raise AnswerUnusable("The site's answer ends before the GPUs.", "Try again in a minute.")
 
 
-def gpus_script(marker: str, clean: str, job_id: str, nodes: int, readings: GpuReadings) -> str:
+def gpus_script(marker: str, clean: str, job_id: str, nodes: int, readings: "GpuReadings") -> str:
     """Return the one request: a step with a task on each node, whose lines are labelled."""
     task = f'echo "node ${{SLURMD_NODENAME:-$(uname -n)}}"; {readings.command}'
     return fill(
@@ -101,7 +105,7 @@ exit 0
 """
 
 
-def parse_gpus(output: bytes, readings: GpuReadings) -> Iterator[Gpu]:
+def parse_gpus(output: bytes, readings: "GpuReadings") -> Iterator[Gpu]:
     """Yield the GPUs in labelled lines (`3: …`); no bytes make it raise but too many lines."""
     said: dict[int, list[str]] = {}
     for line in lines(output):

@@ -3,11 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from lumitui.remote.scheduler.gpus import Gpu
 from lumitui.remote.scheduler.overview import Overview
-from lumitui.remote.site.gpu_readings import GpuReadings
+
+if TYPE_CHECKING:
+    # Pydantic, which it brings, is not needed to poll.
+    from lumitui.remote.site.gpu_readings import GpuReadings
 
 MOST_WORDS = 4000
 """Most characters that are kept of a scheduler's words, and of a list of nodes."""
@@ -265,7 +268,7 @@ class Scheduler(Protocol):
         """
         ...
 
-    def gpus(self, job_id: str, nodes: int, readings: GpuReadings) -> tuple[Gpu, ...]:
+    def gpus(self, job_id: str, nodes: int, readings: "GpuReadings") -> tuple[Gpu, ...]:
         """Return what the GPUs of a running job's nodes do now; one step of the job, one request.
 
         Raises:

@@ -5,6 +5,7 @@ No JSON: squeue --json differs between versions (22.05 and 24.05 here). Fields a
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from lumitui.remote.errors import RefusedError
 from lumitui.remote.run_folder import CLAIM, JOB_SCRIPT, LOCK, POLL_SECONDS, attempt_log
@@ -19,10 +20,13 @@ from lumitui.remote.scheduler.slurm_answers import (
     parse_poll,
 )
 from lumitui.remote.scheduler.submission import Outcome, settle_by_evidence, submit_once
-from lumitui.remote.site.gpu_readings import GpuReadings
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
 from lumitui.remote.transport.shell import fill, quote
+
+if TYPE_CHECKING:
+    # Pydantic, which it brings, is not needed to poll.
+    from lumitui.remote.site.gpu_readings import GpuReadings
 
 SUBMIT = (
     'sbatch --parsable --chdir="$RUN" --job-name="$NAME" --comment="lumitui:$TOKEN" '
@@ -135,7 +139,7 @@ class Slurm:
         self.commands += 3
         return ask_overview(self._transport, _CLEAN, budget)
 
-    def gpus(self, job_id: str, nodes: int, readings: GpuReadings) -> tuple[Gpu, ...]:
+    def gpus(self, job_id: str, nodes: int, readings: "GpuReadings") -> tuple[Gpu, ...]:
         """See Scheduler.gpus."""
         self.commands += 1
         return read_gpus(self._transport, _CLEAN, job_id, nodes, readings)
