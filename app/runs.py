@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from lumitui.app.history.file.sqlite_file import Tell
     from lumitui.app.history.run import Run
     from lumitui.app.job.spec import JobSpec
+    from lumitui.app.results.comparison import Comparisons
     from lumitui.app.results.log_patterns import LogFigures
     from lumitui.app.results.summary import Figures
     from lumitui.app.scale.overview import Overviews
@@ -181,6 +182,13 @@ class Runs:
         from lumitui.app.scale.overview import Overviews
 
         return Overviews(self.history)
+
+    @cached_property
+    def comparisons(self) -> Comparisons:
+        """Runs beside each other."""
+        from lumitui.app.results.comparison import Comparisons
+
+        return Comparisons(self.history, self._transport)
 
     @cached_property
     def scaling(self) -> Scalings:

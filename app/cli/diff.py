@@ -1,12 +1,11 @@
 """What differs between two runs: gathered from the core, and as text."""
 
-import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lumitui.app.cli.tables import section, table
 from lumitui.app.explain.safe_text import spell_out
-from lumitui.app.results.summary import summarize
+from lumitui.app.results.comparison import Contrast, FileChange
 
 if TYPE_CHECKING:
     from lumitui.app.runs import Runs
@@ -32,44 +31,33 @@ class Difference:
     metrics: tuple[FieldDifference, ...]
     script: tuple[str, ...]
     """Lines of a unified diff."""
+    files: tuple[FileChange, ...] = ()
+    """Of the code."""
+    files_unknown: str = ""
+    """Why the files are not known; empty where they are."""
 
 
 def compare_runs(runs: "Runs", first: str, second: str) -> Difference:
-    """Return what differs between two runs.
+    """Return what differs between two runs; the site may be asked for their lists of files.
 
     Raises:
         InputError: no such run.
     """
-    one, two = runs.history.get(first), runs.history.get(second)
-    old, new = (run.spec.model_dump(mode="json") for run in (one, two))
-    fields = [_different(key, old[key], new[key]) for key in old]
-    code = [
-        _different("commit", one.provenance.commit, two.provenance.commit),
-        _different("branch", one.provenance.branch, two.provenance.branch),
-        _different("uncommitted changes", one.provenance.dirty, two.provenance.dirty),
-        _different("snapshot", one.snapshot, two.snapshot),
-    ]
-    sums = [summarize(runs.history.metrics.of(run.id)) for run in (one, two)]
-    measured = [
-        FieldDifference(what, _figure(a), _figure(b))
-        for what, a, b in (
-            ("steps", sums[0].steps, sums[1].steps),
-            ("loss", sums[0].last_loss, sums[1].last_loss),
-            ("samples/s", sums[0].samples_per_s, sums[1].samples_per_s),
-            ("test accuracy", sums[0].test_accuracy, sums[1].test_accuracy),
-            ("seconds", sums[0].seconds, sums[1].seconds),
-        )
-    ]
-    script = difflib.unified_diff(
-        one.script.splitlines(), two.script.splitlines(), one.id, two.id, lineterm="", n=1
-    )
+    found = runs.comparisons.of((first, second))
+    (code,) = runs.comparisons.code((first, second))
     return Difference(
-        (one.id, two.id),
-        tuple(item for item in fields if item),
-        tuple(item for item in code if item),
-        tuple(measured) if any(total.steps for total in sums) else (),
-        tuple(script),
+        (found.runs[0].id, found.runs[1].id),
+        tuple(map(_pair, found.fields)),
+        tuple(map(_pair, found.code)),
+        tuple(map(_pair, found.metrics)),
+        found.scripts[0],
+        code.files,
+        code.unknown,
     )
+
+
+def _pair(contrast: Contrast) -> FieldDifference:
+    return FieldDifference(contrast.what, *contrast.values)
 
 
 def difference_text(found: Difference, columns: int) -> str:
@@ -84,22 +72,9 @@ def difference_text(found: Difference, columns: int) -> str:
         body = table(("", *found.runs), cells, columns - 2, shrink=(1, 2)) if cells else "the same"
         if title != "metrics" or cells:
             parts.append(section(title, body))
+    files = [spell_out(f"{item.what:8} {item.path}") for item in found.files]
+    if files or found.files_unknown:
+        parts.append(section("files", "\n".join(files) or spell_out(found.files_unknown)))
     script = "\n".join(spell_out(line, keep="\t") for line in found.script)
     parts.append(section("script", script or "the same"))
     return "\n\n".join(parts)
-
-
-def _different(what: str, first: object, second: object) -> FieldDifference | None:
-    if first == second:
-        return None
-    return FieldDifference(what, _word(first), _word(second))
-
-
-def _word(value: object) -> str:
-    if isinstance(value, list):
-        return " ".join(map(str, value)) or "-"
-    return "-" if value in (None, "", {}) else str(value)
-
-
-def _figure(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"

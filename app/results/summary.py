@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
+from typing import Literal
 
 from lumitui.app.history.history import History
 from lumitui.app.history.metric_points import MetricPoint
@@ -106,16 +107,22 @@ class Curve:
     """The mean of each of the equal shares of the steps, in their order."""
 
 
-def curve(points: Iterable[MetricPoint], most: int = 240) -> Curve:
-    """Return the loss over the steps in at most `most` values; a step written again counts once."""
-    losses: dict[int, float] = {}
+def curve(
+    points: Iterable[MetricPoint],
+    most: int = 240,
+    *,
+    of: Literal["loss", "samples_per_s"] = "loss",
+) -> Curve:
+    """Return a metric over the steps in at most `most` values; the last one of a step."""
+    values: dict[int, float] = {}
     for point in points:
-        if point.event == "step" and point.step is not None and point.loss is not None:
-            losses[point.step] = point.loss
-    if not losses:
+        value = point.loss if of == "loss" else point.samples_per_s
+        if point.event == "step" and point.step is not None and value is not None:
+            values[point.step] = value
+    if not values:
         return Curve()
-    steps = sorted(losses)
-    return Curve(steps[0], steps[-1], thinned([losses[step] for step in steps], most))
+    steps = sorted(values)
+    return Curve(steps[0], steps[-1], thinned([values[step] for step in steps], most))
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ PLACES = (
     Place("cluster", "4", "Cluster", _cluster),
 )
 
-STYLES = ("page", "runs", "sites", "cluster", "run", "scaling", "dialogs")
+STYLES = ("page", "runs", "sites", "cluster", "run", "compare", "scaling", "dialogs")
 """The style sheets, in the order in which they count."""
 
 
@@ -159,6 +159,12 @@ class LumiApp(ScaleApp):
             self.screen.action_pane(event.pane)
         else:
             self.push_screen(RunScreen(self.runs, event.run_id, event.pane))
+
+    @on(messages.CompareWanted)
+    def _compare_wanted(self, event: messages.CompareWanted) -> None:
+        from lumitui.app.tui.screens.compare import CompareScreen
+
+        self.push_screen(CompareScreen(self.runs, event.run_ids))
 
     def action_help(self) -> None:
         """Show the keys that work here."""

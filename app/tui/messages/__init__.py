@@ -29,7 +29,10 @@ from lumitui.app.tui.messages.logs import (
     UnfollowWanted,
 )
 from lumitui.app.tui.messages.results import (
+    CodeCompared,
     CompareWanted,
+    ComparisonMade,
+    ComparisonWanted,
     FiguresFound,
     FiguresWanted,
     LogFiguresFound,
@@ -55,7 +58,10 @@ __all__ = [
     "ClusterAnswered",
     "ClusterAsked",
     "ClusterWanted",
+    "CodeCompared",
     "CompareWanted",
+    "ComparisonMade",
+    "ComparisonWanted",
     "Failed",
     "FiguresFound",
     "FiguresWanted",

@@ -13,6 +13,7 @@ from lumitui.app.tui.messages.common import Answer
 
 if TYPE_CHECKING:
     from lumitui.app.explain.diagnose import Diagnosis
+    from lumitui.app.results.comparison import CodeChange, Comparison
     from lumitui.app.results.log_patterns import LogFigures
     from lumitui.app.results.summary import Figures
     from lumitui.app.scale.overview import Overview
@@ -81,3 +82,25 @@ class CompareWanted(Message):
     """Show two to four runs beside each other."""
 
     run_ids: tuple[str, ...]
+
+
+@dataclass
+class ComparisonWanted(Message):
+    """Compare runs; a site may be asked which files their code has."""
+
+    reply_to: MessagePump
+    run_ids: tuple[str, ...]
+
+
+@dataclass
+class ComparisonMade(Answer, bubble=False):
+    """What differs between runs; None: it failed, and the error is shown."""
+
+    comparison: Comparison | None
+
+
+@dataclass
+class CodeCompared(Answer, bubble=False):
+    """In which files the code of runs differs."""
+
+    changes: Sequence[CodeChange]

@@ -48,3 +48,17 @@ class ResultWorkers(CoreApp):
             found = self.runs.overviews.of(wanted.run_id)
         finally:
             wanted.reply_to.post_message(messages.OverviewFound(wanted.run_id, found))
+
+    @on(messages.ComparisonWanted)
+    def _comparison_wanted(self, event: messages.ComparisonWanted) -> None:
+        self._comparison(event)
+
+    @work(thread=True, group="comparison", exit_on_error=False)
+    def _comparison(self, wanted: messages.ComparisonWanted) -> None:
+        found = None
+        try:
+            found = self.runs.comparisons.of(wanted.run_ids)
+        finally:
+            wanted.reply_to.post_message(messages.ComparisonMade(found))
+        changes = self.runs.comparisons.code(wanted.run_ids)
+        wanted.reply_to.post_message(messages.CodeCompared(changes))
