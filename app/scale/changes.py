@@ -1,7 +1,7 @@
 """The before/after table of a resubmission: what differs between two launches. Pure."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lumitui.app.compose.deepspeed_batch import TRAIN, sent_config
@@ -53,6 +53,23 @@ def changes_between(before: Launch, after: Launch) -> tuple[Change, ...]:
         if key not in shown and old[key] != new[key]
     ]
     return tuple(rows)
+
+
+def effect(changes: Sequence[Change]) -> str:
+    """Return in words what happens to the batch of a step and to the learning rate."""
+    rows = {change.what: change for change in changes}
+    batch, rate = rows["global batch"], rows["learning rate"]
+    if "unknown" in (batch.before, batch.after):
+        said = "How many samples a step trains is not known"
+    elif batch.differs:
+        said = f"A step trains {batch.after} samples, before {batch.before}"
+    else:
+        said = f"A step still trains {batch.after} samples"
+    if rate.after == "unknown":
+        return f"{said}; nor is the learning rate." if "not known" in said else f"{said}."
+    if rate.differs:
+        return f"{said}; the learning rate becomes {rate.after}, before {rate.before}."
+    return f"{said}; the learning rate stays {rate.after}."
 
 
 def _rates(launch: Launch) -> str:

@@ -71,12 +71,12 @@ def times(value: object, factor: float) -> float:
     Raises:
         InputError: the product is no number that a float can hold.
     """
-    product = float(str(value)) * factor
+    product = float(f"{float(str(value)) * factor:.10g}")  # the largest numbers round to infinity
     if not math.isfinite(product):
         raise InputError(
             f"The learning rate {value} cannot be multiplied by {factor:g}.", "Give a smaller one."
         )
-    return float(f"{product:.10g}")
+    return product
 
 
 def is_number(value: object) -> bool:

@@ -54,18 +54,6 @@ class MutationApp(WorkerApp):
 
     # -- sends
 
-    @on(messages.ResubmitWanted)
-    def _resubmit_wanted(self, event: messages.ResubmitWanted) -> None:
-        from lumitui.app.tui.dialogs.resubmit import ResubmitDialog
-
-        def answered(plan: Resubmission | None) -> None:
-            if plan is not None:
-                self._send(plan.preview, plan)
-
-        if parent := self._run(event.run_id):
-            dialog = ResubmitDialog(parent, parent.layout.nodes * event.factor)
-            self.push_screen(dialog, answered)
-
     @on(messages.SendWanted)
     def _send_wanted(self, event: messages.SendWanted) -> None:
         self._send(event.preview, event.resubmission)

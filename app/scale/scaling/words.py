@@ -53,8 +53,8 @@ def _row(size: Size) -> tuple[str, ...]:
         *start,
         _speed(size),
         f"{short(size.speed.low)}-{short(size.speed.high)}" if wide else "-",
-        middle(size.speed_up, lambda value: f"{short(value)} x"),
-        middle(size.efficiency, lambda value: f"{value:.0f} %"),
+        f"{middle(size.speed_up, short)} x",
+        percent(size.efficiency),
         middle(size.part.seconds, time_text),
         middle(size.part.gpu_hours, short),
         middle(size.part.price, short),
@@ -150,6 +150,11 @@ def middle(value: Estimate | None, text: Callable[[float], str]) -> str:
         return text(value.likely)
     low, high = text(value.low), text(value.high)
     return low if low == high else f"{low}-{high}"
+
+
+def percent(value: Estimate | None) -> str:
+    """Return whole percents: `94 %`, `49-100 %`."""
+    return "-" if value is None else f"{middle(value, lambda each: f'{each:.0f}')} %"
 
 
 def short(value: float) -> str:

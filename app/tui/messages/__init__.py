@@ -41,7 +41,7 @@ from lumitui.app.tui.messages.results import (
     WhyFound,
     WhyWanted,
 )
-from lumitui.app.tui.messages.scaling import ScalingWanted, StudyMade, StudyWanted
+from lumitui.app.tui.messages.scaling import LadderEnded, ScalingWanted, StudyMade, StudyWanted
 from lumitui.app.tui.messages.sites import (
     ClusterAnswered,
     ClusterAsked,
@@ -69,6 +69,7 @@ __all__ = [
     "GpusRead",
     "GpusWanted",
     "HistoryChanged",
+    "LadderEnded",
     "LogFiguresFound",
     "LogNews",
     "OverviewFound",

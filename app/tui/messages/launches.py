@@ -47,6 +47,7 @@ class Planned(Answer, bubble=False):
     """The plan of a resubmission, or why there is none."""
 
     number: int
+    nodes: int
     outcome: Resubmission | LumiError
 
 

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 from textual.message_pump import MessagePump
+from textual.screen import Screen
 
 from lumitui.app.tui.messages.common import Answer
 
 if TYPE_CHECKING:
+    from lumitui.app.history.run import Run
     from lumitui.app.scale.scaling.studies import Question
     from lumitui.app.scale.scaling.study import Scaling
     from lumitui.remote.errors import LumiError
@@ -40,3 +42,12 @@ class StudyMade(Answer, bubble=False):
 
     number: int
     outcome: Scaling | LumiError
+
+
+@dataclass
+class LadderEnded(Answer, bubble=False):
+    """The sends of several sizes are over."""
+
+    dialog: Screen[None]
+    outcomes: tuple[tuple[int, Run | LumiError], ...]
+    """The number of nodes, and the run that was sent or why it was not."""

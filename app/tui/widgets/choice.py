@@ -1,9 +1,10 @@
 """A button that shows which of a few values is chosen; a press chooses the next."""
 
 from collections.abc import Sequence
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from rich.text import Text
+from textual.binding import Binding, BindingType
 from textual.widgets import Button
 
 Value = TypeVar("Value")
@@ -11,6 +12,11 @@ Value = TypeVar("Value")
 
 class Choice(Button, Generic[Value]):
     """One of a few values, as words: a mark in a box is lost without colours."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "press", "Next value", show=False, id="choice.next",
+                tooltip="Choose the next value"),
+    ]  # fmt: skip
 
     def __init__(
         self,

@@ -52,7 +52,7 @@ class LaunchWorkers(CoreApp):
             )
         except LumiError as error:
             outcome = error  # the dialog shows it below the field that is wrong
-        wanted.reply_to.post_message(messages.Planned(wanted.number, outcome))
+        wanted.reply_to.post_message(messages.Planned(wanted.number, wanted.nodes, outcome))
 
     @work(thread=True, group="send", exit_on_error=False)
     def send_launch(

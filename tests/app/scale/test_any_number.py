@@ -4,7 +4,7 @@ import json
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lumitui.app.compose.deepspeed_batch import (
@@ -54,6 +54,7 @@ def test_a_configuration_with_any_number_is_read_or_refused(config: dict[str, ob
         assert "digits" in str(error)
 
 
+@example(1.7976931345e308, 1.0)
 @given(WILD, st.sampled_from([0.0, 0.5, 1.0, 2.0, 1e300, 1e-300]))
 def test_a_rate_stays_finite_or_is_refused(value: object, factor: float) -> None:
     if not learning_rate.is_number(value):

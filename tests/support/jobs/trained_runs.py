@@ -7,8 +7,12 @@ from dataclasses import replace
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
 from lumitui.app.job.launch import Layout, Price
+from lumitui.app.job.spec import BatchRule, LearningRateRule, Scale
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.made_runs import SPEC, a_run
+
+GROWS = Scale(batch=BatchRule(keep="per_gpu"), lr=LearningRateRule(rule="linear"))
+"""The global batch grows with the nodes, and the learning rate with it."""
 
 
 def lines_of(
@@ -28,6 +32,7 @@ def trained(run_id: str, nodes: int, parent: str | None = None, **changes: objec
     """Return a run of eight GPUs a node that has ended well after 100 seconds."""
     args = ("--batch-size", "32", "--lr", f"{0.1 * nodes:g}")
     settings = {"nodes": nodes, "site": "lumi", "partition": "standard-g", "args": args}
+    settings |= {"account": "project_462000001", "scale": GROWS}
     run = a_run(
         run_id,
         parent=parent,

@@ -74,10 +74,13 @@ async def test_the_dialog_follows_its_fields(settings: Settings, project: Path) 
         nodes.value = "3"
         await sees(pilot, "nodes +1 +3")
         nodes.value = "99"
+        button = pilot.app.screen.query_one("#yes", Button)
         await until(pilot, lambda: "99 nodes are more than" in shown(pilot), "what is wrong")
-        assert pilot.app.screen.query_one("#yes", Button).disabled
+        assert button.disabled and str(button.label) == "Send", "it names no other size"
         nodes.value = "1"
-        await pilot.click("#start")
+        await sees(pilot, "Send on 1 node ")
+        pilot.app.screen.query_one("#start").focus()
+        await pilot.press("space")
         await until(pilot, lambda: "does not say how the script continues" in shown(pilot), "no")
         await pilot.press("escape")
         assert len(runs_of(pilot)) == 1

@@ -1,0 +1,58 @@
+"""The sizes to choose from when a run is sent again, in words. Pure."""
+
+from dataclasses import dataclass
+
+from lumitui.app.scale.scaling import words
+from lumitui.app.scale.scaling.study import Scaling, Size
+
+TITLES = ("nodes", "GPUs", "time", "eff.", "price", "")
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A size that a run can be sent on."""
+
+    nodes: int
+    cells: tuple[str, ...]
+    """As many as `TITLES`."""
+    refused: str = ""
+    """Why it cannot be sent on so many nodes."""
+
+
+def rungs_of(scaling: Scaling) -> list[Rung]:
+    """Return the sizes that the site was asked for, with time, efficiency and price of a run."""
+    return [
+        Rung(size.nodes, _cells(size, scaling.unit), size.refused)
+        for size in scaling.sizes
+        if size.offer is not None
+    ]
+
+
+def basis(scaling: Scaling) -> str:
+    """Return what time and price are of, and what they rest on; '' without any."""
+    if not scaling.measured:
+        return ""
+    return f"Time and price are for {scaling.whole.words}. {words.basis(scaling)}"
+
+
+def _cells(size: Size, unit: str) -> tuple[str, ...]:
+    start = (f"{size.nodes:,}", f"{size.gpus:,}")
+    offer = size.offer
+    if size.refused or offer is None:
+        return (*start, "-", "-", "-", f"refused: {size.refused}")
+    if size.whole is None:
+        most = f"at most {words.short(offer.most)} {unit}" if offer.most else "nothing"
+        return (*start, "-", "-", most, "")
+    price = words.middle(size.whole.price, words.short)
+    return (
+        *start,
+        words.middle(size.whole.seconds, words.time_text),
+        words.percent(size.efficiency),
+        f"{price} {unit}" if size.whole.price.high > 0 else "nothing",
+        _note(size),
+    )
+
+
+def _note(size: Size) -> str:
+    late = ["over the time limit"] if size.over_limit else []
+    return ", ".join(["measured" if size.measured else "predicted", *late])

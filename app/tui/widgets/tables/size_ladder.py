@@ -1,0 +1,105 @@
+"""The sizes that a run can be sent on: one under the cursor, or several marked."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.cells import cell_len
+from rich.text import Text
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from lumitui.app.explain.safe_text import log_line
+from lumitui.app.scale.scaling.rungs import TITLES, Rung
+
+_INDENT = "    "
+"""Below the marks."""
+
+
+class SizeLadder(OptionList):
+    """A line for each size; what is refused can be neither chosen nor marked."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "mark", "Mark", id="ladder.mark",
+                tooltip="Mark the size; all marked sizes are sent"),
+        Binding("a", "mark_all", "Mark all", id="ladder.all",
+                tooltip="Mark every size, or none"),
+        Binding("j", "cursor_down", "Down", show=False, id="ladder.down", tooltip="One size down"),
+        Binding("k", "cursor_up", "Up", show=False, id="ladder.up", tooltip="One size up"),
+        Binding("g", "first", "First", show=False, id="ladder.first", tooltip="Smallest size"),
+        Binding("G", "last", "Last", show=False, id="ladder.last", tooltip="Largest size"),
+    ]  # fmt: skip
+
+    class Marked(Message):
+        """Other sizes are marked."""
+
+    def __init__(self, id: str) -> None:  # noqa: A002 - Textual's name
+        """Show no sizes yet."""
+        super().__init__(id=id, markup=False, compact=True)
+        self._rungs: Sequence[Rung] = ()
+        self.marked: frozenset[int] = frozenset()
+        """Numbers of nodes."""
+
+    def show(self, rungs: Sequence[Rung], nodes: int | None) -> None:
+        """Show `rungs`, with the cursor at `nodes`; marks stay where they can."""
+        self._rungs = rungs
+        marked = self.marked & {rung.nodes for rung in rungs if not rung.refused}
+        with self.prevent(OptionList.OptionHighlighted):
+            self.clear_options()
+            self.add_options(
+                Option(text, id=str(rung.nodes), disabled=bool(rung.refused))
+                for rung, text in zip(rungs, self._prompts(marked), strict=True)
+            )
+        self.point_at(nodes)
+        self._mark(marked)
+
+    def point_at(self, nodes: int | None) -> None:
+        """Put the cursor on a size; nowhere, if it is not among them."""
+        at = next((i for i, rung in enumerate(self._rungs) if rung.nodes == nodes), None)
+        with self.prevent(OptionList.OptionHighlighted):
+            self.highlighted = None if at is None or self._rungs[at].refused else at
+        self.call_after_refresh(self.scroll_to_highlight)
+
+    @property
+    def chosen(self) -> int | None:
+        """The number of nodes under the cursor."""
+        return None if self.highlighted is None else self._rungs[self.highlighted].nodes
+
+    def heading(self) -> str:
+        """Return the line above the sizes."""
+        return _INDENT + self._aligned(TITLES)
+
+    def action_mark(self) -> None:
+        """Mark the size under the cursor, or no longer."""
+        if self.chosen is not None:
+            self._mark(self.marked ^ {self.chosen})
+
+    def action_mark_all(self) -> None:
+        """Mark every size; none, if all are marked."""
+        every = frozenset(rung.nodes for rung in self._rungs if not rung.refused)
+        self._mark(frozenset() if self.marked == every else every)
+
+    def _mark(self, marked: frozenset[int]) -> None:
+        if marked == self.marked:
+            return
+        self.marked = marked
+        for at, text in enumerate(self._prompts(marked)):
+            self.replace_option_prompt_at_index(at, text)
+        self.post_message(self.Marked())
+
+    def _prompts(self, marked: frozenset[int]) -> list[Text]:
+        return [
+            Text(
+                f"[{'x' if rung.nodes in marked else ' '}] {self._aligned(rung.cells)}",
+                no_wrap=True,
+                overflow="ellipsis",
+            )
+            for rung in self._rungs
+        ]
+
+    def _aligned(self, cells: Sequence[str]) -> str:
+        rows = [TITLES, *(rung.cells for rung in self._rungs)]
+        widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+        numbers = [cell.rjust(width) for cell, width in zip(cells[:-1], widths, strict=False)]
+        return log_line("  ".join((*numbers, cells[-1])).rstrip())

@@ -1,0 +1,106 @@
+"""Several sizes sent at once: marked, confirmed once, and told one by one."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.widgets import Button
+
+from lumitui.app.history.run import Run
+from lumitui.app.settings import Settings
+from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.dialogs.confirm import Confirm
+from lumitui.app.tui.dialogs.notices import ErrorDialog
+from lumitui.app.tui.dialogs.resubmit import ResubmitDialog
+from lumitui.app.tui.screens.runs import RunsScreen
+from lumitui.app.tui.widgets.tables.size_ladder import SizeLadder
+from lumitui.remote.errors import LinkError, RefusedError
+from tests.support.driven_tui import cut_off, ended, runs_of, sees, submit, until
+from tests.support.jobs.trained_runs import train
+
+
+async def test_two_marked_sizes_are_sent_after_one_yes(settings: Settings, project: Path) -> None:
+    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
+        first = await submit(pilot)
+        await ended(pilot, first.id)
+        await pilot.press("+")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ResubmitDialog), "the dialog")
+        await sees(pilot, r"\[ \] +2 +4 +- +- +nothing")
+        await pilot.press("down", "space", "g", "space")
+        await sees(pilot, "Send on 1, 2 nodes")
+        assert not cut_off(pilot)
+        await pilot.press("enter", "enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, Confirm), "the question")
+        assert pilot.app.screen.focused is pilot.app.screen.query_one("#no")
+        await pilot.press("y")
+        await until(pilot, lambda: isinstance(pilot.app.screen, RunsScreen), "the runs")
+        sent = [run for run in runs_of(pilot) if run.parent == first.id]
+        assert sorted(run.layout.nodes for run in sent) == [1, 2]
+        assert {run.snapshot for run in sent} == {first.snapshot}, "the same code"
+        for run in sent:
+            assert (await ended(pilot, run.id)).job_id
+
+
+async def test_what_fails_keeps_no_other_size_back_and_all_is_told(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = LumiApp(settings)
+    run = train(app.runs.history, {1: 1000.0, 2: 1940.0})[0]
+    app.runs.history.update(run.id, snapshot="0123456789abcdef")
+    tried: list[int] = []
+
+    def send(preview: Any, **rest: Any) -> Run:
+        nodes = preview.launch.layout.nodes
+        tried.append(nodes)
+        if nodes == 2:
+            raise RefusedError("The queue is full.", "Wait.")
+        if nodes == 8:
+            raise LinkError("lumi cannot be reached.", "Look at the network.")
+        return app.runs.history.get(run.id)
+
+    monkeypatch.setattr(app.runs, "send", send)
+    async with app.run_test(size=(80, 34)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen), "the runs")
+        await pilot.press("j", "+")
+        await until(pilot, lambda: isinstance(app.screen, ResubmitDialog), "the dialog")
+        await sees(pilot, r"\[ \] +16 +128 +\S+ +68 % +\S+ GPU-hours +predicted")
+        await sees(pilot, "A step trains 512 samples, before 256; the learning rate becomes 0.2")
+        await pilot.press("down", "a")
+        await sees(pilot, "Send on 1, 2, 4, 8, 16 nodes")
+        await pilot.press("j")  # the plan of another size; the button stays
+        await sees(pilot, "nodes +1 +4")
+        await sees(pilot, "Send on 1, 2, 4, 8, 16 nodes")
+        await pilot.press("enter", "enter")
+        await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")
+        await sees(pilot, "in all +billed at most 124 GPU-hours")
+        await pilot.press("y")
+        await until(pilot, lambda: isinstance(app.screen, ErrorDialog), "what was not sent")
+        await sees(pilot, f"1 node: sent, {run.id} is job 81")
+        await sees(pilot, "2 nodes: not sent. The queue is full")
+        await sees(pilot, "4 nodes: sent")
+        await sees(pilot, "8 nodes: not sent. lumi cannot be reached")
+        await sees(pilot, "16 nodes: not sent. It was not tried")
+        assert tried == [1, 2, 4, 8]
+        assert not app.mutations
+
+
+async def test_a_refused_size_is_neither_marked_nor_sent(settings: Settings) -> None:
+    app = LumiApp(settings)
+    run = train(app.runs.history, {1: 1000.0})[0]
+    app.runs.history.update(run.id, snapshot="0123456789abcdef")
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.push_screen(ResubmitDialog(app.runs.history.get(run.id), 5000))
+        await sees(pilot, r"\[ \] 5,000 .* refused")
+        button = app.screen.query_one("#yes", Button)
+        assert button.disabled and str(button.label) == "Send"
+        await pilot.press("down", "G", "space")
+        assert app.screen.query_one(SizeLadder).marked == {16}
+        await sees(pilot, "Send on 16 nodes")
+        await pilot.press("space", "a")
+        await sees(pilot, "Send on 1, 2, 4, 8, 16 nodes")
+        await pilot.resize_terminal(40, 10)
+        await sees(pilot, r"\[x\]")
+        assert str(button.label) in ("Send on 1, 2, 4, 8, 16 nodes",) and button.is_on_screen
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen), "nothing sent")
+        assert len(runs_of(pilot)) == 1
