@@ -11,10 +11,12 @@ from lumitui.app.history.file.facts import FileFacts
 from lumitui.app.history.file.sqlite_file import Database, Tell
 from lumitui.app.history.known_snapshots import KnownSnapshots
 from lumitui.app.history.listing.find_runs import Filter, RunFinder
+from lumitui.app.history.listing.glance import Glances
 from lumitui.app.history.listing.order import NEWEST, Order
+from lumitui.app.history.listing.tags import with_tags
 from lumitui.app.history.metric_points import RunMetrics
 from lumitui.app.history.pending_warnings import PendingWarnings
-from lumitui.app.history.run import UNFINISHED, Changes, Run, unknown_run
+from lumitui.app.history.run import UNFINISHED, Changes, Run, one_line, unknown_run
 from lumitui.app.history.run_row import PARTS, column, to_row
 from lumitui.app.history.texts.store import (
     OF_RUNS,
@@ -52,6 +54,8 @@ class History:
         """Lists of runs: filtered, sorted, counted, page by page."""
         self.metrics = RunMetrics(self._file)
         """The lines of each run's metrics.jsonl."""
+        self.glances = Glances(self.metrics)
+        """What rows of runs show of their metrics."""
         self.snapshots = KnownSnapshots(self._file)
         """The code that was sent to sites."""
 
@@ -71,13 +75,7 @@ class History:
         Raises:
             HistoryError: the file cannot be read.
         """
-        return self._file.read(
-            lambda db: (
-                id(db),  # another file, after this one was replaced
-                int(db.execute("PRAGMA data_version").fetchone()[0]),
-                db.total_changes,
-            )
-        )
+        return self._file.version()
 
     def begin(self, run: Run) -> None:
         """Write a new run; it is on the disk when this returns.
@@ -130,6 +128,17 @@ class History:
         with self._file.transaction() as db:
             for run_id, change in changes:
                 self._change(db, run_id, change)
+
+    def tag(self, run_ids: Sequence[str], words: str) -> None:
+        """Add tags to the notes of runs, or remove those that begin with `-`: all runs, or none.
+
+        Raises:
+            InputError: a word is no tag, or a note gets too long.
+            HistoryError: it could not be written.
+        """
+        runs = self.finder.with_ids(run_ids)
+        notes = [(run.id, one_line(with_tags(run.note, words))) for run in runs.values()]
+        self.update_many([(run_id, {"note": note}) for run_id, note in notes])
 
     def observe(self, polled: Sequence[tuple[Run, Changes]]) -> list[str]:
         """Write what a poll means for runs, each given as it was when its site was asked.

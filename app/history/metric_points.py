@@ -168,6 +168,30 @@ class RunMetrics:
         points = (parse_line(str(row[0]).encode()) for row in reversed(rows))
         return [point for point in points if point is not None]
 
+    def spread(self, run_id: str, most: int) -> list[MetricPoint]:
+        """Return at most `most` points from all over the run, in their order; no others are read.
+
+        The first and the last point are among them.
+        """
+        (first, last) = self._file.rows(
+            "SELECT (SELECT ordinal FROM metrics WHERE run = ?1 ORDER BY ordinal LIMIT 1),"
+            " (SELECT ordinal FROM metrics WHERE run = ?1 ORDER BY ordinal DESC LIMIT 1)",
+            (run_id,),
+        )[0]
+        if first is None or most < 1:
+            return []
+        between = max(1, most - 1)
+        wanted = sorted({first + (last - first) * at // between for at in range(most)})
+        rows = self._file.rows(
+            "SELECT DISTINCT ordinal, line FROM metrics JOIN"
+            f" (SELECT column1 AS low FROM (VALUES {', '.join(f'({at})' for at in wanted)}))"
+            " ON ordinal = (SELECT ordinal FROM metrics WHERE run = ?1 AND ordinal >= low"
+            " ORDER BY ordinal LIMIT 1) WHERE run = ?1 ORDER BY ordinal",
+            (run_id,),
+        )
+        points = (parse_line(str(row[1]).encode()) for row in rows)
+        return [point for point in points if point is not None]
+
     def broken(self, run_id: str) -> int:
         """Return how many lines of the run's metrics.jsonl could not be read."""
         rows = self._file.rows("SELECT broken_metrics FROM runs WHERE id = ?", (run_id,))

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 LONGEST_NAME = 20
 """Characters of a job's name in the title bar while it is sent."""
+MOST_LISTED = 10
+"""Runs that the question before several cancels names."""
 
 
 class MutationApp(WorkerApp):
@@ -143,6 +145,52 @@ class MutationApp(WorkerApp):
             self.notify(warning, severity="warning", markup=False)
         self.history_changed()
         self._mutation_ended(well=event.run is not None)
+
+    @on(messages.CancelManyWanted)
+    def _cancel_many_wanted(self, event: messages.CancelManyWanted) -> None:
+        from lumitui.app.tui.dialogs.confirm import Confirm
+
+        found = [run for run_id in event.run_ids if (run := self._run(run_id))]
+        runs = [run for run in found if not run.state.is_final]
+        ids = tuple(run.id for run in runs)
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self.mutations += 1
+                self.cancel_runs(ids)
+
+        if not runs:
+            message = f"{words.count(len(event.run_ids), 'marked run')}: all have ended."
+            self.show_error(InputError(message, "There is nothing to cancel."))
+            return
+        most = max(1, min(MOST_LISTED, self.size.height - 10))
+        lines = [
+            (run.id, f"{run.state}, {words.count(run.layout.nodes, 'node')}") for run in runs[:most]
+        ]
+        if len(runs) > most:
+            lines.append(("and", f"{len(runs) - most} more"))
+        if ended := len(found) - len(runs):
+            lines.append(("not these", f"{words.count(ended, 'marked run')} ended already"))
+        jobs = words.count(len(runs), "job")
+        self.push_screen(Confirm(f"Cancel {jobs}?", lines, f"Cancel {jobs}"), answered)
+
+    @on(messages.ManyCancelled)
+    def _many_cancelled(self, event: messages.ManyCancelled) -> None:
+        if event.run_ids:
+            self.notify(f"Cancelled {words.count(len(event.run_ids), 'job')}.", markup=False)
+        for warning in event.warnings:
+            self.notify(warning, severity="warning", markup=False)
+        for run_id, error in event.failed:
+            self.notify(f"{run_id}: {error}", severity="error", markup=False, timeout=20)
+        first = self.screen_stack[0]
+        if isinstance(first, RunsScreen) and not event.failed:
+            first.unmark()
+        self.history_changed()
+        self._mutation_ended(well=not event.failed)
+
+    @on(messages.RunFetched)
+    def _run_fetched(self, event: messages.RunFetched) -> None:
+        self.notify(event.words, markup=False)
 
     # -- leaving
 

@@ -106,7 +106,25 @@ def parse(text: str) -> tuple[Term, ...]:
     Raises:
         FilterError: one of them means nothing.
     """
-    return tuple(_term(text, begin, end) for begin, end in _split(text))
+    terms, error = parse_typed(text)
+    if error is not None:
+        raise error
+    return terms
+
+
+def parse_typed(text: str) -> tuple[tuple[Term, ...], FilterError | None]:
+    """Return the terms of a filter that is being typed, and what is wrong with the first bad one.
+
+    The others count meanwhile.
+    """
+    terms: list[Term] = []
+    first: FilterError | None = None
+    for begin, end in _split(text):
+        try:
+            terms.append(_term(text, begin, end))
+        except FilterError as error:
+            first = first or error
+    return tuple(terms), first
 
 
 def _split(text: str) -> list[tuple[int, int]]:
@@ -116,19 +134,20 @@ def _split(text: str) -> list[tuple[int, int]]:
         if text[at].isspace():
             at += 1
             continue
-        begin, quote = at, -1
-        while at < len(text) and (quote >= 0 or not text[at].isspace()):
-            if text[at] == '"':
-                quote = -1 if quote >= 0 else at
+        begin, quoted = at, False
+        while at < len(text) and (quoted or not text[at].isspace()):
+            quoted ^= text[at] == '"'
             at += 1
-        if quote >= 0:
-            raise FilterError("A quote is not closed.", 'End it with a ".', quote, len(text))
         spans.append((begin, at))
     return spans
 
 
 def _term(text: str, begin: int, end: int) -> Term:
     typed = text[begin:end]
+    if typed.count('"') % 2:
+        raise FilterError(
+            "A quote is not closed.", 'End it with a ".', begin + typed.rindex('"'), end
+        )
     rest, negated = _turned(typed)
     key, colon, value = rest.partition(":")
     if not colon or not re.fullmatch("[A-Za-z]+", key):

@@ -13,6 +13,7 @@ from lumitui.app.tui.messages.common import Answer
 
 if TYPE_CHECKING:
     from lumitui.app.explain.diagnose import Diagnosis
+    from lumitui.app.history.listing.glance import Key
     from lumitui.app.results.comparison import CodeChange, Comparison
     from lumitui.app.results.log_patterns import LogFigures
     from lumitui.app.results.summary import Figures
@@ -75,6 +76,19 @@ class OverviewFound(Answer, bubble=False):
 
     run_id: str
     overview: Overview | None
+
+
+@dataclass
+class GlancesWanted(Message):
+    """Look at the metrics of runs, for their rows."""
+
+    reply_to: MessagePump
+    keys: tuple[Key, ...]
+
+
+@dataclass
+class GlancesFound(Answer, bubble=False):
+    """The looks have been taken."""
 
 
 @dataclass

@@ -1,27 +1,39 @@
-"""The first screen: every run, newest first."""
+"""The first screen: every run in a list and, on wide screens, the facts of one beside it."""
 
 import time
 from typing import ClassVar
 
 from rich.text import Text
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Center, Vertical
-from textual.widgets import Button, Input, Static
+from textual.containers import Center, Horizontal, Vertical
+from textual.timer import Timer
+from textual.widgets import Button, Static
 
-from lumitui.app.explain import words
+from lumitui.app.explain import row_words, words
+from lumitui.app.history.listing.find_runs import Filter
+from lumitui.app.history.listing.order import NEWEST, Order
+from lumitui.app.history.listing.states import COUNTED, GROUPS
+from lumitui.app.history.listing.window import RunWindow
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
-from lumitui.app.tui.screens.page import RunPage
+from lumitui.app.tui import messages
+from lumitui.app.tui.panes.overview import OverviewPane
+from lumitui.app.tui.screens.marked import MarkedPage
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.bars import buttons
-from lumitui.app.tui.widgets.input import FilterInput
+from lumitui.app.tui.widgets.tables.run_filter import RunFilter
 from lumitui.app.tui.widgets.tables.run_table import RunTable
 from lumitui.app.watch.sites.schedule import Schedule
+from lumitui.remote.errors import LumiError
+from lumitui.remote.scheduler.protocol import State
 
-PAGE = 50
-"""Runs shown at first, and added on demand."""
+WIDE = 110
+"""Cells from which on the facts of a run stand beside the list."""
+REST = 0.08
+"""Seconds that the cursor rests on a run before its facts are read."""
+_COUNT_STYLES = {"running": "green", "waiting": "yellow", "failed": "red", "unknown": "magenta"}
 
 EMPTY = """No runs yet.
 
@@ -29,40 +41,47 @@ Press n to make one from a job file. You see its price and its script
 before anything is sent. The site `laptop` needs no cluster."""
 
 
-class RunsScreen(RunPage):
+class RunsScreen(MarkedPage):
     """The runs, a line on the one under the cursor, and a line on the last refresh."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "All runs", show=False, id="runs.all",
-                tooltip="Show all runs again"),
+                tooltip="Take the marks away, then the filter and the order"),
         Binding("r", "refresh_sites", "Refresh", id="page.refresh", tooltip="Poll the sites now"),
         Binding("n", "app.go('new')", "New", id="page.new", tooltip="Make a run from a job file"),
         Binding("slash", "filter", "Filter", key_display="/", id="runs.filter",
-                tooltip="Show only runs with a text in id, name, job id or note"),
-        Binding("o", "older", "Older", show=False, id="runs.older",
-                tooltip=f"Show {PAGE} more, older runs"),
+                tooltip="Show only runs with a text, a state, a site, a size, an age or a tag"),
+        Binding("o", "sort", "Sort", show=False, id="runs.sort",
+                tooltip="Sort by age, state, name, nodes, cost, end; again for the next"),
+        Binding("O", "reverse", "Reverse", show=False, id="runs.reverse",
+                tooltip="Turn the order of the list around"),
     ]  # fmt: skip
 
     def __init__(self, runs: Runs, schedule: Schedule) -> None:
         """Show `runs`; `schedule` knows when the sites were polled."""
         super().__init__(runs)
         self._schedule = schedule
-        self._limit = PAGE
+        self._window = RunWindow(runs.history.finder)
+        self._glances = runs.history.glances
+        self._counts: dict[State, int] = {}
+        self._resting: Timer | None = None
 
     def body(self) -> ComposeResult:
-        """Yield the table or, without runs, what to do."""
-        yield RunTable(id="runs")
+        """Yield the list with its facts or, without runs, what to do."""
+        with Horizontal(id="master"):
+            yield RunTable(self._window, self._glances, id="runs")
+            yield OverviewPane(id="detail")
         with Vertical(id="empty"):
             with Center():
                 yield Static(EMPTY, id="empty-words", markup=False)
             with Center():
                 yield Button(Text("New run (n)"), action="app.go('new')", compact=True)
-        yield FilterInput(placeholder="text in id, name, job id or note", id="filter", compact=True)
+        yield RunFilter()
         yield Static(id="selected", markup=False)
         yield Static(id="polls", markup=False)
         yield buttons(
             ("New", "app.go('new')"),
-            ("Open", "pane('state')"),
+            ("Open", "pane('overview')"),
             ("Log", "pane('log')"),
             ("Resubmit x2", "resubmit(2)"),
             ("Cancel", "cancel"),
@@ -70,63 +89,109 @@ class RunsScreen(RunPage):
 
     def begin(self) -> None:
         """Draw from history, again every second for the times."""
-        self.query_one("#filter").display = False
         self.reread()
-        self.query_one(RunTable).focus()
+        self._table.focus()
         self.set_interval(1.0, self.every_second)
+
+    @property
+    def _table(self) -> RunTable:
+        return self.query_one(RunTable)
 
     @property
     def chosen(self) -> str | None:
         """The run under the cursor."""
-        return self.query_one(RunTable).selected
+        return self._table.selected
+
+    @property
+    def marked(self) -> tuple[str, ...]:
+        """The marked runs."""
+        return tuple(self._table.marks)
+
+    def unmark(self) -> None:
+        """Take all marks away."""
+        self._table.unmark()
 
     def choose(self, run_id: str) -> None:
-        """Put the cursor on a run: the next key is meant for it."""
-        self.query_one(RunTable).choose(run_id)
+        """Put the cursor on a run: the next key is meant for it. A filter that hides it ends."""
+        self._table.choose(run_id)
+        try:
+            self._read()
+            if self.chosen != run_id:
+                self._show_all()
+        except LumiError as error:
+            self.post_message(messages.Failed(error, repeats=True))
+
+    # -- drawing
 
     def draw(self) -> None:
         """Show what history says now."""
         if not self.is_current:
             return
-        text = self.query_one("#filter", Input).value
-        found = self.runs.history.page(self._limit + 1, text=text)
-        more, found = len(found) > self._limit, found[: self._limit]
-        now = time.time()
-        table = self.query_one(RunTable)
-        table.show(found, now, self.size.width)
-        self._draw_empty(bool(found), text)
-        self._draw_title(found, more, text)
-        self._draw_selected({run.id: run for run in found})
+        self._read()
+        self._table.tick()
         self._draw_polls(time.monotonic())
+        self._draw_chosen()
 
-    def _draw_empty(self, some: bool, text: str) -> None:
-        self.query_one(RunTable).display = some
+    def _read(self) -> None:
+        """Read the list again if the history has changed."""
+        if self._window.refresh():
+            self._counts = self.runs.history.finder.count_states()
+            self._draw_list()
+
+    def _draw_list(self) -> None:
+        self._table.changed()
+        self.query_one(RunFilter).found(self._window.total)
+        self._draw_empty()
+        self._draw_title()
+        self._draw_chosen()
+
+    def _draw_empty(self) -> None:
+        some, filtered = bool(self._window.lines), bool(self.query_one(RunFilter).terms)
+        self.query_one("#master").display = some
         self.query_one("#empty").display = not some
-        nothing = f"No run contains {text!r}. Press esc to show all runs." if text else EMPTY
+        nothing = "No run passes the filter. Press esc to show all runs." if filtered else EMPTY
         self.query_one("#empty-words", Static).update(nothing)
 
-    def _draw_title(self, found: list[Run], more: bool, text: str) -> None:
-        shown = f"newest {len(found)} runs, o for older" if more else words.count(len(found), "run")
-        shown += f" with {styled.shorten(text, 20)!r}" if text else ""
-        every = " in all" if text or more else ""
-        unfinished = self.runs.history.count_unfinished()
-        self.title_text("1 Runs", f"{shown}, {unfinished} unfinished{every}")
+    def _draw_title(self) -> None:
+        parts: list[str | Text] = ["1 Runs"]
+        for name in COUNTED:
+            if number := sum(self._counts.get(state, 0) for state in GROUPS[name]):
+                parts.append(Text(f"{number:,} {name}", _COUNT_STYLES[name]))
+        if marked := len(self.marked):
+            parts.append(Text(f"{marked} marked", "bold"))
+        if (order := self._window.listing.order) != NEWEST:
+            parts.append(f"by {order.by}{', reversed' if order.reverse else ''}")
+        if len(parts) == 1:
+            parts.append(words.count(sum(self._counts.values()), "run"))
+        self.title_text(*parts)
 
-    @on(RunTable.RowHighlighted)
+    @on(RunTable.Moved)
     def _moved(self) -> None:
-        self.reread()
+        if self._resting is not None:
+            self._resting.stop()
+        self._draw_selected(self._window.run(self.chosen or ""))
+        self._resting = self.set_timer(REST, self._draw_chosen)
 
-    def _draw_selected(self, found: dict[str, Run]) -> None:
+    def _draw_chosen(self) -> None:
+        run = self._window.run(self.chosen or "")
+        self._draw_selected(run)
+        detail = self.query_one(OverviewPane)
+        if detail.display and run is not None:
+            detail.draw(run)
+
+    def _draw_selected(self, run: Run | None) -> None:
         line = Text()
-        run = found.get(self.chosen or "")
         if run is not None:
-            line.append(run.id, "bold").append(
-                f"  {words.layout_size(run.layout)}, {run.spec.partition}"
+            job = f"  job {run.job_id}" if run.job_id else ""
+            line.append(styled.plain(run.id, "bold")).append(
+                styled.plain(f"{job}  {words.layout_size(run.layout)}, {run.spec.partition}")
             )
-            if reason := words.reason(run):
-                line.append(styled.plain(f"  {reason}", "yellow"))
+            if said := row_words.news(run, time.time()):
+                line.append(styled.plain(f"  {' '.join(said.split())}", "yellow"))
+            if run.note:
+                line.append(styled.plain(f"  {run.note}", "italic"))
             if run.parent:
-                line.append(f"  from {run.parent}")
+                line.append(styled.plain(f"  from {run.parent}"))
         self.query_one("#selected", Static).update(line)
 
     def _draw_polls(self, now: float) -> None:
@@ -139,31 +204,65 @@ class RunsScreen(RunPage):
             line.append(", paused: press a key to go on")
         self.query_one("#polls", Static).update(line)
 
-    @on(RunTable.RowSelected)
-    def _open(self) -> None:
-        self.action_pane("overview")
+    def on_resize(self, event: events.Resize) -> None:
+        """Show the facts of a run beside the list where there is room."""
+        if self.query("#detail"):
+            self.query_one(OverviewPane).display = event.size.width >= WIDE
+            self.reread()
+
+    # -- filter and order
+
+    def _list(self, order: Order) -> None:
+        """List what the filter lets pass, from its beginning; the cursor stays with its run."""
+        try:
+            self._window.show(Filter(terms=self.query_one(RunFilter).terms), order)
+            self._draw_list()
+        except LumiError as error:
+            self.post_message(messages.Failed(error, repeats=True))
 
     def action_filter(self) -> None:
         """Show the filter, ready to type in."""
-        line = self.query_one("#filter", Input)
-        line.display = True
-        line.focus()
+        self.query_one(RunFilter).open()
 
-    @on(Input.Changed, "#filter")
-    def _filter(self) -> None:
-        self.reread()
-
-    @on(Input.Submitted, "#filter")
+    @on(RunFilter.Changed)
     def _filtered(self) -> None:
-        self.query_one(RunTable).focus()
+        self._list(self._window.listing.order)
+
+    @on(RunFilter.Left)
+    def _left(self) -> None:
+        self._table.focus()
+
+    @on(RunTable.Sorted)
+    def _sorted(self, event: RunTable.Sorted) -> None:
+        self._list(self._window.listing.order.chosen(event.by))
+
+    def action_sort(self) -> None:
+        """Sort the list by the next of what it can be sorted by."""
+        self._list(self._window.listing.order.next())
+
+    def action_reverse(self) -> None:
+        """Turn the order around."""
+        order = self._window.listing.order
+        self._list(Order(order.by, not order.reverse))
 
     def action_back(self) -> None:
-        """Show all runs again."""
-        line = self.query_one("#filter", Input)
-        line.value, line.display = "", False
-        self.query_one(RunTable).focus()
+        """Take the marks away; without marks show all runs, the newest first."""
+        if self.marked and self._table.has_focus:
+            self.unmark()
+            return
+        self._show_all()
+        self._table.focus()
 
-    def action_older(self) -> None:
-        """Show one page more."""
-        self._limit += PAGE
-        self.reread()
+    def _show_all(self) -> None:
+        runs = self.query_one(RunFilter)
+        runs.clear()
+        runs.terms = ()
+        self._list(NEWEST)
+
+    @on(RunTable.Marked)
+    def _marked(self) -> None:
+        self._draw_title()
+
+    @on(RunTable.Opened)
+    def _open(self) -> None:
+        self.action_pane("overview")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from rich.cells import cell_len, set_cell_size
 from rich.table import Table
 from rich.text import Text
 
@@ -26,6 +27,24 @@ COLOURS: dict[State, str] = {
 }
 """The word itself is always shown; the colour only helps."""
 
+GLYPHS: dict[State, str] = {
+    State.SENDING: "→",
+    State.UNKNOWN: "?",
+    State.QUEUED: "○",
+    State.RUNNING: "▶",
+    State.FINISHING: "▷",
+    State.DONE: "✔",
+    State.CANCELLED: "-",
+    State.NOT_SENT: "-",
+}
+"""A sign before the word, for states that are no failure."""
+FAILED = "✖"
+
+
+def glyph(state: State) -> str:
+    """Return the sign of a state, one cell; its word is always beside it."""
+    return GLYPHS.get(state, FAILED)
+
 
 def state_text(state: State) -> Text:
     """Return the state's word in its colour."""
@@ -49,8 +68,24 @@ def labelled(lines: Iterable[tuple[str, str | Text]]) -> Table:
 
 
 def shorten(text: str, width: int) -> str:
-    """Return `text` in at most `width` characters; its end stays, where ids of a name differ."""
-    if len(text) <= width:
+    """Return `text` in at most `width` cells; its end stays, where ids of a name differ.
+
+    Letters of CJK and emoji take two cells.
+    """
+    if cell_len(text) <= width:
         return text
-    end = min(7, width // 2)
-    return f"{text[: width - end - 1]}…{text[-end:]}"
+    if width < 2:
+        return "…"[:width]
+    room, at = min(7, width // 2), len(text)
+    while at and cell_len(text[at - 1 :]) <= room:
+        at -= 1
+    end = text[at:]
+    return f"{set_cell_size(text, width - cell_len(end) - 1).rstrip()}…{end}"
+
+
+def fit(text: str, width: int, *, right: bool = False) -> str:
+    """Return `text` in exactly `width` cells, at the left or the right; its beginning stays."""
+    if cell_len(text) > width:
+        text = f"{set_cell_size(text, width - 1)}…" if width > 1 else "…"[:width]
+    space = " " * (width - cell_len(text))
+    return space + text if right else text + space

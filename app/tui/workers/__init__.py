@@ -8,12 +8,19 @@ cancelled, but both run.
 from lumitui.app.tui.workers.clusters import ClusterWorkers
 from lumitui.app.tui.workers.launches import LaunchWorkers
 from lumitui.app.tui.workers.logs import LogWorkers
+from lumitui.app.tui.workers.marks import MarkWorkers
 from lumitui.app.tui.workers.refreshes import RefreshWorkers
 from lumitui.app.tui.workers.results import ResultWorkers
 from lumitui.app.tui.workers.scaling import ScalingWorkers
 
 
 class WorkerApp(
-    RefreshWorkers, ClusterWorkers, LaunchWorkers, ResultWorkers, LogWorkers, ScalingWorkers
+    RefreshWorkers,
+    ClusterWorkers,
+    LaunchWorkers,
+    ResultWorkers,
+    LogWorkers,
+    ScalingWorkers,
+    MarkWorkers,
 ):
     """An app that refreshes the sites, and does in threads what its screens want."""

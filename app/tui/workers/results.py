@@ -62,3 +62,14 @@ class ResultWorkers(CoreApp):
             wanted.reply_to.post_message(messages.ComparisonMade(found))
         changes = self.runs.comparisons.code(wanted.run_ids)
         wanted.reply_to.post_message(messages.CodeCompared(changes))
+
+    @on(messages.GlancesWanted)
+    def _glances_wanted(self, event: messages.GlancesWanted) -> None:
+        self._glances(event)
+
+    @work(thread=True, group="glances", exit_on_error=False)
+    def _glances(self, wanted: messages.GlancesWanted) -> None:
+        try:
+            self.runs.history.glances.take(wanted.keys)
+        finally:
+            wanted.reply_to.post_message(messages.GlancesFound())

@@ -1,140 +1,335 @@
-"""The table of runs: one row for each run, kept by its id."""
+"""The list of runs: only the rows on the screen are read and drawn, thousands as fast as ten."""
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
-from rich.text import Text
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
 from textual.binding import Binding, BindingType
-from textual.widgets import DataTable
+from textual.geometry import Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
 
-from lumitui.app.explain import words
-from lumitui.app.explain.safe_text import log_line
-from lumitui.app.history.run import Run
-from lumitui.app.tui.widgets import styled
-
-Cell = Callable[[Run, float, int], Text]
-
-
-def _plain(read: Callable[[Run, float], str], *, right: bool = False) -> Cell:
-    def cell(run: Run, now: float, width: int) -> Text:
-        text = styled.shorten(log_line(read(run, now).replace("\n", " ")), width)
-        return Text(text.rjust(width) if right else text, no_wrap=True)
-
-    return cell
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column: its heading, its cells, and how wide it is on narrow and wide screens."""
-
-    key: str
-    heading: str
-    cell: Cell
-    narrow: int
-    wide: int
-    right: bool = False
-
-    def width(self, wide: bool) -> int:
-        """Return its width in cells; one more is left free beside it."""
-        return self.wide if wide else self.narrow
-
-    def title(self, wide: bool) -> Text:
-        """Return the heading, aligned as the cells are."""
-        width = self.width(wide)
-        title = self.heading.rjust(width) if self.right else self.heading
-        return Text(title, no_wrap=True)
-
-
-def _column(
-    key: str, heading: str, read: Callable[[Run, float], str], narrow: int, wide: int
-) -> Column:
-    return Column(key, heading, _plain(read), narrow, wide)
-
-
-def _figure(
-    key: str, heading: str, read: Callable[[Run, float], str], narrow: int, wide: int
-) -> Column:
-    return Column(key, heading, _plain(read, right=True), narrow, wide, right=True)
-
-
-# On a narrow screen all but the reason take 77 cells: 80 less the padding and a scroll bar.
-COLUMNS = (
-    Column("state", "State", lambda run, now, width: styled.state_text(run.state), 13, 13),
-    _column("run", "Run", lambda run, now: run.id, 17, 32),
-    _column("site", "Site", lambda run, now: run.site, 8, 14),
-    _figure("nodes", "Nodes", lambda run, now: str(run.layout.nodes), 5, 5),
-    _figure("ranks", "Ranks", lambda run, now: str(run.layout.world_size), 5, 5),
-    _figure("job", "Job", lambda run, now: run.job_id or "-", 8, 10),
-    _figure("age", "Age", lambda run, now: words.short_length(now - run.created), 5, 5),
-    _figure("time", "Time", words.elapsed_of_limit, 9, 11),
-    Column("reason", "Reason", lambda run, now, width: Text(_reason(run), no_wrap=True), 40, 80),
+from lumitui.app.history.listing.glance import Glance, Glances, Key
+from lumitui.app.history.listing.order import By
+from lumitui.app.history.listing.window import AROUND, RunWindow
+from lumitui.app.tui import messages
+from lumitui.app.tui.widgets.tables.run_columns import (
+    Column,
+    Part,
+    Shown,
+    columns_for,
+    heading,
+    row,
 )
-WIDE = 110
-"""Cells of a screen on which the wide columns fit."""
+from lumitui.remote.errors import LumiError
+
+_NOTHING = Glance()
 
 
-def _reason(run: Run) -> str:
-    return log_line(words.reason(run))
+class RunTable(ScrollView, can_focus=True):
+    """Runs, one row each. Cursor, marks and scroll stay with the run when the list changes."""
 
-
-class RunTable(DataTable[Text]):
-    """Runs, newest first. Cursor and scroll stay with the run when the table is filled again."""
-
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"run-table--heading", "run-table--cursor"}
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("j", "cursor_down", "Down", show=False, id="table.down", tooltip="Next run"),
-        Binding("k", "cursor_up", "Up", show=False, id="table.up", tooltip="Previous run"),
-        Binding("g", "scroll_top", "Top", show=False, id="table.top", tooltip="First run"),
-        Binding("G", "scroll_bottom", "End", show=False, id="table.end", tooltip="Last run"),
-        Binding("enter", "select_cursor", "Open", id="table.open", tooltip="Open the run"),
-    ]
+        Binding("down,j", "move(1)", "Down", show=False, id="table.down", tooltip="Next run"),
+        Binding("up,k", "move(-1)", "Up", show=False, id="table.up", tooltip="Previous run"),
+        Binding("pagedown,ctrl+d", "page(1)", show=False, id="table.page", tooltip="Next page"),
+        Binding("pageup,ctrl+u", "page(-1)", show=False, id="table.page-back",
+                tooltip="Previous page"),
+        Binding("g,home", "top", "Top", show=False, id="table.top", tooltip="First run"),
+        Binding("G,end", "bottom", "End", show=False, id="table.end", tooltip="Last run"),
+        Binding("enter", "open", "Open", id="table.open", tooltip="Open the run"),
+        Binding("space", "mark", "Mark", id="table.mark",
+                tooltip="Mark the run for cancel, compare, tag or fetch"),
+        Binding("z", "fold", "Fold", show=False, id="table.fold",
+                tooltip="Hide or show the runs below this one"),
+        Binding("left", "fold_in", show=False, id="table.fold-in",
+                tooltip="Hide the runs below this one, or go to the one above"),
+        Binding("right", "fold_out", show=False, id="table.fold-out",
+                tooltip="Show the runs below this one"),
+    ]  # fmt: skip
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
-        """Show an empty table."""
-        super().__init__(id=id, cursor_type="row", cell_padding=0, zebra_stripes=True)
-        self._width = 0
+    class Moved(Message):
+        """The cursor is on another run."""
+
+    class Opened(Message):
+        """The run under the cursor is to be opened."""
+
+    class Marked(Message):
+        """Other runs are marked."""
+
+    @dataclass
+    class Sorted(Message):
+        """The list is to be sorted by something else."""
+
+        by: By
+
+    def __init__(self, window: RunWindow, glances: Glances, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
+        """Show what `window` lists, with the `glances` that are known."""
+        super().__init__(id=id)
+        self._window, self._glances = window, glances
+        self._at = 0
+        self._chosen: str | None = None
         self._wanted: str | None = None
+        self._asked: frozenset[Key] = frozenset()
+        self._sites: set[str] = set()
+        self.marks: dict[str, None] = {}
+        """The ids of the marked runs, in the order in which they were marked."""
 
-    def choose(self, run_id: str) -> None:
-        """Put the cursor on a run as soon as the table shows it."""
-        self._wanted = run_id
+    @property
+    def row_count(self) -> int:
+        """How many rows there are, the headings not counted."""
+        return len(self._window.lines)
 
     @property
     def selected(self) -> str | None:
         """The id of the run under the cursor."""
-        if not self.row_count:
-            return None
-        return self.coordinate_to_cell_key(self.cursor_coordinate).row_key.value
+        return self._chosen
 
-    def show(self, runs: Sequence[Run], now: float, width: int) -> None:
-        """Show `runs` on a screen of `width` cells; rows are built again only when they must be."""
-        wide = width >= WIDE
-        keys = [run.id for run in runs]
-        same = keys == [row.key.value for row in self.ordered_rows]
-        if same and self.columns and wide == (self._width >= WIDE):
-            for run in runs:
-                self._update(run, now, wide)
-        else:
-            self._width = width
-            self._fill(runs, now, wide)
-        if self._wanted in keys:
-            self.move_cursor(row=keys.index(self._wanted), animate=False)
-            self._wanted = None
+    def choose(self, run_id: str) -> None:
+        """Put the cursor on a run as soon as the list has it."""
+        self._wanted = run_id
 
-    def _update(self, run: Run, now: float, wide: bool) -> None:
-        for column in COLUMNS:
-            text = column.cell(run, now, column.width(wide))
-            if self.get_cell(run.id, column.key) != text:
-                self.update_cell(run.id, column.key, text)
+    def changed(self) -> None:
+        """Show the lines of the window, which are others now."""
+        lines = self._window.lines
+        wanted = self._window.place(self._wanted)
+        at = wanted if wanted is not None else self._window.place(self._chosen)
+        top = self.scroll_offset.y
+        moved = 0 if at is None or top == 0 else at - self._at
+        self._at = max(0, min(self._at if at is None else at, len(lines) - 1))
+        self._wanted = None if wanted is not None else self._wanted
+        self._resize_list()
+        self._scroll(top + moved)
+        self._arrive()
 
-    def _fill(self, runs: Sequence[Run], now: float, wide: bool) -> None:
-        chosen, top = self.selected, self.scroll_offset.y
-        self.clear(columns=True)
-        for column in COLUMNS:
-            self.add_column(column.title(wide), key=column.key, width=column.width(wide) + 1)
-        for run in runs:
-            cells = (column.cell(run, now, column.width(wide)) for column in COLUMNS)
-            self.add_row(*cells, key=run.id)
-        if chosen in (key.value for key in self.rows):
-            self.move_cursor(row=self.get_row_index(chosen or ""), animate=False, scroll=False)
-            self.call_after_refresh(self.scroll_to, y=top, animate=False)
+    def tick(self) -> None:
+        """Draw again what changes with time."""
+        shown = self._window.lines[self._top : self._top + self._height]
+        runs = [run for line in shown if (run := self._window.run(line.id))]
+        if any(not run.state.is_final for run in runs):
+            self.refresh()
+
+    # -- the cursor
+
+    def action_move(self, rows: int) -> None:
+        """Move the cursor by some rows."""
+        self._go(self._at + rows)
+
+    def action_page(self, pages: int) -> None:
+        """Move the cursor by a page."""
+        self._go(self._at + pages * max(1, self._height - 1))
+
+    def action_top(self) -> None:
+        """Go to the first run."""
+        self._go(0)
+
+    def action_bottom(self) -> None:
+        """Go to the last run; all ids of the list are read for it."""
+        self._read_list(self._window.whole)
+        self._go(self.row_count - 1)
+
+    def action_open(self) -> None:
+        """Open the run under the cursor."""
+        if self._chosen:
+            self.post_message(self.Opened())
+
+    def action_mark(self) -> None:
+        """Mark the run under the cursor, or take its mark away, and go to the next."""
+        if self._chosen:
+            if self._chosen in self.marks:
+                del self.marks[self._chosen]
+            else:
+                self.marks[self._chosen] = None
+            self.refresh()
+            self.post_message(self.Marked())
+            self._go(self._at + 1)
+
+    def unmark(self) -> None:
+        """Take all marks away."""
+        self.marks.clear()
+        self.refresh()
+        self.post_message(self.Marked())
+
+    def action_fold(self) -> None:
+        """Hide or show what is below the run, or below the one above it."""
+        if self._chosen is not None:
+            line = self._window.lines[self._at]
+            run = line.id if line.children else line.parent
+            if run is not None:
+                self._fold(run, folded=not line.folded)
+
+    def action_fold_in(self) -> None:
+        """Hide what is below the run; when nothing is, go to the one above it."""
+        if self._chosen is not None:
+            line = self._window.lines[self._at]
+            if line.children and not line.folded:
+                self._fold(line.id, folded=True)
+            elif (above := self._window.place(line.parent)) is not None:
+                self._go(above)
+
+    def action_fold_out(self) -> None:
+        """Show what is below the run."""
+        if self._chosen is not None and self._window.lines[self._at].folded:
+            self._fold(self._chosen, folded=False)
+
+    def _fold(self, run_id: str, *, folded: bool) -> None:
+        self._window.fold(run_id, folded=folded)
+        self._chosen = run_id if folded else self._chosen
+        self.changed()
+
+    def _go(self, at: int) -> None:
+        before, top = self._at, self._top
+        self._at = max(0, min(at, self.row_count - 1))
+        self._arrive()
+        if top == self._top and before != self._at:
+            # A cursor that moves within the screen changes two lines.
+            for line in (before, self._at):
+                self.refresh_line(line + 1)
+
+    def _arrive(self) -> None:
+        """Bring the cursor's row onto the screen, and say which run it is on."""
+        last, height = self.row_count - 1, self._height
+        chosen = self._window.lines[self._at].id if last >= 0 else None
+        if height and not self._top <= self._at < self._top + height:
+            self._scroll(self._at if self._at < self._top else self._at - height + 1)
+        self._read_rows()
+        if chosen != self._chosen:
+            self._chosen = chosen
+            self.post_message(self.Moved())
+
+    # -- what is on the screen
+
+    @property
+    def _top(self) -> int:
+        return self.scroll_offset.y
+
+    @property
+    def _height(self) -> int:
+        """Rows on the screen below the headings."""
+        return max(0, self.scrollable_content_region.height - 1)
+
+    def _scroll(self, top: int) -> None:
+        self.scroll_to(y=max(0, top), animate=False, force=True)
+
+    def _resize_list(self) -> None:
+        self.virtual_size = Size(0, self.row_count + 1)
+        self.refresh()
+
+    def _read_list(self, read: Callable[[], object]) -> None:
+        try:
+            read()
+        except LumiError as error:
+            self.app.post_message(messages.Failed(error, repeats=True))
+        self._resize_list()
+
+    def _read_rows(self) -> None:
+        """Read what the rows on the screen say, and go on with the list near its end."""
+        height = self._height or AROUND
+        top = self._top if self._height else max(0, self._at - AROUND)
+        try:
+            if top + height + AROUND > self.row_count and self._window.more():
+                self._resize_list()
+            if self._window.read(top, top + height):
+                self.refresh()
+        except LumiError as error:
+            self.app.post_message(messages.Failed(error, repeats=True))
+        self._look(top, height)
+
+    def _look(self, top: int, height: int) -> None:
+        """Ask for a look at the metrics of the runs on the screen, where none was taken."""
+        keys = set()
+        for line in self._window.lines[top : top + height]:
+            if run := self._window.run(line.id):
+                self._sites.add(run.site)
+                key = (run.id, run.metrics_offset)
+                if run.metrics_offset and self._glances.known(key) is None:
+                    keys.add(key)
+        if keys - self._asked:
+            self._asked = frozenset(keys)
+            # To the app itself: at a screen Textual stops what that screen's handler made.
+            self.app.post_message(messages.GlancesWanted(self, tuple(keys)))
+
+    def on_glances_found(self) -> None:
+        """Show the looks that were taken."""
+        self._asked = frozenset()
+        self.refresh()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Read the rows that have come onto the screen."""
+        super().watch_scroll_y(old_value, new_value)
+        if round(old_value) != round(new_value):
+            self._read_rows()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Keep the cursor on the screen."""
+        self._arrive()
+
+    # -- the mouse
+
+    async def on_click(self, event: events.Click) -> None:
+        """Go to a run, or open the one under the cursor; sort by the heading pressed."""
+        where = event.get_content_offset(self)
+        if where is None:
+            return
+        if where.y == 0:
+            self._sort_at(where.x)
+        elif (at := self._top + where.y - 1) < self.row_count:
+            if at == self._at:
+                self.action_open()
+            else:
+                self._go(at)
+
+    def _sort_at(self, x: int) -> None:
+        for column in self._shown_columns():
+            if x <= column.width:
+                if column.by is not None:
+                    self.post_message(self.Sorted(column.by))
+                return
+            x -= column.width + 1
+
+    # -- drawing
+
+    def _shown_columns(self) -> tuple[Column, ...]:
+        width = self.scrollable_content_region.width
+        return columns_for(width, several_sites=len(self._sites) > 1)
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one row of the screen."""
+        columns, width = self._shown_columns(), self.scrollable_content_region.width
+        if y == 0:
+            style = self.get_component_rich_style("run-table--heading")
+            return _strip(heading(columns, self._window.listing.order), width, style)
+        at = self._top + y - 1
+        if at >= self.row_count:
+            return Strip.blank(width, self.rich_style)
+        parts = self._row(at, columns)
+        if at != self._at:
+            return _strip(parts, width, self.rich_style)
+        cursor = self.get_component_rich_style("run-table--cursor")
+        return _strip(parts, width, cursor, over=cursor)
+
+    def _row(self, at: int, columns: tuple[Column, ...]) -> list[Part]:
+        line = self._window.lines[at]
+        run = self._window.run(line.id)
+        if run is None:
+            return [(f"   {line.id}", "dim")]
+        glance = self._glances.known((run.id, run.metrics_offset)) or _NOTHING
+        return row(columns, Shown(run, line, glance, line.id in self.marks, time.time()))
+
+
+@lru_cache(maxsize=256)
+def _style(base: Style, words: str, over: Style | None) -> Style:
+    style = base + Style.parse(words)
+    return style + over if over else style
+
+
+def _strip(parts: list[Part], width: int, base: Style, over: Style | None = None) -> Strip:
+    segments = [Segment(text, _style(base, style, over)) for text, style in parts]
+    return Strip(segments).adjust_cell_length(width, base)

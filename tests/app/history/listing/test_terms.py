@@ -17,6 +17,7 @@ from lumitui.app.history.listing.terms import (
     Term,
     Word,
     parse,
+    parse_typed,
 )
 from lumitui.remote.errors import InputError
 from lumitui.remote.scheduler.protocol import State
@@ -78,6 +79,12 @@ def test_what_is_wrong_is_named_where_it_stands(text: str, wrong: str, message: 
         parse(text)
     assert text[found.value.begin : found.value.end] == wrong
     assert found.value.message == message and found.value.hint.endswith((".", '."', '".'))
+
+
+def test_what_is_typed_counts_before_it_is_whole() -> None:
+    terms, error = parse_typed('vit nodes: #best "a b')
+    assert [term.typed for term in terms] == ["vit", "#best"]
+    assert error is not None and error.message == "nodes: needs a value."
 
 
 @given(some.text(alphabet='abz :!,"#<>=-.019stateno', max_size=30))

@@ -1,0 +1,124 @@
+"""What one row of a list says of a run: short, for both interfaces. Pure."""
+
+import time
+from collections.abc import Sequence
+
+from lumitui.app.explain import words
+from lumitui.app.explain.waiting import plain_reason
+from lumitui.app.history.listing.states import GROUPS
+from lumitui.app.history.run import Run
+from lumitui.remote import walltime
+from lumitui.remote.scheduler.protocol import State
+
+BARS = "▁▂▃▄▅▆▇█"
+_PLACES = {
+    "Resources": "next in line",
+    "Priority": "others are ahead",
+    "Dependency": "waits for another job",
+    "BeginTime": "not before its time",
+    "JobHeldUser": "you hold it",
+    "JobHeldAdmin": "held by the site",
+    "Reservation": "waits for a reservation",
+    "ReqNodeNotAvail": "its nodes are down or reserved",
+    "PartitionDown": "the partition is down",
+    "None": "",
+}
+"""The place in the queue in two or three words; of other reasons the whole sentence is cut."""
+_SAME = {"", "timelimit", "outofmemory", "nodefail", "preempted", "nonzeroexitcode"}
+"""The scheduler's reasons that say no more than the state."""
+
+
+def size(run: Run) -> str:
+    """Return nodes and GPUs per node: `4x8`; a run without GPUs has its ranks: `4x16r`."""
+    gpus = run.layout.gpus_per_node
+    return f"{run.layout.nodes}x{gpus if gpus else f'{run.layout.ranks_per_node}r'}"
+
+
+def age(run: Run, now: float) -> str:
+    """Return how long ago a run was made, in at most five characters: `45s`, `2d04`, `124d`."""
+    days = (now - run.created) / 86400
+    return f"{days:.0f}d" if days >= 9.5 else words.short_length(now - run.created)
+
+
+def share(run: Run, now: float) -> float | None:
+    """Return which share of its time limit a job has used, up to 1; None: it is not running."""
+    if run.state not in GROUPS["running"] or run.started is None:
+        return None
+    return min(1.0, run.elapsed(now) / max(1, walltime.seconds_of(run.spec.time)))
+
+
+def cost(run: Run, now: float) -> str:
+    """Return what a run has cost so far, without its unit; `-` for nothing."""
+    spent = run.billed(now)
+    return "-" if not spent else f"{spent:,.0f}" if spent >= 99.5 else f"{spent:.2g}"
+
+
+def figure(value: float | None) -> str:
+    """Return a number in at most five characters: `0.413`, `98.1`, `61k`, `1.2M`, `2e-05`."""
+    if value is None:
+        return ""
+    for limit, unit in ((1e3, ""), (1e6, "k"), (1e9, "M"), (1e12, "G")):
+        if abs(value) >= limit * 0.9995:
+            continue
+        part = value / limit * 1e3
+        if abs(part) >= 99.95 or part == 0:
+            return f"{part:.0f}{unit}"
+        if abs(part) >= 9.995:
+            return f"{part:.1f}{unit}" if not unit else f"{part:.0f}{unit}"
+        if unit or abs(part) >= 0.9995:
+            return f"{part:.1f}{unit}" if unit else f"{part:.2f}"
+        return f"{part:.3f}".removesuffix("0") if abs(part) >= 0.001 else f"{part:.0e}"
+    return f"{value:.0e}"
+
+
+def shape(values: Sequence[float], width: int) -> str:
+    """Return how numbers go up and down, in at most `width` characters; '' for fewer than two."""
+    if len(values) < 2 or width < 1:
+        return ""
+    count = min(width, len(values))
+    parts = [
+        values[len(values) * at // count : len(values) * (at + 1) // count] for at in range(count)
+    ]
+    # Halves: sums and differences of the largest numbers would be infinite.
+    means = [sum(value / 2 / len(part) for value in part) for part in parts]
+    low, high = min(means), max(means)
+    span = (high - low) or 1.0
+    return "".join(BARS[min(7, int((mean - low) / span * 8))] for mean in means)
+
+
+def news(run: Run, now: float) -> str:
+    """Return what a waiting run waits for, or why one failed; '' where the state says it all."""
+    if run.state is State.QUEUED:
+        return _queued(run, now)
+    if run.state is State.SENDING:
+        return "on its way to the site"
+    if run.state is State.UNKNOWN:
+        return words.scheduler_reason(run) or "not settled yet"
+    if run.state in GROUPS["failed"]:
+        return _cause(run)
+    return words.scheduler_reason(run) if run.state is State.CANCELLED else ""
+
+
+def _queued(run: Run, now: float) -> str:
+    reason = (words.scheduler_reason(run) or "None").split(",")[0]
+    place = _PLACES.get(reason)
+    if place is None:
+        place = plain_reason(run)
+    if run.expected_start is None:
+        return place or "no start time yet"
+    start = run.expected_start
+    at = time.strftime("%H:%M", time.localtime(start)) if 0 < start < 1e11 else "no date"
+    left = f"in {words.short_length(start - now)}" if start > now else "due"
+    return f"~{at} {left}{', ' if place else ''}{place}"
+
+
+def _cause(run: Run) -> str:
+    reason = words.scheduler_reason(run)
+    parts = []
+    if run.failed_rank is not None:
+        parts.append(f"rank {run.failed_rank}")
+    if run.rc and run.state is State.FAILED:
+        parts.append(f"exit {run.rc}")
+    if reason.lower().replace("_", "") not in _SAME:
+        parts.append(reason)
+    return ", ".join(parts)

@@ -1,0 +1,75 @@
+"""A look at a run's metrics for one row of a list: the shape of its loss, and its speed.
+
+It reads a few points of each run, however many there are; `results.summary` reads them all.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from threading import Lock
+
+from lumitui.app.history.metric_points import MetricPoint, RunMetrics
+
+SHAPE = 24
+"""Points that the shape of the loss is made of."""
+NEWEST = 16
+"""Points that speed and last loss are taken from."""
+_KEPT = 4000
+"""Runs whose look is kept."""
+
+Key = tuple[str, int]
+"""A run, and the bytes of its metrics that are in history: with more, it is looked at again."""
+
+
+@dataclass(frozen=True)
+class Glance:
+    """What a row shows of a run's metrics."""
+
+    loss: tuple[float, ...] = ()
+    last_loss: float | None = None
+    samples_per_s: float | None = None
+    """In the middle of the newest steps' speeds."""
+
+
+def glance_of(shape: Iterable[MetricPoint], newest: Iterable[MetricPoint]) -> Glance:
+    """Return the look at points that are spread over a run, and at its newest ones."""
+    losses = [point.loss for point in shape if point.event == "step" and point.loss is not None]
+    steps = [point for point in newest if point.event == "step"]
+    speeds = sorted(speed for point in steps if (speed := point.samples_per_s or 0.0) > 0)
+    last = next((point.loss for point in reversed(steps) if point.loss is not None), None)
+    return Glance(
+        tuple(losses),
+        last if last is not None else (losses[-1] if losses else None),
+        speeds[len(speeds) // 2] if speeds else None,
+    )
+
+
+class Glances:
+    """The looks at runs, kept; threads may share them."""
+
+    def __init__(self, metrics: RunMetrics) -> None:
+        """Look at the runs of `metrics`."""
+        self._metrics = metrics
+        self._kept: OrderedDict[Key, Glance] = OrderedDict()
+        self._lock = Lock()
+
+    def known(self, key: Key) -> Glance | None:
+        """Return the look at a run if it was taken already; nothing is read."""
+        with self._lock:
+            return self._kept.get(key)
+
+    def take(self, keys: Iterable[Key]) -> None:
+        """Look at runs, a few points of each.
+
+        Raises:
+            HistoryError: it cannot be read.
+        """
+        for key in keys:
+            if self.known(key) is None:
+                run_id = key[0]
+                shape = self._metrics.spread(run_id, SHAPE)
+                glance = glance_of(shape, self._metrics.of(run_id, last=NEWEST))
+                with self._lock:
+                    self._kept[key] = glance
+                    while len(self._kept) > _KEPT:
+                        self._kept.popitem(last=False)

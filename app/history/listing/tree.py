@@ -1,0 +1,100 @@
+"""Runs and their resubmissions as a tree, as far as they are in a list. Pure.
+
+A family stands where its newest run would stand, its root first. Runs that belong together in
+another way, such as those of one sweep, would become families here too.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from lumitui.app.history.listing.find_runs import Entry
+
+_DEEPEST = 4
+"""Levels that are indented: a chain of resubmissions may have hundreds."""
+
+
+class Line(NamedTuple):
+    """A run in the tree."""
+
+    id: str
+    parent: str | None = None
+    """The run above it in the tree; None: it is a root here."""
+    guide: str = ""
+    """What leads to it from its parent: `│└`."""
+    children: int = 0
+    """How many runs descend from it in the list."""
+    folded: bool = False
+    """Whether those are hidden."""
+
+
+def flat(entries: Sequence[Entry]) -> list[Line]:
+    """Return a line for each run, no tree."""
+    return [Line(entry.id) for entry in entries]
+
+
+def arranged(entries: Sequence[Entry], folded: Collection[str] = ()) -> list[Line]:
+    """Return the runs as trees; of the runs in `folded` the descendants are left out."""
+    known = {entry.id: entry.parent for entry in entries}
+    below: dict[str, list[str]] = {}
+    for run, parent in known.items():
+        if parent is not None and parent in known:
+            below.setdefault(parent, []).append(run)
+    if not below:
+        return flat(entries)
+    lines: list[Line] = []
+    shown: set[str] = set()
+    for entry in entries:
+        if entry.id not in shown:
+            family = _family(_root(entry.id, known), below)
+            shown.update(line.id for line in family)
+            lines += _without(family, folded)
+    return lines
+
+
+def _root(run: str, known: dict[str, str | None]) -> str:
+    """Return the topmost ancestor in the list; a circle, which no history should have, ends."""
+    seen = {run}
+    while (parent := known[run]) is not None and parent in known and parent not in seen:
+        seen.add(parent)
+        run = parent
+    return run
+
+
+def _family(root: str, below: dict[str, list[str]]) -> list[Line]:
+    """Return the root and all its descendants, each after its parent."""
+    lines: list[Line] = []
+    seen: set[str] = set()
+    # The run, its parent, what stands before its own mark, and that mark.
+    waiting: list[tuple[str, str | None, str, str]] = [(root, None, "", "")]
+    while waiting:
+        run, parent, before, mark = waiting.pop()
+        if run in seen:
+            continue
+        seen.add(run)
+        lines.append(Line(run, parent, before[:_DEEPEST] + mark))
+        under = before + {"": "", "├": "│", "└": " "}[mark]
+        children = below.get(run, [])
+        for at, child in reversed(list(enumerate(children))):
+            waiting.append((child, run, under, "└" if at == len(children) - 1 else "├"))
+    return _counted(lines)
+
+
+def _counted(lines: list[Line]) -> list[Line]:
+    """Return the lines with how many descend from each: those follow it."""
+    count = {line.id: 0 for line in lines}
+    for line in reversed(lines):
+        if line.parent is not None:
+            count[line.parent] += 1 + count[line.id]
+    return [line._replace(children=count[line.id]) for line in lines]
+
+
+def _without(family: list[Line], folded: Collection[str]) -> list[Line]:
+    shown, hidden = [], 0
+    for line in family:
+        if hidden:
+            hidden -= 1
+            continue
+        if line.children and line.id in folded:
+            line, hidden = line._replace(folded=True), line.children
+        shown.append(line)
+    return shown

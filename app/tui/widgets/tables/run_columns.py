@@ -1,0 +1,169 @@
+"""The columns of the list of runs: which ones a width has room for, and their cells. Pure."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from lumitui.app.explain import row_words, words
+from lumitui.app.explain.safe_text import log_line
+from lumitui.app.history.listing.glance import Glance
+from lumitui.app.history.listing.order import By, Order
+from lumitui.app.history.listing.states import GROUPS
+from lumitui.app.history.listing.tree import Line
+from lumitui.app.history.run import Run
+from lumitui.app.tui.widgets import styled
+from lumitui.remote.scheduler.protocol import State
+
+Part = tuple[str, str]
+"""Text and its style as Rich writes it."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A run as its row shows it."""
+
+    run: Run
+    line: Line
+    glance: Glance
+    marked: bool
+    now: float
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column."""
+
+    key: str
+    heading: str
+    width: int
+    cell: Callable[[Shown, int], Part]
+    by: By | None = None
+    """What a click on its heading sorts by."""
+    right: bool = False
+
+
+def _state(shown: Shown, width: int) -> Part:
+    state = shown.run.state
+    mark = "*" if shown.marked else " "
+    return f"{mark}{styled.glyph(state)} {state}", styled.COLOURS[state]
+
+
+def _run(shown: Shown, width: int) -> Part:
+    line = shown.line
+    fold = f" +{line.children}" if line.folded else ""
+    guide = line.guide
+    return f"{guide}{styled.shorten(shown.run.id, max(8, width - len(guide + fold)))}{fold}", ""
+
+
+def _plain(read: Callable[[Run, float], str], style: str = "") -> Callable[[Shown, int], Part]:
+    return lambda shown, width: (log_line(read(shown.run, shown.now)), style)
+
+
+BAR = 6
+"""Cells of the bar of a running job."""
+
+
+def _bar(shown: Shown, width: int) -> Part:
+    share = row_words.share(shown.run, shown.now)
+    if share is None:
+        return "", ""
+    done = round(share * width)
+    return "▓" * done + "░" * (width - done), "bold red" if share > 0.9 else "green"
+
+
+def _loss(shown: Shown, width: int) -> Part:
+    return row_words.figure(shown.glance.last_loss), ""
+
+
+_STATE = Column("state", "  State", 16, _state, By.STATE)
+_RUN = Column("run", "Run", 14, _run, By.NAME)
+_SIZE = Column(
+    "size", "NxGPU", 6, _plain(lambda run, now: row_words.size(run)), By.NODES, right=True
+)
+_TIME = Column("time", "Time", 9, _plain(words.elapsed_of_limit), By.END, right=True)
+_SITE = Column("site", "Site", 8, _plain(lambda run, now: run.site))
+_AGE = Column(
+    "age", "Age", 5, _plain(row_words.age), By.NEWEST,
+    right=True,
+)  # fmt: skip
+_BAR = Column("bar", "", BAR, _bar)
+_LOSS = Column("loss", "Loss", 5, _loss, right=True)
+_SHAPE = Column(
+    "shape", "", 6, lambda shown, width: (row_words.shape(shown.glance.loss, width), "cyan")
+)
+_SPEED = Column(
+    "speed", "Smp/s", 5, lambda shown, width: (row_words.figure(shown.glance.samples_per_s), ""),
+    right=True,
+)  # fmt: skip
+_COST = Column("cost", "Cost", 6, _plain(row_words.cost), By.COST, right=True)
+_ORDER = ("state", "run", "site", "size", "age", "bar", "time", "shape", "loss", "speed", "cost")
+_SPAN = frozenset({"bar", "time", "shape", "loss", "speed", "cost"})
+"""Columns that say nothing of a run that waits or has failed: there its words stand."""
+_WIDEST_RUN = 40
+_BASIC_RUN = 20
+
+
+@lru_cache(maxsize=64)
+def columns_for(width: int, *, several_sites: bool) -> tuple[Column, ...]:
+    """Return the columns that `width` cells have room for, the most useful first."""
+    chosen = [_STATE, _RUN]
+    room = width - _STATE.width - 1 - _RUN.width
+    wanted = [_SIZE, _TIME, None, *([_SITE] if several_sites else []), _LOSS, _AGE, _BAR]
+    wanted += [_SPEED, _COST, _SHAPE]
+    for column in wanted:
+        if column is None:
+            room -= _BASIC_RUN - _RUN.width
+        elif room <= column.width:
+            break
+        else:
+            chosen.append(column)
+            room -= column.width + 1
+    else:
+        if not several_sites and room > _SITE.width + 6:
+            chosen.append(_SITE)
+            room -= _SITE.width + 1
+    used = sum(column.width + 1 for column in chosen) - 1
+    widest = min(_WIDEST_RUN, max(8, _RUN.width + width - used))
+    run = Column(_RUN.key, _RUN.heading, widest, _run, By.NAME)
+    named = {column.key: column for column in chosen} | {"run": run}
+    return tuple(named[key] for key in _ORDER if key in named)
+
+
+def heading(columns: tuple[Column, ...], order: Order) -> list[Part]:
+    """Return the line of headings; an arrow is beside what the list is sorted by."""
+    parts = []
+    for column in columns:
+        sorts = column.by is order.by
+        arrow = ("▴" if order.reverse else "▾") if sorts else ""
+        text = styled.fit(f"{column.heading}{arrow}", column.width, right=column.right)
+        parts.append((text + " ", "bold underline" if sorts else "bold"))
+    return parts
+
+
+def row(columns: tuple[Column, ...], shown: Shown) -> list[Part]:
+    """Return the cells of a run, each as wide as its column and a blank more."""
+    words = _words(columns, shown)
+    parts, spanned = [], False
+    for column in columns:
+        if words is None or column.key not in _SPAN:
+            text, style = column.cell(shown, column.width)
+            parts.append((styled.fit(text, column.width, right=column.right) + " ", style))
+        elif not spanned:
+            parts.append(words)
+            spanned = True
+    return parts
+
+
+def _words(columns: tuple[Column, ...], shown: Shown) -> Part | None:
+    """Return the words of a run that waits or failed, as wide as the columns that they cover."""
+    run = shown.run
+    said = log_line(row_words.news(run, shown.now).replace("\n", " "))
+    widths = [column.width + 1 for column in columns if column.key in _SPAN]
+    if not said or not widths:
+        return None
+    room = sum(widths) - 1
+    if run.started is not None and room >= 2 * _TIME.width + 4:
+        said = f"{words.elapsed_of_limit(run, shown.now):>{_TIME.width}} {said}"
+    failed = run.state in GROUPS["failed"]
+    style = "red" if failed else "yellow" if run.state is not State.CANCELLED else ""
+    return styled.fit(said, room) + " ", style

@@ -1,0 +1,106 @@
+"""The filter of the runs: a line to type in, what is active, and what is wrong where it stands."""
+
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.message import Message
+from textual.widgets import Input, Static
+
+from lumitui.app.explain import words
+from lumitui.app.history.listing.terms import EXAMPLES, FilterError, Term, parse_typed
+from lumitui.app.tui.widgets import styled
+from lumitui.app.tui.widgets.input import FilterInput
+
+
+class RunFilter(Vertical):
+    """A line that is shown while it is typed in, and below it one with the active terms."""
+
+    @dataclass
+    class Changed(Message):
+        """Other runs are wanted."""
+
+        terms: tuple[Term, ...]
+
+    class Left(Message):
+        """The line was left: the keys are the runs' again."""
+
+    def __init__(self) -> None:
+        """Let all runs pass."""
+        super().__init__(id="filtering")
+        self.terms: tuple[Term, ...] = ()
+        """The active ones: without what is typed and means nothing."""
+        self._found = 0
+
+    def compose(self) -> ComposeResult:
+        """Yield the line to type in, and what it does."""
+        yield FilterInput(placeholder=EXAMPLES, id="filter", compact=True)
+        yield Static(id="chips", markup=False)
+
+    def on_mount(self) -> None:
+        """Show nothing until something is typed."""
+        self._input.display = False
+        self._draw(None)
+
+    @property
+    def _input(self) -> Input:
+        return self.query_one("#filter", Input)
+
+    @property
+    def text(self) -> str:
+        """What is typed."""
+        return self._input.value
+
+    def open(self) -> None:
+        """Let the person type."""
+        self._input.display = True
+        self._input.focus()
+
+    def clear(self) -> None:
+        """Let all runs pass, and take the line away."""
+        self._input.value = ""
+        self._input.display = False
+
+    def found(self, number: int) -> None:
+        """Show how many runs pass."""
+        if number != self._found:
+            self._found = number
+            self._typed()
+
+    @on(Input.Changed, "#filter")
+    def _typed(self) -> None:
+        terms, error = parse_typed(self.text)
+        if terms != self.terms:
+            self.terms = terms
+            self.post_message(self.Changed(terms))
+        self._draw(error)
+
+    @on(Input.Submitted, "#filter")
+    def _submitted(self) -> None:
+        self._input.display = False
+        self.post_message(self.Left())
+
+    def _draw(self, error: FilterError | None) -> None:
+        chips = self.query_one("#chips", Static)
+        chips.display = bool(self.text.strip())
+        chips.update(_wrong(self.text, error) if error else _active(self.terms, self._found))
+
+
+def _active(terms: tuple[Term, ...], found: int) -> Text:
+    line = Text(f"{words.count(found, 'run')} ")
+    for term in terms:
+        line.append(" ").append(styled.plain(f" {term.typed} ", "reverse"))
+    return line.append("  esc shows all", "dim")
+
+
+def _wrong(text: str, error: FilterError) -> Text:
+    """Return a mark below the characters that are wrong, and what is wrong with them."""
+    before = cell_len(text[: error.begin])
+    under = "^" * max(1, cell_len(text[error.begin : error.end]))
+    # Far to the right the words would not fit: the mark stands before them, wherever it is.
+    if before + len(under) > 30:
+        before, under = 0, f"{text[error.begin : error.end]}:"
+    return Text(" " * before).append(styled.plain(f"{under} {error}", "bold yellow"))

@@ -1,0 +1,120 @@
+"""What a screen reads of a long list: pages of ids, the rows it shows, nothing twice."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import cast
+
+import pytest
+
+from lumitui.app.history.history import History
+from lumitui.app.history.listing.find_runs import Filter
+from lumitui.app.history.listing.order import By, Order
+from lumitui.app.history.listing.terms import parse
+from lumitui.app.history.listing.window import AROUND, PAGE, RunWindow
+from lumitui.remote.scheduler.protocol import State
+from tests.support.jobs.made_runs import a_run
+
+RUNS = 3 * PAGE
+
+
+@pytest.fixture
+def many(history: History) -> History:
+    history.adopt(
+        [
+            a_run(f"r-{number:06d}", created=float(number), state=State.DONE)
+            for number in range(RUNS)
+        ]
+    )
+    return history
+
+
+@contextlib.contextmanager
+def reads(history: History) -> Iterator[list[str]]:
+    """Collect the queries that read runs."""
+    asked: list[str] = []
+    history._file._db.set_trace_callback(
+        lambda query: asked.append(query) if "FROM runs" in query else None
+    )
+    yield asked
+    history._file._db.set_trace_callback(None)
+
+
+def test_a_list_is_read_a_page_at_a_time_and_its_rows_where_they_are_shown(many: History) -> None:
+    window = RunWindow(many.finder)
+    with reads(many) as asked:
+        assert window.refresh()
+        assert len(window.lines) == PAGE and window.total == RUNS and not window.complete
+        assert window.read(0, 20) and not window.read(5, 20)
+        assert not window.refresh()
+    page, count, rows = asked
+    assert f"LIMIT {PAGE}" in page and "count(*)" in count and rows.count("'r-") == 20 + AROUND
+    assert window.run("r-000599") is not None and window.run("r-000400") is None
+    assert window.more() and window.more()
+    assert [line.id for line in window.lines] == [f"r-{n:06d}" for n in reversed(range(RUNS))]
+    assert not window.more() and window.complete
+    many.update("r-000000", note="x")
+    with reads(many) as asked:
+        assert window.refresh()
+    assert len(asked) == 1 + (not window.complete)
+    assert len(window.lines) == RUNS
+
+
+def test_a_filter_and_an_order_begin_a_list_anew(many: History) -> None:
+    window = RunWindow(many.finder)
+    window.show(Filter(terms=parse("!r-0005")), Order(By.NAME, reverse=True))
+    assert not window.is_tree and window.total == RUNS - 100
+    window.whole()
+    assert len(window.lines) == RUNS - 100 and window.complete
+    assert window.place(window.lines[7].id) == 7 and window.place("r-000500") is None
+    window.show()
+    assert window.is_tree and window.lines[0].id == "r-000599"
+
+
+def test_a_run_that_moves_between_pages_is_listed_once(many: History) -> None:
+    window = RunWindow(many.finder)
+    window.show(order=Order(By.END))
+    # It ends after the first page was read, and so belongs to the second one too.
+    many.update(window.lines[0].id, ended=0.5)
+    window.whole()
+    ids = [line.id for line in window.lines]
+    assert len(ids) == len(set(ids)) == RUNS
+
+
+def test_a_run_that_cannot_be_read_is_asked_for_once(many: History) -> None:
+    window = RunWindow(many.finder)
+    with many._file.transaction() as db:
+        db.execute("UPDATE runs SET attempt = 'many' WHERE id = 'r-000599'")
+    window.refresh()
+    assert window.read(0, 3) and not window.read(0, 3)
+    assert window.run("r-000599") is None and window.run("r-000598") is not None
+
+
+def test_a_look_at_metrics_reads_a_few_points_however_many_there_are(many: History) -> None:
+    key = ("r-000001", 9)
+    assert many.metrics.spread(key[0], 5) == []
+    lines = [
+        f'{{"step": {at}, "loss": {at}, "samples_per_s": {at}}}'.encode() for at in range(3000)
+    ]
+    many.metrics.add(key[0], [*lines, b'{"event": "end"}'])
+    steps = [cast(int, point.step) for point in many.metrics.spread(key[0], 4)[:3]]
+    assert steps == [0, 1000, 2000]
+    assert [point.step for point in many.metrics.spread(key[0], 1)] == [0]
+    assert many.glances.known(key) is None
+    asked: list[str] = []
+    many._file._db.set_trace_callback(asked.append)
+    many.glances.take([key, ("r-000002", 0), key])
+    many._file._db.set_trace_callback(None)
+    glance = many.glances.known(key)
+    assert glance is not None and glance.last_loss == 2999.0
+    assert glance.loss[0] == 0.0 and len(glance.loss) == 23 and glance.samples_per_s is not None
+    assert 2985 <= glance.samples_per_s <= 2999
+    assert len(asked) == 5  # three for the points of one run, two where there are none
+
+
+def test_tags_are_written_for_all_runs_or_for_none(many: History) -> None:
+    many.update("r-000001", note="x" * 198)
+    with pytest.raises(Exception, match="more than 200"):
+        many.tag(["r-000000", "r-000001"], "best")
+    assert many.get("r-000000").note == ""
+    many.tag(["r-000000", "r-000002", "nowhere"], "best")
+    assert many.finder.count(Filter(terms=parse("#best"))) == 2
