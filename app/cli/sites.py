@@ -87,12 +87,13 @@ def prune(reply: Reply, site_name: str, dry: bool) -> None:
 @click.pass_obj
 def bind(reply: Reply, site_name: str, ranks: int | None) -> None:
     """Draw which cores each rank of a node gets."""
-    from lumitui.app.compose.binding import draw, rank_bindings
+    from lumitui.app.compose.binding import rank_bindings
+    from lumitui.app.compose.draft.node_map import bind_text
     from lumitui.remote.site.sites import Sites
 
     site = Sites(own_settings().profiles).load(site_name)
     count = site.node.gpus if ranks is None else ranks
-    reply.give(rank_bindings(site.node, count), draw(site, count))
+    reply.give(rank_bindings(site.node, count), bind_text(site, count))
 
 
 @click.command()

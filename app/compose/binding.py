@@ -1,11 +1,10 @@
-"""Which cores each rank gets: masks derived from a site's core lists, and a drawing of them."""
+"""Which cores each rank gets: masks derived from a site's core lists."""
 
 from dataclasses import dataclass
 
 from lumitui.remote.cores import format_cores, mask
 from lumitui.remote.errors import InputError
 from lumitui.remote.site.node import NodeShape
-from lumitui.remote.site.profile import Site
 
 
 @dataclass(frozen=True)
@@ -76,34 +75,3 @@ def taskset_list(cores: str) -> str:
         first, _, last = part.partition("-")
         parts.append(f"{first},{last}" if last and int(last) == int(first) + 1 else part)
     return ",".join(parts)
-
-
-def draw(site: Site, ranks: int) -> str:
-    """Return a drawing of a node: its reserved cores, then a line for each rank: cores and mask."""
-    node = site.node
-    bindings = rank_bindings(node, ranks)
-    reserved = format_cores(frozenset(range(node.cores)) - node.usable_cores) or "none"
-    owner = {core: rank for rank, cores in enumerate(node.cores_of_gpu[:ranks]) for core in cores}
-    width = 8 if node.cores % 8 == 0 else 10
-    lines = [
-        f"{site.title}: {node.cores} cores, {node.gpus} x {node.gpu} a node",
-        f"reserved cores: {reserved}",
-        "",
-        "cores      . free, x reserved, 0-9 the local rank that has it",
-    ]
-    for first in range(0, node.cores, width):
-        cells = [
-            "x" if core not in node.usable_cores else str(owner.get(core, "."))
-            for core in range(first, min(first + width, node.cores))
-        ]
-        lines.append(f"{first:3d}-{min(first + width, node.cores) - 1:<3d}    {' '.join(cells)}")
-    lines += ["", "rank  GPU  bus  NUMA  cores        mask"]
-    for item in bindings:
-        numa = "?" if item.numa is None else str(item.numa)
-        lines.append(
-            f"{item.local_rank:4d}  {item.local_rank:3d}  {item.bus or '?':>3}  {numa:>4}"
-            f"  {item.cores:<11}  {item.mask}"
-        )
-    masks = ",".join(item.mask for item in bindings)
-    lines += ["", f"srun --cpu-bind=v,mask_cpu={masks}"]
-    return "\n".join(lines)

@@ -20,6 +20,7 @@ from lumitui.remote.errors import InputError, LumiError
 if TYPE_CHECKING:
     from lumitui.app.history.run import Run
     from lumitui.app.scale.resubmission import Resubmission
+    from lumitui.app.send.drafts.draft import Draft
     from lumitui.app.send.preview import Preview
     from lumitui.app.settings import Settings
     from lumitui.app.tui.dialogs.sending import SendingDialog
@@ -40,6 +41,8 @@ class MutationApp(WorkerApp):
         self._sends: dict[SendingDialog, tuple[Path, str]] = {}
         """The sends under way: the project and the job's name of each."""
         self._quit_when_done = False
+        self.kept: Draft | None = None
+        """The job file that a person left without saving it."""
 
     def to_first(self) -> None:
         """Close every screen but the first."""
@@ -60,6 +63,11 @@ class MutationApp(WorkerApp):
     def _send_wanted(self, event: messages.SendWanted) -> None:
         self._send(event.preview, event.resubmission)
 
+    @on(messages.SeriesWanted)
+    def _series_wanted(self, event: messages.SeriesWanted) -> None:
+        dialog = self._open_send(event.previews[0], f"{len(event.previews)} runs")
+        self.send_grid(event, dialog)
+
     def _send(self, preview: Preview, resubmission: Resubmission | None) -> None:
         """Send; if the same job is being sent already, ask first."""
         from lumitui.app.tui.dialogs.confirm import Confirm
@@ -78,15 +86,18 @@ class MutationApp(WorkerApp):
             answered(yes=True)
 
     def _begin_send(self, preview: Preview, resubmission: Resubmission | None) -> None:
+        self.send_launch(preview, resubmission, self._open_send(preview, preview.name))
+
+    def _open_send(self, preview: Preview, name: str) -> SendingDialog:
+        """Show that a send begins."""
         from lumitui.app.tui.dialogs.sending import SendingDialog
 
-        name = preview.launch.spec.name
         dialog = SendingDialog(name)
         self.mutations += 1
         self._sends[dialog] = (preview.project, name)
         self._show_sends()
         self.push_screen(dialog)
-        self.send_launch(preview, resubmission, dialog)
+        return dialog
 
     def _show_sends(self) -> None:
         """Show in every title bar what is being sent."""
@@ -201,18 +212,37 @@ class MutationApp(WorkerApp):
         if self._quit_when_done and not self.mutations:
             self.exit(0)
 
+    def _unsaved(self) -> Draft | None:
+        """Return the job file that would be lost now."""
+        open_now = (getattr(screen, "unsaved", None) for screen in self.screen_stack)
+        return next((draft for draft in open_now if draft is not None), self.kept)
+
+    def _leave(self) -> None:
+        """End; ask first when a job file was edited and not saved."""
+        from lumitui.app.tui.dialogs.confirm import Confirm
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self.exit(0)
+
+        if (draft := self._unsaved()) is None:
+            self.exit(0)
+            return
+        lines = [("not saved", draft.name), ("to save it", "n, then 2, then w")]
+        self.push_screen(Confirm("Quit and lose the edits?", lines, "Quit"), answered)
+
     async def action_quit(self) -> None:
         """Quit; while a send or a cancel is under way, ask first and finish it."""
         from lumitui.app.tui.dialogs.confirm import Confirm
 
         if not self.mutations:
-            self.exit(0)
+            self._leave()
             return
 
         def answered(yes: bool | None) -> None:
             self._quit_when_done = bool(yes) and self.mutations > 0
             if yes and not self.mutations:
-                self.exit(0)
+                self._leave()
 
         lines = [("under way", f"{self.mutations} (sending or cancelling)")]
         self.push_screen(Confirm("Quit when that is done?", lines, "Quit then"), answered)

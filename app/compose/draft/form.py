@@ -45,6 +45,11 @@ class Field:
         """The value, or what holds without one."""
         return self.value or self.default
 
+    @property
+    def steps(self) -> bool:
+        """Whether it has a next value."""
+        return self.kind == "number" or len(self.choices) > 1
+
 
 _FIELDS: tuple[tuple[str, Kind, str, str], ...] = (
     ("name", "text", "", "the job's name in the queue and in the list of runs"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from textual.message import Message
@@ -49,25 +48,6 @@ class Planned(Answer, bubble=False):
     number: int
     nodes: int
     outcome: Resubmission | LumiError
-
-
-@dataclass
-class PreviewWanted(Message):
-    """Read a job file and make its launch; nothing is sent."""
-
-    reply_to: MessagePump
-    number: int
-    """Of the request: the answer to an earlier one is dropped."""
-    path: Path
-
-
-@dataclass
-class PreviewMade(Answer, bubble=False):
-    """The launch of a job file; None: there is none, and the error is shown."""
-
-    number: int
-    path: Path
-    preview: Preview | None
 
 
 @dataclass

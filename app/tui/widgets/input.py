@@ -1,8 +1,10 @@
 """Input fields. While one has the focus, the footer shows only the keys that work in it."""
 
+import os
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
+from textual.suggester import Suggester
 from textual.widgets import Input
 
 _TYPED = {"plus", "slash", "backslash", "at", "minus", "underscore"}
@@ -25,3 +27,28 @@ class FilterInput(LineInput):
                 tooltip="Keep the filter and go to the runs"),
         Binding("escape", "screen.back", "All runs", id="filter.end", tooltip="End filtering"),
     ]  # fmt: skip
+
+
+class JobFileSuggester(Suggester):
+    """Completes the path of a folder or of a YAML file."""
+
+    def __init__(self) -> None:
+        """Look at the folder each time: files come and go."""
+        super().__init__(use_cache=False, case_sensitive=True)
+
+    async def get_suggestion(self, value: str) -> str | None:
+        """Return `value` with the rest of the first path that begins so; None: there is none."""
+        head, tail = os.path.split(value)
+        try:
+            names = sorted(os.listdir(os.path.expanduser(head) or "."))
+        except (OSError, ValueError):
+            return None
+        for name in names:
+            if not name.startswith(tail) or (name.startswith(".") and not tail):
+                continue
+            path = os.path.join(head, name)
+            if os.path.isdir(os.path.expanduser(path)):
+                return f"{path}/"
+            if name.endswith((".yaml", ".yml")):
+                return path
+        return None

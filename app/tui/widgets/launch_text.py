@@ -1,12 +1,12 @@
 """A launch as the screens describe it before it is sent. Pure."""
 
-from rich.console import Group
 from rich.text import Text
 
 from lumitui.app.explain import words
 from lumitui.app.send.preview import Preview
 from lumitui.app.tui.widgets import styled
 
+_MOST_RUNS = 8  # in a question: a grid has a hundred
 SEVERITY = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 
@@ -22,19 +22,35 @@ def terms(preview: Preview) -> list[tuple[str, str]]:
     return [*lines, ("warnings", str(warnings))] if warnings else lines
 
 
-def summary(preview: Preview) -> Group:
-    """Return what the job asks for, and the findings of the adviser."""
-    launch, site = preview.launch, preview.site
+def series_terms(previews: tuple[Preview, ...]) -> list[tuple[str, str]]:
+    """Return what a person agrees to by sending the runs of a grid: each, and the whole price."""
     lines = [
-        *terms(preview)[:3],
-        ("site", f"{site.title}, {launch.spec.partition}"),
-        ("launcher", f"{launch.spec.launcher}, {launch.spec.strategy}"),
-        ("project", str(preview.project)),
-        ("command", preview.command),
+        (f"run {number}", f"{item.cell}, {words.price_limit(item.launch.price)}")
+        for number, item in enumerate(previews[:_MOST_RUNS], 1)
     ]
-    if launch.global_batch:
-        lines.insert(2, ("global batch", f"{launch.global_batch} samples per step over all ranks"))
-    return Group(styled.labelled(lines), Text(), *findings_text(preview))
+    if len(previews) > _MOST_RUNS:
+        lines.append(("", f"… and {len(previews) - _MOST_RUNS} more"))
+    return [*lines, ("all", f"{words.count(len(previews), 'run')}, {whole_price(previews)}")]
+
+
+def whole_price(previews: tuple[Preview, ...]) -> str:
+    """Return what all runs are billed at most: `at most 32 GPU-hours`, `nothing`."""
+    from lumitui.app.send.drafts.drafts import total
+
+    return ", ".join(words.price_limit(price) for price in total(previews))
+
+
+def cost_line(previews: tuple[Preview, ...]) -> Text:
+    """Return what is asked for and what it costs, in one line."""
+    first = previews[0].launch
+    layout = words.layout_size(first.layout)
+    runs = f"{len(previews)} runs, the first " if len(previews) > 1 else ""
+    parts = [("asks for ", f"{runs}{layout}"), ("time ", first.spec.time)]
+    parts.append(("billed ", whole_price(previews)))
+    text = Text(no_wrap=True, overflow="ellipsis")
+    for label, value in parts:
+        text.append(label, "dim").append_text(styled.plain(f"{value}  "))
+    return text
 
 
 def findings_text(preview: Preview) -> list[Text]:

@@ -6,10 +6,13 @@ from typing import ClassVar
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.content import Content
 from textual.highlight import highlight
 from textual.widgets import Static
 
+from lumitui.app.compose.draft.script_changes import changes, count
 from lumitui.app.explain.safe_text import log_line
+from lumitui.app.explain.words import count as plural
 from lumitui.app.explain.words import file_heading
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.remote.run_folder import JOB_SCRIPT
@@ -27,6 +30,7 @@ class ScriptView(Scroll):
         """Show no script yet."""
         super().__init__(id=id)
         self._files: Mapping[str, str] = {}
+        self._base: str | None = None
         self._all = False
 
     def compose(self) -> ComposeResult:
@@ -34,9 +38,12 @@ class ScriptView(Scroll):
         yield Static(id="command", markup=False)
         yield Static(id="text", markup=False)
 
-    def show(self, command: str, files: Mapping[str, str]) -> None:
-        """Show job.sh of the scripts `files`, and the command that submits it."""
-        self._files = files
+    def show(self, command: str, files: Mapping[str, str], base: str | None = None) -> None:
+        """Show job.sh of the scripts `files`, and the command that submits it.
+
+        With `base`, another job.sh, what changed against it is marked.
+        """
+        self._files, self._base = files, base
         self.query_one("#command", Static).update(Text(f"$ {log_line(command)}\n", style="bold"))
         self._draw_files()
 
@@ -51,4 +58,23 @@ class ScriptView(Scroll):
             parts = (f"{file_heading(name)}\n{text}" for name, text in self._files.items())
             text = "\n".join(parts)
         shown = "\n".join(log_line(line) for line in text.split("\n"))
-        self.query_one("#text", Static).update(highlight(shown, language="bash"))
+        content = highlight(shown, language="bash")
+        if self._base is not None and not self._all:
+            content = _marked(content, self._base, text)
+        self.query_one("#text", Static).update(content)
+
+
+def _marked(content: Content, base: str, text: str) -> Content:
+    """Return the lines of `content`, which shows `text`, with what changed against `base`."""
+    found = changes(base, text)
+    if not count(found):
+        return content
+    shown = iter(content.split("\n", allow_blank=True))
+    lines = [Content.styled(f"{plural(count(found), 'line')} changed\n", "bold")]
+    for line in found:
+        if line.kind == "gone":
+            lines.append(Content.styled(f"- {log_line(line.text)}", "dim"))
+        else:
+            mark = Content.styled("▌ ", "bold $warning") if line.kind == "new" else Content("  ")
+            lines.append(mark + next(shown, Content("")))
+    return Content("\n").join(lines)

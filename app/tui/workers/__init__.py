@@ -6,6 +6,7 @@ cancelled, but both run.
 """
 
 from lumitui.app.tui.workers.clusters import ClusterWorkers
+from lumitui.app.tui.workers.drafts import DraftWorkers
 from lumitui.app.tui.workers.launches import LaunchWorkers
 from lumitui.app.tui.workers.logs import LogWorkers
 from lumitui.app.tui.workers.marks import MarkWorkers
@@ -18,6 +19,7 @@ class WorkerApp(
     RefreshWorkers,
     ClusterWorkers,
     LaunchWorkers,
+    DraftWorkers,
     ResultWorkers,
     LogWorkers,
     ScalingWorkers,

@@ -19,22 +19,6 @@ if TYPE_CHECKING:
 class LaunchWorkers(CoreApp):
     """An app that makes launches ready, sends and cancels them."""
 
-    @on(messages.PreviewWanted)
-    def _preview_wanted(self, event: messages.PreviewWanted) -> None:
-        self._preview(event)
-
-    @work(thread=True, group="preview", exit_on_error=False)
-    def _preview(self, wanted: messages.PreviewWanted) -> None:
-        from lumitui.app.job.spec import read_job
-
-        preview: Preview | None = None
-        try:
-            spec = read_job(wanted.path)  # refuses what no path could be made of
-            path = wanted.path.resolve()
-            preview = self.runs.preview(spec, path.parent, job_file=path)
-        finally:
-            wanted.reply_to.post_message(messages.PreviewMade(wanted.number, wanted.path, preview))
-
     @on(messages.PlanWanted)
     def _plan_wanted(self, event: messages.PlanWanted) -> None:
         self._plan(event)

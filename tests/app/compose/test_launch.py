@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lumitui.app.compose.binding import draw, rank_bindings
+from lumitui.app.compose.binding import rank_bindings
+from lumitui.app.compose.draft.node_map import bind_text
 from lumitui.app.compose.launch import compose
 from lumitui.app.compose.launchers import TEMPLATES, launchers
 from lumitui.app.job.spec import changed
@@ -68,7 +69,7 @@ def test_masks_are_right_for_any_node(site: Site, data: st.DataObject) -> None:
         assert cores <= site.node.usable_cores
         assert not cores & seen
         seen |= cores
-    assert all(item.mask in draw(site, ranks) for item in bound)
+    assert all(item.mask in bind_text(site, ranks) for item in bound)
 
 
 def test_masks_are_refused_on_shared_allocations() -> None:

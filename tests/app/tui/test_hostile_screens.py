@@ -18,7 +18,7 @@ from lumitui.app.tui.dialogs.notices import ErrorDialog
 from lumitui.app.tui.dialogs.question import QuestionDialog
 from lumitui.app.tui.dialogs.resubmit import ResubmitDialog
 from lumitui.app.tui.dialogs.sending import SendingDialog
-from lumitui.app.tui.screens.new import job_files
+from lumitui.app.tui.panes.compose.start import job_files
 from lumitui.app.tui.screens.run import PANES, RunScreen
 from lumitui.app.tui.widgets.chart import sparkline
 from lumitui.app.tui.widgets.log.log_view import LogView

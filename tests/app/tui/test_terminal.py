@@ -24,7 +24,7 @@ async def test_a_mistake_of_ours_is_one_sentence(
 ) -> None:
     async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
         runs = app_of(pilot).runs
-        monkeypatch.setattr(runs, "preview", lambda *a, **k: 1 / 0)
+        monkeypatch.setattr(runs.drafts, "check", lambda *a, **k: 1 / 0)
         pilot.app.push_screen(NewScreen(runs, project / "job.yaml"))
         await until(pilot, lambda: isinstance(pilot.app.screen, ErrorDialog), "the error")
         await sees(pilot, "lumitui failed with an internal error: ZeroDivisionError")

@@ -1,61 +1,227 @@
-"""The screen New: the launch of the job file that was chosen last, or its error."""
+"""The screen New: a job file as a form, as text, as its script and as a map of its nodes."""
 
+import sys
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
-from textual.widgets import Button, Input
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Button, Input, OptionList
 
+from lumitui.app.send.drafts.draft import Draft
+from lumitui.app.send.drafts.drafts import Checked
 from lumitui.app.settings import Settings
 from lumitui.app.tui import messages
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.dialogs.notices import ErrorDialog
+from lumitui.app.tui.dialogs.confirm import Confirm
+from lumitui.app.tui.dialogs.unsaved import LeaveDialog
+from lumitui.app.tui.panes.compose.editor import edited
+from lumitui.app.tui.panes.compose.text import TextEditor
 from lumitui.app.tui.screens.new import NewScreen
+from lumitui.app.tui.screens.run import RunScreen
 from lumitui.app.tui.screens.runs import RunsScreen
+from lumitui.remote.errors import InputError, LumiError
 from tests.support.driven_tui import (
     JOB,
+    app_of,
     cut_off,
     runs_of,
     sees,
     shown,
     until,
 )
+from tests.support.jobs.made_runs import a_run
+
+LUMI = """# a trial
+name: vit                # short
+site: lumi
+account: project_462000001
+partition: small-g
+nodes: 9                 # grows
+time: "01:00:00"
+script: hello.py
+"""
+
+
+def can_submit(pilot: Pilot[int]) -> bool:
+    return not pilot.app.screen.query(".action").first(Button).disabled
+
+
+async def opened(pilot: Pilot[int]) -> NewScreen:
+    await until(pilot, lambda: isinstance(pilot.app.screen, NewScreen), "the screen New")
+    screen = pilot.app.screen
+    assert isinstance(screen, NewScreen)
+    return screen
 
 
 async def test_a_job_given_on_the_command_line_is_open(settings: Settings, project: Path) -> None:
     async with LumiApp(settings, project / "job.yaml").run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "1 node, 2 ranks, 2 GPUs" in shown(pilot), "its preview")
         await sees(pilot, "billed +nothing")
+        assert not cut_off(pilot)
 
 
-async def test_a_bad_job_file_is_an_error_dialog_and_nothing_else(
+async def test_a_typo_stands_at_its_field_and_a_key_fixes_it(
     settings: Settings, project: Path
 ) -> None:
     bad = project / "bad.yaml"
-    bad.write_text(JOB.format(launcher="srun", args="") + "nods: 2\nstrategy: [/]\n")
+    text = JOB.format(launcher="srun", args="") + "nods: 2\nstrategy: [/]\n"
+    bad.write_text(text)
     async with LumiApp(settings, bad).run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: isinstance(pilot.app.screen, ErrorDialog), "the error")
-        await sees(pilot, "nods")
-        await sees(pilot, "nodes")
+        screen = await opened(pilot)
+        await sees(pilot, r"line 9: error: nods: unknown key; did you mean `nodes`")
+        await sees(pilot, r"2 errors to fix before it can be sent")
+        assert not can_submit(pilot) and pilot.app.screen is screen, "no dialog"
+        await pilot.press("enter")
+        await sees(pilot, r"nodes +2")
+        await pilot.press("s")  # goes to the form and says why
+        await until(pilot, lambda: len(app_of(pilot)._notifications) > 0, "the reason")
+        await pilot.press("f")
+        await until(pilot, lambda: can_submit(pilot), "the second fix")
+        await sees(pilot, r"strategy +ddp")
+        await sees(pilot, "2 nodes, 4 ranks")
+        assert bad.read_text() == text, "nothing is saved by itself"
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(pilot.app.screen, LeaveDialog), "the question")
         assert not cut_off(pilot)
-        await pilot.press("escape")
-        assert isinstance(pilot.app.screen, NewScreen)
-        assert pilot.app.screen.query(".action").first(Button).disabled
-        await pilot.press("escape")
-        assert isinstance(pilot.app.screen, RunsScreen)
+        await pilot.press("escape", "escape", "d")
+        await until(pilot, lambda: isinstance(pilot.app.screen, RunsScreen), "the first screen")
         assert runs_of(pilot) == []
 
 
-async def test_the_launch_of_a_file_chosen_before_is_not_shown(
+async def test_nodes_change_by_a_key_and_everything_follows(
     settings: Settings, project: Path
 ) -> None:
-    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
-        await pilot.press("2")
-        await until(pilot, lambda: isinstance(pilot.app.screen, NewScreen), "the screen New")
-        screen = pilot.app.screen
-        screen.query_one("#path", Input).value = str(project / "job.yaml")
-        screen.query_one("#path").focus()
+    job = project / "lumi.yaml"
+    job.write_text(LUMI)
+    async with LumiApp(settings, job).run_test(size=(140, 44)) as pilot:
+        screen = await opened(pilot)
+        await sees(pilot, r"9 nodes are more than small-g")
+        for words in ("#SBATCH --nodes=9", "node x9  56 of 64 cores", "at most 36 GPU-hours"):
+            await sees(pilot, words)
         await pilot.press("enter")
+        await sees(pilot, r"partition +standard-g")
+        await sees(pilot, "0-7   x4444444 GCD4")
+        await pilot.press("minus", "minus")
+        await sees(pilot, r"> +nodes +7")
+        await sees(pilot, r"▌ #SBATCH --nodes=7")
+        await sees(pilot, r"- #SBATCH --nodes=9")
+        await sees(pilot, "at most 28 GPU-hours")
+        await pilot.press("f2")
+        await sees(pilot, r"6  nodes: 7 +# grows")
+        assert screen.query_one(TextEditor).has_focus
+        await pilot.press("escape", "w")
+        await until(pilot, lambda: job.read_text() != LUMI, "the saved file")
+        saved = LUMI.replace("nodes: 9", "nodes: 7").replace("small-g", "standard-g")
+        assert job.read_text() == saved
+        await pilot.press("j", "enter", *"3", "enter")
+        await sees(pilot, r"gpus_per_node +3")
+        await sees(pilot, "warning: standard-g gives")
+
+
+async def test_a_text_that_is_no_yaml_is_kept_and_its_line_is_named(
+    settings: Settings, project: Path
+) -> None:
+    app = LumiApp(settings, project / "job.yaml")
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await opened(pilot)
         await sees(pilot, "asks for")
-        screen.post_message(messages.PreviewMade(0, project / "fail.yaml", None))
+        for view, words in (("]", "1  name: hello"), ("]", "#!/bin/bash"), ("]", "node  2 of")):
+            await pilot.press("f3" if words.startswith("#!") else view)
+            await sees(pilot, words)
+        await pilot.press("]")
+        await sees(pilot, "> +name +hello")
+        await pilot.press("[", "f2")
+        area = screen.query_one(TextEditor)
+        area.insert("env: {A: [\n", (2, 0))
+        await sees(pilot, r"error: line \d+: .*not valid YAML")
+        await pilot.press("escape")
+        await sees(pilot, "1 error to fix")
+        assert not can_submit(pilot) and "env: {A: [" in area.text
+        await pilot.press("1")  # nothing is lost elsewhere either
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen), "the first screen")
+        await pilot.press("2")
+        screen = await opened(pilot)
+        await until(pilot, lambda: "env: {A: [" in screen.query_one(TextEditor).text, "the edits")
+        await pilot.press("q")
+        await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")
+        await sees(pilot, "not saved +job.yaml")
+        await pilot.press("n")
+        assert app.is_running
+
+
+async def test_a_run_or_an_example_is_a_beginning(settings: Settings, project: Path) -> None:
+    app = LumiApp(settings)
+    app.runs.history.begin(a_run("vit-1", note="x"))
+    async with app.run_test(size=(80, 30)) as pilot:
+        await pilot.press("2")
+        screen = await opened(pilot)
+        menu = screen.query_one(OptionList)
+        assert {str(project / "job.yaml"), "example:ddp", "run:vit-1"} <= {
+            option.id for option in menu.options
+        }
+        for option, words in (("run:vit-1", "vit-tiny"), ("example:ddp", r"trainer +ddp")):
+            await until(pilot, lambda: menu.display, "the beginnings")
+            menu.highlighted = menu.get_option_index(option)
+            menu.focus()
+            await pilot.press("enter")
+            await sees(pilot, words)
+            await pilot.press("o")
+        screen.query_one("#path").focus()
+        screen.query_one("#path", Input).value = str(project / "l")
+        await pilot.press("end", "o")
+        await until(pilot, lambda: screen.query_one("#path", Input)._suggestion, "the rest")
+        await pilot.press("right", "enter")
+        await sees(pilot, "args +--long")
+
+
+async def test_a_grid_is_priced_and_sent_whole(settings: Settings, project: Path) -> None:
+    job = project / "grid.yaml"
+    job.write_text(JOB.format(launcher="srun", args="") + "grid: {env.SEED: ['1', '2']}\n")
+    async with LumiApp(settings, job).run_test(size=(80, 24)) as pilot:
+        await opened(pilot)
+        await sees(pilot, "asks for 2 runs, the first 1 node")
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: isinstance(pilot.app.screen, Confirm), "the question")
+        await sees(pilot, "run 2 +env.SEED=2, nothing")
+        await sees(pilot, "all +2 runs, nothing")
+        await pilot.press("y")
+        await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen), "the last run")
+        made = runs_of(pilot)
+        assert [run.spec.env["SEED"] for run in made] == ["2", "1"]
+
+
+async def test_what_was_said_of_an_earlier_text_is_not_shown(
+    settings: Settings, project: Path
+) -> None:
+    async with LumiApp(settings, project / "job.yaml").run_test(size=(80, 24)) as pilot:
+        screen = await opened(pilot)
+        await sees(pilot, "asks for")
+        old = Checked(Draft("name: old\n", project, "old"), (), (), ())
+        screen.post_message(messages.DraftChecked(0, old))
         await pilot.pause()
         await sees(pilot, "asks for")
-        assert not screen.query(".action").first(Button).disabled
+        assert can_submit(pilot)
+
+
+def test_the_editor_changes_a_copy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    class Terminal:
+        """Lends itself."""
+
+        suspend = nullcontext
+
+    app: Any = Terminal()
+    program = tmp_path / "my editor.py"
+    program.write_text("import sys; open(sys.argv[1], 'a').write('nodes: 2\\n')")
+    monkeypatch.setenv("VISUAL", f"{sys.executable} '{program}'")
+    assert edited(app, "name: x\n") == "name: x\nnodes: 2\n"
+    program.write_text("raise SystemExit(3)")
+    with pytest.raises(LumiError, match="ended with 3"):
+        edited(app, "name: x\n")
+    monkeypatch.setenv("VISUAL", "/nowhere/ed")
+    with pytest.raises(InputError, match="cannot be started"):
+        edited(app, "name: x\n")
+    monkeypatch.setenv("VISUAL", "vi '")
+    with pytest.raises(InputError, match="no command"):
+        edited(app, "name: x\n")

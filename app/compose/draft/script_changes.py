@@ -1,0 +1,39 @@
+"""What of a script changed against another one, line by line. Pure."""
+
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Literal
+
+Kind = Literal["same", "new", "gone"]
+
+
+@dataclass(frozen=True)
+class ScriptLine:
+    """One line, of the script or of the one before."""
+
+    kind: Kind
+    text: str
+
+
+def changes(before: str | None, now: str) -> tuple[ScriptLine, ...]:
+    """Return the lines of `now`, with those of `before` that are gone where they were.
+
+    Without `before` every line is the same.
+    """
+    new = now.split("\n")
+    old = new if before is None else before.split("\n")
+    found: list[ScriptLine] = []
+    for kind, low, high, first, last in SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes():
+        if kind == "equal":
+            found += [ScriptLine("same", line) for line in new[first:last]]
+            continue
+        found += [ScriptLine("gone", line) for line in old[low:high]]
+        found += [ScriptLine("new", line) for line in new[first:last]]
+    return tuple(found)
+
+
+def count(found: tuple[ScriptLine, ...]) -> int:
+    """Return how many lines changed: those that are new, and those that only went."""
+    new = sum(line.kind == "new" for line in found)
+    gone = sum(line.kind == "gone" for line in found)
+    return max(new, gone)

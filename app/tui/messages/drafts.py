@@ -1,0 +1,63 @@
+"""Job files that are being written: opened, checked, and sent as several runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from textual.message import Message
+
+from lumitui.app.tui.messages.common import Answer
+
+if TYPE_CHECKING:
+    from textual.message_pump import MessagePump
+
+    from lumitui.app.send.drafts.draft import Draft
+    from lumitui.app.send.drafts.drafts import Checked
+    from lumitui.app.send.preview import Preview
+
+Beginning = Literal["file", "example", "run"]
+"""What a draft can begin with."""
+
+
+@dataclass
+class DraftWanted(Message):
+    """Open a draft: a file by its path, an example by its name, or the job file of a run."""
+
+    reply_to: MessagePump
+    number: int
+    """Of the request: the answer to an earlier one is dropped."""
+    kind: Beginning
+    value: str
+
+
+@dataclass
+class DraftOpened(Answer, bubble=False):
+    """The draft; None: there is none, and the error is shown."""
+
+    number: int
+    draft: Draft | None
+
+
+@dataclass
+class CheckWanted(Message):
+    """Check a draft and make its previews; nothing is sent."""
+
+    reply_to: MessagePump
+    number: int
+    draft: Draft
+
+
+@dataclass
+class DraftChecked(Answer, bubble=False):
+    """What there is to say about a draft."""
+
+    number: int
+    checked: Checked
+
+
+@dataclass
+class SeriesWanted(Message):
+    """Send the runs of a grid, which the person has confirmed."""
+
+    previews: tuple[Preview, ...]

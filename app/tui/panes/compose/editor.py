@@ -1,0 +1,63 @@
+"""A text edited in the person's own editor, while the terminal interface waits."""
+
+import os
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from textual.app import App, SuspendNotSupported
+
+from lumitui.remote.errors import InputError, LumiError
+
+_FALLBACK = "vi"
+_MOST_BYTES = 1_000_000
+
+
+def editor_words(environ: Mapping[str, str] = os.environ) -> list[str]:
+    """Return the editor's command: $VISUAL, $EDITOR or vi.
+
+    Raises:
+        InputError: its quotes do not close.
+    """
+    text = environ.get("VISUAL") or environ.get("EDITOR") or _FALLBACK
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise InputError(f"$EDITOR is {text!r}, which is no command.", "Set it again.") from error
+    return words or [_FALLBACK]
+
+
+def edited(app: App[int], text: str) -> str:
+    """Return `text` as it is after the editor has ended; the file it edits is a copy.
+
+    Raises:
+        InputError: there is no such editor, or this terminal cannot be lent.
+        LumiError: the editor failed, or left no text.
+    """
+    words = editor_words()
+    with tempfile.TemporaryDirectory(prefix="lumitui-") as folder:
+        path = Path(folder) / "job.yaml"
+        path.write_text(text, encoding="utf-8", newline="")
+        try:
+            with app.suspend():
+                done = subprocess.run([*words, str(path)], check=False)
+        except SuspendNotSupported as error:
+            raise InputError(
+                "This terminal cannot be lent to an editor.", "Edit the YAML view instead (F2)."
+            ) from error
+        except OSError as error:
+            raise InputError(
+                f"The editor {words[0]} cannot be started: {error.strerror}.", "Set $EDITOR."
+            ) from error
+        if done.returncode:
+            raise LumiError(
+                f"The editor {words[0]} ended with {done.returncode}.", "The text stays as it was."
+            )
+        try:
+            return path.read_bytes()[:_MOST_BYTES].decode("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise LumiError(
+                f"What {words[0]} left is no text: {error}.", "The text stays as it was."
+            ) from error

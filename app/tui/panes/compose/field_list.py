@@ -1,0 +1,245 @@
+"""The fields of a job file, a line each, with what is wrong below them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from rich.text import Text
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from lumitui.app.compose.draft.form import Field
+from lumitui.app.compose.draft.problems import Problem
+from lumitui.app.tui.widgets import styled
+from lumitui.app.tui.widgets.launch_text import SEVERITY
+
+_LABEL = 15  # cells: `gpus_per_node`
+_NAMES = {"container.image": "image", "container.generation": "generation"}
+
+
+@dataclass(frozen=True)
+class _Row:
+    """What the cursor can stand on: a field, or a problem."""
+
+    field: Field | None
+    problem: Problem | None
+    lines: tuple[Text, ...]
+
+
+class FieldList(ScrollView, can_focus=True):
+    """The form. The cursor stands on fields and on problems."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "act", "Change", id="form.change",
+                tooltip="Change the field, or apply the fix under the cursor"),
+        Binding("right,plus,equals_sign", "step(1)", "More", show=False, id="form.more",
+                key_display="+", tooltip="The next number or choice"),
+        Binding("left,minus", "step(-1)", "Less", show=False, id="form.less", key_display="-",
+                tooltip="The number or choice before"),
+        Binding("f", "fix", "Fix", id="form.fix",
+                tooltip="Apply the fix of this field, or the first there is"),
+        Binding("x,delete", "unset", "Clear", show=False, id="form.clear",
+                tooltip="Take the field out of the job file"),
+        Binding("j,down", "move(1)", "Down", show=False, id="form.down", tooltip="One line down"),
+        Binding("k,up", "move(-1)", "Up", show=False, id="form.up", tooltip="One line up"),
+        Binding("g,home", "move(-1000)", "Top", show=False, id="form.top",
+                tooltip="Go to the top"),
+        Binding("G,end", "move(1000)", "End", show=False, id="form.end", tooltip="Go to the end"),
+    ]  # fmt: skip
+
+    @dataclass
+    class Wanted(Message):
+        """The person wants to type the value of a field, or choose it."""
+
+        field: Field
+
+    @dataclass
+    class Stepped(Message):
+        """The person wants the next value of a field, or the one before."""
+
+        field: Field
+        step: int
+
+    @dataclass
+    class Cleared(Message):
+        """The person takes a field out."""
+
+        field: Field
+
+    @dataclass
+    class FixWanted(Message):
+        """The person applies a problem's fix."""
+
+        problem: Problem
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
+        """Show nothing."""
+        super().__init__(id=id)
+        self._fields: Sequence[Field] = ()
+        self._loose: Sequence[Problem] = ()
+        self._rows: list[_Row] = []
+        self._at = 0
+        self._first = True
+
+    # -- what is shown
+
+    def show(self, fields: Sequence[Field], loose: Sequence[Problem]) -> None:
+        """Show a form; the cursor stays at its field, and begins at the first error."""
+        key = self._key()
+        self._fields, self._loose = fields, loose
+        self._lay_out()
+        if self._first:
+            self._first = False
+            self._at = next((at for at, row in enumerate(self._rows) if _is_error(row)), 0)
+        else:
+            self._at = next((at for at, row in enumerate(self._rows) if self._is(row, key)), 0)
+        self._reveal()
+
+    def start_again(self) -> None:
+        """Begin at the first error with the next form, which is of another job file."""
+        self._first = True
+
+    def _key(self) -> str:
+        row = self._row()
+        return row.field.key if row and row.field else ""
+
+    @staticmethod
+    def _is(row: _Row, key: str) -> bool:
+        return row.field is not None and row.field.key == key and row.problem is None
+
+    def _row(self) -> _Row | None:
+        return self._rows[self._at] if self._at < len(self._rows) else None
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Wrap the problems again."""
+        self._lay_out()
+
+    def on_focus(self) -> None:
+        """Draw the cursor."""
+        self.refresh()
+
+    def on_blur(self) -> None:
+        """Draw no cursor."""
+        self.refresh()
+
+    def _lay_out(self) -> None:
+        width = self.scrollable_content_region.width
+        if not width:
+            return  # not on the screen yet: the resize that comes first lays it out
+        rows = [self._problem_row(None, problem, width) for problem in self._loose]
+        for field in self._fields:
+            rows.append(_Row(field, None, (self._field_line(field),)))
+            rows += [self._problem_row(field, item, width) for item in field.problems]
+        self._rows = rows
+        self._at = min(self._at, max(0, len(rows) - 1))
+        self.virtual_size = Size(width, sum(len(row.lines) for row in rows))
+        self.refresh()
+
+    def _field_line(self, field: Field) -> Text:
+        errors = {item.severity for item in field.problems}
+        sign = "✖" if "error" in errors else "!" if "warning" in errors else " "
+        name = _NAMES.get(field.key, field.key)
+        value = styled.plain(field.value) if field.value else Text(f"({field.default})", "dim")
+        if not field.value and not field.default:
+            value = Text("(missing)", "dim")
+        style = "bold red" if sign == "✖" else "yellow" if sign == "!" else ""
+        return Text.assemble((f"{sign} ", style), (f"{name:<{_LABEL}}", style), value)
+
+    def _problem_row(self, field: Field | None, problem: Problem, width: int) -> _Row:
+        text = styled.plain(f"{problem.severity}: ", SEVERITY[problem.severity])
+        text.append_text(styled.plain(problem.words))
+        if problem.fix:
+            text.append(" (f)", "bold")
+        if field is None and problem.line:
+            text = Text.assemble(f"line {problem.line}: ", text)
+        parts = text.wrap(self.app.console, max(8, width - 5))
+        return _Row(field, problem, tuple(Text("    ") + part for part in parts))
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line of the screen."""
+        wanted = y + self.scroll_offset.y
+        for at, row in enumerate(self._rows):
+            if wanted < len(row.lines):
+                return self._strip(row, wanted, here=at == self._at)
+            wanted -= len(row.lines)
+        return Strip.blank(self.size.width, self.rich_style)
+
+    def _strip(self, row: _Row, at: int, *, here: bool) -> Strip:
+        shown = here and self.has_focus
+        base = self.rich_style + (Style(reverse=True) if shown else Style())
+        marked = Text(">" if shown and at == 0 else " ") + row.lines[at]
+        if shown and row.problem is None and row.field and row.field.steps:
+            marked.append("  - +", "dim")
+        segments = [
+            Segment(part.text, base + (part.style or Style()))
+            for part in marked.render(self.app.console)
+            if part.text
+        ]
+        return Strip(segments).crop_extend(0, self.size.width, base)
+
+    # -- keys
+
+    def action_move(self, step: int) -> None:
+        """Move the cursor."""
+        self._at = min(max(0, self._at + step), max(0, len(self._rows) - 1))
+        self._reveal()
+
+    def _reveal(self) -> None:
+        above = sum(len(row.lines) for row in self._rows[: self._at])
+        row = self._row()
+        height = len(row.lines) if row else 1
+        self.scroll_to_region(Region(0, above, 1, height), animate=False, force=True)
+        self.refresh()
+
+    def on_click(self, event: events.Click) -> None:
+        """Put the cursor where the mouse is; a second click changes the field."""
+        wanted = event.y + self.scroll_offset.y
+        for at, row in enumerate(self._rows):
+            if wanted < len(row.lines):
+                again, self._at = at == self._at and event.chain > 1, at
+                self._reveal()
+                if again:
+                    self.action_act()
+                return
+            wanted -= len(row.lines)
+
+    def action_act(self) -> None:
+        """Apply the fix under the cursor, or change the field there."""
+        row = self._row()
+        if row is None:
+            return
+        if row.problem is not None and row.problem.fix:
+            self.post_message(self.FixWanted(row.problem))
+        elif row.field is not None:
+            self.post_message(self.Wanted(row.field))
+
+    def action_fix(self) -> None:
+        """Apply the first fix at the cursor's field, or else the first of all."""
+        key = self._key()
+        fixes = [row for row in self._rows if row.problem is not None and row.problem.fix]
+        here = [row for row in fixes if row.field is not None and row.field.key == key]
+        for row in (here or fixes)[:1]:
+            assert row.problem is not None
+            self.post_message(self.FixWanted(row.problem))
+
+    def action_step(self, step: int) -> None:
+        """Take the next value."""
+        row = self._row()
+        if row is not None and row.field is not None:
+            self.post_message(self.Stepped(row.field, step))
+
+    def action_unset(self) -> None:
+        """Take the field out of the file."""
+        row = self._row()
+        if row is not None and row.field is not None:
+            self.post_message(self.Cleared(row.field))
+
+
+def _is_error(row: _Row) -> bool:
+    return row.problem is not None and row.problem.severity == "error"

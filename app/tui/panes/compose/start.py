@@ -1,0 +1,75 @@
+"""What a job file can begin with: a file here, an example, the job file of a run."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from lumitui.app.explain import words
+from lumitui.app.history.run import Run
+from lumitui.app.job import examples
+from lumitui.app.tui.messages.drafts import Beginning
+from lumitui.app.tui.widgets.styled import plain
+
+_MOST_RUNS = 20
+_RUN, _EXAMPLE = "run:", "example:"
+_EXAMPLES = {
+    "ddp": "the bundled trainer, whole model on each rank",
+    "deepspeed_zero": "the bundled trainer with DeepSpeed",
+    "script": "a training script of your own",
+}
+
+
+def job_files(folder: Path) -> list[Path]:
+    """Return the files in `folder` that may be job files: YAML that names a site."""
+    found = []
+    for path in sorted(folder.glob("*.y*ml")):
+        try:
+            if not path.is_file():
+                continue  # a pipe would be waited for
+            with path.open("rb") as file:
+                head = file.read(20_000).decode("utf-8", "replace")
+        except OSError:
+            continue  # choosing it by its path shows why
+        if any(line.startswith("site:") for line in head.splitlines()):
+            found.append(path)
+    return found
+
+
+class StartList(OptionList):
+    """The beginnings, in their groups."""
+
+    def __init__(self) -> None:
+        """Offer nothing yet."""
+        super().__init__(id="files", compact=True, markup=False)
+
+    def offer(self, folder: Path, runs: list[Run]) -> None:
+        """Offer the job files of `folder`, the examples and the job files of `runs`."""
+        self.clear_options()
+        self.add_options(self._beginnings(job_files(folder), runs))
+        first = (at for at, option in enumerate(self.options) if not option.disabled)
+        self.highlighted = next(first, None)
+
+    def _beginnings(self, files: list[Path], runs: list[Run]) -> Iterator[Option]:
+        if files:
+            yield Option(plain("A job file here", "bold"), disabled=True)
+        for path in files:
+            yield Option(plain(f"  {path.name}"), id=str(path))
+        yield Option(plain("An example", "bold"), disabled=True)
+        for name in examples.names():
+            yield Option(plain(f"  {name:<16}{_EXAMPLES.get(name, '')}"), id=f"{_EXAMPLE}{name}")
+        if runs:
+            yield Option(plain("A run, again with other settings", "bold"), disabled=True)
+        for run in runs[:_MOST_RUNS]:
+            about = f"{run.state}, {words.layout_size(run.layout)} at {run.site}"
+            yield Option(plain(f"  {run.id}  {about}"), id=f"{_RUN}{run.id}")
+
+
+def beginning(option: str) -> tuple[Beginning, str]:
+    """Return what an option of the list stands for."""
+    if option.startswith(_RUN):
+        return "run", option.removeprefix(_RUN)
+    if option.startswith(_EXAMPLE):
+        return "example", option.removeprefix(_EXAMPLE)
+    return "file", option
