@@ -212,10 +212,15 @@ def _exception(ended_by: Culprit, evidence: _Evidence) -> Diagnosis:
                 known = _diagnosis(rule, match, line, evidence)
                 return replace(known, rank=rank)
     who = "The program" if rank is None else f"Rank {rank}"
+    if raised.place:
+        where = f" at {raised.place}"
+        do = "Look at that line of the code; in the log, the traceback shows how it was reached."
+    else:
+        where, do = "", "Read the traceback above this line in the log."
     return Diagnosis(
         "exception",
-        f"{who} raised an exception.",
-        "Read the traceback above this line in the log; it names file and line.",
+        f"{who} raised an exception{where}.",
+        do,
         raised.line.text,
         rank,
     )

@@ -16,6 +16,8 @@ _DURING = "During handling of the above exception, another exception occurred"
 # Printed by a process that goes on, or that is ending already: CPython's PyErr_WriteUnraisable,
 # threading.excepthook, logging.Handler.handleError, atexit.
 _ASIDE = ("Exception ignored in", "Exception in thread", "--- Logging error ---", "Error in atexit")
+_FRAME = re.compile(r'^\s*File "([^"]{1,500})", line (\d{1,9})(?:, in (\S{1,100}))?')
+_LIBRARY = re.compile(r"/(?:site|dist)-packages/|/lib/python3|^<frozen ")
 _ROOT = re.compile(r"Root Cause \(first observed failure\)")
 _ROOT_RANK = re.compile(r"^\s*rank\s*: (\d{1,6}) \(local_rank")
 _ROOT_SIGNAL = re.compile(r"^\s*exitcode\s*: -(?!6\b)\d")
@@ -37,6 +39,8 @@ class Raised:
     """The same of those that were being handled when it was raised, the last first."""
     number: int
     """Where in the log `line` is."""
+    place: str = ""
+    """The line of code, as `train.py:5 (attention)`; the program's own before a library's."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,7 @@ def _raised(lines: Sequence[LogLine]) -> Iterator[Raised]:
     ended: dict[str, Raised] = {}
     link: dict[str, str] = {}
     before_it: dict[str, str] = {}
+    frames: dict[str, list[re.Match[str]]] = {}
     for number, line in enumerate(lines):
         text, source = line.text, line.source
         previous, before_it[source] = before_it.get(source, ""), text.strip()
@@ -113,6 +118,7 @@ def _raised(lines: Sequence[LogLine]) -> Iterator[Raised]:
             continue
         if _BEGIN in text:
             open_sources.add(source)
+            frames[source] = []
             if source not in link and source in ended:
                 yield ended.pop(source)
         elif source in open_sources and _RAISED.match(text):
@@ -125,12 +131,25 @@ def _raised(lines: Sequence[LogLine]) -> Iterator[Raised]:
             causes = earlier if how == _CAUSED else ()
             handled = (*(earlier if how == _DURING else ()), *(before.handled if before else ()))
             own = replace(line, text=text.strip())
-            ended[source] = Raised(own, causes, handled if how else (), number)
+            place = _place(frames.pop(source, []))
+            ended[source] = Raised(own, causes, handled if how else (), number, place)
+        elif source in open_sources and (frame := _FRAME.match(text)):
+            frames.setdefault(source, []).append(frame)
         elif source in ended:
             for words in (_CAUSED, _DURING):
                 if text.strip().startswith(words):
                     link[source] = words
     yield from ended.values()
+
+
+def _place(frames: Sequence[re.Match[str]]) -> str:
+    """Return where an exception was raised: in the program's own code, if any of it is named."""
+    own = [frame for frame in frames if not _LIBRARY.search(frame[1])] or frames
+    if not own:
+        return ""
+    path, line, name = own[-1].groups()
+    where = f"{path.rpartition('/')[2]}:{line}"
+    return f"{where} ({name})" if name and name != "<module>" else where
 
 
 def _root(lines: Sequence[LogLine]) -> tuple[int | None, range]:

@@ -300,3 +300,22 @@ def test_garbage_never_raises(
 ) -> None:
     for item in diagnose(Ending(state, word, word, rc, rank, log)):
         assert not CONTROL & set(item.line)
+
+
+def test_an_exception_is_said_with_the_line_of_the_persons_own_code() -> None:
+    log = """\
+9: Traceback (most recent call last):
+9:   File "/scratch/p/code/train.py", line 5, in attention
+9:     return call(batch["keys"])
+9:   File "/usr/lib/python3.11/site-packages/torch/nn/module.py", line 1501, in _call_impl
+9:     return forward(*args)
+9: KeyError: 'keys'
+srun: error: nid005002: task 9: Exited with exit code 1
+"""
+    (first, *_) = why(log, rank=9)
+    assert first.sentence == "Rank 9 raised an exception at train.py:5 (attention)."
+    assert "Look at that line" in first.do and "above" not in first.do
+    bare = why("Traceback (most recent call last):\nKeyError: 'keys'\n")[0]
+    assert bare.sentence == "The program raised an exception." and "traceback" in bare.do
+    lines = log.replace(", in attention", ", in <module>")
+    assert why(lines, rank=9)[0].sentence == "Rank 9 raised an exception at train.py:5."

@@ -44,5 +44,5 @@ def test_the_exception_of_the_rank_that_failed_comes_first(
         ("exception", 2, "KeyError: 'missing'")
     ]
     text = page_text(gather(runs, run.id), 0.0, 100)
-    assert "Rank 2 raised an exception." in text
+    assert "Rank 2 raised an exception at train.py:" in " ".join(text.split())
     assert "out of memory" not in text and "container" not in text.split("why")[-1].split("\n\n")[0]
