@@ -64,7 +64,7 @@ PLACES = (
     Place("cluster", "4", "Cluster", _cluster),
 )
 
-STYLES = ("page", "runs", "sites", "cluster", "run", "compare", "new", "scaling", "dialogs")
+STYLES = ("page", "runs", "sites", "cluster", "run", "log", "compare", "new", "scaling", "dialogs")
 """The style sheets, in the order in which they count."""
 
 

@@ -31,6 +31,8 @@ from lumitui.app.tui.messages.logs import (
     LogNews,
     PageFound,
     PageWanted,
+    SearchFound,
+    SearchWanted,
     UnfollowWanted,
 )
 from lumitui.app.tui.messages.marks import (
@@ -109,6 +111,8 @@ __all__ = [
     "RunFetched",
     "RunWanted",
     "ScalingWanted",
+    "SearchFound",
+    "SearchWanted",
     "SendEnded",
     "SendWanted",
     "SeriesWanted",

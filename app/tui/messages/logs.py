@@ -12,7 +12,9 @@ from lumitui.app.tui.messages.common import Answer
 
 if TYPE_CHECKING:
     from lumitui.app.watch.follow_log import LogEvent
+    from lumitui.app.watch.log_pages import Found
     from lumitui.remote.errors import LumiError
+    from lumitui.remote.scheduler.log_search import Sought
     from lumitui.remote.scheduler.run_log import Page
 
 
@@ -66,4 +68,25 @@ class PageFound(Answer, bubble=False):
 
     wanted: PageWanted
     page: Page | None
+    error: LumiError | None = None
+
+
+@dataclass
+class SearchWanted(Message):
+    """Search a run's log behind or before a byte."""
+
+    reply_to: MessagePump
+    run_id: str
+    attempt: int | None
+    sought: Sought
+    at: int
+    forward: bool
+
+
+@dataclass
+class SearchFound(Answer, bubble=False):
+    """Where it is, or why the log cannot be searched."""
+
+    wanted: SearchWanted
+    found: Found | None
     error: LumiError | None = None

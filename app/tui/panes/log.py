@@ -1,9 +1,11 @@
 """The pane with a run's log. It is followed while the pane is open, and only then."""
 
 import time
+from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Static
 
@@ -11,13 +13,30 @@ from lumitui.app.explain import log_words
 from lumitui.app.history.run import Run
 from lumitui.app.tui import messages
 from lumitui.app.tui.widgets import styled
+from lumitui.app.tui.widgets.log.log_finder import LogFinder
 from lumitui.app.tui.widgets.log.log_view import LogView
+from lumitui.app.tui.widgets.log.rank_chips import RankChips, neighbour
 from lumitui.app.watch.follow_log import LogBegan, LogEnded, LogGrew, LogHeard, LogLost, LogWaits
 from lumitui.remote.scheduler.run_log import BLOCK, Page
 
 
 class LogPane(Vertical):
-    """The log, and a line on how far it is followed."""
+    """The log, its ranks, what is searched for, and a line on how far it is followed."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "search", "Search", key_display="/", id="log.search",
+                tooltip="Search the whole log, at the site"),
+        Binding("n", "find(1)", "Next match", show=False, id="log.next",
+                tooltip="Go to the next match below"),
+        Binding("N", "find(-1)", "Match above", show=False, id="log.previous",
+                tooltip="Go to the next match above"),
+        Binding("e", "error", "Error", id="log.error",
+                tooltip="Go to the first error of the log, then to the next"),
+        Binding("comma,less_than_sign", "rank(-1)", "Rank before", show=False, key_display=",",
+                id="log.rank_before", tooltip="Show only the lines of the rank before, or of all"),
+        Binding("full_stop,greater_than_sign", "rank(1)", "Next rank", show=False, key_display=".",
+                id="log.rank_next", tooltip="Show only the lines of the next rank, or of all"),
+    ]  # fmt: skip
 
     def __init__(self, run_id: str) -> None:
         """Show the log of the run `run_id`."""
@@ -39,22 +58,33 @@ class LogPane(Vertical):
         self._problem = ""
         """Why a part of the log could not be read."""
         self._label_is_rank = True
+        self._failed: int | None = None
+        """The rank that failed first, as the run's record says."""
+        self._goal: int | None = None
+        """The byte that is to be shown when its page has come."""
         self._line = ""
         """What the line says."""
 
     def compose(self) -> ComposeResult:
-        """Yield the log, then its line."""
+        """Yield the ranks, the log, the search, then the line."""
+        yield RankChips()
         yield LogView(id="log-view")
+        yield LogFinder(self._run_id)
         yield Static(id="log-line", markup=False)
 
     def draw(self, run: Run) -> None:
         """Say how old the link's last sign of life is; the log itself comes by messages."""
         self._label_is_rank = run.layout.tasks_per_node == run.layout.ranks_per_node
+        self._failed = run.failed_rank if self._label_is_rank else None
         self._draw_line()
 
     @property
     def _view(self) -> LogView:
         return self.query_one(LogView)
+
+    @property
+    def _finder(self) -> LogFinder:
+        return self.query_one(LogFinder)
 
     # -- following
 
@@ -85,6 +115,7 @@ class LogPane(Vertical):
                 self._following, self._ended = True, ""
                 self._view.clear(start, label_is_rank=self._label_is_rank)
                 self._view.note("The log is empty.")
+                self._finder.begin(attempt, label_is_rank=self._label_is_rank)
             case LogGrew(data, end):
                 self._offset, self._lost = end, None
                 self._following, self._ended = True, ""
@@ -115,6 +146,8 @@ class LogPane(Vertical):
             start, length = before[0], before[1] - before[0]
         elif event.where == "after":
             start = window.end
+        elif event.where == "goal" and self._goal is not None:
+            start = self._goal // BLOCK * BLOCK
         self._page = messages.PageWanted(
             self, self._number, self._run_id, self._attempt, event.where, start, length
         )
@@ -134,12 +167,71 @@ class LogPane(Vertical):
         view = self._view
         if where == "before":
             view.feed_before(page.start, page.data)
-        elif where == "start" or (where == "end" and page.start > view.window.end):
+        elif where in ("start", "goal") or (where == "end" and page.start > view.window.end):
             view.show_page(page.start, page.data)
         else:
-            view.feed(page.data, page.start)
+            view.feed_after(page.start, page.data)
+        if where == "goal" and self._goal is not None:
+            view.go_to(self._goal)
+            self._goal = None
         if view.follow and not view.window.is_at_end and page.data:
             self._part_wanted(LogView.Wanted("after"))  # it grew meanwhile
+
+    # -- what is searched for
+
+    def action_search(self) -> None:
+        """Let the person type what to search for."""
+        self._finder.open()
+
+    def action_find(self, step: int) -> None:
+        """Go to the next match, below or above."""
+        view = self._view
+        self._finder.step(view.place, view.window.size, forward=step > 0)
+
+    def action_error(self) -> None:
+        """Go to the first error, then to the next."""
+        self._finder.next_error(self._view.window.size)
+
+    @on(LogFinder.Left)
+    def _search_left(self, event: LogFinder.Left) -> None:
+        view, finder = self._view, self._finder
+        view.focus()
+        if event.searches:
+            view.found = finder.found
+            view.refresh()
+            if finder.found:
+                at = view.window.size if view.follow else view.place - 1
+                finder.step(at, view.window.size, forward=not view.follow)
+        self._draw_line()
+
+    @on(LogFinder.Jumped)
+    def _jumped(self, event: LogFinder.Jumped) -> None:
+        if event.offset is not None:
+            self._view.follow = False
+            if not self._view.go_to(event.offset):
+                self._goal = event.offset
+                self._page = None  # this one is wanted now
+                self._part_wanted(LogView.Wanted("goal"))
+        self._draw_line()
+
+    # -- ranks
+
+    def action_rank(self, step: int) -> None:
+        """Show only the lines of the next rank, or of all."""
+        self._view.rank = neighbour(self._ranks(), self._view.rank, step)
+
+    @on(RankChips.Chosen)
+    def _chosen(self, event: RankChips.Chosen) -> None:
+        self._view.rank = event.rank
+
+    def _first_failed(self) -> int | None:
+        errors = self._finder.errors
+        return self._failed if self._failed is not None or not errors else errors[0].rank
+
+    def _ranks(self) -> tuple[int, ...]:
+        """Return the ranks to choose from."""
+        others = {self._view.rank, self._first_failed()} - {None}
+        return tuple(sorted({*self._view.ranks, *(rank for rank in others if rank is not None)}))
 
     # -- the line
 
@@ -153,8 +245,9 @@ class LogPane(Vertical):
         if (self._attempt or 1) > 1:
             parts.append(f"attempt {self._attempt}")
         parts.append(self._position())
-        parts += [self._problem] if self._problem else []
+        parts += [self._finder.words, self._problem]
         parts += ["wrapped"] if view.wrap else []
+        self.query_one(RankChips).show(self._ranks(), view.rank, self._first_failed())
         line = "  ".join(part for part in parts if part)
         if line != self._line:
             self._line = line

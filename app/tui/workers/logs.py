@@ -63,6 +63,22 @@ class LogWorkers(CoreApp):
             found = messages.PageFound(wanted, None, error)
         wanted.reply_to.post_message(found)
 
+    @on(messages.SearchWanted)
+    def _search_wanted(self, event: messages.SearchWanted) -> None:
+        self._search(event)
+
+    @work(thread=True, group="search", exit_on_error=False)
+    def _search(self, wanted: messages.SearchWanted) -> None:
+        try:
+            with attendance(False):
+                result = self.runs.pages.find(
+                    wanted.run_id, wanted.attempt, wanted.sought, wanted.at, forward=wanted.forward
+                )
+            found = messages.SearchFound(wanted, result)
+        except LumiError as error:
+            found = messages.SearchFound(wanted, None, error)
+        wanted.reply_to.post_message(found)
+
     @on(messages.UnfollowWanted)
     def _unfollow_wanted(self) -> None:
         self.workers.cancel_group(self, "follow")

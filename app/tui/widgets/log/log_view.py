@@ -1,6 +1,6 @@
 """A window on a log: it follows the end, or stays where a person reads."""
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -15,7 +15,7 @@ from textual.strip import Strip
 from lumitui.app.tui.widgets.log import log_rows
 from lumitui.app.tui.widgets.log.log_rows import Layout, Row
 from lumitui.app.tui.widgets.log.log_text import ShownLine
-from lumitui.app.tui.widgets.log.log_window import Change, LogWindow
+from lumitui.app.tui.widgets.log.log_window import KEPT_LINES, Change, LogWindow
 
 
 class LogView(ScrollView, can_focus=True):
@@ -76,7 +76,8 @@ class LogView(ScrollView, can_focus=True):
     def lines(self) -> list[str]:
         """The lines of the window as they are shown; the last may be a part of one."""
         shown = [line.text for line in self.window.lines if self._layout.shows(line)]
-        return [*shown, *([self.window.partial.text] if self.window.partial else [])]
+        partial = self.window.partial
+        return [*shown, *([partial.text] if partial and self._layout.shows(partial) else [])]
 
     # -- what comes
 
@@ -94,10 +95,20 @@ class LogView(ScrollView, can_focus=True):
     def feed(self, data: bytes, start: int | None = None) -> None:
         """Take bytes of the log from byte `start` on; None: they continue the window."""
         self._note = ""
-        change = self.window.append(self.window.end if start is None else start, data)
+        full = len(self.window.lines) >= KEPT_LINES
+        grows = self.follow or not full or self.scroll_offset.y > len(self._rows) // 2
+        start = self.window.end if start is None else start
+        change = self.window.append(start, data, grows=grows)
         if self.follow:
             self.window.unseen = 0
         self._changed(change)
+
+    def feed_after(self, start: int, data: bytes) -> None:
+        """Take the page behind the window, or as many lines of it as leave what is read."""
+        lines = data.split(b"\n", KEPT_LINES // 2)
+        if len(lines) > KEPT_LINES // 2:
+            data = data[: len(data) - len(lines[-1])]
+        self._changed(self.window.append(start, data))
 
     def feed_before(self, start: int, data: bytes) -> None:
         """Take the page before the window."""
@@ -117,6 +128,8 @@ class LogView(ScrollView, can_focus=True):
             return False
         self.follow = False
         if mark:
+            at = bisect_right(self.window.lines, offset, key=lambda line: line.offset)
+            offset = self.window.lines[at - 1].offset if at else offset
             self.mark = offset
             if (line := self.marked) is not None and not self._layout.shows(line):
                 self._reveal(line)
@@ -135,6 +148,17 @@ class LogView(ScrollView, can_focus=True):
             return None
         line = self.window.lines[at]
         return line if line.offset == self.mark else None
+
+    @property
+    def place(self) -> int:
+        """The byte that a search begins at: the mark, if it is on the screen, or its first line."""
+        shown = [line.offset for line in self.on_screen()]
+        return self.mark if self.mark in shown and self.mark is not None else min(shown, default=0)
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The ranks that had lines in the window."""
+        return tuple(sorted(self.window.ranks))
 
     def on_screen(self) -> list[ShownLine]:
         """Return the lines on the screen."""
@@ -217,7 +241,7 @@ class LogView(ScrollView, can_focus=True):
         self._want_more()
 
     def _want_more(self) -> None:
-        if self.follow or not self.is_mounted:
+        if self.follow or not self.is_mounted or not self._rows:
             return
         height = self.scrollable_content_region.height
         if self.window.start and self.scroll_offset.y < height:

@@ -38,6 +38,8 @@ class LogWindow:
         """Bytes that the log is known to have."""
         self.unseen = 0
         """Lines that the log has grown by since a person followed it."""
+        self.ranks: set[int] = set()
+        """The ranks that had lines in it so far."""
         self.reset(start)
 
     def reset(self, start: int) -> None:
@@ -67,13 +69,16 @@ class LogWindow:
             return None
         return (self.start - 1) // PAGE * PAGE, self.start
 
-    def append(self, start: int, data: bytes) -> Change:
-        """Take `data` from byte `start` of the log on; after a gap the window stays as it is."""
+    def append(self, start: int, data: bytes, *, grows: bool = True) -> Change:
+        """Take `data` from byte `start` of the log on; after a gap the window stays as it is.
+
+        So it does where it must not grow, since a person reads what would be dropped at its top.
+        """
         stop = start + len(data)
         new = data[max(0, self.size - start) :]
         self.size = max(self.size, stop)
         self.unseen += new.count(b"\n")
-        if start > self.end:
+        if start > self.end or not grows:
             return Change()
         data = data[self.end - start :]
         if not data:
@@ -82,6 +87,7 @@ class LogWindow:
         self._note_head(data)
         grown = self._text.feed(data)
         folded = [self._folder.feed(line) for line in grown.lines]
+        self._note_ranks(grown.lines)
         self.lines += grown.lines
         self.partial = grown.partial
         trimmed = len(self.lines) > KEPT_LINES + _SLACK
@@ -99,6 +105,7 @@ class LogWindow:
             return replace(self.append(start, joined), remade=True)
         text = LogText(start, label_is_rank=self._label_is_rank)
         above = list(text.feed(joined if joined.endswith(b"\n") else joined + b"\n").lines)
+        self._note_ranks(above)
         old = [line for line in self.lines if line.offset >= start + len(joined)]
         first, ended, _ = joined.partition(b"\n")
         self._head = first + ended if start else None
@@ -111,6 +118,9 @@ class LogWindow:
             self._trim_end()
         self._fold_again()
         return Change(remade=True)
+
+    def _note_ranks(self, lines: Sequence[ShownLine]) -> None:
+        self.ranks.update(line.rank for line in lines if line.rank is not None)
 
     def _note_head(self, data: bytes) -> None:
         """Keep the bytes of the line in which the window begins."""

@@ -59,3 +59,48 @@ async def test_a_log_of_two_gigabytes_is_read_from_anywhere_in_bounded_memory(
         with log.open("ab") as file:
             file.write(b"the very last")
         await sees(pilot, "the very last")
+
+
+async def test_what_is_searched_and_the_errors_are_found_wherever_they_are(
+    settings: Settings, tmp_path: Path
+) -> None:
+    app = LumiApp(settings)
+    log = the_log_of(app, tmp_path)
+    app.runs.history.update("r1", failed_rank=9)
+    lines = [f"{n % 16:2d}: step {n} loss .4" for n in range(60_000)]
+    lines[500] = " 3: the needle [b]"
+    lines[30_000:30_008] = [
+        f"{rank:2d}: {text}"
+        for rank in (9, 4)
+        for text in ("Traceback (most recent call last):", '  File "a.py"', "  x", "KeyError: 'k'")
+    ]
+    lines[40_000] = " 5: ValueError: later"
+    log.write_text("\n".join(lines) + "\n")
+    async with app.run_test(size=(100, 30)) as pilot:
+        view = await opened(pilot, app)
+        await sees(pilot, "step 59999")
+        await sees(pilot, r"ranks +\[all\] +●9 failed first +0 +1 ")
+        await pilot.press("slash", *"NEEDLE", "enter")
+        await sees(pilot, "“NEEDLE” is not above")
+        await pilot.press("slash", "ctrl+u", *"needle", "enter")
+        await sees(pilot, r"match 1 of 1 of “needle”")
+        assert view.marked is not None and view.marked.text == " 3: the needle [b]"
+        await pilot.press("n")
+        await sees(pilot, "“needle” is not below")
+        await pilot.press("e")
+        await sees(pilot, "first error 1/2, rank 9")
+        await sees(pilot, r" 9: KeyError: 'k' +.2 ranks the same ▸")
+        assert " 4: KeyError: 'k'" not in view.lines
+        await pilot.press("enter")
+        await until(pilot, lambda: " 4: KeyError: 'k'" in view.lines, "the others")
+        await pilot.press("e")
+        await sees(pilot, "error 2/2, rank 5")
+        await pilot.press("full_stop")
+        await sees(pilot, r"\[0\]")
+        await until(
+            pilot, lambda: {line.split(":")[0].strip() for line in view.lines} == {"0"}, "one rank"
+        )
+        await pilot.press("comma")
+        await sees(pilot, r"\[all\]")
+        await pilot.click("#ranks", offset=(14, 0))
+        await sees(pilot, r"\[●9 failed first\]")

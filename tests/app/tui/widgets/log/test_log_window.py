@@ -64,3 +64,12 @@ def test_lines_longer_than_a_page_are_no_seam_and_no_end() -> None:
     partial.append(5, b"no end")
     partial.prepend(0, b"there")
     assert partial.partial is not None and partial.partial.text == "thereno end"
+
+
+def test_a_window_that_must_not_grow_counts_what_comes() -> None:
+    window = LogWindow()
+    window.append(0, b"a\nb\n")
+    window.append(4, b"c\nd", grows=False)
+    assert (window.end, window.size, window.unseen) == (4, 7, 3)
+    window.append(4, b"c\nd\n")
+    assert [line.text for line in window.lines] == ["a", "b", "c", "d"] and window.is_at_end

@@ -1,0 +1,194 @@
+"""What is searched for in a log: the field, the places that are known, and the errors."""
+
+from bisect import bisect_left, bisect_right
+from typing import ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.widgets import Input
+
+from lumitui.app.explain.log_errors import PATTERN, LogError, first_of_each
+from lumitui.app.tui import messages
+from lumitui.app.tui.widgets.input import LineInput
+from lumitui.app.watch.log_pages import Found
+from lumitui.remote.scheduler.log_search import MOST, Sought
+
+_ERRORS = Sought(PATTERN, is_pattern=True)
+
+
+class Places:
+    """The places in a log where something was found, as far as it was searched."""
+
+    def __init__(self) -> None:
+        """Nothing was searched yet."""
+        self._offsets: list[int] = []
+        self._first, self._last = 0, 0
+        self._to_end = False
+
+    def add(self, found: Found) -> None:
+        """Take the answer of one search."""
+        new = [match.offset for match in found.matches]
+        last = found.last if found.last is not None else max([found.first, *new]) + 1
+        adjoins = found.first <= self._last and self._first <= last and self._last > self._first
+        if not adjoins:
+            self._offsets, self._first, self._last, self._to_end = [], found.first, last, False
+        self._offsets = sorted({*self._offsets, *new})
+        self._first, self._last = min(self._first, found.first), max(self._last, last)
+        self._to_end = self._to_end or found.last is None
+
+    def after(self, at: int) -> int | None:
+        """Return the first place behind byte `at`; None: none is known."""
+        index = bisect_right(self._offsets, at)
+        known = self._first <= at + 1 and index < len(self._offsets)
+        return self._offsets[index] if known else None
+
+    def before(self, at: int) -> int | None:
+        """Return the last place before byte `at`; None: none is known."""
+        index = bisect_left(self._offsets, at) - 1
+        return self._offsets[index] if index >= 0 and (at <= self._last or self._to_end) else None
+
+    def words(self, offset: int, size: int) -> str:
+        """Return which of the places byte `offset` is; the log has `size` bytes."""
+        whole = self._first == 0 and (self._to_end or self._last >= size)
+        number = bisect_left(self._offsets, offset) + 1
+        return f"match {number:,} of {len(self._offsets):,}" if whole else "match"
+
+
+class LogFinder(LineInput):
+    """The field of a search in a log, and what was found."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "submit", "Search", id="log-search.go",
+                tooltip="Search the log: upwards from its end, else downwards"),
+        Binding("escape", "leave", "Close", id="log-search.close", tooltip="Close the search"),
+    ]  # fmt: skip
+
+    class Jumped(Message):
+        """Show the line at a byte of the log, or only what was found out."""
+
+        def __init__(self, offset: int | None) -> None:
+            """`offset` is where the line begins; None: there is none to show."""
+            super().__init__()
+            self.offset = offset
+
+    class Left(Message):
+        """The field was closed."""
+
+        def __init__(self, *, searches: bool = False) -> None:
+            """`searches`: what was typed is to be found."""
+            super().__init__()
+            self.searches = searches
+
+    def __init__(self, run_id: str) -> None:
+        """Search the log of a run."""
+        super().__init__(placeholder="search the log", id="log-search", compact=True)
+        self._run_id = run_id
+        self.attempt: int | None = None
+        self.label_is_rank = True
+        self.found = ""
+        """What is searched for."""
+        self.words = ""
+        """What the search or the errors say now."""
+        self.errors: list[LogError] | None = None
+        self._places = Places()
+        self._searching: messages.SearchWanted | None = None
+        self._at = self._of = 0
+        self._error = -1
+        self._errors_of = -1
+
+    def begin(self, attempt: int, *, label_is_rank: bool) -> None:
+        """Forget what was found: another log is on the screen."""
+        self.attempt, self.label_is_rank = attempt, label_is_rank
+        self._places, self.errors, self._error, self.words = Places(), None, -1, ""
+        self._searching = None
+
+    def open(self) -> None:
+        """Let the person type."""
+        self.display = True
+        self.focus()
+
+    def action_leave(self) -> None:
+        """Close the field."""
+        self.display = False
+        self.post_message(self.Left())
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.display = False
+        self.found, self._places, self.words = self.value.strip(), Places(), ""
+        self.post_message(self.Left(searches=True))
+
+    # -- matches
+
+    def step(self, at: int, size: int, *, forward: bool) -> None:
+        """Go to the next place behind or before byte `at` of `size`; the site may be asked."""
+        if not self.found:
+            self.open()
+            return
+        self._at, self._of = at, size
+        place = self._places.after(at) if forward else self._places.before(at)
+        if place is not None:
+            self._show(place)
+        elif self._searching is None:
+            self._ask(Sought(self.found), max(at, 0), forward=forward)
+
+    def _show(self, place: int) -> None:
+        self.words = f"{self._places.words(place, self._of)} of “{self.found}”"
+        self.post_message(self.Jumped(place))
+
+    # -- errors
+
+    def next_error(self, size: int) -> None:
+        """Go to the log's first error, then to the next; the log has `size` bytes."""
+        if self.errors is None or self._errors_of != size:
+            if self._searching is None:
+                self._errors_of = size
+                self._ask(_ERRORS, 0, forward=True)
+            return
+        if self.errors:
+            self._error = (self._error + 1) % len(self.errors)
+            error = self.errors[self._error]
+            first = "first error" if self._error == 0 else "error"
+            rank = "" if error.rank is None else f", rank {error.rank}"
+            self.words = f"{first} {self._error + 1}/{len(self.errors)}{rank}"
+            self.post_message(self.Jumped(error.offset))
+
+    # -- the site
+
+    def _ask(self, sought: Sought, at: int, *, forward: bool) -> None:
+        self.words = "searching …"
+        self._searching = messages.SearchWanted(
+            self, self._run_id, self.attempt, sought, at, forward
+        )
+        self.app.post_message(self._searching)
+        self.post_message(self.Jumped(None))
+
+    @on(messages.SearchFound)
+    def _answered(self, event: messages.SearchFound) -> None:
+        if event.wanted is not self._searching:
+            return
+        self._searching = None
+        if event.found is None:
+            self.words = f"cannot search: {event.error.message}" if event.error else ""
+            self.post_message(self.Jumped(None))
+        elif event.wanted.sought is _ERRORS:
+            lines = [(match.offset, match.text) for match in event.found.matches]
+            self.errors = first_of_each(lines, label_is_rank=self.label_is_rank)
+            more = " in its beginning" if len(lines) == MOST else ""
+            self.words = f"no error was found{more}"
+            self.post_message(self.Jumped(None))
+            self.next_error(self._errors_of)
+        else:
+            self._matched(event.found, forward=event.wanted.forward)
+
+    def _matched(self, found: Found, *, forward: bool) -> None:
+        self._places.add(found)
+        place = self._places.after(self._at) if forward else self._places.before(self._at)
+        if place is not None:
+            self._show(place)
+            return
+        where = "below" if forward else "above"
+        self.words = f"“{self.found}” is not {where}"
+        self.post_message(self.Jumped(None))

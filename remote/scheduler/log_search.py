@@ -1,0 +1,88 @@
+"""What is found in the log of an attempt, on the site: one request a page of matches."""
+
+from dataclasses import dataclass
+
+from lumitui.remote.errors import AnswerUnusable, RefusedError
+from lumitui.remote.transport.fields import count, last_words
+from lumitui.remote.transport.protocol import Transport
+from lumitui.remote.transport.shell import quote
+
+MOST = 500
+"""Matches of one request."""
+WIDTH = 300
+"""Bytes of a line that a match brings."""
+_SECONDS = 120.0
+"""grep reads a gigabyte in a second or two, from a file system that many use."""
+_NO_LOG, _NO_GREP = 44, 46
+# A line may be as long as the log: grep keeps it whole. busybox's grep knows no -b.
+_FIND = f"""\
+[ -f {{path}} ] || exit {_NO_LOG}
+export LC_ALL=C; ulimit -v 2000000 2>/dev/null
+echo x | grep -ab x >/dev/null 2>&1 || exit {_NO_GREP}
+{{source}} | grep -ab {{how}} -e {{words}} | {{part}} -n {MOST} | cut -b 1-{WIDTH}"""
+
+
+@dataclass(frozen=True)
+class Match:
+    """A line that was found."""
+
+    offset: int
+    """Where it begins."""
+    text: bytes
+    """Its beginning."""
+
+
+@dataclass(frozen=True)
+class Sought:
+    """What to look for."""
+
+    words: str
+    """As it is written in the log, or a POSIX extended expression."""
+    is_pattern: bool = False
+
+    @property
+    def any_case(self) -> bool:
+        """Whether small letters find large ones: there is no large one in the words."""
+        return not self.is_pattern and self.words == self.words.lower()
+
+
+def find(
+    transport: Transport, path: str, sought: Sought, at: int, *, forward: bool
+) -> list[Match] | None:
+    """Return lines with `sought`, the nearest MOST behind byte `at` or before it; None: no log.
+
+    Raises:
+        RefusedError: the site's grep cannot count bytes, or the log cannot be read.
+        LinkError: the site could not be asked, or its answer makes no sense.
+    """
+    script = _FIND.format(
+        path=quote(path),
+        source=f"tail -c +{at + 1} {quote(path)}" if forward else f"head -c {at} {quote(path)}",
+        how=("-E" if sought.is_pattern else "-F") + ("i" if sought.any_case else ""),
+        words=quote(sought.words),
+        part="head" if forward else "tail",
+    )
+    result = transport.run(script, timeout=_SECONDS)
+    if result.code == _NO_LOG:
+        return None
+    if result.code == _NO_GREP:
+        raise RefusedError(
+            "The site's grep cannot say where in a log a line is.",
+            "Press P to search what is kept of the log on the laptop.",
+        )
+    if result.code or (result.err.strip() and not result.out):
+        words = last_words(result.err, result.out, default=f"exit status {result.code}")
+        raise RefusedError(f"The log cannot be searched at the site: {words}.", f"It is {path}.")
+    base = at if forward else 0
+    return [_match(line, base) for line in result.out.removesuffix(b"\n").split(b"\n") if line]
+
+
+def _match(line: bytes, base: int) -> Match:
+    number, _, text = line.partition(b":")
+    offset = count(number[:20].decode("ascii", "replace"))
+    if offset is None:
+        raise AnswerUnusable(
+            f"The site does not answer with places in a log, but with {last_words(line)}.",
+            "Try again; if it stays so, look at what your login files at the site do.",
+        )
+    return Match(base + offset, text)
