@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from lumitui.remote.ssh.prompts import Ask
     from lumitui.remote.transport.footprint import Footprint
     from lumitui.remote.transport.protocol import Transport
+    from lumitui.remote.transport.request_log import Request
 
 
 class Runs:
@@ -213,6 +214,10 @@ class Runs:
         Not `attended`, no login asks a question.
         """
         return refresh(self._watcher, site_name, attended=attended)
+
+    def requests(self) -> dict[str, list[Request]]:
+        """Return what each site was asked lately, the newest first; no site is asked."""
+        return self._connections.requests()
 
     def footprint(self, site_name: str) -> Footprint:
         """Return what this program has cost a site so far; no site is asked."""

@@ -4,7 +4,7 @@ import getpass
 import os
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from lumitui.remote.ssh.config import Login
 from lumitui.remote.ssh.prompts import Ask
 from lumitui.remote.transport.footprint import Footprint, footprint
 from lumitui.remote.transport.protocol import Transport
+from lumitui.remote.transport.request_log import Logged, Request, RequestLog
 
 if TYPE_CHECKING:
     from lumitui.remote.site.profile import Site
@@ -34,6 +35,8 @@ class Connection:
     always: it cannot be lost."""
     notes: Callable[[], Sequence[str]] = tuple
     """Returns sentences for a person about how the connection is configured; usually none."""
+    log: RequestLog = field(default_factory=RequestLog)
+    """What the site was asked lately."""
 
     def root(self, site: "Site", account: str, project: str) -> str:
         """Return the folder of a project on the site."""
@@ -57,12 +60,15 @@ def connect(site: "Site", ask: Ask) -> Connection:
         from lumitui.remote.laptop.scheduler import Process
         from lumitui.remote.transport.local import Local
 
-        local = Local()
-        processes = Process(local)
+        local, log = Local(), RequestLog()
+        logged = Logged(local, log)
+        processes = Process(logged)
         home = str(Path.home())
-        return Connection(
-            local, processes, getpass.getuser, home, lambda: footprint(local, processes)
-        )
+
+        def cost() -> Footprint:
+            return footprint(local, processes)
+
+        return Connection(logged, processes, getpass.getuser, home, cost, log=log)
     from lumitui.remote.scheduler.slurm import Slurm
     from lumitui.remote.ssh.connection import Ssh
 
@@ -76,16 +82,18 @@ def connect(site: "Site", ask: Ask) -> Connection:
             _KEY_TYPES.get(kind, kind): text for kind, text in hosts.fingerprints.items()
         },
     )
-    ssh = Ssh(login, ask)
-    slurm = Slurm(ssh)
+    ssh, log = Ssh(login, ask), RequestLog()
+    link = Logged(ssh, log)
+    slurm = Slurm(link)
     return Connection(
-        ssh,
+        link,
         slurm,
         lambda: ssh.user,
         "~",
         lambda: footprint(ssh, slurm),
         silence=ssh.silence,
         notes=lambda: ssh.notes,
+        log=log,
     )
 
 
@@ -110,6 +118,11 @@ class Connections:
         """Return what `site` was asked so far; opens nothing."""
         connection = self._open.get(site)
         return connection.footprint() if connection else Footprint()
+
+    def requests(self) -> dict[str, list[Request]]:
+        """Return what each open site was asked lately, the newest first; opens nothing."""
+        with self._lock:
+            return {name: found.log.latest() for name, found in self._open.items()}
 
     def close(self) -> None:
         """End all connections."""

@@ -15,6 +15,7 @@ from lumitui.remote.errors import HistoryError, InputError, LinkError
 from lumitui.remote.run_folder import POLL_SECONDS, SECRETS
 from lumitui.remote.transport.fields import last_words, lines
 from lumitui.remote.transport.protocol import Transport
+from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.shell import quote
 
 _MOST = 100  # runs whose secrets one request removes
@@ -51,6 +52,7 @@ class LeftSecrets:
                 f"Check the rights of {self.folder} and the space on the disk.",
             ) from error
 
+    @purpose("tidy")
     def sweep(self, history: History, site: str, transport: Transport) -> Swept:
         """Remove the secrets of the runs at `site` that have ended.
 

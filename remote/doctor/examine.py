@@ -12,6 +12,7 @@ from lumitui.remote.site.profile import Site
 from lumitui.remote.transport.fields import last_words
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
+from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.shell import quote
 
 TOOLS = ("tar", "gzip", "sha256sum", "find", "ln", "readlink")
@@ -23,6 +24,7 @@ MOST_FOUND = 2_000
 """Most characters of what a check shows, like the names of all accounts."""
 
 
+@purpose("doctor")
 def examine(
     transport: Transport,
     site: Site,

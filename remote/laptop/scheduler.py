@@ -28,6 +28,7 @@ from lumitui.remote.scheduler.submission import settle_by_evidence, submit_once
 from lumitui.remote.transport.fields import json_of, last_words, lines, moment, short
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
+from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.shell import quote
 
 if TYPE_CHECKING:
@@ -78,12 +79,14 @@ class Process:
             self._transport, submission, _EVIDENCE, deep=deep, void=void, grace=grace
         ).answer
 
+    @purpose("poll")
     def poll(self, watches: Sequence[Watch]) -> Poll:
         """See Scheduler.poll."""
         marker = new_marker()
         result = self._transport.run(poll_script(marker, watches), timeout=POLL_SECONDS)
         return parse_poll(result.out, marker, watches)
 
+    @purpose("cancel")
     def cancel(self, watches: Sequence[Watch]) -> frozenset[str]:
         """See Scheduler.cancel; the supervisor of a job checks whose it is."""
         asked = " ".join(

@@ -13,6 +13,7 @@ from lumitui.remote.errors import AnswerUnusable, RefusedError
 from lumitui.remote.transport.fields import json_of, last_words, lines
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
+from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.shell import fill, quote
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Gpu:
     """Percent of the time in which something ran on it."""
 
 
+@purpose("GPUs")
 def read_gpus(
     transport: Transport, clean: str, job_id: str, nodes: int, readings: "GpuReadings"
 ) -> tuple[Gpu, ...]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from lumitui.remote.transport.fields import count, last_words, lines, moment
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
+from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.shell import fill, quote
 
 MOST_PART = 256 << 10
@@ -93,6 +94,7 @@ class Overview:
     """Why a part (`nodes`, `queue`, `reservations`, `budget`) could not be had."""
 
 
+@purpose("cluster")
 def ask_overview(transport: Transport, clean: str, budget: str) -> Overview:
     """Ask a site with Slurm for all parts in one request; `budget` is its own command, or ''.
 

@@ -8,6 +8,7 @@ from lumitui.remote.scheduler.protocol import ExitFile, RunFiles, Watch
 from lumitui.remote.transport.fields import count, json_of, lines, moment, short, whole
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
+from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.shell import quote
 
 METRICS_BYTES = 65536
@@ -31,6 +32,7 @@ MOST_ATTEMPT = 999
 _MOST = 10**9  # a rank, and the absolute value of an exit code
 
 
+@purpose("metrics")
 def poll_files(transport: Transport, watches: Sequence[Watch]) -> dict[str, RunFiles]:
     """Return what is new in the folders of `watches`, with as many of their metrics as fit.
 

@@ -12,6 +12,7 @@ from lumitui.remote import run_folder
 from lumitui.remote.transport.fields import count, lines
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
+from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.shell import quote
 
 RECORD_BYTES = 1_000_000
@@ -54,6 +55,7 @@ class Folder:
     """Seconds since something was put into it, by the site's clock; None where nobody knows."""
 
 
+@purpose("recover")
 def list_accounts(transport: Transport, pattern: str) -> list[str]:
     """Return the accounts that fit the profile's `pattern`: Slurm's associations, then the groups.
 
@@ -70,6 +72,7 @@ def parse_accounts(text: str, pattern: str) -> list[str]:
     return list(dict.fromkeys(name for name in short if re.match(pattern, name)))
 
 
+@purpose("recover")
 def list_folders(transport: Transport, work: str) -> list[str] | None:
     """Return the paths of all runs' folders below the work root `work`; None: it is not there.
 
@@ -94,6 +97,7 @@ exit 0"""
     return None
 
 
+@purpose("recover")
 def read_folders(transport: Transport, paths: Sequence[str]) -> list[Folder]:
     """Return what the folders at `paths` hold; a folder that is gone is left out.
 

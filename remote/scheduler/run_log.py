@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from lumitui.remote.errors import AnswerUnusable, RefusedError
 from lumitui.remote.transport.fields import count, last_words
 from lumitui.remote.transport.protocol import Transport
+from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.shell import quote
 
 _NO_LOG, _UNREADABLE = 44, 45
@@ -68,6 +69,7 @@ def read_page(transport: Transport, path: str, start: int, length: int) -> Page 
     return Page(first * BLOCK, data, max(size, first * BLOCK + len(data) if data else 0))
 
 
+@purpose("log")
 def _read(
     transport: Transport, script: str, path: str, most: int, what: str
 ) -> tuple[int, bytes] | None:
@@ -89,6 +91,7 @@ def _read(
     return number, data
 
 
+@purpose("log")
 def stream(
     transport: Transport, path: str, offset: int, stop: Callable[[], bool]
 ) -> Iterator[bytes]:

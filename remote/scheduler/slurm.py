@@ -22,6 +22,7 @@ from lumitui.remote.scheduler.slurm_answers import (
 from lumitui.remote.scheduler.submission import Outcome, settle_by_evidence, submit_once
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
+from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.shell import fill, quote
 
 if TYPE_CHECKING:
@@ -126,6 +127,7 @@ class Slurm:
         self.commands += outcome.commands
         return outcome.answer
 
+    @purpose("poll")
     def poll(self, watches: Sequence[Watch]) -> Poll:
         """See Scheduler.poll."""
         marker = new_marker()
@@ -144,6 +146,7 @@ class Slurm:
         self.commands += 1
         return read_gpus(self._transport, _CLEAN, job_id, nodes, readings)
 
+    @purpose("cancel")
     def cancel(self, watches: Sequence[Watch]) -> frozenset[str]:
         """See Scheduler.cancel."""
         marker = new_marker()

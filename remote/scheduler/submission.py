@@ -10,6 +10,7 @@ from lumitui.remote.scheduler.protocol import MOST_WORDS, Answer, State, Submiss
 from lumitui.remote.transport.fields import count, moment
 from lumitui.remote.transport.protocol import Result, Transport
 from lumitui.remote.transport.records import new_marker, parse_records
+from lumitui.remote.transport.request_log import purpose
 
 
 class Outcome(NamedTuple):
@@ -20,6 +21,7 @@ class Outcome(NamedTuple):
     """Commands of the scheduler that were run."""
 
 
+@purpose("submit")
 def submit_once(
     transport: Transport, submission: Submission, command: str, functions: str
 ) -> Outcome:
@@ -35,6 +37,7 @@ def submit_once(
     return outcome_of(transport.run(script, timeout=SUBMIT_SECONDS), marker)
 
 
+@purpose("settle")
 def settle_by_evidence(
     transport: Transport,
     submission: Submission,

@@ -20,6 +20,7 @@ from lumitui.remote.snapshots.upload import Synced, answer
 from lumitui.remote.source.manifest import Manifest
 from lumitui.remote.transport.fields import count
 from lumitui.remote.transport.protocol import Transport
+from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.shell import SHA, fill, quote
 
 MAX_FILES = 100_000
@@ -70,6 +71,7 @@ class _Archive:
     sha256: str
 
 
+@purpose("send code")
 def sync_archive(
     transport: Transport, folder: str, manifest: Manifest, where: Callable[[str], Path]
 ) -> Synced:

@@ -17,6 +17,7 @@ from lumitui.remote.run_folder import (
 from lumitui.remote.snapshots.store import archive_copy_script, copy_script
 from lumitui.remote.transport.fields import last_words
 from lumitui.remote.transport.protocol import Transport
+from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.shell import REFLINK, quote
 
 
@@ -52,6 +53,7 @@ class SnapshotGone(RefusedError):
     """The snapshot is not on the site any more, or it is damaged."""
 
 
+@purpose("send")
 def prepare(transport: Transport, plan: Plan) -> bool:
     """Make the folder of `plan`, and return whether checkpoints were there to be copied.
 

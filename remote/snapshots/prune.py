@@ -8,6 +8,7 @@ from lumitui.remote.errors import AnswerUnusable, RefusedError
 from lumitui.remote.snapshots.store import reason
 from lumitui.remote.transport.fields import count, last_words, lines
 from lumitui.remote.transport.protocol import Transport
+from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.shell import fill, quote
 
 # A snapshot is renamed before it is removed, so that nobody finds half of it. mtime +0 is "older
@@ -73,6 +74,7 @@ def prune_script(folder: str, keep: Collection[str], *, dry: bool = False) -> st
     return fill(_PRUNE, folder=quote(folder), keep=names, dry=int(dry))
 
 
+@purpose("prune")
 def prune(transport: Transport, folder: str, keep: Collection[str], *, dry: bool = False) -> Pruned:
     """Remove all snapshots below `folder` but those whose ids are in `keep`; `dry` only counts.
 

@@ -18,6 +18,7 @@ from lumitui.remote.snapshots.store import reason
 from lumitui.remote.snapshots.tar import Packed, tar_stream
 from lumitui.remote.source.manifest import Entry, Manifest, differing
 from lumitui.remote.transport.protocol import Result, Transport
+from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.shell import REFLINK, SHA, fill, quote
 
 _MOST_GONE = 1000  # removed files that the script names; with more of them everything is sent
@@ -104,6 +105,7 @@ class Synced:
     requests: int
 
 
+@purpose("send code")
 def sync(
     transport: Transport,
     folder: str,

@@ -35,6 +35,13 @@ class SitesScreen(FullScreen):
             id="sites.cluster",
             tooltip="Show the nodes, queue and budget of the site",
         ),
+        Binding(
+            "L",
+            "requests",
+            "Log",
+            id="sites.requests",
+            tooltip="Show what the sites were asked lately, and how long it took",
+        ),
         Binding("r", "refresh_sites", "Refresh", id="page.refresh", tooltip="Poll the sites now"),
     ]
 
@@ -91,6 +98,12 @@ class SitesScreen(FullScreen):
         next_poll = "not polled" if wait is None else f"next poll in {words.short_length(wait)}"
         line.append(f"  {next_poll}")
         return line.append(f"; an hour at this rate: {hourly(row.cost, seconds)}")
+
+    def action_requests(self) -> None:
+        """Open the log of requests."""
+        from lumitui.app.tui.screens.requests import RequestsScreen
+
+        self.app.push_screen(RequestsScreen(self.runs))
 
     def action_cluster(self) -> None:
         """Open the screen Cluster at the site under the cursor."""

@@ -16,6 +16,7 @@ from lumitui.remote.errors import AnswerUnusable, LumiError, RefusedError
 from lumitui.remote.transport.fields import last_words
 from lumitui.remote.transport.limits import limited
 from lumitui.remote.transport.protocol import Transport
+from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.shell import fill, quote
 
 LONGEST_RECORD = 1 << 16
@@ -78,7 +79,9 @@ def ask(
         complaints=COMPLAINTS_BYTES,
     )
     whole = False
-    with ended(transport.stream(script, stop=stop)) as chunks:
+    with purpose("list files"):
+        stream = transport.stream(script, stop=stop)
+    with ended(stream) as chunks:
         for record in _records(chunks, question):
             kind, _, rest = record.partition(b" ")
             if kind == b"end" and whole:

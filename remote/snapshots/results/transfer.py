@@ -24,6 +24,7 @@ from lumitui.remote.snapshots.results.parts import Part
 from lumitui.remote.snapshots.results.places import why
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.records import new_marker
+from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.shell import SHA, fill, quote
 
 STALL_SECONDS = 300.0
@@ -178,7 +179,8 @@ class _Stream:
             mark=self._mark,
             files="\n".join(_command(number, unit) for number, unit in enumerate(units)),
         )
-        self._chunks = transport.stream(script, stop=stop)
+        with purpose("fetch"):
+            self._chunks = transport.stream(script, stop=stop)
         hashing = sum(row.skip for unit in units for row in unit.rows) / HASHED_PER_SECOND
         self._patience = STALL_SECONDS + hashing
         self._surplus, self._at = 0, -1

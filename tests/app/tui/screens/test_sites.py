@@ -56,4 +56,16 @@ async def test_the_sites_screen_shows_what_was_asked(settings: Settings, project
         requests = app_of(pilot).runs.footprint("laptop").requests
         assert requests > 2
         await sees(pilot, r"laptop +0 +0s +[1-9]\d* +0 ")
+        await pilot.press("L")
+        await sees(pilot, r"(?s)\d\d:\d\d:\d\d +laptop +(poll|tidy) .* ok.*laptop +submit .* ok")
+        log = app_of(pilot).runs.requests()["laptop"]
+        assert {row.kind for row in log} <= {
+            "poll",
+            "tidy",
+            "submit",
+            "send",
+            "send code",
+            "metrics",
+        }
+        await pilot.press("escape")
         await sees(pilot, r"laptop +not polled; an hour at this rate: [1-9]\d* requests, 0 Slurm")

@@ -1,0 +1,150 @@
+"""What a site was asked lately: when, what for, how long it took, how many bytes, how it ended.
+
+Kept in memory, for a person who wonders what lumitui does. It holds no script, no answer and no
+path: those may be secret.
+"""
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+
+from lumitui.remote.errors import LinkLost, LumiError
+from lumitui.remote.transport.framing import pieces
+from lumitui.remote.transport.protocol import Result, Transport
+
+MOST_REQUESTS = 500
+"""Requests of one site that are remembered; the oldest go first."""
+
+_purpose: ContextVar[str] = ContextVar("purpose", default="other")
+
+
+@contextmanager
+def purpose(kind: str) -> Iterator[None]:
+    """Say what the requests of this block, or of the function that it decorates, are for."""
+    token = _purpose.set(kind)
+    try:
+        yield
+    finally:
+        _purpose.reset(token)
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request to a site."""
+
+    began: float
+    """Epoch seconds."""
+    kind: str
+    """What it was for: `poll`, `send`, `log` …"""
+    seconds: float = 0.0
+    up: int = 0
+    """Bytes of the script and its input."""
+    down: int = 0
+    """Bytes of the answer."""
+    result: str = "under way"
+    """`ok`, `exit 1`, `stopped`, or how it failed."""
+
+
+class RequestLog:
+    """The latest requests to one site. Threads may share it."""
+
+    def __init__(self) -> None:
+        """Nothing was asked yet."""
+        self._requests: OrderedDict[int, Request] = OrderedDict()
+        self._lock = threading.Lock()
+        self._number = 0
+
+    def latest(self) -> list[Request]:
+        """Return the requests that are remembered, the newest first."""
+        with self._lock:
+            return list(reversed(self._requests.values()))
+
+    def begin(self, kind: str) -> int:
+        """Note that a request begins; return its number."""
+        with self._lock:
+            self._number += 1
+            self._requests[self._number] = Request(time.time(), kind)
+            while len(self._requests) > MOST_REQUESTS:
+                self._requests.popitem(last=False)
+            return self._number
+
+    def note(self, number: int, seconds: float, moved: tuple[int, int], result: str) -> None:
+        """Note how far a request is, or how it ended; `moved` are the bytes up and down."""
+        with self._lock:
+            if (found := self._requests.get(number)) is not None:
+                up, down = moved
+                self._requests[number] = replace(
+                    found, seconds=seconds, up=up, down=down, result=result
+                )
+
+
+class Logged:
+    """A transport that notes each request of another one in a log."""
+
+    def __init__(self, transport: Transport, log: RequestLog) -> None:
+        """Send everything over `transport`."""
+        self._transport, self._log = transport, log
+
+    def run(
+        self, script: str, *, stdin: bytes | Iterable[bytes] = b"", timeout: float = 60.0
+    ) -> Result:
+        """Run `script`; see `Transport.run`."""
+        number, began = self._log.begin(_purpose.get()), time.monotonic()
+        sent, down, said = [len(script.encode("utf-8", "replace"))], 0, "failed"
+
+        def counted() -> Iterator[bytes]:
+            for piece in pieces(stdin):
+                sent[0] += len(piece)
+                yield piece
+
+        try:
+            result = self._transport.run(script, stdin=counted(), timeout=timeout)
+            down = len(result.out) + len(result.err)
+            said = f"exit {result.code}" if result.code else "ok"
+            return result
+        except LumiError as error:
+            said = _word(error)
+            raise
+        finally:
+            self._log.note(number, time.monotonic() - began, (sent[0], down), said)
+
+    def stream(self, script: str, *, stop: Callable[[], bool]) -> Iterator[bytes]:
+        """Yield the output of `script`; see `Transport.stream`."""
+        # Now: when the first chunk is wanted, another block may be the current one.
+        return self._stream(script, stop, _purpose.get())
+
+    def _stream(self, script: str, stop: Callable[[], bool], kind: str) -> Iterator[bytes]:
+        number, began = self._log.begin(kind), time.monotonic()
+        up, down, said = len(script.encode("utf-8", "replace")), 0, "stopped"
+        chunks = self._transport.stream(script, stop=stop)
+        try:
+            for chunk in chunks:
+                if chunk:
+                    down += len(chunk)
+                    self._log.note(number, time.monotonic() - began, (up, down), "under way")
+                yield chunk
+            said = "stopped" if stop() else "ok"
+        except LumiError as error:
+            said = _word(error)
+            raise
+        finally:
+            if close := getattr(chunks, "close", None):
+                close()
+            self._log.note(number, time.monotonic() - began, (up, down), said)
+
+    def close(self) -> None:
+        """End the connection."""
+        self._transport.close()
+
+
+def _word(error: LumiError) -> str:
+    """Return how a request failed in a word or two; the message may hold a path."""
+    if isinstance(error, LinkLost):
+        return "link lost"
+    return {"AnswerNeeded": "login needed", "LinkError": "no link", "RefusedError": "refused"}.get(
+        type(error).__name__, "failed"
+    )
