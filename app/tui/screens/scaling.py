@@ -53,6 +53,8 @@ class ScalingScreen(RunPage):
         self._number = 0
         self._seen: tuple[int, ...] = ()
         """The history's stamp when the study was asked for."""
+        self._waits = False
+        """Whether a study is under way: of a large lineage it takes longer than a second."""
         self._found: Scaling | None = None
 
     @property
@@ -83,7 +85,7 @@ class ScalingScreen(RunPage):
         name = Text(styled.shorten(run.id, max(18, self.size.width // 3)), style="bold")
         self.title_text("Scaling", name, f"{run.site} {run.spec.partition}")
         stamp = self.runs.history.stamp()
-        if stamp != self._seen:
+        if stamp != self._seen and not self._waits:
             self._seen = stamp
             self._request()
 
@@ -93,6 +95,7 @@ class ScalingScreen(RunPage):
             self._advise(InputError(f"{text!r} is no number of samples.", "Write 1000000."))
             return
         self._number += 1
+        self._waits = True
         question = Question(samples=int(text) if text else None)
         wanted = messages.StudyWanted(self, self._number, self._run_id, question)
         self.app.post_message(wanted)
@@ -101,6 +104,7 @@ class ScalingScreen(RunPage):
     def _study_made(self, event: messages.StudyMade) -> None:
         if event.number != self._number:
             return
+        self._waits = False
         if isinstance(event.outcome, LumiError):
             self._advise(event.outcome)
             return

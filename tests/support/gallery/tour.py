@@ -17,8 +17,10 @@ from lumitui.app.tui.screens.run import PANES, RunScreen
 from tests.support.driven_tui import app_of, screen_lines
 
 SIZES = ((80, 24), (120, 40), (200, 50))
-DIALOGS = {"help": "question_mark", "cancel": "c", "resubmit": "plus", "palette": "colon"}
-"""Dialogs by the key that opens each above the list of runs."""
+DIALOGS = {
+    "help": "question_mark", "cancel": "c", "resubmit": "plus", "palette": "colon", "scaling": "S",
+}  # fmt: skip
+"""Dialogs and screens by the key that opens each above the list of runs."""
 
 
 class StillApp(LumiApp):
