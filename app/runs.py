@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from lumitui.app.job.spec import JobSpec
     from lumitui.app.results.comparison import Comparisons
     from lumitui.app.results.log_patterns import LogFigures
+    from lumitui.app.results.run_files import RunFiles
     from lumitui.app.results.summary import Figures
     from lumitui.app.scale.overview import Overviews
     from lumitui.app.scale.resubmission import CodeChoice, Resubmission
@@ -190,6 +191,13 @@ class Runs:
         from lumitui.app.results.comparison import Comparisons
 
         return Comparisons(self.history, self._transport)
+
+    @cached_property
+    def files(self) -> RunFiles:
+        """The files of runs' folders."""
+        from lumitui.app.results.run_files import RunFiles
+
+        return RunFiles(self.history, self._transport)
 
     @cached_property
     def scaling(self) -> Scalings:

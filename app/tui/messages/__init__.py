@@ -16,6 +16,14 @@ from lumitui.app.tui.messages.drafts import (
     DraftWanted,
     SeriesWanted,
 )
+from lumitui.app.tui.messages.files import (
+    FileFetchEnded,
+    FileFetchWanted,
+    FileRead,
+    FilesFound,
+    FilesWanted,
+    FileWanted,
+)
 from lumitui.app.tui.messages.launches import (
     CancelWanted,
     Planned,
@@ -88,6 +96,12 @@ __all__ = [
     "FetchWanted",
     "FiguresFound",
     "FiguresWanted",
+    "FileFetchEnded",
+    "FileFetchWanted",
+    "FileRead",
+    "FileWanted",
+    "FilesFound",
+    "FilesWanted",
     "FollowWanted",
     "GlancesFound",
     "GlancesWanted",

@@ -27,7 +27,7 @@ class LineagePane(DataTable[Text]):
 
     def __init__(self) -> None:
         """Show no relatives yet."""
-        super().__init__(id="lineage", cursor_type="row", cell_padding=0)
+        super().__init__(id="lineage", cursor_type="row", cell_padding=1)
         self._asked: tuple[object, ...] = ()
         self._run: Run | None = None
         self._drawn: list[tuple[str, ...]] = []
@@ -57,12 +57,11 @@ class LineagePane(DataTable[Text]):
         self._drawn = rows
         self.clear(columns=True)
         for at, title in enumerate(overview.RELATIVE_TITLES):
-            self.add_column(Text(f"{title}  ", justify="right" if at > 1 else "left"))
+            self.add_column(Text(title, justify="right" if at > 1 else "left"))
         for row, item in zip(rows, found.relatives, strict=True):
             state = COLOURS[item.run.state]
             cells = [plain(cell, state if at == 1 else "") for at, cell in enumerate(row)]
             for at, cell in enumerate(cells):
-                cell.append("  ")
                 cell.justify = "right" if at > 1 else "left"
             self.add_row(*cells, key=item.run.id)
         if first:

@@ -14,6 +14,7 @@ from lumitui.app.explain import words
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
 from lumitui.app.tui import messages
+from lumitui.app.tui.panes.files import FilesPane
 from lumitui.app.tui.panes.gpus import GpusPane
 from lumitui.app.tui.panes.lineage import LineagePane
 from lumitui.app.tui.panes.log import LogPane
@@ -30,9 +31,11 @@ from lumitui.remote.errors import LumiError
 PANES = {
     "overview": "Overview", "log": "Log", "metrics": "Metrics", "proof": "Proof",
     "script": "Script", "timeline": "Timeline", "lineage": "Lineage",
-    "gpus": "GPUs",
+    "folder": "Files", "gpus": "GPUs",
 }  # fmt: skip
 """Names and titles, in the order of the tabs."""
+_FOCUS = {"log": "log-view", "folder": "files-table"}
+"""What has the keys of a pane that is a container."""
 
 
 class Pane(Protocol):
@@ -52,6 +55,8 @@ class RunScreen(RunPage):
                 tooltip="Show what happened to the run, and when"),
         Binding("L", "pane('lineage')", "Lineage", show=False, id="run.lineage",
                 tooltip="Show the runs it was made from and those made from it"),
+        Binding("F", "pane('folder')", "Files", show=False, id="run.files",
+                tooltip="List the files of the run's folder; fetch or view one"),
         Binding("right_square_bracket", "next_pane(1)", "Next pane", show=False,
                 id="run.next", tooltip="Go to the next pane"),
         Binding("left_square_bracket", "next_pane(-1)", "Previous pane", show=False,
@@ -68,7 +73,7 @@ class RunScreen(RunPage):
         self._panes: dict[str, Pane] = {
             "overview": self._overview, "log": self._log, "metrics": self._metrics,
             "proof": ProofPane(runs), "script": ScriptPane(), "timeline": TimelinePane(),
-            "lineage": LineagePane(), "gpus": self._gpus,
+            "lineage": LineagePane(), "folder": FilesPane(), "gpus": self._gpus,
         }  # fmt: skip
 
     @property
@@ -147,7 +152,7 @@ class RunScreen(RunPage):
 
     def _show(self, pane: str) -> None:
         self.query_one(ContentSwitcher).current = pane
-        self.query_one("#log-view" if pane == "log" else f"#{pane}").focus()
+        self.query_one(f"#{_FOCUS.get(pane, pane)}").focus()
         if pane == "metrics":
             self._for_run(self._metrics.search_log)
         self.reread()

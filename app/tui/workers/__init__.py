@@ -7,6 +7,7 @@ cancelled, but both run.
 
 from lumitui.app.tui.workers.clusters import ClusterWorkers
 from lumitui.app.tui.workers.drafts import DraftWorkers
+from lumitui.app.tui.workers.files import FileWorkers
 from lumitui.app.tui.workers.launches import LaunchWorkers
 from lumitui.app.tui.workers.logs import LogWorkers
 from lumitui.app.tui.workers.marks import MarkWorkers
@@ -24,5 +25,6 @@ class WorkerApp(
     LogWorkers,
     ScalingWorkers,
     MarkWorkers,
+    FileWorkers,
 ):
     """An app that refreshes the sites, and does in threads what its screens want."""

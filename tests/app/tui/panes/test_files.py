@@ -1,0 +1,72 @@
+"""The files of a run's folder: listed, viewed and fetched from the embedded site."""
+
+from pathlib import Path
+
+import pytest
+from textual.widgets import Input
+
+from lumitui.app.results.run_files import PREVIEW_BYTES, pattern_of
+from lumitui.app.settings import Settings
+from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.dialogs.folder import FolderDialog
+from lumitui.app.tui.screens.run import RunScreen
+from lumitui.remote.errors import RefusedError
+from lumitui.remote.scheduler.protocol import State
+from tests.support.driven_tui import sees, shown, until
+from tests.support.jobs.made_runs import a_run
+
+HOSTILE = "[red]\x1b]0;owned\x07a b*?['.txt"
+
+
+async def test_files_are_listed_viewed_and_fetched(settings: Settings, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    (folder / "checkpoints").mkdir(parents=True)
+    (folder / HOSTILE).write_text("[b]first line\x1b[2J\n" * 3)
+    (folder / "checkpoints" / "last.pt").write_bytes(b"\0" * 200_000)
+    app = LumiApp(settings)
+    run = a_run(site="laptop", state=State.DONE, job_id="7", folder=str(folder))
+    app.runs.history.begin(run)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.push_screen(RunScreen(app.runs, run.id))
+        await until(pilot, lambda: isinstance(app.screen, RunScreen), "the run")
+        await pilot.press("F")
+        await sees(pilot, r"2 files, 200 kB; enter fetch, v view")
+        await sees(pilot, r"\[red\]\^\[\]0;owned\^Ga b\*\?\['.txt")
+        await pilot.press("v")
+        await sees(pilot, r"\[b\]first line")
+        assert "\x1b" not in shown(pilot)
+        await pilot.press("v", "j", "enter")
+        await until(pilot, lambda: isinstance(app.screen, FolderDialog), "the question")
+        await sees(pilot, r"checkpoints/last.pt, 200 kB")
+        app.screen.query_one(Input).value = str(tmp_path / "here")
+        await pilot.press("enter")
+        path = tmp_path / "here" / "checkpoints" / "last.pt"
+        await until(pilot, path.exists, "the file")
+        assert path.stat().st_size == 200_000
+        await sees(pilot, "Fetched")
+        (folder / HOSTILE).unlink()
+        await pilot.press("r")
+        await sees(pilot, r"1 file, 200 kB")
+
+
+def test_the_beginning_of_a_file_is_read_and_a_name_becomes_a_pattern(
+    settings: Settings, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "long").write_text("x" * (PREVIEW_BYTES + 1))
+    (folder / "binary").write_bytes(b"\0\1")
+    (folder / HOSTILE).write_text("fetched")
+    app = LumiApp(settings)
+    run = a_run(site="laptop", state=State.DONE, job_id="7", folder=str(folder))
+    app.runs.history.begin(run)
+    files = app.runs.files
+    assert {item.name for item in files.list(run.id).files} == {"long", "binary", HOSTILE}
+    found = files.preview(run.id, "long")
+    assert (len(found.text), found.cut, found.binary) == (PREVIEW_BYTES, True, False)
+    assert files.preview(run.id, "binary").binary
+    with pytest.raises(RefusedError, match="cannot be read"):
+        files.preview(run.id, "gone")
+    app.runs.fetch(run.id, tmp_path / "here", [pattern_of(HOSTILE)])
+    assert (tmp_path / "here" / HOSTILE).read_text() == "fetched"
+    app.runs.close()
