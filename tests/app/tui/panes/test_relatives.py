@@ -50,9 +50,11 @@ async def test_a_run_is_shown_with_its_relatives_and_read_once(
         await sees(pilot, r"job +7, attempt 1 {5,}\w+ +\w")  # two columns of facts
         drawn = screen.query_one(OverviewPane).query_one(".facts")
         monkeypatch.setattr(drawn, "update", lambda content: pytest.fail("drawn again"))
+        before = len(gathered)
         for _ in range(10):
             screen.draw()
-        assert gathered == ["vit-4n"], "nothing is gathered again while nothing changed"
+        await pilot.pause()
+        assert len(gathered) == before, "nothing is gathered again while nothing changed"
         await pilot.press("t")
         await sees(pilot, r"\+10 s +program started on 32 ranks")
         await sees(pilot, r"\+1 s +first step: 1")
