@@ -3,6 +3,7 @@
 import time
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -146,8 +147,8 @@ class ClusterScreen(FullScreen):
             name = column.site
             answered, error = self.runs.clusters.last(name), self._errors.get(name)
             column.head(name, self._age(name, now), error)
-            if answered is not self._drawn.get(name, self):
-                self._drawn[name] = answered
+            if (made := (answered, column.size.width)) != self._drawn.get(name):
+                self._drawn[name] = made
                 column.show([] if answered is None else parts_of(answered.overview, now))
 
     def _age(self, name: str, now: float) -> str:
@@ -193,22 +194,28 @@ class SiteColumn(Vertical):
         if self.query(".site-parts"):
             drawn: list[RenderableType] = []
             for part in parts:
-                drawn += [*drawn_part(part), Text()]
+                drawn += [*drawn_part(part, self.size.width - 2), Text()]
             self.query_one(".site-parts", Static).update(Group(*drawn))
 
 
-def drawn_part(part: Part) -> list[RenderableType]:
-    """Return a heading, and its rows or its sentence; no text in them is markup."""
+def drawn_part(part: Part, width: int) -> list[RenderableType]:
+    """Return a heading, and its rows or its sentence; no text in them is markup.
+
+    Where `width` cells are too few for all columns, those stay that tell most.
+    """
     heading = styled.plain(part.heading, "bold underline")
     if not part.rows:
         style = "yellow" if part.fault else "dim"
         return [heading, styled.plain(part.sentence, style)]
+    shown = part.rows[:MOST_ROWS]
+    widths = (max(map(cell_len, column)) + 2 for column in zip(part.titles, *shown, strict=True))
+    kept = part.narrow if part.narrow and sum(widths) - 2 > width else range(len(part.titles))
     table = Table.grid(padding=(0, 2, 0, 0))
-    for at in range(len(part.titles)):
+    for at in kept:
         table.add_column(no_wrap=True, justify="right" if at in part.right else "left")
     if any(part.titles):
-        table.add_row(*(Text(title, "dim") for title in part.titles))
-    for row in part.rows[:MOST_ROWS]:
-        table.add_row(*(styled.plain(cell) for cell in row))
+        table.add_row(*(Text(part.titles[at], "dim") for at in kept))
+    for row in shown:
+        table.add_row(*(styled.plain(row[at]) for at in kept))
     more = len(part.rows) - MOST_ROWS
     return [heading, table, *([Text(f"and {more:,} more", "dim")] if more > 0 else [])]

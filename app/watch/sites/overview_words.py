@@ -23,6 +23,8 @@ class Part:
     rows: Sequence[tuple[str, ...]] = ()
     right: frozenset[int] = frozenset()
     """Columns that end at the right."""
+    narrow: tuple[int, ...] = ()
+    """The columns to show where there is no room for all; (): all."""
     sentence: str = ""
     """What to say where there are no rows."""
     fault: bool = False
@@ -56,7 +58,8 @@ def _nodes(overview: Overview) -> Part:
         for found in overview.partitions
     ]
     right = frozenset(range(1, 7))
-    return Part("Partitions", titles, rows, right, "The site lists no partition.")
+    none = "The site lists no partition."
+    return Part("Partitions", titles, rows, right, narrow=(0, 1, 6, 7), sentence=none)
 
 
 def _queue(overview: Overview, now: float) -> Part:
@@ -76,7 +79,9 @@ def _queue(overview: Overview, now: float) -> Part:
     ]
     running = sum(job.state == "RUNNING" for job in overview.queue)
     counts = f": {count(len(rows), 'job')}, {running} running" if rows else ""
-    return Part(f"My queue{counts}", titles, rows, frozenset({3}), "You have no job there.")
+    none = "You have no job there."
+    heading = f"My queue{counts}"
+    return Part(heading, titles, rows, frozenset({3}), narrow=(0, 1, 3, 7), sentence=none)
 
 
 def _reservations(overview: Overview) -> Part:
@@ -92,7 +97,8 @@ def _reservations(overview: Overview) -> Part:
         )
         for found in overview.reservations
     ]
-    return Part("Reservations", titles, rows, frozenset({4}), "There are none.")
+    none = "There are none."
+    return Part("Reservations", titles, rows, frozenset({4}), narrow=(0, 2), sentence=none)
 
 
 def _budget(overview: Overview) -> Part:

@@ -56,6 +56,10 @@ async def test_sites_are_asked_when_they_are_shown(
             await sees(pilot, r"laptop .* lumi ")
             await pilot.resize_terminal(40, 10)
             await sees(pilot, r"laptop ")
+            await pilot.press("right_square_bracket")
+            await sees(
+                pilot, r"(?s)Partition +Idle +All +Limit.*standard-g +100 +2,676 +2-00:00:00"
+            )
             await pilot.press("3", "enter")
             await until(pilot, lambda: isinstance(app.screen, ClusterScreen), "from Sites")
     finally:
