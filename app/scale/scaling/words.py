@@ -45,7 +45,7 @@ def table(scaling: Scaling) -> ScalingTable:
 
 
 def _row(size: Size) -> tuple[str, ...]:
-    start = (str(size.nodes), str(size.gpus))
+    start = (f"{size.nodes:,}", f"{size.gpus:,}")
     if size.speed is None or size.part is None:
         return (*start, *("-",) * 7, size.refused or "-")
     wide = size.speed.high / size.speed.low > 1.0005
@@ -153,7 +153,9 @@ def middle(value: Estimate | None, text: Callable[[float], str]) -> str:
 
 
 def percent(value: Estimate | None) -> str:
-    """Return whole percents: `94 %`, `49-100 %`."""
+    """Return whole percents: `94 %`, `49-100 %`, or `100+ %` where the end is anybody's guess."""
+    if value is not None and value.likely is None and value.high > 2 * value.low >= 100:
+        return f"{value.low:.0f}+ %"
     return "-" if value is None else f"{middle(value, lambda each: f'{each:.0f}')} %"
 
 
@@ -164,13 +166,19 @@ def short(value: float) -> str:
 
 
 def length(seconds: float) -> str:
-    """Return a length of time in words; below ten seconds with a decimal."""
-    return f"{seconds:.2g} s" if seconds < 9.95 else words.length(seconds + 0.5)
+    """Return a length of time in words, with seconds below ten minutes: `1 min 46 s`."""
+    if seconds < 9.95:
+        return f"{seconds:.2g} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if 0 < minutes < 10 and rest else words.length(seconds + 0.5)
 
 
 def time_text(seconds: float) -> str:
-    """Return a length of time for a table."""
-    return f"{seconds:.2g}s" if seconds < 9.95 else words.short_length(seconds + 0.5)
+    """Return a length of time for a table, with seconds below ten minutes: `1m46`."""
+    if seconds < 9.95:
+        return f"{seconds:.2g}s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}m{rest:02d}" if 0 < minutes < 10 else words.short_length(seconds + 0.5)
 
 
 def _number(count: int) -> str:

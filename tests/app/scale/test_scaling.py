@@ -16,6 +16,7 @@ from lumitui.app.scale.scaling import words
 from lumitui.app.scale.scaling.advice import Goal, advise, seconds_in
 from lumitui.app.scale.scaling.drawing import drawing
 from lumitui.app.scale.scaling.measured import MeasuredRun, Training, training_of
+from lumitui.app.scale.scaling.model import Estimate
 from lumitui.app.scale.scaling.studies import Question
 from lumitui.app.scale.scaling.study import Offer, Scaling, Size, scaling_of
 from lumitui.remote.errors import InputError
@@ -146,6 +147,17 @@ def test_a_budget_alone_buys_the_fastest() -> None:
     most = size_of(found, 2).whole
     assert most is not None
     assert advise(found, Goal(budget=most.price.high)).nodes == 2
+
+
+def test_times_and_shares_are_written_as_people_read_them() -> None:
+    times = [words.time_text(seconds) for seconds in (0.5, 46.2, 106, 599.7, 4000)]
+    assert times == ["0.5s", "46s", "1m46", "10m", "1h06"]
+    assert [words.length(seconds) for seconds in (3, 60, 106, 7200)] == [
+        "3 s", "1 min", "1 min 46 s", "2 h 00 min"
+    ]  # fmt: skip
+    shares = [words.percent(Estimate(*each)) for each in ((90, 98, 94), (49, 100, None))]
+    assert shares == ["94 %", "49-100 %"]
+    assert words.percent(Estimate(100, 6400, None)) == "100+ %"
 
 
 def test_lengths_of_time_are_read_as_people_write_them() -> None:

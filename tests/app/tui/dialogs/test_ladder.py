@@ -61,7 +61,10 @@ async def test_what_fails_keeps_no_other_size_back_and_all_is_told(
     monkeypatch.setattr(app.runs, "send", send)
     async with app.run_test(size=(80, 34)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, RunsScreen), "the runs")
-        await pilot.press("j", "+")
+        first = app.screen
+        assert isinstance(first, RunsScreen)
+        first.choose(run.id)
+        await pilot.press("+")
         await until(pilot, lambda: isinstance(app.screen, ResubmitDialog), "the dialog")
         await sees(pilot, r"\[ \] +16 +128 +\S+ +68 % +\S+ GPU-hours +predicted")
         await sees(pilot, "A step trains 512 samples, before 256; the learning rate becomes 0.2")
@@ -91,6 +94,7 @@ async def test_a_refused_size_is_neither_marked_nor_sent(settings: Settings) -> 
     async with app.run_test(size=(80, 24)) as pilot:
         app.push_screen(ResubmitDialog(app.runs.history.get(run.id), 5000))
         await sees(pilot, r"\[ \] 5,000 .* refused")
+        await sees(pilot, "from scratch +same code")
         button = app.screen.query_one("#yes", Button)
         assert button.disabled and str(button.label) == "Send"
         await pilot.press("down", "G", "space")
