@@ -41,7 +41,7 @@ class LineDialog(ModalScreen[str | None]):
             yield Static(id="wrong", markup=False)
             with Horizontal(classes="buttons"):
                 yield Button(Text("Leave"), id="no", compact=True)
-                yield Button(Text("Save"), id="yes", compact=True)
+                yield Button(Text("OK"), id="yes", compact=True)
 
     @on(Button.Pressed)
     def _pressed(self, event: Button.Pressed) -> None:

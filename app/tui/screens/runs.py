@@ -31,7 +31,7 @@ from lumitui.remote.scheduler.protocol import State
 
 WIDE = 110
 """Cells from which on the facts of a run stand beside the list."""
-REST = 0.08
+REST = 0.15
 """Seconds that the cursor rests on a run before its facts are read."""
 _COUNT_STYLES = {"running": "green", "waiting": "yellow", "failed": "red", "unknown": "magenta"}
 
@@ -65,6 +65,7 @@ class RunsScreen(MarkedPage):
         self._glances = runs.history.glances
         self._counts: dict[State, int] = {}
         self._resting: Timer | None = None
+        self._said: dict[str, Text] = {}
 
     def body(self) -> ComposeResult:
         """Yield the list with its facts or, without runs, what to do."""
@@ -118,6 +119,9 @@ class RunsScreen(MarkedPage):
             self._read()
             if self.chosen != run_id:
                 self._show_all()
+            if self.chosen != run_id:
+                self._window.whole()  # it is further down than anybody has scrolled
+                self._table.changed()
         except LumiError as error:
             self.post_message(messages.Failed(error, repeats=True))
 
@@ -150,7 +154,8 @@ class RunsScreen(MarkedPage):
         self.query_one("#master").display = some
         self.query_one("#empty").display = not some
         nothing = "No run passes the filter. Press esc to show all runs." if filtered else EMPTY
-        self.query_one("#empty-words", Static).update(nothing)
+        if not some:
+            self.query_one("#empty-words", Static).update(nothing)
 
     def _draw_title(self) -> None:
         parts: list[str | Text] = ["1 Runs"]
@@ -192,7 +197,7 @@ class RunsScreen(MarkedPage):
                 line.append(styled.plain(f"  {run.note}", "italic"))
             if run.parent:
                 line.append(styled.plain(f"  from {run.parent}"))
-        self.query_one("#selected", Static).update(line)
+        self._say("#selected", line)
 
     def _draw_polls(self, now: float) -> None:
         schedule, line = self._schedule, Text()
@@ -202,7 +207,13 @@ class RunsScreen(MarkedPage):
         line.append(words.count(schedule.requests, "request"))
         if schedule.is_idle(now):
             line.append(", paused: press a key to go on")
-        self.query_one("#polls", Static).update(line)
+        self._say("#polls", line)
+
+    def _say(self, where: str, line: Text) -> None:
+        """Show a line of fixed height, if it is another one: the screen is not laid out again."""
+        if self._said.get(where) != line:
+            self._said[where] = line
+            self.query_one(where, Static).update(line, layout=False)
 
     def on_resize(self, event: events.Resize) -> None:
         """Show the facts of a run beside the list where there is room."""

@@ -35,7 +35,11 @@ _NOTHING = Glance()
 class RunTable(ScrollView, can_focus=True):
     """Runs, one row each. Cursor, marks and scroll stay with the run when the list changes."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"run-table--heading", "run-table--cursor"}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "run-table--row",
+        "run-table--heading",
+        "run-table--cursor",
+    }
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "move(1)", "Down", show=False, id="table.down", tooltip="Next run"),
         Binding("up,k", "move(-1)", "Up", show=False, id="table.up", tooltip="Previous run"),
@@ -307,11 +311,12 @@ class RunTable(ScrollView, can_focus=True):
             style = self.get_component_rich_style("run-table--heading")
             return _strip(heading(columns, self._window.listing.order), width, style)
         at = self._top + y - 1
+        plain = self.get_component_rich_style("run-table--row")
         if at >= self.row_count:
-            return Strip.blank(width, self.rich_style)
+            return Strip.blank(width, plain)
         parts = self._row(at, columns)
         if at != self._at:
-            return _strip(parts, width, self.rich_style)
+            return _strip(parts, width, plain)
         cursor = self.get_component_rich_style("run-table--cursor")
         return _strip(parts, width, cursor, over=cursor)
 
