@@ -74,6 +74,7 @@ class Runs:
         self.sites = Sites(settings.profiles)
         self.history = History(settings.history, tell)
         self._locks, self._hashes = settings.data / "sending", settings.data / "hashes"
+        self._kept_logs = settings.data / "logs"
         self._connections = Connections(ask, connect)
         self._left_secrets = LeftSecrets(settings.data / "secrets-left")
         self._watcher = Watcher(
@@ -252,7 +253,7 @@ class Runs:
         """Any part of a run's log."""
         from lumitui.app.watch.log_pages import LogPages
 
-        return LogPages(self._watcher)
+        return LogPages(self._watcher, self._kept_logs)
 
     def read_log(
         self, run_id: str, *, attempt: int | None = None, last: int = 65536
@@ -267,7 +268,9 @@ class Runs:
         from lumitui.app.watch.follow_log import read_end
 
         run = self.history.get(run_id)
-        return read_end(self._transport(run), run, attempt, last)
+        start, data = read_end(self._transport(run), run, attempt, last)
+        self.pages.kept.keep(run.id, attempt or run.attempt, start, data)
+        return start, data
 
     def follow(
         self, run_id: str, *, last: int | None = None, stop: Stop = never
@@ -305,7 +308,8 @@ class Runs:
         from lumitui.app.watch.follow_log import show
 
         run = self.history.get(run_id)
-        return show(self._watcher, run, attempt=attempt, offset=offset, stop=stop)
+        events = show(self._watcher, run, attempt=attempt, offset=offset, stop=stop)
+        return self.pages.keeping(run.id, attempt, events)
 
     def wait(
         self,

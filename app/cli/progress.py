@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from lumitui.app.cli.output import Reply, as_data, has_person, run_data, say, warn
+from lumitui.app.explain import words
 from lumitui.app.explain.safe_text import LogFilter
-from lumitui.remote.errors import OutcomeUnknown, RunFailed, WaitTimedOut
+from lumitui.remote.errors import LinkError, OutcomeUnknown, RunFailed, WaitTimedOut
 from lumitui.remote.scheduler.protocol import State
 
 if TYPE_CHECKING:
@@ -69,9 +70,17 @@ def log_writer() -> Callable[[bytes], None]:
 
 
 def print_log(runs: "Runs", run_id: str, attempt: int | None, last: int) -> None:
-    """Print the last bytes of a log."""
+    """Print the last bytes of a log; without a link, those that are kept on the laptop."""
     write = log_writer()
-    write(runs.read_log(run_id, attempt=attempt, last=last)[1])
+    try:
+        data = runs.read_log(run_id, attempt=attempt, last=last)[1]
+    except LinkError as error:
+        page = runs.pages.kept_end(runs.history.get(run_id), attempt, last)
+        if page is None:
+            raise
+        warn(f"{error.message} This is the offline copy of {words.clock(page.read)}.")
+        data = page.data
+    write(data)
     write(b"")
 
 

@@ -32,6 +32,13 @@ def link(heard: float | None, lost: float | None, now: float) -> str:
     return f"○ offline since {moment if words.clock(now).startswith(day) else f'{day} {moment}'}"
 
 
+def offline_copy(read: float, now: float) -> str:
+    """Return that a log on the screen is what was read at the moment `read`."""
+    day, _, moment = words.clock(read).partition(" ")
+    is_today = words.clock(now).startswith(day)
+    return f"offline copy of {'' if is_today else f'{day} '}{moment[:5]}"
+
+
 def position(line: int | None, at: int, size: int) -> str:
     """Return where in a log the screen is.
 

@@ -11,6 +11,8 @@ from textual.message_pump import MessagePump
 from lumitui.app.tui.messages.common import Answer
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from lumitui.app.watch.follow_log import LogEvent
     from lumitui.app.watch.log_pages import Found
     from lumitui.remote.errors import LumiError
@@ -90,3 +92,19 @@ class SearchFound(Answer, bubble=False):
     wanted: SearchWanted
     found: Found | None
     error: LumiError | None = None
+
+
+@dataclass
+class PagerWanted(Message):
+    """Write what is kept of a log to a file that a pager can show."""
+
+    reply_to: MessagePump
+    run_id: str
+    attempt: int | None
+
+
+@dataclass
+class PagerReady(Answer, bubble=False):
+    """The file is there; who opens it removes it."""
+
+    path: Path

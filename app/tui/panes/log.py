@@ -1,15 +1,16 @@
 """The pane with a run's log. It is followed while the pane is open, and only then."""
 
+import os
 import time
 from typing import ClassVar
 
 from textual import on
-from textual.app import ComposeResult
+from textual.app import ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Static
 
-from lumitui.app.explain import log_words
+from lumitui.app.explain import log_words, words
 from lumitui.app.history.run import Run
 from lumitui.app.tui import messages
 from lumitui.app.tui.widgets import styled
@@ -17,6 +18,7 @@ from lumitui.app.tui.widgets.log.log_finder import LogFinder
 from lumitui.app.tui.widgets.log.log_view import LogView
 from lumitui.app.tui.widgets.log.rank_chips import RankChips, neighbour
 from lumitui.app.watch.follow_log import LogBegan, LogEnded, LogGrew, LogHeard, LogLost, LogWaits
+from lumitui.app.watch.log_pages import KeptPage
 from lumitui.remote.scheduler.run_log import BLOCK, Page
 
 
@@ -32,6 +34,14 @@ class LogPane(Vertical):
                 tooltip="Go to the next match above"),
         Binding("e", "error", "Error", id="log.error",
                 tooltip="Go to the first error of the log, then to the next"),
+        Binding("y", "copy", "Copy", show=False, id="log.copy",
+                tooltip="Copy what is marked: a selection, the error, or the lines on the screen"),
+        Binding("P", "pager", "Pager", show=False, id="log.pager",
+                tooltip="Open what is kept of the log on this machine in $PAGER"),
+        Binding("a", "attempt(-1)", "Attempt before", show=False, id="log.attempt_before",
+                tooltip="Show the log of the attempt before"),
+        Binding("A", "attempt(1)", "Next attempt", show=False, id="log.attempt_next",
+                tooltip="Show the log of the next attempt"),
         Binding("comma,less_than_sign", "rank(-1)", "Rank before", show=False, key_display=",",
                 id="log.rank_before", tooltip="Show only the lines of the rank before, or of all"),
         Binding("full_stop,greater_than_sign", "rank(1)", "Next rank", show=False, key_display=".",
@@ -58,6 +68,12 @@ class LogPane(Vertical):
         self._problem = ""
         """Why a part of the log could not be read."""
         self._label_is_rank = True
+        self._attempts = 1
+        """Attempts of the run."""
+        self._older: int | None = None
+        """The attempt that was chosen instead of the newest."""
+        self._copy_of: float | None = None
+        """When what is on the screen was read, while the site cannot be reached."""
         self._failed: int | None = None
         """The rank that failed first, as the run's record says."""
         self._goal: int | None = None
@@ -75,6 +91,7 @@ class LogPane(Vertical):
     def draw(self, run: Run) -> None:
         """Say how old the link's last sign of life is; the log itself comes by messages."""
         self._label_is_rank = run.layout.tasks_per_node == run.layout.ranks_per_node
+        self._attempts = run.attempt
         self._failed = run.failed_rank if self._label_is_rank else None
         self._draw_line()
 
@@ -90,13 +107,11 @@ class LogPane(Vertical):
 
     def follow(self) -> None:
         """Follow the log from where the pane has it, unless it is followed already."""
-        if not self._following:
+        if not self._following and self._older is None:
             self._number += 1
             self._following, self._ended = True, ""
-            wanted = messages.FollowWanted(
-                self, self._number, self._run_id, self._attempt, self._offset
-            )
-            self.app.post_message(wanted)
+            place = (self._run_id, self._attempt, self._offset)
+            self.app.post_message(messages.FollowWanted(self, self._number, *place))
 
     def unfollow(self) -> None:
         """Stop following; the pane is no longer on the screen."""
@@ -112,6 +127,7 @@ class LogPane(Vertical):
         match news.event:
             case LogBegan(attempt, start):
                 self._attempt, self._offset, self._page = attempt, start, None
+                self._copy_of = None
                 self._following, self._ended = True, ""
                 self._view.clear(start, label_is_rank=self._label_is_rank)
                 self._view.note("The log is empty.")
@@ -127,10 +143,12 @@ class LogPane(Vertical):
             case LogLost():
                 self._lost = news.event
                 self._view.note("The lines come by themselves when the site answers.")
-            case LogWaits(words):
-                self._following, self._ended = False, f"waiting: {words}"
-            case LogEnded(words):
-                self._following, self._ended = False, words
+                if self._attempt is None and self._page is None and self._copy_of is None:
+                    self._want_page("end", 0, 0)  # what is kept on the laptop
+            case LogWaits(why):
+                self._following, self._ended = False, f"waiting: {why}"
+            case LogEnded(why):
+                self._following, self._ended = False, why
                 self._view.note("There are no lines.")
         self._draw_line()
 
@@ -138,7 +156,7 @@ class LogPane(Vertical):
 
     @on(LogView.Wanted)
     def _part_wanted(self, event: LogView.Wanted) -> None:
-        if self._page is not None or self._attempt is None:
+        if self._page is not None or not self._view.window.size:
             return
         window = self._view.window
         start, length = 0, 2 * BLOCK
@@ -148,8 +166,12 @@ class LogPane(Vertical):
             start = window.end
         elif event.where == "goal" and self._goal is not None:
             start = self._goal // BLOCK * BLOCK
+        self._want_page(event.where, start, length)
+
+    def _want_page(self, where: str, start: int, length: int) -> None:
+        attempt = self._older or self._attempt
         self._page = messages.PageWanted(
-            self, self._number, self._run_id, self._attempt, event.where, start, length
+            self, self._number, self._run_id, attempt, where, start, length
         )
         self.app.post_message(self._page)
 
@@ -159,6 +181,10 @@ class LogPane(Vertical):
             return
         self._page = None
         self._problem = "" if event.error is None else f"cannot read more: {event.error.message}"
+        if self._lost is not None and not self._view.window.size:
+            self._problem = ""  # the line says already that there is no link
+        if isinstance(event.page, KeptPage):
+            self._copy_of = event.page.read
         if event.page is not None:
             self._show_part(event.wanted.where, event.page)
         self._draw_line()
@@ -233,6 +259,57 @@ class LogPane(Vertical):
         others = {self._view.rank, self._first_failed()} - {None}
         return tuple(sorted({*self._view.ranks, *(rank for rank in others if rank is not None)}))
 
+    # -- out of here
+
+    def action_copy(self) -> None:
+        """Copy a selection, the marked error, or the lines on the screen."""
+        selected, marked = self.screen.get_selected_text(), self._view.marked
+        lines = self._view.on_screen()
+        if marked is not None and marked in lines:
+            fold = marked.fold
+            lines = list(fold.first) if fold and fold.head is marked else [marked]  # type: ignore[arg-type]
+        text = selected or "\n".join(line.text for line in lines)
+        self.app.copy_to_clipboard(text)
+        self.notify(f"Copied {words.count(len(text.splitlines()), 'line')}.", markup=False)
+
+    def action_pager(self) -> None:
+        """Open what is kept of the log in the person's pager."""
+        attempt = self._older or self._attempt
+        self.app.post_message(messages.PagerWanted(self, self._run_id, attempt))
+
+    @on(messages.PagerReady)
+    def _pager_ready(self, event: messages.PagerReady) -> None:
+        import shlex
+        import subprocess
+
+        command = shlex.split(os.environ.get("PAGER") or "less -R")
+        try:
+            with self.app.suspend():
+                subprocess.run([*command, str(event.path)], check=False)
+        except (SuspendNotSupported, OSError) as error:
+            why = str(error).rstrip(".") or "this terminal cannot be left"
+            self.notify(f"The pager cannot be opened: {why}.", severity="warning", markup=False)
+        finally:
+            event.path.unlink(missing_ok=True)
+
+    def action_attempt(self, step: int) -> None:
+        """Show the log of another attempt; the newest is followed."""
+        at = (self._older or self._attempts) + step
+        if self._attempts == 1 or not 1 <= at <= self._attempts:
+            say = words.count(self._attempts, "attempt")
+            self.notify(f"The run has {say}; there is no attempt {at}.", markup=False)
+            return
+        self.unfollow()
+        self._older = at if at < self._attempts else None
+        self._attempt, self._offset, self._page, self._ended = None, 0, None, ""
+        self._view.clear(label_is_rank=self._label_is_rank)
+        self._finder.begin(at, label_is_rank=self._label_is_rank)
+        if self._older is None:
+            self.follow()
+        else:
+            self._ended, self._view.follow = "ended", True
+            self._want_page("end", 0, 0)
+
     # -- the line
 
     @on(LogView.Changed)
@@ -242,8 +319,11 @@ class LogPane(Vertical):
         if not view.follow:
             unseen = view.window.unseen
             parts.append(f"+{unseen:,} new below (G)" if unseen else "paused (f follows)")
-        if (self._attempt or 1) > 1:
-            parts.append(f"attempt {self._attempt}")
+        if self._attempts > 1:
+            attempt = self._older or self._attempt or self._attempts
+            parts.append(f"attempt {attempt} of {self._attempts} (a)")
+        if self._copy_of is not None:
+            parts.append(log_words.offline_copy(self._copy_of, time.time()))
         parts.append(self._position())
         parts += [self._finder.words, self._problem]
         parts += ["wrapped"] if view.wrap else []

@@ -1,5 +1,6 @@
 """The log that is on the screen."""
 
+import os
 import time
 
 from textual import on, work
@@ -78,6 +79,24 @@ class LogWorkers(CoreApp):
         except LumiError as error:
             found = messages.SearchFound(wanted, None, error)
         wanted.reply_to.post_message(found)
+
+    @on(messages.PagerWanted)
+    def _pager_wanted(self, event: messages.PagerWanted) -> None:
+        self._write_for_pager(event)
+
+    @work(thread=True, group="pager", exit_on_error=False)
+    def _write_for_pager(self, wanted: messages.PagerWanted) -> None:
+        import tempfile
+        from pathlib import Path
+
+        handle, name = tempfile.mkstemp(prefix="lumitui-", suffix=".log")  # 0600
+        os.close(handle)
+        try:
+            self.runs.pages.export(wanted.run_id, wanted.attempt, Path(name))
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+        wanted.reply_to.post_message(messages.PagerReady(Path(name)))
 
     @on(messages.UnfollowWanted)
     def _unfollow_wanted(self) -> None:

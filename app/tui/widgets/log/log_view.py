@@ -108,7 +108,7 @@ class LogView(ScrollView, can_focus=True):
         lines = data.split(b"\n", KEPT_LINES // 2)
         if len(lines) > KEPT_LINES // 2:
             data = data[: len(data) - len(lines[-1])]
-        self._changed(self.window.append(start, data))
+        self._changed(self.window.append_page(start, data))
 
     def feed_before(self, start: int, data: bytes) -> None:
         """Take the page before the window."""
@@ -117,7 +117,7 @@ class LogView(ScrollView, can_focus=True):
     def show_page(self, start: int, data: bytes) -> None:
         """Show another part of the log instead of the window."""
         self.window.reset(start)
-        self.window.append(start, data)
+        self.window.append_page(start, data)
         self._rows = []  # none of them stays where it is
         self.scroll_to(y=0, animate=False, force=True, immediate=True)
         self._rebuild()

@@ -69,6 +69,13 @@ class LogWindow:
             return None
         return (self.start - 1) // PAGE * PAGE, self.start
 
+    def append_page(self, start: int, data: bytes) -> Change:
+        """Take a page behind the window; what it has was there before: none of it is news."""
+        unseen = self.unseen
+        change = self.append(start, data)
+        self.unseen = unseen
+        return change
+
     def append(self, start: int, data: bytes, *, grows: bool = True) -> Change:
         """Take `data` from byte `start` of the log on; after a gap the window stays as it is.
 

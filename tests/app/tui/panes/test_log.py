@@ -14,6 +14,7 @@ from lumitui.app.tui.panes.log import LogPane
 from lumitui.app.tui.widgets.log.log_view import LogView
 from lumitui.app.tui.widgets.log.log_window import KEPT_LINES
 from lumitui.app.watch.follow_log import LogBegan, LogEvent, LogGrew, LogHeard, LogLost
+from lumitui.app.watch.log_pages import KeptPage
 from tests.support.driven_tui import (
     app_of,
     sees,
@@ -81,9 +82,14 @@ class OnePane(App[int]):
         super().__init__()
         self.pane = LogPane("demo-000000")
         self.wanted: list[messages.FollowWanted] = []
+        self.pages: list[messages.PageWanted] = []
 
     def compose(self) -> ComposeResult:
         yield self.pane
+
+    @on(messages.PageWanted)
+    def _page_wanted(self, event: messages.PageWanted) -> None:
+        self.pages.append(event)
 
     @on(messages.FollowWanted)
     def _follow_wanted(self, event: messages.FollowWanted) -> None:
@@ -128,3 +134,20 @@ async def test_the_line_below_a_log_says_what_its_link_is_like_and_the_lines_sta
         assert "following" not in shown(pilot) and app.pane.query_one(LogView).lines == ["one"]
         tell(LogGrew(b"", 4))
         await sees(pilot, "● live 0s ago")
+
+
+async def test_opened_in_an_outage_the_copy_of_the_laptop_is_asked_for_and_said() -> None:
+    app = OnePane()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.pane.follow()
+        await until(pilot, lambda: app.wanted, "the request")
+        app.pane.post_message(messages.LogNews(1, LogLost(time.time() - 12, "Refused.")))
+        await until(pilot, lambda: app.pages, "the copy")
+        page = KeptPage(0, b"kept\n", 5, time.time())
+        app.pane.post_message(messages.PageFound(app.pages[0], page))
+        await sees(pilot, r"reconnecting .*offline copy of \d\d:\d\d")
+        assert app.pane.query_one(LogView).lines == ["kept"]
+        app.pane.post_message(messages.LogNews(1, LogBegan(1, 0)))
+        app.pane.post_message(messages.LogNews(1, LogGrew(b"kept\nnew\n", 9)))
+        await until(pilot, lambda: "offline" not in shown(pilot), "the log itself")
+        assert app.pane.query_one(LogView).lines == ["kept", "new"]

@@ -104,3 +104,31 @@ async def test_what_is_searched_and_the_errors_are_found_wherever_they_are(
         await sees(pilot, r"\[all\]")
         await pilot.click("#ranks", offset=(14, 0))
         await sees(pilot, r"\[●9 failed first\]")
+
+
+async def test_attempts_are_chosen_and_what_is_marked_is_copied(
+    settings: Settings, tmp_path: Path
+) -> None:
+    app = LumiApp(settings)
+    log = the_log_of(app, tmp_path)
+    app.runs.history.update("r1", attempt=2)
+    log.write_text("of the first\nKeyError: it\n")
+    (tmp_path / "attempt-2.out").write_text("of the second\n")
+    async with app.run_test(size=(100, 30)) as pilot:
+        view = await opened(pilot, app)
+        await sees(pilot, "attempt 2 of 2")
+        await until(pilot, lambda: view.lines == ["of the second"], "the newest")
+        await pilot.press("a")
+        await until(pilot, lambda: view.lines == ["of the first", "KeyError: it"], "the first")
+        await sees(pilot, r"ended +attempt 1 of 2 \(a\)")
+        await pilot.press("y")
+        assert app.clipboard == "of the first\nKeyError: it"
+        await pilot.press("e")
+        await sees(pilot, "first error 1/1")
+        await pilot.press("y")
+        assert app.clipboard == "KeyError: it"
+        await pilot.press("P")
+        words = "The pager cannot be opened"  # the test's terminal cannot be left
+        await until(pilot, lambda: any(words in note.message for note in app._notifications), words)
+        await pilot.press("A")
+        await until(pilot, lambda: view.lines == ["of the second"], "the newest again")
