@@ -4,7 +4,7 @@ Pure.
 """
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lumitui.app.compose.finding import Finding, Fix, Severity
@@ -57,6 +57,14 @@ def of_finding(found: Finding, document: Document) -> Problem:
     """Return what the adviser says as a problem of the text."""
     line = line_of(document, found.field)
     return Problem(found.severity, found.message, found.do, found.field, line, found.fix)
+
+
+def in_grid(problem: Problem, grid: Collection[str], document: Document) -> Problem:
+    """Return `problem` at the grid, where that sets its field or what its fix would change."""
+    fix = None if problem.fix and problem.fix.field in grid else problem.fix
+    if problem.field in grid:
+        return replace(problem, field="grid", line=line_of(document, "grid"), fix=fix)
+    return replace(problem, fix=fix)
 
 
 def line_of(document: Document | None, field: str) -> int | None:

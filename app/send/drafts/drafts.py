@@ -123,7 +123,7 @@ class Drafts:
             spec = validate(document, JobSpec, document.data)
             previews = self.previews(spec, draft.folder, draft.path)
             said = tuple(
-                problems.of_finding(finding, document)
+                problems.in_grid(problems.of_finding(finding, document), spec.grid, document)
                 for preview in previews
                 for finding in preview.findings
             )

@@ -30,7 +30,7 @@ from lumitui.app.tui.screens.page import FullScreen
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.bars import buttons
 from lumitui.app.tui.widgets.input import JobFileSuggester, LineInput
-from lumitui.app.tui.widgets.launch_text import cost_line, series_terms, terms
+from lumitui.app.tui.widgets.launch_text import SEVERITY, cost_line, series_terms, terms
 from lumitui.app.tui.widgets.script_view import ScriptView
 from lumitui.remote.errors import InputError, LumiError
 
@@ -185,7 +185,7 @@ class NewScreen(FullScreen):
         self._checked = None
         self.query_one("#path", Input).value = str(draft.path or "")
         self.query_one(FieldList).start_again()
-        self.query_one(TextPane).load(draft.text)
+        self.query_one(TextPane).load(draft.text, other=True)
         self._show_parts()
         self.action_view("form")
         self._check()
@@ -246,9 +246,9 @@ class NewScreen(FullScreen):
         errors = len(checked.errors)
         if errors:
             count = "1 error" if errors == 1 else f"{errors} errors"
-            text = Text(f"{count} to fix before it can be sent", "bold red")
+            text = Text.assemble((f"{count} to fix before it can be sent  ", SEVERITY["error"]))
             if checked.previews:
-                text = text.append("  ").append_text(cost_line(checked.previews))
+                text.append_text(cost_line(checked.previews))
         else:
             text = cost_line(checked.previews)
         self.query_one("#cost", Static).update(text)

@@ -25,7 +25,7 @@ def terms(preview: Preview) -> list[tuple[str, str]]:
 def series_terms(previews: tuple[Preview, ...]) -> list[tuple[str, str]]:
     """Return what a person agrees to by sending the runs of a grid: each, and the whole price."""
     lines = [
-        (f"run {number}", f"{item.cell}, {words.price_limit(item.launch.price)}")
+        (f"run {number}", f"{item.cell}, {words.amount(item.launch.price)}")
         for number, item in enumerate(previews[:_MOST_RUNS], 1)
     ]
     if len(previews) > _MOST_RUNS:

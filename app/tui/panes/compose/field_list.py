@@ -134,7 +134,9 @@ class FieldList(ScrollView, can_focus=True):
             return  # not on the screen yet: the resize that comes first lays it out
         rows = [self._problem_row(None, problem, width) for problem in self._loose]
         for field in self._fields:
-            rows.append(_Row(field, None, (self._field_line(field),)))
+            line = self._field_line(field)
+            line.truncate(max(8, width - 1), overflow="ellipsis")
+            rows.append(_Row(field, None, (line,)))
             rows += [self._problem_row(field, item, width) for item in field.problems]
         self._rows = rows
         self._at = min(self._at, max(0, len(rows) - 1))

@@ -59,13 +59,19 @@ class TextPane(Vertical):
         yield TextEditor()
         yield Static(id="text-problems", markup=False)
 
-    def load(self, text: str) -> None:
-        """Show another text; the cursor stays where it is if it can."""
+    def load(self, text: str, *, other: bool = False) -> None:
+        """Show an edited text, which ctrl+z takes back; or that of `other` than this draft.
+
+        The cursor stays where it is if it can.
+        """
         area = self.query_one(TextEditor)
+        if other:
+            area.load_text(text)
+            return
         if area.text == text:
             return
         at = area.cursor_location
-        area.load_text(text)
+        area.replace(text, area.document.start, area.document.end)
         line = min(at[0], area.document.line_count - 1)
         area.cursor_location = (line, min(at[1], len(area.document.get_line(line))))
 

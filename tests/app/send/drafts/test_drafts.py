@@ -123,7 +123,9 @@ def test_a_grid_is_priced_whole_and_looked_at_once(runs: Runs, folder: Path) -> 
     (price,) = total(checked.previews)
     assert price.amount == sum(item.launch.price.amount for item in checked.previews) > 0
     assert [item.words for item in checked.errors] != [], "one of the runs is too large"
-    assert len(checked.errors) == 1, "and is named once"
+    (error,) = checked.errors
+    assert error.field == "grid" and error.line == 10, "it is named once, where it is set"
+    assert error.fix and error.fix.field == "partition", "nodes: alone would change nothing"
 
 
 # -- sending a grid
@@ -211,6 +213,8 @@ def test_a_run_is_opened_with_its_comments_while_its_file_is_the_same(
     opened = drafts.from_run(run)
     assert "# found by hand" in opened.text and opened.base == "#!/bin/bash\n"
     assert opened.path is None and opened.folder == folder
+    runs.history.begin(run)
+    assert runs.drafts.open(path).base == run.script, "what was sent last is compared with"
     path.write_text(JOB.replace("nodes: 2", "nodes: 1"))
     again = drafts.from_run(run)
     assert "#" not in again.text

@@ -15,7 +15,7 @@ from lumitui.app.settings import Settings
 from lumitui.app.tui import messages
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.confirm import Confirm
-from lumitui.app.tui.dialogs.unsaved import LeaveDialog
+from lumitui.app.tui.dialogs.unsaved import LeaveDialog, SaveDialog
 from lumitui.app.tui.panes.compose.editor import edited
 from lumitui.app.tui.panes.compose.text import TextEditor
 from lumitui.app.tui.screens.new import NewScreen
@@ -46,6 +46,10 @@ script: hello.py
 
 def can_submit(pilot: Pilot[int]) -> bool:
     return not pilot.app.screen.query(".action").first(Button).disabled
+
+
+def text_of(screen: NewScreen) -> str:
+    return screen.query_one(TextEditor).text
 
 
 async def opened(pilot: Pilot[int]) -> NewScreen:
@@ -118,6 +122,8 @@ async def test_nodes_change_by_a_key_and_everything_follows(
         await pilot.press("j", "enter", *"3", "enter")
         await sees(pilot, r"gpus_per_node +3")
         await sees(pilot, "warning: standard-g gives")
+        await pilot.press("f2", "ctrl+z")
+        await until(pilot, lambda: "gpus_per_node:" not in text_of(screen), "the undone edit")
 
 
 async def test_a_text_that_is_no_yaml_is_kept_and_its_line_is_named(
@@ -167,6 +173,14 @@ async def test_a_run_or_an_example_is_a_beginning(settings: Settings, project: P
             menu.focus()
             await pilot.press("enter")
             await sees(pilot, words)
+            if option.startswith("example"):
+                await pilot.press("w")
+                await until(pilot, lambda: isinstance(app.screen, SaveDialog), "where to")
+                line = app.screen.query_one("#save-path", Input)
+                line.value = str(project / "from-example.yaml")
+                await pilot.press("enter")
+                await until(pilot, (project / "from-example.yaml").exists, "the saved file")
+                await until(pilot, lambda: app.screen is screen, "the screen New")
             await pilot.press("o")
         screen.query_one("#path").focus()
         screen.query_one("#path", Input).value = str(project / "l")
