@@ -50,7 +50,7 @@ class Draft:
         return replace(self, text=text)
 
 
-def open_file(path: Path, base: str | None = None) -> Draft:
+def open_file(path: Path) -> Draft:
     """Return the file at `path` as a draft, whether it is a right job file or not.
 
     Raises:
@@ -58,7 +58,7 @@ def open_file(path: Path, base: str | None = None) -> Draft:
     """
     text = _read(path)
     path = path.resolve()
-    return Draft(text, path.parent, path.name, path, text, base)
+    return Draft(text, path.parent, path.name, path, text)
 
 
 def from_example(name: str, site: Site, account: str, folder: Path) -> Draft:

@@ -1,7 +1,7 @@
 """Job files at work: previews of all their runs, and everything that is wrong with one."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -165,8 +165,9 @@ class Drafts:
             InputError: it cannot be read.
         """
         draft = beginnings.open_file(path)
-        base = next((run.script for run in self._runs() if run.job_file == str(draft.path)), None)
-        return beginnings.open_file(path, base)
+        last = next((run for run in self._runs() if run.job_file == str(draft.path)), None)
+        # A list of runs comes without their scripts.
+        return replace(draft, base=self.history.get(last.id).script if last else None)
 
     def example(self, name: str, folder: Path) -> Draft:
         """Return an example for the site that was used last, with the account that paid there.
