@@ -107,4 +107,6 @@ def titles(found: Sequence[Link], width: int) -> list[tuple[LinkState, str]]:
         return []
     first = ranked[0]
     more = f" +{len(ranked) - 1}" if len(ranked) > 1 else ""
-    return [(first.state, f"{GLYPHS[first.state]} {first.state}{more}")]
+    said = f"{first.state}{more}"
+    named = f"{first.site} {said}"
+    return [(first.state, f"{GLYPHS[first.state]} {named if len(named) + 2 <= width else said}")]

@@ -91,6 +91,7 @@ def test_what_a_bar_says_fits_and_hides_no_trouble(found: list[Link], width: int
     [
         (60, ["● lumi live 2s", "◌ mahti reconnecting 12s"]),
         (36, ["● lumi live", "◌ mahti reconnecting"]),
+        (24, ["◌ mahti reconnecting +1"]),
         (20, ["◌ reconnecting +1"]),
     ],
 )
