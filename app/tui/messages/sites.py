@@ -33,7 +33,7 @@ class GpusWanted(Message):
 
 @dataclass
 class GpusRead(Answer, bubble=False):
-    """What the GPUs of a job do; without it, why they could not be read."""
+    """What the GPUs of a job do, or why they could not be read; neither: nobody is there."""
 
     found: RunGpus | None
     error: LumiError | None = None

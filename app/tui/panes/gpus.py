@@ -56,7 +56,8 @@ class GpusPane(RowList):
     def _read(self, event: messages.GpusRead) -> None:
         self._waiting = False
         if event.found is None:
-            self._say(str(event.error))
+            if event.error is not None:
+                self._say(str(event.error))
             return
         gpus, idle = event.found.gpus, event.found.idle_watts
         head = [plain(line, "yellow" if "idle." in line else "") for line in summary(gpus, idle)]

@@ -1,5 +1,7 @@
 """What a site says of itself: its nodes, queue, reservations and budget; GPUs of a job."""
 
+import time
+
 from textual import on, work
 
 from lumitui.app.tui import messages
@@ -8,11 +10,14 @@ from lumitui.remote.errors import LumiError
 
 
 class ClusterWorkers(CoreApp):
-    """An app that asks sites for their overviews."""
+    """An app that asks sites for their overviews; by itself it asks none while nobody is there."""
 
     @on(messages.ClusterAsked)
     def _cluster_asked(self, event: messages.ClusterAsked) -> None:
-        self._ask_cluster(event)
+        if not event.attended and self.schedule.is_idle(time.monotonic()):
+            event.reply_to.post_message(messages.ClusterAnswered(event.site))
+        else:
+            self._ask_cluster(event)
 
     @work(thread=True, group="cluster", exit_on_error=False)
     def _ask_cluster(self, wanted: messages.ClusterAsked) -> None:
@@ -25,7 +30,10 @@ class ClusterWorkers(CoreApp):
 
     @on(messages.GpusWanted)
     def _gpus_wanted(self, event: messages.GpusWanted) -> None:
-        self._read_gpus(event)
+        if self.schedule.is_idle(time.monotonic()):
+            event.reply_to.post_message(messages.GpusRead(None))
+        else:
+            self._read_gpus(event)
 
     @work(thread=True, group="gpus", exit_on_error=False)
     def _read_gpus(self, wanted: messages.GpusWanted) -> None:

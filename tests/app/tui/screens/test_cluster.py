@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from lumitui.app.settings import Settings
+from lumitui.app.tui import messages
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.screens.cluster import ClusterScreen
 from lumitui.app.watch.sites.clusters import Answered, Clusters
@@ -49,6 +50,10 @@ async def test_sites_are_asked_when_they_are_shown(
             assert asked == ["lumi"]
             await pilot.press("r")
             await until(pilot, lambda: asked == ["lumi", "lumi"], "asked again")
+            app.schedule.last_input -= 10_000
+            app.post_message(messages.ClusterAsked(app.screen, "lumi", attended=False))
+            await pilot.pause(0.2)
+            assert asked == ["lumi", "lumi"], "nobody is there"
             await pilot.press("right_square_bracket")
             await sees(pilot, r"No route to it\. Check the network\.")
             assert asked == ["lumi", "lumi", "laptop"]
