@@ -8,6 +8,12 @@ from statistics import median
 from lumitui.app.explain import words
 from lumitui.app.history.metric_points import MetricPoint
 from lumitui.app.history.run import Run
+from lumitui.app.job.script_args import (
+    argument_value,
+    batch_argument,
+    rate_argument,
+    with_argument,
+)
 from lumitui.app.results.summary import WARM_UP_STEPS, speeds_of, summarize
 from lumitui.app.scale.scaling.model import FASTEST, SLOWEST, Point
 from lumitui.remote.scheduler.protocol import State
@@ -55,7 +61,7 @@ class MeasuredRun:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A run of the lineage that is not compared, and why."""
+    """A run of the lineage that is not compared, or with a doubt, and why."""
 
     run: str
     why: str
@@ -152,6 +158,29 @@ def _incomparable(item: MeasuredRun, of: Run) -> str:
         started = words.count(run.layout.world_size, "rank")
         return f"its training reports {words.count(ranks, 'rank')} of {started}"
     return ""
+
+
+def doubts(sizes: Sequence[MeasuredSize], of: Run) -> list[LeftOut]:
+    """Return the runs that are compared with `of` although something else differs, and what."""
+    found = []
+    for item in (each for size in sizes for each in size.runs):
+        other = {
+            "arguments": _other_arguments(item.run) != _other_arguments(of),
+            "code": item.run.snapshot != of.snapshot,
+            "launcher": item.run.spec.launcher != of.spec.launcher,
+        }
+        if what := " and ".join(f"its {name}" for name, differs in other.items() if differs):
+            found.append(LeftOut(item.run.id, what))
+    return found
+
+
+def _other_arguments(run: Run) -> tuple[str, ...]:
+    """Return the arguments besides those that change with the number of nodes."""
+    args = run.spec.args
+    for name in (batch_argument(run.spec), rate_argument(run.spec)):
+        if name is not None and argument_value(args, name) is not None:
+            args = with_argument(args, name, "")
+    return args
 
 
 def _source(item: MeasuredRun) -> str:

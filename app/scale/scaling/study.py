@@ -5,7 +5,13 @@ from dataclasses import dataclass
 from statistics import median
 
 from lumitui.app.history.run import Run
-from lumitui.app.scale.scaling.measured import LeftOut, MeasuredRun, MeasuredSize, measured_sizes
+from lumitui.app.scale.scaling.measured import (
+    LeftOut,
+    MeasuredRun,
+    MeasuredSize,
+    doubts,
+    measured_sizes,
+)
 from lumitui.app.scale.scaling.model import Estimate, Model
 from lumitui.remote import walltime
 from lumitui.remote.scheduler.protocol import State
@@ -96,6 +102,8 @@ class Scaling:
     sizes: tuple[Size, ...]
     """Measured and predicted, the smallest first."""
     left_out: tuple[LeftOut, ...]
+    doubts: tuple[LeftOut, ...]
+    """Runs that are compared although more differs than their size, and what."""
     part: Work
     whole: Work
     overhead: float
@@ -138,6 +146,7 @@ def scaling_of(
         run.price.unit,
         tuple(sorted(priced, key=lambda size: (size.gpus, size.nodes))),
         tuple(left),
+        tuple(doubts(found, run)),
         part,
         whole,
         overhead,

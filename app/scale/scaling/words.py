@@ -121,6 +121,9 @@ def notes(scaling: Scaling) -> Iterator[str]:
     if scaling.overhead >= 1:
         took = words.length(scaling.overhead)
         yield f"A run takes {took} besides its steps: start, tests and checkpoints."
+    for item in scaling.doubts:
+        verb = "differ" if " and " in item.why or "arguments" in item.why else "differs"
+        yield f"{item.run} is compared although {item.why} {verb}."
     for item in scaling.left_out:
         yield f"{item.run} is left out: {item.why}."
 

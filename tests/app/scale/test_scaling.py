@@ -93,6 +93,23 @@ def test_runs_that_cannot_be_compared_are_left_out_with_the_reason() -> None:
     ]
 
 
+def test_what_else_differs_is_told() -> None:
+    one = trained("one", 1)
+    other = ("--batch-size", "16", "--lr", "0.9", "--model", "large")
+    family = [
+        MeasuredRun(one, training(1000.0)),
+        MeasuredRun(trained("same", 2), training(1900.0)),
+        MeasuredRun(trained("code", 4, snapshot="other"), training(3500.0)),
+        MeasuredRun(
+            trained("model", 8, spec=one.spec.model_copy(update={"args": other})), training(900.0)
+        ),
+    ]
+    assert list(words.notes(scaling_of(one, family, [])))[1:] == [
+        "code is compared although its code differs.",
+        "model is compared although its arguments differ.",
+    ]
+
+
 def test_a_run_too_short_to_warm_up_counts_only_alone() -> None:
     short, one = training(10.0, warm=False, steps=3), trained("one", 1)
     assert "within the warm-up" in scaling_of(one, [MeasuredRun(one, short)], []).sizes[0].source
