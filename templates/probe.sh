@@ -33,7 +33,8 @@ elif [ "$within" != unset ] && [ "$within" != "$gpus" ]; then
 fi
 case $gpus in unset) gpus= ;; '' | -1*) gpus=none ;; esac
 clean() { printf '%s' "$1" | tr -cd 'A-Za-z0-9._,:-'; }
-host=$(clean "$(uname -n)")
+# Where all nodes are one machine (lumitui's own srun), LUMITUI_NODE says which one this is.
+host=$(clean "${LUMITUI_NODE:-$(uname -n)}")
 line=$(printf '{"rank": %d, "local_rank": %d, "host": "%s", "cores": "%s", "gpus": "%s"}' \
   "$rank" "$local_rank" "$host" "$(clean "$cores")" "$(clean "$gpus")")
 # A name of its own: two processes that say they are the same rank must both be seen.

@@ -58,7 +58,8 @@ class Reporter:
             torch=torch.__version__,
             **facts,
         )
-        self.say(", ".join(f"{key} {value}" for key, value in facts.items()) + f", on {name}")
+        said = (f"{key} {_short(value)}" for key, value in facts.items())
+        self.say(", ".join(said) + f", on {name}")
 
     def step(
         self, *, step: int, epoch: int, loss: float, lr: float, samples: int, seconds: float
@@ -76,7 +77,7 @@ class Reporter:
         )
         if step % self._log_every == 0:
             self.say(
-                f"step {step} | epoch {epoch} | loss {loss:.4f} | lr {lr:.5f} | "
+                f"step {step} | epoch {epoch} | loss {loss:.4f} | lr {lr:.4g} | "
                 f"{speed:.0f} samples/s"
             )
 
@@ -135,6 +136,11 @@ def _open_for_lines(path: Path) -> int:
     if size and os.pread(file, 1, size - 1) != b"\n":
         os.write(file, b"\n")
     return file
+
+
+def _short(value: Value) -> str:
+    """Return a fact as a person reads it: a fraction in four digits."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _finite(value: Value) -> Value:

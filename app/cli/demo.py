@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from lumitui.app.send.preview import Preview
 
 
+LAUNCHER = "srun"
+"""Starts each rank by itself, so that each gets cores of its own, and the proof can show them."""
+
+
 def this_machine() -> Site:
     """Return the built-in site whose jobs are plain processes."""
     known = Sites([BUILT_IN])
@@ -54,13 +58,13 @@ def prepare(folder: Path) -> Path:
             f"The folder {folder} cannot be made: {error.strerror}.", "Name another one with --to."
         ) from error
     if not job.exists():
-        text = examples.text_for(this_machine(), examples.Beginning("demo"))
+        text = examples.text_for(this_machine(), examples.Beginning("demo", launcher=LAUNCHER))
         examples.write_new(job, text)
     return job
 
 
 def headless(runs: "Runs", job: Path) -> int:
-    """Train, train again on two nodes with the same code, and print the comparison.
+    """Train, prove, train again on two nodes with the same code, and print the comparison.
 
     Raises:
         RunFailed: a training did not end well.
@@ -130,4 +134,6 @@ def _follow(runs: "Runs", run: "Run") -> "Run":
         raise RunFailed(
             f"{run.id}: {run.state}.{reason}", f"Run `lumitui show {run.id}` to see more."
         )
+    proof = runs.proof(run)
+    click.echo(f"Binding of {run.id}: {proof.kind}. {proof.sentence}")
     return run

@@ -117,7 +117,7 @@ def run_data(run: "Run") -> dict[str, object]:
         "resumed_from": run.resumed_from,
         "nodes": run.layout.nodes,
         "ranks": run.layout.world_size,
-        "gpus": run.layout.nodes * run.layout.gpus_per_node,
+        "gpus": 0 if run.layout.on_cpu else run.layout.nodes * run.layout.gpus_per_node,
         "nodes_used": run.nodes_used,
         "global_batch": run.global_batch,
         "price": run.price,

@@ -21,7 +21,8 @@ def layout_of(place: Placement) -> Layout:
     _check_masks(place)
     tasks = gpus if place.launcher.tasks == "rank" else 1
     cpus = spec.cpus_per_task or needed_cores(place, gpus) // tasks
-    return _with_cores(Layout(spec.nodes, gpus, tasks, cpus, gpus, place.whole_nodes), place)
+    layout = Layout(spec.nodes, gpus, tasks, cpus, gpus, place.whole_nodes)
+    return _with_cores(replace(layout, on_cpu=place.site.node.on_cpu), place)
 
 
 def needed_cores(place: Placement, ranks: int) -> int:
@@ -102,7 +103,7 @@ def _unplanned(layout: Layout, place: Placement) -> str:
     if spec.binding == "none":
         return "the job file says `binding: none`"
     if not site.node.gpu_cores:
-        return "the profile does not know which cores are nearest to each GPU"
+        return site.node.no_gpu_cores
     if not layout.whole_nodes:
         return "nodes are shared, and Slurm chooses the cores"
     if launcher.binding == "none":

@@ -25,6 +25,8 @@ class Beginning:
     """The person's own script, from the job file's folder."""
     trainer: str | None = None
     """A bundled trainer; without a script or a trainer it is `ddp`."""
+    launcher: str | None = None
+    """None: the site's first."""
 
 
 def names() -> list[str]:
@@ -53,7 +55,7 @@ def text_for(site: Site, beginning: Beginning) -> str:
         text = with_value(text, "name", beginning.name)
     text = with_value(text, "site", site.name)
     text = with_value(text, "partition", partition)
-    text = with_value(text, "launcher", site.launchers[0])
+    text = with_value(text, "launcher", beginning.launcher or site.launchers[0])
     text = with_value(text, "script", beginning.script)
     account = beginning.account or site.account.example
     text = with_value(text, "account", account if site.account.required else None)

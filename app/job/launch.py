@@ -34,6 +34,8 @@ class Layout:
     """Whether a rank must get all of its planned cores, or may get some of them."""
     unplanned: str = ""
     """Why no cores are promised, when `planned_cores` is empty."""
+    on_cpu: bool = False
+    """Whether there are no GPUs: what counts as one is a rank on CPU cores."""
 
     @property
     def world_size(self) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lumitui.app.compose.deepspeed_batch import TRAIN, sent_config
 from lumitui.app.explain import words
 from lumitui.app.job.launch import Launch
-from lumitui.app.job.script_args import argument_value, rate_argument
+from lumitui.app.job.script_args import argument_value, rate_argument, with_argument
 from lumitui.app.scale import learning_rate
 
 
@@ -34,14 +34,13 @@ def changes_between(before: Launch, after: Launch) -> tuple[Change, ...]:
     rows = [
         row("nodes", lambda launch: launch.layout.nodes),
         row("ranks", lambda launch: launch.layout.world_size),
-        row("GPUs", lambda launch: launch.layout.nodes * launch.layout.gpus_per_node),
+        *([] if after.layout.on_cpu else [row("GPUs", _gpus)]),
         row("tasks per node", lambda launch: launch.layout.tasks_per_node),
         row("partition", lambda launch: launch.spec.partition),
         row("time limit", lambda launch: launch.spec.time),
-        row("masks", lambda launch: f"{len(launch.layout.masks)} per node"),
         row("global batch", lambda launch: launch.global_batch or "unknown"),
-        row("learning rate", _rates),
-        row("arguments", lambda launch: " ".join(launch.spec.args)),
+        _rate_change(before, after),
+        row("arguments", _other_arguments),
         row("billed at most", lambda launch: words.amount(launch.price)),
     ]
     rows += _config_changes(before, after)
@@ -72,13 +71,36 @@ def effect(changes: Sequence[Change]) -> str:
     return f"{said}; the learning rate stays {rate.after}."
 
 
-def _rates(launch: Launch) -> str:
+def _gpus(launch: Launch) -> int:
+    return launch.layout.nodes * launch.layout.gpus_per_node
+
+
+def _other_arguments(launch: Launch) -> str:
+    """Return the arguments as they are sent, but the learning rate as its own row shows it."""
+    args, name = launch.spec.args, rate_argument(launch.spec)
+    value = argument_value(args, name) if name else None
+    return " ".join(with_argument(args, name, _figure(value)) if name and value else args)
+
+
+def _figure(rate: object) -> str:
+    """Return a learning rate in four significant digits, where it is a number."""
+    return f"{float(str(rate)):.4g}" if learning_rate.is_number(rate) else str(rate)
+
+
+def _rate_change(before: Launch, after: Launch) -> Change:
+    """Return the row of the learning rates, exact where four digits would hide a difference."""
+    short = Change("learning rate", _rates(before, _figure), _rates(after, _figure))
+    exact = Change("learning rate", _rates(before, str), _rates(after, str))
+    return short if short.differs == exact.differs else exact
+
+
+def _rates(launch: Launch, shown: Callable[[object], str]) -> str:
     """Return the learning rates in the launch's arguments and in its DeepSpeed configuration."""
     name = rate_argument(launch.spec)
     value = argument_value(launch.spec.args, name) if name else None
-    found = [value] if value else []
+    found = [shown(value)] if value else []
     found += [
-        f"{rate}" if key == "lr" else f"{key} {rate}"
+        shown(rate) if key == "lr" else f"{key} {shown(rate)}"
         for key, rate in learning_rate.rates(sent_config(launch)).items()
     ]
     return ", ".join(found) or "unknown"

@@ -5,6 +5,7 @@ use the standard library only. Each is a command in the folder that stands first
 """
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -75,6 +76,25 @@ def layout(options: dict[str, str], environment: dict[str, str]) -> list[Task]:
     return [Task(rank, local, node) for rank, (node, local) in enumerate(places)]
 
 
+def bound_cores(option: str) -> tuple[frozenset[int], ...]:
+    """Return the cores of each local task from `--cpu-bind=[v,]mask_cpu:MASK,...`.
+
+    Another kind binds nothing, and neither does a system on which no process chooses its cores.
+    """
+    found = re.fullmatch(r"(?:(?:v|verbose|q|quiet),)?mask_cpu[:=](.+)", option)
+    if not found or not hasattr(os, "sched_setaffinity"):
+        return ()
+    try:
+        masks = [int(mask, 16) for mask in found[1].split(",")]
+    except ValueError:
+        return ()
+    bits = (range(mask.bit_length()) for mask in masks)
+    return tuple(
+        frozenset(bit for bit in places if mask >> bit & 1)
+        for mask, places in zip(masks, bits, strict=True)
+    )
+
+
 def srun(arguments: list[str]) -> int:
     """Run a command as the tasks of a step."""
     options, command = parse(arguments)
@@ -94,8 +114,9 @@ def srun(arguments: list[str]) -> int:
         mark.touch()
         number = _number(Path(folder))
     bad_exit = options.get("kill-on-bad-exit", "0") != "0"
+    cores = bound_cores(options.get("cpu-bind", ""))
     try:
-        return Step(command, tasks, names, number, "label" in options, bad_exit).run()
+        return Step(command, tasks, names, number, "label" in options, bad_exit, cores).run()
     finally:
         if mark is not None:
             mark.unlink(missing_ok=True)

@@ -43,6 +43,8 @@ class Step:
     number: int
     label: bool = False
     kill_on_bad_exit: bool = False
+    cores: "tuple[frozenset[int], ...]" = ()
+    """The cores of each local task, from --cpu-bind; empty: all that this process has."""
     deadline: float | None = None
     """When SIGKILL follows; None while nothing is being ended."""
     held: dict[int, bytes] = field(default_factory=dict)
@@ -60,8 +62,13 @@ class Step:
         for handled in (*_FORWARDED, signal.SIGCHLD):
             signal.signal(handled, lambda *_: None)
         self.selector.register(wake, selectors.EVENT_READ)
+        everything = os.sched_getaffinity(0) if self.cores else set[int]()
         for task in self.tasks:
+            if self.cores:
+                _bind(self.cores[task.local % len(self.cores)], everything)
             self._start(task)
+        if self.cores:
+            os.sched_setaffinity(0, everything)
         while True:
             self._reap()
             if all(task.code is not None for task in self.tasks):
@@ -89,6 +96,7 @@ class Step:
             "SLURM_LOCALID": str(task.local),
             "SLURM_NODEID": str(task.node),
             "SLURMD_NODENAME": self.nodes[task.node],
+            "LUMITUI_NODE": self.nodes[task.node],
             "SLURM_STEP_ID": str(self.number),
             "SLURM_STEPID": str(self.number),
             "SLURM_NTASKS": str(len(self.tasks)),
@@ -199,6 +207,17 @@ class Step:
                     os.killpg(task.process.pid, number)
                 except (ProcessLookupError, PermissionError):  # macOS: of a group of zombies
                     continue
+
+
+def _bind(cores: frozenset[int], everything: set[int]) -> None:
+    """Take the cores of a task: the next process that is started inherits them."""
+    try:
+        os.sched_setaffinity(0, cores)
+    except OSError as error:  # as with slurmstepd, the task runs unbound, and its proof tells
+        os.sched_setaffinity(0, everything)
+        why = os.strerror(error.errno or errno.EINVAL)
+        line = f"slurmstepd: error: sched_setaffinity({format_cores(cores)}): {why}\n"
+        _write(2, line.encode())
 
 
 def report(words: str) -> None:

@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 
 from lumitui.remote.cores import parse_cores
 from lumitui.remote.site.facts import Cores, Count, Facts
+from lumitui.remote.site.this_machine import allowed_cores, shape_here
 
 
 class NodeShape(Facts):
@@ -21,10 +22,16 @@ class NodeShape(Facts):
     gpus: Annotated[int, Field(ge=1, le=64)]
     gpu: str
     """What one GPU is, in the site's words."""
+    on_cpu: bool = False
+    """The node has no GPUs: each of its `gpus` is a rank on CPU cores."""
+    this_machine: bool = False
+    """The node is the machine lumitui runs on: its cores are read there, and shared out."""
     gpu_memory_gib: Count
     """Memory of one GPU. For the adviser; nothing reads it yet."""
     gpu_cores: tuple[Cores, ...] = ()
     """The cores nearest to each GPU, in local-rank order: they become its mask. Empty: unknown."""
+    no_gpu_cores: str = "the profile does not know which cores are nearest to each GPU"
+    """Why `gpu_cores` is empty."""
     gpu_numa: tuple[Annotated[int, Field(ge=0, le=100_000)], ...] = ()
     """NUMA domain of each GPU, in local-rank order."""
     gpu_bus: tuple[str, ...] = ()
@@ -44,6 +51,14 @@ class NodeShape(Facts):
     def cores_of_gpu(self) -> tuple[frozenset[int], ...]:
         """The cores of each GPU as sets, in local-rank order."""
         return tuple(frozenset(parse_cores(text)) for text in self.gpu_cores)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_this_machine(cls, data: object) -> object:
+        if not isinstance(data, dict) or data.get("this_machine") is not True:
+            return data
+        ranks = data.get("gpus")
+        return data | shape_here(allowed_cores(), ranks if isinstance(ranks, int) else 0)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -104,7 +104,7 @@ async def submit(pilot: Pilot[int], job: str = "job.yaml") -> Run:
     await until(pilot, lambda: "asks for" in shown(pilot), "a preview")
     await pilot.press("s")
     await until(pilot, lambda: isinstance(pilot.app.screen, Confirm), "the question")
-    await sees(pilot, "1 node, 2 ranks, 2 GPUs")
+    await sees(pilot, "1 node, 2 ranks on CPU")
     assert pilot.app.screen.focused is pilot.app.screen.query_one("#no")
     await pilot.press("y")
     await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen), "the new run")

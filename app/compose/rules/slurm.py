@@ -121,7 +121,7 @@ def _memory(launch: Launch, place: Placement) -> Iterator[Finding]:
 
 def _part_of_a_node(launch: Launch, place: Placement) -> Iterator[Finding]:
     spec, layout, partition = launch.spec, launch.layout, place.partition
-    partial = layout.gpus_per_node < place.site.node.gpus
+    partial = layout.gpus_per_node < place.site.node.gpus and not layout.on_cpu
     if partition.allocation == "node" and partial:
         yield Finding(
             "idle-gpus",

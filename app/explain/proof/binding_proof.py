@@ -113,11 +113,13 @@ def _all_measured(rows: list[RankProof], layout: Layout) -> tuple[Kind, str]:
     where = "one node" if hosts == 1 else f"{hosts} nodes"
     if layout.nodes > ALL_NODES:
         where += f" (the first and the last of {layout.nodes}; the others were not measured)"
-    gpus = "" if any(row.gpus for row in rows) else " They did not report which GPUs they see."
+    told = layout.on_cpu or any(row.gpus for row in rows)
+    gpus = "" if told else " They did not report which GPUs they see."
     if layout.ranks_per_node > 1 and len(set(layout.planned_cores)) == 1:
         return "unbound", (
             f"All {len(measured)} ranks measured on {where} share their node's cores "
-            f"{layout.planned_cores[0]}: nothing binds a rank to those near its GPU.{gpus}"
+            f"{layout.planned_cores[0]}: nothing binds a rank to "
+            + ("cores of its own." if layout.on_cpu else f"those near its GPU.{gpus}")
         )
     what = "the planned cores" if layout.exact else "cores of their own NUMA domain"
     return "proved", f"All {len(measured)} ranks measured on {where} have {what}.{gpus}"

@@ -1,5 +1,6 @@
 """The demo: a training, the same again on twice the nodes, and the comparison."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -27,11 +28,16 @@ def test_the_demo_follows_resubmits_on_two_nodes_and_compares(
 ) -> None:
     text = HELLO.replace("gpus_per_node: 1\n", "").replace("strategy: single", "strategy: ddp")
     job.write_text(text.replace("launcher: plain", "launcher: srun"))
+    job.write_text(job.read_text().replace('proof: "off"\n', "scale: {lr: {rule: sqrt}}\n"))
     (job.parent / "hello.py").write_text(TRAINS)
     monkeypatch.setenv("DEMO", "headless")
     monkeypatch.setenv("LUMITUI_PYTHON", sys.executable)
     done = here("demo", "--to", str(job.parent))
     assert done.returncode == 0, done.stdout + done.stderr
+    # What a job is, its proof, and its scaling: all three on this machine, in true words.
+    assert "1 node, 2 ranks on CPU; " in done.stdout and "GPU" not in done.stdout
+    kind = "proved" if len(os.sched_getaffinity(0)) >= 2 else "not measured"
+    assert done.stdout.count(f": {kind}. ") == 2, done.stdout
     titles, first, second = (line.split() for line in done.stdout.splitlines()[-3:])
     assert titles[:3] == ["RUN", "NODES", "RANKS"]
     assert first[1:] == ["1", "2", "64", "160", "1", "x", "100", "%", "-", "nothing"]
@@ -49,6 +55,8 @@ def test_the_demo_trains_with_torch(home: Home, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     _, first, second = (line.split() for line in done.stdout.splitlines()[-3:])
     assert (first[1:4], second[1:4]) == (["1", "2", "64"], ["2", "4", "128"])
+    assert "lr 0.02828," in done.stdout and "0.028284" not in done.stdout
+    assert "masks" not in done.stdout and done.stdout.count(": proved. ") == 2
     assert float(second[-2]) > 0.9  # the test accuracy
     assert [row["state"] for row in runs_of(home)] == ["done", "done"]
 

@@ -160,7 +160,7 @@ def test_preview_is_exact_to_the_byte(home: Home, job: Path, runs: Runs) -> None
     assert (done.returncode, done.stdout) == (0, expected.launch.script)
     done = lt(home, "preview", str(job))
     assert done.stdout == f"{expected.command}\n\n{expected.launch.script}"
-    assert "1 node, 1 rank, 1 GPU; nothing is billed" in done.stderr
+    assert "1 node, 1 rank on CPU; nothing is billed" in done.stderr
     data = envelope(lt(home, "preview", str(job), "--json"))["data"]
     assert data["script"] == expected.launch.script
     everything = lt(home, "preview", str(job), "--all", "--script").stdout

@@ -46,6 +46,30 @@ def test_srun_gives_each_task_its_place() -> None:
     assert sorted(one_a_node.stdout.splitlines()) == ["0 0 0 node1 2", "1 0 1 node2 2"]
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no process chooses its cores")
+def test_each_task_has_the_cores_of_its_mask() -> None:
+    core = max(os.sched_getaffinity(0))
+    least = min(os.sched_getaffinity(0))
+    code = "import os; print(*os.sched_getaffinity(0))"
+    masks = f"{1 << core:#x},{1 << least:x}"
+    for kind in (f"v,mask_cpu:{masks}", f"mask_cpu={masks}"):
+        done = srun("--label", "-N2", "-n4", f"--cpu-bind={kind}", sys.executable, "-c", code,
+                    SLURM_JOB_NUM_NODES="2", SLURM_JOB_NODELIST="node1,node2")  # fmt: skip
+        lines = [f"0: {core}", f"1: {least}", f"2: {core}", f"3: {least}"]
+        assert sorted(done.stdout.splitlines()) == lines, done.stderr
+    # A core that this machine lacks: the task runs unbound, and not on those of the one before.
+    done = srun("--label", "-N1", "-n2", f"--cpu-bind=mask_cpu:{1 << core:x},{1 << 900:x}",
+                sys.executable, "-c", code)  # fmt: skip
+    assert "slurmstepd: error: sched_setaffinity(900)" in done.stderr
+    everything = " ".join(map(str, sorted(os.sched_getaffinity(0))))
+    assert f"1: {everything}" in done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("kind", ["", "none", "cores", "mask_cpu:zz", "map_cpu:0,1", "verbose"])
+def test_another_binding_binds_nothing(kind: str) -> None:
+    assert stand_ins.bound_cores(kind) == ()
+
+
 def test_labels_are_as_wide_as_the_last_rank() -> None:
     done = srun("-l", "-n", "11", "bash", "-c", "echo out; printf 'no end' >&2")
     assert set(done.stdout.splitlines()) == {f"{rank:2d}: out" for rank in range(11)}

@@ -61,7 +61,7 @@ async def opened(pilot: Pilot[int]) -> NewScreen:
 
 async def test_a_job_given_on_the_command_line_is_open(settings: Settings, project: Path) -> None:
     async with LumiApp(settings, project / "job.yaml").run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: "1 node, 2 ranks, 2 GPUs" in shown(pilot), "its preview")
+        await until(pilot, lambda: "1 node, 2 ranks on CPU" in shown(pilot), "its preview")
         await sees(pilot, "billed +nothing")
         assert not cut_off(pilot)
 
