@@ -26,6 +26,11 @@ class Settings:
         return self.profiles[0].parent / "settings.yaml"
 
     @property
+    def guide(self) -> Path:
+        """The file with what the person has answered to the guide."""
+        return self.data / "guide.json"
+
+    @property
     def theme(self) -> Path:
         """The file with the name of the theme that was chosen last."""
         return self.data / "theme"
@@ -41,6 +46,30 @@ def settings(environ: Mapping[str, str] = os.environ) -> Settings:
     config = environ.get("LUMITUI_CONFIG_DIR") or platformdirs.user_config_dir("lumitui")
     data = environ.get("LUMITUI_DATA_DIR") or platformdirs.user_data_dir("lumitui")
     return Settings((Path(config) / "sites", BUILT_IN), Path(data))
+
+
+def is_first_run(settings: Settings) -> bool:
+    """Return whether there is no profile of the person's own, and they never used the guide."""
+    own = settings.profiles[0]
+    return not settings.guide.exists() and not any(own.glob("*.yaml"))
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Write a small file for its owner alone, whole or not at all.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    import tempfile
+
+    number, part = tempfile.mkstemp(prefix=f".{file.stem}-", dir=file.parent)  # mode 0600
+    try:
+        with os.fdopen(number, "w", encoding="utf-8") as opened:
+            opened.write(text)
+        os.replace(part, file)
+    except OSError:
+        Path(part).unlink(missing_ok=True)
+        raise
 
 
 def version() -> str:

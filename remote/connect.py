@@ -16,7 +16,7 @@ from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.request_log import Logged, Request, RequestLog
 
 if TYPE_CHECKING:
-    from lumitui.remote.site.profile import Site
+    from lumitui.remote.site.profile import Hosts, Site
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,7 @@ def connect(site: "Site", ask: Ask) -> Connection:
         port=hosts.port,
         user=hosts.user,
         config=Path(os.path.expanduser(hosts.ssh_config)) if hosts.ssh_config else None,
+        identity=Path(os.path.expanduser(hosts.identity)) if hosts.identity else None,
         fingerprints={
             _KEY_TYPES.get(kind, kind): text for kind, text in hosts.fingerprints.items()
         },
@@ -105,13 +106,21 @@ class Connections:
         self._ask = ask
         self._connect = connect
         self._open: dict[str, Connection] = {}
+        self._hosts: dict[str, Hosts] = {}
+        """Where each of them leads."""
         self._lock = threading.Lock()
 
     def get(self, site: "Site") -> Connection:
-        """Return the connection to `site`, the same one for every caller."""
+        """Return the connection to `site`, the same one for every caller.
+
+        A profile that names another host, person or key since then is connected to anew.
+        """
         with self._lock:
+            if site.name in self._open and self._hosts.get(site.name) != site.hosts:
+                self._open.pop(site.name).transport.close()
             if site.name not in self._open:
                 self._open[site.name] = self._connect(site, self._ask)
+                self._hosts[site.name] = site.hosts
             return self._open[site.name]
 
     def footprint(self, site: str) -> Footprint:

@@ -1,7 +1,5 @@
 """The demo: a real training on this machine, then again on twice the nodes, compared."""
 
-import importlib.util
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,54 +11,15 @@ from lumitui.app.cli.output import say
 from lumitui.app.cli.progress import write_log
 from lumitui.app.cli.session import read
 from lumitui.app.explain import words
-from lumitui.app.job import examples
 from lumitui.app.results.summary import summarize
 from lumitui.app.scale.speedup import TrainedRun, speedups
-from lumitui.remote.errors import InputError, LumiError, RunFailed
+from lumitui.remote.errors import RunFailed
 from lumitui.remote.scheduler.protocol import State
-from lumitui.remote.site.profile import Site
-from lumitui.remote.site.sites import BUILT_IN, Sites
 
 if TYPE_CHECKING:
     from lumitui.app.history.run import Run
     from lumitui.app.runs import Runs
     from lumitui.app.send.preview import Preview
-
-
-LAUNCHER = "srun"
-"""Starts each rank by itself, so that each gets cores of its own, and the proof can show them."""
-
-
-def this_machine() -> Site:
-    """Return the built-in site whose jobs are plain processes."""
-    known = Sites([BUILT_IN])
-    return next(site for site in map(known.load, known.names()) if site.scheduler == "process")
-
-
-def prepare(folder: Path) -> Path:
-    """Return the demo's job file in `folder`, created when it is missing.
-
-    Raises:
-        InputError: no python here has torch.
-        LumiError: the folder cannot be made.
-    """
-    # Without LUMITUI_PYTHON a job on this machine runs with this very Python (supervisor.py).
-    if not os.environ.get("LUMITUI_PYTHON") and importlib.util.find_spec("torch") is None:
-        raise InputError(
-            "The demo trains with PyTorch, and this Python has none.",
-            "Run `pip install 'lumitui[trainers]'`, or set LUMITUI_PYTHON to a python with torch.",
-        )
-    job = folder / "job.yaml"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise LumiError(
-            f"The folder {folder} cannot be made: {error.strerror}.", "Name another one with --to."
-        ) from error
-    if not job.exists():
-        text = examples.text_for(this_machine(), examples.Beginning("demo", launcher=LAUNCHER))
-        examples.write_new(job, text)
-    return job
 
 
 def headless(runs: "Runs", job: Path) -> int:

@@ -337,10 +337,11 @@ lumitui.add_command(sites.bind)
 def demo(target: Path) -> int:
     """Train on this machine, then again on twice the nodes."""
     from lumitui.app.cli import demo as trial
+    from lumitui.app.guide.demo import prepare
 
-    job = trial.prepare(target)
+    job = prepare(target)
     if os.environ.get("DEMO") != "headless" and output.has_person() and sys.stdout.isatty():
-        return open_tui(job)
+        return open_tui(job, demo=True)
     with core() as runs:
         return trial.headless(runs, job)
 

@@ -142,14 +142,14 @@ site_option = click.option(
 )
 
 
-def open_tui(job: Path | None) -> int:
-    """Open the terminal interface and return its exit code."""
+def open_tui(job: Path | None, *, demo: bool = False) -> int:
+    """Open the terminal interface, with a job file or the demo's; return its exit code."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise InputError("The terminal interface needs a terminal.", WAY_OUT)
     # Late: Textual alone takes longer than any verb.
     from lumitui.app.tui.app import run_tui
 
-    return run_tui(own_settings(), job)
+    return run_tui(own_settings(), job, demo=demo)
 
 
 def known_site(runs: "Runs", name: str | None) -> None:

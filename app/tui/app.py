@@ -16,10 +16,10 @@ from textual.command import Provider
 from textual.screen import Screen
 from textual.theme import Theme
 
-from lumitui.app.settings import Settings
+from lumitui.app.settings import Settings, is_first_run
 from lumitui.app.tui import messages
+from lumitui.app.tui.first_run import FirstRunApp
 from lumitui.app.tui.preferences.themes import keep_theme, kept_theme, offer_themes
-from lumitui.app.tui.scale_up import ScaleApp
 from lumitui.app.tui.screens.runs import RunsScreen
 from lumitui.app.tui.workers.refreshes import TICK
 from lumitui.remote.connect import Connect, connect
@@ -57,14 +57,24 @@ def _cluster(app: "LumiApp", site: str | None = None) -> Screen[None]:
     return ClusterScreen(app.runs, site)
 
 
+def _guide(app: "LumiApp") -> Screen[None]:
+    from lumitui.app.tui.screens.guide import GuideScreen
+
+    return GuideScreen(app.runs, app.settings)
+
+
 PLACES = (
     Place("runs", "1", "Runs", None),
     Place("new", "2", "New run", _new),
     Place("sites", "3", "Sites", _sites),
     Place("cluster", "4", "Cluster", _cluster),
+    Place("guide", "0", "First run", _guide),
 )
 
-STYLES = ("page", "runs", "sites", "cluster", "run", "log", "compare", "new", "scaling", "dialogs")
+STYLES = (
+    "page", "runs", "sites", "cluster", "run", "log", "compare", "new", "scaling", "guide",
+    "dialogs",
+)  # fmt: skip
 """The style sheets, in the order in which they count."""
 
 
@@ -75,7 +85,7 @@ def actions() -> type[Provider]:
     return Actions
 
 
-class LumiApp(ScaleApp):
+class LumiApp(FirstRunApp):
     """The application."""
 
     TITLE = "lumitui"
@@ -92,12 +102,20 @@ class LumiApp(ScaleApp):
     ]  # fmt: skip
 
     def __init__(
-        self, settings: Settings, job: Path | None = None, *, connect: Connect = connect
+        self,
+        settings: Settings,
+        job: Path | None = None,
+        *,
+        demo: bool = False,
+        connect: Connect = connect,
     ) -> None:
-        """Open the history; the job file `job` is opened on the screen New."""
+        """Open the history; the job file `job` is opened on the screen New.
+
+        It is the `demo`'s: when both of its runs have ended, the screen opens that compares them.
+        """
         super().__init__(settings, connect)
-        self._job = job
-        self._settings = settings
+        self._job, self._demo = job, demo
+        self.settings = settings
         offer_themes(self, kept_theme(settings.theme))
 
     def get_default_screen(self) -> Screen[None]:
@@ -105,12 +123,16 @@ class LumiApp(ScaleApp):
         return RunsScreen(self.runs, self.schedule)
 
     def on_mount(self) -> None:
-        """Open the given job file, and begin to refresh the sites."""
+        """Open the given job file or, at the very first start, the guide; begin to refresh."""
         self._use_keymap()
         self._warn()
         self.theme_changed_signal.subscribe(self, self._keep_theme)
         if self._job is not None:
             self.push_screen(_new(self, self._job))
+        elif not self.runs.history.page(1) and is_first_run(self.settings):
+            self.push_screen(_guide(self))
+        if self._job is not None and self._demo:
+            self.follow_demo(self._job)
         self.set_interval(TICK, self.tick)
         self.set_interval(TICK, self._warn)
 
@@ -122,11 +144,11 @@ class LumiApp(ScaleApp):
 
     def _use_keymap(self) -> None:
         """Use the person's keys; a line of theirs that means nothing is a warning."""
-        if not self._settings.file.exists():
+        if not self.settings.file.exists():
             return
         from lumitui.app.tui.preferences.keymap import read_keymap
 
-        keymap = read_keymap(self._settings.file)
+        keymap = read_keymap(self.settings.file)
         self.set_keymap(keymap.keys)
         for warning in keymap.warnings:
             self.notify(warning, severity="warning", markup=False, timeout=20)
@@ -134,10 +156,10 @@ class LumiApp(ScaleApp):
     def _keep_theme(self, theme: Theme) -> None:
         """Begin with this theme next time."""
         try:
-            if theme.name != kept_theme(self._settings.theme):
-                keep_theme(self._settings.theme, theme.name)
+            if theme.name != kept_theme(self.settings.theme):
+                keep_theme(self.settings.theme, theme.name)
         except OSError as error:
-            warning = f"The theme is not kept: {self._settings.theme}: {error.strerror}."
+            warning = f"The theme is not kept: {self.settings.theme}: {error.strerror}."
             self.notify(warning, severity="warning", markup=False)
 
     def action_go(self, name: str) -> None:
@@ -180,13 +202,13 @@ class LumiApp(ScaleApp):
                 yield command
 
 
-def run_tui(settings: Settings, job: Path | None = None) -> int:
-    """Run the TUI until the person quits; return the exit code.
+def run_tui(settings: Settings, job: Path | None = None, *, demo: bool = False) -> int:
+    """Run the TUI, with a job file or the demo's, until the person quits; return the exit code.
 
     Raises:
         Exception: a defect of the program; the caller reports it.
     """
-    app = LumiApp(settings, job)
+    app = LumiApp(settings, job, demo=demo)
     try:
         code = app.run()
         if app.defect is not None:

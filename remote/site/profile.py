@@ -36,6 +36,8 @@ class Hosts(Facts):
     transfer: str | None = None
     """A separate host for data transfer, where the site has one. For the upload of large code;
     nothing reads it yet."""
+    identity: str | None = None
+    """A private key that is tried first."""
     ssh_config: str | None = None
     """An ssh_config file other than the person's own."""
     fingerprints: dict[str, str] = Field(default={})

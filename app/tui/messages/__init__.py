@@ -24,6 +24,7 @@ from lumitui.app.tui.messages.files import (
     FilesWanted,
     FileWanted,
 )
+from lumitui.app.tui.messages.guide import JobWanted, SiteChecked, SiteCheckWanted
 from lumitui.app.tui.messages.launches import (
     CancelWanted,
     Planned,
@@ -110,6 +111,7 @@ __all__ = [
     "GpusRead",
     "GpusWanted",
     "HistoryChanged",
+    "JobWanted",
     "LadderEnded",
     "LogFiguresFound",
     "LogNews",
@@ -134,6 +136,8 @@ __all__ = [
     "SendEnded",
     "SendWanted",
     "SeriesWanted",
+    "SiteCheckWanted",
+    "SiteChecked",
     "SiteRefreshed",
     "StepReported",
     "StudyMade",

@@ -1,13 +1,14 @@
 """The themes that are offered, and the one that was chosen last."""
 
 import os
-import tempfile
 from pathlib import Path
 
 from rich.terminal_theme import TerminalTheme
 from textual.app import App
 from textual.color import Color
 from textual.theme import Theme
+
+from lumitui.app.settings import write_whole
 
 DARK = Theme(
     name="lumitui-dark", dark=True,
@@ -87,11 +88,4 @@ def keep_theme(file: Path, name: str) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    number, part = tempfile.mkstemp(prefix=".theme-", dir=file.parent)  # mode 0600
-    try:
-        with os.fdopen(number, "w", encoding="utf-8") as opened:
-            opened.write(f"{name}\n")
-        os.replace(part, file)
-    except OSError:
-        Path(part).unlink(missing_ok=True)
-        raise
+    write_whole(file, f"{name}\n")

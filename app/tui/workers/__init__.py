@@ -8,6 +8,7 @@ cancelled, but both run.
 from lumitui.app.tui.workers.clusters import ClusterWorkers
 from lumitui.app.tui.workers.drafts import DraftWorkers
 from lumitui.app.tui.workers.files import FileWorkers
+from lumitui.app.tui.workers.guide import GuideWorkers
 from lumitui.app.tui.workers.launches import LaunchWorkers
 from lumitui.app.tui.workers.logs import LogWorkers
 from lumitui.app.tui.workers.marks import MarkWorkers
@@ -26,5 +27,6 @@ class WorkerApp(
     ScalingWorkers,
     MarkWorkers,
     FileWorkers,
+    GuideWorkers,
 ):
     """An app that refreshes the sites, and does in threads what its screens want."""

@@ -345,7 +345,7 @@ def test_waiting_has_an_end_and_the_job_goes_on_until_cancelled(home: Home, job:
 def test_submit_asks_once_and_the_default_is_no(home: Home, job: Path) -> None:
     code, shown = on_terminal(home, ["submit", str(job)], "\n", "[y/N]")
     assert code == 1
-    assert "1 node, 1 rank, 1 GPU, at most 00:05:00; nothing is billed? [y/N]" in shown
+    assert "1 node, 1 rank on CPU, at most 00:05:00; nothing is billed? [y/N]" in shown
     assert "Nothing was sent." in shown
     assert runs_of(home) == []
     code, shown = on_terminal(home, ["submit", str(job), "--wait"], "y\n", "[y/N]")

@@ -1,0 +1,31 @@
+"""Checks of a site for the guide."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual import on, work
+
+from lumitui.app.tui import messages
+from lumitui.app.tui.workers.core import CoreApp
+from lumitui.remote.errors import LumiError
+
+if TYPE_CHECKING:
+    from lumitui.remote.doctor.check import Check
+
+
+class GuideWorkers(CoreApp):
+    """An app that checks a site."""
+
+    @on(messages.SiteCheckWanted)
+    def _check_wanted(self, event: messages.SiteCheckWanted) -> None:
+        self._check(event)
+
+    @work(thread=True, group="check", exit_on_error=False)
+    def _check(self, wanted: messages.SiteCheckWanted) -> None:
+        outcome: list[Check] | LumiError
+        try:
+            outcome = self.runs.doctor(wanted.site, wanted.account)
+        except LumiError as error:
+            outcome = error  # the guide shows it at its step
+        wanted.reply_to.post_message(messages.SiteChecked(outcome))

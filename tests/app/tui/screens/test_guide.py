@@ -1,0 +1,93 @@
+"""The guide: it opens at the very first start, checks a real login, can be left, and goes on."""
+
+import getpass
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from textual.widgets import Button, Input
+
+from lumitui.app.settings import Settings
+from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.dialogs.notices import ErrorDialog
+from lumitui.app.tui.screens.guide import GuideScreen
+from lumitui.app.tui.screens.new import NewScreen
+from lumitui.app.tui.screens.runs import RunsScreen
+from tests.support.driven_tui import sees, until
+from tests.support.home import Home
+from tests.support.servers.sshd import Sshd, new_key
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Sshd]:
+    """A login node that knows one key alone: the one in the person's ~/.ssh."""
+    server = Sshd(tmp_path / "sshd")
+    server.trust("[127.0.0.1]:" + str(server.port))
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def first(home: Home, server: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """A person who starts lumitui for the first time, and a cluster it comes with."""
+    here = tmp_path / "person"
+    (here / ".ssh").mkdir(parents=True)
+    server.allow(new_key(here / ".ssh" / "id_far"))
+    monkeypatch.setenv("HOME", str(here))
+    monkeypatch.chdir(here)
+    shipped = tmp_path / "shipped"
+    shipped.mkdir()
+    (shipped / "far.yaml").write_text(
+        "extends: lumi\n"
+        f"hosts: {{login: site, ssh_config: {server.config}, fingerprints: null}}\n"
+        f"work_root: {tmp_path}/far\n"
+    )
+    own, built_in = home.settings.profiles
+    return Settings((own, shipped, built_in), home.data)
+
+
+async def test_the_first_start_leads_to_a_checked_site_and_a_job(
+    first: Settings, server: Sshd
+) -> None:
+    app = LumiApp(first)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, GuideScreen), "the guide")
+        # All of it is on the smallest usual terminal, and the first step is the next one.
+        for words in ("This machine", "1 site +▶ next", "4 project +· later", "6 job"):
+            await sees(pilot, words)
+        await pilot.press("f3")
+        await sees(pilot, "The step `site` comes first")
+        await until(pilot, lambda: isinstance(app.screen, ErrorDialog), "what is missing")
+        await pilot.press("escape")
+        for name in ("site", "key"):
+            button = app.screen.query_one(f"#{name}", Button)
+            button.press()
+        app.screen.query_one("#user", Input).value = getpass.getuser()
+        app.screen.query_one("#project", Input).value = "nonsense"
+        await sees(pilot, "This is no project there")
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen), "the runs")
+    app.runs.close()
+    assert not (first.profiles[0] / "far.yaml").exists()
+
+    app = LumiApp(first)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen), "no guide by itself")
+        await pilot.press("0")
+        await until(pilot, lambda: isinstance(app.screen, GuideScreen), "the guide")
+        await sees(pilot, r"3 key +✔ done +id_far")
+        app.screen.query_one("#project", Input).value = "project_462000001"
+        await sees(pilot, "5 check +▶ next")
+        await pilot.press("f3")
+        # The login is real; what follows has no Slurm, and says so.
+        await sees(pilot, r"(?s)6 job +▶ next.*facts are as the profile says.*failed: ")
+        assert server.logged("Accepted publickey") == 1
+        assert "id_far" in (first.profiles[0] / "far.yaml").read_text()
+        await pilot.press("f4")
+        await until(pilot, lambda: isinstance(app.screen, NewScreen), "the first job")
+        job = Path("lumitui-first/job.yaml").read_text()
+        assert "site: far" in job and "account: project_462000001" in job
+        await pilot.press("0", "f2")
+        await until(pilot, lambda: isinstance(app.screen, NewScreen), "the demo's job")
+        await sees(pilot, "2 ranks on CPU")
+    app.runs.close()
