@@ -65,15 +65,15 @@ async def test_own_keys_the_palette_and_the_help_agree(settings: Settings) -> No
     settings.file.write_text("keys:\n  run.cancel: x\n  run.cancle: z\n")
     app = LumiApp(settings)
     app.runs.history.begin(a_run(state=State.RUNNING, job_id="41"))
-    async with app.run_test(size=(80, 50)) as pilot:
+    async with app.run_test(size=(120, 50)) as pilot:
         assert "line 3: nothing is called" in next(iter(app._notifications)).message
         await until(pilot, lambda: "x Cancel" in keys_below(pilot), "the key in the footer")
         await pilot.press("question_mark")
-        await sees(pilot, r"(?s)The run *│.*x +Cancel the job; asks first.*Screens.*The program")
+        await sees(pilot, r"(?s)The run *│.*x +Cancel the job; asks first.*This screen.*Screens")
         await pilot.press("escape", "colon")
         await until(pilot, lambda: app.screen.query(Input), "the palette")
         # Each action on the chosen run, each screen; found by the words of its sentence.
-        await sees(pilot, r"(?s)Why  d.*Script  b s.*Cancel  x.*Sites  3")
+        await sees(pilot, r"(?s)Why  d.*Script  b s")
         for words, title in (("asks first", "Cancel  x"), ("screen sites", "Sites  3")):
             app.screen.query_one(Input).value = words
             await sees(pilot, title)
