@@ -18,11 +18,11 @@ class GuideWorkers(CoreApp):
     """An app that checks a site."""
 
     @on(messages.SiteCheckWanted)
-    def _check_wanted(self, event: messages.SiteCheckWanted) -> None:
-        self._check(event)
+    def _site_check_wanted(self, event: messages.SiteCheckWanted) -> None:
+        self._check_site(event)
 
     @work(thread=True, group="check", exit_on_error=False)
-    def _check(self, wanted: messages.SiteCheckWanted) -> None:
+    def _check_site(self, wanted: messages.SiteCheckWanted) -> None:
         outcome: list[Check] | LumiError
         try:
             outcome = self.runs.doctor(wanted.site, wanted.account)
