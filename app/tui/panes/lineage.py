@@ -1,6 +1,8 @@
 """The pane with a run's relatives: how large they are and how they did; enter opens one."""
 
-from typing import ClassVar
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
 from textual import on
@@ -9,9 +11,11 @@ from textual.widgets import DataTable
 
 from lumitui.app.explain import overview
 from lumitui.app.history.run import Run
-from lumitui.app.scale.overview import Overview
 from lumitui.app.tui import messages
 from lumitui.app.tui.widgets.styled import COLOURS, plain
+
+if TYPE_CHECKING:
+    from lumitui.app.scale.overview import Overview
 
 
 class LineagePane(DataTable[Text]):

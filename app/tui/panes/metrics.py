@@ -1,5 +1,9 @@
 """The pane with a run's metrics: the summary, the loss as a chart, and series from the log."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -9,12 +13,14 @@ from textual.widgets import Static
 
 from lumitui.app.explain import run_facts
 from lumitui.app.history.run import Run
-from lumitui.app.results.log_patterns import LogFigures
-from lumitui.app.results.summary import Figures
 from lumitui.app.tui import messages
 from lumitui.app.tui.widgets.chart import Chart, sparkline
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.styled import labelled, plain
+
+if TYPE_CHECKING:
+    from lumitui.app.results.log_patterns import LogFigures
+    from lumitui.app.results.summary import Figures
 
 SPARKLINE = 24
 """Columns of a series from the log: beside its words on a screen of 80."""

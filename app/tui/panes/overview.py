@@ -3,8 +3,11 @@
 The run's screen has it as a pane; another screen may show it beside a table.
 """
 
+from __future__ import annotations
+
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -15,15 +18,17 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from lumitui.app.explain import overview, run_facts, words
-from lumitui.app.explain.diagnose import Diagnosis
 from lumitui.app.explain.waiting import no_failure
 from lumitui.app.history.run import Run
-from lumitui.app.scale.overview import Overview
 from lumitui.app.tui import messages
 from lumitui.app.tui.panes.proof import verdict_line
 from lumitui.app.tui.widgets.chart import sparkline
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.styled import COLOURS, labelled, plain
+
+if TYPE_CHECKING:
+    from lumitui.app.explain.diagnose import Diagnosis
+    from lumitui.app.scale.overview import Overview
 
 WIDE = 110
 """Cells from which the facts stand in two columns."""

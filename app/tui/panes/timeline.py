@@ -1,6 +1,9 @@
 """The pane with what happened to a run and when."""
 
+from __future__ import annotations
+
 import time
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual import on
@@ -8,9 +11,11 @@ from textual import on
 from lumitui.app.explain import timeline
 from lumitui.app.explain.safe_text import log_line
 from lumitui.app.history.run import Run
-from lumitui.app.scale.overview import Overview
 from lumitui.app.tui import messages
 from lumitui.app.tui.widgets.tables.row_list import Row, RowList, Table
+
+if TYPE_CHECKING:
+    from lumitui.app.scale.overview import Overview
 
 TITLES = ("time", "since", "what")
 

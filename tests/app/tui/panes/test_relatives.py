@@ -60,5 +60,11 @@ async def test_a_run_is_shown_with_its_relatives_and_read_once(
         await sees(pilot, r"\+1 s +first step: 1")
         await pilot.press("right_square_bracket")
         await sees(pilot, r"  vit-4n +done +4 +376 +3.76 x +94 %")
+        chosen = app.focused
+        await pilot.press("tab")
+        assert app.focused is not chosen, "tab moves the focus"
+        await sees(pilot, r"  vit-4n +done +4 +376")  # and stays at the pane
+        await pilot.press("shift+tab")
+        assert app.focused is chosen
         await pilot.press("k", "enter")
         await until(pilot, lambda: getattr(app.screen, "chosen", "") == "vit-1n", "the parent")
