@@ -162,6 +162,7 @@ SLURM_VERBS = {
     "cancel": ("cancel", "last", "--yes"),
     "logs": ("logs", "last"),
     "doctor": ("doctor", "lumi"),
+    "cluster": ("cluster", "lumi"),
     "prune": ("prune", "lumi"),
     "recover": ("history", "--recover", "lumi", "--account", "project_462000001"),
 }
@@ -174,6 +175,8 @@ SLURM_ANSWERS = [
     b"MARKER folders\n./project/runs/a\nMARKER end\n"
     b"MARKER signs 0\nlocked\nreceipt 7\nMARKER end\n",
     b"12\nthe end of a log\n",
+    b"MARKER nodes\nsmall-g|up|3-00:00:00|1-4|idle|8\nMARKER-status=0\n\nMARKER end\n"
+    b"MARKER queue\n7|RUNNING|small-g|1|0:02|5:00|17|None|a\nMARKER-status=0\n\nMARKER end\n",
 ]
 
 
