@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from lumitui.app.compose.draft.problems import Problem, with_nearest
@@ -13,6 +13,7 @@ from lumitui.app.job.strategies import STRATEGIES, TRAINERS
 from lumitui.remote.errors import InputError
 from lumitui.remote.site.partition import Partition
 from lumitui.remote.site.profile import Site
+from lumitui.remote.site.yaml_document import Document
 
 Kind = Literal["text", "number", "choice", "words", "pairs", "lists"]
 
@@ -169,6 +170,15 @@ def written(data: Mapping[str, object], key: str) -> str:
     return str(value)
 
 
+def now(field: Field, text: str) -> Field:
+    """Return `field` as a later `text` of the job file has it; it may not be checked yet."""
+    try:
+        value = written(Document(text, "the job file", plain=True).data, field.key)
+    except InputError:
+        return field
+    return replace(field, value=value)
+
+
 def _joined(value: object) -> str:
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
@@ -203,8 +213,8 @@ def read(field: Field, text: str) -> Value | None:
 def stepped(field: Field, step: int) -> str | None:
     """Return the value `step` places on: the next number or choice; None: it has no such."""
     if field.kind == "number":
-        now = int(field.value) if field.value.isdigit() else 1 if field.key == "nodes" else 0
-        return str(now + step) if now + step >= 1 else None
+        count = int(field.value) if field.value.isdigit() else 1 if field.key == "nodes" else 0
+        return str(count + step) if count + step >= 1 else None
     names = [choice.value for choice in field.choices]
     if len(names) < 2:
         return None

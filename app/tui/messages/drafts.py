@@ -50,10 +50,10 @@ class CheckWanted(Message):
 
 @dataclass
 class DraftChecked(Answer, bubble=False):
-    """What there is to say about a draft."""
+    """What there is to say about a draft; None: the check failed, and the error is shown."""
 
     number: int
-    checked: Checked
+    checked: Checked | None
 
 
 @dataclass

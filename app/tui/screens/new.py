@@ -84,6 +84,8 @@ class NewScreen(FullScreen):
         self._view: View = "form"
         self._middle: View = "script"
         self._asked = 0
+        self._checking = self._stale = False
+        """Whether a check is under way, and whether its draft was edited since."""
         self._typing: Timer | None = None
 
     def body(self) -> ComposeResult:
@@ -217,14 +219,22 @@ class NewScreen(FullScreen):
             self._draw_views_line()
 
     def _check(self) -> None:
-        if self._draft is not None:
-            self._asked += 1
-            self._enable()
+        if self._draft is None:
+            return
+        self._asked += 1
+        self._enable()
+        # One check at a time: a key that is held down would begin ten in a second.
+        self._stale = self._checking
+        if not self._checking:
+            self._checking = True
             self.post_message(messages.CheckWanted(self, self._asked, self._draft))
 
     @on(messages.DraftChecked)
     def _draft_checked(self, event: messages.DraftChecked) -> None:
-        if event.number != self._asked or self._draft is None:
+        self._checking = False
+        if self._stale:
+            self._check()
+        if event.number != self._asked or self._draft is None or event.checked is None:
             return  # it was edited meanwhile
         checked = self._checked = event.checked
         self.query_one(FormPane).show(checked)

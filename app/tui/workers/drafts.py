@@ -42,8 +42,11 @@ class DraftWorkers(CoreApp):
 
     @work(thread=True, group="check", exit_on_error=False)
     def _check_draft(self, wanted: messages.CheckWanted) -> None:
-        checked = self.runs.drafts.check(wanted.draft)
-        wanted.reply_to.post_message(messages.DraftChecked(wanted.number, checked))
+        checked = None
+        try:
+            checked = self.runs.drafts.check(wanted.draft)
+        finally:
+            wanted.reply_to.post_message(messages.DraftChecked(wanted.number, checked))
 
     @work(thread=True, group="send", exit_on_error=False)
     def send_grid(self, wanted: messages.SeriesWanted, dialog: SendingDialog) -> None:

@@ -102,7 +102,8 @@ class FormPane(Vertical):
 
     @on(FieldList.Stepped)
     def _stepped(self, event: FieldList.Stepped) -> None:
-        value = form.stepped(event.field, event.step)
+        # Keys may be faster than checks: what counts is the text, not what is shown.
+        value = form.stepped(form.now(event.field, self._text), event.step)
         if value is not None:
             self._set(event.field, value)
 

@@ -100,6 +100,9 @@ def test_the_form_has_the_choices_of_the_site_with_their_limits(runs: Runs, fold
     assert partition.choices[0].words == "up to 1024 nodes, 2-00:00:00, whole nodes"
     assert form.stepped(partition, 1) == "dev-g" and form.stepped(partition, -1) == "standard-g"
     nodes = field(checked, "nodes")
+    faster = form.now(nodes, JOB.replace("nodes: 2", "nodes: 5"))
+    assert form.stepped(faster, 1) == "6", "a key that is faster than the check"
+    assert form.now(nodes, "nodes: [") == nodes
     assert form.stepped(nodes, 1) == "3" and form.stepped(replace(nodes, value="1"), -1) is None
     assert form.stepped(field(checked, "launcher"), 1) not in ("srun", None)
 
@@ -126,6 +129,20 @@ def test_a_grid_is_priced_whole_and_looked_at_once(runs: Runs, folder: Path) -> 
     (error,) = checked.errors
     assert error.field == "grid" and error.line == 10, "it is named once, where it is set"
     assert error.fix and error.fix.field == "partition", "nodes: alone would change nothing"
+
+
+def test_a_key_does_not_look_at_all_files_again(
+    runs: Runs, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = check(runs, folder, JOB).previews[0]
+    again = check(runs, folder, JOB.replace("nodes: 2", "nodes: 3")).previews[0]
+    assert again.files is first.files and again.launch.spec.nodes == 3
+    (folder / "other.py").write_text("print(2)\n")
+    other = check(runs, folder, JOB.replace("train.py", "other.py"))
+    assert not other.errors and other.previews[0].files is not first.files
+    monkeypatch.setattr("lumitui.app.send.drafts.drafts.LOOK_SECONDS", -1.0)
+    (folder / "train.py").unlink()
+    assert "train.py is not among" in check(runs, folder, JOB).errors[0].words
 
 
 # -- sending a grid
