@@ -1,7 +1,9 @@
 """The first screen: every run in a list and, on wide screens, the facts of one beside it."""
 
+from __future__ import annotations
+
 import time
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
 from textual import events, on
@@ -19,7 +21,6 @@ from lumitui.app.history.listing.window import RunWindow
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
 from lumitui.app.tui import messages
-from lumitui.app.tui.panes.overview import OverviewPane
 from lumitui.app.tui.screens.marked import MarkedPage
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.bars import buttons
@@ -28,6 +29,9 @@ from lumitui.app.tui.widgets.tables.run_table import RunTable
 from lumitui.app.watch.sites.schedule import Schedule
 from lumitui.remote.errors import LumiError
 from lumitui.remote.scheduler.protocol import State
+
+if TYPE_CHECKING:
+    from lumitui.app.tui.panes.overview import OverviewPane
 
 WIDE = 110
 """Cells from which on the facts of a run stand beside the list."""
@@ -66,12 +70,12 @@ class RunsScreen(MarkedPage):
         self._counts: dict[State, int] = {}
         self._resting: Timer | None = None
         self._said: dict[str, Text] = {}
+        self._detail: OverviewPane | None = None
 
     def body(self) -> ComposeResult:
         """Yield the list with its facts or, without runs, what to do."""
         with Horizontal(id="master"):
             yield RunTable(self._window, self._glances, id="runs")
-            yield OverviewPane(id="detail")
         with Vertical(id="empty"):
             with Center():
                 yield Static(EMPTY, id="empty-words", markup=False)
@@ -180,9 +184,8 @@ class RunsScreen(MarkedPage):
     def _draw_chosen(self) -> None:
         run = self._window.run(self.chosen or "")
         self._draw_selected(run)
-        detail = self.query_one(OverviewPane)
-        if detail.display and run is not None:
-            detail.draw(run)
+        if self._detail is not None and self._detail.display and run is not None:
+            self._detail.draw(run)
 
     def _draw_selected(self, run: Run | None) -> None:
         line = Text()
@@ -217,8 +220,15 @@ class RunsScreen(MarkedPage):
 
     def on_resize(self, event: events.Resize) -> None:
         """Show the facts of a run beside the list where there is room."""
-        if self.query("#detail"):
-            self.query_one(OverviewPane).display = event.size.width >= WIDE
+        wide = event.size.width >= WIDE
+        if wide and self._detail is None and self.query("#master"):
+            # What it needs takes a while to import, and a narrow screen never shows it.
+            from lumitui.app.tui.panes.overview import OverviewPane
+
+            self._detail = OverviewPane(id="detail")
+            self.query_one("#master").mount(self._detail)
+        if self._detail is not None:
+            self._detail.display = wide
             self.reread()
 
     # -- filter and order

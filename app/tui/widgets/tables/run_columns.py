@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from rich.cells import cell_len
+
 from lumitui.app.explain import row_words, words
 from lumitui.app.explain.safe_text import log_line
 from lumitui.app.history.listing.glance import Glance
@@ -108,7 +110,7 @@ def columns_for(width: int, *, several_sites: bool) -> tuple[Column, ...]:
     """Return the columns that `width` cells have room for, the most useful first."""
     chosen = [_STATE, _RUN]
     room = width - _STATE.width - 1 - _RUN.width
-    wanted = [_SIZE, _TIME, None, *([_SITE] if several_sites else []), _LOSS, _AGE, _BAR]
+    wanted = [_SIZE, _TIME, None, *([_SITE] if several_sites else []), _LOSS, _BAR, _AGE]
     wanted += [_SPEED, _COST, _SHAPE]
     for column in wanted:
         if column is None:
@@ -162,7 +164,7 @@ def _words(columns: tuple[Column, ...], shown: Shown) -> Part | None:
     if not said or not widths:
         return None
     room = sum(widths) - 1
-    if run.started is not None and room >= 2 * _TIME.width + 4:
+    if run.started is not None and room > cell_len(said) + _TIME.width:
         said = f"{words.elapsed_of_limit(run, shown.now):>{_TIME.width}} {said}"
     failed = run.state in GROUPS["failed"]
     style = "red" if failed else "yellow" if run.state is not State.CANCELLED else ""

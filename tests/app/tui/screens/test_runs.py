@@ -4,6 +4,7 @@ import contextlib
 import re
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
@@ -20,6 +21,7 @@ from lumitui.app.tui.widgets.tables.run_table import RunTable
 from lumitui.app.watch.sites.schedule import Ending
 from lumitui.remote.errors import LinkError
 from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.snapshots.fetch import Fetched, FetchOutcome
 from tests.support.driven_tui import (
     app_of,
     screen_lines,
@@ -169,7 +171,16 @@ async def test_marked_runs_are_cancelled_tagged_and_compared(
             raise LinkError("The site is gone.", "Try again.")
         return app.runs.history.get(run_id)
 
+    fetched: list[Path] = []
+
+    def fetch(run_id: str, target: Path) -> FetchOutcome:
+        fetched.append(target)
+        if run_id == "run-000004":
+            raise LinkError("The site is gone.", "Try it again.")
+        return FetchOutcome((Fetched("out.txt", target / "out.txt", 5, fresh=True),))
+
     monkeypatch.setattr(app.runs, "cancel", cancel)
+    monkeypatch.setattr(app.runs, "fetch", fetch)
     monkeypatch.setattr(app, "tick", lambda event=None: None)
     wanted: list[tuple[str, ...]] = []
     monkeypatch.setattr(MarkedPage, "action_compare", compared(wanted, MarkedPage.action_compare))
@@ -196,7 +207,12 @@ async def test_marked_runs_are_cancelled_tagged_and_compared(
         await until(pilot, lambda: history.get("run-000004").note == "#two", "the tag")
         assert [run.note for run in history.page()] == ["#two", "#two", "#two", "", ""]
         assert not table.marks
-        await pilot.press("space", "C")
+        await pilot.press("g", "space", "space", "F", "backspace", *"out", "enter")
+        targets = [Path("out/run-000004"), Path("out/run-000003")]
+        await until(pilot, lambda: len(fetched) == 2, "the fetches")
+        assert fetched == targets
+        await until(pilot, lambda: "Try it again." in shown(pilot), "why one was not fetched")
+        await pilot.press("escape", "j", "space", "C")
         await until(pilot, lambda: wanted, "the comparison")
         assert wanted == [("run-000001", "run-000000")]
         await pilot.press("escape", "N", *"a note", "enter")
@@ -227,7 +243,7 @@ async def test_resubmissions_are_a_tree_that_folds(settings: Settings) -> None:
         assert table.row_count == 4
         # Beside the list stands what is known of the run.
         await sees(pilot, "16 ranks, 16 GPUs")
-        await sees(pilot, "child-00000a  done, 2 nodes")
+        await sees(pilot, "child-00000a  done, 2")
         await pilot.press("right", "z", "z")
         assert table.row_count == 5
         # A click on a heading sorts, a second one turns the order around.
