@@ -331,7 +331,7 @@ class LogPane(Vertical):
         line = "  ".join(part for part in parts if part)
         if line != self._line:
             self._line = line
-            self.query_one("#log-line", Static).update(styled.plain(line))
+            self.query_one("#log-line", Static).update(styled.plain(line), layout=False)
 
     def _position(self) -> str:
         window, shown = self._view.window, self._view.on_screen()

@@ -9,16 +9,16 @@ from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from lumitui.app.tui.widgets.log import log_rows
+from lumitui.app.tui.widgets.log.growing_view import GrowingView
 from lumitui.app.tui.widgets.log.log_rows import Layout, Row
 from lumitui.app.tui.widgets.log.log_text import ShownLine
 from lumitui.app.tui.widgets.log.log_window import KEPT_LINES, Change, LogWindow
 
 
-class LogView(ScrollView, can_focus=True):
+class LogView(GrowingView, can_focus=True):
     """Lines of remote text, drawn as they are: no markup, no control characters."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -36,7 +36,7 @@ class LogView(ScrollView, can_focus=True):
                 tooltip="Go to the end, and follow"),
         Binding("f", "toggle_follow", "Follow", id="log.follow",
                 tooltip="Follow the end, or stop following"),
-        Binding("w", "toggle_wrap", "Wrap", id="log.wrap",
+        Binding("w", "toggle_wrap", "Wrap", show=False, id="log.wrap",
                 tooltip="Wrap long lines, or stop wrapping"),
         Binding("enter", "toggle_fold", "Unfold", show=False, id="log.fold",
                 tooltip="Show the traceback of every rank, or one for all that are the same"),
@@ -181,7 +181,7 @@ class LogView(ScrollView, can_focus=True):
         self._rows += rows
         self._measure(rows)
         self._lay_out_tail()
-        self._resized()
+        self.draw_soon(self._resized)
 
     def _rebuild(self) -> None:
         """Lay all lines out again; what is read stays where it is."""
@@ -205,8 +205,9 @@ class LogView(ScrollView, can_focus=True):
         self._widest = max(self._widest, longest)
 
     def _resized(self) -> None:
+        self.drawn_now()
         rows = len(self._rows) + len(self._tail)
-        self.virtual_size = Size(0 if self.wrap else self._widest, rows)
+        self.set_virtual_size(Size(0 if self.wrap else self._widest, rows))
         if self.follow:
             self.scroll_end(animate=False, force=True, immediate=False, x_axis=False)
         self.refresh()
@@ -222,10 +223,10 @@ class LogView(ScrollView, can_focus=True):
             row = self._tail[at - len(self._rows)]
         else:
             text = self._note if not y and not self._rows and not self._tail else ""
-            return Strip.blank(width, self.rich_style) if not text else self._words(text)
+            return Strip.blank(width, self.base) if not text else self._words(text)
         marked = self.mark is not None and row.line.offset == self.mark
-        parts = log_rows.segments(row, self.rich_style, marked=marked, found=self.found)
-        return Strip(parts).crop_extend(left, left + width, self.rich_style)
+        parts = log_rows.segments(row, self.base, marked=marked, found=self.found)
+        return Strip(parts).crop_extend(left, left + width, self.base)
 
     def _words(self, text: str) -> Strip:
         from rich.segment import Segment

@@ -151,3 +151,22 @@ async def test_opened_in_an_outage_the_copy_of_the_laptop_is_asked_for_and_said(
         app.pane.post_message(messages.LogNews(1, LogGrew(b"kept\nnew\n", 9)))
         await until(pilot, lambda: "offline" not in shown(pilot), "the log itself")
         assert app.pane.query_one(LogView).lines == ["kept", "new"]
+
+
+async def test_a_log_that_grows_all_the_time_is_drawn_now_and_then(settings: Settings) -> None:
+    async with LumiApp(settings).run_test(size=(60, 20)) as pilot:
+        view, draws = LogView(), list[int]()
+        await pilot.app.screen.mount(view)
+        view.feed(b"".join(b"line %d\n" % number for number in range(100)))
+        await until(pilot, lambda: view.is_vertical_scroll_end, "the end")
+        drawn_now = view.drawn_now
+
+        def counted() -> None:
+            draws.append(1)
+            drawn_now()
+
+        view.drawn_now = counted  # type: ignore[method-assign]
+        for number in range(100):
+            view.feed(b"more %d\n" % number)
+        await until(pilot, lambda: view.scroll_offset.y == 200 - view.size.height, "the last line")
+        assert len(draws) <= 3

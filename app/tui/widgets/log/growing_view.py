@@ -1,0 +1,54 @@
+"""A view of rows that come all the time: drawn twice a second, and the screen is left as it is."""
+
+import time
+from collections.abc import Callable
+
+from rich.style import Style
+from textual.geometry import Region, Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+BETWEEN = 0.5
+"""Seconds between two drawings."""
+
+
+class GrowingView(ScrollView):
+    """Rows that are added at the end."""
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
+        """Nothing was drawn yet."""
+        super().__init__(id=id)
+        self.base = Style()
+        """The style of all rows, while they are drawn."""
+        self._drawn, self._is_due = 0.0, False
+
+    def draw_soon(self, draw: Callable[[], None]) -> None:
+        """Call `draw` now, or when BETWEEN has passed since the last time."""
+        wait = self._drawn + BETWEEN - time.monotonic()
+        if wait <= 0:
+            draw()
+        elif not self._is_due:
+            self._is_due = True
+            self.set_timer(wait, draw)
+
+    def drawn_now(self) -> None:
+        """Note that all that came is drawn."""
+        self._drawn, self._is_due = time.monotonic(), False
+
+    def set_virtual_size(self, size: Size) -> None:
+        """Set the size of all rows; the screen is laid out again only where a scroll bar may go.
+
+        To lay it out costs ten times what the new rows cost.
+        """
+        old, shown = self.virtual_size, self.container_size
+        same_bars = size.width == old.width and min(size.height, old.height) > shown.height > 0
+        if not same_bars:
+            self.virtual_size = size
+        elif size != old:
+            self.set_reactive(ScrollView.virtual_size, size)
+            self.vertical_scrollbar.window_virtual_size = size.height
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Draw rows; their common style is computed once."""
+        self.base = self.rich_style
+        return super().render_lines(crop)
