@@ -42,7 +42,7 @@ _COUNT_STYLES = {"running": "green", "waiting": "yellow", "failed": "red", "unkn
 EMPTY = """No runs yet.
 
 Press n to make one from a job file. You see its price and its script
-before anything is sent. The site `laptop` needs no cluster."""
+before anything is sent. Press 0 for a guide through the first steps."""
 
 
 class RunsScreen(MarkedPage):

@@ -30,6 +30,8 @@ LATE = {
 
 
 def test_the_first_paint_imports_only_the_first_screen(home: Home) -> None:
+    home.data.mkdir()
+    home.settings.guide.write_text("{}")  # not the very first start, which opens the guide
     done = subprocess.run(
         [sys.executable, "-c", OPENED],
         capture_output=True,
