@@ -354,6 +354,26 @@ def tui(job: Path | None) -> int:
 
 
 @lumitui.command()
+@click.argument("job", required=False, type=GivenPath())
+@click.option(
+    "--port",
+    metavar="N",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="The port on this machine; by default a free one.",
+)
+def web(job: Path | None, port: int) -> None:
+    """Show the terminal interface in a browser on this machine.
+
+    It prints the address to open, which has a token: whoever has it acts as you. The tabs share
+    one connection to each site. Ctrl-C ends it.
+    """
+    from lumitui.app.cli.web import serve_web
+
+    serve_web(job, port)
+
+
+@lumitui.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
     """Print a shell's completion script.

@@ -16,6 +16,7 @@ from textual.command import Provider
 from textual.screen import Screen
 from textual.theme import Theme
 
+from lumitui.app.runs import Runs
 from lumitui.app.settings import Settings, is_first_run
 from lumitui.app.tui import messages
 from lumitui.app.tui.first_run import FirstRunApp
@@ -108,12 +109,13 @@ class LumiApp(FirstRunApp):
         *,
         demo: bool = False,
         connect: Connect = connect,
+        runs: Runs | None = None,
     ) -> None:
-        """Open the history; the job file `job` is opened on the screen New.
+        """Open the history, or share `runs`; the job file `job` is opened on the screen New.
 
         It is the `demo`'s: when both of its runs have ended, the screen opens that compares them.
         """
-        super().__init__(settings, connect)
+        super().__init__(settings, connect, runs)
         self._job, self._demo = job, demo
         self.settings = settings
         offer_themes(self, kept_theme(settings.theme))

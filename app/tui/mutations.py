@@ -19,6 +19,7 @@ from lumitui.remote.errors import InputError, LumiError
 
 if TYPE_CHECKING:
     from lumitui.app.history.run import Run
+    from lumitui.app.runs import Runs
     from lumitui.app.scale.resubmission import Resubmission
     from lumitui.app.send.drafts.draft import Draft
     from lumitui.app.send.preview import Preview
@@ -35,9 +36,9 @@ MOST_LISTED = 10
 class MutationApp(WorkerApp):
     """An app that asks before it sends or cancels, and shows what is under way."""
 
-    def __init__(self, settings: Settings, connect: Connect) -> None:
+    def __init__(self, settings: Settings, connect: Connect, runs: Runs | None = None) -> None:
         """Start with nothing under way."""
-        super().__init__(settings, connect)
+        super().__init__(settings, connect, runs)
         self._sends: dict[SendingDialog, tuple[Path, str]] = {}
         """The sends under way: the project and the job's name of each."""
         self._quit_when_done = False

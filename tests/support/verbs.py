@@ -45,6 +45,8 @@ VERBS: Mapping[str, tuple[Words, ...]] = {
     "bind": (Words("lumi"),),
     "demo": (Words("--to {new}/demo", writes=True),),
     "tui": (Words("{job}"),),
+    # There is no such port: it is refused, and nothing is served.
+    "web": (Words("--port 70000"),),
     "completion": (Words("bash"), Words("fish")),
 }
 

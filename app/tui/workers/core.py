@@ -25,10 +25,14 @@ class CoreApp(TerminalApp):
     links: var[tuple[Link, ...]] = var(())
     """The sites with unfinished runs, and whether they answer; every title bar shows them."""
 
-    def __init__(self, settings: Settings, connect: Connect) -> None:
-        """Open the history; a site is refreshed only while it has unfinished runs."""
+    def __init__(self, settings: Settings, connect: Connect, runs: Runs | None = None) -> None:
+        """Open the history; a site is refreshed only while it has unfinished runs.
+
+        `runs`: a core that several apps share, and none of them closes.
+        """
         super().__init__()
-        self.runs: Runs = Runs(settings, ask=self.ask, connect=connect, tell=_tell)
+        self._shares_runs = runs is not None
+        self.runs: Runs = runs or Runs(settings, ask=self.ask, connect=connect, tell=_tell)
         self.schedule = Schedule(last_input=time.monotonic())
         self.own_cancels: set[str] = set()
         """Runs that the person cancels here, who needs no notice of their end."""
@@ -38,7 +42,7 @@ class CoreApp(TerminalApp):
     def on_unmount(self) -> None:
         """Let the threads end: they check `leaving`, and a closed connection answers nothing."""
         self.leaving.set()
-        if not self.mutations:
+        if not self.mutations and not self._shares_runs:
             self.runs.close()
 
     def history_changed(self) -> None:

@@ -7,6 +7,7 @@ from typing import Literal
 from textual import events, on, work
 from textual.reactive import var
 
+from lumitui.app.runs import Runs
 from lumitui.app.settings import Settings
 from lumitui.app.tui.workers.core import CoreApp
 from lumitui.app.watch.news.events import (
@@ -34,9 +35,9 @@ class NoticeWorkers(CoreApp):
     absence: var[str] = var("")
     """What ended while the TUI was closed; the title bars show it until a key is pressed."""
 
-    def __init__(self, settings: Settings, connect: Connect) -> None:
+    def __init__(self, settings: Settings, connect: Connect, runs: Runs | None = None) -> None:
         """Know what was unfinished when the TUI was last open."""
-        super().__init__(settings, connect)
+        super().__init__(settings, connect, runs)
         self._file = settings.data / "last-seen"
         self._settings_file = settings.file
         self._states: dict[str, State] | None = None

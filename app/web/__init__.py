@@ -1,0 +1,1 @@
+"""The TUI in a browser: one process, one core, and one app for each tab."""
