@@ -1,0 +1,132 @@
+"""Making launches ready and sending them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from lumitui.app.runs.core import Core
+from lumitui.app.send.lock import sender_lock
+from lumitui.remote.errors import RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from lumitui.app.history.run import Run
+    from lumitui.app.job.spec import JobSpec
+    from lumitui.app.scale.overview import Overviews
+    from lumitui.app.scale.resubmission import CodeChoice, Resubmission
+    from lumitui.app.scale.scaling.studies import Scalings
+    from lumitui.app.scale.start import Start
+    from lumitui.app.send.drafts.drafts import Drafts
+    from lumitui.app.send.export import Exported
+    from lumitui.app.send.preview import Preview
+    from lumitui.app.send.submit import Report
+
+
+class Launches(Core):
+    """Compose, export, send, resubmit, scale."""
+
+    def preview(self, spec: JobSpec, folder: Path, *, job_file: Path | None = None) -> Preview:
+        """Return what `spec` would send; its `project` is relative to `folder`.
+
+        Raises:
+            InputError: it cannot be composed.
+        """
+        from lumitui.app.send.drafts.series import only
+
+        return only(self.drafts.previews(spec, folder, job_file))
+
+    @cached_property
+    def drafts(self) -> Drafts:
+        """Job files that are being written, and the runs of a grid."""
+        from lumitui.app.send.drafts.drafts import Drafts
+
+        return Drafts(self.sites, self._connections, self.history, self._hashes, self.send)
+
+    def export(self, preview: Preview, target: Path) -> Exported:
+        """Write the job of `preview` as a folder for plain Slurm; no site is asked.
+
+        Raises:
+            InputError: see `export.export`.
+        """
+        from lumitui.app.send.export import export
+
+        return export(preview, target, self._hashes)
+
+    def send(
+        self,
+        preview: Preview,
+        *,
+        report: Report = lambda step, words: None,
+        resubmission: Resubmission | None = None,
+    ) -> Run:
+        """Send `preview` and return the run that became of it.
+
+        Raises:
+            InputError: the adviser found errors, or a file to ship is refused.
+            RefusedError, LinkError, OutcomeUnknown: see `submit.send`.
+        """
+        from lumitui.app.send.shipment import shipment_of
+        from lumitui.app.send.submit import send
+
+        preview.check()
+        connection = self._connections.get(preview.site)
+        inheritance = resubmission.inheritance if resubmission else None
+        shipment = shipment_of(preview, connection, self._hashes, inheritance)
+        with sender_lock(self._locks, shipment.run.id, wait=True):
+            self._left_secrets.expect(shipment.run)
+            try:
+                return send(shipment, connection, self.history, report)
+            except RefusedError:
+                site, transport = shipment.run.site, connection.transport
+                for words in self._left_secrets.sweep(self.history, site, transport).warnings:
+                    report("record", words)
+                raise
+
+    def plan_resubmission(
+        self,
+        run_id: str,
+        *,
+        nodes: int | None = None,
+        settings: Sequence[str] = (),
+        code: CodeChoice = "same",
+        start: Start | None = None,
+    ) -> Resubmission:
+        """Return the run made ready again; nothing is sent.
+
+        Without `start`, a failed run continues from its last checkpoint when it can, and any
+        other starts from scratch. With the current `code` DeepSpeed's configuration is read anew.
+
+        Raises:
+            InputError: no such run, a wrong setting, a batch that cannot be split.
+        """
+        from lumitui.app.scale.resubmission import ResubmissionRequest, plan
+
+        parent = self.history.get(run_id)
+        site = self.sites.load(parent.site)
+        request = ResubmissionRequest(nodes, tuple(settings), code, start)
+        lineage = self.history.lineage(parent.id)
+        command = self._connections.get(site).scheduler.command()
+        return plan(parent, lineage, site, command, request, self._hashes)
+
+    def resubmit(
+        self, resubmission: Resubmission, *, report: Report = lambda step, words: None
+    ) -> Run:
+        """Send a planned resubmission; the new run has the old one as its parent."""
+        return self.send(resubmission.preview, report=report, resubmission=resubmission)
+
+    @cached_property
+    def overviews(self) -> Overviews:
+        """What a run and its relatives have measured."""
+        from lumitui.app.scale.overview import Overviews
+
+        return Overviews(self.history)
+
+    @cached_property
+    def scaling(self) -> Scalings:
+        """How runs scale."""
+        from lumitui.app.scale.scaling.studies import Scalings
+
+        return Scalings(self.history, self.sites)

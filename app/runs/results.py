@@ -1,0 +1,94 @@
+"""What a run has brought: its proof, its figures, its files, why it failed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from lumitui.app.runs.watching import Watching
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from lumitui.app.explain.diagnose import Diagnosis
+    from lumitui.app.explain.proof.binding_proof import Verdict
+    from lumitui.app.history.run import Run
+    from lumitui.app.results.comparison import Comparisons
+    from lumitui.app.results.log_patterns import LogFigures
+    from lumitui.app.results.run_files import RunFiles
+    from lumitui.app.results.summary import Figures
+    from lumitui.remote.snapshots.fetch import FetchOutcome
+
+
+class Results(Watching):
+    """Ask what became of a run, and fetch its files."""
+
+    def note(self, run_id: str, text: str) -> Run:
+        """Keep a line about a run; '' removes it.
+
+        Raises:
+            InputError: no such run, or the text is not one plain line.
+        """
+        from lumitui.app.history.run import one_line
+
+        run = self.history.get(run_id)
+        self.history.update(run.id, note=one_line(text))
+        return replace(run, note=text)
+
+    def proof(self, run: Run) -> Verdict:
+        """Return what the run's probe says about its binding."""
+        from lumitui.app.explain.proof.binding_proof import verdict_of
+
+        return verdict_of(run)
+
+    def figures(self, run_id: str) -> Figures:
+        """Return the figures of a run's metrics; no site is asked."""
+        from lumitui.app.results.summary import figures_of
+
+        return figures_of(self.history, run_id)
+
+    def log_figures(self, run_id: str) -> LogFigures:
+        """Return what the job file's `metrics:` find in the run's log; its site may be asked."""
+        from lumitui.app.results.log_patterns import log_figures_of
+
+        run = self.history.get(run_id)
+        return log_figures_of(run, lambda last: self.read_log(run_id, last=last)[1])
+
+    def why(self, run_id: str) -> list[Diagnosis]:
+        """Return why a run failed, the likeliest reason first; the site is asked for its log.
+
+        Raises:
+            InputError: no such run.
+            LinkError: the site cannot be reached.
+        """
+        from lumitui.app.explain.diagnose import diagnose
+        from lumitui.app.watch.ending import ending_of
+
+        return diagnose(ending_of(self._watcher, self.history.get(run_id)))
+
+    def fetch(self, run_id: str, target: Path, patterns: Sequence[str] = ()) -> FetchOutcome:
+        """Bring results to `target`, verified by hash; files that are equal already stay.
+
+        Without `patterns` the job file's `fetch:` counts, or else the trainer's, and the run's
+        records come too.
+        """
+        from lumitui.app.results.fetch import bring
+
+        run = self.history.get(run_id)
+        return bring(run, self._transport(run), target, patterns)
+
+    @cached_property
+    def comparisons(self) -> Comparisons:
+        """Runs beside each other."""
+        from lumitui.app.results.comparison import Comparisons
+
+        return Comparisons(self.history, self._transport)
+
+    @cached_property
+    def files(self) -> RunFiles:
+        """The files of runs' folders."""
+        from lumitui.app.results.run_files import RunFiles
+
+        return RunFiles(self.history, self._transport)

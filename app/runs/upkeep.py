@@ -1,0 +1,71 @@
+"""Keeping a site in order."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from lumitui.app.runs.watching import Watching
+from lumitui.app.watch.refresh import unheard
+
+if TYPE_CHECKING:
+    from lumitui.app.watch.recover import Recovered
+    from lumitui.app.watch.refresh import Warn
+    from lumitui.remote.doctor.check import Check
+    from lumitui.remote.snapshots.prune import Pruned
+    from lumitui.remote.transport.request_log import Request
+
+
+class Upkeep(Watching):
+    """Prune, recover, examine a site."""
+
+    def prune(
+        self, site_name: str, *, dry: bool = False, warn: Warn = unheard
+    ) -> dict[str, Pruned]:
+        """Remove snapshots that no unfinished run on a site uses; return what was freed, by root.
+
+        The newest snapshot of each project stays: the next send builds on it. `dry` only counts.
+        """
+        from lumitui.remote.snapshots.prune import prune
+
+        transport = self._watcher.connection(site_name).transport
+        for words in self.refresh(site_name).warnings:
+            warn(words)
+        for words in self._left_secrets.sweep(self.history, site_name, transport).warnings:
+            warn(words)
+        return {
+            root: prune(transport, f"{root}/code", keep, dry=dry)
+            for root, keep in self.history.snapshots.in_use(site_name).items()
+        }
+
+    def recover(self, site_name: str, account: str = "") -> Recovered:
+        """Rebuild the runs that the history does not know from their folders on a site.
+
+        The runs that it knows stay as they are. Without `account` all accounts count that the
+        person has there.
+
+        Raises:
+            InputError: no such site, or an account is needed and none is known.
+            LinkError: the site cannot be reached.
+        """
+        from lumitui.app.watch.recover import recover
+
+        return recover(self._watcher, site_name, account)
+
+    def doctor(self, site_name: str, account: str = "") -> list[Check]:
+        """Return what the live cluster says about a site's profile.
+
+        Raises:
+            InputError: no such site.
+            LinkError: it cannot be reached.
+        """
+        from lumitui.remote.doctor.examine import examine
+
+        site = self.sites.load(site_name)
+        connection = self._watcher.connection(site_name)
+        work_root = partial(connection.work_root, site)
+        return examine(connection.transport, site, account, work_root, connection.notes)
+
+    def requests(self) -> dict[str, list[Request]]:
+        """Return what each site was asked lately, the newest first; no site is asked."""
+        return self._connections.requests()

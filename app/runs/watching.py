@@ -1,0 +1,140 @@
+"""Following what was sent: refreshes, logs, cancels."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from lumitui.app.runs.core import Core
+from lumitui.app.watch.refresh import refresh, unheard
+from lumitui.app.watch.wait import never
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lumitui.app.history.run import Run
+    from lumitui.app.watch.follow_log import LogEvent
+    from lumitui.app.watch.log_pages import LogPages
+    from lumitui.app.watch.refresh import Refreshed, Warn
+    from lumitui.app.watch.sites.clusters import Clusters
+    from lumitui.app.watch.wait import Stop
+    from lumitui.remote.transport.footprint import Footprint
+
+
+class Watching(Core):
+    """Refresh, cancel, wait, and read logs."""
+
+    def refresh(self, site_name: str | None = None, *, attended: bool = True) -> Refreshed:
+        """Ask every site with unfinished runs, or the named one, and write what is new to history.
+
+        A site that cannot be reached is a warning, not an error: its runs stay as they were.
+        Not `attended`, no login asks a question.
+        """
+        return refresh(self._watcher, site_name, attended=attended)
+
+    def footprint(self, site_name: str) -> Footprint:
+        """Return what this program has cost a site so far; no site is asked."""
+        return self._connections.footprint(site_name)
+
+    def cancel(self, run_id: str, *, warn: Warn = unheard) -> Run:
+        """Cancel a run's job and return the run as it is then.
+
+        `warn` is called where nothing was cancelled, or the site cannot be polled afterwards.
+
+        Raises:
+            InputError: it has ended.
+            OutcomeUnknown: whether it has a job is not known yet.
+            RefusedError, LinkError: the scheduler would not, or cannot be reached.
+        """
+        from lumitui.app.watch.cancel import cancel
+
+        return cancel(self._watcher, self.history.get(run_id), warn)
+
+    @cached_property
+    def pages(self) -> LogPages:
+        """Any part of a run's log."""
+        from lumitui.app.watch.log_pages import LogPages
+
+        return LogPages(self._watcher, self._kept_logs)
+
+    def read_log(
+        self, run_id: str, *, attempt: int | None = None, last: int = 65536
+    ) -> tuple[int, bytes]:
+        """Return the offset of at most the `last` bytes of a log, and the bytes.
+
+        Raises:
+            InputError: no such run.
+            RefusedError: there is no such log.
+            LinkError: the site cannot be reached.
+        """
+        from lumitui.app.watch.follow_log import read_end
+
+        run = self.history.get(run_id)
+        start, data = read_end(self._transport(run), run, attempt, last)
+        self.pages.kept.keep(run.id, attempt or run.attempt, start, data)
+        return start, data
+
+    def follow(
+        self, run_id: str, *, last: int | None = None, stop: Stop = never
+    ) -> Iterator[LogEvent]:
+        """Yield a run's log from its `last` bytes on until the run has ended.
+
+        The site is refreshed now and then.
+
+        Raises:
+            InputError: no such run.
+            AnswerNeeded: the link was lost, and a new one needs a person.
+            LinkError: the site cannot be reached, or the link was cut again and again.
+        """
+        from lumitui.app.watch.follow_log import FIRST_BYTES, follow
+
+        last = FIRST_BYTES if last is None else last
+        return follow(self._watcher, self.history.get(run_id), last=last, stop=stop)
+
+    def show_log(
+        self,
+        run_id: str,
+        *,
+        attempt: int | None = None,
+        offset: int = 0,
+        stop: Stop = never,
+    ) -> Iterator[LogEvent]:
+        """Yield a run's log for a screen that has `offset` bytes of an attempt's log already.
+
+        It costs one stream; the app's own refreshes bring the state of the run. A link that is
+        lost is tried again for as long as the screen is there.
+
+        Raises:
+            InputError: no such run.
+        """
+        from lumitui.app.watch.follow_log import show
+
+        run = self.history.get(run_id)
+        events = show(self._watcher, run, attempt=attempt, offset=offset, stop=stop)
+        return self.pages.keeping(run.id, attempt, events)
+
+    def wait(
+        self,
+        run_id: str,
+        *,
+        timeout: float | None = None,
+        stop: Stop = never,
+        warn: Warn = unheard,
+    ) -> Run:
+        """Return the run when it has ended, or as it is after `timeout` seconds.
+
+        Raises:
+            InputError: no such run.
+            AnswerNeeded: the link was lost, and a new one needs a person; the job goes on.
+        """
+        from lumitui.app.watch.wait import wait
+
+        run = self.history.get(run_id)
+        return wait(self._watcher, run, timeout=timeout, stop=stop, warn=warn)
+
+    @cached_property
+    def clusters(self) -> Clusters:
+        """The sites as they are now: nodes, queue, reservations, budget."""
+        from lumitui.app.watch.sites.clusters import Clusters
+
+        return Clusters(self.history, self.sites, self._watcher.connection)
