@@ -7,6 +7,8 @@ sbatch accepts `minutes`, `minutes:seconds`, `hours:minutes:seconds`, `days-hour
 import re
 
 _FORM = re.compile(r"^(?:(?P<days>\d{1,4})-)?(?P<rest>\d{1,7}(?::\d{1,7}){0,2})$", re.ASCII)
+_MOST = 10_000 * 86_400
+"""More days than `text_of` could write in a form that can be read again."""
 
 
 def seconds_of(text: str) -> int:
@@ -15,9 +17,17 @@ def seconds_of(text: str) -> int:
     Raises:
         ValueError: `text` has none of Slurm's forms; the message is for a person.
     """
-    match = _FORM.match(text.strip())
-    if not match:
+    seconds = _seconds(text.strip())
+    if seconds is None or seconds >= _MOST:
         raise ValueError(f"{text!r} is not a time; write hours:minutes:seconds, like 01:00:00")
+    return seconds
+
+
+def _seconds(text: str) -> int | None:
+    """Return the seconds; None: the text has none of the forms."""
+    match = _FORM.match(text)
+    if not match:
+        return None
     parts = [int(part) for part in match["rest"].split(":")]
     if match["days"] is not None:
         hours, minutes, seconds = (*parts, 0, 0)[:3]

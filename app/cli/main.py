@@ -365,8 +365,8 @@ def tui(job: Path | None) -> int:
 def web(job: Path | None, port: int) -> None:
     """Show the terminal interface in a browser on this machine.
 
-    It prints the address to open, which has a token: whoever has it acts as you. The tabs share
-    one connection to each site. Ctrl-C ends it.
+    It prints the address to open, which has a token. Keep it to yourself: others could act as
+    you with it. The tabs share one connection to each site. Ctrl-C ends it.
     """
     from lumitui.app.cli.web import serve_web
 

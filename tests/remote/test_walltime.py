@@ -1,7 +1,7 @@
 """Wall-clock limits in the six forms of sbatch(1)."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lumitui.remote.walltime import seconds_of, text_of
@@ -68,6 +68,7 @@ def test_a_time_is_written_with_days_only_when_there_are_some() -> None:
     assert text_of(2 * DAY) == "2-00:00:00"
 
 
+@example("0-300000")  # hours that are more than 9,999 days
 @given(st.text() | st.from_regex(r"\A-?[0-9]{0,9}-?[0-9:]{0,30}\Z"))
 def test_any_text_is_a_time_or_is_refused(text: str) -> None:
     try:

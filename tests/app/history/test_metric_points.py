@@ -90,10 +90,10 @@ def test_a_run_without_end_keeps_a_bounded_number_of_points(
     numbers = [point.step for point in points if point.step is not None]
     assert numbers == sorted(numbers)
     assert (numbers[:10], numbers[-10:]) == (list(range(10)), list(range(9990, 10_000)))
-    # What a summary needs is there: each start, and the last step of each attempt.
+    # What a summary needs is there: each start, and the last step of each attempt (from 0 on).
     found = summarize(points)
     assert [point.event for point in points].count("start") == 2
-    assert (found.steps, found.seconds, found.samples_per_s) == (9999, 3999.0 + 9999.0, 100.0)
+    assert (found.steps, found.seconds, found.samples_per_s) == (10_000, 3999.0 + 9999.0, 100.0)
 
 
 @pytest.mark.parametrize("event", ["start", "eval", "x"])
