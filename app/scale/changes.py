@@ -76,10 +76,13 @@ def _gpus(launch: Launch) -> int:
 
 
 def _other_arguments(launch: Launch) -> str:
-    """Return the arguments as they are sent, but the learning rate as its own row shows it."""
+    """Return the arguments as they are sent; a learning rate that is cut ends with an ellipsis."""
     args, name = launch.spec.args, rate_argument(launch.spec)
     value = argument_value(args, name) if name else None
-    return " ".join(with_argument(args, name, _figure(value)) if name and value else args)
+    short = _figure(value)
+    if not name or not learning_rate.is_number(value) or float(short) == float(str(value)):
+        return " ".join(args)
+    return " ".join(with_argument(args, name, f"{short}…"))
 
 
 def _figure(rate: object) -> str:

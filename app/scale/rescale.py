@@ -67,7 +67,8 @@ def rescale(
     if has_deepspeed(spec) and deepspeed_config is not None:
         ranks = layout.world_size if config_ranks == "new" else config_ranks
         written = deepspeed_rescale.Written(deepspeed_config, ranks or earlier.layout.world_size)
-    if layout.world_size != earlier.layout.world_size and spec.scale is None:
+    knows_batch = written is not None or batch_argument(spec) is not None
+    if knows_batch and layout.world_size != earlier.layout.world_size and spec.scale is None:
         notes.append("No `scale:` in the job file: global batch and learning rate stay.")
     if written:
         spec, deepspeed_config = deepspeed_rescale.rescale_config(

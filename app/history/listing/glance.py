@@ -6,14 +6,18 @@ It reads a few points of each run, however many there are; `results.summary` rea
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from statistics import median
 from threading import Lock
 
 from lumitui.app.history.metric_points import MetricPoint, RunMetrics
+from lumitui.app.history.metric_speeds import speeds_of
 
 SHAPE = 24
 """Points that the shape of the loss is made of."""
 NEWEST = 16
-"""Points that speed and last loss are taken from."""
+"""Points that the last loss is taken from."""
+TIMED = 500
+"""Points that the speed is taken from: all of a run that has not more."""
 _KEPT = 4000
 """Runs whose look is kept."""
 
@@ -28,19 +32,21 @@ class Glance:
     loss: tuple[float, ...] = ()
     last_loss: float | None = None
     samples_per_s: float | None = None
-    """In the middle of the newest steps' speeds."""
+    """The median step after the warm-up, as a summary has it."""
 
 
-def glance_of(shape: Iterable[MetricPoint], newest: Iterable[MetricPoint]) -> Glance:
-    """Return the look at points that are spread over a run, and at its newest ones."""
+def glance_of(
+    shape: Iterable[MetricPoint], newest: Iterable[MetricPoint], timed: Iterable[MetricPoint]
+) -> Glance:
+    """Return the look at points that are spread over a run, few or many, and at its newest ones."""
     losses = [point.loss for point in shape if point.event == "step" and point.loss is not None]
     steps = [point for point in newest if point.event == "step"]
-    speeds = sorted(speed for point in steps if (speed := point.samples_per_s or 0.0) > 0)
+    speeds = speeds_of(timed).values
     last = next((point.loss for point in reversed(steps) if point.loss is not None), None)
     return Glance(
         tuple(losses),
         last if last is not None else (losses[-1] if losses else None),
-        speeds[len(speeds) // 2] if speeds else None,
+        median(speeds) if speeds else None,
     )
 
 
@@ -68,7 +74,8 @@ class Glances:
             if self.known(key) is None:
                 run_id = key[0]
                 shape = self._metrics.spread(run_id, SHAPE)
-                glance = glance_of(shape, self._metrics.of(run_id, last=NEWEST))
+                newest = self._metrics.of(run_id, last=NEWEST)
+                glance = glance_of(shape, newest, self._metrics.spread(run_id, TIMED))
                 with self._lock:
                     self._kept[key] = glance
                     while len(self._kept) > _KEPT:

@@ -7,6 +7,7 @@ from statistics import median
 
 from lumitui.app.explain import words
 from lumitui.app.history.metric_points import MetricPoint
+from lumitui.app.history.metric_speeds import WARM_UP_STEPS, speeds_of
 from lumitui.app.history.run import Run
 from lumitui.app.job.script_args import (
     argument_value,
@@ -14,7 +15,7 @@ from lumitui.app.job.script_args import (
     rate_argument,
     with_argument,
 )
-from lumitui.app.results.summary import WARM_UP_STEPS, speeds_of, summarize
+from lumitui.app.results.summary import summarize
 from lumitui.app.scale.scaling.model import FASTEST, SLOWEST, Point
 from lumitui.remote.scheduler.protocol import State
 

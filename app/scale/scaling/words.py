@@ -92,8 +92,8 @@ def basis(scaling: Scaling) -> str:
         return ""
     if count == 1 or share is None:
         return (
-            "One size was measured: the others lie between no gain and ideal scaling. Run one "
-            "more size for a prediction."
+            "One size was measured: the others lie between no gain and ideal scaling, give or take "
+            "what its steps differ by. Run one more size for a prediction."
         )
     still = f"{100 * share:.2g} % of the time on {words.count(scaling.measured[0].nodes, 'node')}"
     law = f"The prediction is Amdahl's law, fitted to {_number(count)} sizes: {still} stays, "

@@ -2,6 +2,7 @@
 
 import getpass
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -87,7 +88,16 @@ async def test_the_first_start_leads_to_a_checked_site_and_a_job(
         await until(pilot, lambda: isinstance(app.screen, NewScreen), "the first job")
         job = Path("lumitui-first/job.yaml").read_text()
         assert "site: far" in job and "account: project_462000001" in job
-        await pilot.press("0", "f2")
+    app.runs.close()
+
+
+async def test_the_demo_is_a_key_away(first: Settings) -> None:
+    if find_spec("torch") is None:
+        pytest.skip("torch trains the demo")
+    app = LumiApp(first)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, GuideScreen), "the guide")
+        await pilot.press("f2")
         await until(pilot, lambda: isinstance(app.screen, NewScreen), "the demo's job")
         await sees(pilot, "2 ranks on CPU")
     app.runs.close()
