@@ -1,13 +1,50 @@
-"""How far a log on the screen is followed, in words. Pure."""
+"""How far a log on the screen is followed, and which rank stands out, in words. Pure."""
 
+import re
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from lumitui.app.explain import words
+from lumitui.app.explain.log_errors import LogError
+from lumitui.app.history.run import Run
+from lumitui.remote.scheduler.protocol import State
 
 FRESH = 10.0
 """Seconds since the last sign of life for which a link counts as live."""
 OFFLINE = 60.0
 """Seconds without an answer after which a link is no longer expected back at once."""
+
+_FAILED = (State.FAILED, State.OUT_OF_MEMORY, State.NODE_FAILED)
+_RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Timeout|Expired)(?::|$)")
+
+
+@dataclass(frozen=True)
+class RankMark:
+    """What is said of one rank beside its number."""
+
+    rank: int
+    words: str
+    failed: bool
+    """Whether it is known to have ended the run."""
+
+
+def failed_rank(run: Run) -> int | None:
+    """Return the rank that failed first, as the run's exit names it; None: the run did not fail.
+
+    A rank that raises an error may handle it, and its run may end well.
+    """
+    return run.failed_rank if run.state in _FAILED else None
+
+
+def rank_mark(failed: int | None, errors: Sequence[LogError] | None) -> RankMark | None:
+    """Return the rank that `failed` first, else that of the log's first error, if it has one."""
+    if failed is not None:
+        return RankMark(failed, "failed first", failed=True)
+    if not errors or (rank := errors[0].rank) is None:
+        return None
+    words = "traceback" if _RAISED.match(errors[0].text) else "error"
+    return RankMark(rank, words, failed=False)
 
 
 def link(heard: float | None, lost: float | None, now: float) -> str:

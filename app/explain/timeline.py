@@ -1,6 +1,8 @@
 """What happened to a run and when, as far as history knows it. Pure.
 
 Slurm, the trainer and the laptop have clocks of their own: seconds between them may be wrong.
+What the laptop's clock dates has its place by what it is, and the rest by its time. Slurm writes
+whole seconds: what falls into the same one stands in the order of a job's life.
 The words may hold text from a site: make it safe where it is drawn (`safe_text`).
 """
 
@@ -13,6 +15,9 @@ from lumitui.app.history.metric_points import MetricPoint
 from lumitui.app.history.run import Run
 from lumitui.remote.scheduler.protocol import State
 
+_NO_DATE = 1e15
+"""Seconds; only a broken clock counts so many, and beyond the largest float there is no second."""
+
 
 @dataclass(frozen=True)
 class Happening:
@@ -23,6 +28,8 @@ class Happening:
     what: str
     ahead: bool = False
     """Whether it is expected."""
+    leads: bool = False
+    """Whether it comes before all else, whatever its clock says."""
 
 
 @dataclass
@@ -59,11 +66,7 @@ def attempts_of(points: Iterable[MetricPoint]) -> tuple[Attempt, ...]:
 
 def happenings(run: Run, attempts: Sequence[Attempt], proof: Verdict | None) -> list[Happening]:
     """Return what happened to `run` and what is expected, in the order of time."""
-    told = [*_before(run), *_trained(attempts), *_after(run)]
-    if run.binding is not None and proof is not None:
-        at = next((at for at, one in enumerate(told) if one.moment == run.started), len(told) - 1)
-        told.insert(at + 1, Happening(None, f"binding of the ranks: {proof.kind}"))
-    return _in_order(told)
+    return _in_order([*_before(run, proof), *_trained(attempts), *_after(run)])
 
 
 def rows(found: Sequence[Happening], now: float) -> list[tuple[str, str, str]]:
@@ -75,22 +78,27 @@ def rows(found: Sequence[Happening], now: float) -> list[tuple[str, str, str]]:
         if item.moment is not None:
             if item.ahead:
                 since = f"in {words.length(item.moment - now)}" if item.moment > now else "due"
-            elif before is not None:
-                since = f"+{words.length(item.moment - before)}"
+            elif before is not None and item.moment - before > -1:  # else the clocks differ
+                since = f"+{words.fine_length(item.moment - before)}"
             before = item.moment
         shown.append((words.clock(item.moment), since, item.what))
     return shown
 
 
-def _before(run: Run) -> Iterator[Happening]:
-    yield Happening(run.created, "made on this machine")
+def _before(run: Run, proof: Verdict | None) -> Iterator[Happening]:
+    late = run.created - min(filter(None, (run.submitted, run.started)), default=run.created)
+    clock = f" (its clock is {words.fine_length(late)} ahead of the site's)" if late >= 1 else ""
+    yield Happening(run.created, f"made on this machine{clock}", leads=True)
     if run.submitted:
         job = f" as job {run.job_id}" if run.job_id else ""
-        yield Happening(run.submitted, f"submitted to {run.site}{job}")
+        # The laptop's clock dates it until the site does. A requeue dates it anew.
+        yield Happening(run.submitted, f"submitted to {run.site}{job}", leads=run.attempt == 1)
     if run.started:
         again = f", attempt {run.attempt}" if run.attempt > 1 else ""
         where = f" on {run.nodes_used}" if run.nodes_used else ""
         yield Happening(run.started, f"job started{again}{where}")
+    if run.binding is not None and proof is not None:
+        yield Happening(None, f"binding of the ranks: {proof.kind}")
 
 
 def _trained(attempts: Sequence[Attempt]) -> Iterator[Happening]:
@@ -130,10 +138,11 @@ def _after(run: Run) -> Iterator[Happening]:
 
 
 def _in_order(told: Sequence[Happening]) -> list[Happening]:
-    """Sort by time; what has none stays behind the one before it."""
+    """Sort by whole seconds; what has no time stays behind the one before it."""
     keyed = []
     last = 0.0
     for at, item in enumerate(told):
         last = last if item.moment is None else item.moment
-        keyed.append((item.ahead, last, at, item))
-    return [item for _, _, _, item in sorted(keyed, key=lambda entry: entry[:3])]
+        second = last // 1 if abs(last) < _NO_DATE else last
+        keyed.append((item.ahead, not item.leads, 0.0 if item.leads else second, at))
+    return [told[at] for *_, at in sorted(keyed)]

@@ -137,6 +137,12 @@ def length(seconds: float) -> str:
     return f"{whole // 86400} d {whole % 86400 // 3600:02d} h"
 
 
+def fine_length(seconds: float) -> str:
+    """Return a length of time in words, with seconds below ten minutes: `1 min 46 s`."""
+    minutes, rest = divmod(_whole(seconds + 0.5), 60)
+    return f"{minutes} min {rest} s" if 0 < minutes < 10 and rest else length(seconds + 0.5)
+
+
 def short_length(seconds: float) -> str:
     """Return a length of time in five or six characters: `45s`, `12m`, `3h05`, `2d04`."""
     whole = _whole(seconds)

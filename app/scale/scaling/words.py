@@ -172,8 +172,7 @@ def length(seconds: float) -> str:
     """Return a length of time in words, with seconds below ten minutes: `1 min 46 s`."""
     if seconds < 9.95:
         return f"{seconds:.2g} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if 0 < minutes < 10 and rest else words.length(seconds + 0.5)
+    return words.fine_length(seconds)
 
 
 def time_text(seconds: float) -> str:

@@ -75,7 +75,7 @@ class LogPane(Vertical):
         self._copy_of: float | None = None
         """When what is on the screen was read, while the site cannot be reached."""
         self._failed: int | None = None
-        """The rank that failed first, as the run's record says."""
+        """The rank that ended the run, as its record says."""
         self._goal: int | None = None
         """The byte that is to be shown when its page has come."""
         self._line = ""
@@ -92,7 +92,7 @@ class LogPane(Vertical):
         """Say how old the link's last sign of life is; the log itself comes by messages."""
         self._label_is_rank = run.layout.tasks_per_node == run.layout.ranks_per_node
         self._attempts = run.attempt
-        self._failed = run.failed_rank if self._label_is_rank else None
+        self._failed = log_words.failed_rank(run) if self._label_is_rank else None
         self._draw_line()
 
     @property
@@ -250,13 +250,13 @@ class LogPane(Vertical):
     def _chosen(self, event: RankChips.Chosen) -> None:
         self._view.rank = event.rank
 
-    def _first_failed(self) -> int | None:
-        errors = self._finder.errors
-        return self._failed if self._failed is not None or not errors else errors[0].rank
+    def _mark(self) -> log_words.RankMark | None:
+        failed = self._failed if self._older is None else None  # it is known of the newest attempt
+        return log_words.rank_mark(failed, self._finder.errors)
 
     def _ranks(self) -> tuple[int, ...]:
         """Return the ranks to choose from."""
-        others = {self._view.rank, self._first_failed()} - {None}
+        others = {self._view.rank, mark.rank if (mark := self._mark()) else None}
         return tuple(sorted({*self._view.ranks, *(rank for rank in others if rank is not None)}))
 
     # -- out of here
@@ -327,7 +327,7 @@ class LogPane(Vertical):
         parts.append(self._position())
         parts += [self._finder.words, self._problem]
         parts += ["wrapped"] if view.wrap else []
-        self.query_one(RankChips).show(self._ranks(), view.rank, self._first_failed())
+        self.query_one(RankChips).show(self._ranks(), view.rank, self._mark())
         line = "  ".join(part for part in parts if part)
         if line != self._line:
             self._line = line

@@ -1,8 +1,12 @@
-"""What the line below a log says about its link."""
+"""What the line below a log says about its link, and which rank stands out above it."""
 
 import time
 
 from lumitui.app.explain import log_words
+from lumitui.app.explain.log_errors import LogError
+from lumitui.app.explain.log_words import RankMark
+from lumitui.remote.scheduler.protocol import State
+from tests.support.jobs.made_runs import a_run
 
 NOW = time.mktime((2026, 11, 22, 1, 42, 0, 0, 0, -1))
 
@@ -15,3 +19,16 @@ def test_a_link_is_live_or_reconnecting_or_offline_never_following_in_silence() 
     assert log_words.link(NOW - 2, NOW - 12, NOW) == "◌ reconnecting 12s"
     assert log_words.link(None, NOW - 180, NOW) == "○ offline since 01:39"
     assert log_words.link(None, NOW - 86_400, NOW) == "○ offline since 2026-11-21 01:42"
+
+
+def test_a_rank_failed_first_only_where_the_run_failed_and_its_exit_names_it() -> None:
+    named = {state: log_words.failed_rank(a_run(state=state, failed_rank=3)) for state in State}
+    failed = (State.FAILED, State.OUT_OF_MEMORY, State.NODE_FAILED)
+    assert named == {state: 3 if state in failed else None for state in State}
+    handled = [LogError(0, 5, "KeyError: 'k'"), LogError(9, 6, "ValueError: v")]
+    assert log_words.rank_mark(3, handled) == RankMark(3, "failed first", failed=True)
+    assert log_words.rank_mark(None, handled) == RankMark(5, "traceback", failed=False)
+    killed = [LogError(0, 5, "Segmentation fault"), *handled]
+    assert log_words.rank_mark(None, killed) == RankMark(5, "error", failed=False)
+    for errors in (None, [], [LogError(0, None, "srun: error: x")]):
+        assert log_words.rank_mark(None, errors) is None

@@ -50,9 +50,15 @@ class Places:
 
     def words(self, offset: int, size: int) -> str:
         """Return which of the places byte `offset` is; the log has `size` bytes."""
-        whole = self._first == 0 and (self._to_end or self._last >= size)
         number = bisect_left(self._offsets, offset) + 1
-        return f"match {number:,} of {len(self._offsets):,}" if whole else "match"
+        return f"match {number:,} of {len(self._offsets):,}" if self._are_all(size) else "match"
+
+    def are_none(self, size: int) -> bool:
+        """Return whether all of the log's `size` bytes were searched, and there is no place."""
+        return not self._offsets and self._are_all(size)
+
+    def _are_all(self, size: int) -> bool:
+        return self._first == 0 and (self._to_end or self._last >= size)
 
 
 class LogFinder(LineInput):
@@ -117,7 +123,9 @@ class LogFinder(LineInput):
     def _submitted(self, event: Input.Submitted) -> None:
         event.stop()
         self.display = False
-        self.found, self._places, self.words = self.value.strip(), Places(), ""
+        # `step 2 ` is not `step 23`: spaces count.
+        self.found = self.value if self.value.strip() else ""
+        self._places, self.words = Places(), ""
         self.post_message(self.Left(searches=True))
 
     # -- matches
@@ -189,6 +197,7 @@ class LogFinder(LineInput):
         if place is not None:
             self._show(place)
             return
-        where = "below" if forward else "above"
+        where = "below this line" if forward else "above this line"
+        where = "in the log" if self._places.are_none(self._of) else where
         self.words = f"“{self.found}” is not {where}"
         self.post_message(self.Jumped(None))

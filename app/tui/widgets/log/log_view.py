@@ -209,9 +209,14 @@ class LogView(GrowingView, can_focus=True):
         rows = len(self._rows) + len(self._tail)
         self.set_virtual_size(Size(0 if self.wrap else self._widest, rows))
         if self.follow:
-            self.scroll_end(animate=False, force=True, immediate=False, x_axis=False)
+            self.call_after_refresh(self._to_last_row)
         self.refresh()
         self.post_message(self.Changed())
+
+    def _to_last_row(self) -> None:
+        """Scroll to the end, unless the person went elsewhere since that was wanted."""
+        if self.follow:
+            self.scroll_end(animate=False, force=True, immediate=True, x_axis=False)
 
     def render_line(self, y: int) -> Strip:
         """Draw one row."""

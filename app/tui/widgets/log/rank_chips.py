@@ -1,4 +1,4 @@
-"""The ranks of a log in one row: one or all of them are chosen; the first that failed is marked."""
+"""The ranks of a log in one row: one or all of them are chosen; one that failed is marked."""
 
 from collections.abc import Sequence
 
@@ -8,9 +8,17 @@ from textual import events
 from textual.message import Message
 from textual.widgets import Static
 
+from lumitui.app.explain.log_words import RankMark
+
+_KEYS = {"log.rank_before": ",", "log.rank_next": "."}
+"""The bindings that choose a rank, and their usual keys."""
+_WIDE = 60
+"""Cells from which on there is room for a heading."""
+_Places = list[tuple[int, int, int | None]]
+
 
 class RankChips(Static):
-    """`ranks [all] ●9 0 1 2 …`; the mouse chooses."""
+    """`ranks (, .) [all] ●9 failed first 0 1 2 …`; the mouse chooses."""
 
     class Chosen(Message):
         """A rank was clicked on, or all of them."""
@@ -24,17 +32,23 @@ class RankChips(Static):
         """Show no ranks; the row is hidden as long as there are fewer than two."""
         super().__init__(id="ranks", markup=False)
         self._shown: tuple[object, ...] = ()
-        self._places: list[tuple[int, int, int | None]] = []
+        self._places = _Places()
 
-    def show(self, ranks: Sequence[int], chosen: int | None, failed: int | None) -> None:
-        """Show `ranks`, in order; `failed` failed first."""
+    def show(self, ranks: Sequence[int], chosen: int | None, mark: RankMark | None) -> None:
+        """Show `ranks`, in order, with what is said of one of them."""
         width = self.size.width or self.app.size.width
-        if self._shown == (ranks, chosen, failed, width):
+        if self._shown == (ranks, chosen, mark, width):
             return
-        self._shown = (ranks, chosen, failed, width)
+        self._shown = (ranks, chosen, mark, width)
         self.display = len(ranks) > 1
-        text, self._places = chips(ranks, chosen, failed, width)
+        text, self._places = chips(ranks, chosen, mark, width, self._keys())
         self.update(text)
+
+    def _keys(self) -> str:
+        """Return the keys that choose, as the person has them."""
+        bindings = [active.binding for active in self.screen.active_bindings.values()]
+        found = {binding.id: self.app.get_key_display(binding) for binding in bindings}
+        return " ".join(found.get(name, usual) for name, usual in _KEYS.items())
 
     def on_click(self, event: events.Click) -> None:
         """Choose what is under the mouse."""
@@ -44,28 +58,37 @@ class RankChips(Static):
 
 
 def chips(
-    ranks: Sequence[int], chosen: int | None, failed: int | None, width: int
-) -> tuple[Text, list[tuple[int, int, int | None]]]:
+    ranks: Sequence[int], chosen: int | None, mark: RankMark | None, width: int, keys: str = ", ."
+) -> tuple[Text, _Places]:
     """Return the row, at most `width` cells, and which cells choose which rank (None: all).
 
-    The rank that failed first comes first. Of many ranks those around the chosen one are shown.
+    The rank that failed comes first; one that only raised an error stays in its place. Of many
+    ranks those around the chosen one are shown. `keys` choose the rank before and the next one.
     """
-    text, places = Text("ranks "), list[tuple[int, int, int | None]]()
+    short = keys if len(keys) < len("ranks") else "ranks"
+    text, places = Text(f"ranks ({keys}) " if width >= _WIDE else f"{short} "), _Places()
+    marked = mark.rank if mark else None
 
     def chip(rank: int | None, words: str) -> None:
         is_chosen = rank == chosen
+        if mark is not None and rank == mark.rank:
+            words = f"{'●' if mark.failed else ''}{rank} {mark.words}"
         words = f"[{words}]" if is_chosen else f" {words} "
-        style = "bold reverse" if is_chosen else "bold" if rank == failed else ""
+        style = (
+            "bold reverse" if is_chosen else "bold" if rank is not None and rank == marked else ""
+        )
         places.append((cell_len(text.plain), cell_len(text.plain) + cell_len(words), rank))
         text.append(words, style)
 
     chip(None, "all")
+    failed = mark.rank if mark is not None and mark.failed else None
     if failed is not None:
-        chip(failed, f"●{failed} failed first")
+        chip(failed, str(failed))
     others = [rank for rank in ranks if rank != failed]
     at = others.index(chosen) if chosen in others else 0
     longest = len(str(max(others, default=0))) + 2
-    room = max(1, (width - cell_len(text.plain) - 4) // longest)
+    words = len(mark.words) + 1 if mark is not None and not mark.failed else 0
+    room = max(1, (width - cell_len(text.plain) - 4 - words) // longest)
     start = max(0, min(at - room // 2, len(others) - room))
     if start:
         text.append("…")

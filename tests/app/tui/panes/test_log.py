@@ -44,6 +44,23 @@ async def test_the_log_is_bounded_and_does_not_jump(settings: Settings) -> None:
         await until(pilot, lambda: view.follow and view.is_vertical_scroll_end, "the end again")
 
 
+async def test_a_jump_wins_over_the_end_that_a_followed_log_was_going_to(
+    settings: Settings,
+) -> None:
+    async with LumiApp(settings).run_test(size=(60, 20)) as pilot:
+        view = LogView()
+        await pilot.app.screen.mount(view)
+        lines = [b"line %d\n" % number for number in range(500)]
+        view.feed(b"".join(lines))
+        await until(pilot, lambda: view.is_vertical_scroll_end, "the end")
+        view.action_to_end()  # it scrolls when the screen has been drawn
+        assert view.go_to(len(b"".join(lines[:100])))
+        await pilot.pause(0.1)
+        assert "line 100" in [line.text for line in view.on_screen()] and not view.follow
+        view.action_to_end()
+        await until(pilot, lambda: view.is_vertical_scroll_end, "the end again")
+
+
 async def test_long_lines_are_wrapped_on_demand(settings: Settings) -> None:
     async with LumiApp(settings).run_test(size=(60, 20)) as pilot:
         view = LogView()
