@@ -1,6 +1,7 @@
 """One connection for each site, opened when it is first needed and kept."""
 
 import getpass
+import math
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -127,6 +128,11 @@ class Connections:
         """Return what `site` was asked so far; opens nothing."""
         connection = self._open.get(site)
         return connection.footprint() if connection else Footprint()
+
+    def silence(self, site: str) -> float:
+        """Return the seconds since `site` was heard; infinity unless connected. Opens nothing."""
+        connection = self._open.get(site)
+        return connection.silence() if connection else math.inf
 
     def requests(self) -> dict[str, list[Request]]:
         """Return what each open site was asked lately, the newest first; opens nothing."""

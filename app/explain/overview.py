@@ -60,7 +60,10 @@ def story(run: Run, now: float) -> str:
     verb = "ran" if run.state.is_final else "runs for"
     if run.state is State.UNKNOWN:
         verb = "was seen running for"  # nobody saw its end
-    return f"{verb} {ran}{again}, after {queue}{ended}"
+    old = words.as_of(run, now)
+    if old:
+        verb = "was seen running for"
+    return f"{verb} {ran}{again}, after {queue}{ended}{f'; {old}' if old else ''}"
 
 
 def _limit(run: Run) -> str:

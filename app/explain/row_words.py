@@ -87,7 +87,10 @@ def shape(values: Sequence[float], width: int) -> str:
 
 
 def news(run: Run, now: float) -> str:
-    """Return what a waiting run waits for, or why one failed; '' where the state says it all."""
+    """Return what a waiting run waits for, why one failed, or how old the news of one is.
+
+    '' where the state says it all.
+    """
     if run.state is State.QUEUED:
         return _queued(run, now)
     if run.state is State.SENDING:
@@ -96,6 +99,8 @@ def news(run: Run, now: float) -> str:
         return words.scheduler_reason(run) or "not settled yet"
     if run.state in GROUPS["failed"]:
         return _cause(run)
+    if old := words.as_of(run, now):
+        return old
     return words.scheduler_reason(run) if run.state is State.CANCELLED else ""
 
 

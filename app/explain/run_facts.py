@@ -129,7 +129,9 @@ def _exit(run: Run) -> str:
 def _time(run: Run, now: float) -> str:
     if run.started is None:
         return f"not started, at most {run.spec.time}"
-    return f"{walltime.text_of(int(run.elapsed(now)))} of at most {run.spec.time}"
+    old = words.as_of(run, now)
+    ran = f"{walltime.text_of(int(run.elapsed(now)))} of at most {run.spec.time}"
+    return f"{ran}, {old}" if old else ran
 
 
 def _batch(samples: int | None) -> str:

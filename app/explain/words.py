@@ -120,6 +120,15 @@ def recent_clock(moment: float, now: float) -> str:
     return of_day if clock(now).startswith(day) else f"{day} {of_day[:5]}"
 
 
+def as_of(run: "Run", now: float) -> str:
+    """Return `as of 13:02` for a run whose site has been silent since; '' for all others."""
+    moment = run.as_of(now)
+    if moment is None:
+        return ""
+    day, _, of_day = clock(moment).partition(" ")
+    return f"as of {of_day[:5]}" if clock(now).startswith(day) else f"as of {day} {of_day[:5]}"
+
+
 def _whole(seconds: float) -> int:
     """Return whole seconds, none below 0; what a broken clock makes of them stays printable."""
     return int(min(seconds, _LONGEST)) if seconds > 0 else 0
@@ -202,7 +211,8 @@ def billed(run: "Run", now: float) -> str:
         about += " in its last attempt"
     if run.state.is_final:
         return f"{about if spent else 'nothing'} (of at most {most})"
-    return f"{about} so far, at most {most}" if spent else price_limit(price)
+    so_far = as_of(run, now) or "so far"
+    return f"{about} {so_far}, at most {most}" if spent else price_limit(price)
 
 
 # -- reasons

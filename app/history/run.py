@@ -14,6 +14,8 @@ from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.site.unseen import SEPARATOR, UNSEEN
 
 _LONGEST_NOTE = 200
+NEWS_SECONDS = 90.0
+"""An answer of its site that is older says nothing of now: a poll comes each minute."""
 
 
 @dataclass(frozen=True)
@@ -114,11 +116,25 @@ class Run:
         """Return roughly what its last attempt has cost so far, in the unit of its price."""
         return min(self.price.per_hour * self.elapsed(now) / 3600, self.price.amount)
 
+    def as_of(self, now: float) -> float | None:
+        """Return when its site last answered, if that is too long ago to say how it is now.
+
+        None: it is known how it is, or it has ended or not begun.
+        """
+        known = self.state.is_final or self.state is State.UNKNOWN or self.started is None
+        if known or not self.updated or now - self.updated <= NEWS_SECONDS:
+            return None
+        return self.updated
+
     def elapsed(self, now: float) -> float:
-        """Return the seconds the job has been running, or ran; 0 before it starts."""
+        """Return the seconds the job has been running, or ran; 0 before it starts.
+
+        While the site is out of reach it is as of the last answer: the job may have ended.
+        """
         if self.started is None:
             return 0.0
-        end = now
+        as_of = self.as_of(now)
+        end = now if as_of is None else as_of
         if self.state.is_final or self.state is State.UNKNOWN:
             # Nobody saw the end: the site's last answer bounds it.
             end = self.updated if self.ended is None else self.ended

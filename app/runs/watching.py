@@ -36,6 +36,13 @@ class Watching(Core):
         """Return what this program has cost a site so far; no site is asked."""
         return self._connections.footprint(site_name)
 
+    def silence(self, site_name: str) -> float:
+        """Return the seconds since a site was heard; infinity without a connection, asks nothing.
+
+        0.0 always: its connection cannot be lost.
+        """
+        return self._connections.silence(site_name)
+
     def cancel(self, run_id: str, *, warn: Warn = unheard) -> Run:
         """Cancel a run's job and return the run as it is then.
 

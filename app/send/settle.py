@@ -24,6 +24,12 @@ def submission_of(run: Run) -> Submission:
     return Submission(run.folder, run.id, run.token, digest)
 
 
+def asks_the_site(run: Run) -> bool:
+    """Return whether only the site knows what became of a submission."""
+    # `submitted` is written before the request leaves.
+    return run.state is not State.SENDING or run.submitted is not None
+
+
 def settle(run: Run, scheduler: Scheduler) -> Answer:
     """Look for the job of a submission whose reply was lost.
 
@@ -31,8 +37,7 @@ def settle(run: Run, scheduler: Scheduler) -> Answer:
     receipt, claim, queue and accounting, is the claim taken, so that a job that still appears ends
     at once. The laptop's clock, which may be wrong, decides nothing.
     """
-    if run.state is State.SENDING and run.submitted is None:
-        # `submitted` is written before the request leaves: no site needs to be asked.
+    if not asks_the_site(run):
         return Answer(State.NOT_SENT, None, "sending ended before the job was submitted")
     answer = scheduler.settle(submission_of(run), deep=True, void=True, grace=GRACE_SECONDS)
     return answer if answer.hidden_at is None else _hidden(run, answer.hidden_at)

@@ -193,7 +193,8 @@ class MutationApp(WorkerApp):
         for warning in event.warnings:
             self.notify(warning, severity="warning", markup=False)
         for run_id, error in event.failed:
-            self.notify(f"{run_id}: {error}", severity="error", markup=False, timeout=20)
+            said = str(error) if run_id in str(error) else f"{run_id}: {error}"
+            self.notify(said, severity="error", markup=False, timeout=20)
         first = self.screen_stack[0]
         if isinstance(first, RunsScreen) and not event.failed:
             first.unmark()

@@ -1,9 +1,18 @@
 """Cancelling the job of a run, which may not be known yet, or not any more."""
 
+import copy
+
 from lumitui.app.history.run import Run
 from lumitui.app.watch.refresh import Warn, Watcher, refresh, settle_run
 from lumitui.app.watch.transitions import watch_of
-from lumitui.remote.errors import InputError, OutcomeUnknown
+from lumitui.remote.errors import (
+    InputError,
+    LinkError,
+    LinkLost,
+    LumiError,
+    OutcomeUnknown,
+    RefusedError,
+)
 
 
 def cancel(watcher: Watcher, run: Run, warn: Warn) -> Run:
@@ -19,10 +28,25 @@ def cancel(watcher: Watcher, run: Run, warn: Warn) -> Run:
     """
     if run.state.is_final:
         raise InputError(f"{run.id} has ended: {run.state}.", "There is nothing to cancel.")
-    if _cancelled(watcher, run, warn):
+    try:
+        cancelled = _cancelled(watcher, run, warn)
+    except (LinkError, RefusedError) as error:
+        raise _named(error, run) from error
+    if cancelled:
         for words in refresh(watcher, run.site).warnings:
             warn(words)
     return watcher.history.get(run.id)
+
+
+def _named(error: LumiError, run: Run) -> LumiError:
+    """Return an error of the same kind that says which cancel it is, and what became of the job."""
+    named = copy.copy(error)
+    unsure = isinstance(error, LinkLost)
+    fate = f"Whether {run.id} is cancelled is not known" if unsure else f"{run.id} is not cancelled"
+    named.message = f"{fate}: {error.message}"
+    named.hint = f"Its job may still run: cancel it again later. {error.hint}".strip()
+    named.args = (named.message,)
+    return named
 
 
 def _cancelled(watcher: Watcher, run: Run, warn: Warn) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
 from lumitui.app.send.lock import sender_lock, sweep_locks
-from lumitui.app.send.settle import record, settle
+from lumitui.app.send.settle import asks_the_site, record, settle
 from lumitui.app.watch.late import cancel_late, late_runs, recent_runs
 from lumitui.app.watch.left_secrets import LeftSecrets
 from lumitui.app.watch.poll import poll_site
@@ -42,6 +42,21 @@ class Refreshed:
     """Sites that gave no answer, each with why; their runs are as they were."""
     polled: frozenset[str] = frozenset()
     """Sites whose queues were listed."""
+    heard: frozenset[str] = frozenset()
+    """Sites that were asked something and answered."""
+    held: frozenset[str] = frozenset()
+    """Sites with a run that is being sent now, which only its sender asks about."""
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What a look at a submission without a job id came to."""
+
+    changed: tuple[str, ...] = ()
+    """The run's id when its state is another now."""
+    requests: int = 0
+    held: bool = False
+    """Whether its send still goes on, so that it was left alone."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +102,8 @@ def _refresh(watcher: Watcher, open_runs: Sequence[Run], *, attended: bool) -> R
     unanswered: list[AnswerNeeded] = []
     failed: dict[str, LumiError] = {}
     listed: set[str] = set()
+    heard: set[str] = set()
+    held: set[str] = set()
     requests = 0
     sweep_locks(watcher.locks)
     for name in dict.fromkeys(run.site for run in open_runs):
@@ -96,7 +113,11 @@ def _refresh(watcher: Watcher, open_runs: Sequence[Run], *, attended: bool) -> R
             for run in mine:
                 if run.job_id is None:
                     requests += 1
-                    changed += settle_run(watcher, run, connection)
+                    settled = settle_run(watcher, run, connection)
+                    requests += settled.requests - 1
+                    changed += settled.changed
+                    heard |= {name} if settled.requests else set()
+                    held |= {name} if settled.held else set()
             with_jobs = [run for run in mine if run.job_id is not None]
             due = watcher.backoff.due(with_jobs, time.time(), attended=attended)
             if due:
@@ -106,6 +127,7 @@ def _refresh(watcher: Watcher, open_runs: Sequence[Run], *, attended: bool) -> R
                 changed += polled.changed
                 warnings += [f"{name}: {words}" for words in polled.warnings]
                 listed.add(name)
+                heard.add(name)
                 for run in late_runs(watcher.history, name, polled.others):
                     requests += 1
                     cancel_late(run, connection.scheduler)
@@ -118,7 +140,14 @@ def _refresh(watcher: Watcher, open_runs: Sequence[Run], *, attended: bool) -> R
                 unanswered.append(error)
                 requests -= 1  # it was not sent
     return Refreshed(
-        tuple(changed), tuple(warnings), requests, tuple(unanswered), failed, frozenset(listed)
+        tuple(changed),
+        tuple(warnings),
+        requests,
+        tuple(unanswered),
+        failed,
+        frozenset(listed),
+        frozenset(heard - set(failed)),
+        frozenset(held),
     )
 
 
@@ -141,20 +170,18 @@ def _cancel_recent(watcher: Watcher, site_name: str | None, listed: frozenset[st
     return requests
 
 
-def settle_run(watcher: Watcher, run: Run, connection: Connection) -> list[str]:
-    """Settle a submission without a job id; return the run's id when its state is another now.
-
-    A send that is still going on is left alone.
-    """
+def settle_run(watcher: Watcher, run: Run, connection: Connection) -> Settled:
+    """Settle a submission without a job id. A send that is still going on is left alone."""
     with sender_lock(watcher.locks, run.id) as free:
         if not free:
-            return []
+            return Settled(held=True)
         # What was read before the lock may have been settled meanwhile.
         run = watcher.history.get(run.id)
         if run.job_id is not None or run.state.is_final:
-            return []
+            return Settled()
+        asks = asks_the_site(run)
         answer = settle(run, connection.scheduler)
         # The history keeps the outcome all the same; a refresh is no place to raise it.
         with contextlib.suppress(RefusedError, OutcomeUnknown):
             record(run, answer, watcher.history)
-    return [run.id] if answer.state is not run.state else []
+    return Settled((run.id,) if answer.state is not run.state else (), int(asks))

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from lumitui.app.history.run import NEWS_SECONDS
 from lumitui.remote.scheduler.protocol import State
 
 
@@ -65,6 +66,8 @@ _COST = (
     "-min(coalesce(prices.most, 0.0), coalesce(prices.rate, 0.0) / 3600 * CASE"
     " WHEN r.started IS NULL THEN 0.0"
     f" WHEN r.state IN ({_OVER}) THEN max(0.0, coalesce(r.ended, r.updated) - r.started)"
+    f" WHEN r.updated > 0 AND {{now}} - r.updated > {NEWS_SECONDS}"
+    " THEN max(0.0, r.updated - r.started)"
     " ELSE max(0.0, {now} - r.started) END)"
 )
 _FIRST_KEY = {

@@ -92,11 +92,15 @@ class FullScreen(Screen[None]):
             if stamp != self._stamp:
                 self._stamp, self._moves = stamp, self.moves()
             elif not self._moves:
+                self.pass_time()
                 return
         except LumiError as error:
             self.post_message(messages.Failed(error, repeats=True))
             return
         self.reread()
+
+    def pass_time(self) -> None:
+        """Draw again only the words that time has changed, such as an age; each second."""
 
     def moves(self) -> bool:
         """Return whether what is shown changes with time alone, as the times of a running job."""

@@ -140,6 +140,11 @@ class RunsScreen(MarkedPage):
         self._draw_polls(time.monotonic())
         self._draw_chosen()
 
+    def pass_time(self) -> None:
+        """Let ages go on; what says the same is not drawn."""
+        self._table.tick()
+        self._draw_chosen()
+
     def _read(self) -> None:
         """Read the list again if the history has changed."""
         if self._window.refresh():

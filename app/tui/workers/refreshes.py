@@ -65,7 +65,12 @@ class RefreshWorkers(NoticeWorkers):
 
     def _show_links(self) -> None:
         """Let the title bars say whether the sites answer; they are drawn when that changes."""
-        self.links = tuple(links(self.schedule, self._watched, time.monotonic(), time.time()))
+        now = time.monotonic()
+        for site in self._watched:
+            if self.schedule.site(site).held:
+                silence = self.runs.silence(site) if self.mutations else None
+                self.schedule.listen(site, now, silence)
+        self.links = tuple(links(self.schedule, self._watched, now, time.time()))
 
     @work(thread=True, group="refresh", exit_on_error=False)
     def _refresh_site(self, site: str, attended: bool) -> None:
@@ -85,8 +90,10 @@ class RefreshWorkers(NoticeWorkers):
         ending = Ending(
             found.requests,
             found.warnings,
-            answered=event.refreshed is not None and event.site not in found.failed,
+            answered=event.site in found.heard,
             needs_person=bool(found.unanswered),
+            asked=event.refreshed is None or event.site in {*found.heard, *found.failed},
+            held=event.site in found.held,
         )
         self.schedule.ended(event.site, time.monotonic(), ending, pause=event.pause)
         self._show_links()

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from lumitui.app.explain.words import short_length
-from lumitui.app.watch.sites.schedule import Schedule, Watched
+from lumitui.app.watch.sites.schedule import SLOW_SECONDS, Schedule, Watched
 
-SLOW_SECONDS = 8.0
-"""A refresh that takes longer than this waits for a link that stalls, as far as one can see."""
 OFFLINE_SECONDS = 60.0
 """Without an answer for longer than this, a site is called offline."""
 
@@ -68,6 +66,9 @@ def _link(name: str, site: Watched, times: tuple[float, float], *, idle: bool) -
     since = site.failing_since
     if since is None and slow:
         since = site.busy_since
+    silent = site.silent_since
+    if since is None and silent is not None and now - silent > SLOW_SECONDS:
+        since = silent
     if site.needs_person:
         return Link(name, LinkState.LOGIN, "press r")
     if idle:

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 IDLE_SECONDS = 600.0
 """Seconds without a key and without focus after which no site is polled."""
 LONGEST_PAUSE = 600.0
+SLOW_SECONDS = 8.0
+"""A refresh or a send that hears nothing for longer than this waits for a link that stalls, as far
+as one can see."""
 RETRY_SECONDS = 5.0
 """The pause after a first failed connection: a laptop that wakes up has its network a little later.
 It doubles like every pause, so that a site that is down is tried as rarely as before."""
@@ -26,6 +29,10 @@ class Ending:
     """Whether the site answered at all; a silent scheduler is a warning of a site that answers."""
     needs_person: bool = False
     """Whether a login waits for a person; nothing was sent."""
+    asked: bool = True
+    """Whether anything was asked; when nothing was, nothing is known of the way there."""
+    held: bool = False
+    """Whether it waits for a send, which uses the connection now."""
 
 
 @dataclass
@@ -47,6 +54,10 @@ class Watched:
     """Whether no refresh has ended yet, well or not."""
     stale: bool = False
     """Whether the machine slept since the last answer."""
+    held: bool = False
+    """Whether a send has the connection, so that refreshes ask nothing."""
+    silent_since: float | None = None
+    """When it was heard last during that send; None: no send has the connection."""
 
 
 @dataclass
@@ -98,15 +109,42 @@ class Schedule:
         site.failures = site.failures + 1 if site.warning else 0
         site.needs_person = ending.needs_person
         longest = max(LONGEST_PAUSE, pause)
-        if ending.answered:
+        silent, site.held = site.silent_since, ending.held
+        site.silent_since = silent if ending.held else None
+        if not ending.asked:
+            pass  # neither an answer nor a failure
+        elif ending.answered:
             site.answered_at, site.failing_since, site.stale = now, None, False
         else:
             pause = min(pause, RETRY_SECONDS) if not ending.needs_person else pause
             if site.failing_since is None:
-                site.failing_since = now if began is None else began
+                found = silent if silent is not None else began
+                site.failing_since = now if found is None else found
         wait = min(pause * 2.0 ** min(site.failures, _MOST_DOUBLINGS), longest)
         site.due = now if site.wanted else now + wait
         self.requests += ending.requests
+
+    def listen(self, name: str, now: float, silence: float | None) -> None:
+        """Note that a site was heard `silence` seconds ago, if a send has its connection.
+
+        Infinity: there is no connection. None: no send is under way. A site that was silent when
+        the send ended stays so until it is asked, which is at once.
+        """
+        site = self.site(name)
+        if not site.held:
+            return
+        if silence is None:
+            site.held = False
+            if site.silent_since is not None and now - site.silent_since > SLOW_SECONDS:
+                site.due = -math.inf
+            else:
+                site.silent_since = None
+        elif silence < math.inf:
+            heard = now - silence
+            site.silent_since = heard
+            site.answered_at = heard if site.answered_at is None else max(site.answered_at, heard)
+        elif site.silent_since is None:
+            site.silent_since = now
 
     def wake(self, now: float, clock: float) -> bool:
         """Make every site due at once when the machine slept since the last call; say whether.

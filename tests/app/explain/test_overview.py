@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lumitui.app.explain import overview
+from lumitui.app.explain import overview, row_words, run_facts, words
 from lumitui.app.results.summary import Summary
 from lumitui.app.scale.speedup import Speedup
 from lumitui.remote.scheduler.protocol import State
@@ -57,3 +57,22 @@ def test_every_state_says_what_to_do_or_is_waiting() -> None:
     wrong = verdict_on([item | {"cores": "1-2"} for item in reports(RUN.layout)])
     assert overview.next_step(RUN, wrong) == overview.UNPROVED
     assert overview.next_step(replace(RUN, state=State.DONE), wrong) != overview.UNPROVED
+
+
+def test_a_silent_site_lets_neither_time_nor_bill_go_on() -> None:
+    run = replace(RUN, started=NOW - 3000, updated=NOW - 1200, nodes_used="nid1")
+    at = f"as of {words.clock(run.updated)[11:16]}"
+    assert run.elapsed(NOW) == 1800 and run.elapsed(NOW + 500) == 1800
+    assert run.billed(NOW + 500) == run.billed(NOW) == 8.0
+    for said in (
+        overview.story(run, NOW),
+        words.billed(run, NOW),
+        dict(run_facts.facts(run, NOW))["time"],
+        row_words.news(run, NOW),
+    ):
+        assert at in said, said
+    assert "was seen running for 30 min" in overview.story(run, NOW)
+    assert "so far" not in words.billed(run, NOW)
+    assert words.elapsed_of_limit(run, NOW) == "30m/1h00"
+    fresh = replace(run, updated=NOW - 30)
+    assert fresh.elapsed(NOW) == 3000 and "as of" not in overview.story(fresh, NOW)

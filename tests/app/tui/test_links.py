@@ -5,12 +5,18 @@ from pathlib import Path
 import pytest
 from textual.widgets import Static
 
+from lumitui.app.send.lock import sender_lock
 from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.screens.page import FullScreen
 from lumitui.app.tui.screens.runs import RunsScreen
 from lumitui.app.watch.sites.schedule import Ending
+from lumitui.remote.connect import Connection
 from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.slurm import Slurm
+from lumitui.remote.site.profile import Site
+from lumitui.remote.ssh.prompts import Ask
+from lumitui.remote.transport.local import Local
 from tests.support.driven_tui import screen_lines, until
 from tests.support.jobs.made_runs import a_run
 
@@ -68,3 +74,21 @@ def counted(call: object, into: list[str]) -> object:
         return call(*given, **named)
 
     return counting
+
+
+async def test_a_send_that_hears_nothing_is_no_live_link(settings: Settings) -> None:
+    local, silence = Local(), [20.0]
+
+    def connect(site: Site, ask: Ask) -> Connection:
+        return Connection(local, Slurm(local), lambda: "me", "~", silence=lambda: silence[0])
+
+    app = LumiApp(settings, connect=connect)
+    app.runs.history.begin(a_run("sends-000001", site="laptop", state=State.SENDING))
+    with sender_lock(settings.data / "sending", "sends-000001"):
+        async with app.run_test(size=(100, 30)) as pilot:
+            app.mutations = 1
+            await until(pilot, lambda: "laptop reconnecting" in screen_lines(app)[0], "silence")
+            assert app.schedule.requests == 0
+            silence[0] = 0.0
+            await until(pilot, lambda: "laptop live" in screen_lines(app)[0], "the site is heard")
+            app.mutations = 0

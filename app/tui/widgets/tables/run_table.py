@@ -83,6 +83,8 @@ class RunTable(ScrollView, can_focus=True):
         self._wanted: str | None = None
         self._asked: frozenset[Key] = frozenset()
         self._sites: set[str] = set()
+        self._drawn: dict[int, tuple[int, list[Part]]] = {}
+        """What the rows of the screen say: for each its place in the list and its cells."""
         self.marks: dict[str, None] = {}
         """The ids of the marked runs, in the order in which they were marked."""
 
@@ -114,11 +116,12 @@ class RunTable(ScrollView, can_focus=True):
         self._arrive()
 
     def tick(self) -> None:
-        """Draw again what changes with time."""
-        shown = self._window.lines[self._top : self._top + self._height]
-        runs = [run for line in shown if (run := self._window.run(line.id))]
-        if any(not run.state.is_final for run in runs):
-            self.refresh()
+        """Draw the rows again whose words time has changed."""
+        columns = self._shown_columns()
+        for at in range(self._top, min(self._top + self._height, self.row_count)):
+            drawn = self._drawn.get(at - self._top)
+            if drawn is not None and drawn != (at, self._row(at, columns)):
+                self.refresh_line(at + 1)
 
     # -- the cursor
 
@@ -315,6 +318,7 @@ class RunTable(ScrollView, can_focus=True):
         if at >= self.row_count:
             return Strip.blank(width, plain)
         parts = self._row(at, columns)
+        self._drawn[y - 1] = (at, parts)
         if at != self._at:
             return _strip(parts, width, plain)
         cursor = self.get_component_rich_style("run-table--cursor")

@@ -101,3 +101,25 @@ def test_two_sites_stand_side_by_side(width: int, words: list[str]) -> None:
         Link("mahti", LinkState.RECONNECTING, "12s"),
     ]
     assert [text for _, text in titles(two, width)] == words
+
+
+def test_a_send_that_hangs_makes_no_link_live() -> None:
+    schedule = Schedule(last_input=0.0)
+    schedule.began("a", 0.0)
+    schedule.ended("a", 0.0, Ending(1), pause=3)
+    held = Ending(0, answered=False, asked=False, held=True)
+    for now in (3.0, 6.0):
+        schedule.began("a", now)
+        schedule.ended("a", now, held, pause=3)
+    assert schedule.requests == 1, "what waits behind a send asks nothing"
+    schedule.listen("a", 7.0, 0.5)
+    assert words(schedule, 7.0) == "live 0s", "the send itself hears the site"
+    schedule.listen("a", 20.0, 13.5)
+    assert words(schedule, 20.0) == "reconnecting 13s"
+    schedule.listen("a", 105.0, 98.5)
+    schedule.listen("a", 106.0, None)
+    assert words(schedule, 106.0).startswith("offline, last ")
+    assert schedule.due(["a"], 106.0) == ["a"], "asked at once when the send is over"
+    schedule.began("a", 106.0)
+    schedule.ended("a", 107.0, Ending(1), pause=3)
+    assert words(schedule, 107.0) == "live 0s"
