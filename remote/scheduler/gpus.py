@@ -76,7 +76,7 @@ def read_gpus(
         said = last_words(first, status)
         raise RefusedError(
             f"The GPUs cannot be read: {said}.",
-            "Log in to the site and try `gpus` of `lumitui sites NAME` by hand.",
+            "The command is `gpu_readings:` in the site's profile; `lumitui sites NAME` shows it.",
         )
     raise AnswerUnusable("The site's answer ends before the GPUs.", "Try again in a minute.")
 

@@ -37,7 +37,8 @@ class LineDialog(ModalScreen[str | None]):
         with Vertical(classes="dialog line") as box:
             box.border_title = plain(self._title)
             yield Static(plain(self._words), markup=False)
-            yield LineInput(self._value, compact=True, id="line")
+            # Not selected: the first letter would replace a note with its tags.
+            yield LineInput(self._value, compact=True, id="line", select_on_focus=False)
             yield Static(id="wrong", markup=False)
             with Horizontal(classes="buttons"):
                 yield Button(Text("Leave"), id="no", compact=True)

@@ -15,10 +15,12 @@ def terms(preview: Preview) -> list[tuple[str, str]]:
     launch = preview.launch
     warnings = sum(finding.severity == "warning" for finding in preview.findings)
     lines = [
-        ("asks for", words.layout_size(launch.layout)),
+        ("asks for", f"{words.layout_size(launch.layout)} of {launch.spec.partition}"),
         ("time", f"at most {launch.spec.time}"),
         ("billed", words.price_limit(launch.price)),
     ]
+    if launch.spec.account != "none":
+        lines.append(("account", launch.spec.account))
     return [*lines, ("warnings", str(warnings))] if warnings else lines
 
 
