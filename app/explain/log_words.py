@@ -1,5 +1,6 @@
 """How far a log on the screen is followed, and which rank stands out, in words. Pure."""
 
+import math
 import re
 import time
 from collections.abc import Sequence
@@ -52,13 +53,16 @@ def link(heard: float | None, lost: float | None, now: float) -> str:
 
     Args:
         heard: when the site was heard last; None where no link can be lost.
-        lost: since when it does not answer; None while it does.
+        lost: since when it does not answer, None while it does; minus infinity without a
+            connection, which a person may have to open.
         now: the time.
     """
     if lost is None and heard is None:
         return "● live"
     since = lost if lost is not None else heard
     assert since is not None
+    if math.isinf(since):
+        return "○ waiting"
     age = max(0.0, now - since)
     if lost is None and age < FRESH:
         return f"● live {words.short_length(age)} ago"

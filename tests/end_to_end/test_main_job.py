@@ -23,6 +23,7 @@ DEEPSPEED = changed(
     {"trainer": "deepspeed_zero", "strategy": "zero1", "args": ["--steps", "3"], "nodes": 2},
     "deepspeed",
 )
+TORCHRUN = changed(parse_job(TRAIN, "train"), {"launcher": "torchrun", "nodes": 2}, "torchrun")
 
 
 def cli(home: Home, *words: str) -> "subprocess.CompletedProcess[str]":
@@ -69,8 +70,8 @@ def test_srun_on_one_node_then_on_two_by_the_command_line(
 @pytest.mark.parametrize(
     "spec",
     [
-        changed(parse_job(TRAIN, "train"), {"launcher": "torchrun", "nodes": 2}, "torchrun"),
-        DEEPSPEED,
+        pytest.param(TORCHRUN, marks=pytest.mark.slow),
+        pytest.param(DEEPSPEED, marks=pytest.mark.slow),
         changed(DEEPSPEED, {"launcher": "torchrun"}, "deepspeed torchrun"),
     ],
     ids=["ddp-torchrun", "zero1-srun", "zero1-torchrun"],

@@ -83,6 +83,7 @@ def test_the_signal_comes_thirty_seconds_before_the_time_limit(
     assert_saved_and_continues(runs, cluster, run)
 
 
+@pytest.mark.slow
 def test_a_failed_run_without_checkpoints_starts_from_scratch(
     cluster_runs: Runs, cluster: Cluster, tmp_path: Path
 ) -> None:

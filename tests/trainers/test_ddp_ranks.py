@@ -100,7 +100,8 @@ def torchrun_forwards_sigusr1() -> bool:
     return "--signals-to-handle" in asked.stdout
 
 
-@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGTERM])
 def test_a_signal_to_torchrun_saves_and_leaves_no_rank_behind(
     tmp_path: Path, number: signal.Signals
 ) -> None:

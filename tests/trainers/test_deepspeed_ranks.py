@@ -24,6 +24,7 @@ ZERO = ("deepspeed_zero.py", "--model", "vit", "--limit", "512", "--epochs", "2"
         "--save-every", "5", "--eval", "end")  # fmt: skip
 
 
+@pytest.mark.slow  # each process takes eight seconds of a core to import DeepSpeed
 def test_deepspeed_trains_and_resumes_with_the_same_losses(tmp_path: Path) -> None:
     # Dropout in this model: a step's random numbers have to be the same after a resume.
     train(tmp_path / "whole", 2, *ZERO)
@@ -89,6 +90,7 @@ runpy.run_path(path, run_name="__main__")
 """
 
 
+@pytest.mark.slow
 def test_no_kill_while_deepspeed_saves_costs_the_last_checkpoint(tmp_path: Path) -> None:
     def killed_in_save(number: int) -> int:
         words = ("--limit", "128", "--epochs", "1", "--save-every", "2", "--eval", "never")

@@ -225,6 +225,7 @@ def test_attempts_are_counted_from_one(load: Load) -> None:
 
 
 @pytest.mark.usefixtures("load")
+@pytest.mark.slow
 def test_the_sample_teaches_the_network(tmp_path: Path) -> None:
     done = train(tmp_path, "--epochs", "1", "--eval", "end")
     assert (done.returncode, done.stderr) == (0, "")

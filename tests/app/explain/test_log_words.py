@@ -1,5 +1,6 @@
 """What the line below a log says about its link, and which rank stands out above it."""
 
+import math
 import time
 
 from lumitui.app.explain import log_words
@@ -17,6 +18,7 @@ def test_a_link_is_live_or_reconnecting_or_offline_never_following_in_silence() 
     assert log_words.link(NOW + 5, None, NOW) == "● live 0s ago", "the clock was set back"
     assert log_words.link(NOW - 12, None, NOW) == "◌ reconnecting 12s"
     assert log_words.link(NOW - 2, NOW - 12, NOW) == "◌ reconnecting 12s"
+    assert log_words.link(NOW, -math.inf, NOW) == "○ waiting", "there is no connection"
     assert log_words.link(None, NOW - 180, NOW) == "○ offline since 01:39"
     assert log_words.link(None, NOW - 86_400, NOW) == "○ offline since 2026-11-21 01:42"
 

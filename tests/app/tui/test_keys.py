@@ -24,7 +24,7 @@ from tests.support.driven_tui import (
 from tests.support.jobs.made_runs import SPEC, a_run
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+@pytest.mark.parametrize("size", [(80, 24), pytest.param((120, 40), marks=pytest.mark.slow)])
 async def test_no_button_is_cut_off(
     settings: Settings, project: Path, size: tuple[int, int]
 ) -> None:

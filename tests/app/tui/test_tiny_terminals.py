@@ -28,7 +28,7 @@ KEYS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("size", [(1, 1), (80, 1), (20, 5)])
+@pytest.mark.parametrize("size", [(1, 1), pytest.param((80, 1), marks=pytest.mark.slow), (20, 5)])
 async def test_every_screen_opens_at_any_size(
     size: tuple[int, int], settings: Settings, project: Path, runs: Runs
 ) -> None:

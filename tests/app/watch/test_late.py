@@ -82,7 +82,7 @@ def test_status_cancels_the_job_that_appears_after_a_refusal(
     home.add_cluster(cluster)
     write(path, CLUSTER)
     folder = cluster.root / "accidents"
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)  # a test that was killed leaves it
     (folder / "sbatch").write_text(HELD)
     (folder / "sbatch").chmod(0o755)
     try:
