@@ -227,9 +227,10 @@ def test_torch_in_both_generations(cluster: Cluster) -> None:
 def test_signals_reach_the_program_in_the_container(cluster: Cluster) -> None:
     wait = 'trap "echo saved; exit 7" USR1; echo ready; while :; do sleep 0.1; done'
     script = f"""#!/bin/bash -l
-singularity run {LAIF} bash -c '{wait}' > /tmp/said & program=$!
-until grep -q ready /tmp/said; do sleep 0.1; done
-kill -USR1 $program; wait $program; echo "status $?"; cat /tmp/said
+said=$(mktemp)
+singularity run {LAIF} bash -c '{wait}' > $said & program=$!
+until grep -q ready $said; do sleep 0.1; done
+kill -USR1 $program; wait $program; echo "status $?"; cat $said; rm $said
 """
     assert run_job(cluster, "-p dev-g -N1", script)[1].split() == ["status", "7", "ready", "saved"]
 
