@@ -55,7 +55,7 @@ class Nodes:
 
 @dataclass(frozen=True)
 class QueuedJob:
-    """A job of the person, whoever sent it."""
+    """A job of the person, sent by lumitui or not."""
 
     job_id: str
     state: str

@@ -36,7 +36,7 @@ from tests.support.jobs.small_jobs import finish, hello_project
 from tests.support.servers.playback import Answer, Lie, Recorder
 from tests.support.servers.transports import FixedAnswer
 
-COUNTS = [25, pytest.param(1000, marks=pytest.mark.slow)]
+COUNTS = [10, pytest.param(1000, marks=pytest.mark.slow)]
 CODES = {0, 1, 2, 3, 4, 5, 6, 124}
 """The exit codes that `lumitui --help` lists."""
 VERBS = {

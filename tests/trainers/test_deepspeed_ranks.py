@@ -52,6 +52,7 @@ def test_deepspeed_trains_and_resumes_with_the_same_losses(tmp_path: Path) -> No
     assert len(list((parted / "checkpoints").glob("step-*"))) == 1
 
 
+@pytest.mark.slow
 def test_deepspeed_trains_alone_and_goes_on_with_an_edited_rate(tmp_path: Path) -> None:
     command = [PYTHON, str(TRAINERS / ZERO[0]), *ZERO[1:], "--steps", "3", "--seed", "1234567890"]
     with started([command], [clean_environ(tmp_path)]) as job:

@@ -262,6 +262,7 @@ def test_wrong_arguments_give_a_sentence(
     assert not (tmp_path / "checkpoints").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("load")
 def test_a_seed_may_have_any_size(tmp_path: Path) -> None:
     words = ("--limit", "64", "--steps", "1", "--eval", "never")

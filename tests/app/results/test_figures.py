@@ -77,6 +77,7 @@ async def test_the_curve_and_the_log_s_metrics_are_on_the_screen(
         assert "of metrics.jsonl" not in shown(pilot), "every line could be read"
 
 
+@pytest.mark.slow
 async def test_a_hundred_thousand_steps_leave_the_screen_alive(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
