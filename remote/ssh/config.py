@@ -47,7 +47,7 @@ class Trust:
     name: str
     """Name under which the host's key is in known_hosts."""
     bare_name: str
-    """The name without its port, under which the key may be as well; empty: not looked up."""
+    """The name without its port, under which the key may stand, too; empty: not looked up."""
     files: tuple[Path, ...]
     """The person's known_hosts files; a new key is added to the first."""
     global_files: tuple[Path, ...]

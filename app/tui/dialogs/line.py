@@ -64,3 +64,13 @@ class LineDialog(ModalScreen[str | None]):
     def action_leave(self) -> None:
         """Close the dialog; nothing changes."""
         self.dismiss(None)
+
+
+def folder_line(line: str) -> None:
+    """Check the line that names a folder.
+
+    Raises:
+        InputError: it names none.
+    """
+    if not line or "\0" in line:
+        raise InputError("There is no folder.", "Type where the files should go.")

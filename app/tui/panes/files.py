@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -134,19 +135,25 @@ class FilesPane(Vertical):
         if self._fetching is not None:
             self.notify("A file is being fetched already.", severity="warning")
             return
-        from lumitui.app.tui.dialogs.folder import FolderDialog
+        from lumitui.app.tui.dialogs.line import LineDialog, folder_line
 
         size = next(item.size for item in self._found.files if item.name == name)
 
-        def fetch(target: Path | None) -> None:
-            if target is not None:
+        def fetch(line: str | None) -> None:
+            if line is not None:
+                target = Path(os.path.expanduser(line))  # leaves `~nobody` as it is
                 self._fetching = (name, size, target)
                 self._timer = self.set_interval(0.5, self._draw_progress)
                 self._draw_progress()
                 self.app.post_message(messages.FileFetchWanted(self, run.id, name, target))
 
-        what = f"{name}, {words.size(size)}"
-        self.app.push_screen(FolderDialog(what, Path.cwd() / run.id), fetch)
+        asked = LineDialog(
+            "Fetch into which folder?",
+            f"{name}, {words.size(size)}",
+            str(Path.cwd() / run.id),
+            check=folder_line,
+        )
+        self.app.push_screen(asked, fetch)
 
     def _draw_progress(self) -> None:
         from lumitui.remote.snapshots.results.parts import Parts

@@ -104,6 +104,8 @@ class MarkedPage(RunPage):
 
     def action_fetch(self) -> None:
         """Ask for the folder that results are copied to."""
+        from lumitui.app.tui.dialogs.line import folder_line
+
         try:
             runs = self._meant()
         except InputError as error:
@@ -113,7 +115,7 @@ class MarkedPage(RunPage):
         text = "The folder on this laptop" + (", which gets one for each run." if several else ".")
         asked = (f"Fetch the results of {self._named(runs)}", text)
         value = "." if several else runs[0]
-        self._ask(asked, value, _folder, lambda line: messages.FetchWanted(runs, line))
+        self._ask(asked, value, folder_line, lambda line: messages.FetchWanted(runs, line))
 
     def action_compare(self) -> None:
         """Compare the marked runs; with one mark, that one and the run under the cursor."""
@@ -127,8 +129,3 @@ class MarkedPage(RunPage):
         self.post_message(
             messages.Failed(InputError(said, "Mark two to four runs with space, then press C."))
         )
-
-
-def _folder(line: str) -> None:
-    if not line or "\0" in line:
-        raise InputError("There is no folder.", "Type where the files should go.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from textual import on, work
@@ -59,7 +60,7 @@ class MarkWorkers(CoreApp):
     def _fetch(self, wanted: messages.FetchWanted) -> None:
         from lumitui.app.results import fetch as results
 
-        folder = Path(wanted.target).expanduser()
+        folder = Path(os.path.expanduser(wanted.target))  # leaves `~nobody` as it is
         several = len(wanted.run_ids) > 1
         first: LumiError | None = None
         for run_id in wanted.run_ids:

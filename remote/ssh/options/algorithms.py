@@ -54,7 +54,7 @@ def algorithms(host: str, table: Table) -> Algorithms:
                 f"The ssh configuration sets {keyword} to "
                 f"{table.written(keyword.lower()) or 'an empty list'} for {host}, and lumitui has "
                 "none of these.",
-                f"Allow one of these as well, for this host: {', '.join(_OURS[keyword])}.",
+                f"Allow one of these, too, for this host: {', '.join(_OURS[keyword])}.",
             )
     bits = table.one("requiredrsasize")
     return Algorithms(

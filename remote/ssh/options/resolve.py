@@ -201,7 +201,7 @@ def _strict(table: Table) -> Literal["yes", "ask", "accept-new"]:
     value = table.one("stricthostkeychecking", "ask").lower()
     if value in ("yes", "true"):
         return "yes"
-    return "accept-new" if value == "accept-new" else "ask"  # `no` and `off` as well: a note
+    return "accept-new" if value == "accept-new" else "ask"  # also for `no` and `off`: a note
 
 
 def _family(table: Table) -> Literal["any", "inet", "inet6"]:

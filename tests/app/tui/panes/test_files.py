@@ -8,7 +8,7 @@ from textual.widgets import Input
 from lumitui.app.results.run_files import PREVIEW_BYTES, pattern_of
 from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.dialogs.folder import FolderDialog
+from lumitui.app.tui.dialogs.line import LineDialog
 from lumitui.app.tui.screens.run import RunScreen
 from lumitui.remote.errors import RefusedError
 from lumitui.remote.scheduler.protocol import State
@@ -18,7 +18,10 @@ from tests.support.jobs.made_runs import a_run
 HOSTILE = "[red]\x1b]0;owned\x07a b*?['.txt"
 
 
-async def test_files_are_listed_viewed_and_fetched(settings: Settings, tmp_path: Path) -> None:
+async def test_files_are_listed_viewed_and_fetched(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     folder = tmp_path / "run"
     (folder / "checkpoints").mkdir(parents=True)
     (folder / HOSTILE).write_text("[b]first line\x1b[2J\n" * 3)
@@ -36,8 +39,13 @@ async def test_files_are_listed_viewed_and_fetched(settings: Settings, tmp_path:
         await sees(pilot, r"\[b\]first line")
         assert "\x1b" not in shown(pilot)
         await pilot.press("v", "j", "enter")
-        await until(pilot, lambda: isinstance(app.screen, FolderDialog), "the question")
+        await until(pilot, lambda: isinstance(app.screen, LineDialog), "the question")
         await sees(pilot, r"checkpoints/last.pt, 200 kB")
+        app.screen.query_one(Input).value = "~nobody-of-this-name"
+        await pilot.press("enter")
+        await sees(pilot, "Fetched .*~nobody-of-this-name")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, LineDialog), "the question again")
         app.screen.query_one(Input).value = str(tmp_path / "here")
         await pilot.press("enter")
         path = tmp_path / "here" / "checkpoints" / "last.pt"
