@@ -22,7 +22,7 @@ class Rung:
 def rungs_of(scaling: Scaling) -> list[Rung]:
     """Return the sizes that the site was asked for, with time, efficiency and price of a run."""
     return [
-        Rung(size.nodes, _cells(size, scaling.unit), size.refused)
+        Rung(size.nodes, _cells(size, scaling), size.refused)
         for size in scaling.sizes
         if size.offer is not None
     ]
@@ -32,10 +32,14 @@ def basis(scaling: Scaling) -> str:
     """Return what time and price are of, and what they rest on; '' without any."""
     if not scaling.measured:
         return ""
+    if not scaling.knows_work:
+        said = "How many samples the run trains is not known, so no time is predicted."
+        return f"{said} {words.basis(scaling)}"
     return f"Time and price are for {scaling.whole.words}. {words.basis(scaling)}"
 
 
-def _cells(size: Size, unit: str) -> tuple[str, ...]:
+def _cells(size: Size, scaling: Scaling) -> tuple[str, ...]:
+    unit = scaling.unit
     start = (f"{size.nodes:,}", f"{size.gpus:,}")
     offer = size.offer
     if size.refused or offer is None:
@@ -43,6 +47,9 @@ def _cells(size: Size, unit: str) -> tuple[str, ...]:
     if size.whole is None:
         most = f"at most {words.short(offer.most)} {unit}" if offer.most else "nothing"
         return (*start, "-", "-", most, "")
+    if not scaling.knows_work:
+        most = f"at most {words.short(offer.most)} {unit}" if offer.most else "nothing"
+        return (*start, "-", words.percent(size.efficiency), most, _origin(size))
     price = words.middle(size.whole.price, words.short)
     return (
         *start,
@@ -53,6 +60,9 @@ def _cells(size: Size, unit: str) -> tuple[str, ...]:
     )
 
 
+def _origin(size: Size) -> str:
+    return "measured" if size.measured else "predicted"
+
+
 def _note(size: Size) -> str:
-    late = ["over the time limit"] if size.over_limit else []
-    return ", ".join(["measured" if size.measured else "predicted", *late])
+    return f"{_origin(size)}, over the time limit" if size.over_limit else _origin(size)

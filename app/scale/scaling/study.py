@@ -112,6 +112,11 @@ class Scaling:
     """Of the time of the smallest size; None with less than two sizes."""
 
     @property
+    def knows_work(self) -> bool:
+        """Whether it is known how much the run trains; else `whole` only compares sizes."""
+        return self.whole != self.part
+
+    @property
     def measured(self) -> tuple[Size, ...]:
         """The sizes that were measured."""
         return tuple(size for size in self.sizes if size.measured)

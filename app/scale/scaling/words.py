@@ -109,7 +109,9 @@ def recommendation(scaling: Scaling, advice: Advice) -> str:
     if chosen is None or chosen.whole is None:
         return advice.sentence
     takes = "It takes" if chosen.measured else "The prediction is"
-    late = " That is longer than the time limit." if chosen.over_limit else ""
+    late = (
+        " That is longer than the time limit." if chosen.over_limit and scaling.knows_work else ""
+    )
     return (
         f"Take {words.count(chosen.nodes, 'node')}. {advice.sentence} {takes} "
         f"{cost_text(chosen.whole, scaling.unit)} for {scaling.whole.words}.{late}"

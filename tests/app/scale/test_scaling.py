@@ -12,7 +12,7 @@ from lumitui.app.cli.output import as_data
 from lumitui.app.history.history import History
 from lumitui.app.history.metric_points import parse_line
 from lumitui.app.runs import Runs
-from lumitui.app.scale.scaling import words
+from lumitui.app.scale.scaling import rungs, words
 from lumitui.app.scale.scaling.advice import Goal, advise, seconds_in
 from lumitui.app.scale.scaling.drawing import drawing
 from lumitui.app.scale.scaling.measured import MeasuredRun, Training, training_of
@@ -40,6 +40,18 @@ def study(speeds: dict[int, float], *nodes: int) -> Scaling:
 
 def size_of(scaling: Scaling, nodes: int) -> Size:
     return next(size for size in scaling.sizes if size.nodes == nodes)
+
+
+def test_where_the_work_is_not_known_no_time_is_told_and_no_limit_passed() -> None:
+    run = trained("r1", 1)
+    family = [MeasuredRun(run, training(1000.0, samples=None, epoch=None))]
+    offers = [Offer(n, 8 * n, 4.0 * n, 60.0, 4.0 * n) for n in (1, 2)]
+    found = scaling_of(run, family, offers)
+    assert not found.knows_work and size_of(found, 1).over_limit  # of a million samples
+    assert [rung.cells[2] for rung in rungs.rungs_of(found)] == ["-", "-"]
+    assert "limit" not in str(rungs.rungs_of(found)) and "not known" in rungs.basis(found)
+    assert "limit" not in words.recommendation(found, advise(found, Goal()))
+    assert study(SPEEDS, 8).knows_work
 
 
 def test_metrics_say_speed_spread_and_work() -> None:
