@@ -18,6 +18,7 @@ from lumitui.app.tui.dialogs.confirm import Confirm
 from lumitui.app.tui.dialogs.unsaved import LeaveDialog, SaveDialog
 from lumitui.app.tui.panes.compose.editor import edited
 from lumitui.app.tui.panes.compose.text import TextEditor
+from lumitui.app.tui.panes.compose.views import View, beside
 from lumitui.app.tui.screens.new import NewScreen
 from lumitui.app.tui.screens.run import RunScreen
 from lumitui.app.tui.screens.runs import RunsScreen
@@ -112,9 +113,11 @@ async def test_nodes_change_by_a_key_and_everything_follows(
         await sees(pilot, r"▌ #SBATCH --nodes=7")
         await sees(pilot, r"- #SBATCH --nodes=9")
         await sees(pilot, "at most 28 GPU-hours")
+        before = screen.query_one(TextEditor).size.width
         await pilot.press("f2")
         await sees(pilot, r"6  nodes: 7 +# grows")
         assert screen.query_one(TextEditor).has_focus
+        assert screen.query_one(TextEditor).size.width > 140 / 2 > before
         await pilot.press("escape", "w")
         await until(pilot, lambda: job.read_text() != LUMI, "the saved file")
         saved = LUMI.replace("nodes: 9", "nodes: 7").replace("small-g", "standard-g")
@@ -204,6 +207,19 @@ async def test_a_grid_is_priced_and_sent_whole(settings: Settings, project: Path
         await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen), "the last run")
         made = runs_of(pilot)
         assert [run.spec.env["SEED"] for run in made] == ["2", "1"]
+
+
+@pytest.mark.parametrize(
+    ("opened", "width", "shown"),
+    [
+        ("form", 119, "form"), ("yaml", 80, "yaml"),
+        ("form", 120, "form script node"), ("yaml", 120, "form yaml"),
+        ("script", 175, "form script"), ("node", 200, "form node"),
+        ("script", 200, "form script node"),
+    ],
+)  # fmt: skip
+def test_a_view_that_is_opened_gets_most_of_the_width(opened: View, width: int, shown: str) -> None:
+    assert beside(opened, "script", width) == tuple(shown.split())
 
 
 async def test_what_was_said_of_an_earlier_text_is_not_shown(

@@ -1,0 +1,121 @@
+"""A screen with a draft: what is saved, what would be lost, and the person's own editor."""
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.widgets import Input
+
+from lumitui.app.runs import Runs
+from lumitui.app.send.drafts.draft import Draft, save
+from lumitui.app.tui import messages
+from lumitui.app.tui.dialogs.unsaved import Answer, LeaveDialog, SaveDialog
+from lumitui.app.tui.panes.compose.views import DraftViews
+from lumitui.app.tui.screens.page import FullScreen
+from lumitui.remote.errors import LumiError
+
+
+def path_of(text: str) -> Path:
+    """Return the path that a person typed; `~` is the home folder."""
+    return Path(os.path.expanduser(text))  # leaves `~nobody` as it is
+
+
+class DraftPage(FullScreen):
+    """Saves its draft, lends it to an editor, and asks before edits are lost."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("w,ctrl+w", "save", "Save", id="new.save", tooltip="Save the job file"),
+        Binding("e", "editor", "Editor", id="new.editor", tooltip="Edit the text in $EDITOR"),
+    ]
+
+    def __init__(self, runs: Runs) -> None:
+        """A screen over `runs`, without a draft."""
+        super().__init__(runs)
+        self._draft: Draft | None = None
+        self._opened = ""
+        """The text that the draft began with: there is nothing to lose yet."""
+
+    @property
+    def unsaved(self) -> Draft | None:
+        """The draft that would be lost; None: nothing would."""
+        draft = self._draft
+        lost = draft is not None and draft.unsaved and draft.text != self._opened
+        return draft if lost else None
+
+    def show_saved(self) -> None:
+        """Show whether something is not saved."""
+        self.query_one(DraftViews).mark(unsaved=self.unsaved is not None)
+
+    def show_path(self) -> None:
+        """Show where the draft is saved."""
+        assert self._draft is not None
+        self.query_one("#path", Input).value = str(self._draft.path or "")
+
+    def action_save(self) -> None:
+        """Save the job file; ask for its path if it has none."""
+        if self._draft is None:
+            return
+        if self._draft.path is not None:
+            self._save(None)
+            return
+
+        def named(path: str | None) -> None:
+            if path is not None:
+                self._save(path_of(path).absolute())
+
+        self.app.push_screen(SaveDialog(str(self._draft.folder / "job.yaml")), named)
+
+    def _save(self, path: Path | None) -> bool:
+        assert self._draft is not None
+        try:
+            self._draft = save(self._draft, path)
+        except LumiError as error:
+            self.post_message(messages.Failed(error))
+            return False
+        if path is not None:
+            self._draft = replace(self._draft, folder=path.parent, origin=path.name)
+            self.query_one(DraftViews).post_message(DraftViews.CheckDue())
+        self._opened = self._draft.text
+        self.show_path()
+        self.show_saved()
+        self.notify(f"Saved {self._draft.path}.", markup=False)
+        return True
+
+    def action_editor(self) -> None:
+        """Edit the text in the person's editor."""
+        if self._draft is None:
+            return
+        from lumitui.app.tui.panes.compose.editor import edited
+
+        try:
+            text = edited(self.app, self._draft.text)
+        except LumiError as error:
+            self.post_message(messages.Failed(error))
+            return
+        if text != self._draft.text:
+            self.query_one(DraftViews).write(text)
+
+    def _guard(self, then: Callable[[], object]) -> None:
+        """Do `then`, after asking what becomes of edits that are not saved."""
+        draft = self.unsaved
+        if draft is None:
+            then()
+            return
+
+        def answered(answer: Answer | None) -> None:
+            if answer == "discard":
+                self._opened = draft.text
+                then()
+            elif answer == "save" and draft.path is None:
+                self.action_save()  # the path comes first; leaving is asked for again
+            elif answer == "save" and self._save(None):
+                then()
+
+        self.app.push_screen(LeaveDialog(draft.name), answered)
+
+    def action_back(self) -> None:
+        """Leave the screen; edits that are not saved are asked about."""
+        self._guard(super().action_back)
