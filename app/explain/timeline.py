@@ -79,7 +79,7 @@ def rows(found: Sequence[Happening], now: float) -> list[tuple[str, str, str]]:
             if item.ahead:
                 since = f"in {words.length(item.moment - now)}" if item.moment > now else "due"
             elif before is not None and item.moment - before > -1:  # else the clocks differ
-                since = f"+{words.fine_length(item.moment - before)}"
+                since = f"+{words.length(round(item.moment - before))}"
             before = item.moment
         shown.append((words.clock(item.moment), since, item.what))
     return shown
@@ -87,7 +87,7 @@ def rows(found: Sequence[Happening], now: float) -> list[tuple[str, str, str]]:
 
 def _before(run: Run, proof: Verdict | None) -> Iterator[Happening]:
     late = run.created - min(filter(None, (run.submitted, run.started)), default=run.created)
-    clock = f" (its clock is {words.fine_length(late)} ahead of the site's)" if late >= 1 else ""
+    clock = f" (its clock is {words.length(round(late))} ahead of the site's)" if late >= 1 else ""
     yield Happening(run.created, f"made on this machine{clock}", leads=True)
     if run.submitted:
         job = f" as job {run.job_id}" if run.job_id else ""

@@ -135,32 +135,31 @@ def _whole(seconds: float) -> int:
 
 
 def length(seconds: float) -> str:
-    """Return a length of time in words that need no legend: `45 s`, `12 min`, `3 h 05 min`."""
+    """Return a length of time in words: `45 s`, `1 min 42 s`, `12 min`, `3 h 05 min`.
+
+    Below ten minutes it has seconds: `1 min` may be nearly two.
+    """
     whole = _whole(seconds)
-    if whole < 60:
+    minutes, rest = divmod(whole, 60)
+    if minutes < 1:
         return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min"
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if minutes < 10 and rest else f"{minutes} min"
     if whole < 86400:
-        return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+        return f"{whole // 3600} h {minutes % 60:02d} min"
     return f"{whole // 86400} d {whole % 86400 // 3600:02d} h"
 
 
-def fine_length(seconds: float) -> str:
-    """Return a length of time in words, with seconds below ten minutes: `1 min 46 s`."""
-    minutes, rest = divmod(_whole(seconds + 0.5), 60)
-    return f"{minutes} min {rest} s" if 0 < minutes < 10 and rest else length(seconds + 0.5)
-
-
 def short_length(seconds: float) -> str:
-    """Return a length of time in five or six characters: `45s`, `12m`, `3h05`, `2d04`."""
+    """Return a length of time in five or six characters: `45s`, `1m42`, `12m`, `3h05`, `2d04`."""
     whole = _whole(seconds)
-    if whole < 60:
+    minutes, rest = divmod(whole, 60)
+    if minutes < 1:
         return f"{whole}s"
-    if whole < 3600:
-        return f"{whole // 60}m"
+    if minutes < 60:
+        return f"{minutes}m{rest:02d}" if minutes < 10 and rest else f"{minutes}m"
     if whole < 86400:
-        return f"{whole // 3600}h{whole % 3600 // 60:02d}"
+        return f"{whole // 3600}h{minutes % 60:02d}"
     return f"{whole // 86400}d{whole % 86400 // 3600:02d}"
 
 

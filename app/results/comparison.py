@@ -8,6 +8,7 @@ from typing import Literal
 from lumitui.app.history.history import History
 from lumitui.app.history.metric_points import MetricPoint
 from lumitui.app.history.run import Run
+from lumitui.app.results.job_rows import differing_rows, value_words
 from lumitui.app.results.summary import Curve, curve, summarize
 from lumitui.remote.errors import InputError, LumiError
 from lumitui.remote.run_folder import CODE
@@ -85,7 +86,7 @@ class Comparisons:
         points = [self._history.metrics.of(run.id) for run in runs]
         return Comparison(
             runs,
-            _fields(runs),
+            contrasted_fields(runs),
             _code(runs),
             _metrics(points),
             tuple(_script(runs[0], other) for other in runs[1:]),
@@ -165,9 +166,9 @@ def changes(old: dict[str, str], new: dict[str, str]) -> list[FileChange]:
     return found
 
 
-def _fields(runs: Sequence[Run]) -> tuple[Contrast, ...]:
-    specs = [run.spec.model_dump(mode="json") for run in runs]
-    return _contrasts([(key, [spec[key] for spec in specs]) for key in specs[0]])
+def contrasted_fields(runs: Sequence[Run]) -> tuple[Contrast, ...]:
+    """Return the keys in which the job files of runs differ."""
+    return tuple(Contrast(*row) for row in differing_rows([run.spec for run in runs]))
 
 
 def _code(runs: Sequence[Run]) -> tuple[Contrast, ...]:
@@ -183,7 +184,7 @@ def _code(runs: Sequence[Run]) -> tuple[Contrast, ...]:
 
 def _contrasts(rows: Sequence[tuple[str, Sequence[object]]]) -> tuple[Contrast, ...]:
     return tuple(
-        Contrast(what, tuple(map(_word, values)))
+        Contrast(what, tuple(map(value_words, values)))
         for what, values in rows
         if any(value != values[0] for value in values)
     )
@@ -215,9 +216,3 @@ def _figure(value: float | None) -> str:
 def _script(one: Run, two: Run) -> tuple[str, ...]:
     old, new = one.script.splitlines(), two.script.splitlines()
     return tuple(difflib.unified_diff(old, new, one.id, two.id, lineterm="", n=1))
-
-
-def _word(value: object) -> str:
-    if isinstance(value, list):
-        return " ".join(map(str, value)) or "-"
-    return "-" if value in (None, "", {}) else str(value)

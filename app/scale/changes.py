@@ -8,6 +8,7 @@ from lumitui.app.compose.deepspeed_batch import TRAIN, sent_config
 from lumitui.app.explain import words
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.script_args import argument_value, rate_argument, with_argument
+from lumitui.app.results.job_rows import differing_rows
 from lumitui.app.scale import learning_rate
 
 
@@ -44,12 +45,11 @@ def changes_between(before: Launch, after: Launch) -> tuple[Change, ...]:
         row("billed at most", lambda launch: words.amount(launch.price)),
     ]
     rows += _config_changes(before, after)
-    old, new = before.spec.model_dump(mode="json"), after.spec.model_dump(mode="json")
     shown = {"nodes", "partition", "time", "args", "name"}
     rows += [
-        Change(key, str(old[key]), str(new[key]))
-        for key in old
-        if key not in shown and old[key] != new[key]
+        Change(key, old, new)
+        for key, (old, new) in differing_rows([before.spec, after.spec])
+        if key not in shown and not key.startswith("-")  # the row `arguments` has those
     ]
     return tuple(rows)
 

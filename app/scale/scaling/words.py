@@ -171,18 +171,13 @@ def short(value: float) -> str:
 
 
 def length(seconds: float) -> str:
-    """Return a length of time in words, with seconds below ten minutes: `1 min 46 s`."""
-    if seconds < 9.95:
-        return f"{seconds:.2g} s"
-    return words.fine_length(seconds)
+    """Return a length of time in words, with parts of seconds below ten: `1.2 s`, `1 min 46 s`."""
+    return f"{seconds:.2g} s" if seconds < 9.95 else words.length(seconds + 0.5)
 
 
 def time_text(seconds: float) -> str:
-    """Return a length of time for a table, with seconds below ten minutes: `1m46`."""
-    if seconds < 9.95:
-        return f"{seconds:.2g}s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes}m{rest:02d}" if 0 < minutes < 10 else words.short_length(seconds + 0.5)
+    """Return a length of time for a table, with parts of seconds below ten: `1.2s`, `1m46`."""
+    return f"{seconds:.2g}s" if seconds < 9.95 else words.short_length(seconds + 0.5)
 
 
 def _number(count: int) -> str:

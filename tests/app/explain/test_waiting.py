@@ -48,7 +48,7 @@ def test_what_is_expected_of_a_run() -> None:
     assert "expected end" not in lines
     # Without the scheduler's word for it, the end follows from the time limit.
     lines = dict(waiting.expectations(replace(QUEUED, expected_start=NOW + 90), NOW))
-    assert lines["expected start"].endswith(", in 1 min")
+    assert lines["expected start"].endswith(", in 1 min 30 s")
     assert lines["expected end"].endswith(", in 1 h 01 min")
     assert dict(waiting.expectations(replace(QUEUED, expected_start=NOW - 9), NOW))[
         "expected start"
