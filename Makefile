@@ -10,6 +10,8 @@
 # make screenshots  draw every screen to build/screens, and the pictures of the README
 # make cluster-up SLURM=24    start the mini cluster with Slurm 24.11 beside the one with 22.05
 PY := .venv/bin/python
+# Each of some 1,000 processes that the tests start would compile all of it anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-alone test-cluster test-slurm24 test-all check audit lowest lock sbom setup packages bench bench-history bench-tui footprint chaos picture screenshots cluster-up cluster-down
 
@@ -38,11 +40,13 @@ test-alone: setup packages
 	@$(PY) -m pytest -m "not cluster and not slow" --numprocesses=4 --dist=loadfile
 
 # This cluster has its own folder and ports: the variables that move the others do not count here.
+SLURM24 := env -u ROOT -u SSH_PORT -u BASE -u COPY SLURM=24 $(PY) -m pytest
 test-slurm24: setup packages
-	@env -u ROOT -u SSH_PORT -u BASE -u COPY SLURM=24 $(PY) -m pytest -m "both_slurms and cluster and not slow"
+	@$(SLURM24) -m "both_slurms and cluster and not slow" tests/remote tests/end_to_end tests/app
 
 test-all: setup packages
 	@$(PY) -m pytest
+	@$(SLURM24) -m "both_slurms and cluster"
 
 check: setup
 	.venv/bin/ruff check .
