@@ -2,7 +2,7 @@
 
 import re
 from pathlib import PurePosixPath
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -49,20 +49,36 @@ def _positive(text: str) -> str:
     return text
 
 
+def _formed(pattern: str, words: str, max_length: int | None = None) -> Any:
+    """Return the type of a text that has the form `pattern`; `words` say what is wrong without."""
+
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text) or text.endswith("\n"):
+            raise ValueError(f"{text!r} {words}" if text else "it is empty")
+        return text
+
+    shown = Field(max_length=max_length, json_schema_extra={"pattern": pattern})
+    return Annotated[str, shown, AfterValidator(check)]
+
+
 Text = Annotated[str, AfterValidator(_passable)]
 """Any text that a command can receive."""
 Line = Annotated[str, AfterValidator(_one_line)]
 """One line of text without control characters."""
 Inside = Annotated[str, AfterValidator(_relative)]
 """A path inside the project, with forward slashes."""
-Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9._@:/+-]+$", max_length=200)]
+Word = _formed(
+    r"^[A-Za-z0-9._@:/+-]+$",
+    "has a character that is not allowed; use letters, digits and . _ @ : / + -",
+    max_length=200,
+)
 """Text that is safe as a word of an #SBATCH line."""
 # The length comes first: for text that a function has seen, pydantic would count "items".
 Name = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_one_line)]
 """A job's name: one line of at most 100 characters."""
 Walltime = Annotated[str, BeforeValidator(_unambiguous), AfterValidator(_positive)]
 """A time limit as Slurm writes it, like `02:00:00`."""
-Memory = Annotated[str, Field(pattern=r"^[0-9]{1,9}[KMGT]?$")]
+Memory = _formed(r"^[0-9]{1,9}[KMGT]?$", "is not an amount of memory like 60G")
 """An amount of memory as `--mem` takes it, like `60G`."""
-Signal = Annotated[str, Field(pattern=r"^[A-Z0-9]{1,12}@[0-9]{1,5}$")]
+Signal = _formed(r"^[A-Z0-9]{1,12}@[0-9]{1,5}$", "is not a signal with its seconds, like USR1@120")
 """A signal and how many seconds before the time limit it comes, like `USR1@120`."""

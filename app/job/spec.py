@@ -19,6 +19,9 @@ from lumitui.app.job.strategies import STRATEGIES, TRAINERS
 from lumitui.app.job.variables import check_environment_name, check_secret_name
 from lumitui.remote.site.validation import validate
 
+MOST_NODES = 10_000
+"""More than any machine has: a larger number is a slip of the finger."""
+
 
 class Part(BaseModel):
     """The base of every part of a job file: frozen, unknown keys refused."""
@@ -76,7 +79,7 @@ class JobSpec(Part):
     site: Line
     account: Annotated[Word, BeforeValidator(lambda value: value or "none")] = "none"
     partition: Word
-    nodes: Annotated[int, Field(ge=1, le=10000)] = 1
+    nodes: Annotated[int, Field(ge=1, le=MOST_NODES)] = 1
     gpus_per_node: Annotated[int, Field(ge=1, le=64)] | None = None
     """None: all GPUs of a node."""
     cpus_per_task: Annotated[int, Field(ge=1)] | None = None

@@ -17,7 +17,7 @@ from lumitui.app.job.script_args import (
     with_value,
 )
 from lumitui.app.job.setting import set_in
-from lumitui.app.job.spec import JobSpec, Scale, changed
+from lumitui.app.job.spec import MOST_NODES, JobSpec, Scale, changed
 from lumitui.app.scale import deepspeed_rescale
 from lumitui.app.scale.changes import Change, changes_between
 from lumitui.app.scale.learning_rate import with_rate
@@ -56,8 +56,10 @@ def rescale(
     """
     spec = apply_settings(earlier.spec, settings)
     target = nodes if nodes is not None else spec.nodes
-    if target < 1:
-        raise InputError(f"A job cannot have {target} nodes.", "Give 1 or more.")
+    if not 1 <= target <= MOST_NODES:
+        raise InputError(
+            f"A job cannot have {target:,} nodes.", f"Give a number from 1 to {MOST_NODES:,}."
+        )
     notes: list[str] = []
     spec = changed(spec, {"nodes": target}, f"--nodes {target}")
     spec = _partition(spec, site, notes)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from lumitui.remote.errors import InputError
+from lumitui.remote.site.mistake_words import mistake_words
 
 if TYPE_CHECKING:
     from lumitui.remote.site.yaml_document import Document, Place
@@ -83,13 +84,14 @@ def _mistake(
 ) -> Mistake:
     place = _in_data(tuple(detail["loc"]), data)  # type: ignore[arg-type]  # always a tuple
     near: list[str] = []
-    message = str(detail["msg"]).removeprefix("Value error, ")
     if detail["type"] == "extra_forbidden":
         known = _fields_at(model, place[:-1])
         near = difflib.get_close_matches(str(place[-1]), known, n=1)
         message = "unknown key" + (f"; did you mean `{near[0]}`?" if near else "")
     elif detail["type"] == "missing":
         message = "this key is required"
+    else:
+        message = mistake_words(detail)
     where, line = document.where(place), document.line(place)
     return Mistake(place, where, line, message, near[0] if near else "")
 

@@ -33,6 +33,9 @@ _FILES = ("project", "trainer", "strategy", "script", "secrets", "workdir", "shi
           "ship_secrets", "links", "deepspeed", "fetch")  # fmt: skip
 """The keys that say which files are sent."""
 
+_STAND_INS = {"name": "job", "time": "00:01:00"}
+"""Values for required keys that are wrong, with which the rest of a text can be checked."""
+
 LOOK_SECONDS = 5.0
 """How long a check relies on what an earlier one found in the project's files: 2,000 of them take
 half a second."""
@@ -54,6 +57,13 @@ class Checked:
     def errors(self) -> tuple[Problem, ...]:
         """The problems that keep it from being sent."""
         return tuple(item for item in self.problems if item.severity == "error")
+
+    @property
+    def where(self) -> str:
+        """The job's name, site and partition as the text has them; "": it is no YAML."""
+        values = {field.key: field.value for field in self.fields}
+        name, *place = (values.get(key, "") for key in ("name", "site", "partition"))
+        return f"{name or 'no name'}  {' '.join(filter(None, place))}".rstrip() if values else ""
 
     @property
     def loose(self) -> tuple[Problem, ...]:
@@ -138,13 +148,9 @@ class Drafts:
         try:
             spec = validate(document, JobSpec, document.data)
             previews = self._quick_previews(spec, draft)
-            said = tuple(
-                problems.in_grid(problems.of_finding(finding, document), spec.grid, document)
-                for preview in previews
-                for finding in preview.findings
-            )
+            said = _found(previews, spec, document)
         except LumiError as error:
-            said = problems.of_error(error, document)
+            said = self._further(problems.of_error(error, document), document, draft)
         said = problems.worst_first(said)
         site = previews[0].site if previews else self._site(document.data)
         rows = form.fields(document.data, site, self.sites.names(), said)
@@ -152,6 +158,32 @@ class Drafts:
         better = {(p.field, p.message): p for row in rows for p in row.problems}
         said = tuple(better.get((item.field, item.message), item) for item in said)
         return Checked(draft, previews, said, rows)
+
+    def _further(
+        self, found: tuple[Problem, ...], document: Document, draft: Draft
+    ) -> tuple[Problem, ...]:
+        """Return `found`, which keeps a text from being composed, and the errors beside it.
+
+        What is wrong is left out, and the rest is checked. What is found at a key that is left
+        out, or at none, may come from that alone and does not count.
+        """
+        data, new, last = dict(document.data), found, False
+        while not last:
+            wrong = {item.field.split(".")[0] for item in new}
+            kept = {key: value for key, value in data.items() if key not in wrong}
+            if len(kept) == len(data):
+                break
+            data = kept
+            try:
+                stand_ins = {key: value for key, value in _STAND_INS.items() if key not in data}
+                spec = validate(document, JobSpec, stand_ins | data)
+                new, last = _found(self._quick_previews(spec, draft), spec, document), True
+            except LumiError as error:
+                new = problems.of_error(error, document)
+            new = tuple(item for item in new if item.severity == "error")
+            new = tuple(item for item in new if item.field.split(".")[0] in data)
+            found += new
+        return found
 
     def _quick_previews(self, spec: JobSpec, draft: Draft) -> tuple[Preview, ...]:
         """Return the previews; the files of one project are not looked at for every key.
@@ -223,6 +255,14 @@ class Drafts:
 
     def _runs(self) -> list[Run]:
         return self.history.page(limit=50)
+
+
+def _found(previews: tuple[Preview, ...], spec: JobSpec, document: Document) -> tuple[Problem, ...]:
+    return tuple(
+        problems.in_grid(problems.of_finding(finding, document), spec.grid, document)
+        for preview in previews
+        for finding in preview.findings
+    )
 
 
 def _same_files(preview: Preview, spec: JobSpec, root: Path) -> bool:

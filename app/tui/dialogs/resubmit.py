@@ -14,7 +14,9 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Label, OptionList, Static
 
+from lumitui.app.compose.draft.problems import of_error
 from lumitui.app.history.run import Run
+from lumitui.app.job.spec import MOST_NODES
 from lumitui.app.scale.changes import effect
 from lumitui.app.scale.resubmission import Resubmission
 from lumitui.app.scale.scaling import rungs
@@ -183,7 +185,7 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
         nodes, button = self._typed, self.query_one("#yes", Button)
         shown: Outcome | None
         if nodes is None:
-            shown = InputError("The number of nodes is missing.", "Type one.")
+            shown = _no_number(self.query_one("#nodes", Input).value.strip())
         else:
             shown = self._plans.get(nodes)
         if isinstance(shown, Resubmission):
@@ -207,7 +209,8 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
             if plan is None or size == besides:
                 continue
             if isinstance(plan, LumiError):
-                reasons.setdefault(str(plan), []).append(f"{size:,}")
+                words = " ".join(item.words for item in of_error(plan, None))
+                reasons.setdefault(words, []).append(f"{size:,}")
             elif plan.preview.errors:
                 first = plan.preview.errors[0]
                 reasons.setdefault(f"{first.message} {first.do}", []).append(f"{size:,}")
@@ -245,10 +248,17 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
         self.dismiss(None)
 
 
+def _no_number(text: str) -> InputError:
+    """Return what is wrong with a number of nodes that is none."""
+    if not text:
+        return InputError("The number of nodes is missing.", "Type one.")
+    return InputError(f"{text} is not a number of nodes.", f"Type 1 to {MOST_NODES:,}.")
+
+
 def _described(outcome: Outcome, basis: str) -> RenderableType:
     if isinstance(outcome, LumiError):
-        parts = styled.plain(outcome.message, "bold red"), styled.plain(outcome.hint)
-        return Text("\n").join(parts)
+        lines = [item.words for item in of_error(outcome, None)]
+        return Text("\n").join(styled.plain(line, "bold red") for line in lines)
     return described(outcome, basis)
 
 

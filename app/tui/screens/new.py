@@ -55,6 +55,8 @@ class NewScreen(DraftPage):
         super().__init__(runs)
         self._job = job
         self._checked: Checked | None = None
+        self._where = ""
+        """The job's name and where it runs, as far as a text could be read."""
         self._asked = 0
         self._checking = self._stale = False
         """Whether a check is under way, and whether its draft was edited since."""
@@ -143,7 +145,7 @@ class NewScreen(DraftPage):
     def _take(self, draft: Draft, opened: str) -> None:
         """Show another draft, which began as the text `opened`."""
         self._draft, self._opened = draft, opened
-        self._checked = None
+        self._checked, self._where = None, draft.name
         self.show_path()
         self._show_parts()
         self.query_one(DraftViews).begin(draft)
@@ -185,10 +187,8 @@ class NewScreen(DraftPage):
         self._enable()
 
     def _draw_cost(self, checked: Checked) -> None:
-        spec = checked.previews[0].launch.spec if checked.previews else None
-        draft = checked.draft
-        where = f"{spec.name}  {spec.site} {spec.partition}" if spec else draft.name
-        self.title_text("2 New", f"from {draft.origin}", where)
+        self._where = checked.where or self._where
+        self.title_text("2 New", f"from {checked.draft.origin}", self._where)
         errors = len(checked.errors)
         if errors:
             count = "1 error" if errors == 1 else f"{errors} errors"

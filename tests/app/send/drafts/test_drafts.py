@@ -93,6 +93,24 @@ def test_every_mistake_has_its_field_and_its_line(runs: Runs, folder: Path) -> N
     assert broken.problems[0].line and not broken.fields and broken.draft.text.endswith("{\n")
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "fields"),
+    [
+        ("nodes: 2", "nods: 2\nlauncher: tochrun\nproof: onn", ["nods", "proof", "launcher"]),
+        ('"01:00:00"', "10\nlauncher: tochrun", ["time", "launcher"]),
+        ("nodes: 2", "nodes: two\nmemory: 900G\nproof: onn", ["nodes", "proof", "memory"]),
+        ("train.py", "train.py\ntrainer: magic\nnods: 1", ["trainer", "nods"]),
+        ("small-g", "smal-g\nlauncher: tochrun", ["launcher", "partition"]),
+    ],
+)
+def test_errors_that_show_only_after_others_are_named_too(
+    runs: Runs, folder: Path, old: str, new: str, fields: list[str]
+) -> None:
+    checked = check(runs, folder, JOB.replace(old, new))
+    assert sorted(item.field for item in checked.errors) == sorted(fields)
+    assert checked.where == f"vit  lumi {'smal-g' if old == 'small-g' else 'small-g'}"
+
+
 def test_the_form_has_the_choices_of_the_site_with_their_limits(runs: Runs, folder: Path) -> None:
     checked = check(runs, folder, JOB)
     partition = field(checked, "partition")

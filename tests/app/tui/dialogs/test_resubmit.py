@@ -77,6 +77,19 @@ async def test_the_dialog_follows_its_fields(settings: Settings, project: Path) 
         button = pilot.app.screen.query_one("#yes", Button)
         await until(pilot, lambda: "99 nodes are more than" in shown(pilot), "what is wrong")
         assert button.disabled and str(button.label) == "Send", "it names no other size"
+        time = pilot.app.screen.query_one("#time", Input)
+        for line, text, words in (
+            (nodes, "0", "A job cannot have 0 nodes. Give a number from 1 to 10,000."),
+            (nodes, "999999", "A job cannot have 999,999 nodes. Give a number"),
+            (nodes, "-2", "-2 is not a number of nodes. Type 1 to 10,000."),
+            (nodes, "", "The number of nodes is missing. Type one."),
+            (time, "soon", "time: 'soon' is not a time"),
+        ):
+            line.value = text
+            await sees(pilot, words)
+            assert "--" not in shown(pilot) and "schema" not in shown(pilot)
+            nodes.value = "2"
+        time.value = "00:05:00"
         nodes.value = "1"
         await sees(pilot, "Send on 1 node ")
         pilot.app.screen.query_one("#start").focus()

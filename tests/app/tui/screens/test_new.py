@@ -77,6 +77,7 @@ async def test_a_typo_stands_at_its_field_and_a_key_fixes_it(
         screen = await opened(pilot)
         await sees(pilot, r"line 9: error: nods: unknown key; did you mean `nodes`")
         await sees(pilot, r"2 errors to fix before it can be sent")
+        await sees(pilot, "from bad.yaml  hello  laptop local")
         assert not can_submit(pilot) and pilot.app.screen is screen, "no dialog"
         await pilot.press("enter")
         await sees(pilot, r"nodes +2")
