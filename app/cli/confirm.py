@@ -13,6 +13,7 @@ from lumitui.app.explain.safe_text import spell_out
 from lumitui.remote.errors import InputError, LumiError
 
 if TYPE_CHECKING:
+    from lumitui.app.scale.code_news import CodeNews
     from lumitui.app.scale.resubmission import Resubmission
     from lumitui.app.send.preview import Preview
     from lumitui.remote.ssh.prompts import Question
@@ -158,9 +159,19 @@ def show_changes(planned: "Resubmission", columns: int) -> None:
         say(f"note: {note}")
 
 
-def agree_to_resubmit(planned: "Resubmission", columns: int, *, yes: bool) -> None:
+def show_code_news(planned: "Resubmission", news: "CodeNews") -> None:
+    """Print what has changed in the project since it ran, and which code is sent, on stderr."""
+    if news.differs:
+        other = " Add `--code current` to send it." if planned.code == "same" else ""
+        say(f"note: {news.sentence}{other}")
+
+
+def agree_to_resubmit(
+    planned: "Resubmission", news: "CodeNews", columns: int, *, yes: bool
+) -> None:
     """Show what changes, and return when the person agrees; see `confirm`."""
     show_changes(planned, columns)
+    show_code_news(planned, news)
     show_findings(planned.preview)
     refuse_errors(planned.preview)
     confirm(

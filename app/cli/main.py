@@ -315,7 +315,7 @@ def resubmit(reply: Reply, run_id: str, yes: bool, **changes: Unpack[_Changes]) 
     """Send a run again after you confirm."""
     with core() as runs:
         planned = runs.plan_resubmission(run_id, **changes)
-        agree_to_resubmit(planned, columns(), yes=yes)
+        agree_to_resubmit(planned, runs.code_news(run_id), columns(), yes=yes)
         show_sent(reply, runs.resubmit(planned, report=show_step))
 
 

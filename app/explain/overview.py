@@ -27,6 +27,7 @@ NEXT = {
     State.PREEMPTED: "Send it again: a job that comes first took its nodes.",
 }
 """What to do with a run in each state; nothing where there is only waiting."""
+EXPLAINED = "Change what caused it, then send it again."
 UNPROVED = "Look at the proof: ranks have other cores or GPUs than planned, so it may be slow."
 
 MOST_DEPTH = 8
@@ -70,10 +71,15 @@ def _limit(run: Run) -> str:
     return words.length(walltime.seconds_of(run.spec.time))
 
 
-def next_step(run: Run, proof: Verdict | None) -> str:
-    """Return what to do next; '' where there is nothing but to wait."""
+def next_step(run: Run, proof: Verdict | None, *, explained: bool = False) -> str:
+    """Return what to do next; '' where there is nothing but to wait.
+
+    `explained`: why it failed stands beside it.
+    """
     if proof and proof.kind == "differs" and not run.state.is_final:
         return UNPROVED
+    if explained and run.state is State.FAILED:
+        return EXPLAINED
     return NEXT.get(run.state, "")
 
 
@@ -131,11 +137,13 @@ def rows(
     proof: Verdict | None,
     totals: Totals | None,
     comparison: tuple[Run, Comparison] | None,
+    *,
+    explained: bool = False,
 ) -> list[Row]:
     """Return the overview as labels and words; what is not known is left out.
 
     `proof` and `totals` may not have been read yet. `comparison`: the parent, and the run beside
-    it.
+    it. `explained`: why it failed stands beside the rows.
     """
     parent, beside = comparison or (None, None)
     found = (
@@ -146,6 +154,6 @@ def rows(
         ("loss", loss(totals)),
         ("billed", words.billed(run, now)),
         ("reason", "" if run.state is State.QUEUED else words.reason(run)),
-        ("next", next_step(run, proof)),
+        ("next", next_step(run, proof, explained=explained)),
     )
     return [(label, text) for label, text in found if text]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from lumitui.app.history.run import Run
     from lumitui.app.job.spec import JobSpec
+    from lumitui.app.scale.code_news import CodeNews
     from lumitui.app.scale.overview import Overviews
     from lumitui.app.scale.resubmission import CodeChoice, Resubmission
     from lumitui.app.scale.scaling.studies import Scalings
@@ -110,6 +111,16 @@ class Launches(Core):
         lineage = self.history.lineage(parent.id)
         command = self._connections.get(site).scheduler.command()
         return plan(parent, lineage, site, command, request, self._hashes)
+
+    def code_news(self, run_id: str) -> CodeNews:
+        """Return what has changed in the project of a run since it was sent; no site is asked.
+
+        Raises:
+            InputError: no such run.
+        """
+        from lumitui.app.scale.code_news import code_news
+
+        return code_news(self.history.get(run_id), self.history.snapshots, self._hashes)
 
     def resubmit(
         self, resubmission: Resubmission, *, report: Report = lambda step, words: None

@@ -84,7 +84,10 @@ def plan(
         InputError: a wrong setting, a batch that cannot be split, or code that is not there.
     """
     if request.code == "same" and parent.snapshot is None:
-        raise InputError(f"{parent.id} never had its code on the site.", "Use `--code current`.")
+        raise InputError(
+            f"{parent.id} never had its code on the site.",
+            "Send the current code (`--code current`).",
+        )
     project = Path(parent.project)
     if request.code == "current":
         parent = replace(parent, spec=source.with_ship_mode(parent.spec, project))

@@ -18,6 +18,7 @@ from lumitui.app.compose.draft.problems import of_error
 from lumitui.app.history.run import Run
 from lumitui.app.job.spec import MOST_NODES
 from lumitui.app.scale.changes import effect
+from lumitui.app.scale.code_news import CodeNews
 from lumitui.app.scale.resubmission import Resubmission
 from lumitui.app.scale.scaling import rungs
 from lumitui.app.scale.scaling.studies import Question
@@ -52,6 +53,8 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
         Binding("ctrl+s", "send", "Send", id="resubmit.send", tooltip="Send the run"),
         Binding("down", "sizes", "Sizes", show=False, id="resubmit.sizes",
                 tooltip="Go to the sizes"),
+        Binding("ctrl+o", "code", "Code", id="resubmit.code",
+                tooltip="Send the code that ran, or the project as it is now"),
     ]  # fmt: skip
 
     def __init__(self, parent: Run, nodes: int) -> None:
@@ -65,6 +68,8 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
         self._wanted: set[int] = set()
         """The sizes whose plans were asked for."""
         self._basis = ""
+        self._news: CodeNews | None = None
+        """What has changed in the project since it ran; nothing is sent before that is known."""
 
     def compose(self) -> ComposeResult:
         """Yield the fields, the sizes, what changes, and two buttons."""
@@ -92,6 +97,7 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
         """Make the first plan, with the run's own settings, and ask what each size takes."""
         if self.query("#nodes"):
             self._settings_changed()
+            self.post_message(messages.CodeNewsWanted(self, self._parent_run.id))
 
     # -- what is wanted
 
@@ -162,7 +168,20 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
             self._start = event.button.value
         self._settings_changed()
 
+    def action_code(self) -> None:
+        """Choose the other code."""
+        self.query_one("#code", Choice).press()
+
     # -- what is known
+
+    @on(messages.CodeNewsFound)
+    def _compared(self, event: messages.CodeNewsFound) -> None:
+        self._news, code = event.news, self.query_one("#code", Choice)
+        if self._news.first == code.value:
+            self._draw()
+        else:
+            code.choose(self._news.first)
+            self._settings_changed()
 
     @on(messages.Planned)
     def _planned(self, event: messages.Planned) -> None:
@@ -190,7 +209,10 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
             shown = self._plans.get(nodes)
         if isinstance(shown, Resubmission):
             self.query_one("#start", Choice).choose(shown.start)
-        parts: list[RenderableType] = list(self._refusals(besides=nodes))
+        parts: list[RenderableType] = []
+        if self._news and self._news.differs:
+            parts.append(styled.plain(self._news.sentence, "bold yellow"))
+        parts += self._refusals(besides=nodes)
         parts += [] if shown is None else [_described(shown, self._basis)]
         if parts:
             self.query_one("#changes", Static).update(Group(*parts))
@@ -222,6 +244,8 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
         """Return the plans that the button sends; none while one is missing or refused."""
         plans = [self._plans.get(size) for size in self._to_send]
         ready = [plan for plan in plans if isinstance(plan, Resubmission)]
+        if self._news is None:
+            return ()
         whole = len(ready) == len(plans) and not any(plan.preview.errors for plan in ready)
         return tuple(ready) if whole else ()
 

@@ -27,6 +27,8 @@ from lumitui.app.tui.messages.files import (
 from lumitui.app.tui.messages.guide import JobWanted, SiteChecked, SiteCheckWanted
 from lumitui.app.tui.messages.launches import (
     CancelWanted,
+    CodeNewsFound,
+    CodeNewsWanted,
     Planned,
     PlanWanted,
     ResubmitWanted,
@@ -89,6 +91,8 @@ __all__ = [
     "ClusterAsked",
     "ClusterWanted",
     "CodeCompared",
+    "CodeNewsFound",
+    "CodeNewsWanted",
     "CompareWanted",
     "ComparisonMade",
     "ComparisonWanted",

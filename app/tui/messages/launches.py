@@ -13,6 +13,7 @@ from lumitui.app.tui.messages.common import Answer
 
 if TYPE_CHECKING:
     from lumitui.app.history.run import Run
+    from lumitui.app.scale.code_news import CodeNews
     from lumitui.app.scale.resubmission import Resubmission
     from lumitui.app.scale.start import Start
     from lumitui.app.send.preview import Preview
@@ -48,6 +49,21 @@ class Planned(Answer, bubble=False):
     number: int
     nodes: int
     outcome: Resubmission | LumiError
+
+
+@dataclass
+class CodeNewsWanted(Message):
+    """Compare the project of a run with the code that it was sent with; no site is asked."""
+
+    reply_to: MessagePump
+    run_id: str
+
+
+@dataclass
+class CodeNewsFound(Answer, bubble=False):
+    """What has changed in the project of a run."""
+
+    news: CodeNews
 
 
 @dataclass

@@ -53,6 +53,8 @@ class OverviewPane(Scroll):
         self._drawn: _Drawn = ()
         """All that the pane shows; nothing is drawn again while it stays the same."""
         self._why: RenderableType | None = None
+        self._explained = False
+        """Whether what stands there is why the run failed."""
 
     def compose(self) -> ComposeResult:
         """Yield the reasons, then the facts."""
@@ -70,12 +72,13 @@ class OverviewPane(Scroll):
         self._ask(run)
         now, width = time.time(), self.size.width
         found = self._found if self._found and self._found.run.id == run.id else None
-        told = rows(run, found, now)
+        told = rows(run, found, now, explained=self._explained)
         facts = run_facts.facts(run, now)
         drawn = (run.id, run.state, told, facts, width >= WIDE, found)
         if drawn != self._drawn:
             self._drawn = drawn
-            self.query_one(".facts", Static).update(page(run, found, now, wide=width >= WIDE))
+            shown = page(run, found, now, wide=width >= WIDE, explained=self._explained)
+            self.query_one(".facts", Static).update(shown)
 
     def on_resize(self, event: events.Resize) -> None:
         """Draw again: one column, or two."""
@@ -122,9 +125,11 @@ class OverviewPane(Scroll):
         if self._why is not None and self._run is not None:
             found = event.diagnoses
             self._show_why(Text() if found is None else causes(self._run, found))
+            self._explained = bool(found)
+            self.draw(self._run)
 
     def _show_why(self, content: RenderableType | None) -> None:
-        self._why = content
+        self._why, self._explained = content, False
         why = self.query_one(".why", Static)
         why.display = content is not None
         why.update(content or "")
@@ -132,19 +137,24 @@ class OverviewPane(Scroll):
             self.scroll_home(animate=False)
 
 
-def rows(run: Run, found: Overview | None, now: float) -> list[run_facts.Row]:
+def rows(
+    run: Run, found: Overview | None, now: float, *, explained: bool = False
+) -> list[run_facts.Row]:
     """Return the overview of `run`; without `found`, what its own fields say."""
     if found is None:
-        return overview.rows(run, now, None, None, None)
-    return overview.rows(run, now, found.proof, found.figures.summary, found.comparison)
+        return overview.rows(run, now, None, None, None, explained=explained)
+    known = found.proof, found.figures.summary, found.comparison
+    return overview.rows(run, now, *known, explained=explained)
 
 
-def page(run: Run, found: Overview | None, now: float, *, wide: bool) -> RenderableType:
-    """Return the overview, the lineage and the facts of a run."""
+def page(
+    run: Run, found: Overview | None, now: float, *, wide: bool, explained: bool = False
+) -> RenderableType:
+    """Return the overview, the lineage and the facts of a run; `explained`: see `rows`."""
     top: list[tuple[str, str | Text]] = [
         ("state", plain(run_facts.state(run), COLOURS[run.state])),
     ]
-    for label, text in rows(run, found, now):
+    for label, text in rows(run, found, now, explained=explained):
         if label == "proof" and found:
             top.append((label, verdict_line(found.proof)))
         elif label == "loss" and found:

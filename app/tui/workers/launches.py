@@ -38,6 +38,20 @@ class LaunchWorkers(CoreApp):
             outcome = error  # the dialog shows it below the field that is wrong
         wanted.reply_to.post_message(messages.Planned(wanted.number, wanted.nodes, outcome))
 
+    @on(messages.CodeNewsWanted)
+    def _code_news_wanted(self, event: messages.CodeNewsWanted) -> None:
+        self._compare_code(event)
+
+    @work(thread=True, group="plan", exit_on_error=False)
+    def _compare_code(self, wanted: messages.CodeNewsWanted) -> None:
+        from lumitui.app.scale.code_news import CodeNews
+
+        news = CodeNews()
+        try:
+            news = self.runs.code_news(wanted.run_id)
+        finally:
+            wanted.reply_to.post_message(messages.CodeNewsFound(news))
+
     @work(thread=True, group="send", exit_on_error=False)
     def send_launch(
         self, preview: Preview, resubmission: Resubmission | None, dialog: SendingDialog

@@ -56,6 +56,9 @@ def test_every_state_says_what_to_do_or_is_waiting() -> None:
         assert bool(told) != (state in waiting), state
     wrong = verdict_on([item | {"cores": "1-2"} for item in reports(RUN.layout)])
     assert overview.next_step(RUN, wrong) == overview.UNPROVED
+    failed = replace(RUN, state=State.FAILED)
+    assert "Ask why" in overview.next_step(failed, None)
+    assert overview.next_step(failed, None, explained=True) == overview.EXPLAINED
     assert overview.next_step(replace(RUN, state=State.DONE), wrong) != overview.UNPROVED
 
 

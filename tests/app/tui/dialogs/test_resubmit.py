@@ -65,10 +65,15 @@ async def test_plus_after_a_send_is_for_the_run_just_sent(
 
 async def test_the_dialog_follows_its_fields(settings: Settings, project: Path) -> None:
     async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
-        run = await submit(pilot)
-        await ended(pilot, run.id)
+        run = await submit(pilot, "fail.yaml")
+        assert (await ended(pilot, run.id)).state is State.FAILED
+        (project / "hello.py").write_text("print('it works now')")
         await pilot.press("R")
         await until(pilot, lambda: isinstance(pilot.app.screen, ResubmitDialog), "the dialog")
+        await sees(pilot, "hello.py differs from what ran.")
+        await sees(pilot, "code +the project as it is now")
+        await pilot.press("ctrl+o")
+        await sees(pilot, "code +the snapshot of this run")
         nodes = pilot.app.screen.query_one("#nodes", Input)
         assert nodes.value == "1"
         nodes.value = "3"

@@ -1,0 +1,65 @@
+"""In which files the project as it is now differs from the code that a run was sent with."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from lumitui.app.explain.words import count
+from lumitui.app.history.known_snapshots import KnownSnapshots
+from lumitui.app.history.run import Run
+from lumitui.app.results.comparison import changes
+from lumitui.app.scale.resubmission import CodeChoice
+from lumitui.app.send import source
+from lumitui.remote.errors import InputError
+from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.source.manifest import Manifest
+
+_MOST_NAMED = 3
+_MAY_BE_BROKEN = (State.FAILED, State.OUT_OF_MEMORY)
+"""How runs end whose code is probably what was wrong."""
+
+
+@dataclass(frozen=True)
+class CodeNews:
+    """Whether the project has changed since a run was sent, and which code to send next."""
+
+    differs: bool = False
+    files: tuple[str, ...] = ()
+    """The paths that differ, in order; empty where they are not known."""
+    first: CodeChoice = "same"
+    """The code that is probably wanted when the run is sent again."""
+
+    @property
+    def sentence(self) -> str:
+        """What differs: `train.py differs from what ran.`; "" where nothing does."""
+        if not self.differs:
+            return ""
+        if not self.files:
+            return "The project has changed since this ran; in which files is not known here."
+        named = list(self.files[:_MOST_NAMED])
+        if more := len(self.files) - len(named):
+            named.append(count(more, "more file"))
+        *most, last = named
+        names = f"{', '.join(most)} and {last}" if most else last
+        return f"{names} {'differ' if most else 'differs'} from what ran."
+
+
+def code_news(run: Run, snapshots: KnownSnapshots, hashes: Path) -> CodeNews:
+    """Return what has changed in the project of `run` since it was sent; no site is asked.
+
+    `snapshots` knows the files that were sent last, `hashes` those of the project.
+    """
+    if run.snapshot is None:
+        return CodeNews(first="current")  # nothing of it is on the site
+    try:
+        now = source.collect(run.spec, Path(run.project), hashes).manifest
+    except InputError:
+        return CodeNews()  # the project as it is cannot be sent at all; its plan says why
+    if now.id == run.snapshot:
+        return CodeNews()
+    files: tuple[str, ...] = ()
+    text = snapshots.manifest(run.site, run.root)
+    before = Manifest.parse(text) if text is not None else None
+    if before is not None and before.id == run.snapshot:
+        old, new = ({one.path: one.sha256 for one in every.files} for every in (before, now))
+        files = tuple(change.path for change in changes(old, new))
+    return CodeNews(True, files, "current" if run.state in _MAY_BE_BROKEN else "same")
