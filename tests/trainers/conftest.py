@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.jobs.trainer_ranks import PYTHON, Load
 from tests.support.places import TRAINER_MODULES, TRAINERS
+from tests.support.trainers.forked import PYTHON
+from tests.support.trainers.ranks import Load
 
 
 @pytest.fixture(scope="module")
@@ -28,8 +29,8 @@ def load() -> Iterator[Load]:
 @pytest.fixture(scope="session")
 def needs_torch() -> None:
     """Skip where the Python that trains has no PyTorch."""
-    asked = subprocess.run([PYTHON, "-c", "import torch.distributed"], check=False, timeout=60)
-    if asked.returncode:
+    program = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
+    if subprocess.run([PYTHON, "-c", program], check=False, timeout=60).returncode:
         pytest.skip(f"{PYTHON} has no PyTorch")
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.jobs.trainer_ranks import Load
 from tests.support.places import TRAINERS
+from tests.support.trainers.ranks import Load
 
 
 def idx(magic: int, *shape: int, fill: int | None = None) -> bytes:

@@ -6,17 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.jobs.trainer_ranks import (
-    PYTHON,
+from tests.support.places import TRAINERS
+from tests.support.trainers.ranks import (
     STOPPED_EARLY,
-    clean_environ,
+    held_at,
     losses,
     ranks,
     reported,
-    started,
     train,
+    train_alone,
 )
-from tests.support.places import TRAINERS
 
 pytestmark = pytest.mark.usefixtures("needs_torch", "needs_deepspeed")
 
@@ -24,7 +23,7 @@ ZERO = ("deepspeed_zero.py", "--model", "vit", "--limit", "512", "--epochs", "2"
         "--save-every", "5", "--eval", "end")  # fmt: skip
 
 
-@pytest.mark.slow  # each process takes eight seconds of a core to import DeepSpeed
+@pytest.mark.slow
 def test_deepspeed_trains_and_resumes_with_the_same_losses(tmp_path: Path) -> None:
     # Dropout in this model: a step's random numbers have to be the same after a resume.
     train(tmp_path / "whole", 2, *ZERO)
@@ -37,13 +36,13 @@ def test_deepspeed_trains_and_resumes_with_the_same_losses(tmp_path: Path) -> No
     assert not [*tmp.glob("deepspeed-*"), *tmp.rglob("*.so")]  # nothing compiled, nothing left
 
     parted = tmp_path / "parted"
-    with ranks(parted, 2, *ZERO) as job:
+    with ranks(parted, 2, *ZERO, before=held_at(parted, 9)) as job:
         job.wait_for_step(9)
         job.processes[1].send_signal(signal.SIGUSR1)
+        job.release()
         assert job.wait() == [STOPPED_EARLY] * 2, job.output()
-    step = max(losses(parted))
-    assert step < 16
-    assert (parted / "checkpoints" / "latest").read_text() == f"step-{step:08d}"
+    assert max(losses(parted)) == 10
+    assert (parted / "checkpoints" / "latest").read_text() == "step-00000010"
     with ranks(parted, 1, *ZERO, "--resume") as job:
         assert job.wait() == [2]
     assert "parts are from 2 ranks, but this run has 1" in job.output()
@@ -54,40 +53,34 @@ def test_deepspeed_trains_and_resumes_with_the_same_losses(tmp_path: Path) -> No
 
 @pytest.mark.slow
 def test_deepspeed_trains_alone_and_goes_on_with_an_edited_rate(tmp_path: Path) -> None:
-    command = [PYTHON, str(TRAINERS / ZERO[0]), *ZERO[1:], "--steps", "3", "--seed", "1234567890"]
-    with started([command], [clean_environ(tmp_path)]) as job:
-        assert job.wait() == [0], job.output()
+    words = (*ZERO, "--seed", "1234567890")
+    assert train_alone(tmp_path, *words, "--steps", "3")[0] == 0
     assert list(losses(tmp_path)) == [1, 2, 3]
     # A rate that was edited since counts; the optimizer's state has the old one in it.
     config = json.loads((TRAINERS / "ds_config.json").read_text())
     config["optimizer"]["params"]["lr"] = 0.0005
     (tmp_path / "ds.json").write_text(json.dumps(config))
-    command[-3] = "4"
-    command += ["--resume", "--deepspeed_config", str(tmp_path / "ds.json")]
-    with started([command], [clean_environ(tmp_path)]) as job:
-        assert job.wait() == [0], job.output()
+    edited = ("--resume", "--deepspeed_config", str(tmp_path / "ds.json"))
+    assert train_alone(tmp_path, *words, "--steps", "4", *edited)[0] == 0
     assert [line["lr"] for line in reported(tmp_path) if "loss" in line] == [0.002] * 3 + [0.0005]
 
 
 KILLED_IN_SAVE = """
-import os, runpy, signal, sys
+import os, signal
 from pathlib import Path
 import deepspeed
 
-real, calls, path, fatal = deepspeed.DeepSpeedEngine.save_checkpoint, [], sys.argv[1], sys.argv[2]
+real, calls = deepspeed.DeepSpeedEngine.save_checkpoint, []
 
 def save(engine, folder, tag, **options):
     calls.append(tag)
-    if len(calls) == int(fatal):
+    if len(calls) == {fatal}:
         for file in Path(folder, tag).glob("*.pt"):
             file.write_bytes(b"")  # opened anew, and not a byte is written
         os.kill(os.getpid(), signal.SIGKILL)
     return real(engine, folder, tag=tag, **options)
 
 deepspeed.DeepSpeedEngine.save_checkpoint = save
-sys.argv[:3] = [path]
-sys.path.insert(0, str(Path(path).parent))
-runpy.run_path(path, run_name="__main__")
 """
 
 
@@ -95,9 +88,8 @@ runpy.run_path(path, run_name="__main__")
 def test_no_kill_while_deepspeed_saves_costs_the_last_checkpoint(tmp_path: Path) -> None:
     def killed_in_save(number: int) -> int:
         words = ("--limit", "128", "--epochs", "1", "--save-every", "2", "--eval", "never")
-        program = [PYTHON, "-c", KILLED_IN_SAVE, str(TRAINERS / ZERO[0]), str(number), *words]
-        with started([program], [clean_environ(tmp_path)]) as job:
-            return job.wait()[0]
+        before = KILLED_IN_SAVE.format(fatal=number)
+        return train_alone(tmp_path, ZERO[0], *words, before=before)[0]
 
     folder = tmp_path / "checkpoints"
     # The last step is saved when it is due, and at the end only its position is written anew.

@@ -15,28 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.jobs.trainer_ranks import Load
 from tests.support.places import TRAINER_MODULES, TRAINERS
-
-PYTHON = os.environ.get("LUMITUI_TRAINER_PYTHON", sys.executable)
-
-
-def train(run_dir: Path, *words: str, **variables: str) -> "subprocess.CompletedProcess[str]":
-    """Run ddp.py alone."""
-    environ = {"PATH": os.environ["PATH"], "OMP_NUM_THREADS": "1", "RUN_DIR": str(run_dir)}
-    return subprocess.run(
-        [PYTHON, str(TRAINERS / "ddp.py"), *words],
-        env=environ | variables,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-
-
-def lines(run_dir: Path) -> list[dict[str, object]]:
-    return [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
-
+from tests.support.trainers.forked import PYTHON
+from tests.support.trainers.ranks import Load, alone, clean_environ, reported, train_alone
 
 # ------------------------------------------------------------------------------- the folder
 
@@ -58,8 +39,14 @@ def test_a_project_with_packages_of_the_same_names_hides_none_of_ours(tmp_path: 
     for name in TRAINER_MODULES:
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise SystemExit('the wrong package')")
-    done = train(tmp_path, "--help", PYTHONPATH=str(tmp_path))
-    assert (done.returncode, done.stderr) == (0, "")
+    done = subprocess.run(
+        [PYTHON, str(TRAINERS / "ddp.py"), "--help"],
+        env=clean_environ(tmp_path) | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_trainers_import_nothing_of_the_laptop() -> None:
@@ -116,19 +103,24 @@ def test_a_wrong_launch_is_refused(load: Load, environ: dict[str, str], complain
 # ------------------------------------------------------------------------- checkpoints
 
 
-def saving(run_dir: Path, loop: str) -> str:
-    """A program that saves a good checkpoint, says so, then saves 8 MB ones."""
-    return f"""
+SAVING = """
 import resource, sys, torch
-sys.path.insert(0, {str(TRAINERS)!r})
+sys.path.insert(0, {trainers!r})
 import checkpoint
 from pathlib import Path
-last = Path({str(run_dir)!r}) / "last.pt"
+last = Path("last.pt")
 checkpoint.save(last, {{"model": {{"step": 1}}}})
 big = {{"model": {{"step": 2, "w": torch.zeros(2_000_000)}}}}
 print("saved", flush=True)
 {loop}
 """
+
+
+def saver(run_dir: Path, loop: str) -> str:
+    """A program that saves a good checkpoint, says so, then saves 8 MB ones."""
+    program = run_dir / "saver.py"
+    program.write_text(SAVING.format(trainers=str(TRAINERS), loop=loop))
+    return str(program)
 
 
 def step_of(load: Load, path: Path) -> object:
@@ -140,28 +132,26 @@ def step_of(load: Load, path: Path) -> object:
 def test_a_full_disk_leaves_the_last_checkpoint_whole(load: Load, tmp_path: Path) -> None:
     # A limit on the file's size is the disk that fills up in the middle of a write.
     limited = "resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))\n"
-    program = saving(tmp_path, limited + "checkpoint.save(last, big)")
-    done = subprocess.run(
-        [PYTHON, "-c", program], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.stdout == "saved\n"
-    assert done.returncode != 0
-    assert "File too large" in done.stderr
+    code, output = train_alone(tmp_path, saver(tmp_path, limited + "checkpoint.save(last, big)"))
+    assert code == 1
+    assert output.startswith("saved\n")
+    assert "File too large" in output
     assert step_of(load, tmp_path / "last.pt") == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["last.pt"]
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_a_kill_while_saving_leaves_a_whole_checkpoint(load: Load, tmp_path: Path) -> None:
-    program = saving(tmp_path, "while True: checkpoint.save(last, big)")
     killed_within = 0
+    part = tmp_path / ".last.pt.part"
     for _ in range(3):
-        with subprocess.Popen([PYTHON, "-c", program], stdout=subprocess.PIPE) as saver:
-            assert saver.stdout is not None
-            assert saver.stdout.readline() == b"saved\n"
-            part = tmp_path / ".last.pt.part"
-            while saver.poll() is None and not (part.exists() and part.stat().st_size):
+        part.unlink(missing_ok=True)
+        with alone(tmp_path, saver(tmp_path, "while True: checkpoint.save(last, big)")) as job:
+            while job.output() != "saved\n":
                 pass
-            saver.send_signal(signal.SIGKILL)
+            while job.processes[0].poll() is None and not (part.exists() and part.stat().st_size):
+                pass
+            job.signal(signal.SIGKILL)
+            assert job.wait() == [-signal.SIGKILL], job.output()
         killed_within += part.exists()
         assert step_of(load, tmp_path / "last.pt") in (1, 2)
     assert killed_within  # at least one was killed in the middle of a write
@@ -224,26 +214,23 @@ def test_attempts_are_counted_from_one(load: Load) -> None:
     assert attempt({"SLURM_RESTART_COUNT": "2", "RUN_ATTEMPT": "7"}) == 7
 
 
-@pytest.mark.usefixtures("load")
 @pytest.mark.slow
+@pytest.mark.usefixtures("needs_torch")
 def test_the_sample_teaches_the_network(tmp_path: Path) -> None:
-    done = train(tmp_path, "--epochs", "1", "--eval", "end")
-    assert (done.returncode, done.stderr) == (0, "")
-    told = lines(tmp_path)
+    code, output = train_alone(tmp_path, "ddp.py", "--epochs", "1", "--eval", "end")
+    assert code == 0, output
+    told = reported(tmp_path)
     assert told[0].items() >= {"event": "start", "world_size": 1, "global_batch": 32}.items()
     assert [line["step"] for line in told if "loss" in line] == list(range(1, 251))
     assert told[-1]["event"] == "end"
     accuracy = told[-1]["test_accuracy"]
     assert isinstance(accuracy, float)
     assert accuracy >= 0.9
-    assert done.stdout.splitlines()[-1] == f"test accuracy {accuracy:.4f}"
+    assert output.splitlines()[-1] == f"test accuracy {accuracy:.4f}"
     assert (tmp_path / "checkpoints" / "last.pt").exists()
-    again = train(tmp_path, "--epochs", "1", "--resume", "--model", "cnn-gn")
-    assert again.returncode == 2
-    assert "made with model cnn, this run asks for cnn-gn" in again.stderr
 
 
-@pytest.mark.usefixtures("load")
+@pytest.mark.usefixtures("needs_torch")
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
@@ -255,29 +242,32 @@ def test_the_sample_teaches_the_network(tmp_path: Path) -> None:
 def test_wrong_arguments_give_a_sentence(
     tmp_path: Path, words: tuple[str, ...], complaint: str
 ) -> None:
-    done = train(tmp_path, *words)
-    assert done.returncode == 2
-    assert complaint in done.stderr
-    assert "Traceback" not in done.stderr
+    code, output = train_alone(tmp_path, "ddp.py", *words)
+    assert code == 2
+    assert complaint in output
+    assert "Traceback" not in output
     assert not (tmp_path / "checkpoints").exists()
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("load")
-def test_a_seed_may_have_any_size(tmp_path: Path) -> None:
-    words = ("--limit", "64", "--steps", "1", "--eval", "never")
-    done = train(tmp_path, *words, "--seed", str(2**70 + 1))
-    assert done.returncode == 0, done.stderr
+SHORT = ("ddp.py", "--limit", "64", "--steps", "1", "--eval", "never")
 
 
-@pytest.mark.usefixtures("load")
+@pytest.mark.usefixtures("needs_torch")
+def test_a_seed_may_have_any_size_but_may_not_change(tmp_path: Path) -> None:
+    code, output = train_alone(tmp_path, *SHORT, "--seed", str(2**70 + 1))
+    assert code == 0, output
+    code, output = train_alone(tmp_path, *SHORT, "--resume")
+    assert code == 2
+    assert f"made with seed {2**70 + 1}, this run asks for 0" in output
+
+
+@pytest.mark.usefixtures("needs_torch")
 def test_an_error_leaves_its_file_and_a_new_attempt_removes_it(tmp_path: Path) -> None:
     (tmp_path / "checkpoints").write_text("in the way")
-    failed = train(tmp_path, "--steps", "1", "--eval", "never")
-    assert failed.returncode == 1
+    assert train_alone(tmp_path, *SHORT)[0] == 1
     error = json.loads((tmp_path / "errors" / "rank-0.json").read_text())["message"]
     assert "FileExistsError" in error["message"]
     assert int(error["extraInfo"]["timestamp"]) > 1_700_000_000
     (tmp_path / "checkpoints").unlink()
-    assert train(tmp_path, "--steps", "1", "--eval", "never").returncode == 0
+    assert train_alone(tmp_path, *SHORT)[0] == 0
     assert not list((tmp_path / "errors").iterdir())

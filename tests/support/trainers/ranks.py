@@ -4,9 +4,8 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +13,8 @@ from types import ModuleType
 
 from tests.support.places import TRAINERS
 from tests.support.servers.sshd import free_port
+from tests.support.trainers.forked import Forked, Process
 
-PYTHON = os.environ.get("LUMITUI_TRAINER_PYTHON", sys.executable)
-"""The Python that trains."""
 STOPPED_EARLY = 85  # the exit code after a signal
 Load = Callable[[str], ModuleType]
 """Imports a module of the trainers: the fixture `load`."""
@@ -40,7 +38,7 @@ class Job:
     """Ranks, or one torchrun, that are training."""
 
     run_dir: Path
-    processes: list["subprocess.Popen[str]"]
+    processes: Sequence[Process]
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to each."""
@@ -55,9 +53,13 @@ class Job:
         """Return what they printed."""
         return "".join(path.read_text() for path in sorted(self.run_dir.glob("*.out")))
 
+    def release(self) -> None:
+        """Let the ranks that are held go on."""
+        (self.run_dir / "hold").unlink()
+
     def wait_for_step(self, step: int) -> None:
         """Wait until the loss of a step is written."""
-        ends = time.monotonic() + 60
+        ends = time.monotonic() + 90
         while step not in losses(self.run_dir):
             assert time.monotonic() < ends, self.output()
             assert all(process.poll() is None for process in self.processes), self.output()
@@ -74,32 +76,84 @@ def started(commands: list[list[str]], environs: list[dict[str, str]]) -> Iterat
             processes.append(
                 subprocess.Popen(command, env=environ, stdout=out, stderr=out, text=True)
             )
+    with none_left(Job(run_dir, processes)) as job:
+        yield job
+
+
+@contextmanager
+def none_left(job: Job) -> Iterator[Job]:
+    """Kill what still runs at the end."""
     try:
-        yield Job(run_dir, processes)
+        yield job
     finally:
-        for process in processes:
+        for process in job.processes:
             process.kill()
             process.wait(timeout=30)
 
 
+HELD = """
+import os, time, reporting
+real = reporting.Reporter.step
+def step(self, **told):
+    real(self, **told)
+    while told["step"] == {step} and os.path.exists("hold"):
+        time.sleep(0.005)
+reporting.Reporter.step = step
+"""
+
+
+def held_at(run_dir: Path, step: int) -> str:
+    """Python for `before` that holds every rank after a step until the job is released."""
+    run_dir.mkdir(parents=True, exist_ok=True)
+    (run_dir / "hold").touch()
+    return HELD.format(step=step)
+
+
 @contextmanager
-def ranks(run_dir: Path, world_size: int, *words: str) -> Iterator[Job]:
-    """Start a trainer as that many ranks, as srun would."""
+def ranks(
+    run_dir: Path, world_size: int, *words: str, before: str = "", **variables: str
+) -> Iterator[Job]:
+    """Start a trainer as that many ranks with srun's variables, forked from a warm process.
+
+    `before` is Python that runs in each rank ahead of the trainer.
+    """
     shared = clean_environ(run_dir) | {
         "WORLD_SIZE": str(world_size),
         "LOCAL_WORLD_SIZE": str(world_size),
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(free_port()),
     }
-    environs = [shared | {"RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(world_size)]
-    command = [PYTHON, str(TRAINERS / words[0]), *words[1:]]
-    with started([command] * world_size, environs) as job:
+    processes = []
+    for rank in range(world_size):
+        out = run_dir / f"{rank}.out"
+        out.write_text("")
+        environ = shared | {"RANK": str(rank), "LOCAL_RANK": str(rank)} | variables
+        command = [str(TRAINERS / words[0]), *words[1:]]
+        processes.append(Forked(command, environ, out, before))
+    with none_left(Job(run_dir, processes)) as job:
         yield job
 
 
-def train(run_dir: Path, world_size: int, *words: str) -> Job:
+@contextmanager
+def alone(run_dir: Path, *words: str, before: str = "", **variables: str) -> Iterator[Job]:
+    """Start a trainer, or another program, without a launcher; forked from a warm process."""
+    out = run_dir / "0.out"
+    environ = clean_environ(run_dir) | variables
+    out.write_text("")
+    process = Forked([str(TRAINERS / words[0]), *words[1:]], environ, out, before)
+    with none_left(Job(run_dir, [process])) as job:
+        yield job
+
+
+def train_alone(run_dir: Path, *words: str, before: str = "", **variables: str) -> tuple[int, str]:
+    """Run a trainer to its end without a launcher; return its exit code and what it printed."""
+    with alone(run_dir, *words, before=before, **variables) as job:
+        return job.wait()[0], job.output()
+
+
+def train(run_dir: Path, world_size: int, *words: str, before: str = "") -> Job:
     """Train to the end."""
-    with ranks(run_dir, world_size, *words) as job:
+    with ranks(run_dir, world_size, *words, before=before) as job:
         assert job.wait() == [0] * world_size, job.output()
     return job
 
