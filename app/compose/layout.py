@@ -44,7 +44,7 @@ def _gpus_per_node(place: Placement) -> int:
     if gpus > site.node.gpus:
         raise InputError(
             f"gpus_per_node: {gpus} is more than the "
-            f"{site.node.gpus} GPUs of a node of {site.name}.",
+            f"{site.node.device.some(site.node.gpus)} of a node of {site.name}.",
             f"Ask for 1 to {site.node.gpus}, and for more nodes.",
             field="gpus_per_node",
         )
@@ -56,7 +56,7 @@ def _gpus_per_node(place: Placement) -> int:
         )
     if spec.nodes * gpus > 1 and (single or launcher.tasks == "one"):
         raise InputError(
-            f"One rank cannot use {spec.nodes} nodes x {gpus} GPUs.",
+            f"One rank cannot use {spec.nodes} nodes x {site.node.device.some(gpus)}.",
             "Set `gpus_per_node: 1` and `nodes: 1`, or another strategy and launcher.",
             field="strategy",
         )

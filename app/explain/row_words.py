@@ -9,6 +9,7 @@ from lumitui.app.history.listing.states import GROUPS
 from lumitui.app.history.run import Run
 from lumitui.remote import walltime
 from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.site.device import CPU
 
 BARS = "▁▂▃▄▅▆▇█"
 _PLACES = {
@@ -30,8 +31,10 @@ _SAME = {"", "timelimit", "outofmemory", "nodefail", "preempted", "nonzeroexitco
 
 def size(run: Run) -> str:
     """Return nodes and GPUs per node: `4x8`; a run without GPUs has its ranks: `4x16r`."""
-    gpus = run.layout.gpus_per_node
-    return f"{run.layout.nodes}x{gpus if gpus else f'{run.layout.ranks_per_node}r'}"
+    layout = run.layout
+    if layout.on_cpu or not layout.gpus_per_node:
+        return f"{layout.nodes}x{layout.ranks_per_node}{CPU.mark}"
+    return f"{layout.nodes}x{layout.gpus_per_node}"
 
 
 def age(run: Run, now: float) -> str:

@@ -80,7 +80,7 @@ def layout_size(layout: "Layout") -> str:
     """Return `2 nodes, 16 ranks, 16 GPUs`, or `2 nodes, 4 ranks on CPU`."""
     ranks = f"{count(layout.nodes, 'node')}, {count(layout.world_size, 'rank')}"
     gpus = layout.nodes * layout.gpus_per_node
-    return f"{ranks} on CPU" if layout.on_cpu else f"{ranks}, {count(gpus, 'GPU')}"
+    return f"{ranks} on CPU" if layout.on_cpu else f"{ranks}, {layout.device.some(gpus)}"
 
 
 MOST_RANGES = 8

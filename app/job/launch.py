@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from lumitui.app.job.spec import JobSpec
 from lumitui.remote.run_folder import JOB_SCRIPT
+from lumitui.remote.site.device import Device, device
 
 ALL_NODES = 16
 """On more nodes than this, the probe measures only the first and the last (templates/probe.sh)."""
@@ -36,6 +37,11 @@ class Layout:
     """Why no cores are promised, when `planned_cores` is empty."""
     on_cpu: bool = False
     """Whether there are no GPUs: what counts as one is a rank on CPU cores."""
+
+    @property
+    def device(self) -> Device:
+        """What each rank runs on, in words."""
+        return device(on_cpu=self.on_cpu)
 
     @property
     def world_size(self) -> int:

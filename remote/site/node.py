@@ -6,6 +6,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from lumitui.remote.cores import parse_cores
+from lumitui.remote.site.device import Device, device
 from lumitui.remote.site.facts import Cores, Count, Facts
 from lumitui.remote.site.this_machine import allowed_cores, shape_here
 
@@ -41,6 +42,11 @@ class NodeShape(Facts):
     nothing reads it yet."""
     local_disk: str = ""
     """What is known of a disk in the node, for advice; empty: nothing."""
+
+    @property
+    def device(self) -> Device:
+        """What each rank of the node runs on, in words."""
+        return device(on_cpu=self.on_cpu)
 
     @cached_property
     def usable_cores(self) -> frozenset[int]:

@@ -99,6 +99,17 @@ _PlainLoader.yaml_implicit_resolvers = {
 }
 
 
+_JOB_SCRIPT = re.compile(r"\A#!|^#SBATCH\b", re.MULTILINE)
+
+
+def _job_script(name: str) -> tuple[str, str]:
+    return (
+        f"{name} is a job script, not a job file.",
+        "Reading job scripts comes in a later version. Write a job file with `lumitui init`, or "
+        "begin with an example in New, and name your program in `script:`.",
+    )
+
+
 class NotYaml(InputError):
     """A text that is no YAML mapping, or one that is not allowed here."""
 
@@ -138,6 +149,8 @@ class Document:
             node = loader.get_single_node()
             data = loader.construct_document(node) if node else {}
         except yaml.YAMLError as error:
+            if _JOB_SCRIPT.search(text):
+                raise NotYaml(*_job_script(name)) from error
             raise NotYaml(*_yaml_words(error, name, text)) from error
         except ValueError as error:
             raise InputError(f"{name} has an unreadable value: {error}.", "Quote it.") from error
@@ -145,6 +158,8 @@ class Document:
             if loader is not None:
                 loader.dispose()
         if not isinstance(data, dict):
+            if _JOB_SCRIPT.search(text):
+                raise NotYaml(*_job_script(name))
             raise NotYaml(
                 f"{name} is not a list of `key: value` lines.", "Start it with `name: …`."
             )

@@ -86,6 +86,12 @@ _SHORT = {
     "exclusive": ("false", "true"), "ship": ("auto", "files", "archive"),
 }  # fmt: skip
 
+_ON_CPU = {
+    "gpus_per_node": "ranks of each node, each on cores of its own",
+    "binding": "whether each rank is bound to cores of its own",
+}
+"""What fields mean at a site without GPUs."""
+
 
 def fields(
     data: Mapping[str, object], site: Site | None, sites: Sequence[str],
@@ -109,6 +115,8 @@ def fields(
         names = [option.value for option in options]
         if kind == "choice" and names:
             own = tuple(with_nearest(item, value, names) for item in own)
+        if site is not None and site.node.on_cpu:
+            text = _ON_CPU.get(key, text)
         found.append(Field(key, kind, value, default, text, options, own))
     return tuple(found)
 

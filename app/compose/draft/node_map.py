@@ -35,6 +35,7 @@ class RankRow:
 
     rank: int
     gpu: str
+    """Its GPU; "": it runs on its cores alone."""
     bus: str
     numa: str
     cores: str
@@ -56,9 +57,8 @@ def node_map(site: Site, layout: Layout) -> NodeMap:
     node, ranks = site.node, layout.ranks_per_node
     usable = len(node.usable_cores)
     each = f" x{layout.nodes}" if layout.nodes > 1 else ""
-    title = (
-        f"node{each}  {usable} of {node.cores} cores, {layout.gpus_per_node} of {node.gpus} GPUs"
-    )
+    has = f"{usable} of {node.cores} cores"
+    title = f"node{each}  {has}, {layout.gpus_per_node} of {node.gpus} {node.device.plural}"
     notes = []
     if layout.unplanned:
         notes.append(f"No cores are promised: {layout.unplanned}.")
@@ -103,7 +103,7 @@ def _rank_rows(site: Site, ranks: int, planned: Sequence[str]) -> tuple[RankRow,
         rows.append(
             RankRow(
                 rank,
-                f"{gpu_word(site)}{rank}",
+                "" if node.on_cpu else f"{gpu_word(site)}{rank}",
                 node.gpu_bus[rank] if rank < len(node.gpu_bus) else "",
                 str(node.gpu_numa[rank]) if rank < len(node.gpu_numa) else "",
                 cores or "not promised",
@@ -114,7 +114,9 @@ def _rank_rows(site: Site, ranks: int, planned: Sequence[str]) -> tuple[RankRow,
 
 
 def gpu_word(site: Site) -> str:
-    """Return what the site calls a GPU, in a word: `GCD`."""
+    """Return what the site calls what a rank runs on, in a word: `GCD`."""
+    if site.node.on_cpu:
+        return site.node.device.noun
     word = site.node.gpu.split()[0] if site.node.gpu.split() else ""
     return word if word.isalnum() and len(word) <= 4 else "GPU"
 
@@ -130,11 +132,13 @@ def lines(found: NodeMap, width: int, gpu: str = "GPU") -> tuple[str, ...]:
         half = (len(parts) + 1) // 2
         right = [*parts[half:], ""][:half]
         parts = [f"{a:<{longest}}   {b}".rstrip() for a, b in zip(parts[:half], right, strict=True)]
-    head = ["rank  GPU    NUMA  cores"]
+    has_gpus = any(item.gpu for item in found.ranks)
+    head = ["rank  GPU    NUMA  cores" if has_gpus else "rank  cores"]
     wide = width >= _MASKS_FROM
     for item in found.ranks:
         tail = f"{item.cores:<14} {item.mask}".rstrip() if wide else item.cores
-        head.append(f"{item.rank:>4}  {item.gpu:<5}  {item.numa or '?':>4}  {tail}")
+        place = f"{item.gpu:<5}  {item.numa or '?':>4}  " if has_gpus else ""
+        head.append(f"{item.rank:>4}  {place}{tail}")
     head[0] += f"{'':>10}mask" if wide and any(item.mask for item in found.ranks) else ""
     notes = [part for note in found.notes for part in textwrap.wrap(note, width)]
     return (found.title, _LEGEND, "", *parts, "", *head, "", *notes)

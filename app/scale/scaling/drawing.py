@@ -84,7 +84,7 @@ def drawing(scaling: Scaling) -> str:
         f"<style>{_STYLE}</style>",
         f'<rect class="ground" width="{_WIDTH}" height="{_HEIGHT}"/>',
         _text(_LEFT, 28, title, "title"),
-        *_grid(axes, sizes),
+        *_grid(axes, sizes, scaling.device.plural),
         *_lines(axes, sizes),
         *(part for size in sizes for part in _mark(axes, size)),
         *_legend(),
@@ -121,7 +121,7 @@ def _ideal(sizes: list[Size], size: Size) -> float:
     return base.speed.likely * size.gpus / base.gpus
 
 
-def _grid(axes: _Axes, sizes: list[Size]) -> Iterator[str]:
+def _grid(axes: _Axes, sizes: list[Size], ranks: str) -> Iterator[str]:
     bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
     for speed in _round_numbers(axes.low, axes.high):
         y = axes.y(speed)
@@ -132,7 +132,7 @@ def _grid(axes: _Axes, sizes: list[Size]) -> Iterator[str]:
         yield f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{bottom}"/>'
         yield _text(x, bottom + 18, f"{size.nodes:,}", anchor="middle")
         yield _text(x, bottom + 34, f"({size.gpus:,})", "quiet", anchor="middle")
-    yield _text((_LEFT + right) / 2, bottom + 56, "nodes (GPUs)", anchor="middle")
+    yield _text((_LEFT + right) / 2, bottom + 56, f"nodes ({ranks})", anchor="middle")
     yield _text(_LEFT - 8, _TOP - 12, "samples/s", anchor="end")
 
 

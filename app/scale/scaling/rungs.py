@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from lumitui.app.scale.scaling import words
 from lumitui.app.scale.scaling.study import Scaling, Size
 
-TITLES = ("nodes", "GPUs", "time", "eff.", "price", "")
-
 
 @dataclass(frozen=True)
 class Rung:
@@ -14,9 +12,14 @@ class Rung:
 
     nodes: int
     cells: tuple[str, ...]
-    """As many as `TITLES`."""
+    """As many as there are titles."""
     refused: str = ""
     """Why it cannot be sent on so many nodes."""
+
+
+def titles(scaling: Scaling) -> tuple[str, ...]:
+    """Return the headings of the cells of every rung."""
+    return ("nodes", scaling.device.plural, "time", "eff.", "price", "")
 
 
 def rungs_of(scaling: Scaling) -> list[Rung]:

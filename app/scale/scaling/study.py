@@ -15,6 +15,7 @@ from lumitui.app.scale.scaling.measured import (
 from lumitui.app.scale.scaling.model import Estimate, Model
 from lumitui.remote import walltime
 from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.site.device import Device
 
 MILLION = 1_000_000
 
@@ -108,6 +109,8 @@ class Scaling:
     whole: Work
     overhead: float
     """Seconds that a run takes besides its training steps: start, tests, checkpoints."""
+    device: Device
+    """What each rank runs on, in words."""
     serial_share: float | None
     """Of the time of the smallest size; None with less than two sizes."""
 
@@ -155,6 +158,7 @@ def scaling_of(
         part,
         whole,
         overhead,
+        run.layout.device,
         model.serial_share if model else None,
     )
 

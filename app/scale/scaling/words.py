@@ -28,13 +28,13 @@ def table(scaling: Scaling) -> ScalingTable:
     """Return a row for each size; time and price are of `scaling.part`."""
     titles = (
         "nodes",
-        "GPUs",
+        scaling.device.plural,
         "samples/s",
         "between",
         "speed-up",
         "eff.",
         "time",
-        "GPU-h",
+        scaling.device.hours,
         "price",
         "measured from",
     )
@@ -97,7 +97,7 @@ def basis(scaling: Scaling) -> str:
         )
     still = f"{100 * share:.2g} % of the time on {words.count(scaling.measured[0].nodes, 'node')}"
     law = f"The prediction is Amdahl's law, fitted to {_number(count)} sizes: {still} stays, "
-    law += "however many GPUs there are."
+    law += f"however many {scaling.device.plural} there are."
     if count == 2:
         return f"{law} Nothing checks it yet: it may lie anywhere between no gain and ideal."
     return f"{law} 8 of 10 runs should lie within its interval."

@@ -195,7 +195,7 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
             return  # the plan says what is wrong with the run
         ladder = self.query_one(SizeLadder)
         self._basis = rungs.basis(event.outcome)
-        ladder.show(rungs.rungs_of(event.outcome), self._typed)
+        ladder.show(rungs.rungs_of(event.outcome), rungs.titles(event.outcome), self._typed)
         self.query_one("#titles", Static).update(Text(ladder.heading(), "dim"))
         self._draw()
 

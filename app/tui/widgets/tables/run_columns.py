@@ -1,7 +1,7 @@
 """The columns of the list of runs: which ones a width has room for, and their cells. Pure."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from rich.cells import cell_len
@@ -82,6 +82,7 @@ _RUN = Column("run", "Run", 14, _run, By.NAME)
 _SIZE = Column(
     "size", "NxGPU", 6, _plain(lambda run, now: row_words.size(run)), By.NODES, right=True
 )
+_RANKS = replace(_SIZE, heading="NxRank")
 _TIME = Column("time", "Time", 9, _plain(words.elapsed_of_limit), By.END, right=True)
 _SITE = Column("site", "Site", 8, _plain(lambda run, now: run.site))
 _AGE = Column(
@@ -106,11 +107,22 @@ _BASIC_RUN = 20
 
 
 @lru_cache(maxsize=64)
-def columns_for(width: int, *, several_sites: bool) -> tuple[Column, ...]:
-    """Return the columns that `width` cells have room for, the most useful first."""
+def columns_for(width: int, *, several_sites: bool, on_cpu: bool = False) -> tuple[Column, ...]:
+    """Return the columns that `width` cells have room for, the most useful first.
+
+    `on_cpu`: no run of the list has GPUs.
+    """
     chosen = [_STATE, _RUN]
     room = width - _STATE.width - 1 - _RUN.width
-    wanted = [_SIZE, _TIME, None, *([_SITE] if several_sites else []), _LOSS, _BAR, _AGE]
+    wanted = [
+        _RANKS if on_cpu else _SIZE,
+        _TIME,
+        None,
+        *([_SITE] if several_sites else []),
+        _LOSS,
+        _BAR,
+        _AGE,
+    ]
     wanted += [_SPEED, _COST, _SHAPE]
     for column in wanted:
         if column is None:

@@ -83,6 +83,8 @@ class RunTable(ScrollView, can_focus=True):
         self._wanted: str | None = None
         self._asked: frozenset[Key] = frozenset()
         self._sites: set[str] = set()
+        self._on_cpu: set[bool] = set()
+        """Whether the runs that were shown have no GPUs."""
         self._drawn: dict[int, tuple[int, list[Part]]] = {}
         """What the rows of the screen say: for each its place in the list and its cells."""
         self.marks: dict[str, None] = {}
@@ -255,6 +257,7 @@ class RunTable(ScrollView, can_focus=True):
         for line in self._window.lines[top : top + height]:
             if run := self._window.run(line.id):
                 self._sites.add(run.site)
+                self._on_cpu.add(run.layout.on_cpu)
                 key = (run.id, run.metrics_offset)
                 if run.metrics_offset and self._glances.known(key) is None:
                     keys.add(key)
@@ -305,7 +308,8 @@ class RunTable(ScrollView, can_focus=True):
 
     def _shown_columns(self) -> tuple[Column, ...]:
         width = self.scrollable_content_region.width
-        return columns_for(width, several_sites=len(self._sites) > 1)
+        several = len(self._sites) > 1
+        return columns_for(width, several_sites=several, on_cpu=self._on_cpu == {True})
 
     def render_line(self, y: int) -> Strip:
         """Draw one row of the screen."""

@@ -11,7 +11,7 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from lumitui.app.explain.safe_text import log_line
-from lumitui.app.scale.scaling.rungs import TITLES, Rung
+from lumitui.app.scale.scaling.rungs import Rung
 
 _INDENT = "    "
 """Below the marks."""
@@ -38,12 +38,13 @@ class SizeLadder(OptionList):
         """Show no sizes yet."""
         super().__init__(id=id, markup=False, compact=True)
         self._rungs: Sequence[Rung] = ()
+        self._titles: Sequence[str] = ()
         self.marked: frozenset[int] = frozenset()
         """Numbers of nodes."""
 
-    def show(self, rungs: Sequence[Rung], nodes: int | None) -> None:
-        """Show `rungs`, with the cursor at `nodes`; marks stay where they can."""
-        self._rungs = rungs
+    def show(self, rungs: Sequence[Rung], titles: Sequence[str], nodes: int | None) -> None:
+        """Show `rungs` below `titles`, the cursor at `nodes`; marks stay where they can."""
+        self._rungs, self._titles = rungs, titles
         marked = self.marked & {rung.nodes for rung in rungs if not rung.refused}
         with self.prevent(OptionList.OptionHighlighted):
             self.clear_options()
@@ -68,7 +69,7 @@ class SizeLadder(OptionList):
 
     def heading(self) -> str:
         """Return the line above the sizes."""
-        return _INDENT + self._aligned(TITLES)
+        return _INDENT + self._aligned(self._titles)
 
     def action_mark(self) -> None:
         """Mark the size under the cursor, or no longer."""
@@ -99,7 +100,7 @@ class SizeLadder(OptionList):
         ]
 
     def _aligned(self, cells: Sequence[str]) -> str:
-        rows = [TITLES, *(rung.cells for rung in self._rungs)]
+        rows = [self._titles, *(rung.cells for rung in self._rungs)]
         widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
         numbers = [cell.rjust(width) for cell, width in zip(cells[:-1], widths, strict=False)]
         return log_line("  ".join((*numbers, cells[-1])).rstrip())

@@ -111,6 +111,16 @@ def test_errors_that_show_only_after_others_are_named_too(
     assert checked.where == f"vit  lumi {'smal-g' if old == 'small-g' else 'small-g'}"
 
 
+def test_a_job_script_is_told_to_be_one(runs: Runs, folder: Path) -> None:
+    for text in (
+        "#!/bin/bash\n#SBATCH --nodes=2\nsrun a\n",
+        "#SBATCH -N 2\nsrun bash -c 'a: b: c'\n",
+    ):
+        (problem,) = check(runs, folder, text).problems
+        assert "is a job script, not a job file" in problem.words
+        assert "comes in a later version" in problem.words
+
+
 def test_the_form_has_the_choices_of_the_site_with_their_limits(runs: Runs, folder: Path) -> None:
     checked = check(runs, folder, JOB)
     partition = field(checked, "partition")

@@ -1,0 +1,64 @@
+"""At a site without GPUs nothing speaks of GPUs: ranks and cores are told."""
+
+from dataclasses import replace
+
+from lumitui.app.compose.draft import form
+from lumitui.app.compose.draft.node_map import gpu_word, lines, node_map
+from lumitui.app.explain import row_words, words
+from lumitui.app.history.run import Run
+from lumitui.app.job.launch import Layout
+from lumitui.app.scale.scaling import rungs
+from lumitui.app.scale.scaling import words as scaling_words
+from lumitui.app.scale.scaling.measured import MeasuredRun, Training
+from lumitui.app.scale.scaling.study import Offer, scaling_of
+from lumitui.app.tui.widgets.tables.run_columns import columns_for
+from lumitui.remote.errors import InputError
+from lumitui.remote.site.sites import Sites
+from tests.support.home import Home
+from tests.support.jobs.made_runs import a_run
+
+CORES = ("0", "1")
+
+
+def a_cpu_run(nodes: int = 2) -> Run:
+    return a_run(layout=Layout(nodes, 2, 2, 1, 2, True, (), CORES, on_cpu=True))
+
+
+def test_no_table_and_no_sentence_names_gpus(home: Home) -> None:
+    site = Sites(home.settings.profiles).load("laptop")
+    run = a_cpu_run()
+    drawn = lines(node_map(site, run.layout), 80, gpu_word(site))
+    study = scaling_of(
+        run,
+        [MeasuredRun(run, Training(1000.0, 990.0, 1010.0, 50, samples=60_000, epoch=60_000))],
+        [Offer(2, 4, 0.0, 3600.0, 0.0), Offer(4, 8, 0.0, 3600.0, 0.0)],
+    )
+    said = [
+        *drawn,
+        words.layout_size(run.layout),
+        *(field.help for field in form.fields({}, site, [], ())),
+        *rungs.titles(study),
+        *scaling_words.table(study).titles,
+        scaling_words.basis(study),
+        *(column.heading for column in columns_for(200, several_sites=True, on_cpu=True)),
+    ]
+    assert not [text for text in said if "GPU" in text or "GCD" in text], said
+    assert f"2 of {site.node.gpus} ranks" in drawn[0] and "rank  cores" in str(drawn)
+    assert rungs.titles(study)[1] == "ranks" and "rank-h" in scaling_words.table(study).titles
+    assert row_words.size(run) == "2x2r" and "4 ranks on CPU" in words.layout_size(run.layout)
+    gpus = replace(run, layout=replace(run.layout, on_cpu=False))
+    assert row_words.size(gpus) == "2x2" and gpus.layout.device.some(1) == "1 GPU"
+
+
+def test_more_ranks_than_the_machine_has_are_called_ranks(home: Home) -> None:
+    from lumitui.app.compose.launch import compose
+    from lumitui.app.job.spec import parse_job
+
+    site = Sites(home.settings.profiles).load("laptop")
+    text = "name: a\nsite: laptop\npartition: local\ntime: '00:05:00'\nscript: a.py\n"
+    try:
+        compose(parse_job(f"{text}gpus_per_node: 64\n", "job"), site)
+    except InputError as error:
+        assert "ranks of a node" in str(error) and "GPUs" not in str(error)
+    else:
+        raise AssertionError("64 ranks fit")
