@@ -59,7 +59,7 @@ class _Filters(TypedDict):
     "filter_text",
     metavar="FILTER",
     default="",
-    help="Only runs that pass, such as 'failed site:lumi nodes:>=4 since:2d !vit #best'.",
+    help="Only runs that pass, such as 'failed site:lumi nodes>=4 2x8 age<2d !vit #best'.",
 )
 @click.option(
     "--sort",
@@ -191,18 +191,30 @@ def show(reply: Reply, run_id: str) -> None:
 
 @click.command()
 @run_argument
-@click.argument("text", metavar="TEXT")
+@click.argument("text", metavar="[TEXT]", required=False)
+@click.option("--tag", metavar="WORDS", help="Add tags, such as best; -best removes one.")
 @json_option
 @click.pass_obj
-def note(reply: Reply, run_id: str, text: str) -> None:
-    """Save a line about a run.
+def note(reply: Reply, run_id: str, text: str | None, tag: str | None) -> None:
+    """Save a line about a run, or tag it.
 
-    `lumitui history --text` finds it. An empty TEXT removes it.
+    `lumitui history --text` finds it. An empty TEXT removes it; its tags stay.
     """
+    from lumitui.app.history.listing.tags import told, with_tags
+
+    if text is None and tag is None:
+        raise InputError("There is nothing to save.", "Give a text, or --tag with a word.")
+    with_tags("", tag if tag is not None else "checked")
     with core() as runs:
-        run = runs.note(run_id, text)
+        run = runs.history.get(run_id) if text is None else runs.note(run_id, text)
+        if tag is not None:
+            runs.history.tag([run.id], tag)
+            run = runs.history.get(run.id)
     reply.give(run_data(run))
-    say(f"Saved the note of {run.id}." if text else f"Removed the note of {run.id}.")
+    if text is not None:
+        say(f"Saved the note of {run.id}." if text else f"Removed the note of {run.id}.")
+    if tag is not None:
+        say(told(run.id, tag))
 
 
 @click.command()

@@ -12,6 +12,7 @@ from lumitui.app.explain import words
 from lumitui.app.explain.proof.binding_proof import Verdict
 from lumitui.app.explain.proof.rank_proof import RankProof
 from lumitui.app.explain.waiting import expectations
+from lumitui.app.history.listing.tags import parted
 from lumitui.app.history.run import Run
 from lumitui.remote import walltime
 from lumitui.remote.cores import format_cores
@@ -86,6 +87,7 @@ def state(run: Run) -> str:
 
 def facts(run: Run, now: float) -> list[Row]:
     """Return what is known of a run besides its overview; unknown facts are left out."""
+    text, tags = parted(run.note)
     rows = (
         ("exit", _exit(run)),
         ("site", _place(run)),
@@ -109,7 +111,8 @@ def facts(run: Run, now: float) -> list[Row]:
         ("project", run.project),
         ("job file", run.job_file or ""),
         ("logs", ", ".join(f"{at}: {words.size(size)}" for at, size in run.log_sizes.items())),
-        ("note", run.note),
+        ("note", text),
+        ("tags", tags),
     )
     return [(label, text) for label, text in rows if text]
 

@@ -26,16 +26,18 @@ class Results(Watching):
     """Ask what became of a run, and fetch its files."""
 
     def note(self, run_id: str, text: str) -> Run:
-        """Keep a line about a run; '' removes it.
+        """Keep a line about a run; '' removes it. Its tags stay.
 
         Raises:
             InputError: no such run, or the text is not one plain line.
         """
+        from lumitui.app.history.listing.tags import with_text
         from lumitui.app.history.run import one_line
 
         run = self.history.get(run_id)
-        self.history.update(run.id, note=one_line(text))
-        return replace(run, note=text)
+        note = one_line(with_text(run.note, text))
+        self.history.update(run.id, note=note)
+        return replace(run, note=note)
 
     def proof(self, run: Run) -> Verdict:
         """Return what the run's probe says about its binding."""

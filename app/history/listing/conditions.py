@@ -3,12 +3,22 @@
 from collections.abc import Callable, Collection, Sequence
 
 from lumitui.app.history.listing.states import GROUPS, states_like
-from lumitui.app.history.listing.terms import In, Made, Sites, Size, States, Tag, Term, Word
+from lumitui.app.history.listing.terms import (
+    In,
+    Made,
+    Shape,
+    Sites,
+    Size,
+    States,
+    Tag,
+    Term,
+    Word,
+)
 
 Value = str | float
 Condition = tuple[str, Sequence[Value]]
 """A condition, and the values of its marks."""
-LayoutsOf = Callable[[Size], Collection[int]]
+LayoutsOf = Callable[[Size | Shape], Collection[int]]
 """Returns the numbers of the kept layouts that have a size."""
 CAUSED = GROUPS["failed"] | GROUPS["waiting"] | GROUPS["unknown"]
 """Only runs in these states have a cause that a word may be found in: of the others, which are
@@ -48,6 +58,10 @@ def _test(term: Term, layouts: LayoutsOf, now: float) -> Condition:
             return _one_of("r.site COLLATE NOCASE", names)
         case Size() as size:
             return _one_of("coalesce(r.layout, -1)", sorted(layouts(size)))
+        case Shape(text) as shape:
+            named, patterns = _word(text)
+            shaped, numbers = _one_of("coalesce(r.layout, -1)", sorted(layouts(shape)))
+            return f"{named} OR {shaped}", [*patterns, *numbers]
         case Made(since, _, _) as made:
             return f"r.created {'>=' if since else '<'} ?", [made.at(now)]
         case Tag(names):

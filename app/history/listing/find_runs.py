@@ -2,7 +2,7 @@
 
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -125,9 +125,23 @@ class RunFinder:
         index = "INDEXED BY runs_listed" if values else ""
         return int(self._file.rows(f"SELECT count(*) FROM runs r {index} {where}", values)[0][0])
 
-    def count_states(self) -> dict[State, int]:
-        """Return how many runs are in each state that any is in."""
-        rows = self._file.rows("SELECT state, count(*) FROM runs GROUP BY state")
+    def newest_in(self, states: Collection[State]) -> str | None:
+        """Return the id of the newest run that is in one of `states`; None: none is."""
+        marks = ", ".join("?" for _ in states)
+        rows = self._file.rows(
+            f"SELECT r.id FROM runs r INDEXED BY runs_state WHERE r.state IN ({marks})"
+            " ORDER BY r.created DESC, r.id DESC LIMIT 1",
+            sorted(state.value for state in states),
+        )
+        return str(rows[0][0]) if rows else None
+
+    def count_states(self, wanted: Filter = EVERYTHING) -> dict[State, int]:
+        """Return how many of the runs that pass are in each state that any is in."""
+        where, values = self._where(wanted, time.time())
+        index = "INDEXED BY runs_listed" if values else ""
+        rows = self._file.rows(
+            f"SELECT r.state, count(*) FROM runs r {index} {where} GROUP BY r.state", values
+        )
         known = {state.value for state in State}
         return {State(row[0]): int(row[1]) for row in rows if row[0] in known}
 

@@ -8,11 +8,11 @@ import math
 from collections.abc import Collection
 
 from lumitui.app.history.file.sqlite_file import Database
-from lumitui.app.history.listing.terms import Size
+from lumitui.app.history.listing.terms import Shape, Size
 from lumitui.app.history.texts.packing import unpack
 
 Row = tuple[float, ...]
-_FIELDS = {"layout": ("nodes", "gpus_per_node"), "price": ("per_hour", "amount")}
+_FIELDS = {"layout": ("nodes", "gpus_per_node", "ranks_per_node"), "price": ("per_hour", "amount")}
 _COLUMNS = {
     "sizes": ("layout", ("layout", "nodes")),
     "prices": ("price", ("price", "rate", "most")),
@@ -29,12 +29,14 @@ class KeptNumbers:
         self._opened = 0
         self._known: dict[str, dict[int, Row]] = {kind: {} for kind in _FIELDS}
 
-    def layouts(self, size: Size) -> Collection[int]:
-        """Return the numbers of the layouts that have a size."""
+    def layouts(self, size: Size | Shape) -> Collection[int]:
+        """Return the numbers of the layouts that have a size or a shape."""
+        if isinstance(size, Shape):
+            return [number for number, row in self._of("layout").items() if size.holds(*row)]
         nodes_only = size.of == "nodes"
         return [
             number
-            for number, (nodes, gpus) in self._of("layout").items()
+            for number, (nodes, gpus, _) in self._of("layout").items()
             if size.holds(int(nodes if nodes_only else nodes * gpus))
         ]
 

@@ -1,6 +1,7 @@
 """Tags of a run: the words of its note that begin with `#`. Pure."""
 
 import re
+from collections.abc import Iterator
 
 from lumitui.remote.errors import InputError
 
@@ -12,6 +13,27 @@ def tags_of(note: str) -> list[str]:
     return [word[1:] for word in note.split(" ") if word.startswith("#") and len(word) > 1]
 
 
+def parted(note: str) -> tuple[str, str]:
+    """Return the text of a note, and the tags that stand after it: `("a try", "#best #lr")`.
+
+    A `#12` within the text stays there.
+    """
+    words = note.split(" ") if note else []
+    end = len(words)
+    while end and (not words[end - 1] or tags_of(words[end - 1])):
+        end -= 1
+    return " ".join(words[:end]), " ".join(word for word in words[end:] if word)
+
+
+def with_text(note: str, text: str) -> str:
+    """Return `note` with another text; the tags after it stay, and `text` may bring more."""
+    words, more = parted(text)
+    kept = parted(note)[1].split()
+    known = {tag.casefold() for tag in kept}
+    kept += [tag for tag in more.split() if tag.casefold() not in known]
+    return " ".join([words, *kept] if words else kept)
+
+
 def with_tags(note: str, words: str) -> str:
     """Return `note` with the tags that `words` adds (`best`, `#best`) and removes (`-best`).
 
@@ -21,16 +43,30 @@ def with_tags(note: str, words: str) -> str:
     if not words.split():
         raise InputError("There is no tag.", "Type a word such as best, or -best to remove it.")
     kept = note.split(" ") if note else []
-    for word in words.split():
-        removes = word.startswith("-")
-        tag = word.removeprefix("-").removeprefix("#")
-        if not _TAG.fullmatch(tag):
-            raise InputError(
-                f"{word!r} is no tag.", "A tag is one word of letters, digits, `.`, `+`, `-`, `_`."
-            )
+    for tag, removes in _changes(words):
         same = [item for item in kept if item.casefold() == f"#{tag}".casefold()]
         if removes:
             kept = [item for item in kept if item not in same]
         elif not same:
             kept.append(f"#{tag}")
     return " ".join(kept)
+
+
+def told(runs: str, words: str) -> str:
+    """Return what `words` did to the tags of `runs`, which says whose they are."""
+    changes = list(_changes(words))
+    added = " ".join(f"#{tag}" for tag, removes in changes if not removes)
+    removed = " ".join(f"#{tag}" for tag, removes in changes if removes)
+    said = [f"Tagged {runs} {added}: / {added} finds them."] if added else []
+    return " ".join([*said, *([f"Took {removed} from {runs}."] if removed else [])])
+
+
+def _changes(words: str) -> Iterator[tuple[str, bool]]:
+    """Yield each tag in `words`, and whether it is removed."""
+    for word in words.split():
+        tag = word.removeprefix("-").removeprefix("#")
+        if not _TAG.fullmatch(tag):
+            raise InputError(
+                f"{word!r} is no tag.", "A tag is one word of letters, digits, `.`, `+`, `-`, `_`."
+            )
+        yield tag, word.startswith("-")

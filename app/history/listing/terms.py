@@ -1,7 +1,8 @@
-"""The language of filters: `failed`, `state:!done site:lumi nodes:>=4 !vit since:2d #best`. Pure.
+"""The language of filters: `failed`, `state:!done site:lumi nodes>=4 !vit age<2d #best`. Pure.
 
-All terms of a filter count. A word is looked for in id, name, job id, note, cause and state; `!`
-turns a term around, commas separate alternatives, quotes keep blanks together.
+All terms of a filter count. A word is looked for in id, name, job id, note, cause and state; `2x8`
+also in the column NxGPU. `!` turns a term around, commas separate alternatives, quotes keep blanks
+together and make anything a word.
 """
 
 import re
@@ -67,6 +68,23 @@ class Size:
 
 
 @dataclass(frozen=True)
+class Shape:
+    """Nodes and what each has, as the column NxGPU shows them; or the same as text."""
+
+    text: str
+    nodes: int
+    each: int
+    ranks: bool
+    """Whether `each` counts the ranks of a node without GPUs."""
+
+    def holds(self, nodes: float, gpus: float, ranks: float) -> bool:
+        """Return whether a layout looks like that."""
+        if self.ranks:
+            return (nodes, gpus, ranks) == (self.nodes, 0, self.each)
+        return (nodes, gpus) == (self.nodes, self.each)
+
+
+@dataclass(frozen=True)
 class Made:
     """Made since a moment, or until then."""
 
@@ -87,7 +105,7 @@ class Tag:
     names: tuple[str, ...]
 
 
-Test = Word | In | States | Sites | Size | Made | Tag
+Test = Word | In | States | Sites | Size | Shape | Made | Tag
 
 
 @dataclass(frozen=True)
@@ -149,17 +167,20 @@ def _term(text: str, begin: int, end: int) -> Term:
             "A quote is not closed.", 'End it with a ".', begin + typed.rindex('"'), end
         )
     rest, negated = _turned(typed)
-    key, colon, value = rest.partition(":")
-    if not colon or not re.fullmatch("[A-Za-z]+", key):
+    match = _KEY.match(rest)
+    read = _KEYS.get(match[1].casefold()) if match else None
+    if match is None or (read is None and match[2] == "="):
         return Term(typed, negated, _bare(rest, begin, end))
-    read = _KEYS.get(key.casefold())
+    key, sign = match[1], match[2]
     if read is None:
         raise FilterError(
-            f"There is no filter {key}:.",
-            f'Use {", ".join(f"{name}:" for name in _KEYS)}, or quote the text: "{key}:…".',
+            f"There is no filter {key}{sign}." if sign == ":" else f"No filter knows {key}.",
+            f'Use {", ".join(f"{name}:" for name in _KEYS)}, or quote the text: "{key}{sign}…".',
             begin,
-            begin + typed.index(":") + 1,
+            begin + len(typed) - len(rest) + match.end(),
         )
+    # `nodes>=4` is `nodes:>=4`, and `state=failed` is `state:failed`.
+    value = rest[match.end() if sign in ":=" else match.end(1) :]
     value, turned = _turned(value)
     values = tuple(part for part in value.replace('"', "").split(",") if part.strip())
     if not values:
@@ -176,7 +197,13 @@ def _turned(text: str) -> tuple[str, bool]:
     return rest, (len(text) - len(rest)) % 2 == 1
 
 
+_KEY = re.compile(r"([A-Za-z]+)(:|<=|>=|<|>|=)")
+_SHAPE = re.compile(r"(\d{1,5})[xX](\d{1,5})(r?)")
+
+
 def _bare(rest: str, begin: int, end: int) -> Test:
+    if shape := _SHAPE.fullmatch(rest):
+        return Shape(rest, int(shape[1]), int(shape[2]), bool(shape[3]))
     word = rest.replace('"', "")
     if not word:
         raise FilterError("A word is missing.", "Type what to look for after the `!`.", begin, end)
@@ -228,8 +255,8 @@ def _range(key: str, value: str) -> tuple[float, float]:
             return number, number
 
 
-_UNITS = {"m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
-_AGE = re.compile(r"(\d{1,6})(m|min|h|d|w)")
+_UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_AGE = re.compile(r"(\d{1,6})(s|m|min|h|d|w)")
 
 
 def _made(key: str, values: tuple[str, ...]) -> Test:
@@ -246,6 +273,14 @@ def _made(key: str, values: tuple[str, ...]) -> Test:
     )
 
 
+def _age(key: str, values: tuple[str, ...]) -> Test:
+    value = values[0].strip()
+    age = _AGE.fullmatch(value.lstrip("<>="))
+    if len(values) > 1 or age is None or value.startswith("="):
+        raise InputError(f"{','.join(values)!r} is no age.", "Type age<2d, age<30m or age>12h.")
+    return Made(not value.startswith(">"), int(age[1]) * _UNITS[age[2]], age=True)
+
+
 def _tags(key: str, values: tuple[str, ...]) -> Test:
     return Tag(tuple(value.strip().removeprefix("#") for value in values))
 
@@ -257,6 +292,7 @@ _KEYS: dict[str, Callable[[str, tuple[str, ...]], Test]] = {
     "gpus": _size,
     "since": _made,
     "until": _made,
+    "age": _age,
     "tag": _tags,
     "name": In,
     "job": In,
@@ -265,10 +301,11 @@ _KEYS: dict[str, Callable[[str, tuple[str, ...]], Test]] = {
 _SHOWN = {
     "state": "state:failed",
     "site": "site:lumi",
-    "nodes": "nodes:>=4",
+    "nodes": "nodes>=4",
     "gpus": "gpus:8-64",
     "since": "since:2d",
     "until": "until:2026-11-20",
+    "age": "age<2d",
     "tag": "tag:best",
     "name": "name:vit",
     "job": "job:8123",
@@ -276,6 +313,6 @@ _SHOWN = {
 }
 """An example of each key."""
 EXAMPLES = " ".join(
-    ("failed", "state:!done", "site:lumi", "nodes:>=4", "since:2d", "!vit", "#best")
+    ("failed", "state:!done", "site:lumi", "nodes>=4", "2x8", "age<2d", "!vit", "#best")
 )
 """What an empty field shows."""

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from lumitui.app.history.listing.find_runs import EVERYTHING, Entry, Filter, Listing, RunFinder
 from lumitui.app.history.listing.order import NEWEST, Order
+from lumitui.app.history.listing.states import GROUPS
 from lumitui.app.history.listing.tree import Line, arranged, flat
 from lumitui.app.history.run import Run
 
@@ -44,6 +45,18 @@ class RunWindow:
     def is_tree(self) -> bool:
         """Whether runs stand below those they resubmit: only in the list of the newest."""
         return self.listing.order == NEWEST
+
+    @property
+    def foremost(self) -> str | None:
+        """The newest run of the list that runs or waits, or else the newest; None: it is empty.
+
+        A tree begins with its root, which may be the oldest run of all.
+        """
+        if not self._entries:
+            return None
+        going_on = self._finder.newest_in(GROUPS["running"] | GROUPS["waiting"])
+        newest = max(self._entries, key=lambda entry: entry.place).id if self.is_tree else None
+        return going_on if going_on in self._places else newest or self.lines[0].id
 
     def show(self, wanted: Filter = EVERYTHING, order: Order = NEWEST) -> None:
         """List other runs, or in another order, from the beginning.

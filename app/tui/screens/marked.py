@@ -82,7 +82,7 @@ class MarkedPage(RunPage):
         except InputError as error:
             self.post_message(messages.Failed(error))
             return
-        text = "Words such as best; -best removes one. They stand in the note as #best."
+        text = "Words such as best; -best removes one. / #best finds them."
         asked = (f"Tag {self._named(runs)}", text)
         self._ask(
             asked,
@@ -93,13 +93,16 @@ class MarkedPage(RunPage):
 
     def action_note(self) -> None:
         """Ask for the note of the run under the cursor."""
+        from lumitui.app.history.listing.tags import parted
+
         try:
             run_id = self._chosen()
-            note = self.runs.history.get(run_id).note
+            note, tags = parted(self.runs.history.get(run_id).note)
         except InputError as error:
             self.post_message(messages.Failed(error))
             return
-        asked = (f"Note on {run_id}", "One line; an empty one removes the note.")
+        kept = f" Its tags stay: {tags}." if tags else ""
+        asked = (f"Note on {run_id}", f"One line; an empty one removes the note.{kept}")
         self._ask(asked, note, one_line, lambda line: messages.NoteWanted(run_id, line))
 
     def action_fetch(self) -> None:

@@ -17,6 +17,7 @@ from lumitui.app.explain import row_words, words
 from lumitui.app.history.listing.find_runs import Filter
 from lumitui.app.history.listing.order import NEWEST, Order
 from lumitui.app.history.listing.states import COUNTED, GROUPS
+from lumitui.app.history.listing.tags import parted
 from lumitui.app.history.listing.window import RunWindow
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
@@ -54,7 +55,7 @@ class RunsScreen(MarkedPage):
         Binding("r", "refresh_sites", "Refresh", id="page.refresh", tooltip="Poll the sites now"),
         Binding("n", "app.go('new')", "New", id="page.new", tooltip="Make a run from a job file"),
         Binding("slash", "filter", "Filter", key_display="/", id="runs.filter",
-                tooltip="Show only runs with a text, a state, a site, a size, an age or a tag"),
+                tooltip="Show only some runs: failed, site:lumi, nodes>=4, 2x8, age<2d, #best"),
         Binding("o", "sort", "Sort", show=False, id="runs.sort",
                 tooltip="Sort by age, state, name, nodes, cost, end; again for the next"),
         Binding("O", "reverse", "Reverse", show=False, id="runs.reverse",
@@ -148,8 +149,12 @@ class RunsScreen(MarkedPage):
     def _read(self) -> None:
         """Read the list again if the history has changed."""
         if self._window.refresh():
-            self._counts = self.runs.history.finder.count_states()
+            self._count()
             self._draw_list()
+
+    def _count(self) -> None:
+        """Count the states of the runs that pass the filter."""
+        self._counts = self.runs.history.finder.count_states(self._window.listing.wanted)
 
     def _draw_list(self) -> None:
         self._table.changed()
@@ -167,16 +172,17 @@ class RunsScreen(MarkedPage):
             self.query_one("#empty-words", Static).update(nothing)
 
     def _draw_title(self) -> None:
-        parts: list[str | Text] = ["1 Runs"]
-        for name in COUNTED:
-            if number := sum(self._counts.get(state, 0) for state in GROUPS[name]):
-                parts.append(Text(f"{number:,} {name}", _COUNT_STYLES[name]))
+        parts: list[str | Text] = [
+            Text(f"{number:,} {name}", _COUNT_STYLES[name])
+            for name in COUNTED
+            if (number := sum(self._counts.get(state, 0) for state in GROUPS[name]))
+        ] or [words.count(sum(self._counts.values()), "run")]
+        shown = ["of those shown:"] if self._window.listing.wanted.terms else []
+        parts = ["1 Runs", *shown, *parts]
         if marked := len(self.marked):
             parts.append(Text(f"{marked} marked", "bold"))
         if (order := self._window.listing.order) != NEWEST:
             parts.append(f"by {order.by}{', reversed' if order.reverse else ''}")
-        if len(parts) == 1:
-            parts.append(words.count(sum(self._counts.values()), "run"))
         self.title_text(*parts)
 
     @on(RunTable.Moved)
@@ -201,8 +207,11 @@ class RunsScreen(MarkedPage):
             )
             if said := row_words.news(run, time.time()):
                 line.append(styled.plain(f"  {' '.join(said.split())}", "yellow"))
-            if run.note:
-                line.append(styled.plain(f"  {run.note}", "italic"))
+            note, tags = parted(run.note)
+            if tags:
+                line.append(styled.plain(f"  {tags}", "cyan"))
+            if note:
+                line.append(styled.plain(f"  {note}", "italic"))
             if run.parent:
                 line.append(styled.plain(f"  from {run.parent}"))
         self._say("#selected", line)
@@ -242,6 +251,7 @@ class RunsScreen(MarkedPage):
         """List what the filter lets pass, from its beginning; the cursor stays with its run."""
         try:
             self._window.show(Filter(terms=self.query_one(RunFilter).terms), order)
+            self._count()
             self._draw_list()
         except LumiError as error:
             self.post_message(messages.Failed(error, repeats=True))

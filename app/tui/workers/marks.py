@@ -38,8 +38,13 @@ class MarkWorkers(CoreApp):
 
     @work(thread=True, group="notes", exit_on_error=False)
     def _tag(self, wanted: messages.TagsWanted) -> None:
+        from lumitui.app.history.listing.tags import told
+
         self.runs.history.tag(wanted.run_ids, wanted.words)
         self.call_from_thread(self.history_changed)
+        runs = wanted.run_ids
+        named = runs[0] if len(runs) == 1 else words.count(len(runs), "run")
+        self.notify(told(named, wanted.words), markup=False)
 
     @on(messages.NoteWanted)
     def _note_wanted(self, event: messages.NoteWanted) -> None:

@@ -11,6 +11,7 @@ from lumitui.app.explain.safe_text import log_line
 from lumitui.app.history.listing.glance import Glance
 from lumitui.app.history.listing.order import By, Order
 from lumitui.app.history.listing.states import GROUPS
+from lumitui.app.history.listing.tags import parted
 from lumitui.app.history.listing.tree import Line
 from lumitui.app.history.run import Run
 from lumitui.app.tui.widgets import styled
@@ -54,7 +55,16 @@ def _run(shown: Shown, width: int) -> Part:
     line = shown.line
     fold = f" +{line.children}" if line.folded else ""
     guide = line.guide
-    return f"{guide}{styled.shorten(shown.run.id, max(8, width - len(guide + fold)))}{fold}", ""
+    room = max(8, width - len(guide + fold))
+    name, chips = shown.run.id, _chips(shown.run, room)
+    return f"{guide}{styled.shorten(name, room - cell_len(chips))}{fold}{chips}", ""
+
+
+def _chips(run: Run, room: int) -> str:
+    """Return a run's tags as they stand behind its id, which keeps at least `_LEAST_ID` cells."""
+    tags = log_line(parted(run.note)[1])
+    left = room - max(_LEAST_ID, min(cell_len(run.id), room - _LEAST_CHIP)) - 1
+    return f" {styled.fit(tags, min(left, cell_len(tags)))}" if tags and left > 1 else ""
 
 
 def _plain(read: Callable[[Run, float], str], style: str = "") -> Callable[[Shown, int], Part]:
@@ -104,6 +114,9 @@ _SPAN = frozenset({"bar", "time", "shape", "loss", "speed", "cost"})
 """Columns that say nothing of a run that waits or has failed: there its words stand."""
 _WIDEST_RUN = 40
 _BASIC_RUN = 20
+_LEAST_ID = 12
+_LEAST_CHIP = 8
+"""Cells for tags that even a long id leaves."""
 
 
 @lru_cache(maxsize=64)

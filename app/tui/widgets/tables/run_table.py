@@ -107,6 +107,8 @@ class RunTable(ScrollView, can_focus=True):
     def changed(self) -> None:
         """Show the lines of the window, which are others now."""
         lines = self._window.lines
+        if self._chosen is None and self._wanted is None:
+            self._wanted = self._window.foremost
         wanted = self._window.place(self._wanted)
         at = wanted if wanted is not None else self._window.place(self._chosen)
         top = self.scroll_offset.y

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from lumitui.app.explain import row_words
 from lumitui.app.history.history import History
 from lumitui.app.history.listing.find_runs import Entry, Filter, Listing
 from lumitui.app.history.listing.order import By, Order, is_descending
@@ -100,6 +102,10 @@ def typed_terms() -> some.SearchStrategy[Typed]:
         Typed("nodes:>=4", lambda run: run.layout.nodes >= 4),
         Typed("nodes:1-2,16", lambda run: run.layout.nodes in (1, 2, 16)),
         Typed("nodes:3", lambda run: False),
+        Typed("nodes>=4", lambda run: run.layout.nodes >= 4),
+        Typed("2x8", lambda run: row_words.size(run) == "2x8"),
+        Typed("1x8r", lambda run: row_words.size(run) == "1x8r"),
+        Typed("age<6h", lambda run: run.created >= NOW - 21_600),
         Typed("gpus:<=16", lambda run: run.layout.nodes * run.layout.gpus_per_node <= 16),
         Typed("since:6h", lambda run: run.created >= NOW - 21_600),
         Typed("until:6h", lambda run: run.created < NOW - 21_600),
@@ -121,8 +127,9 @@ def test_a_filter_finds_what_a_look_at_each_run_finds(filled: History, terms: li
     expected.sort(key=lambda run: (run.created, run.id), reverse=True)
     entries = filled.finder.entries(Listing(wanted, now=NOW), 1000, None)
     assert [entry.id for entry in entries] == [run.id for run in expected]
-    if not any("since" in term.text or "until" in term.text for term in terms):
+    if not any(word in term.text for term in terms for word in ("since", "until", "age")):
         assert filled.finder.count(wanted) == len(expected)
+        assert filled.finder.count_states(wanted) == Counter(run.state for run in expected)
 
 
 def slow_key(run: Run, by: By) -> object:

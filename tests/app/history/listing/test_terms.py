@@ -5,11 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from lumitui.app.history.listing.states import COUNTED, GROUPS, states_like, states_named
-from lumitui.app.history.listing.tags import tags_of, with_tags
+from lumitui.app.history.listing.tags import parted, tags_of, told, with_tags, with_text
 from lumitui.app.history.listing.terms import (
     FilterError,
     In,
     Made,
+    Shape,
     Sites,
     Size,
     States,
@@ -48,6 +49,15 @@ INFINITE = float("inf")
         ("since:2d", Made(since=True, moment=172800, age=True), False),
         ("until:90min", Made(since=False, moment=5400, age=True), False),
         ("job:8123", In("job", ("8123",)), False),
+        ("nodes>=4", Size("nodes", ((4, INFINITE),)), False),
+        ("!gpus<=8", Size("gpus", ((0, 8),)), True),
+        ("site=lumi", Sites(("lumi",)), False),
+        ("age<3m", Made(since=True, moment=180, age=True), False),
+        ("age:>12h", Made(since=False, moment=43200, age=True), False),
+        ("2x8", Shape("2x8", 2, 8, ranks=False), False),
+        ("4x16r", Shape("4x16r", 4, 16, ranks=True), False),
+        ("lr=3", Word("lr=3"), False),
+        ('"loss<1"', Word("loss<1"), False),
     ],
 )
 def test_a_term_means(text: str, test: object, negated: bool) -> None:
@@ -68,6 +78,9 @@ def test_a_date_is_a_day_on_the_laptops_clock() -> None:
         ("vit stat:done x", "stat:", "There is no filter stat:."),
         ("site:", "site:", "site: needs a value."),
         ("state:!", "state:!", "state: needs a value."),
+        ("vit !loss<1", "!loss<", "No filter knows loss."),
+        ("age<soon", "<soon", "'<soon' is no age."),
+        ("state>done", ">done", "There is no state '>done'."),
         ("since:soon", "soon", "'soon' is no time."),
         ("since:2026-13-01", "2026-13-01", "'2026-13-01' is no time."),
         ('a "b c', '"b c', "A quote is not closed."),
@@ -117,6 +130,13 @@ def test_tags_are_words_of_the_note() -> None:
     assert with_tags(note, "KEEP") == note
     assert with_tags(note, "-keep new") == "the best so far #lr-3 #new"
     assert with_tags("", "a") == "#a" and with_tags("#a", "-a") == ""
+    assert parted(note) == ("the best so far", "#keep #lr-3")
+    assert parted("as #12 says #a  #b ") == ("as #12 says", "#a #b") and parted("") == ("", "")
+    assert with_text(note, "another") == "another #keep #lr-3" == with_text(note, "another #KEEP")
+    assert with_text("#a", "") == "#a" and with_text("", "x #b") == "x #b"
+    assert (
+        told("2 runs", "a #b -c") == "Tagged 2 runs #a #b: / #a #b finds them. Took #c from 2 runs."
+    )
     for wrong in ("", "two#tags", "é\u202e", "x" * 41):
         with pytest.raises(InputError):
             with_tags(note, wrong)

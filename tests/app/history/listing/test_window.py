@@ -118,3 +118,23 @@ def test_tags_are_written_for_all_runs_or_for_none(many: History) -> None:
     assert many.get("r-000000").note == ""
     many.tag(["r-000000", "r-000002", "nowhere"], "best")
     assert many.finder.count(Filter(terms=parse("#best"))) == 2
+
+
+def test_the_list_begins_at_the_newest_run_that_goes_on_or_else_the_newest(
+    history: History,
+) -> None:
+    window = RunWindow(history.finder)
+    window.refresh()
+    assert window.foremost is None
+    history.adopt([a_run(f"r-{at}", created=at * 10.0, state=State.DONE) for at in range(3)])
+    history.adopt([a_run("child", created=99.0, parent="r-0", state=State.DONE)])
+    window.refresh()
+    assert window.lines[0].id == "r-0" and window.foremost == "child"
+    history.update("r-1", state=State.QUEUED)
+    history.update("r-0", state=State.RUNNING)
+    window.refresh()
+    assert window.foremost == "r-1"
+    window.show(Filter(terms=parse("done")))
+    assert window.foremost == "child"
+    window.show(Filter(), Order(By.NAME))
+    assert window.foremost == "r-1"

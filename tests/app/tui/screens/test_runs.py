@@ -135,6 +135,7 @@ async def test_the_filter_finds_what_is_shown_and_says_what_is_wrong(settings: S
         await pilot.press("slash", *"failed")
         await until(pilot, lambda: table.row_count == 2, "the failed runs")
         await sees(pilot, r"2 runs +failed")
+        await sees(pilot, r"1 Runs +of those shown: +2 failed")
         await pilot.press("space", *"node")
         await pilot.press(*"s:x")
         await sees(pilot, r" {7}nodes:x|\^ 'x' is no number of nodes. Type nodes:4")
@@ -186,8 +187,8 @@ async def test_marked_runs_are_cancelled_tagged_and_compared(
     monkeypatch.setattr(MarkedPage, "action_compare", compared(wanted, MarkedPage.action_compare))
     async with app.run_test(size=(80, 24)) as pilot:
         table = app.screen.query_one(RunTable)
-        await until(pilot, lambda: table.selected == "run-000004", "the runs")
-        await pilot.press("space", "space", "space")
+        await until(pilot, lambda: table.selected == "run-000003", "the newest that waits")
+        await pilot.press("g", "space", "space", "space")
         await sees(pilot, "3 marked")
         assert list(table.marks) == ["run-000004", "run-000003", "run-000002"]
         await pilot.press("c")
@@ -206,6 +207,9 @@ async def test_marked_runs_are_cancelled_tagged_and_compared(
         history = app.runs.history
         await until(pilot, lambda: history.get("run-000004").note == "#two", "the tag")
         assert [run.note for run in history.page()] == ["#two", "#two", "#two", "", ""]
+        told = {"Tagged 3 runs #two: / #two finds them."}
+        await until(pilot, lambda: told <= {one.message for one in app._notifications}, "the words")
+        await sees(pilot, r"run-000003 #two")
         assert not table.marks
         await pilot.press("g", "space", "space", "F", "backspace", *"out", "enter")
         targets = [Path("out/run-000004"), Path("out/run-000003")]
@@ -232,8 +236,7 @@ async def test_resubmissions_are_a_tree_that_folds(settings: Settings) -> None:
     async with app.run_test(size=(120, 30)) as pilot:
         table = app.screen.query_one(RunTable)
         await sees(pilot, " run-000002[^\\n]*\\n.*└child-00000a[^\\n]*\\n.* └child-00000b")
-        await pilot.press("j", "j")
-        assert table.selected == "child-00000b"
+        assert table.selected == "child-00000b", "the newest, not the root of its tree"
         await pilot.press("left", "left")
         assert (table.selected, table.row_count) == ("child-00000a", 5)
         await pilot.press("left")

@@ -1,0 +1,34 @@
+"""The cells of a run in the list, as far as they are not plain words."""
+
+from rich.cells import cell_len
+
+from lumitui.app.history.listing.glance import Glance
+from lumitui.app.history.listing.tree import Line
+from lumitui.app.tui.widgets.tables.run_columns import Shown, columns_for, row
+from lumitui.remote.scheduler.protocol import State
+from tests.support.jobs.made_runs import a_run
+
+LIST = 76
+"""Cells of the list in a terminal of 120, beside the facts of a run."""
+
+
+def cell_of(run_id: str, note: str, *, width: int = LIST, several: bool = False) -> str:
+    columns = columns_for(width, several_sites=several)
+    run = a_run(run_id, state=State.DONE, note=note)
+    cells = row(columns, Shown(run, Line(run_id), Glance(), marked=False, now=2000.0))
+    for column, (text, _) in zip(columns, cells, strict=True):
+        assert cell_len(text) == column.width + 1
+    return cells[1][0].rstrip()
+
+
+def test_tags_stand_behind_the_id_of_a_run() -> None:
+    assert cell_of("vit-tiny-000001", "a try #best") == "vit-tiny-000001 #best"
+    assert cell_of("vit-tiny-000001", "as #12 says") == "vit-tiny-000001"
+    for several in (False, True):
+        for run_id in ("n" * 32 + "-0a1b2c", "実験" * 10 + "-0a1b2c", "vit"):
+            cell = cell_of(run_id, "#best", several=several)
+            assert cell.endswith(" #best") and run_id[-7:] in cell, cell
+    assert cell_of("vit-tiny-000001", "#best #another-long-one").endswith("000001 #best …")
+    assert "…0a1b2c #an" in cell_of("n" * 32 + "-0a1b2c", "#another-long-one", several=True)
+    for width in range(24, 200):
+        cell_of("n" * 32 + "-0a1b2c", "#best #実験実験実験", width=width)
