@@ -47,7 +47,7 @@ async def test_help_is_built_from_the_bindings(settings: Settings) -> None:
         await pilot.press("?")
         await until(pilot, lambda: isinstance(pilot.app.screen, HelpDialog), "the help")
         await sees(pilot, r"\+ =? *Send it again on twice the nodes")
-        await sees(pilot, r"/ +Show only runs with a text")
+        await sees(pilot, r"/ +Show only some runs")
 
 
 async def test_every_binding_has_an_id_and_a_tooltip(settings: Settings, project: Path) -> None:
