@@ -1,6 +1,5 @@
 """The embedded site's supervisor: what a job gets, how it ends, and that nothing outlives it."""
 
-import json
 import os
 import re
 import secrets
@@ -104,45 +103,39 @@ TORCHRUN = (  # workers in sessions of their own under an agent that is killed
 )
 
 
+ENDINGS = {
+    # how it is ended: what the job leaves behind, the state's word
+    "end": (STAY, "FAILED"),
+    "limit": (STAY, "TIMEOUT"),
+    "cancel": (STAY, "CANCELLED"),
+    "cancel of torchrun": (TORCHRUN, "CANCELLED"),
+    "supervisor killed": (STAY, "NODE_FAIL"),
+    "supervisor of torchrun killed": (TORCHRUN, "NODE_FAIL"),
+}
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="setsid(1) is Linux's")
-@pytest.mark.parametrize(
-    ("way", "body"),
-    [
-        ("end", STAY),
-        ("limit", STAY),
-        ("cancel", STAY),
-        ("cancel", TORCHRUN),
-        ("supervisor killed", STAY),
-        ("supervisor killed", TORCHRUN),
-    ],
-)
-def test_no_process_of_a_job_outlives_it(site: EmbeddedSite, body: str, way: str) -> None:
-    mark = f"60.{secrets.randbelow(10**9):09d}"
-    text = body.replace("MARK", mark) + ("exit 3" if way == "end" else "wait")
-    head = HEAD + ("#SBATCH --time=00:00:02\n" if way == "limit" else "")
-    run, answer = site.submit(text, head)
-    until(lambda: "up" in log(run), "the job started")
-    if way != "end":
-        until(lambda: bool(running(f"sleep {mark}")), "a process to be ended")
-    if way == "cancel":
-        site.cancel(run, answer)
-    if way == "supervisor killed":
-        record = job_store.read_record(run)
-        assert record
-        os.kill(int(str(record["supervisor"])), signal.SIGKILL)
-        until(lambda: json.loads((run / "attempt-1.state").read_text())["word"] == "NODE_FAIL")
-    status = site.end(run, answer)
-    assert running(mark) == []
-    assert (
-        status.word
-        == {
-            "end": "FAILED",
-            "cancel": "CANCELLED",
-            "limit": "TIMEOUT",
-            "supervisor killed": "NODE_FAIL",
-        }[way]
-    )
-    assert status.exit_code == ("3:0" if way == "end" else "")
+def test_no_process_of_a_job_outlives_it(site: EmbeddedSite) -> None:
+    marks = {way: f"60.{secrets.randbelow(10**9):09d}" for way in ENDINGS}
+    jobs: dict[str, tuple[Path, Answer]] = {}
+    for way, (body, _) in ENDINGS.items():  # all of them at once: most of a job's time is waiting
+        text = body.replace("MARK", marks[way]) + ("exit 3" if way == "end" else "wait")
+        jobs[way] = site.submit(text, HEAD + ("#SBATCH --time=00:00:02\n" * (way == "limit")))
+    for way, (run, answer) in jobs.items():
+        until(lambda: "up" in log(run), way)  # noqa: B023  # called in this round
+        if not way.endswith(("end", "limit")):
+            until(lambda: running(f"sleep {marks[way]}"), way)  # noqa: B023
+        if way.startswith("cancel"):
+            site.cancel(run, answer)
+        elif way.startswith("supervisor"):
+            record = job_store.read_record(run)
+            assert record
+            os.kill(int(str(record["supervisor"])), signal.SIGKILL)
+    for way, (run, answer) in jobs.items():
+        status = site.end(run, answer)
+        assert running(marks[way]) == [], way
+        assert status.word == ENDINGS[way][1], way
+        assert status.exit_code == ("3:0" if way == "end" else ""), way
     # The supervisor closes its door after it has recorded the end.
     until(lambda: not list((site.root / "state").glob("lumitui/jobs/*/door")), "a closed door")
 

@@ -182,7 +182,7 @@ def test_another_job_of_the_id_is_neither_followed_nor_cancelled(bench: Bench) -
 
 
 def test_the_time_limit_of_processes(processes: Bench) -> None:
-    _time_limit(processes, "00:00:05", "USR1@3")
+    _time_limit(processes, "00:00:04", "USR1@2")
 
 
 @pytest.mark.slow

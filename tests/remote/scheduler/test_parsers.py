@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lumitui.remote.laptop import scheduler
@@ -254,6 +254,7 @@ GARBAGE = st.one_of(st.text(), st.lists(FIELDS, max_size=30).map("".join))
 
 
 @pytest.mark.parametrize("parse", [parse_poll, scheduler.parse_poll])
+@settings(max_examples=30)
 @given(text=GARBAGE)
 def test_a_poll_never_raises_and_never_invents_a_job(
     parse: Callable[..., object], text: str
@@ -281,6 +282,7 @@ def test_any_bytes_are_an_exit_file_or_none(content: bytes) -> None:
     assert found is None or isinstance(found, ExitFile)
 
 
+@settings(max_examples=40)
 @given(st.one_of(st.text(), st.recursive(st.none(), st.lists).map(json.dumps)))
 def test_any_line_is_a_record_or_none(line: str) -> None:
     found = scheduler.parse_record(line)

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lumitui.app.history.history import History
@@ -139,6 +139,7 @@ def test_an_exit_file_with_an_odd_value_is_read_or_left_out(name: str, value: ob
         found.job_id.encode()
 
 
+@settings(max_examples=40)
 @given(st.binary() | st.recursive(
     st.none() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from([*EXIT]) | st.text(), inner),
@@ -160,7 +161,8 @@ def test_a_poll_ends_after_its_time_however_much_there_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     poller = Poller(Local(), tmp_path)
-    poller.file.write_bytes(b'{"step": 1, "loss": 2.0}\n' * 400_000)
+    monkeypatch.setattr(run_files, "REST_BYTES", 1 << 18)
+    poller.file.write_bytes(b'{"step": 1, "loss": 2.0}\n' * 25_000)
     clock = iter(range(0, 100_000, 60))
     ticking = SimpleNamespace(monotonic=lambda: float(next(clock)), time=time.time)
     monkeypatch.setattr("lumitui.app.watch.poll.time", ticking)

@@ -40,11 +40,28 @@ def program(folder: Path, name: str, body: str) -> None:
     (folder / name).chmod(0o755)
 
 
-@pytest.mark.parametrize("name", ["find", "stat", "sha256sum", "head", "sed", "tr"])
-@pytest.mark.parametrize("body", ["exec sleep 600", "exec yes 99999", "exec yes 9 >&2"])
+NAMES = ("find", "stat", "sha256sum", "head", "sed", "tr")
+BODIES = ("exec sleep 600", "exec yes 99999", "exec yes 9 >&2")
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [  # each program and each way in `make test`, and all of them together with the slow tests
+        pytest.param(name, body, marks=[] if at % 3 == way else [pytest.mark.slow])
+        for at, name in enumerate(NAMES)
+        for way, body in enumerate(BODIES)
+    ],
+)
 def test_a_command_that_hangs_or_prints_without_end(
-    run: Path, programs: Path, tmp_path: Path, name: str, body: str
+    run: Path,
+    programs: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    body: str,
 ) -> None:
+    for module in (listing, digests):
+        monkeypatch.setattr(module, "SILENT_SECONDS", 0.4)
     program(programs, name, body)
     try:
         brought = fetch(Local(), str(run), ["*"], tmp_path / "here")

@@ -259,11 +259,13 @@ def test_a_cut_file_goes_on_behind_many_others(results: Path, tmp_path: Path) ->
     assert (target / "zz").read_bytes() == (results / "zz").read_bytes()
 
 
-@pytest.mark.parametrize("change", ["grow", "shrink", "vanish"])
+@pytest.mark.parametrize(
+    "change", ["grow", "vanish", pytest.param("shrink", marks=pytest.mark.slow)]
+)
 def test_a_small_file_that_changes_harms_none_of_those_that_come_with_it(
     results: Path, tmp_path: Path, change: str
 ) -> None:
-    names = [f"small-{number}" for number in range(250)]
+    names = [f"small-{number}" for number in range(120)]
     for name in names:
         (results / name).write_text(name * 10)
 

@@ -124,7 +124,7 @@ def is_told(answers: Answers, size: int, cut: bool) -> None:
         assert not (target.parent.exists() and os.listdir(target.parent) != ["here"])
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(changes=MUTATIONS, size=st.sampled_from([1, 7, 64, 100_000]), cut=st.booleans())
 def test_mutated_answers_are_told(
     honest: Answers, changes: list[tuple[str, str, int, int, bytes]], size: int, cut: bool
@@ -132,7 +132,7 @@ def test_mutated_answers_are_told(
     is_told(mutated(honest, changes), size, cut)
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(kind=st.sampled_from(KINDS), parts=st.lists(st.sampled_from(TOKENS) | st.binary()))
 def test_random_answers_are_told(honest: Answers, kind: str, parts: list[bytes]) -> None:
     is_told(honest | {kind: b"".join(parts)}, 100, False)

@@ -61,7 +61,7 @@ REQUESTS: dict[Request, bytes] = {
 
 
 @pytest.mark.parametrize("way", ["up", "down"])
-@pytest.mark.parametrize("count", [8, pytest.param(150, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [4, pytest.param(150, marks=pytest.mark.slow)])
 def test_a_flipped_bit_is_a_lost_link(ssh: Ssh, proxy: LinkProxy, way: str, count: int) -> None:
     """In the version, the key exchange, the login, a request, its answer."""
     lost = 0
@@ -108,7 +108,7 @@ def test_the_proxy_flips_about_as_often_as_it_was_told(proxy: LinkProxy, ssh: Ss
 def test_a_server_that_never_sends_its_version_is_given_up(
     server: Sshd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lumitui.remote.ssh.link._BANNER_SECONDS", 1.0)
+    monkeypatch.setattr("lumitui.remote.ssh.link._BANNER_SECONDS", 0.5)
     for script in ("while :; do printf x; sleep 0.1; done", "yes | tr -d '\\n'", "yes"):
         server.configure(f'ProxyCommand sh -c "{script}"')
         with pytest.raises(LinkError, match=r"ProxyCommand|answered, but not as"):
@@ -123,7 +123,7 @@ def test_a_refresh_over_a_damaging_link_is_a_warning_each_time(
 
     runs = Runs(home.settings, connect=connecting)
     runs.history.begin(a_run("r1", site="lumi", state=State.RUNNING, job_id="7", folder="/r1"))
-    for number in range(10):
+    for number in range(4):
         proxy.flip([40, 400, 4000][number % 3])
         for words in runs.refresh("lumi").warnings:
             assert "Error" not in words.split(":")[0], words

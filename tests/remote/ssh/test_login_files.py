@@ -41,9 +41,9 @@ def ssh(server: Sshd) -> Iterator[Ssh]:
 
 
 NOISE = {
-    "words": "echo Welcome; printf 'no line end'",
     "100 KB": "head -c 100000 /dev/zero | tr '\\0' x",
-    "stderr": "echo quota >&2; head -c 100000 /dev/zero | tr '\\0' e >&2",
+    "words and errors": "echo Welcome; printf 'no line end'; echo quota >&2; "
+    "head -c 100000 /dev/zero | tr '\\0' e >&2",
     "terminal": "stty erase ^H; tput init; mesg n; tset -",
     "bytes": r"printf '\033]0;title\007\377\000\r\n\r'",
     "a mark": "echo ':lumitui-0123456789abcdef: 0'",
@@ -75,15 +75,15 @@ def test_a_long_banner_is_passed_over(tmp_path: Path) -> None:
         connection.close()
 
 
-ENDLESS = {
-    "a gigabyte": "head -c 1073741824 /dev/zero",
-    "errors": "yes >&2",
-    "one line": "tr '\\0' x </dev/zero",
-    "afterwards": "trap 'yes' EXIT; yes >&2 & true",
-}
+ENDLESS = [
+    pytest.param("head -c 1073741824 /dev/zero", id="a gigabyte", marks=pytest.mark.slow),
+    pytest.param("yes >&2", id="errors", marks=pytest.mark.slow),
+    pytest.param("tr '\\0' x </dev/zero", id="one line"),
+    pytest.param("trap 'yes' EXIT; yes >&2 & true", id="afterwards"),
+]
 
 
-@pytest.mark.parametrize("noise", ENDLESS.values(), ids=ENDLESS.keys())
+@pytest.mark.parametrize("noise", ENDLESS)
 def test_a_login_file_that_prints_without_end_is_named(server: Sshd, ssh: Ssh, noise: str) -> None:
     (server.folder / ".bashrc").write_text(f"{noise}\n")
     with pytest.raises(
@@ -145,7 +145,10 @@ def test_a_login_file_that_takes_the_script_runs_nothing_of_it(
     assert not list(tmp_path.iterdir())
 
 
-@pytest.fixture(scope="module", params=["tcsh", "csh", "bash"])
+@pytest.fixture(
+    scope="module",
+    params=["tcsh", *(pytest.param(name, marks=pytest.mark.slow) for name in ("csh", "bash"))],
+)
 def person(request: pytest.FixtureRequest) -> Iterator[tuple[str, Path]]:
     """A real account with that login shell, for as long as the tests run: its name and home."""
     shell = shutil.which(request.param)

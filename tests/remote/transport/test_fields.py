@@ -4,7 +4,7 @@ import json
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lumitui.remote.errors import AnswerUnusable
@@ -67,6 +67,7 @@ def test_bytes_that_are_no_text_are_no_json() -> None:
     assert fields.json_of(b'"\xff\xfe\xfd"') is None
 
 
+@settings(max_examples=40)
 @given(st.recursive(st.none() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
                     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))  # fmt: skip
 def test_json_is_read_as_it_was_written(value: object) -> None:

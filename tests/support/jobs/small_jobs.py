@@ -56,7 +56,7 @@ def finish(runs: Runs, run: Run, seconds: float = 180.0) -> Run:
         if run.state.is_final:
             return run
         assert time.monotonic() < deadline, f"{run.id} is {run.state} ({run.reason})"
-        time.sleep(0.5)
+        time.sleep(0.2)
 
 
 TRAIN = """

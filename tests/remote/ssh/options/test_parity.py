@@ -10,12 +10,13 @@ from pathlib import Path
 
 import paramiko
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 from lumitui.remote.ssh.connection import Ssh
 from tests.support.servers.clients.cases import CASES, KNOWN, NO, Case, odd_case
 from tests.support.servers.clients.laptop import Laptop, prepared_laptop, write
 from tests.support.servers.clients.two_clients import by_lumitui, by_openssh, command_line
-from tests.support.servers.sshd import new_key, public, running_sshd
+from tests.support.servers.sshd import public, running_sshd
 
 # What lumitui says where it refuses more than OpenSSH.
 STRICTER = (
@@ -24,11 +25,13 @@ STRICTER = (
     "StrictHostKeyChecking",
 )
 
-# The same rows without OpenSSH: one of three, the others with the slow tests.
-SOME = [
-    pytest.param(case, marks=[pytest.mark.slow] if number % 3 else [])
-    for number, case in enumerate(CASES)
-]
+
+def one_of_four(first: int) -> list[ParameterSet]:
+    """Every fourth row from `first` on; the others with the slow tests."""
+    return [
+        pytest.param(case, marks=[] if number % 4 == first else [pytest.mark.slow])
+        for number, case in enumerate(CASES)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +48,7 @@ def environment(laptop: Laptop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name.replace(" ", "_"))
+@pytest.mark.parametrize("case", one_of_four(0), ids=lambda case: case.name.replace(" ", "_"))
 def test_both_clients_accept_and_refuse_the_same(laptop: Laptop, case: Case) -> None:
     write(laptop, case)
     theirs = by_openssh(laptop.server.config, case.person)
@@ -64,7 +67,7 @@ def test_both_clients_accept_and_refuse_the_same(laptop: Laptop, case: Case) -> 
     assert bool(kept) == bool(laptop.server.known_hosts.read_text()), "a new key is kept, or not"
 
 
-@pytest.mark.parametrize("case", SOME, ids=lambda case: case.name.replace(" ", "_"))
+@pytest.mark.parametrize("case", one_of_four(2), ids=lambda case: case.name.replace(" ", "_"))
 def test_without_openssh_lumitui_decides_the_same(
     laptop: Laptop, case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,31 +77,24 @@ def test_without_openssh_lumitui_decides_the_same(
     assert ours.accepted == (case.accepts and not case.stricter), ours.said
 
 
-@pytest.mark.parametrize(("allowed", "accepts"), [("rsa-sha2-256", True), ("rsa-sha2-512", False)])
-def test_an_rsa_key_signs_only_as_the_configuration_allows(
-    tmp_path: Path, allowed: str, accepts: bool
-) -> None:
-    key = new_key(tmp_path / "rsa", kind="rsa")
-    with running_sshd(tmp_path / "s", "PubkeyAcceptedAlgorithms rsa-sha2-256") as server:
-        server.trust()
-        server.allow(key)
-        server.configure(f"IdentityFile {key}", f"PubkeyAcceptedAlgorithms {allowed}")
-        assert by_openssh(server.config, NO).accepted == accepts
-        assert by_lumitui(server.config, NO).accepted == accepts
-
-
-@pytest.mark.parametrize(("allowed", "accepts"), [("hmac-sha2-512", True), ("hmac-sha1", False)])
-def test_macs_count_where_the_site_has_no_cipher_without(
-    tmp_path: Path, allowed: str, accepts: bool
+def test_an_rsa_key_signs_and_macs_count_only_as_the_configuration_allows(
+    laptop: Laptop, tmp_path: Path
 ) -> None:
     """lumitui offers other MACs beside AES-GCM, which needs none; they must not be used."""
-    site = ("Ciphers aes256-ctr", "MACs hmac-sha2-512,hmac-sha2-256")
-    with running_sshd(tmp_path / "s", *site) as server:
+    site = ("PubkeyAcceptedAlgorithms rsa-sha2-256,ssh-ed25519", "Ciphers aes256-ctr")
+    key = laptop.folder / "rsa"
+    with running_sshd(tmp_path / "s", *site, "MACs hmac-sha2-512,hmac-sha2-256") as server:
         server.trust()
-        server.configure(f"MACs {allowed}")
-        assert by_openssh(server.config, NO).accepted == accepts
-        ours = by_lumitui(server.config, NO)
-        assert ours.accepted == accepts and (accepts or "MACs" in ours.said)
+        server.allow(server.identity, key)
+        for allowed, accepts in (("rsa-sha2-256", True), ("rsa-sha2-512", False)):
+            server.configure(f"IdentityFile {key}", f"PubkeyAcceptedAlgorithms {allowed}")
+            assert by_openssh(server.config, NO).accepted == accepts, allowed
+            assert by_lumitui(server.config, NO).accepted == accepts, allowed
+        for allowed, accepts in (("hmac-sha2-512", True), ("hmac-sha1", False)):
+            server.configure(f"MACs {allowed}")
+            assert by_openssh(server.config, NO).accepted == accepts, allowed
+            ours = by_lumitui(server.config, NO)
+            assert ours.accepted == accepts and (accepts or "MACs" in ours.said)
 
 
 # On a busy machine paramiko, having begun new keys, sometimes never sees the server's answer
