@@ -7,11 +7,12 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from textual import on
-from textual.app import App
+
 from textual.filter import LineFilter
 from textual.worker import Worker, WorkerState
 
 from lumitui.app.tui import messages
+from lumitui.app.tui.key_order import OrderedKeysApp
 from lumitui.app.tui.preferences.contrast import ReadableText
 from lumitui.app.tui.widgets.control_filter import ControlFilter
 from lumitui.remote.errors import LumiError
@@ -24,7 +25,7 @@ ANSWER_SECONDS = 240.0
 """A question is closed after this time; sshd's LoginGraceTime is 120 s by default."""
 
 
-class TerminalApp(App[int]):
+class TerminalApp(OrderedKeysApp):
     """An app that shows every error in a dialog and asks what a connection needs to know."""
 
     def __init__(self) -> None:

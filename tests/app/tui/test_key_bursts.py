@@ -1,0 +1,49 @@
+"""Keys typed faster than the screens open: each acts where the person meant it, and in order."""
+
+from pathlib import Path
+
+from textual import events
+from textual.keys import _character_to_key
+
+from lumitui.app.settings import Settings
+from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.screens.new import NewScreen
+from lumitui.app.tui.screens.sites import SitesScreen
+from lumitui.remote.scheduler.protocol import State
+from tests.support.driven_tui import sees, until
+from tests.support.jobs.made_runs import a_run
+
+
+def burst(app: LumiApp, *keys: str) -> None:
+    """Hand keys to the app as a terminal does that has them all in one read."""
+    for key in keys:
+        if key.startswith("paste:"):
+            app.post_message(events.Paste(key.removeprefix("paste:")))
+            continue
+        letter = key if len(key) == 1 else None
+        app.post_message(events.Key(_character_to_key(key) if letter else key, letter))
+
+
+async def test_no_key_of_a_burst_reaches_the_screen_below(
+    settings: Settings, project: Path
+) -> None:
+    app = LumiApp(settings)
+    history = app.runs.history
+    history.begin(a_run("one-000001", state=State.DONE, job_id="41"))
+    history.begin(a_run("two-000002", state=State.DONE, job_id="42", created=2000.0))
+    async with app.run_test(size=(80, 24)) as pilot:
+        # The first screen is not there yet, and a digit is meant for the one it opens.
+        burst(app, "3", "down", "2")
+        await until(pilot, lambda: isinstance(app.screen, NewScreen), "the screen New")
+        await pilot.press("1")
+        burst(app, "j", "N", *"hello my note", "enter", "k", "N", "paste:pasted n", *"ote", "enter")
+        await until(pilot, lambda: history.get("two-000002").note, "the notes")
+        notes = {run_id: history.get(run_id).note for run_id in ("one-000001", "two-000002")}
+        assert notes == {"one-000001": "hello my note", "two-000002": "pasted note"}
+        assert len(app.screen_stack) == 1 and not app._notifications, "no letter was a command"
+        app.open_job(project / "job.yaml")
+        await sees(pilot, "> +name +hello")
+        burst(app, "enter", "ctrl+u", *"many", "ctrl+u", *"jayswc", "enter", "j", "3")
+        await until(pilot, lambda: isinstance(app.screen, SitesScreen), "the screen Sites")
+        await until(pilot, lambda: app.kept, "the draft that was left")
+        assert app.kept is not None and "name: jayswc\n" in app.kept.text
