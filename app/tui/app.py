@@ -1,7 +1,7 @@
 """The TUI: its screens, how a person gets from one to another, and how it is started.
 
 Screens only draw and ask (messages/). What takes time is a worker (workers/), what changes
-something on a site is asked first (mutations.py), and errors are shown in one place (terminal.py).
+something on a site is asked first (flows/), and errors are shown in one place (terminal.py).
 """
 
 from collections.abc import Callable, Iterable
@@ -19,7 +19,7 @@ from textual.theme import Theme
 from lumitui.app.runs import Runs
 from lumitui.app.settings import Settings, is_first_run
 from lumitui.app.tui import messages
-from lumitui.app.tui.first_run import FirstRunApp
+from lumitui.app.tui.flows.first_run import FirstRunApp
 from lumitui.app.tui.preferences.themes import keep_theme, kept_theme, offer_themes
 from lumitui.app.tui.screens.runs import RunsScreen
 from lumitui.app.tui.workers.refreshes import TICK

@@ -2,13 +2,15 @@
 
 import threading
 import time
+from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from textual import on
-
+from textual.await_complete import AwaitComplete
 from textual.filter import LineFilter
+from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
 from lumitui.app.tui import messages
@@ -36,6 +38,8 @@ class TerminalApp(OrderedKeysApp):
         self.defect: Exception | None = None
         """The exception that ended the app, if one did."""
         self._last_repeated = ""
+        self._errors: deque[LumiError] = deque()
+        """Errors that wait until a question is answered."""
         self._own_filters = (ControlFilter(), ReadableText())
 
     def get_line_filters(self) -> Sequence[LineFilter]:
@@ -66,15 +70,35 @@ class TerminalApp(OrderedKeysApp):
         self.show_error(event.error)
 
     def show_error(self, error: BaseException) -> None:
-        """Show an error in a dialog; every error of the TUI is shown here."""
-        from lumitui.app.tui.dialogs.notices import ErrorDialog
+        """Show an error in a dialog; every error of the TUI is shown here.
 
+        While a question is open it waits: the person's next key is meant for the question.
+        """
         if not isinstance(error, LumiError):
             error = LumiError(
                 f"lumitui failed with an internal error: {type(error).__name__}: {error}.",
                 "Please report it. What was sent is in the history.",
             )
-        self.push_screen(ErrorDialog(error))
+        self._errors.append(error)
+        if _is_question(self.screen):
+            words = f"{error.message} More when this is closed."
+            self.notify(words, severity="error", markup=False)
+        self._show_next_error()
+
+    def _show_next_error(self) -> None:
+        """Show the error that waits longest, unless a question or another error is open."""
+        from lumitui.app.tui.dialogs.notices import ErrorDialog
+
+        free = not isinstance(self.screen, ErrorDialog) and not _is_question(self.screen)
+        if self._errors and free:
+            self.push_screen(ErrorDialog(self._errors.popleft()))
+
+    def pop_screen(self) -> AwaitComplete:
+        """Close the screen on top; then show an error that waited for it."""
+        closing = super().pop_screen()
+        if self._errors:
+            self.call_later(self._show_next_error)
+        return closing
 
     # -- questions
 
@@ -101,3 +125,8 @@ class TerminalApp(OrderedKeysApp):
         """Close a question that was not answered in time."""
         if dialog.is_current:
             dialog.dismiss(None)
+
+
+def _is_question(screen: Screen[object]) -> bool:
+    """Return whether the person is about to answer something; a dialog may say that it is none."""
+    return screen.is_modal and bool(getattr(screen, "is_question", True))

@@ -28,6 +28,7 @@ WIDE = 100
 class ErrorDialog(ModalScreen[None]):
     """What happened, and what to try."""
 
+    is_question: ClassVar[bool] = False
     AUTO_FOCUS = "Button"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,enter,q", "close", "Close", id="error.close", tooltip="Close the message"),

@@ -1,5 +1,6 @@
 """The dialog that shows how far a send has come."""
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from rich.text import Text
@@ -14,6 +15,7 @@ from lumitui.app.send.submit import SEND_STEPS
 from lumitui.app.tui import messages
 from lumitui.app.tui.widgets.bars import footer
 from lumitui.app.tui.widgets.styled import plain
+from lumitui.app.watch.sites.schedule import SLOW_SECONDS
 
 
 class SendingDialog(ModalScreen[None]):
@@ -21,11 +23,14 @@ class SendingDialog(ModalScreen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "hide", "Hide", id="sending.hide", tooltip="Hide this; the send goes on"),
+        Binding("q", "app.quit", "Quit", id="app.quit", tooltip="Quit; finishes a send first"),
     ]
+    is_question: ClassVar[bool] = False
 
-    def __init__(self, name: str) -> None:
-        """Show the send of the job `name`."""
+    def __init__(self, name: str, silence: Callable[[], float] = lambda: 0.0) -> None:
+        """Show the send of the job `name`; `silence`: seconds since its site was heard."""
         super().__init__()
+        self._silence = silence
         self._job, self._step, self._words = name, "", ""
         self._over = self._hidden = False
 
@@ -37,19 +42,30 @@ class SendingDialog(ModalScreen[None]):
             yield Static(self._steps(), id="steps", markup=False)
             yield Static("Press esc to hide this; the send goes on.", classes="dim", markup=False)
 
+    def on_mount(self) -> None:
+        """Say each second whether the site is heard."""
+        self.set_interval(1.0, self._draw)
+
+    def _draw(self) -> None:
+        for steps in self.query("#steps").results(Static):
+            steps.update(self._steps())
+
     def _steps(self) -> Text:
         text, at = Text(), SEND_STEPS.index(self._step) if self._step in SEND_STEPS else 0
         for index, step in enumerate(SEND_STEPS):
             sign = "done" if index < at else "now " if index == at else "    "
             words = plain(f"  {self._words}").plain if index == at else ""
-            text.append(f"{sign}  {step}{words}\n", "" if index <= at else "dim")
+            text.append(f"{sign}  {step}{words}", "" if index <= at else "dim")
+            silence = self._silence() if index == at and step != "begin" else 0.0
+            if silence > SLOW_SECONDS:
+                text.append(f"  no answer for {silence:.0f} s", "bold yellow")
+            text.append("\n")
         return text
 
     @on(messages.StepReported)
     def _reported(self, event: messages.StepReported) -> None:
         self._step, self._words = event.step, event.words
-        for steps in self.query("#steps").results(Static):
-            steps.update(self._steps())
+        self._draw()
 
     def finish(self) -> bool:
         """Close it, now or as soon as it is on top; return whether it is on top now."""

@@ -99,7 +99,9 @@ class CancelWanted(Message):
 
 @dataclass
 class RunCancelled(Answer, bubble=False):
-    """A cancel is over; without a run the error is shown."""
+    """A cancel is over; without a run it failed."""
 
+    run_id: str
     run: Run | None
+    error: LumiError | None = None
     warnings: tuple[str, ...] = ()

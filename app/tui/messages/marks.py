@@ -24,6 +24,7 @@ class CancelManyWanted(Message):
 class ManyCancelled(Answer, bubble=False):
     """The cancels are over."""
 
+    wanted: tuple[str, ...]
     run_ids: tuple[str, ...]
     """Those whose jobs were cancelled."""
     failed: tuple[tuple[str, LumiError], ...] = ()

@@ -36,13 +36,13 @@ class CoreApp(TerminalApp):
         self.schedule = Schedule(last_input=time.monotonic())
         self.own_cancels: set[str] = set()
         """Runs that the person cancels here, who needs no notice of their end."""
-        self.mutations = 0
-        """Sends and cancels under way; the app ends only after them."""
+        self.under_way: list[str] = []
+        """Each send and cancel under way, in words; the app ends only after them."""
 
     def on_unmount(self) -> None:
         """Let the threads end: they check `leaving`, and a closed connection answers nothing."""
         self.leaving.set()
-        if not self.mutations and not self._shares_runs:
+        if not self.under_way and not self._shares_runs:
             self.runs.close()
 
     def history_changed(self) -> None:

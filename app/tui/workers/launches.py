@@ -70,11 +70,13 @@ class LaunchWorkers(CoreApp):
     @work(thread=True, group="cancel", exit_on_error=False)
     def cancel_run(self, run_id: str) -> None:
         """Cancel a run's job."""
-        run, warnings = None, list[str]()
+        run, error, warnings = None, None, list[str]()
         self.own_cancels.add(run_id)
         try:
             run = self.runs.cancel(run_id, warn=warnings.append)
+        except LumiError as failed:
+            error = failed  # the app says when to press the key again
         finally:
             if run is None:
                 self.own_cancels.discard(run_id)
-            self.post_message(messages.RunCancelled(run, tuple(warnings)))
+            self.post_message(messages.RunCancelled(run_id, run, error, tuple(warnings)))

@@ -29,7 +29,7 @@ class MarkWorkers(CoreApp):
                 except LumiError as error:
                     failed.append((run_id, error))
         finally:
-            ended = messages.ManyCancelled(tuple(done), tuple(failed), tuple(warnings))
+            ended = messages.ManyCancelled(run_ids, tuple(done), tuple(failed), tuple(warnings))
             self.post_message(ended)
 
     @on(messages.TagsWanted)

@@ -68,7 +68,7 @@ class RefreshWorkers(NoticeWorkers):
         now = time.monotonic()
         for site in self._watched:
             if self.schedule.site(site).held:
-                silence = self.runs.silence(site) if self.mutations else None
+                silence = self.runs.silence(site) if self.under_way else None
                 self.schedule.listen(site, now, silence)
         self.links = tuple(links(self.schedule, self._watched, now, time.time()))
 

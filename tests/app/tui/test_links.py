@@ -86,9 +86,9 @@ async def test_a_send_that_hears_nothing_is_no_live_link(settings: Settings) -> 
     app.runs.history.begin(a_run("sends-000001", site="laptop", state=State.SENDING))
     with sender_lock(settings.data / "sending", "sends-000001"):
         async with app.run_test(size=(100, 30)) as pilot:
-            app.mutations = 1
+            app.under_way.append("sending r-000001")
             await until(pilot, lambda: "laptop reconnecting" in screen_lines(app)[0], "silence")
             assert app.schedule.requests == 0
             silence[0] = 0.0
             await until(pilot, lambda: "laptop live" in screen_lines(app)[0], "the site is heard")
-            app.mutations = 0
+            app.under_way.clear()

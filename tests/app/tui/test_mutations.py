@@ -33,6 +33,7 @@ from tests.support.driven_tui import (
     submit,
     until,
 )
+from tests.support.jobs.made_runs import a_run
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ async def test_a_hidden_send_is_seen_and_not_repeated_by_a_slip(
         assert "sending hello" in screen_lines(app)[0]
         await pilot.press("s", "y")
         await sees(pilot, "hello is being sent already")
-        assert app.mutations == 1
+        assert len(app.under_way) == 1
         assert isinstance(app.screen, Confirm) and app.screen.focused is not None
         assert app.screen.focused.id == "no"
         await pilot.press("enter")
@@ -74,7 +75,7 @@ async def test_a_hidden_send_is_seen_and_not_repeated_by_a_slip(
         await pilot.press("1")
         assert "sending hello" in screen_lines(app)[0]
         released.set()
-        await until(pilot, lambda: not app.mutations, "the end of the send")
+        await until(pilot, lambda: not app.under_way, "the end of the send")
         await until(pilot, lambda: "sending hello" not in shown(pilot), "a bar without it")
         assert len(runs_of(pilot)) == 1
         # Once it is over, the next send is asked about as ever.
@@ -106,7 +107,7 @@ async def test_two_sends_that_fail_are_two_errors_to_close(
         first.set()
         await until(pilot, lambda: isinstance(app.screen, ErrorDialog), "an error above it")
         second.set()
-        await until(pilot, lambda: not app.mutations, "the end of both")
+        await until(pilot, lambda: not app.under_way, "the end of both")
         for _ in range(2):
             await until(pilot, lambda: isinstance(app.screen, ErrorDialog), "an error")
             await pilot.press("enter")
@@ -131,6 +132,44 @@ async def test_cancel_asks_and_no_is_the_default(settings: Settings, project: Pa
         await pilot.press("c")
         await until(pilot, lambda: isinstance(pilot.app.screen, ErrorDialog), "an error")
         await sees(pilot, "has ended: cancelled")
+
+
+async def test_a_question_stays_true_and_keeps_its_keys(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, asked = LumiApp(settings), list[str]()
+    monkeypatch.setattr(app, "tick", lambda event=None: None)
+    history = app.runs.history
+    history.begin(a_run("one-000001", state=State.QUEUED, job_id="41"))
+    history.begin(a_run("two-000002", state=State.RUNNING, job_id="42", created=2000.0))
+
+    def cancel(run_id: str, warn: object) -> Run:
+        asked.append(run_id)
+        raise LinkError(f"{run_id} is not cancelled: The link is down.", "Look.")
+
+    monkeypatch.setattr(app.runs, "cancel", cancel)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await sees(pilot, "one-000001")
+        await pilot.press("j", "c")
+        await sees(pilot, "Cancel one-000001.*")
+        await sees(pilot, "state +queued")
+        app.show_error(LinkError("The poll failed.", "Wait."))
+        app.show_error(LinkError("The fetch failed.", "Wait."))
+        await pilot.pause()
+        assert isinstance(app.screen, Confirm), "an error waits until the question is answered"
+        history.update("one-000001", state=State.RUNNING)
+        await sees(pilot, "state +running")
+        history.update("one-000001", state=State.DONE)
+        for words in ("The poll failed", "The fetch failed"):
+            await until(pilot, lambda: isinstance(app.screen, ErrorDialog), "an error")
+            await sees(pilot, words)
+            await pilot.press("enter")
+        assert not asked
+        await pilot.press("k", "c", "y")
+        await until(pilot, lambda: isinstance(app.screen, ErrorDialog), "why it failed")
+        await sees(pilot, "two-000002 is not cancelled: The link is down")
+        await sees(pilot, "Press c again when somewhere is back")
+        assert not app.under_way
 
 
 async def test_leaving_is_quick_while_a_log_is_followed(settings: Settings, project: Path) -> None:
@@ -180,10 +219,12 @@ async def test_leaving_waits_for_a_send(
     released, real = threading.Event(), app.runs.send
 
     def slow(*args: Any, **kwargs: Any) -> Run:
+        kwargs["report"]("sync", "sending the code")
         assert released.wait(60)
         return real(*args, **kwargs)
 
     monkeypatch.setattr(app.runs, "send", slow)
+    monkeypatch.setattr(app.runs, "silence", lambda site: 20.0)
     async with app.run_test(size=(80, 24)) as pilot:
         app.push_screen(NewScreen(app.runs, project / "job.yaml"))
         await sees(pilot, "asks for")
@@ -191,13 +232,17 @@ async def test_leaving_waits_for_a_send(
         await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")
         await pilot.press("y")
         await until(pilot, lambda: isinstance(app.screen, SendingDialog), "the send")
-        await pilot.press("ctrl+q")
-        await sees(pilot, "Quit when that is done")
-        await pilot.press("y")
-        assert app.is_running and app.mutations == 1
+        await sees(pilot, "now +sync +sending the code +no answer for 20 s")
+        app.kept = app.runs.drafts.open(project / "long.yaml")
+        await pilot.press("q")
+        await sees(pilot, "Quit when that is done and lose the edits")
+        await sees(pilot, r"under way +sending hello[^$]+not saved +long\.yaml")
+        await pilot.press("ctrl+q", "y")
+        await until(pilot, lambda: isinstance(app.screen, SendingDialog), "one question in all")
+        assert app.is_running and len(app.under_way) == 1
         released.set()
         await until(pilot, lambda: not app.is_running, "the end")
-    assert app.return_code == 0
+    assert app.return_code == 0, "the edits are not asked about again"
     again = Runs(settings)
     (run,) = again.history.page()
     assert run.job_id, "it was sent before the program ended"

@@ -84,7 +84,7 @@ async def test_what_fails_keeps_no_other_size_back_and_all_is_told(
         await sees(pilot, "8 nodes: not sent. lumi cannot be reached")
         await sees(pilot, "16 nodes: not sent. It was not tried")
         assert tried == [1, 2, 4, 8]
-        assert not app.mutations
+        assert not app.under_way
 
 
 async def test_a_refused_size_is_neither_marked_nor_sent(settings: Settings) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from textual import on
 
 from lumitui.app.tui import messages
-from lumitui.app.tui.scale_up import ScaleApp
+from lumitui.app.tui.flows.scale_up import ScaleApp
 from lumitui.remote.scheduler.protocol import State
 
 

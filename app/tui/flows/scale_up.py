@@ -12,7 +12,7 @@ from textual import on
 from lumitui.app.explain import words
 from lumitui.app.history.run import Run
 from lumitui.app.tui import messages
-from lumitui.app.tui.mutations import MutationApp
+from lumitui.app.tui.flows.mutations import MutationApp
 from lumitui.app.tui.screens.runs import RunsScreen
 from lumitui.remote.errors import LumiError
 
@@ -61,29 +61,17 @@ class ScaleApp(MutationApp):
         self.push_screen(Confirm(title, lines, f"Send {count}"), answered)
 
     def _begin_ladder(self, plans: tuple[Resubmission, ...]) -> None:
-        from lumitui.app.tui.dialogs.sending import SendingDialog
-
         preview = plans[0].preview
-        dialog = SendingDialog(f"{preview.launch.spec.name} on {len(plans)} sizes")
-        self.mutations += 1
-        self._sends[dialog] = (preview.project, preview.launch.spec.name)
-        self._show_sends()
-        self.push_screen(dialog)
-        self.send_ladder(plans, dialog)
+        name = preview.launch.spec.name
+        self.send_ladder(plans, self._show_send(preview, f"{name} on {len(plans)} sizes", name))
 
     @on(messages.LadderEnded)
     def _ladder_ended(self, event: messages.LadderEnded) -> None:
-        from lumitui.app.tui.dialogs.sending import SendingDialog
-
-        assert isinstance(event.dialog, SendingDialog)
-        seen = event.dialog.finish()
-        del self._sends[event.dialog]
-        self._show_sends()
-        self.history_changed()
+        seen, under_way = self._send_over(event)
         sent = [outcome for _, outcome in event.outcomes if isinstance(outcome, Run)]
         if sent:
             self.notify(sent_sentence(sent), markup=False)
-            if seen and not self._quit_when_done:
+            if seen and not self.quits_when_done:
                 self.to_first()
                 first = self.screen_stack[0]
                 assert isinstance(first, RunsScreen)
@@ -91,7 +79,7 @@ class ScaleApp(MutationApp):
         whole = len(sent) == len(event.outcomes)
         if not whole:
             self.show_error(ladder_error(event.outcomes))
-        self._mutation_ended(well=whole)
+        self._ended(under_way, well=whole)
 
 
 def ladder_terms(plans: tuple[Resubmission, ...]) -> list[tuple[str, str]]:
