@@ -133,11 +133,14 @@ class LogPane(Vertical):
                 self._view.note("The log is empty.")
                 self._finder.begin(attempt, label_is_rank=self._label_is_rank)
             case LogGrew(data, end):
+                was_live = self._following and self._lost is None and self._offset
                 self._offset, self._lost = end, None
                 self._following, self._ended = True, ""
                 if self._heard is not None:
                     self._heard = time.time()
                 self._view.feed(data, end - len(data))
+                if was_live:
+                    return  # the view says when it has drawn the lines
             case LogHeard(at):
                 self._heard = at
             case LogLost():

@@ -124,7 +124,7 @@ class FullScreen(Screen[None]):
             text.append("  ").append(styled.plain(part) if isinstance(part, str) else part)
         if text != self._title:
             self._title = text
-            self.query_one("#title", Static).update(text)
+            self.query_one("#title", Static).update(text, layout=False)
 
     @property
     def _links(self) -> Sequence[Link]:

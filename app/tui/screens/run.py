@@ -1,7 +1,7 @@
 """One run: its state, log, script, proof and metrics, a pane each."""
 
 from collections.abc import Callable
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol, cast
 
 from rich.text import Text
 from textual import on
@@ -14,19 +14,16 @@ from lumitui.app.explain import words
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
 from lumitui.app.tui import messages
-from lumitui.app.tui.panes.files import FilesPane
-from lumitui.app.tui.panes.gpus import GpusPane
-from lumitui.app.tui.panes.lineage import LineagePane
-from lumitui.app.tui.panes.log import LogPane
-from lumitui.app.tui.panes.metrics import MetricsPane
 from lumitui.app.tui.panes.overview import OverviewPane
-from lumitui.app.tui.panes.proof import ProofPane
-from lumitui.app.tui.panes.script import ScriptPane
-from lumitui.app.tui.panes.timeline import TimelinePane
 from lumitui.app.tui.screens.page import RunPage
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.bars import buttons
 from lumitui.remote.errors import LumiError
+
+if TYPE_CHECKING:
+    from lumitui.app.tui.panes.gpus import GpusPane
+    from lumitui.app.tui.panes.log import LogPane
+    from lumitui.app.tui.panes.metrics import MetricsPane
 
 PANES = {
     "overview": "Overview", "log": "Log", "metrics": "Metrics", "proof": "Proof",
@@ -39,10 +36,48 @@ _FOCUS = {"log": "log-view", "folder": "files-table"}
 
 
 class Pane(Protocol):
-    """A pane of the screen."""
+    """A pane of the screen; its id is its name."""
 
     def draw(self, run: Run) -> None:
         """Show what history says about `run` now."""
+
+
+def made(pane: str, runs: Runs, run_id: str) -> Pane:
+    """Return a new pane of a run; its module is imported here, when it is opened first."""
+    match pane:
+        case "log":
+            from lumitui.app.tui.panes.log import LogPane
+
+            return LogPane(run_id)
+        case "metrics":
+            from lumitui.app.tui.panes.metrics import MetricsPane
+
+            return MetricsPane()
+        case "proof":
+            from lumitui.app.tui.panes.proof import ProofPane
+
+            return ProofPane(runs)
+        case "script":
+            from lumitui.app.tui.panes.script import ScriptPane
+
+            return ScriptPane()
+        case "timeline":
+            from lumitui.app.tui.panes.timeline import TimelinePane
+
+            return TimelinePane()
+        case "lineage":
+            from lumitui.app.tui.panes.lineage import LineagePane
+
+            return LineagePane()
+        case "folder":
+            from lumitui.app.tui.panes.files import FilesPane
+
+            return FilesPane()
+        case "gpus":
+            from lumitui.app.tui.panes.gpus import GpusPane
+
+            return GpusPane()
+    return OverviewPane()
 
 
 class RunScreen(RunPage):
@@ -66,15 +101,13 @@ class RunScreen(RunPage):
     def __init__(self, runs: Runs, run_id: str, pane: str = "overview") -> None:
         """Show the run `run_id`, at one of its panes (`why` is in the first)."""
         super().__init__(runs)
-        self._run_id, self._first = run_id, pane
+        self._run_id, self._wanted = run_id, pane
         self._open = False
-        self._overview, self._log, self._metrics = OverviewPane(), LogPane(run_id), MetricsPane()
-        self._gpus = GpusPane()
-        self._panes: dict[str, Pane] = {
-            "overview": self._overview, "log": self._log, "metrics": self._metrics,
-            "proof": ProofPane(runs), "script": ScriptPane(), "timeline": TimelinePane(),
-            "lineage": LineagePane(), "folder": FilesPane(), "gpus": self._gpus,
-        }  # fmt: skip
+        first = _name(pane)
+        self._panes: dict[str, Pane] = {first: made(first, runs, run_id)}
+        """Those that were opened so far."""
+        self._read: tuple[tuple[int, ...], Run] | None = None
+        """The run as it was read, and the history's stamp then."""
 
     @property
     def chosen(self) -> str:
@@ -85,8 +118,8 @@ class RunScreen(RunPage):
         """Yield the tabs, the panes and the buttons."""
         # Not TabbedContent: there, a focus that arrives late takes the pane back to its own.
         yield Tabs(*(Tab(words, id=f"tab-{name}") for name, words in PANES.items()))
-        with ContentSwitcher(initial="overview"):
-            yield from (pane for pane in self._panes.values() if isinstance(pane, Widget))
+        with ContentSwitcher(initial=_name(self._wanted)):
+            yield from map(_widget, self._panes.values())
         yield buttons(
             ("Log", "pane('log')"),
             ("Why", "pane('why')"),
@@ -100,43 +133,62 @@ class RunScreen(RunPage):
         if not self.query(Tab):
             return  # never composed to the end: the app is being left
         self._open = True
-        self.action_pane(self._first)
+        self.action_pane(self._wanted)
         self.set_interval(1.0, self.every_second)
 
     def moves(self) -> bool:
         """Return whether the run still goes on."""
-        return not self.runs.history.get(self._run_id).state.is_final
+        return not self._run().state.is_final
 
     def draw(self) -> None:
         """Show what history says now."""
-        run = self.runs.history.get(self._run_id)
+        run = self._run()
         # The state first: a long id would push it out of a narrow bar.
         name = Text(styled.shorten(run.id, max(18, self.size.width // 3)), style="bold")
         self.title_text(styled.state_text(run.state), name, _where(run))
         self._panes[self._pane].draw(run)
 
+    def _run(self) -> Run:
+        """Return the run; of many ranks it is a megabyte, and read only when history changed."""
+        stamp = self.runs.history.stamp()
+        if self._read is None or self._read[0] != stamp:
+            self._read = (stamp, self.runs.history.get(self._run_id))
+        return self._read[1]
+
     def action_pane(self, pane: str) -> None:
         """Open a pane; `why` opens the first one with why the run failed."""
-        self._first = pane
+        self._wanted = pane
         if not self._open:
             return  # a key was faster than the first paint, which opens this pane then
-        if pane == "why":
-            self._for_run(self._overview.ask_why)
-            pane = "overview"
+        name = _name(pane)
         with self.prevent(Tabs.TabActivated):
-            self.query_one(Tabs).active = f"tab-{pane}"
-        self._show(pane)
+            self.query_one(Tabs).active = f"tab-{name}"
+        if name in self._panes:
+            self._show(name)
+        else:
+            self.call_next(self._mount, name)
+
+    async def _mount(self, pane: str) -> None:
+        if pane not in self._panes:
+            new = made(pane, self.runs, self._run_id)
+            widget = _widget(new)
+            widget.display = False
+            await self.query_one(ContentSwitcher).mount(widget)
+            self._panes[pane] = new
+        if pane == _name(self._wanted):
+            self._show(pane)
 
     def action_refresh_sites(self) -> None:
         """Poll the sites now, and read the GPUs again."""
         super().action_refresh_sites()
-        self._gpus.read_again()
+        if "gpus" in self._panes:
+            cast("GpusPane", self._panes["gpus"]).read_again()
         self.reread()
 
     def action_next_pane(self, step: int) -> None:
         """Open the pane `step` places to the right."""
         names = list(PANES)
-        at = names.index(self._pane)
+        at = names.index(_name(self._wanted))
         self.action_pane(names[(at + step) % len(names)])
 
     @property
@@ -147,26 +199,38 @@ class RunScreen(RunPage):
     def _tab_chosen(self) -> None:
         # Read what is active now: the event may name what was active before a key.
         pane = self.query_one(Tabs).active.removeprefix("tab-")
-        if pane in PANES and pane != self._pane:
-            self._show(pane)
+        if pane in PANES and pane != _name(self._wanted):
+            self.action_pane(pane)
 
     def _show(self, pane: str) -> None:
         self.query_one(ContentSwitcher).current = pane
         self.query_one(f"#{_FOCUS.get(pane, pane)}").focus()
-        if pane == "metrics":
-            self._for_run(self._metrics.search_log)
+        if self._wanted == "why":
+            self._wanted = pane
+            self._for_run(cast("OverviewPane", self._panes[pane]).ask_why)
+        elif pane == "metrics":
+            self._for_run(cast("MetricsPane", self._panes[pane]).search_log)
         self.reread()
-        if pane == "log":
-            self._log.follow()
-        else:
-            self._log.unfollow()
+        if "log" in self._panes:
+            log = cast("LogPane", self._panes["log"])
+            log.follow() if pane == "log" else log.unfollow()
 
     def _for_run(self, act: Callable[[Run], None]) -> None:
         """Do something with the run as history has it; show the error if it cannot be read."""
         try:
-            act(self.runs.history.get(self._run_id))
+            act(self._run())
         except LumiError as error:
             self.post_message(messages.Failed(error))
+
+
+def _name(pane: str) -> str:
+    """Return the name of the pane that `pane` opens."""
+    return pane if pane in PANES else "overview"
+
+
+def _widget(pane: Pane) -> Widget:
+    assert isinstance(pane, Widget)
+    return pane
 
 
 def _where(run: Run) -> str:

@@ -13,6 +13,10 @@ from lumitui.remote.ssh.prompts import attendance
 
 MOST_WAITING = 8
 """Messages with pieces of a log that its pane has not drawn yet."""
+TICK = 1.0
+"""Seconds between two readings of a log that grows line by line: each is drawn, and costs that."""
+MUCH = 16_384
+"""Bytes of a piece after which the next is read at once: more of them are waiting."""
 
 
 class LogWorkers(CoreApp):
@@ -24,10 +28,11 @@ class LogWorkers(CoreApp):
 
     @work(thread=True, group="follow", exclusive=True, exit_on_error=False)
     def _follow(self, wanted: messages.FollowWanted) -> None:
-        from lumitui.app.watch.follow_log import LogEnded
+        from lumitui.app.watch.follow_log import LogEnded, LogGrew
+        from lumitui.app.watch.wait import rest
 
         worker = get_current_worker()
-        pane = wanted.reply_to
+        pane, due = wanted.reply_to, 0.0
 
         def stop() -> bool:
             return worker.is_cancelled or self.leaving.is_set() or not pane.is_running
@@ -40,6 +45,9 @@ class LogWorkers(CoreApp):
                 while pane.message_queue_size > MOST_WAITING and not stop():
                     time.sleep(0.05)
                 pane.post_message(messages.LogNews(wanted.number, event))
+                if isinstance(event, LogGrew) and len(event.data) < MUCH:
+                    rest(due - time.monotonic(), stop)  # what comes meanwhile is one piece
+                    due = time.monotonic() + TICK
         except LumiError:
             ended = LogEnded("stopped, press l to follow again")
             pane.post_message(messages.LogNews(wanted.number, ended))

@@ -1,4 +1,4 @@
-"""A view of rows that come all the time: drawn twice a second, and the screen is left as it is."""
+"""A view of rows that come all the time: drawn once a tick, and the screen is left as it is."""
 
 import time
 from collections.abc import Callable
@@ -35,10 +35,10 @@ class GrowingView(ScrollView):
         """Note that all that came is drawn."""
         self._drawn, self._is_due = time.monotonic(), False
 
-    def set_virtual_size(self, size: Size) -> None:
-        """Set the size of all rows; the screen is laid out again only where a scroll bar may go.
+    def set_virtual_size(self, size: Size) -> bool:
+        """Set the size of all rows; return whether the screen will be laid out again for it.
 
-        To lay it out costs ten times what the new rows cost.
+        That is so only where a scroll bar may come or go: it costs ten times what new rows cost.
         """
         old, shown = self.virtual_size, self.container_size
         same_bars = size.width == old.width and min(size.height, old.height) > shown.height > 0
@@ -47,6 +47,7 @@ class GrowingView(ScrollView):
         elif size != old:
             self.set_reactive(ScrollView.virtual_size, size)
             self.vertical_scrollbar.window_virtual_size = size.height
+        return not same_bars
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Draw rows; their common style is computed once."""

@@ -207,9 +207,11 @@ class LogView(GrowingView, can_focus=True):
     def _resized(self) -> None:
         self.drawn_now()
         rows = len(self._rows) + len(self._tail)
-        self.set_virtual_size(Size(0 if self.wrap else self._widest, rows))
-        if self.follow:
+        laid_out = self.set_virtual_size(Size(0 if self.wrap else self._widest, rows))
+        if self.follow and laid_out:
             self.call_after_refresh(self._to_last_row)
+        elif self.follow:
+            self._to_last_row()  # in the same drawing: a second one costs as much
         self.refresh()
         self.post_message(self.Changed())
 

@@ -10,7 +10,8 @@ from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.binding import BindingType
-from textual.geometry import Size
+from textual.cache import LRUCache
+from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
@@ -18,6 +19,8 @@ from lumitui.app.tui.widgets.scroll import AtOnce, Scroll
 
 GAP = 2
 """Cells between two columns."""
+_KEPT = 512
+"""Rows that are kept as they were drawn: a key shows most of them again."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,10 @@ class RowList(AtOnce, ScrollView, can_focus=True):
         self._table: Table | None = None
         self._widths: tuple[int, ...] = ()
         self._wrapped: list[Text] = []
+        self._base = Style()
+        """The style of all rows, while they are drawn."""
+        self._strips: LRUCache[tuple[int, int], Strip] = LRUCache(_KEPT)
+        """Rows as they were drawn, by their number and the first column on the screen."""
 
     def show(self, lines: Sequence[Text], table: Table | None = None) -> None:
         """Show `lines`, wrapped, and `table` below them; no text in them is markup."""
@@ -68,6 +75,7 @@ class RowList(AtOnce, ScrollView, can_focus=True):
         if not width:
             return  # not on the screen yet: the resize that comes first lays it out
         console = self.app.console
+        self._strips.clear()
         self._wrapped = [part for line in self._lines for part in line.wrap(console, width)]
         rows = len(self._table.rows) + 2 if self._table else 0  # an empty line and the heading
         across = sum(self._widths) + GAP * len(self._widths)
@@ -79,19 +87,28 @@ class RowList(AtOnce, ScrollView, can_focus=True):
         """Wrap the lines again."""
         self._lay_out()
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Draw rows; their common style, which takes longer than a row, is computed once."""
+        if (base := self.rich_style) != self._base:
+            self._base = base
+            self._strips.clear()
+        return super().render_lines(crop)
+
     def render_line(self, y: int) -> Strip:
         """Draw one row of the screen."""
         left, top = self.scroll_offset
-        segments = self._segments(y + top)
-        strip = Strip(segments) if segments else Strip.blank(self.size.width, self.rich_style)
-        return strip.crop_extend(left, left + self.size.width, self.rich_style)
+        key = (y + top, left)
+        strip = self._strips.get(key)
+        if strip is None or strip.cell_length != self.size.width:
+            strip = Strip(self._segments(y + top))
+            strip = strip.crop_extend(left, left + self.size.width, self._base)
+            self._strips[key] = strip
+        return strip
 
     def _segments(self, at: int) -> list[Segment]:
         if at < len(self._wrapped):
             parts = self._wrapped[at].render(self.app.console)
-            return [
-                Segment(s.text, self.rich_style + (s.style or Style())) for s in parts if s.text
-            ]
+            return [Segment(s.text, self._base + (s.style or Style())) for s in parts if s.text]
         at -= len(self._wrapped) + 1
         table = self._table
         if table is None or at < 0 or at > len(table.rows):
@@ -99,10 +116,7 @@ class RowList(AtOnce, ScrollView, can_focus=True):
         row = table.rows[at - 1] if at else Row(table.titles, ())
         styles = dict(row.styles) if at else dict.fromkeys(range(len(table.titles)), "dim")
         return [
-            Segment(
-                self._cell(cell, column),
-                self.rich_style + Style.parse(styles.get(column, "")),
-            )
+            Segment(self._cell(cell, column), self._base + Style.parse(styles.get(column, "")))
             for column, cell in enumerate(row.cells)
         ]
 

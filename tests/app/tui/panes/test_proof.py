@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.style import Style
+from textual.widgets import ContentSwitcher
 
 from lumitui.app.cli import show
 from lumitui.app.explain.proof import binding_proof, rank_proof
@@ -108,6 +110,7 @@ async def test_the_proof_of_8192_ranks_is_compared_and_laid_out_once(
         pilot.app.push_screen(screen)
         await sees(pilot, r"8000 +0 +nid006001 +49-55 +1-7 +0-7 +differs\s+0 +0 +nid005001")
         pane = screen.query_one(ProofPane)
+        assert [child.id for child in screen.query_one(ContentSwitcher).children] == ["proof"]
         monkeypatch.setattr(pane, "show", lambda *all: pytest.fail("laid out again"))
         for _ in range(3):
             screen.reread()
@@ -116,9 +119,17 @@ async def test_the_proof_of_8192_ranks_is_compared_and_laid_out_once(
         screen.action_pane("proof")
         moved: list[float] = []
         pane.watch(pane, "scroll_y", lambda y: moved.append(y), init=False)
+        bases: list[Style] = []
+
+        def base(_: ProofPane) -> Style:
+            bases.append(Style())
+            return bases[-1]
+
+        monkeypatch.setattr(ProofPane, "rich_style", property(base))
         await pilot.press("G")
         await sees(pilot, "8191 +7 +nid006024")
         assert moved == [pane.max_scroll_y], "a key draws once; an animation draws a dozen times"
+        assert len(bases) < 10, "the style of all rows is found once a drawing, not once a cell"
         assert compared == [8192]
 
 
