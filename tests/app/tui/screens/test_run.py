@@ -114,7 +114,7 @@ async def test_a_queued_run_shows_why_it_waits_and_when_it_would_start(settings:
         await sees(pilot, r"expected end +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d, in 1 h 10 min")
         assert not re.search(r"\n *(started|ended) ", shown(pilot))
         await pilot.press("d")
-        await sees(pilot, "It has not failed. Queued for 2 min: it waits for free nodes")
+        await sees(pilot, r"It has not failed. Queued for 2 min \d+ s: it waits for free nodes")
         assert "cause was found" not in shown(pilot)
 
 
