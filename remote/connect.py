@@ -1,5 +1,7 @@
 """One connection for each site, opened when it is first needed and kept."""
 
+from __future__ import annotations
+
 import getpass
 import math
 import os
@@ -9,15 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lumitui.remote.scheduler.protocol import Scheduler
-from lumitui.remote.ssh.config import Login
-from lumitui.remote.ssh.prompts import Ask
 from lumitui.remote.transport.footprint import Footprint, footprint
-from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.request_log import Logged, Request, RequestLog
 
 if TYPE_CHECKING:
+    from lumitui.remote.scheduler.protocol import Scheduler
     from lumitui.remote.site.profile import Hosts, Site
+    from lumitui.remote.ssh.prompts import Ask
+    from lumitui.remote.transport.protocol import Transport
 
 
 @dataclass(frozen=True)
@@ -39,11 +40,11 @@ class Connection:
     log: RequestLog = field(default_factory=RequestLog)
     """What the site was asked lately."""
 
-    def root(self, site: "Site", account: str, project: str) -> str:
+    def root(self, site: Site, account: str, project: str) -> str:
         """Return the folder of a project on the site."""
         return f"{self.work_root(site, account)}/{project}"
 
-    def work_root(self, site: "Site", account: str) -> str:
+    def work_root(self, site: Site, account: str) -> str:
         """Return the folder on the site that holds all projects of an account."""
         work = site.work_root.format(account=account, user=self.user(), home=self.home)
         return work.rstrip("/")
@@ -52,10 +53,10 @@ class Connection:
 # As sites publish them, and as the protocol names them (RFC 4253, 5656, 8709).
 _KEY_TYPES = {"ed25519": "ssh-ed25519", "rsa": "ssh-rsa", "ecdsa": "ecdsa-sha2-nistp256"}
 
-Connect = Callable[["Site", Ask], Connection]
+Connect = Callable[["Site", "Ask"], Connection]
 
 
-def connect(site: "Site", ask: Ask) -> Connection:
+def connect(site: Site, ask: Ask) -> Connection:
     """Return a connection to `site`; nothing is opened before the first request."""
     if site.scheduler == "process":
         from lumitui.remote.laptop.scheduler import Process
@@ -71,6 +72,7 @@ def connect(site: "Site", ask: Ask) -> Connection:
 
         return Connection(logged, processes, getpass.getuser, home, cost, log=log)
     from lumitui.remote.scheduler.slurm import Slurm
+    from lumitui.remote.ssh.config import Login
     from lumitui.remote.ssh.connection import Ssh
 
     hosts = site.hosts
@@ -111,7 +113,7 @@ class Connections:
         """Where each of them leads."""
         self._lock = threading.Lock()
 
-    def get(self, site: "Site") -> Connection:
+    def get(self, site: Site) -> Connection:
         """Return the connection to `site`, the same one for every caller.
 
         A profile that names another host, person or key since then is connected to anew.

@@ -1,55 +1,37 @@
-"""The command line: a verb is one function that asks the core and prints what it says."""
-
-import os
-import sys
-import time
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
+"""The command line: its verbs, each in a module that is imported when the verb is used."""
 
 import click
-from click.shell_completion import get_completion_class
 
-from lumitui.app.cli import history, output, scaling, sites, tables
-from lumitui.app.cli.confirm import (
-    agree_to_resubmit,
-    agree_to_submit,
-    refuse_errors,
-    refuse_wait,
-    show_all_findings,
-    show_findings,
-    show_grid,
-    without_first,
-    without_later,
-    without_secrets,
-)
-from lumitui.app.cli.output import Reply, run_data, say, warn
 from lumitui.app.cli.process import Verbs, run_process
-from lumitui.app.cli.progress import show_all_sent, show_sent, show_step, wait_for_end
-from lumitui.app.cli.session import (
-    MOST,
-    GivenPath,
-    columns,
-    core,
-    job_argument,
-    json_option,
-    known_site,
-    no_nan,
-    open_tui,
-    read,
-    read_all,
-    refuse_silence,
-    run_argument,
-    site_option,
-    sites_beginning,
-    yes_option,
-)
-from lumitui.app.explain import words
-from lumitui.app.explain.safe_text import spell_out
 from lumitui.app.settings import version
-from lumitui.remote.errors import InputError
 
-if TYPE_CHECKING:
-    from lumitui.app.scale.start import Start
+VERBS = {
+    "init": "jobs",
+    "sites": "sites",
+    "doctor": "sites",
+    "cluster": "sites",
+    "schema": "sites",
+    "preview": "jobs",
+    "export": "jobs",
+    "submit": "jobs",
+    "status": "status",
+    "logs": "history",
+    "history": "history",
+    "show": "history",
+    "note": "history",
+    "diff": "history",
+    "scaling": "scaling",
+    "resubmit": "jobs",
+    "cancel": "history",
+    "fetch": "history",
+    "prune": "sites",
+    "bind": "sites",
+    "demo": "programs",
+    "tui": "programs",
+    "web": "programs",
+    "completion": "programs",
+}
+"""The verbs in the order of use, and the module of `verbs` that has each as a function."""
 
 
 def _show_version(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
@@ -58,7 +40,7 @@ def _show_version(ctx: click.Context, param: click.Parameter, asked: bool) -> No
         ctx.exit()
 
 
-@click.group(cls=Verbs, invoke_without_command=True)
+@click.group(cls=Verbs, modules=VERBS, invoke_without_command=True)
 @click.option(
     "--version",
     is_flag=True,
@@ -86,303 +68,11 @@ def lumitui(ctx: click.Context) -> int:
       124  the wait timed out
       130  interrupted
     """  # noqa: D301 - click needs the backspace itself, or it wraps the list
-    return open_tui(None) if ctx.invoked_subcommand is None else 0
+    if ctx.invoked_subcommand is not None:
+        return 0
+    from lumitui.app.cli.session import open_tui
 
-
-class _Beginning(TypedDict):
-    """The options of `init` that fill in the example."""
-
-    account: str | None
-    name: str | None
-    script: str | None
-    trainer: str | None
-
-
-@lumitui.command()
-@click.option(
-    "--site",
-    "site_name",
-    metavar="SITE",
-    required=True,
-    shell_complete=sites_beginning,
-    help="Where the job runs.",
-)
-@click.option("--account", metavar="NAME", help="The project that pays.")
-@click.option("--name", metavar="NAME", help="The job's name; by default the example's.")
-@click.option("--script", metavar="PATH", help="Your training script, in the job file's folder.")
-@click.option("--trainer", metavar="NAME", help="A bundled trainer instead of a script.")
-@click.option(
-    "--output",
-    "path",
-    type=GivenPath(),
-    default="job.yaml",
-    show_default=True,
-    help="The file to write.",
-)
-@json_option
-@click.pass_obj
-def init(reply: Reply, site_name: str, path: Path, **options: Unpack[_Beginning]) -> None:
-    """Write a commented job file to begin with. It never overwrites a file."""
-    from lumitui.app.job import examples
-    from lumitui.app.job.spec import parse_job
-
-    with core() as runs:
-        site = runs.sites.load(site_name)
-        text = examples.text_for(site, examples.Beginning(**options))
-        found = runs.preview(parse_job(text, str(path)), path.parent)
-        found = without_later(found)
-        show_findings(found)
-        refuse_errors(found)
-        examples.write_new(path, text)
-    data = {"path": str(path), "findings": found.findings}
-    reply.give(data, f"Wrote {path}. Read it, then run: lumitui preview {path}")
-
-
-lumitui.add_command(sites.sites)
-lumitui.add_command(sites.doctor)
-lumitui.add_command(sites.cluster)
-lumitui.add_command(sites.schema)
-
-
-@lumitui.command()
-@job_argument
-@click.option("--script", "only_script", is_flag=True, help="Print only the script.")
-@click.option(
-    "--all", "all_files", is_flag=True, help="Print also what the script calls and reads."
-)
-@json_option
-@click.pass_obj
-def preview(reply: Reply, job: Path, only_script: bool, all_files: bool) -> int:
-    """Show what would be sent, byte for byte.
-
-    It prints the submit command and the script. The exit code is 2 when the job has an error.
-    """
-    with core() as runs:
-        every = read_all(runs, job)
-    found, launch = every[0], every[0].launch
-    show_all_findings(every)
-    if len(every) > 1:
-        show_grid(every)
-        say(f"The script of the first run, {found.cell}:")
-    elif not only_script:
-        say(f"{words.layout_size(launch.layout)}; {words.price_sentence(launch.price)}")
-    files = [f"{words.file_heading(name)}\n{text}" for name, text in launch.texts.items()]
-    text = "\n".join(files) if all_files else launch.script
-    text = text if only_script else f"{found.command}\n\n{text}"
-    # The script is exact on a pipe; an argument in it must not control a terminal.
-    shown = spell_out(text, keep="\n\t") if sys.stdout.isatty() else text
-    reply.give(output.previews_data(every))
-    if not reply.json:
-        sys.stdout.write(shown)
-    return InputError.exit_code if any(one.errors for one in every) else 0
-
-
-@lumitui.command()
-@job_argument
-@click.argument("folder", metavar="DIR", type=GivenPath())
-@json_option
-@click.pass_obj
-def export(reply: Reply, job: Path, folder: Path) -> None:
-    """Write a job as a folder that plain sbatch runs, without lumitui.
-
-    For a colleague or a helpdesk. It has the script, a copy of the code and a README, and no
-    values of secrets.
-    """
-    with core() as runs:
-        found = without_secrets(read(runs, job))
-        show_findings(found)
-        done = runs.export(found, folder)
-    reply.give(
-        {"path": str(done.path), "files": done.files},
-        f"Wrote {done.path}. Its README.md says how to run it.",
-    )
-
-
-@lumitui.command()
-@job_argument
-@click.option(
-    "--wait", is_flag=True, help="Wait for the end; the exit code is 5 when the job fails."
-)
-@click.option(
-    "--timeout",
-    metavar="SECONDS",
-    type=click.FloatRange(min=0, max=MOST),
-    callback=no_nan,
-    help="Wait for the end, but no longer than this.",
-)
-@click.option(
-    "--skip",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=0,
-    help="Leave out the first N runs of a grid, which were sent before.",
-)
-@yes_option
-@json_option
-@click.pass_obj
-def submit(
-    reply: Reply, job: Path, wait: bool, timeout: float | None, skip: int, yes: bool
-) -> None:
-    """Send a job after you confirm.
-
-    A job file with a `grid:` becomes several runs, which are sent one after the other.
-    """
-    with core() as runs:
-        found = without_first(read_all(runs, job), skip)
-        refuse_wait(bool(found[0].cell) and (wait or timeout is not None))
-        agree_to_submit(found, yes=yes)
-        if found[0].cell:
-            show_all_sent(reply, runs.drafts, found)
-            return
-        run = runs.send(found[0], report=show_step)
-        show_sent(reply, run)
-        if wait or timeout is not None:
-            wait_for_end(reply, runs, run, timeout)
-
-
-@lumitui.command()
-@site_option
-@json_option
-@click.pass_obj
-def status(reply: Reply, site_name: str | None) -> None:
-    """Ask the sites about unfinished runs, and list them."""
-    with core() as runs:
-        known_site(runs, site_name)
-        asked = {run.id: run.site for run in runs.history.unfinished(site_name)}
-        news = runs.refresh(site_name)
-        found = [runs.history.get(run_id) for run_id in asked]
-        proofs = [(run.id, runs.proof(run)) for run in found]
-    warnings = [
-        *news.warnings,
-        *(f"{key}: {p.sentence}" for key, p in proofs if p.kind == "differs"),
-    ]
-    for warning in warnings:
-        warn(warning)
-    rows = [run_data(run) | {"stale": run.site in news.failed} for run in found]
-    text = tables.run_table(found, time.time(), columns(), news.failed) if found else ""
-    reply.give({"runs": rows, "warnings": warnings}, text)
-    if not found:
-        say("There are no unfinished runs. `lumitui history` lists all runs.")
-    refuse_silence(set(asked.values()), news.failed)
-
-
-lumitui.add_command(history.logs)
-lumitui.add_command(history.history)
-lumitui.add_command(history.show)
-lumitui.add_command(history.note)
-lumitui.add_command(history.diff)
-lumitui.add_command(scaling.scaling)
-
-
-class _Changes(TypedDict):
-    """The options of `resubmit` that say what changes."""
-
-    nodes: int | None
-    settings: tuple[str, ...]
-    code: Literal["same", "current"]
-    start: "Start | None"
-
-
-@lumitui.command()
-@run_argument
-@click.option(
-    "--nodes", metavar="N", type=int, help="Run on N nodes; what depends on N is recomputed."
-)
-@click.option(
-    "--set",
-    "settings",
-    metavar="KEY=VALUE",
-    multiple=True,
-    help="Set a key of the job file (time=02:00:00) or an argument (--lr=0.1); repeatable.",
-)
-@click.option(
-    "--code",
-    type=click.Choice(["same", "current"]),
-    default="same",
-    show_default=True,
-    help="Send the run's code again, or the project as it is now.",
-)
-@click.option(
-    "--from",
-    "start",
-    type=click.Choice(["scratch", "checkpoint"]),
-    help="Where to begin; by default a failed run continues from its checkpoint.",
-)
-@yes_option
-@json_option
-@click.pass_obj
-def resubmit(reply: Reply, run_id: str, yes: bool, **changes: Unpack[_Changes]) -> None:
-    """Send a run again after you confirm."""
-    with core() as runs:
-        planned = runs.plan_resubmission(run_id, **changes)
-        agree_to_resubmit(planned, runs.code_news(run_id), columns(), yes=yes)
-        show_sent(reply, runs.resubmit(planned, report=show_step))
-
-
-lumitui.add_command(history.cancel)
-lumitui.add_command(history.fetch)
-lumitui.add_command(sites.prune)
-lumitui.add_command(sites.bind)
-
-
-@lumitui.command()
-@click.option(
-    "--to",
-    "target",
-    type=GivenPath(),
-    default="lumitui-demo",
-    show_default=True,
-    help="The demo's folder.",
-)
-def demo(target: Path) -> int:
-    """Train on this machine, then again on twice the nodes."""
-    from lumitui.app.cli import demo as trial
-    from lumitui.app.guide.demo import prepare
-
-    job = prepare(target)
-    if os.environ.get("DEMO") != "headless" and output.has_person() and sys.stdout.isatty():
-        return open_tui(job, demo=True)
-    with core() as runs:
-        return trial.headless(runs, job)
-
-
-@lumitui.command()
-@click.argument("job", required=False, type=GivenPath())
-def tui(job: Path | None) -> int:
-    """Open the terminal interface, with a job file if you give one."""
-    return open_tui(job)
-
-
-@lumitui.command()
-@click.argument("job", required=False, type=GivenPath())
-@click.option(
-    "--port",
-    metavar="N",
-    type=click.IntRange(0, 65535),
-    default=0,
-    help="The port on this machine; by default a free one.",
-)
-def web(job: Path | None, port: int) -> None:
-    """Show the terminal interface in a browser on this machine.
-
-    It prints the address to open, which has a token. Keep it to yourself: others could act as
-    you with it. The tabs share one connection to each site. Ctrl-C ends it.
-    """
-    from lumitui.app.cli.web import serve_web
-
-    serve_web(job, port)
-
-
-@lumitui.command()
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(shell: str) -> None:
-    """Print a shell's completion script.
-
-    Use it with `eval "$(lumitui completion bash)"`.
-    """
-    found = get_completion_class(shell)
-    assert found is not None
-    click.echo(found(lumitui, {}, "lumitui", "_LUMITUI_COMPLETE").source())
+    return open_tui(None)
 
 
 def main() -> None:

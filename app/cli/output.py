@@ -11,7 +11,7 @@ import click
 from lumitui.app.explain.safe_text import spell_out
 from lumitui.app.settings import version
 from lumitui.remote.errors import LumiError
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.states import State
 
 if TYPE_CHECKING:
     from lumitui.app.history.run import Run
@@ -30,8 +30,9 @@ class Reply:
 
     def give(self, data: object, text: str = "") -> None:
         """Print `text`; with --json keep `data` for the one envelope at the end."""
-        self.data = as_data(data)
-        if not self.json and text:
+        if self.json:
+            self.data = as_data(data)
+        elif text:
             click.echo(text)
 
     def give_each(self, items: Iterable[object]) -> int:
@@ -111,7 +112,7 @@ def run_data(run: "Run") -> dict[str, object]:
         "rc": run.rc,
         "failed_rank": run.failed_rank,
         "site": run.site,
-        "partition": run.spec.partition,
+        "partition": run.brief.partition,
         "job_id": run.job_id,
         "parent": run.parent,
         "resumed_from": run.resumed_from,
@@ -123,7 +124,7 @@ def run_data(run: "Run") -> dict[str, object]:
         "price": run.price,
         # About, and until the last news of a run that goes on.
         "billed": round(run.billed(run.updated), 4),
-        "time_limit": run.spec.time,
+        "time_limit": run.brief.time,
         "created": run.created,
         "submitted": run.submitted,
         "started": run.started,

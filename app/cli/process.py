@@ -4,8 +4,8 @@ import os
 import re
 import sys
 import time
-import traceback
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -25,11 +25,29 @@ class ReaderGone(Exception):
 
 
 class Verbs(click.Group):
-    """The verbs in the order they are written, which is the order of use."""
+    """The verbs in the order of use; the module of a verb is imported when the verb is."""
+
+    def __init__(self, *args: Any, modules: Mapping[str, str], **attributes: Any) -> None:
+        """Take what click takes, and each verb's name with its module in `verbs`."""
+        super().__init__(*args, **attributes)
+        self._modules = modules
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the verbs' names."""
-        return list(self.commands)
+        return list(self._modules)
+
+    def get_command(self, ctx: click.Context | None, cmd_name: str) -> click.Command | None:
+        """Return the verb with a name; None: there is none."""
+        name = self._modules.get(cmd_name)
+        if name is None:
+            return None
+        verb: click.Command = getattr(import_module(f"lumitui.app.cli.verbs.{name}"), cmd_name)
+        return verb
+
+    def every(self) -> dict[str, click.Command]:
+        """Return all verbs by name."""
+        found = {name: self.get_command(None, name) for name in self._modules}
+        return {name: verb for name, verb in found.items() if verb is not None}
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the verb; click itself would end with 1 when stdout's reader has gone."""
@@ -114,6 +132,8 @@ def _crashed(error: Exception, verb: str, folder: Path) -> LumiError:
 
 def crash_report(error: Exception, verb: str, environ: Mapping[str, str]) -> str:
     """Return where it happened, without arguments and without the values of secrets."""
+    import traceback
+
     lines = [
         f"lumitui {version()}, verb {verb or '-'}",
         f"python {sys.version.split()[0]} on {sys.platform}",

@@ -10,7 +10,7 @@ from lumitui.app.cli.output import Reply, as_data, has_person, run_data, say, wa
 from lumitui.app.explain import words
 from lumitui.app.explain.safe_text import LogFilter
 from lumitui.remote.errors import LinkError, OutcomeUnknown, RunFailed, WaitTimedOut
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.states import State
 
 if TYPE_CHECKING:
     from lumitui.app.history.run import Run

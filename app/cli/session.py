@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from click.shell_completion import CompletionItem
 
-from lumitui.app.cli.confirm import ask
 from lumitui.app.cli.output import say, warn
 from lumitui.remote.errors import InputError, LinkError, LumiError
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from lumitui.app.runs import Runs
     from lumitui.app.send.preview import Preview
     from lumitui.app.settings import Settings
@@ -36,6 +36,7 @@ def own_settings() -> "Settings":
 def core() -> Iterator["Runs"]:
     """Open the core for one verb; its questions are asked on the terminal."""
     # Late: pydantic and jinja2 take ten times as long as `lumitui --version` itself.
+    from lumitui.app.cli.confirm import ask
     from lumitui.app.runs import Runs
 
     runs = Runs(own_settings(), ask=ask, tell=say)
@@ -86,8 +87,10 @@ def json_option(verb: Verb) -> Verb:
     return click.option("--json", is_flag=True, expose_value=False, help=text)(verb)
 
 
-def runs_beginning(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
+def runs_beginning(ctx: click.Context, param: click.Parameter, text: str) -> "list[CompletionItem]":
     """Return the runs whose ids begin with `text`, for the shell's completion."""
+    from click.shell_completion import CompletionItem
+
     try:
         with core() as runs:
             page = runs.history.page(limit=200)
@@ -96,8 +99,12 @@ def runs_beginning(ctx: click.Context, param: click.Parameter, text: str) -> lis
     return [CompletionItem(run.id, help=run.state) for run in page if run.id.startswith(text)]
 
 
-def sites_beginning(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
+def sites_beginning(
+    ctx: click.Context, param: click.Parameter, text: str
+) -> "list[CompletionItem]":
     """Return the sites whose names begin with `text`, for the shell's completion."""
+    from click.shell_completion import CompletionItem
+
     from lumitui.remote.site.sites import Sites
 
     names = Sites(own_settings().profiles).names()

@@ -119,7 +119,7 @@ def run_table(runs: Sequence["Run"], now: float, columns: int, silent: Collectio
         stale = run.site in silent and not run.state.is_final
         elapsed = walltime.text_of(int(run.elapsed(run.updated if stale else now)))
         news = [words.recent_clock(run.updated, now) if stale else "now"] if silent else []
-        facts = (run.job_id or "-", f"{elapsed}/{run.spec.time}", run.site, words.reason(run))
+        facts = (run.job_id or "-", f"{elapsed}/{run.brief.time}", run.site, words.reason(run))
         rows.append((run.id, run.state.value, *news, run.layout.nodes, *facts))
     titles = ["RUN", "STATE", "NODES", "JOB", "ELAPSED/LIMIT", "SITE", "REASON"]
     shrink = [6, 5, 0, 6, 4, 3]

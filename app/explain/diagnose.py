@@ -15,7 +15,7 @@ from lumitui.app.explain.safe_text import plain
 from lumitui.app.explain.straggler import straggler
 from lumitui.app.explain.tracebacks import Culprit, culprit
 from lumitui.app.job.spec import JobSpec
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.states import State
 
 STOPPED_EARLY = 85
 """The bundled trainers' exit code when they saved on a signal (trainers/ranks.py)."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from lumitui.app.explain import words
 from lumitui.app.explain.log_errors import LogError
 from lumitui.app.history.run import Run
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.states import State
 
 FRESH = 10.0
 """Seconds since the last sign of life for which a link counts as live."""

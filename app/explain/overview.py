@@ -11,7 +11,7 @@ from lumitui.app.explain.run_facts import Row, Totals
 from lumitui.app.explain.waiting import waited
 from lumitui.app.history.run import Run
 from lumitui.remote import walltime
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.states import State
 
 NEXT = {
     State.UNKNOWN: "Refresh. As soon as the site answers, it is known what became of the job.",
@@ -68,7 +68,7 @@ def story(run: Run, now: float) -> str:
 
 
 def _limit(run: Run) -> str:
-    return words.length(walltime.seconds_of(run.spec.time))
+    return words.length(walltime.seconds_of(run.brief.time))
 
 
 def next_step(run: Run, proof: Verdict | None, *, explained: bool = False) -> str:

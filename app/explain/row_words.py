@@ -8,7 +8,7 @@ from lumitui.app.explain.waiting import plain_reason
 from lumitui.app.history.listing.states import GROUPS
 from lumitui.app.history.run import Run
 from lumitui.remote import walltime
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.states import State
 from lumitui.remote.site.device import CPU
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -47,7 +47,7 @@ def share(run: Run, now: float) -> float | None:
     """Return which share of its time limit a job has used, up to 1; None: it is not running."""
     if run.state not in GROUPS["running"] or run.started is None:
         return None
-    return min(1.0, run.elapsed(now) / max(1, walltime.seconds_of(run.spec.time)))
+    return min(1.0, run.elapsed(now) / max(1, walltime.seconds_of(run.brief.time)))
 
 
 def cost(run: Run, now: float) -> str:

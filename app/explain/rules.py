@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.states import State
 
 
 @dataclass(frozen=True)

@@ -118,8 +118,8 @@ def facts(run: Run, now: float) -> list[Row]:
 
 
 def _place(run: Run) -> str:
-    account = "" if run.spec.account == "none" else f", account {run.spec.account}"
-    return f"{run.site}, {run.spec.partition}{account}"
+    account = "" if run.brief.account == "none" else f", account {run.brief.account}"
+    return f"{run.site}, {run.brief.partition}{account}"
 
 
 def _exit(run: Run) -> str:
@@ -131,9 +131,9 @@ def _exit(run: Run) -> str:
 
 def _time(run: Run, now: float) -> str:
     if run.started is None:
-        return f"not started, at most {run.spec.time}"
+        return f"not started, at most {run.brief.time}"
     old = words.as_of(run, now)
-    ran = f"{walltime.text_of(int(run.elapsed(now)))} of at most {run.spec.time}"
+    ran = f"{walltime.text_of(int(run.elapsed(now)))} of at most {run.brief.time}"
     return f"{ran}, {old}" if old else ran
 
 

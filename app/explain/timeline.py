@@ -13,7 +13,7 @@ from lumitui.app.explain import words
 from lumitui.app.explain.proof.binding_proof import Verdict
 from lumitui.app.history.metric_points import MetricPoint
 from lumitui.app.history.run import Run
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.states import State
 
 _NO_DATE = 1e15
 """Seconds; only a broken clock counts so many, and beyond the largest float there is no second."""

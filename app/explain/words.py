@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from lumitui.remote import walltime
 from lumitui.remote.cores import format_cores
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.states import State
 
 if TYPE_CHECKING:
     # Pydantic, which these bring, takes longer than a short verb of the command line.
@@ -165,7 +165,7 @@ def short_length(seconds: float) -> str:
 
 def elapsed_of_limit(run: "Run", now: float) -> str:
     """Return the job's elapsed time and its time limit, for a table: `12m/1h00`."""
-    limit = short_length(walltime.seconds_of(run.spec.time))
+    limit = short_length(walltime.seconds_of(run.brief.time))
     return f"{short_length(run.elapsed(now)) if run.started else '-'}/{limit}"
 
 

@@ -1,20 +1,17 @@
 """The history: every run ever made from this laptop, in one SQLite file."""
 
-import difflib
 import json
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from lumitui.app.history.file.facts import FileFacts
 from lumitui.app.history.file.sqlite_file import Database, Tell
 from lumitui.app.history.known_snapshots import KnownSnapshots
 from lumitui.app.history.listing.find_runs import Filter, RunFinder
-from lumitui.app.history.listing.glance import Glances
 from lumitui.app.history.listing.order import NEWEST, Order
-from lumitui.app.history.listing.tags import with_tags
-from lumitui.app.history.metric_points import RunMetrics
 from lumitui.app.history.pending_warnings import PendingWarnings
 from lumitui.app.history.run import UNFINISHED, Changes, Run, one_line, unknown_run
 from lumitui.app.history.run_row import PARTS, column, to_row
@@ -27,7 +24,11 @@ from lumitui.app.history.texts.store import (
     rewrite_texts,
 )
 from lumitui.remote.errors import HistoryError, InputError
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.states import State
+
+if TYPE_CHECKING:
+    from lumitui.app.history.listing.glance import Glances
+    from lumitui.app.history.metric_points import RunMetrics
 
 _TEXTS = tuple(kind for kind in OF_RUNS if kind not in PARTS)
 """What `get` reads, and no list."""
@@ -52,12 +53,22 @@ class History:
         self._file = Database(path, self._warnings, tell)
         self.finder = RunFinder(self._file, self._warnings)
         """Lists of runs: filtered, sorted, counted, page by page."""
-        self.metrics = RunMetrics(self._file)
-        """The lines of each run's metrics.jsonl."""
-        self.glances = Glances(self.metrics)
-        """What rows of runs show of their metrics."""
         self.snapshots = KnownSnapshots(self._file)
         """The code that was sent to sites."""
+
+    @cached_property
+    def metrics(self) -> "RunMetrics":
+        """The lines of each run's metrics.jsonl."""
+        from lumitui.app.history.metric_points import RunMetrics
+
+        return RunMetrics(self._file)
+
+    @cached_property
+    def glances(self) -> "Glances":
+        """What rows of runs show of their metrics."""
+        from lumitui.app.history.listing.glance import Glances
+
+        return Glances(self.metrics)
 
     def close(self) -> None:
         """Close the file; the history cannot be used any more."""
@@ -136,6 +147,8 @@ class History:
             InputError: a word is no tag, or a note gets too long.
             HistoryError: it could not be written.
         """
+        from lumitui.app.history.listing.tags import with_tags
+
         runs = self.finder.with_ids(run_ids)
         notes = [(run.id, one_line(with_tags(run.note, words))) for run in runs.values()]
         self.update_many([(run_id, {"note": note}) for run_id, note in notes])
@@ -314,7 +327,9 @@ class History:
     def _nearest(self, key: str) -> str:
         rows = self._file.rows("SELECT id FROM runs ORDER BY created DESC LIMIT 500")
         ids = [str(row[0]) for row in rows]
-        near = difflib.get_close_matches(key, ids, n=3, cutoff=0.5) or ids[:3]
+        from difflib import get_close_matches
+
+        near = get_close_matches(key, ids, n=3, cutoff=0.5) or ids[:3]
         return f"The nearest are {', '.join(near)}." if near else "There is no run yet."
 
 

@@ -1,17 +1,18 @@
 """What the laptop knows of a run: one value, as history keeps it and screens show it."""
 
 from dataclasses import dataclass, field
-from typing import ClassVar, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
-from pydantic import ConfigDict
-
+from lumitui.app.history.kept_spec import Brief, LateSpec
 from lumitui.app.job.launch import Layout, Price
-from lumitui.app.job.spec import JobSpec
 from lumitui.remote import walltime
 from lumitui.remote.errors import HistoryError, InputError
 from lumitui.remote.run_folder import JOB_SCRIPT, MACHINERY, PROBE_SCRIPT
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.states import State
 from lumitui.remote.site.unseen import SEPARATOR, UNSEEN
+
+if TYPE_CHECKING:
+    from lumitui.app.job.spec import JobSpec
 
 _LONGEST_NOTE = 200
 NEWS_SECONDS = 90.0
@@ -34,19 +35,16 @@ class Provenance:
 class Run:
     """One launch a person made, and what is known of it. Times are epoch seconds."""
 
-    # SQLite keeps what a column is given, and a failing disk gives anything: what history reads
-    # is validated, and no value is converted to another type.
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(
-        strict=True, revalidate_instances="always"
-    )
-
     id: str
     name: str
     site: str
     created: float
     parent: str | None
     """The run it resubmits or scales."""
-    spec: JobSpec
+    if TYPE_CHECKING:
+        spec: JobSpec
+    else:
+        spec: "JobSpec" = LateSpec()
     script: str
     """job.sh as it was composed, like the next two."""
     command: str
@@ -99,6 +97,15 @@ class Run:
     """probe.sh; None: an older run, of which it was not kept."""
 
     @property
+    def brief(self) -> Brief:
+        """What lists show of the job file; `spec` is all of it, which lists read when it is asked.
+
+        Asking a run of a list for its `spec` raises HistoryError when another version wrote it.
+        """
+        brief: Brief = self.__dict__["spec"]
+        return brief
+
+    @property
     def files(self) -> dict[str, str]:
         """The scripts that were sent, by name: job.sh, and what it calls."""
         found = {JOB_SCRIPT: self.script, MACHINERY: self.machinery, PROBE_SCRIPT: self.probe}
@@ -110,7 +117,7 @@ class Run:
         if self.state.is_final or self.expected_end:
             return None if self.state.is_final else self.expected_end
         start = self.started or self.expected_start
-        return start + walltime.seconds_of(self.spec.time) if start else None
+        return start + walltime.seconds_of(self.brief.time) if start else None
 
     def billed(self, now: float) -> float:
         """Return roughly what its last attempt has cost so far, in the unit of its price."""

@@ -14,7 +14,7 @@ from lumitui.app.history.run_row import to_row
 from lumitui.app.job.launch import Layout, Price
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.settings import version
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.states import State
 
 FORMAT = 1
 """A reader refuses a later format; new keys need no new number, and it ignores them."""

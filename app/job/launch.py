@@ -1,10 +1,13 @@
 """What a job file becomes: the layout of its ranks, its price and the files that are sent."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from lumitui.app.job.spec import JobSpec
 from lumitui.remote.run_folder import JOB_SCRIPT
 from lumitui.remote.site.device import Device, device
+
+if TYPE_CHECKING:
+    from lumitui.app.job.spec import JobSpec
 
 ALL_NODES = 16
 """On more nodes than this, the probe measures only the first and the last (templates/probe.sh)."""
@@ -71,7 +74,7 @@ class LaunchFile:
 class Launch:
     """A job ready to be sent: what the preview shows, and what the cluster gets byte for byte."""
 
-    spec: JobSpec
+    spec: "JobSpec"
     script: str
     """job.sh; independent of the run it is for."""
     layout: Layout

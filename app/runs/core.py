@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from lumitui.app.history.history import History
-from lumitui.app.watch.left_secrets import LeftSecrets
-from lumitui.app.watch.refresh import Watcher
-from lumitui.remote.connect import Connections, connect
 from lumitui.remote.site.sites import Sites
 
 if TYPE_CHECKING:
     from lumitui.app.history.file.sqlite_file import Tell
     from lumitui.app.history.run import Run
     from lumitui.app.settings import Settings
-    from lumitui.remote.connect import Connect
+    from lumitui.app.watch.left_secrets import LeftSecrets
+    from lumitui.app.watch.refresh import Watcher
+    from lumitui.remote.connect import Connect, Connections
     from lumitui.remote.ssh.prompts import Ask
     from lumitui.remote.transport.protocol import Transport
 
@@ -27,7 +28,7 @@ class Core:
         settings: Settings,
         *,
         ask: Ask = lambda question: None,
-        connect: Connect = connect,
+        connect: Connect | None = None,
         tell: Tell = lambda words: None,
     ) -> None:
         """Open the history; no network before something needs it.
@@ -38,16 +39,37 @@ class Core:
         self.history = History(settings.history, tell)
         self._locks, self._hashes = settings.data / "sending", settings.data / "hashes"
         self._kept_logs = settings.data / "logs"
-        self._connections = Connections(ask, connect)
-        self._left_secrets = LeftSecrets(settings.data / "secrets-left")
-        self._watcher = Watcher(
-            self.history, self._locks, self.sites, self._connections, self._left_secrets
-        )
+        self._ask, self._connect = ask, connect
+        self._made: Connections | None = None
+        self._making = Lock()
+        self._data = settings.data
 
     def close(self) -> None:
         """Close connections and history."""
-        self._connections.close()
+        if self._made is not None:
+            self._made.close()
         self.history.close()
+
+    @property
+    def _connections(self) -> Connections:
+        from lumitui.remote.connect import Connections, connect
+
+        with self._making:  # two threads must not log in twice
+            if self._made is None:
+                self._made = Connections(self._ask, self._connect or connect)
+            return self._made
+
+    @cached_property
+    def _left_secrets(self) -> LeftSecrets:
+        from lumitui.app.watch.left_secrets import LeftSecrets
+
+        return LeftSecrets(self._data / "secrets-left")
+
+    @cached_property
+    def _watcher(self) -> Watcher:
+        from lumitui.app.watch.refresh import Watcher
+
+        return Watcher(self.history, self._locks, self.sites, self._connections, self._left_secrets)
 
     def _transport(self, run: Run) -> Transport:
         return self._watcher.connection(run.site).transport

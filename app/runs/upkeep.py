@@ -6,7 +6,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lumitui.app.runs.watching import Watching
-from lumitui.app.watch.refresh import unheard
 
 if TYPE_CHECKING:
     from lumitui.app.watch.recover import Recovered
@@ -20,7 +19,7 @@ class Upkeep(Watching):
     """Prune, recover, examine a site."""
 
     def prune(
-        self, site_name: str, *, dry: bool = False, warn: Warn = unheard
+        self, site_name: str, *, dry: bool = False, warn: Warn = lambda words: None
     ) -> dict[str, Pruned]:
         """Remove snapshots that no unfinished run on a site uses; return what was freed, by root.
 

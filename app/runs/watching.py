@@ -6,8 +6,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from lumitui.app.runs.core import Core
-from lumitui.app.watch.refresh import refresh, unheard
-from lumitui.app.watch.wait import never
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +28,8 @@ class Watching(Core):
         A site that cannot be reached is a warning, not an error: its runs stay as they were.
         Not `attended`, no login asks a question.
         """
+        from lumitui.app.watch.refresh import refresh
+
         return refresh(self._watcher, site_name, attended=attended)
 
     def footprint(self, site_name: str) -> Footprint:
@@ -43,7 +43,7 @@ class Watching(Core):
         """
         return self._connections.silence(site_name)
 
-    def cancel(self, run_id: str, *, warn: Warn = unheard) -> Run:
+    def cancel(self, run_id: str, *, warn: Warn = lambda words: None) -> Run:
         """Cancel a run's job and return the run as it is then.
 
         `warn` is called where nothing was cancelled, or the site cannot be polled afterwards.
@@ -82,7 +82,7 @@ class Watching(Core):
         return start, data
 
     def follow(
-        self, run_id: str, *, last: int | None = None, stop: Stop = never
+        self, run_id: str, *, last: int | None = None, stop: Stop = lambda: False
     ) -> Iterator[LogEvent]:
         """Yield a run's log from its `last` bytes on until the run has ended.
 
@@ -104,7 +104,7 @@ class Watching(Core):
         *,
         attempt: int | None = None,
         offset: int = 0,
-        stop: Stop = never,
+        stop: Stop = lambda: False,
     ) -> Iterator[LogEvent]:
         """Yield a run's log for a screen that has `offset` bytes of an attempt's log already.
 
@@ -125,8 +125,8 @@ class Watching(Core):
         run_id: str,
         *,
         timeout: float | None = None,
-        stop: Stop = never,
-        warn: Warn = unheard,
+        stop: Stop = lambda: False,
+        warn: Warn = lambda words: None,
     ) -> Run:
         """Return the run when it has ended, or as it is after `timeout` seconds.
 

@@ -7,12 +7,14 @@ such a job, and settling its run once more cancels it; see `remote/scheduler/evi
 import re
 import time
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
-from lumitui.app.send.settle import GRACE_SECONDS, submission_of
-from lumitui.app.watch.transitions import watch_of
-from lumitui.remote.scheduler.protocol import Scheduler, State
+from lumitui.remote.scheduler.states import State
+
+if TYPE_CHECKING:
+    from lumitui.remote.scheduler.protocol import Scheduler
 
 RECENT_SECONDS = 3600.0
 """How long the queue is looked at for a run that was given up, where no other run is polled."""
@@ -59,13 +61,16 @@ def _cancelled(history: History, site: str) -> list[Run]:
     return history.page(_MOST, site=site, state=State.CANCELLED)
 
 
-def cancel_late(run: Run, scheduler: Scheduler) -> None:
+def cancel_late(run: Run, scheduler: "Scheduler") -> None:
     """Cancel the late job of a run that was given up or cancelled; its name and token find it.
 
     Raises:
         RefusedError: the scheduler would not.
         LinkError: the site could not be asked.
     """
+    from lumitui.app.send.settle import GRACE_SECONDS, submission_of
+    from lumitui.app.watch.transitions import watch_of
+
     if run.job_id is not None:
         scheduler.cancel([watch_of(run)])
         return

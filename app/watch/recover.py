@@ -132,7 +132,7 @@ def _work_roots(
 
 def _accounts(transport: Transport, site: Site, history: History) -> list[str]:
     """Return the accounts of the runs that the history still has, and those the site lists."""
-    had = {run.spec.account for run in history.page(limit=1000, site=site.name)}
+    had = {run.brief.account for run in history.page(limit=1000, site=site.name)}
     listed = run_folders.list_accounts(transport, site.account.pattern)
     return sorted(name for name in had | set(listed) if re.match(site.account.pattern, name))
 

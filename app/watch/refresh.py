@@ -5,26 +5,23 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
 from lumitui.app.send.lock import sender_lock, sweep_locks
-from lumitui.app.send.settle import asks_the_site, record, settle
 from lumitui.app.watch.late import cancel_late, late_runs, recent_runs
-from lumitui.app.watch.left_secrets import LeftSecrets
-from lumitui.app.watch.poll import poll_site
 from lumitui.app.watch.sites.backoff import Backoff
-from lumitui.remote.connect import Connection, Connections
 from lumitui.remote.errors import AnswerNeeded, LumiError, OutcomeUnknown, RefusedError
 from lumitui.remote.site.sites import Sites
 from lumitui.remote.ssh.prompts import attendance
 
+if TYPE_CHECKING:
+    from lumitui.app.watch.left_secrets import LeftSecrets
+    from lumitui.remote.connect import Connection, Connections
+
 Warn = Callable[[str], None]
 """Called with what kept a site from being asked; the runs there are as they were."""
-
-
-def unheard(words: str) -> None:
-    """Do nothing with a warning."""
 
 
 @dataclass(frozen=True)
@@ -67,12 +64,12 @@ class Watcher:
     locks: Path
     """Where a process says that it is sending a run."""
     sites: Sites
-    connections: Connections
-    left_secrets: LeftSecrets
+    connections: "Connections"
+    left_secrets: "LeftSecrets"
     """Which runs may have secrets on their sites."""
     backoff: Backoff = field(default_factory=Backoff)
 
-    def connection(self, site_name: str) -> Connection:
+    def connection(self, site_name: str) -> "Connection":
         """Return the connection to a site."""
         return self.connections.get(self.sites.load(site_name))
 
@@ -121,6 +118,8 @@ def _refresh(watcher: Watcher, open_runs: Sequence[Run], *, attended: bool) -> R
             with_jobs = [run for run in mine if run.job_id is not None]
             due = watcher.backoff.due(with_jobs, time.time(), attended=attended)
             if due:
+                from lumitui.app.watch.poll import poll_site  # late: without such runs it is quick
+
                 requests += 1
                 polled = poll_site(due, connection, watcher.history)
                 requests += polled.requests - 1
@@ -170,8 +169,10 @@ def _cancel_recent(watcher: Watcher, site_name: str | None, listed: frozenset[st
     return requests
 
 
-def settle_run(watcher: Watcher, run: Run, connection: Connection) -> Settled:
+def settle_run(watcher: Watcher, run: Run, connection: "Connection") -> Settled:
     """Settle a submission without a job id. A send that is still going on is left alone."""
+    from lumitui.app.send.settle import asks_the_site, record, settle
+
     with sender_lock(watcher.locks, run.id) as free:
         if not free:
             return Settled(held=True)

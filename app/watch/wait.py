@@ -11,11 +11,6 @@ Stop = Callable[[], bool]
 """Called every 0.5 s or more often; true ends what is under way."""
 
 
-def never() -> bool:
-    """Return false: go on until the end."""
-    return False
-
-
 def wait(watcher: Watcher, run: Run, *, timeout: float | None, stop: Stop, warn: Warn) -> Run:
     """Return the run when it has ended, or as it is after `timeout` seconds or `stop()`.
 

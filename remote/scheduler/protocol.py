@@ -2,91 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
-from lumitui.remote.scheduler.gpus import Gpu
-from lumitui.remote.scheduler.overview import Overview
+from lumitui.remote.scheduler.states import STATES as STATES
+from lumitui.remote.scheduler.states import State as State
 
 if TYPE_CHECKING:
-    # Pydantic, which it brings, is not needed to poll.
+    # Neither they nor pydantic are needed to poll.
+    from lumitui.remote.scheduler.gpus import Gpu
+    from lumitui.remote.scheduler.overview import Overview
     from lumitui.remote.site.gpu_readings import GpuReadings
 
 MOST_WORDS = 4000
 """Most characters that are kept of a scheduler's words, and of a list of nodes."""
-
-
-class State(StrEnum):
-    """The state of a run, with the same words for every scheduler."""
-
-    SENDING = "sending"
-    """It is being sent; nothing is known to be on the cluster yet."""
-    UNKNOWN = "unknown"
-    """It may or may not be on the cluster, or its end was not seen; it is settled later."""
-    REFUSED = "refused"
-    NOT_SENT = "not sent"
-    """There is certainly no job: none was created, and none can start any more."""
-    QUEUED = "queued"
-    RUNNING = "running"
-    FINISHING = "finishing"
-    DONE = "done"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-    TIMEOUT = "timeout"
-    OUT_OF_MEMORY = "out of memory"
-    NODE_FAILED = "node failed"
-    PREEMPTED = "preempted"
-
-    @property
-    def is_final(self) -> bool:
-        """Whether nothing more will happen."""
-        return self in _FINAL
-
-
-_FINAL = frozenset(
-    {
-        State.REFUSED,
-        State.NOT_SENT,
-        State.DONE,
-        State.FAILED,
-        State.CANCELLED,
-        State.TIMEOUT,
-        State.OUT_OF_MEMORY,
-        State.NODE_FAILED,
-        State.PREEMPTED,
-    }
-)
-
-STATES: Mapping[str, State] = {
-    "PENDING": State.QUEUED,
-    "REQUEUED": State.QUEUED,
-    "REQUEUE_FED": State.QUEUED,
-    "REQUEUE_HOLD": State.QUEUED,
-    "RESV_DEL_HOLD": State.QUEUED,
-    "SPECIAL_EXIT": State.QUEUED,
-    "CONFIGURING": State.QUEUED,
-    "POWER_UP_NODE": State.QUEUED,
-    "RUNNING": State.RUNNING,
-    "RESIZING": State.RUNNING,
-    "SIGNALING": State.RUNNING,
-    "SUSPENDED": State.RUNNING,
-    "STOPPED": State.RUNNING,
-    "COMPLETING": State.FINISHING,
-    "STAGE_OUT": State.FINISHING,
-    "COMPLETED": State.DONE,
-    "FAILED": State.FAILED,
-    "BOOT_FAIL": State.NODE_FAILED,
-    "LAUNCH_FAILED": State.NODE_FAILED,
-    "RECONFIG_FAIL": State.NODE_FAILED,
-    "NODE_FAIL": State.NODE_FAILED,
-    "CANCELLED": State.CANCELLED,
-    "REVOKED": State.CANCELLED,
-    "DEADLINE": State.TIMEOUT,
-    "TIMEOUT": State.TIMEOUT,
-    "OUT_OF_MEMORY": State.OUT_OF_MEMORY,
-    "PREEMPTED": State.PREEMPTED,
-}
-"""Slurm's words (squeue(1), "JOB STATE CODES") as states; any other word is UNKNOWN."""
 
 
 @dataclass(frozen=True)
@@ -260,7 +188,7 @@ class Scheduler(Protocol):
         """
         ...
 
-    def overview(self, budget: str) -> Overview:
+    def overview(self, budget: str) -> "Overview":
         """Return nodes, queue, reservations and the site's `budget` command, in one request.
 
         Raises:
@@ -268,7 +196,7 @@ class Scheduler(Protocol):
         """
         ...
 
-    def gpus(self, job_id: str, nodes: int, readings: "GpuReadings") -> tuple[Gpu, ...]:
+    def gpus(self, job_id: str, nodes: int, readings: "GpuReadings") -> "tuple[Gpu, ...]":
         """Return what the GPUs of a running job's nodes do now; one step of the job, one request.
 
         Raises:

@@ -57,7 +57,7 @@ def command_lines(job: Path, run: str, new: Path, *, writing: bool = False) -> I
     Raises:
         KeyError: a verb has none in the table.
     """
-    for verb in lumitui.commands:
+    for verb in lumitui.every():
         for words in VERBS[verb]:
             if words.writes or not writing:
                 text = words.arguments.format(job=job, run=run, new=new)

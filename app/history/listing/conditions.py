@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Sequence
 
+from lumitui.app.history.listing.like import Condition, Value, containing, like
 from lumitui.app.history.listing.states import GROUPS, states_like
 from lumitui.app.history.listing.terms import (
     In,
@@ -15,26 +16,12 @@ from lumitui.app.history.listing.terms import (
     Word,
 )
 
-Value = str | float
-Condition = tuple[str, Sequence[Value]]
-"""A condition, and the values of its marks."""
 LayoutsOf = Callable[[Size | Shape], Collection[int]]
 """Returns the numbers of the kept layouts that have a size."""
 CAUSED = GROUPS["failed"] | GROUPS["waiting"] | GROUPS["unknown"]
 """Only runs in these states have a cause that a word may be found in: of the others, which are
 most of a history, the index says enough."""
 _PARTS = {"name": "r.name", "job": "coalesce(r.job_id, '')", "note": "r.note"}
-
-
-def containing(text: str) -> str:
-    """Return the pattern of LIKE for what contains `text`."""
-    escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    return f"%{escaped}%"
-
-
-def like(expression: str) -> str:
-    """Return the condition that an expression is like a pattern."""
-    return rf"{expression} LIKE ? ESCAPE '\'"
 
 
 def condition_of(term: Term, layouts: LayoutsOf, now: float) -> Condition:

@@ -4,20 +4,22 @@ import sqlite3
 import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from lumitui.app.history.file.sqlite_errors import RECOVER
 from lumitui.app.history.file.sqlite_file import Database
-from lumitui.app.history.listing.conditions import Condition, condition_of, containing, like
 from lumitui.app.history.listing.kept_numbers import KeptNumbers
+from lumitui.app.history.listing.like import Condition, containing, like
 from lumitui.app.history.listing.order import NEWEST, Order, is_descending, keys_of, tables_of
-from lumitui.app.history.listing.terms import Term
 from lumitui.app.history.pending_warnings import PendingWarnings
 from lumitui.app.history.run import Run
 from lumitui.app.history.run_row import COLUMNS, PARTS, from_row, part_of
 from lumitui.app.history.texts.packing import LostText, unpack
 from lumitui.app.history.texts.store import OF_RUNS
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.states import State
+
+if TYPE_CHECKING:
+    from lumitui.app.history.listing.terms import Term
 
 CHUNK = 500
 """Runs that are in memory at once when all are read."""
@@ -39,7 +41,7 @@ class Filter:
     state: State | None = None
     text: str = ""
     """Searched in id, name, job id and note."""
-    terms: tuple[Term, ...] = ()
+    terms: "tuple[Term, ...]" = ()
     """Of the language of filters; all of them count."""
 
     def conditions(self, kept: KeptNumbers, now: float) -> list[Condition]:
@@ -51,6 +53,10 @@ class Filter:
             found.append(("r.state = ?", [self.state.value]))
         if self.text:
             found.append((like("r.words"), [containing(self.text)]))
+        if not self.terms:
+            return found
+        from lumitui.app.history.listing.conditions import condition_of
+
         return found + [condition_of(term, kept.layouts, now) for term in self.terms]
 
 
@@ -92,7 +98,7 @@ class RunFinder:
     def page(self, limit: int, after: Place | None, wanted: Filter) -> list[Run]:
         """Return at most `limit` runs that follow `after` in the list, newest first."""
         rows = self._rows(_selected(()), Listing(wanted), limit, after)
-        return [run for row in rows if (run := self._run(row))]
+        return [run for row in rows if (run := self._run(row, late=True))]
 
     def every(self, limit: int, wanted: Filter, order: Order = NEWEST) -> Iterator[Run]:
         """Yield runs in `order`, at most `limit`; few of them are in memory at once."""
@@ -101,7 +107,7 @@ class RunFinder:
             size = min(limit, CHUNK)
             rows = self._rows(_selected(()), listing, size, place)
             for row in rows:
-                if run := self._run(row):
+                if run := self._run(row, late=True):
                     yield run
             if len(rows) < size:
                 return
@@ -116,7 +122,8 @@ class RunFinder:
     def with_ids(self, ids: Sequence[str]) -> dict[str, Run]:
         """Return the runs with these ids, at most some hundreds; one that is lost is left out."""
         marks = ", ".join("?" for _ in ids)
-        return {run.id: run for run in self.runs(f"WHERE r.id IN ({marks})", ids)}
+        found = self._found(f"WHERE r.id IN ({marks})", ids, late=True)
+        return {run.id: run for run in found}
 
     def count(self, wanted: Filter) -> int:
         """Return how many runs pass."""
@@ -149,11 +156,21 @@ class RunFinder:
         self, tail: str, values: Sequence[str | float] = (), texts: Sequence[str] = ()
     ) -> list[Run]:
         """Return the runs `r` that `tail` selects, in its order, with `texts` and no others."""
+        return self._found(tail, values, texts)
+
+    def _found(
+        self,
+        tail: str,
+        values: Sequence[str | float],
+        texts: Sequence[str] = (),
+        *,
+        late: bool = False,
+    ) -> list[Run]:
         selected = _selected(texts)
         rows = self._file.rows(
             f"SELECT {', '.join(selected.columns)} FROM runs r {selected.joins} {tail}", values
         )
-        return [run for row in rows if (run := self._run(row, texts))]
+        return [run for row in rows if (run := self._run(row, texts, late=late))]
 
     def _rows(
         self, selected: "_Selected", listing: Listing, limit: int, after: Place | None
@@ -187,7 +204,9 @@ class RunFinder:
         where = " AND ".join(condition for condition, _ in found)
         return f"WHERE {where}" if where else "", [value for _, each in found for value in each]
 
-    def _run(self, row: sqlite3.Row, texts: Sequence[str] = ()) -> Run | None:
+    def _run(
+        self, row: sqlite3.Row, texts: Sequence[str] = (), *, late: bool = False
+    ) -> Run | None:
         values = {name: row[name] for name in COLUMNS} | _EMPTY
         kind = ""
         try:
@@ -195,7 +214,7 @@ class RunFinder:
                 values[kind] = part_of(kind, row[f"{kind}_packed"], row[f"{kind}_digest"])
             for kind in texts:
                 values[kind] = self._text(row, kind)
-            return from_row(values)
+            return from_row(values, late=late)
         except LostText as error:
             self._lost(row, kind, f"cannot be read: its {kind} is {error}")
         except ValueError as error:

@@ -6,10 +6,13 @@ Many runs share one layout and one price, and a kept text never changes: each is
 import json
 import math
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from lumitui.app.history.file.sqlite_file import Database
-from lumitui.app.history.listing.terms import Shape, Size
 from lumitui.app.history.texts.packing import unpack
+
+if TYPE_CHECKING:
+    from lumitui.app.history.listing.terms import Shape, Size
 
 Row = tuple[float, ...]
 _FIELDS = {"layout": ("nodes", "gpus_per_node", "ranks_per_node"), "price": ("per_hour", "amount")}
@@ -29,8 +32,10 @@ class KeptNumbers:
         self._opened = 0
         self._known: dict[str, dict[int, Row]] = {kind: {} for kind in _FIELDS}
 
-    def layouts(self, size: Size | Shape) -> Collection[int]:
+    def layouts(self, size: "Size | Shape") -> Collection[int]:
         """Return the numbers of the layouts that have a size or a shape."""
+        from lumitui.app.history.listing.terms import Shape
+
         if isinstance(size, Shape):
             return [number for number, row in self._of("layout").items() if size.holds(*row)]
         nodes_only = size.of == "nodes"

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.states import State
 
 GROUPS: Mapping[str, frozenset[State]] = {
     "running": frozenset({State.RUNNING, State.FINISHING}),

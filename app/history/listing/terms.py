@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from lumitui.app.history.listing.states import states_named
 from lumitui.remote.errors import InputError
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.states import State
 
 
 class FilterError(InputError):

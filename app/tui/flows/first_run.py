@@ -7,7 +7,7 @@ from textual import on
 
 from lumitui.app.tui import messages
 from lumitui.app.tui.flows.scale_up import ScaleApp
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.states import State
 
 
 class FirstRunApp(ScaleApp):

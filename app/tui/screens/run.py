@@ -235,4 +235,4 @@ def _widget(pane: Pane) -> Widget:
 
 def _where(run: Run) -> str:
     job = f", job {run.job_id}" if run.job_id else ""
-    return f"{run.site} {run.spec.partition}{job}, {words.layout_size(run.layout)}"
+    return f"{run.site} {run.brief.partition}{job}, {words.layout_size(run.layout)}"

@@ -29,7 +29,7 @@ from lumitui.app.tui.widgets.tables.run_filter import RunFilter
 from lumitui.app.tui.widgets.tables.run_table import RunTable
 from lumitui.app.watch.sites.schedule import Schedule
 from lumitui.remote.errors import LumiError
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.states import State
 
 if TYPE_CHECKING:
     from lumitui.app.tui.panes.overview import OverviewPane
@@ -203,7 +203,7 @@ class RunsScreen(MarkedPage):
         if run is not None:
             job = f"  job {run.job_id}" if run.job_id else ""
             line.append(styled.plain(run.id, "bold")).append(
-                styled.plain(f"{job}  {words.layout_size(run.layout)}, {run.spec.partition}")
+                styled.plain(f"{job}  {words.layout_size(run.layout)}, {run.brief.partition}")
             )
             if said := row_words.news(run, time.time()):
                 line.append(styled.plain(f"  {' '.join(said.split())}", "yellow"))

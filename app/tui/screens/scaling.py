@@ -83,7 +83,7 @@ class ScalingScreen(RunPage):
         """Study again if anything was written to history since."""
         run = self.runs.history.get(self._run_id)
         name = Text(styled.shorten(run.id, max(18, self.size.width // 3)), style="bold")
-        self.title_text("Scaling", name, f"{run.site} {run.spec.partition}")
+        self.title_text("Scaling", name, f"{run.site} {run.brief.partition}")
         stamp = self.runs.history.stamp()
         if stamp != self._seen and not self._waits:
             self._seen = stamp

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lumitui.app.explain.safe_text import log_line
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.states import State
 
 COLOURS: dict[State, str] = {
     State.SENDING: "cyan",

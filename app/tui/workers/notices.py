@@ -22,7 +22,7 @@ from lumitui.app.watch.news.events import (
 from lumitui.app.watch.news.last_seen import read_last_seen, write_last_seen
 from lumitui.remote.connect import Connect
 from lumitui.remote.errors import LumiError
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.states import State
 
 TOAST_SECONDS = 12.0
 PATIENCE = 60.0

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from lumitui.app.history.run import Run
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.states import State
 
 DAY = 86_400.0
 

@@ -10,7 +10,7 @@ from lumitui.remote.connect import Connection
 from lumitui.remote.errors import InputError
 from lumitui.remote.scheduler.gpus import Gpu
 from lumitui.remote.scheduler.overview import Overview
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.states import State
 from lumitui.remote.site.sites import Sites
 from lumitui.remote.ssh.prompts import attendance
 

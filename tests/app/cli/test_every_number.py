@@ -18,7 +18,7 @@ def numeric_options() -> list[tuple[str, str]]:
     """Return each verb with each of its options that takes a number, as the program has them."""
     return [
         (name, option.opts[0])
-        for name, verb in lumitui.commands.items()
+        for name, verb in lumitui.every().items()
         for option in verb.params
         if isinstance(option, click.Option)
         and isinstance(option.type, click.types.IntParamType | click.types.FloatParamType)
@@ -33,7 +33,7 @@ def test_no_number_ends_a_verb_with_a_crash(verb: str, option: str, here: Here, 
     runs.history.update(run.id, state=State.FAILED)
     arguments = [
         ARGUMENTS[str(item.name)]
-        for item in lumitui.commands[verb].params
+        for item in lumitui.every()[verb].params
         if isinstance(item, click.Argument)
     ]
     for number in STRANGE:

@@ -50,7 +50,7 @@ def lines(
 def test_every_verb_has_a_command_line_here() -> None:
     from lumitui.app.cli.main import lumitui
 
-    assert set(lumitui.commands) == set(VERBS)
+    assert set(lumitui.every()) == set(VERBS)
 
 
 def test_every_verb_works_at_any_width(

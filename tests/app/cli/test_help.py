@@ -10,18 +10,18 @@ from tests.support.command_line import (
 from tests.support.home import Home
 
 
-@pytest.mark.parametrize("name", list(lumitui.commands))
+@pytest.mark.parametrize("name", list(lumitui.every()))
 def test_every_verb_and_option_has_help(name: str) -> None:
-    verb = lumitui.commands[name]
+    verb = lumitui.every()[name]
     assert verb.help
     for param in verb.params:
         if isinstance(param, click.Option):
             assert param.help, f"{name} {param.name}"
 
 
-@pytest.mark.parametrize("name", list(lumitui.commands))
+@pytest.mark.parametrize("name", list(lumitui.every()))
 def test_every_verb_is_explained_in_one_line_of_the_list(name: str) -> None:
-    words = lumitui.commands[name].get_short_help_str(limit=65)
+    words = lumitui.every()[name].get_short_help_str(limit=65)
     assert words.endswith(".") and not words.endswith("...")
 
 

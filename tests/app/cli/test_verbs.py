@@ -73,7 +73,8 @@ def test_version_loads_nothing_heavy(home: Home) -> None:
 def test_lists_load_nothing_that_sends_or_explains(home: Home) -> None:
     heavy = {
         "textual", "rich", "paramiko", "cryptography", "jinja2", "hjson", "tarfile", "yaml",
-        "regex", "lumitui.app.compose", "lumitui.app.scale", "lumitui.app.results",
+        "regex", "pydantic", "pydantic_core", "lumitui.app.compose", "lumitui.app.scale",
+        "lumitui.app.results", "lumitui.remote.scheduler.protocol",
         "lumitui.app.send.submit", "lumitui.app.explain.diagnose",
         "lumitui.remote.source", "lumitui.remote.snapshots", "lumitui.remote.doctor",
     }  # fmt: skip

@@ -11,7 +11,7 @@ from lumitui.app.history.run import Run
 from lumitui.app.watch import transitions
 from lumitui.app.watch import wait as waiting
 from lumitui.app.watch.refresh import Refreshed, Watcher
-from lumitui.app.watch.wait import never, wait
+from lumitui.app.watch.wait import wait
 from lumitui.remote.errors import AnswerNeeded
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.made_runs import a_run
@@ -53,14 +53,14 @@ def test_a_reason_why_a_site_cannot_be_asked_is_a_warning_once(
     done = replace(RUN, state=State.DONE)
     site = Site(monkeypatch, "down", "down", RUN, "down", "closed", "closed", done)
     warnings: list[str] = []
-    assert wait(site.watcher, RUN, timeout=None, stop=never, warn=warnings.append) == done
+    assert wait(site.watcher, RUN, timeout=None, stop=lambda: False, warn=warnings.append) == done
     assert warnings == ["down", "down", "closed"]
     assert site.attended == [True, *[False] * 6], "only the person asks, not the clock"
 
 
 def test_a_timeout_returns_the_run_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     site = Site(monkeypatch, RUN)
-    assert wait(site.watcher, RUN, timeout=3, stop=never, warn=print) == RUN
+    assert wait(site.watcher, RUN, timeout=3, stop=lambda: False, warn=print) == RUN
     assert len(site.attended) == 3
     assert wait(site.watcher, RUN, timeout=None, stop=lambda: True, warn=print) == RUN
 
@@ -70,10 +70,10 @@ def test_a_job_nobody_knows_is_given_up_after_one_more_refresh_as_a_person(
 ) -> None:
     monkeypatch.setattr(transitions, "ACCOUNTING_SECONDS", 3.0)
     site = Site(monkeypatch, LOST)
-    assert wait(site.watcher, RUN, timeout=None, stop=never, warn=print) == LOST
+    assert wait(site.watcher, RUN, timeout=None, stop=lambda: False, warn=print) == LOST
     assert site.attended == [True, *[False] * 4, True]
     known_again = Site(monkeypatch, LOST, LOST, LOST, LOST, RUN, LOST)
-    wait(known_again.watcher, RUN, timeout=None, stop=never, warn=print)
+    wait(known_again.watcher, RUN, timeout=None, stop=lambda: False, warn=print)
     assert len(known_again.attended) == 5 + 6, "the time begins anew"
 
 
@@ -84,4 +84,4 @@ def test_a_login_that_needs_a_person_ends_the_waiting(monkeypatch: pytest.Monkey
         waiting, "refresh", lambda *_, **__: Refreshed((), ("x",), 0, unanswered=(needed,))
     )
     with pytest.raises(AnswerNeeded):
-        wait(site.watcher, RUN, timeout=None, stop=never, warn=print)
+        wait(site.watcher, RUN, timeout=None, stop=lambda: False, warn=print)

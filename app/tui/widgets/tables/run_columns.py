@@ -15,7 +15,7 @@ from lumitui.app.history.listing.tags import parted
 from lumitui.app.history.listing.tree import Line
 from lumitui.app.history.run import Run
 from lumitui.app.tui.widgets import styled
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.states import State
 
 Part = tuple[str, str]
 """Text and its style as Rich writes it."""

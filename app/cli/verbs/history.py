@@ -25,9 +25,10 @@ from lumitui.app.cli.session import (
 )
 from lumitui.app.explain import words
 from lumitui.remote.errors import HistoryError, InputError
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.states import State
 
 if TYPE_CHECKING:
+    from lumitui.app.history.listing.terms import Term
     from lumitui.app.runs import Runs
 
 
@@ -102,10 +103,9 @@ def _list(reply: Reply, runs: "Runs", filters: _Filters) -> None:
     # Late: pydantic takes ten times as long as `lumitui --version` itself.
     from lumitui.app.history.listing.find_runs import Filter
     from lumitui.app.history.listing.order import By, Order
-    from lumitui.app.history.listing.terms import parse
 
     site, order = filters["site_name"], Order(By(filters["sort"]))
-    state, terms = _state(filters["state"]), parse(filters["filter_text"])
+    state, terms = _state(filters["state"]), _terms(filters["filter_text"])
     known_site(runs, site)
     wanted, limit, listed = Filter(site, state, filters["text"], terms), filters["limit"], 0
     if reply.json:
@@ -120,6 +120,14 @@ def _list(reply: Reply, runs: "Runs", filters: _Filters) -> None:
         say("There are no such runs.")
     if wanted == Filter() and not reply.json:
         say(tables.file_words(runs.history.facts(), runs.history.count()))
+
+
+def _terms(text: str) -> "tuple[Term, ...]":
+    if not text:
+        return ()
+    from lumitui.app.history.listing.terms import parse
+
+    return parse(text)
 
 
 def _state(word: str | None) -> State | None:

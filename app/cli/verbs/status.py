@@ -1,0 +1,42 @@
+"""The verb that asks the sites."""
+
+import time
+
+import click
+
+from lumitui.app.cli import tables
+from lumitui.app.cli.output import Reply, run_data, say, warn
+from lumitui.app.cli.session import (
+    columns,
+    core,
+    json_option,
+    known_site,
+    refuse_silence,
+    site_option,
+)
+
+
+@click.command()
+@site_option
+@json_option
+@click.pass_obj
+def status(reply: Reply, site_name: str | None) -> None:
+    """Ask the sites about unfinished runs, and list them."""
+    with core() as runs:
+        known_site(runs, site_name)
+        asked = {run.id: run.site for run in runs.history.unfinished(site_name)}
+        news = runs.refresh(site_name)
+        found = [runs.history.get(run_id) for run_id in asked]
+        proofs = [(run.id, runs.proof(run)) for run in found]
+    warnings = [
+        *news.warnings,
+        *(f"{key}: {p.sentence}" for key, p in proofs if p.kind == "differs"),
+    ]
+    for warning in warnings:
+        warn(warning)
+    rows = [run_data(run) | {"stale": run.site in news.failed} for run in found]
+    text = tables.run_table(found, time.time(), columns(), news.failed) if found else ""
+    reply.give({"runs": rows, "warnings": warnings}, text)
+    if not found:
+        say("There are no unfinished runs. `lumitui history` lists all runs.")
+    refuse_silence(set(asked.values()), news.failed)

@@ -1,0 +1,101 @@
+"""Values against the types of a dataclass's fields: none is converted to another type. Pure.
+
+A failing disk gives anything, and pydantic takes longer to load than a list of runs to read.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import MISSING, Field, fields, is_dataclass
+from types import NoneType
+from typing import Any, get_args, get_origin
+
+_WORDS = {str: "string", int: "integer", float: "number", bool: "boolean"}
+
+Check = Callable[[object, str], Any]
+"""Takes a value and the name of its place; returns the value or raises ValueError."""
+
+
+def from_json(check: Check, text: str | bytes, place: str) -> Any:
+    """Return what JSON says, checked; `place` is what errors call it.
+
+    Raises:
+        ValueError: it is none; the message names the field.
+    """
+    try:
+        data = json.loads(text)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{place}: Invalid JSON: {error}") from error
+    return check(data, place)
+
+
+def check_of(kind: Any) -> Check:
+    """Return what checks values of a type.
+
+    It knows text, numbers, None, unions of those, tuples of one type, mappings from numbers, and
+    dataclasses of these. JSON's lists become tuples, and its keys numbers where they must be.
+    """
+    if is_dataclass(kind):
+        return _record(kind)
+    if get_origin(kind) is tuple:
+        return _tuple(check_of(get_args(kind)[0]))
+    if get_origin(kind) is dict:
+        return _numbered(check_of(get_args(kind)[1]))
+    return _plain(get_args(kind) or (kind,))
+
+
+def _plain(kinds: tuple[type, ...]) -> Check:
+    exact = frozenset(kinds)
+    words = [_WORDS[kind] for kind in kinds if kind is not NoneType]
+    complaint = f"Input should be a valid {' or '.join(words)}"
+
+    def check(value: object, place: str) -> object:
+        # The exact type: True is no number here.
+        if type(value) in exact:
+            return value
+        if type(value) is int and float in exact:
+            return float(value)
+        raise ValueError(f"{place}: {complaint}")
+
+    return check
+
+
+def _tuple(item: Check) -> Check:
+    def check(value: object, place: str) -> object:
+        if not isinstance(value, list | tuple):
+            raise ValueError(f"{place}: Input should be a valid list")
+        return tuple(item(each, f"{place}.{at}") for at, each in enumerate(value))
+
+    return check
+
+
+def _numbered(item: Check) -> Check:
+    def check(value: object, place: str) -> object:
+        if not isinstance(value, dict):
+            raise ValueError(f"{place}: Input should be a valid object")
+        return {_number(key, place): item(each, f"{place}.{key}") for key, each in value.items()}
+
+    return check
+
+
+def _number(key: object, place: str) -> int:
+    try:
+        return int(str(key))
+    except ValueError:
+        raise ValueError(f"{place}.{key}: Input should be a valid integer") from None
+
+
+def _record(kind: Any) -> Check:
+    parts: list[tuple[Field[Any], Check]] = [(item, check_of(item.type)) for item in fields(kind)]
+
+    def check(value: object, place: str) -> object:
+        if not isinstance(value, dict):
+            raise ValueError(f"{place}: Input should be a valid object")
+        found = {}
+        for item, of_item in parts:
+            if item.name in value:
+                found[item.name] = of_item(value[item.name], f"{place}.{item.name}")
+            elif item.default is MISSING:
+                raise ValueError(f"{place}.{item.name}: Field required")
+        return kind(**found)
+
+    return check
