@@ -30,6 +30,11 @@ class Brief(Protocol):
         """The time limit."""
         ...
 
+    @property
+    def proof(self) -> str:
+        """Whether the binding is measured: `on`, `strict` or `off`."""
+        ...
+
 
 class KeptSpec:
     """The JSON of a job file, written by this version or by another one."""
@@ -49,6 +54,7 @@ class KeptSpec:
             raise ValueError("spec: Input should be an object")
         self.partition = _word(data, "partition")
         self.account = _word({"account": "none"} | data, "account")
+        self.proof = _word({"proof": "on"} | data, "proof")
         self.time = _word(data, "time")
 
     @cached_property

@@ -61,7 +61,7 @@ def verdict(
 def verdict_of(run: Run) -> Verdict:
     """Return what the probe of `run`, which was read with its binding, has measured so far."""
     ended, job = run.state.is_final, run.job_id is not None
-    return verdict(run.binding, run.layout, ended=ended, proof=run.spec.proof, job=job)
+    return verdict(run.binding, run.layout, ended=ended, proof=run.brief.proof, job=job)
 
 
 def _nothing(ended: bool, proof: str, job: bool) -> tuple[Kind, str]:
