@@ -53,7 +53,7 @@ def share(run: Run, now: float) -> float | None:
 def cost(run: Run, now: float) -> str:
     """Return what a run has cost so far, without its unit; `-` for nothing."""
     spent = run.billed(now)
-    return "-" if not spent else f"{spent:,.0f}" if spent >= 99.5 else f"{spent:.2g}"
+    return "-" if not spent else f"{spent:,.0f}" if spent >= 99.5 else words.price(spent)
 
 
 def figure(value: float | None) -> str:

@@ -180,19 +180,26 @@ def ahead(moment: float, now: float) -> str:
 # -- prices
 
 
-def amount(price: "Price") -> str:
+def price(value: float) -> str:
+    """Return an amount that is billed, the same everywhere: `0.67`, `1.33`, `16`, `1,234`."""
+    if 0 < value < 0.005:
+        return f"{value:.1g}"
+    return f"{value:,.0f}" if value >= 999.995 else f"{value:.2f}".removesuffix(".00")
+
+
+def amount(paid: "Price") -> str:
     """Return what is billed if the job runs to its time limit: `32 GPU-hours`, `nothing`."""
-    return f"{price.amount:g} {price.unit}" if price.amount else "nothing"
+    return f"{price(paid.amount)} {paid.unit}" if paid.amount else "nothing"
 
 
-def price_limit(price: "Price") -> str:
+def price_limit(paid: "Price") -> str:
     """Return `at most 32 GPU-hours`, `nothing`."""
-    return f"at most {amount(price)}" if price.amount else "nothing"
+    return f"at most {amount(paid)}" if paid.amount else "nothing"
 
 
-def price_sentence(price: "Price") -> str:
+def price_sentence(paid: "Price") -> str:
     """Return `billed at most 32 GPU-hours`, `nothing is billed`."""
-    return f"billed {price_limit(price)}" if price.amount else "nothing is billed"
+    return f"billed {price_limit(paid)}" if paid.amount else "nothing is billed"
 
 
 def billed(run: "Run", now: float) -> str:
@@ -200,18 +207,17 @@ def billed(run: "Run", now: float) -> str:
 
     Of a job that was run again only the last attempt's time is known.
     """
-    price = run.price
-    if price.amount == 0:
+    if run.price.amount == 0:
         return "nothing"
-    most = f"{price.amount:g}"
+    most = price(run.price.amount)
     spent = run.billed(now)
-    about = f"about {spent:.3g} {price.unit}"
+    about = f"about {price(spent)} {run.price.unit}"
     if run.attempt > 1 and spent:
         about += " in its last attempt"
     if run.state.is_final:
         return f"{about if spent else 'nothing'} (of at most {most})"
     so_far = as_of(run, now) or "so far"
-    return f"{about} {so_far}, at most {most}" if spent else price_limit(price)
+    return f"{about} {so_far}, at most {most}" if spent else price_limit(run.price)
 
 
 # -- reasons

@@ -22,6 +22,7 @@ class _Asked(TypedDict):
     """The options of `scaling` that say what is wanted."""
 
     samples: int | None
+    epochs: int | None
     deadline: str | None
     budget: float | None
 
@@ -33,6 +34,9 @@ class _Asked(TypedDict):
     metavar="N",
     type=click.IntRange(min=1, max=_MOST_SAMPLES),
     help="Train N samples; by default as many as RUN.",
+)
+@click.option(
+    "--epochs", metavar="N", type=click.IntRange(min=1, max=1_000_000), help="Train N epochs."
 )
 @click.option("--deadline", metavar="TIME", help="Recommend a size that needs at most TIME (6h).")
 @click.option(
@@ -63,7 +67,7 @@ def scaling(
 
     deadline = None if asked["deadline"] is None else seconds_in(asked["deadline"])
     with core() as runs:
-        found = runs.scaling.of(run_id, Question(nodes, asked["samples"]))
+        found = runs.scaling.of(run_id, Question(nodes, asked["samples"], asked["epochs"]))
     advice = advise(found, Goal(deadline, asked["budget"]))
     if plot is not None:
         from lumitui.app.scale.scaling.drawing import drawing, write_drawing
@@ -82,6 +86,8 @@ def _text(found: "Scaling", advice: "Advice", columns: int) -> str:
     sentences = [words.heading(found)]
     if found.measured:
         sentences += words.basis(found), *words.notes(found), words.recommendation(found, advice)
+    else:
+        sentences += words.notes(found)
     first, *rest = (textwrap.fill(spell_out(text), columns) for text in sentences)
     rows = table(titles, shown.rows, columns, shrink=(len(titles) - 1, 3))
     return "\n\n".join((first, rows, *rest))

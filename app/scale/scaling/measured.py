@@ -45,6 +45,8 @@ class Training:
     """Samples of an epoch."""
     planned: int | None = None
     """Samples of all epochs."""
+    missing: str = ""
+    """The key of metrics.jsonl without which there is no speed, although steps are reported."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,7 @@ def training_of(points: Sequence[MetricPoint]) -> Training:
         samples=total.steps * batch if batch and total.steps > 0 and batch > 0 else None,
         epoch=epoch,
         planned=epoch * epochs if epoch and epochs else None,
+        missing="" if values else _missing(points),
     )
 
 
@@ -123,7 +126,7 @@ def measured_sizes(
 ) -> tuple[list[MeasuredSize], list[LeftOut]]:
     """Return the sizes that the runs comparable with `of` measured, the smallest first.
 
-    The second list has the runs that are left out; a run that never trained is in neither.
+    The second list has the runs that are left out; one that reported no step is in neither.
     """
     sizes: dict[tuple[int, int], list[MeasuredRun]] = {}
     left = []
@@ -132,6 +135,8 @@ def measured_sizes(
             left.append(LeftOut(item.run.id, why))
         elif item.training.speed is not None:
             sizes.setdefault((item.gpus, item.run.layout.nodes), []).append(item)
+        elif key := item.training.missing:
+            left.append(LeftOut(item.run.id, f"its lines in metrics.jsonl have no `{key}`"))
     return [_size(gpus, nodes, runs) for (gpus, nodes), runs in sorted(sizes.items())], left
 
 
@@ -191,6 +196,14 @@ def _source(item: MeasuredRun) -> str:
         steps += f", all within the warm-up of {WARM_UP_STEPS}"
     ended = "" if item.run.state is State.DONE else f", {item.run.state}"
     return f"{item.run.id} ({steps}{ended})"
+
+
+def _missing(points: Sequence[MetricPoint]) -> str:
+    steps = [point for point in points if point.event == "step"]
+    for key in ("samples_per_s", "step"):
+        if steps and not any(getattr(point, key) for point in steps):
+            return key
+    return ""
 
 
 def _percentile(ordered: Sequence[float], percent: int) -> float:

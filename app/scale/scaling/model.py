@@ -72,7 +72,7 @@ class Model:
         low, high = self._bounds(gpus)
         if self.sizes == 1:
             return Estimate(low, high, low if low == high else None)
-        likely = self._likely(gpus)
+        likely = min(self._likely(gpus), self._ideal(gpus))
         half = self._half_width(gpus)
         if half is not None:
             low, high = max(low, likely / (1 + half)), min(high, likely / max(1 - half, 1e-9))
@@ -160,6 +160,15 @@ class Model:
             low, high = low * self._sizes[-1] / gpus, low
         low, high = min(low, high), max(low, high)
         return low / (1 + self._noise), high * (1 + self._noise)
+
+    def _ideal(self, gpus: int) -> float:
+        """Return what no prediction exceeds: the ideal lines of the smallest and largest size.
+
+        Between measured sizes only the fit counts.
+        """
+        if gpus <= self._sizes[-1]:
+            return math.inf
+        return gpus * min(self._mean(size) / size for size in (self._sizes[0], self._sizes[-1]))
 
     def _mean(self, size: int) -> float:
         found = [point.speed for point in self._points if point.gpus == size]

@@ -48,12 +48,12 @@ def _cells(size: Size, scaling: Scaling) -> tuple[str, ...]:
     if size.refused or offer is None:
         return (*start, "-", "-", "-", f"refused: {size.refused}")
     if size.whole is None:
-        most = f"at most {words.short(offer.most)} {unit}" if offer.most else "nothing"
+        most = f"at most {words.price_cell(offer.most)} {unit}" if offer.most else "nothing"
         return (*start, "-", "-", most, "")
     if not scaling.knows_work:
-        most = f"at most {words.short(offer.most)} {unit}" if offer.most else "nothing"
+        most = f"at most {words.price_cell(offer.most)} {unit}" if offer.most else "nothing"
         return (*start, "-", words.percent(size.efficiency), most, _origin(size))
-    price = words.middle(size.whole.price, words.short)
+    price = words.middle(size.whole.price, words.price_cell)
     return (
         *start,
         words.middle(size.whole.seconds, words.time_text),

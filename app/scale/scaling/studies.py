@@ -33,6 +33,8 @@ class Question:
     """Numbers of nodes to predict besides the usual ones."""
     samples: int | None = None
     """The work; None: as the run's own."""
+    epochs: int | None = None
+    """The work in epochs, in place of `samples`."""
     time: str | None = None
     """Another time limit than the run's."""
 
@@ -52,10 +54,10 @@ class Scalings:
         """Return how a run scales, from all runs of its lineage.
 
         Raises:
-            InputError: no such run.
+            InputError: no such run, or epochs are asked for and none is known.
         """
         from lumitui.app.scale.scaling.measured import MeasuredRun
-        from lumitui.app.scale.scaling.study import scaling_of
+        from lumitui.app.scale.scaling.study import epoch_of, scaling_of
 
         asked = question or Question()
         run = self._history.get(run_id)
@@ -63,7 +65,13 @@ class Scalings:
         family = [
             MeasuredRun(item, self._training(item)) for item in self._history.lineage(root.id)
         ]
-        return scaling_of(run, family, self._offers(run, asked), asked.samples)
+        samples = asked.samples
+        if asked.epochs is not None:
+            if (epoch := epoch_of(family)) is None:
+                said = f"How many samples an epoch of {run.id} has is not known."
+                raise InputError(said, "Give the number of samples.")
+            samples = asked.epochs * epoch
+        return scaling_of(run, family, self._offers(run, asked), samples)
 
     def _training(self, run: Run) -> Training:
         from lumitui.app.scale.scaling.measured import training_of

@@ -113,6 +113,8 @@ class Scaling:
     """What each rank runs on, in words."""
     serial_share: float | None
     """Of the time of the smallest size; None with less than two sizes."""
+    epoch: int | None = None
+    """Samples of an epoch; None: not known."""
 
     @property
     def knows_work(self) -> bool:
@@ -160,6 +162,7 @@ def scaling_of(
         overhead,
         run.layout.device,
         model.serial_share if model else None,
+        epoch_of(family),
     )
 
 
@@ -184,6 +187,9 @@ def _with_costs(
     if size.speed is None or base is None:
         return size
     speed_up = _times(size.speed, 1 / base.speed)
+    efficiency = _times(speed_up, 100 * base.gpus / size.gpus)
+    if not size.measured and size.gpus > base.gpus:
+        efficiency = _at_most(efficiency, 100.0)  # what is above would be noise of the measured
     return Size(
         size.nodes,
         size.gpus,
@@ -191,7 +197,7 @@ def _with_costs(
         size.source,
         size.speed,
         speed_up,
-        _times(speed_up, 100 * base.gpus / size.gpus),
+        efficiency,
         _cost(size, part, 0.0),
         _cost(size, whole, overhead),
         size.offer,
@@ -208,6 +214,11 @@ def _cost(size: Size, work: Work, overhead: float) -> Cost:
     )
     per_hour = size.offer.per_hour if size.offer else 0.0
     return Cost(seconds, _times(seconds, size.gpus / 3600), _times(seconds, per_hour / 3600))
+
+
+def _at_most(value: Estimate, most: float) -> Estimate:
+    likely = None if value.likely is None else min(value.likely, most)
+    return Estimate(min(value.low, most), min(value.high, most), likely)
 
 
 def _times(value: Estimate, factor: float) -> Estimate:
@@ -230,13 +241,18 @@ def _overhead(found: Sequence[MeasuredSize]) -> float:
     return max(0.0, median(rest)) if rest else 0.0
 
 
+def epoch_of(family: Sequence[MeasuredRun]) -> int | None:
+    """Return the samples of an epoch; None: no run of the family says it."""
+    epochs = [item.training.epoch for item in family if item.training.epoch]
+    return epochs[-1] if epochs else None
+
+
 def _works(run: Run, family: Sequence[MeasuredRun], samples: int | None) -> tuple[Work, Work]:
     """Return the work that costs are given for: a part to compare by, and the whole."""
     own = next((item.training for item in family if item.run.id == run.id), None)
-    epochs = [item.training.epoch for item in family if item.training.epoch]
     part = Work(MILLION, "a million samples")
-    if epochs:
-        part = Work(epochs[-1], f"an epoch of {epochs[-1]:,} samples")
+    if epoch := epoch_of(family):
+        part = Work(epoch, f"an epoch of {epoch:,} samples")
     if samples is not None:
         return part, Work(samples, f"{samples:,} samples")
     if own and own.planned and run.state is not State.DONE:

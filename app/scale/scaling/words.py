@@ -10,7 +10,7 @@ from lumitui.app.scale.scaling.study import Cost, Scaling, Size
 
 NOTHING = (
     "No run of this lineage has reported samples/s. A bundled trainer does; your own script does "
-    "by lines in metrics.jsonl."
+    'by a line such as {"step": 1, "samples_per_s": 812.5} in $RUN_DIR/metrics.jsonl for each step.'
 )
 PREDICTED = "predicted"
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
@@ -25,7 +25,7 @@ class ScalingTable:
 
 
 def table(scaling: Scaling) -> ScalingTable:
-    """Return a row for each size; time and price are of `scaling.part`."""
+    """Return a row for each size; time and price are of `scaling.whole`, as all that is told."""
     titles = (
         "nodes",
         scaling.device.plural,
@@ -46,7 +46,7 @@ def table(scaling: Scaling) -> ScalingTable:
 
 def _row(size: Size) -> tuple[str, ...]:
     start = (f"{size.nodes:,}", f"{size.gpus:,}")
-    if size.speed is None or size.part is None:
+    if size.speed is None or size.whole is None:
         return (*start, *("-",) * 7, size.refused or "-")
     wide = size.speed.high / size.speed.low > 1.0005
     return (
@@ -55,9 +55,9 @@ def _row(size: Size) -> tuple[str, ...]:
         f"{short(size.speed.low)}-{short(size.speed.high)}" if wide else "-",
         f"{middle(size.speed_up, short)} x",
         percent(size.efficiency),
-        middle(size.part.seconds, time_text),
-        middle(size.part.gpu_hours, short),
-        middle(size.part.price, short),
+        middle(size.whole.seconds, time_text),
+        middle(size.whole.gpu_hours, price_cell),
+        middle(size.whole.price, price_cell),
         size.source or size.refused or PREDICTED,
     )
 
@@ -80,7 +80,7 @@ def heading(scaling: Scaling) -> str:
     priced = any(size.offer and size.offer.per_hour for size in scaling.sizes)
     price = f" and price in {scaling.unit}" if priced else ""
     return (
-        f"Time{price} of {scaling.part.words}; speed-up and efficiency against "
+        f"Time{price} are for {scaling.whole.words}; speed-up and efficiency against "
         f"{words.count(first.nodes, 'node')}; ~ is predicted."
     )
 
@@ -114,7 +114,7 @@ def recommendation(scaling: Scaling, advice: Advice) -> str:
     )
     return (
         f"Take {words.count(chosen.nodes, 'node')}. {advice.sentence} {takes} "
-        f"{cost_text(chosen.whole, scaling.unit)} for {scaling.whole.words}.{late}"
+        f"{cost_text(chosen.whole, scaling.unit)}.{late}"
     )
 
 
@@ -122,7 +122,16 @@ def notes(scaling: Scaling) -> Iterator[str]:
     """Yield what else a reader must know, a sentence each."""
     if scaling.overhead >= 1:
         took = words.length(scaling.overhead)
-        yield f"A run takes {took} besides its steps: start, tests and checkpoints."
+        yield f"All times have the {took} that a run takes besides its steps (start, tests, saves)."
+    if scaling.epoch and scaling.whole.samples != scaling.epoch:
+        yield f"An epoch has {scaling.epoch:,} samples."
+    for size in scaling.measured:
+        if size.efficiency and (size.efficiency.likely or 0.0) >= 100.5:
+            nodes = words.count(size.nodes, "node")
+            yield (
+                f"The {percent(size.efficiency)} of {nodes} is more than ideal: that is noise of "
+                "few or uneven steps, or a smaller share of work that fits caches better."
+            )
     for item in scaling.doubts:
         verb = "differ" if " and " in item.why or "arguments" in item.why else "differs"
         yield f"{item.run} is compared although {item.why} {verb}."
@@ -134,7 +143,7 @@ def cost_text(cost: Cost, unit: str) -> str:
     """Return `34 min (30 min to 41 min), 16 GPU-hours (14 to 19)`."""
     parts = [_with_interval(cost.seconds, length)]
     if cost.price.high > 0:
-        value, _, rest = _with_interval(cost.price, short).partition(" (")
+        value, _, rest = _with_interval(cost.price, words.price).partition(" (")
         parts.append(f"{value} {unit}{f' ({rest}' if rest else ''}")
     return ", ".join(parts)
 
@@ -168,6 +177,12 @@ def short(value: float) -> str:
     """Return a number with three digits, without an exponent where people read none."""
     rounded = float(f"{value:.3g}")
     return f"{rounded:,.0f}" if 100 <= rounded < 1e12 else f"{rounded:.3g}"
+
+
+def price_cell(value: float) -> str:
+    """Return a price or hours for a column: two decimals below 1,000 (`0.67`, `1.33`, `16.00`)."""
+    text = words.price(value)
+    return text if "." in text or "e" in text or value >= 999.995 else f"{text}.00"
 
 
 def length(seconds: float) -> str:

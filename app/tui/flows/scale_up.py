@@ -93,7 +93,9 @@ def ladder_terms(plans: tuple[Resubmission, ...]) -> list[tuple[str, str]]:
         for plan, price in zip(plans, prices, strict=True)
     ]
     total = sum(price.amount for price in prices)
-    in_all = f"billed at most {total:g} {prices[0].unit}" if total else "nothing is billed"
+    in_all = (
+        f"billed at most {words.price(total)} {prices[0].unit}" if total else "nothing is billed"
+    )
     warnings = sum(
         finding.severity == "warning" for plan in plans for finding in plan.preview.findings
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
@@ -38,12 +39,12 @@ class ScalingScreen(RunPage):
     AUTO_FOCUS = "#sizes"
     VERTICAL_BREAKPOINTS = [(0, "-short"), (TALL, "-tall")]  # noqa: RUF012 - as Textual types it
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("t", "goal('deadline')", "Deadline", id="scaling.deadline",
+        Binding("D", "goal('deadline')", "Deadline", id="scaling.deadline",
                 tooltip="Recommend a size for a deadline"),
-        Binding("u", "goal('budget')", "Budget", id="scaling.budget",
+        Binding("B", "goal('budget')", "Budget", id="scaling.budget",
                 tooltip="Recommend a size for a budget"),
-        Binding("w", "goal('samples')", "Samples", show=False, id="scaling.samples",
-                tooltip="Say how many samples are to be trained"),
+        Binding("W", "goal('samples')", "Work", id="scaling.samples",
+                tooltip="Say how many samples or epochs are to be trained"),
     ]  # fmt: skip
 
     def __init__(self, runs: Runs, run_id: str) -> None:
@@ -90,13 +91,13 @@ class ScalingScreen(RunPage):
             self._request()
 
     def _request(self) -> None:
-        text = self.query_one("#samples", Input).value.strip().replace(",", "")
-        if text and not (text.isdecimal() and len(text) <= 15 and int(text) > 0):
-            self._advise(InputError(f"{text!r} is no number of samples.", "Write 1000000."))
+        try:
+            question = asked_work(self.query_one("#samples", Input).value)
+        except InputError as error:
+            self._advise(error)
             return
         self._number += 1
         self._waits = True
-        question = Question(samples=int(text) if text else None)
         wanted = messages.StudyWanted(self, self._number, self._run_id, question)
         self.app.post_message(wanted)
 
@@ -169,6 +170,26 @@ class ScalingScreen(RunPage):
         self.query_one("#advice", Static).update(
             styled.plain(str(said), "bold red" if wrong else "")
         )
+
+
+_WORK = re.compile(r"(\d{1,15})|(\d{0,6}) ?epochs?", re.ASCII)
+
+
+def asked_work(text: str) -> Question:
+    """Return the work that `text` names: `1000000`, `3 epochs`, `epoch`; '' for the run's own.
+
+    Raises:
+        InputError: it names none.
+    """
+    plain = text.strip().replace(",", "")
+    found = _WORK.fullmatch(plain)
+    number = int((found[1] or found[2] or 1) if found else 0)
+    if plain and not number:
+        said = f"{plain!r} is no number of samples."
+        raise InputError(said, "Write 1000000, 3 epochs, or nothing for the run's own.")
+    if found and not found[1]:
+        return Question(epochs=number)
+    return Question(samples=number if plain else None)
 
 
 def marks_of(found: Scaling) -> list[Mark]:

@@ -13,7 +13,8 @@ from tests.support.jobs.trained_runs import train
 def test_a_lineage_is_shown_drawn_and_given_as_json(here: Here, runs: Runs, tmp_path: Path) -> None:
     run = train(runs.history, {1: 1000.0, 2: 1940.0, 4: 3500.0})[0]
     shown = here("scaling", run.id)
-    assert "an epoch of 60,000 samples" in shown.stdout
+    assert "are for the 5,120 samples that" in " ".join(shown.stdout.split())
+    assert "An epoch has 60,000 samples." in shown.stdout
     assert "97 %" in shown.stdout and "predicted" in shown.stdout
     assert "Take 8 nodes." in shown.stdout
     plot = tmp_path / "out.svg"

@@ -69,6 +69,16 @@ def test_a_size_is_short(count: int, shown: str) -> None:
     assert words.size(count) == shown
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0.6667, "0.67"), (4 / 3, "1.33"), (16.0, "16"), (133.333, "133.33"), (1234.5, "1,234"),
+     (0.0004, "0.0004"), (0.0, "0")],
+)  # fmt: skip
+def test_a_price_has_one_form(value: float, shown: str) -> None:
+    assert words.price(value) == shown
+    assert words.amount(Price(value, "h", 1.0)) == (f"{shown} h" if value else "nothing")
+
+
 def test_ranks_are_named_as_ranges() -> None:
     assert words.ranks_named([3]) == "Rank 3"
     assert words.ranks_named([8, 9, 3, 10]) == "Ranks 3, 8-10"

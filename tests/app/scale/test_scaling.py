@@ -24,6 +24,7 @@ from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.trained_runs import lines_of, train, trained
 
 SPEEDS = {1: 1000.0, 2: 1940.0, 4: 3500.0}
+RUN = trained("r1", 1)
 
 
 def training(speed: float, **changes: object) -> Training:
@@ -43,10 +44,9 @@ def size_of(scaling: Scaling, nodes: int) -> Size:
 
 
 def test_where_the_work_is_not_known_no_time_is_told_and_no_limit_passed() -> None:
-    run = trained("r1", 1)
-    family = [MeasuredRun(run, training(1000.0, samples=None, epoch=None))]
+    family = [MeasuredRun(RUN, training(1000.0, samples=None, epoch=None))]
     offers = [Offer(n, 8 * n, 4.0 * n, 60.0, 4.0 * n) for n in (1, 2)]
-    found = scaling_of(run, family, offers)
+    found = scaling_of(RUN, family, offers)
     assert not found.knows_work and size_of(found, 1).over_limit  # of a million samples
     assert [rung.cells[2] for rung in rungs.rungs_of(found)] == ["-", "-"]
     assert "limit" not in str(rungs.rungs_of(found)) and "not known" in rungs.basis(found)
@@ -83,6 +83,13 @@ def test_the_table_compares_with_the_smallest_size_and_prices_an_epoch() -> None
     assert found.part.words == "an epoch of 60,000 samples"
     # The runs took 100 s, of which 60, 30 and 20 were steps.
     assert found.overhead == 70.0
+    # One basis for table and recommendation, said once.
+    assert words.table(found).rows[2][6:9] == ("1m30", "0.80", "0.40")
+    assert words.heading(found).startswith(
+        "Time and price in GPU-hours are for the 60,000 samples that r2 trained; "
+    )
+    assert "samples" not in words.recommendation(found, advise(found, Goal()))
+    assert next(words.notes(found)).startswith("All times have the 1 min 10 s")
     assert four.whole and four.whole.seconds.likely == pytest.approx(90.0)
 
 
@@ -103,6 +110,34 @@ def test_runs_that_cannot_be_compared_are_left_out_with_the_reason() -> None:
         ("alone", "its training reports 1 rank of 16 ranks"),
         ("elsewhere", "its site is leonardo, not lumi"),
     ]
+
+
+def test_a_script_of_ones_own_is_told_which_key_is_missing() -> None:
+    lines = {"samples_per_s": b'{"step": 1, "loss": 2}', "step": b'{"samples_per_s": 1}'}
+    for key, line in lines.items():
+        point = parse_line(line)
+        assert point
+        found = scaling_of(RUN, [MeasuredRun(RUN, training_of([point] * 9))], [])
+        assert list(words.notes(found)) == [
+            f"r1 is left out: its lines in metrics.jsonl have no `{key}`."
+        ]
+        assert "samples_per_s" in words.heading(found)
+    assert training_of([]).missing == ""
+
+
+def test_more_than_ideal_is_called_noise_and_never_predicted() -> None:
+    found = study({1: 1000.0, 2: 2200.0}, 4, 16)
+    assert any("110 % of 2 nodes is more than ideal" in note for note in words.notes(found))
+    for nodes in (4, 16):
+        size = size_of(found, nodes)
+        assert size.speed and size.speed.likely == pytest.approx(1000.0 * nodes)
+        assert size.efficiency and size.efficiency.likely == pytest.approx(100.0)
+        assert words.percent(size.efficiency) == "100 %"
+    # A size is not predicted to be better than the largest that was measured.
+    worse = study({1: 1000.0, 2: 1900.0, 4: 2000.0}, 8)
+    assert size_of(worse, 8).efficiency.likely <= 50.0  # type: ignore[union-attr,operator]
+    one = size_of(study({1: 1000.0}, 2), 2)
+    assert words.percent(one.efficiency) == "50-100 %"
 
 
 def test_what_else_differs_is_told() -> None:
@@ -250,6 +285,11 @@ def test_the_history_and_the_profile_make_a_study(runs: Runs) -> None:
     refused = size_of(runs.scaling.of(made[1].id, Question((5000,))), 5000).refused
     assert refused.startswith("5000 nodes are more than")
     assert runs.scaling.of(made[1].id) == runs.scaling.of(made[1].id)
+    two = runs.scaling.of(made[1].id, Question(epochs=2)).whole
+    assert two.samples == 120_000 and two.words == "120,000 samples"
+    with pytest.raises(InputError, match="is not known"):
+        runs.history.begin(trained("none", 1))
+        runs.scaling.of("none", Question(epochs=1))
 
 
 def test_metrics_that_came_later_count(runs: Runs) -> None:

@@ -1,14 +1,17 @@
 """The screen that says how a run scales: its table, its chart, its recommendation."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from textual.widgets import Input
 
+from lumitui.app.scale.scaling.studies import Question
 from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.screens.runs import RunsScreen
-from lumitui.app.tui.screens.scaling import ScalingScreen
+from lumitui.app.tui.screens.scaling import ScalingScreen, asked_work
 from lumitui.app.tui.widgets.chart import Mark, scatter
+from lumitui.remote.errors import InputError
 from tests.support.driven_tui import cut_off, sees, shown, until
 from tests.support.jobs.trained_runs import lines_of, train, trained
 
@@ -25,18 +28,18 @@ async def test_a_lineage_is_compared_drawn_and_a_size_recommended(settings: Sett
         await sees(pilot, "● measured")
         await sees(pilot, "Take 8 nodes")
         assert not cut_off(pilot)
-        await pilot.press("t", "1", "s", "enter")
+        await pilot.press("D", "1", "s", "enter")
         await sees(pilot, "No size up to 16 nodes is as fast")
         app.screen.query_one("#deadline", Input).value = "soon"
         await sees(pilot, "'soon' is no length of time")
         app.screen.query_one("#deadline", Input).value = ""
-        await pilot.press("u", "minus", "1")
+        await pilot.press("B", "minus", "1")
         await sees(pilot, "'-1' is no amount")
         app.screen.query_one("#budget", Input).value = ""
-        await pilot.press("enter", "w", "0")
+        await pilot.press("enter", "W", "0")
         await sees(pilot, "'0' is no number of samples")
         app.screen.query_one("#samples", Input).value = "1000000"
-        await sees(pilot, r"1,000,000 samples\.")
+        await sees(pilot, r"are for 1,000,000 samples;")
         # A third size arrives: the screen says so by itself.
         new = trained("vit-4n-000004", 4, runs[0].id)
         app.runs.history.begin(new)
@@ -46,6 +49,15 @@ async def test_a_lineage_is_compared_drawn_and_a_size_recommended(settings: Sett
         await sees(pilot, "nodes +GPUs")
         await pilot.press("enter", "escape")
         await until(pilot, lambda: isinstance(app.screen, RunsScreen), "the way back")
+
+
+def test_work_is_read_as_people_write_it() -> None:
+    assert asked_work("") == Question() and asked_work("1,000") == Question(samples=1000)
+    assert asked_work("epoch") == asked_work(" 1 epoch") == Question(epochs=1)
+    assert asked_work("3 epochs") == Question(epochs=3)
+    for wrong in ("0", "0 epochs", "-1", "many", "1" * 16):
+        with pytest.raises(InputError, match="is no number of samples"):
+            asked_work(wrong)
 
 
 async def test_a_lineage_without_figures_says_how_to_get_some(settings: Settings) -> None:
