@@ -1,0 +1,124 @@
+"""The program as a person runs it: in tmux at 80x24, against a real Slurm, from a job to quit."""
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support.command_line import PROGRAM, environ, history
+from tests.support.home import Home
+from tests.support.servers.cluster import Cluster
+
+JOB = """name: sixteen
+site: minilumi
+account: {account}
+partition: standard-g
+time: "00:05:00"
+launcher: srun
+script: where.py
+"""
+
+SCRIPT = """
+import os, time
+print("rank", os.environ["RANK"], "of", os.environ["WORLD_SIZE"], flush=True)
+time.sleep(1)
+print("[rank0]: Traceback is only a word here, [/] too", flush=True)
+"""
+
+SHELL = """
+stty -a >before
+{program} tui job.yaml
+echo "ended with $?"
+stty -a >after
+sleep 600
+"""
+
+
+@dataclass(frozen=True)
+class Tmux:
+    """A server of tmux of its own, with one window of 80x24."""
+
+    socket: Path
+
+    def __call__(self, *words: str, **environment: str) -> str:
+        """Run a command of tmux; return what it prints."""
+        done = subprocess.run(
+            ["tmux", "-S", str(self.socket), "-f", "/dev/null", *words],
+            capture_output=True, text=True, check=True, env=environment or None, timeout=60,
+        )  # fmt: skip
+        return done.stdout
+
+    def screen(self) -> str:
+        """Return the screen as text."""
+        return self("capture-pane", "-p")
+
+    def sees(self, pattern: str, seconds: float = 90) -> None:
+        """Wait until the screen shows what `pattern` matches."""
+        deadline = time.monotonic() + seconds
+        while not re.search(pattern, screen := self.screen()):
+            assert time.monotonic() < deadline, f"never seen: {pattern}; on the screen:\n{screen}"
+            time.sleep(0.2)
+
+    def press(self, *keys: str) -> None:
+        """Type keys by tmux's names."""
+        self("send-keys", *keys)
+
+
+@pytest.fixture
+def tmux(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tmux]:
+    """A tmux that ends with the test, and with it what runs inside."""
+    if not shutil.which("tmux"):
+        pytest.skip("there is no tmux here")
+    server = Tmux(tmp_path_factory.mktemp("tmux") / "s")  # a socket's path has at most 107 bytes
+    yield server
+    subprocess.run(["tmux", "-S", str(server.socket), "kill-server"], capture_output=True)
+
+
+def test_a_job_is_sent_proved_followed_and_doubled_and_the_terminal_is_as_before(
+    cluster: Cluster, home: Home, tmp_path: Path, tmux: Tmux
+) -> None:
+    (tmp_path / "where.py").write_text(SCRIPT)
+    (tmp_path / "job.yaml").write_text(JOB.format(account=cluster.account))
+    home.add_cluster(cluster)
+    variables = environ(home) | {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
+    for name in ("COLUMNS", "LINES", "TMUX"):
+        variables.pop(name, None)
+    shell = SHELL.format(program=shlex.join([sys.executable, *PROGRAM[1:]]))
+    tmux("new-session", "-d", "-x", "80", "-y", "24", "-c", str(tmp_path), shell, **variables)
+    tmux.sees("asks for 1 node, 8 ranks, 8 GPUs")
+    tmux.press("s")
+    tmux.sees(r"y Yes")
+    tmux.press("y")
+    tmux.sees(r"lumitui +\w+ +sixteen-\w+")
+    tmux.press("l")
+    tmux.sees("rank [0-7] of 8")
+    tmux.sees(r"\[rank0\]: Traceback is only a word here, \[/\] too")
+    tmux.press("p")
+    tmux.sees("proved +All 8 ranks")
+    tmux.sees(r"lumitui +done +sixteen-\w+")
+
+    tmux.press("1", "+")
+    tmux.sees(r"nodes +1 +2")
+    tmux.sees(r"ranks +8 +16")
+    tmux.sees("Send on 2 nodes")
+    tmux.press("C-s")
+    tmux.sees("lumitui .* 2 nodes")
+    tmux.press("p")
+    tmux.sees("proved +All 16 ranks")
+
+    tmux.press("q")
+    tmux.sees("ended with 0")
+    state = tmux("display", "-p", "#{alternate_on} #{mouse_any_flag} #{cursor_flag}")
+    assert state.split() == ["0", "0", "1"], "the screen, the mouse and the cursor are the shell's"
+    assert (tmp_path / "before").read_text() == (tmp_path / "after").read_text()
+    said = tmux("capture-pane", "-p", "-S", "-")
+    assert "Traceback" not in said, said
+    child, first = history(home)
+    assert (child["parent"], child["nodes"], child["ranks"]) == (first["id"], 2, 16)
