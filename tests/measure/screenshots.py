@@ -29,11 +29,11 @@ time: "01:00:00"
 trainer: ddp
 args: [--epochs, 10]
 """
-Fill = Callable[[History, Path], str | None]
+Fill = Callable[[History, Path], tuple[str, ...]]
 HISTORIES: dict[str, Fill] = {
-    "empty": lambda history, folder: None,
-    "typical": typical,
-    "extreme": lambda history, folder: extreme(history, folder, runs=10_000, nodes=1024),
+    "empty": lambda history, folder: (),
+    "typical": lambda history, folder: (typical(history, folder),),
+    "extreme": lambda history, folder: (extreme(history, folder, runs=10_000, nodes=1024),),
 }
 
 
@@ -45,14 +45,14 @@ async def draw(name: str, size: tuple[int, int]) -> list[str]:
         (home / "sites").mkdir()
         where = settings({"LUMITUI_CONFIG_DIR": folder, "LUMITUI_DATA_DIR": folder})
         history = History(where.history)
-        run_id = HISTORIES[name](history, home / "runs")
+        run_ids = HISTORIES[name](history, home / "runs")
         history.close()
         (home / "work").mkdir()
         (home / "work" / "job.yaml").write_text(JOB)
         os.chdir(home / "work")
         app = still(where)
         async with app.run_test(size=size) as pilot:
-            async for stop in tour(pilot, run_id):
+            async for stop in tour(pilot, *run_ids):
                 faults += await stop.lasting_faults()
                 await pilot.pause(0.3)
                 picture = app.export_screenshot(title="lumitui")

@@ -1,5 +1,6 @@
 """How tests drive the TUI: by keys, with real runs on the embedded site; what the screen shows."""
 
+import asyncio
 import re
 import time
 from collections.abc import Callable
@@ -11,10 +12,14 @@ from textual.widgets import Button, OptionList
 from textual.widgets._footer import FooterKey
 
 from lumitui.app.history.run import Run
+from lumitui.app.job.spec import parse_job
+from lumitui.app.send.preview import Preview
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.confirm import Confirm
 from lumitui.app.tui.screens.new import NewScreen
 from lumitui.app.tui.screens.run import RunScreen
+from lumitui.remote.scheduler.protocol import State
+from tests.support.jobs.made_runs import a_run
 
 SCRIPT = r"""
 import os, sys, time
@@ -111,6 +116,35 @@ async def submit(pilot: Pilot[int], job: str = "job.yaml") -> Run:
     screen = pilot.app.screen
     assert isinstance(screen, RunScreen) and screen.chosen not in before
     return app_of(pilot).runs.history.get(screen.chosen)
+
+
+def _preview(app: LumiApp, job: str) -> Preview:
+    path = Path.cwd() / job
+    return app.runs.preview(parse_job(path.read_text(), job), path.parent, job_file=path)
+
+
+async def sent(pilot: Pilot[int], job: str = "job.yaml") -> Run:
+    """Send a job file without the screens; return the new run. Keys cost a second: `submit`."""
+    app = app_of(pilot)
+    return await asyncio.to_thread(lambda: app.runs.send(_preview(app, job)))
+
+
+def kept(app: LumiApp, run_id: str = "hello-000041", /, **changes: object) -> Run:
+    """Put a run of `job.yaml` into history that ended well; nothing was sent, nothing runs."""
+    preview = _preview(app, "job.yaml")
+    launch = preview.launch
+    now = time.time()
+    made: dict[str, object] = {
+        "name": launch.spec.name, "site": launch.spec.site, "created": now - 60,
+        "spec": launch.spec, "script": launch.script, "command": preview.command,
+        "layout": launch.layout, "price": launch.price, "global_batch": None,
+        "deepspeed_config": None, "snapshot": "a" * 64, "project": str(preview.project),
+        "job_file": str(preview.job_file), "job_id": "41", "state": State.DONE, "rc": 0,
+        "started": now - 50, "ended": now - 40,
+    }  # fmt: skip
+    run = a_run(run_id, **(made | changes))
+    app.runs.history.begin(run)
+    return run
 
 
 async def ended(pilot: Pilot[int], run_id: str) -> Run:

@@ -172,9 +172,9 @@ def test_runs_and_settings_that_are_not_there_are_refused(
 # -- text that is not as expected
 
 
-def check_carried(home: Home, run: str, expected_env: str) -> None:
+def check_carried(here: Here, run: str, expected_env: str) -> None:
     # JSON escapes every control character, so a record is one line whatever the text.
-    done = lt(home, "logs", run)
+    done = here("logs", run)
     (line,) = [line for line in done.stdout.splitlines() if '"argv"' in line]
     said = json.loads(line[line.index("{") :])
     assert said["argv"] == TRICKY
@@ -182,7 +182,7 @@ def check_carried(home: Home, run: str, expected_env: str) -> None:
 
 
 def test_tricky_text_is_carried_unchanged_on_this_machine(
-    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: Home, here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "a 'b' \"c\" $(touch x) [/] 🚀"
@@ -194,16 +194,16 @@ def test_tricky_text_is_carried_unchanged_on_this_machine(
     (folder / script).parent.mkdir()
     (folder / "hello.py").rename(folder / script)
     done = lt(home, "submit", str(path), "--yes", "--wait")
-    assert done.returncode == 0, done.stderr + lt(home, "logs", "last").stdout
-    check_carried(home, done.stdout.strip(), probe)
+    assert done.returncode == 0, done.stderr + here("logs", "last").stdout
+    check_carried(here, done.stdout.strip(), probe)
     (row,) = history(home)
     assert row["name"] == name
-    assert name in lt(home, "show", "last").stdout
+    assert name in here("show", "last").stdout
     assert [found for found in tmp_path.rglob("x")] == []
 
 
 def test_tricky_text_is_carried_unchanged_on_the_cluster(
-    home: Home, cluster: Cluster, path: Path
+    home: Home, here: Here, cluster: Cluster, path: Path
 ) -> None:
     home.add_cluster(cluster)
     probe = "\n".join(TRICKY)
@@ -213,31 +213,31 @@ def test_tricky_text_is_carried_unchanged_on_the_cluster(
     done = lt(home, "submit", str(path), "--yes", "--wait", "--timeout", "60")
     assert done.returncode == 0, done.stderr
     run = done.stdout.strip()
-    check_carried(home, run, probe)
+    check_carried(here, run, probe)
     (row,) = history(home)
     assert row["name"] == name
     found = cluster.login(f"find ~ {row['folder']} -name x").stdout
     assert found == ""
 
 
-def test_file_names_with_control_characters_are_refused_or_carried(home: Home, path: Path) -> None:
+def test_file_names_with_control_characters_are_refused_or_carried(here: Here, path: Path) -> None:
     write(path, LAPTOP)
     (path.parent / "bad\x1b]0;title\x07name").write_text("")
-    done = lt(home, "submit", str(path), "--yes", "--wait")
+    done = here("submit", str(path), "--yes", "--wait")
     assert "\x1b" not in done.stderr
     if done.returncode:
         told(done, 2, "name")
 
 
-def test_words_of_the_command_line_cannot_control_the_terminal(home: Home) -> None:
+def test_words_of_the_command_line_cannot_control_the_terminal(here: Here) -> None:
     for words in (("show", "\x1b[2Jx"), ("preview", "\x1b]0;t\x07\u202e"), ("\x1b[31mverb",)):
-        done = lt(home, *words)
+        done = here(*words)
         told(done, 2)
         assert "\x1b" not in done.stderr and "\u202e" not in done.stderr
 
 
 def test_a_secret_reaches_the_job_and_nothing_else(
-    home: Home, path: Path, monkeypatch: pytest.MonkeyPatch
+    home: Home, here: Here, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     value = "s3cr3t-'q\"$(touch x)-🚀"
     write(path, LAPTOP | {"secrets": ["WANDB_API_KEY"]})
@@ -251,15 +251,15 @@ def test_a_secret_reaches_the_job_and_nothing_else(
         "    except OSError:\n"
         "        pass\n"
     )
-    told(lt(home, "submit", str(path), "--yes"), 2, "WANDB_API_KEY is not set")
+    told(here("submit", str(path), "--yes"), 2, "WANDB_API_KEY is not set")
     assert history(home) == []
     monkeypatch.setenv("WANDB_API_KEY", value)
     done = lt(home, "submit", str(path), "--yes", "--wait")
-    log = lt(home, "logs", "last").stdout
+    log = here("logs", "last").stdout
     assert done.returncode == 0, log
     assert hashlib.sha256(value.encode()).hexdigest() in log
     (row,) = history(home)
-    shown = done.stdout + done.stderr + log + lt(home, "show", "last", "--json").stdout
+    shown = done.stdout + done.stderr + log + here("show", "last", "--json").stdout
     assert "s3cr3t" not in shown
     secret = value.split("-")[0].encode()
     kept = [

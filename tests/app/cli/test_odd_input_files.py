@@ -1,13 +1,14 @@
 """A job file, profile or configuration that is no plain file is one sentence at once."""
 
 import os
+import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import LAPTOP, lt, told, write
+from tests.support.command_line import LAPTOP, Here, told, write
 from tests.support.home import Home
 
 
@@ -56,22 +57,38 @@ def odd(request: pytest.FixtureRequest) -> Callable[[Path], None]:
     return ODD[str(request.param)]
 
 
+@pytest.fixture(autouse=True)
+def at_once() -> Iterator[None]:
+    """A verb that waits for a file for ever fails; it would keep all tests waiting."""
+
+    def late(*_: object) -> None:
+        raise TimeoutError("it still reads the file")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
 def test_a_job_file_that_is_no_file_is_said_at_once(
-    home: Home, tmp_path: Path, odd: Callable[[Path], None]
+    here: Here, tmp_path: Path, odd: Callable[[Path], None]
 ) -> None:
     odd(tmp_path / "job.yaml")
-    told(lt(home, "preview", str(tmp_path / "job.yaml")), 2, "job.yaml")
+    told(here("preview", str(tmp_path / "job.yaml")), 2, "job.yaml")
 
 
-def test_a_profile_that_is_no_file_is_said_at_once(home: Home, odd: Callable[[Path], None]) -> None:
+def test_a_profile_that_is_no_file_is_said_at_once(
+    home: Home, here: Here, odd: Callable[[Path], None]
+) -> None:
     odd(home.config / "sites" / "mine.yaml")
-    told(lt(home, "sites", "mine"), 2, "mine.yaml")
+    told(here("sites", "mine"), 2, "mine.yaml")
 
 
 def test_a_configuration_that_is_no_file_is_said_at_once(
-    home: Home, tmp_path: Path, odd: Callable[[Path], None]
+    here: Here, tmp_path: Path, odd: Callable[[Path], None]
 ) -> None:
     more = {"deepspeed": {"config": "ds.json"}, "strategy": "zero1", "launcher": "srun"}
     job = write(tmp_path / "job.yaml", LAPTOP | more)
     odd(job.parent / "ds.json")
-    told(lt(home, "preview", str(job)), 2, "ds.json")
+    told(here("preview", str(job)), 2, "ds.json")

@@ -3,12 +3,14 @@
 import os
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from lumitui.app.cli import process
-from tests.support.command_line import HELLO, PROGRAM, environ, history
+from lumitui.app.cli.main import lumitui
+from tests.support.command_line import HELLO, history
 from tests.support.home import Home
 from tests.support.jobs.small_jobs import hello_project
 from tests.support.verbs import command_lines
@@ -36,25 +38,43 @@ def place(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     yield tmp_path
 
 
-def verb(home: Home, folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    # The demo writes its job; its training ends at once.
-    more = {"LUMITUI_PYTHON": "/bin/false"} if words[0] == "demo" else {}
-    return subprocess.run(
-        [*PROGRAM, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL,
-        env=environ(home, **more), timeout=120, umask=0, cwd=folder,
-    )  # fmt: skip
+@pytest.fixture
+def umask() -> Iterator[None]:
+    """A umask that lets others write all that a process makes."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
 
 
-def test_every_verb_that_writes_makes_files_for_the_person_alone(home: Home, place: Path) -> None:
+def verb(
+    said: pytest.CaptureFixture[str], folder: Path, *words: str
+) -> "subprocess.CompletedProcess[str]":
+    """Run a whole process of the command line, but for the start of Python."""
+    os.umask(0)
+    with pytest.MonkeyPatch.context() as here:
+        here.chdir(folder)
+        here.setattr("sys.argv", ["lumitui", *words])
+        if words[0] == "demo":  # it writes its job; its training ends at once
+            here.setenv("LUMITUI_PYTHON", "/bin/false")
+        with pytest.raises(SystemExit) as end:
+            process.run_process(lumitui)
+    assert isinstance(end.value.code, int)
+    return subprocess.CompletedProcess(words, end.value.code, *said.readouterr())
+
+
+def test_every_verb_that_writes_makes_files_for_the_person_alone(
+    home: Home, place: Path, capsys: pytest.CaptureFixture[str], umask: None
+) -> None:
     own = {str(path) for path in (place / "work", *(place / "work").rglob("*"))}
     job, new = place / "work" / "job.yaml", place / "new"
     new.mkdir(mode=0o700)
-    sent = verb(home, place, "submit", str(job), "--yes", "--wait", "--timeout", "60")
+    run_verb = partial(verb, capsys)
+    sent = run_verb(place, "submit", str(job), "--yes", "--wait", "--timeout", "60")
     assert sent.returncode == 0, sent.stderr
     run = str(history(home)[0]["id"])
     for words in command_lines(job, run, new, writing=True):
         more = ["--yes"] if words[0] in ("submit", "resubmit", "cancel") else []
-        done = verb(home, new, *words, *more)
+        done = run_verb(new, *words, *more)
         assert "Traceback" not in done.stderr, (words, done.stderr)
         assert done.returncode == 0 or words[0] in ("cancel", "demo"), (words, done.stderr)
     assert (new / "job.yaml").stat().st_mode & 0o777 == 0o600
@@ -63,10 +83,6 @@ def test_every_verb_that_writes_makes_files_for_the_person_alone(home: Home, pla
     assert found == [] == open_to_others(home.data) == open_to_others(home.config / "new")
 
 
-def test_a_crash_report_is_the_person_s_alone(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = os.umask(0)
-    try:
-        process._crashed(ValueError("x"), "show", home.data / "fresh")
-    finally:
-        os.umask(before)
+def test_a_crash_report_is_the_person_s_alone(home: Home, umask: None) -> None:
+    process._crashed(ValueError("x"), "show", home.data / "fresh")
     assert open_to_others(home.data) == []

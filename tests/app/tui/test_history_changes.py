@@ -14,7 +14,7 @@ from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.notices import ErrorDialog
 from lumitui.remote.scheduler.protocol import State
 from tests.support.attacks.damaged_history import filled_history, one_page
-from tests.support.driven_tui import ended, shown, submit, until
+from tests.support.driven_tui import kept, sees, shown, until
 from tests.support.jobs.made_runs import a_run
 
 
@@ -51,10 +51,9 @@ async def test_damage_while_the_tui_is_open_is_reported_and_it_goes_on(
             await pilot.press("escape")
         await reports(pilot, "is kept as")
         await until(pilot, lambda: "r-000059" not in shown(pilot), "a fresh history")
-        run = await ended(pilot, (await submit(pilot)).id)
-        assert run.state is State.DONE
-    kept = list(settings.data.glob("history.db.corrupt-2*"))
-    assert len(kept) >= 1
+        run = kept(app)
+        await sees(pilot, f"done +{run.id}")
+    assert list(settings.data.glob("history.db.corrupt-2*"))
     core = Runs(settings)
     assert [found.id for found in core.history.page()] == [run.id]
     core.close()

@@ -68,14 +68,12 @@ def fill(app: LumiApp, texts: list[str]) -> list[str]:
 async def test_every_pane_shows_hostile_text_as_text(settings: Settings, project: Path) -> None:
     app = LumiApp(settings)
     async with app.run_test(size=(120, 40)) as pilot:
-        texts = [WORST, "[/]".join(UNPASSABLE), "\n".join(written(passable, 20))]
-        ids = fill(app, texts)
+        many = "\n".join(("[/]".join(UNPASSABLE), *written(passable, 20)))
+        ids = fill(app, [many, WORST])
         app.history_changed()
         await sees(pilot, "hostile-000000")
         harmless(app)
         for run_id in ids:
-            app.action_go("runs")
-            await pilot.pause()
             screen = RunScreen(app.runs, run_id, "overview")
             await app.push_screen(screen)
             for pane in PANES:
@@ -83,8 +81,7 @@ async def test_every_pane_shows_hostile_text_as_text(settings: Settings, project
                     screen.action_pane(pane)
                     await pilot.pause()
                     harmless(app)
-        screen = RunScreen(app.runs, ids[0], "overview")
-        await app.push_screen(screen)
+        screen.action_pane("overview")
         await sees(pilot, r"\[bold\]x\[/\]")
         assert "[@click=app.quit]q[/]" in shown(pilot) and "[$x]\\" in shown(pilot)
 
@@ -92,7 +89,7 @@ async def test_every_pane_shows_hostile_text_as_text(settings: Settings, project
 async def test_every_dialog_shows_hostile_text_as_text(settings: Settings, project: Path) -> None:
     app = LumiApp(settings)
     async with app.run_test(size=(120, 40)) as pilot:
-        for text in (WORST, "[/]".join(UNPASSABLE), " ".join(written(one_line, 20))):
+        for text in (WORST, " ".join(("[/]".join(UNPASSABLE), *written(one_line, 20)))):
             run = replace(a_run(), id=text[:60] or "x")
             for dialog in (
                 ErrorDialog(LumiError(text, text)),

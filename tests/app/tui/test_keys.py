@@ -11,16 +11,17 @@ from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.confirm import Confirm
 from lumitui.app.tui.dialogs.notices import HelpDialog
 from lumitui.app.tui.screens.new import NewScreen
+from lumitui.app.tui.screens.run import RunScreen
 from lumitui.remote.scheduler.protocol import State
 from tests.support.driven_tui import (
-    app_of,
     cut_off,
+    kept,
     keys_below,
     screen_lines,
     sees,
-    submit,
     until,
 )
+from tests.support.gallery.tour import still
 from tests.support.jobs.made_runs import SPEC, a_run
 
 
@@ -28,9 +29,14 @@ from tests.support.jobs.made_runs import SPEC, a_run
 async def test_no_button_is_cut_off(
     settings: Settings, project: Path, size: tuple[int, int]
 ) -> None:
-    async with LumiApp(settings).run_test(size=size) as pilot:
+    app = still(settings)
+    async with app.run_test(size=size) as pilot:
         assert not cut_off(pilot)
-        run = await submit(pilot, "long.yaml")
+        kept(app, state=State.RUNNING, ended=None, rc=None)
+        app.history_changed()
+        await sees(pilot, "running +hello")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, RunScreen), "the run")
         assert not cut_off(pilot)
         for key in ("c", "+", "?"):
             await pilot.press(key)
@@ -39,20 +45,13 @@ async def test_no_button_is_cut_off(
             await pilot.press("escape")
         await pilot.press("2")
         assert not cut_off(pilot)
-        app_of(pilot).runs.cancel(run.id)
-
-
-async def test_help_is_built_from_the_bindings(settings: Settings) -> None:
-    async with LumiApp(settings).run_test(size=(80, 48)) as pilot:
-        await pilot.press("?")
-        await until(pilot, lambda: isinstance(pilot.app.screen, HelpDialog), "the help")
-        await sees(pilot, r"\+ =? *Send it again on twice the nodes")
-        await sees(pilot, r"/ +Show only some runs")
 
 
 async def test_every_binding_has_an_id_and_a_tooltip(settings: Settings, project: Path) -> None:
-    async with LumiApp(settings).run_test() as pilot:
-        run = await submit(pilot)
+    app = LumiApp(settings)
+    kept(app)
+    async with app.run_test() as pilot:
+        await sees(pilot, "done +hello")
         for keys in ("1", "2", "1 S", "1 enter", "1 c", "1 +", "1 ?"):
             await pilot.press("escape", *keys.split())
             for active in pilot.app.screen.active_bindings.values():
@@ -61,7 +60,6 @@ async def test_every_binding_has_an_id_and_a_tooltip(settings: Settings, project
                     ours = binding.id or binding.key in TEXTUALS
                     assert ours, f"{binding.key} of {active.node} has no id"
                     assert active.tooltip or not binding.id, f"{binding.id} has no tooltip"
-        assert run.id
 
 
 TEXTUALS = {
@@ -94,11 +92,18 @@ async def test_the_footer_shows_the_keys_that_work(settings: Settings, project: 
         assert not {"s", "r", "q", "?"} & set(bottom.split())
 
 
-async def test_help_and_quit_are_in_a_narrow_footer(settings: Settings) -> None:
+async def test_help_is_built_from_the_bindings_and_named_in_a_narrow_footer(
+    settings: Settings,
+) -> None:
     app = LumiApp(settings)
     app.runs.history.begin(a_run(state=State.DONE, job_id="41"))
-    async with app.run_test(size=(60, 24)) as pilot:
+    async with app.run_test(size=(60, 48)) as pilot:
         await until(pilot, lambda: "? Help" in screen_lines(app)[-1], "help")
         assert "q Quit" in screen_lines(app)[-1]
+        await pilot.press("?")
+        await until(pilot, lambda: isinstance(app.screen, HelpDialog), "the help")
+        await sees(pilot, r"\+ =? *Send it again on twice the nodes")
+        await sees(pilot, r"/ +Show only some runs")
+        await pilot.press("escape")
         await pilot.press("q")
         await until(pilot, lambda: not app.is_running, "the end")

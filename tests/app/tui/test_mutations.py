@@ -4,11 +4,11 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.worker import Worker
 
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
@@ -20,44 +20,33 @@ from lumitui.app.tui.dialogs.resubmit import ResubmitDialog
 from lumitui.app.tui.dialogs.sending import SendingDialog
 from lumitui.app.tui.screens.new import NewScreen
 from lumitui.app.tui.screens.run import RunScreen
-from lumitui.app.tui.widgets.log.log_view import LogView
 from lumitui.remote.errors import LinkError
 from lumitui.remote.scheduler.protocol import State
 from tests.support.driven_tui import (
     app_of,
     ended,
+    kept,
     runs_of,
     screen_lines,
     sees,
+    sent,
     shown,
-    submit,
     until,
 )
 from tests.support.jobs.made_runs import a_run
 
 
-@pytest.fixture
-def held(monkeypatch: pytest.MonkeyPatch) -> Callable[[LumiApp], threading.Event]:
-    """A way to hold every send of an app until the event is set."""
-
-    def hold(app: LumiApp) -> threading.Event:
-        released, real = threading.Event(), app.runs.send
-
-        def slow(*args: Any, **kwargs: Any) -> Run:
-            assert released.wait(60)
-            return real(*args, **kwargs)
-
-        monkeypatch.setattr(app.runs, "send", slow)
-        return released
-
-    return hold
-
-
 async def test_a_hidden_send_is_seen_and_not_repeated_by_a_slip(
-    settings: Settings, project: Path, held: Callable[[LumiApp], threading.Event]
+    settings: Settings, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = LumiApp(settings, project / "job.yaml")
-    released = held(app)
+    released, real = threading.Event(), app.runs.send
+
+    def slow(*args: Any, **kwargs: Any) -> Run:
+        assert released.wait(60)
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(app.runs, "send", slow)
     async with app.run_test(size=(80, 24)) as pilot:
         await sees(pilot, "asks for")
         await pilot.press("s", "y")
@@ -79,8 +68,11 @@ async def test_a_hidden_send_is_seen_and_not_repeated_by_a_slip(
         await until(pilot, lambda: "sending hello" not in shown(pilot), "a bar without it")
         assert len(runs_of(pilot)) == 1
         # Once it is over, the next send is asked about as ever.
-        await submit(pilot)
-        assert len(runs_of(pilot)) == 2
+        app.push_screen(NewScreen(app.runs, project / "job.yaml"))
+        await sees(pilot, "asks for")
+        await pilot.press("s")
+        await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")
+        assert "already" not in shown(pilot)
 
 
 async def test_two_sends_that_fail_are_two_errors_to_close(
@@ -117,8 +109,10 @@ async def test_two_sends_that_fail_are_two_errors_to_close(
 
 async def test_cancel_asks_and_no_is_the_default(settings: Settings, project: Path) -> None:
     async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
-        run = await submit(pilot, "long.yaml")
+        run = await sent(pilot, "long.yaml")
         history = app_of(pilot).runs.history
+        await sees(pilot, "hello")
+        await pilot.press("enter")
         await until(pilot, lambda: history.get(run.id).state is State.RUNNING, "running")
         await pilot.press("c")
         await until(pilot, lambda: isinstance(pilot.app.screen, Confirm), "the question")
@@ -172,15 +166,25 @@ async def test_a_question_stays_true_and_keeps_its_keys(
         assert not app.under_way
 
 
-async def test_leaving_is_quick_while_a_log_is_followed(settings: Settings, project: Path) -> None:
+async def test_a_log_is_followed_only_while_it_is_shown_and_leaving_is_quick(
+    settings: Settings, project: Path
+) -> None:
     app = LumiApp(settings)
+
+    def streams() -> list[Worker[object]]:
+        return [item for item in app.workers if item.group == "follow" and not item.is_finished]
+
     async with app.run_test(size=(80, 24)) as pilot:
-        run = await submit(pilot, "long.yaml")
+        run = await sent(pilot, "long.yaml")
+        await sees(pilot, "hello")
         await pilot.press("l")
-        view = pilot.app.screen.query_one(LogView)
-        await until(pilot, lambda: "waiting" in " ".join(view.lines), "the log")
-        following = [worker for worker in app.workers if worker.group == "follow"]
-        assert following and following[0].is_running
+        await sees(pilot, "waiting")
+        assert len(streams()) == 1
+        await pilot.press("escape")
+        await until(pilot, lambda: not streams(), "the end of the stream")
+        await pilot.press("l")
+        await sees(pilot, "waiting")
+        assert len(streams()) == 1
         await pilot.press("q")
         left = time.monotonic()
     try:
@@ -202,9 +206,8 @@ def busy(thread: threading.Thread) -> bool:
 
 async def test_leaving_while_a_screen_opens_is_no_error(settings: Settings, project: Path) -> None:
     app = LumiApp(settings)
-    async with app.run_test(size=(80, 24)) as pilot:
-        run = await submit(pilot)
-        await ended(pilot, run.id)
+    async with app.run_test(size=(80, 24)):
+        run = kept(app)
         app.push_screen(NewScreen(app.runs))
         app.push_screen(RunScreen(app.runs, run.id))
         app.push_screen(ResubmitDialog(run, 2))

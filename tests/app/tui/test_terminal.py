@@ -32,58 +32,45 @@ async def test_a_mistake_of_ours_is_one_sentence(
         assert pilot.app.is_running
 
 
-@pytest.mark.parametrize(("keys", "answer"), [(["s", "e", "enter"], "se"), (["escape"], None)])
-async def test_a_question_of_the_connection_is_put_from_a_thread(
-    settings: Settings, keys: list[str], answer: str | None
-) -> None:
-    answers: list[str | None] = []
-    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
-        question = Question("Verification code: [/]", secret=True, kind="otp")
-        thread = threading.Thread(target=lambda: answers.append(app_of(pilot).ask(question)))
-        thread.start()
-        await until(pilot, lambda: isinstance(pilot.app.screen, QuestionDialog), "the question")
-        await sees(pilot, r"Verification code: \[/\]")
-        await pilot.press(*keys)
-        await until(pilot, lambda: answers, "the answer")
-        thread.join(5)
-    assert answers == [answer]
-
-
-async def test_a_question_that_nobody_answers_is_withdrawn(
+async def test_a_question_of_the_connection_is_answered_declined_or_withdrawn(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(terminal, "ANSWER_SECONDS", 0.5)
     answers: list[str | None] = []
+    threads: list[threading.Thread] = []
     async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
-        question = Question("Verification code:", secret=True, kind="otp")
-        thread = threading.Thread(target=lambda: answers.append(app_of(pilot).ask(question)))
-        thread.start()
-        await until(pilot, lambda: isinstance(pilot.app.screen, QuestionDialog), "the question")
-        await until(pilot, lambda: not isinstance(pilot.app.screen, QuestionDialog), "its end")
-        thread.join(5)
-    assert answers == [None]
 
+        async def ask(question: Question) -> None:
+            answers.clear()
+            threads.append(thread := threading.Thread(
+                target=lambda: answers.append(app_of(pilot).ask(question)))
+            )  # fmt: skip
+            thread.start()
+            await until(pilot, lambda: isinstance(pilot.app.screen, QuestionDialog), "a question")
 
-async def test_leaving_declines_a_question(settings: Settings) -> None:
-    answers: list[str | None] = []
-    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
-        question = Question("Passphrase:", secret=True, kind="passphrase")
-        thread = threading.Thread(target=lambda: answers.append(app_of(pilot).ask(question)))
-        thread.start()
-        await until(pilot, lambda: isinstance(pilot.app.screen, QuestionDialog), "the question")
-        await pilot.press("ctrl+q")
-    thread.join(5)
-    assert not thread.is_alive()
-    assert answers == [None]
+        async def answer() -> str | None:
+            await until(pilot, lambda: answers, "the answer")
+            await until(pilot, lambda: not isinstance(pilot.app.screen, QuestionDialog), "its end")
+            return answers[0]
 
-
-async def test_a_host_key_is_trusted_only_on_purpose(settings: Settings) -> None:
-    answers: list[str | None] = []
-    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
-        question = Question("SHA256:abc", secret=False, kind="host-key")
-        thread = threading.Thread(target=lambda: answers.append(app_of(pilot).ask(question)))
-        thread.start()
-        await until(pilot, lambda: isinstance(pilot.app.screen, QuestionDialog), "the question")
+        code = Question("Verification code: [/]", secret=True, kind="otp")
+        await ask(code)
+        await sees(pilot, r"Verification code: \[/\]")
+        await pilot.press("s", "e", "enter")
+        assert await answer() == "se"
+        await ask(code)
+        await pilot.press("escape")
+        assert await answer() is None
+        # A host key is trusted only on purpose.
+        await ask(Question("SHA256:abc", secret=False, kind="host-key"))
         await pilot.press("enter")
-        await until(pilot, lambda: answers, "the answer")
-    assert answers == [None]
+        assert await answer() is None
+        with monkeypatch.context() as patch:
+            patch.setattr(terminal, "ANSWER_SECONDS", 0.5)
+            await ask(code)
+            assert await answer() is None, "nobody answered"
+        await ask(Question("Passphrase:", secret=True, kind="passphrase"))
+        await pilot.press("ctrl+q")
+    for thread in threads:
+        thread.join(5)
+        assert not thread.is_alive()
+    assert answers == [None], "leaving declines"

@@ -28,7 +28,12 @@ KEYS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("size", [(1, 1), pytest.param((80, 1), marks=pytest.mark.slow), (20, 5)])
+RARE = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "size", [(1, 1), pytest.param((80, 1), marks=RARE), pytest.param((20, 5), marks=RARE)]
+)
 async def test_every_screen_opens_at_any_size(
     size: tuple[int, int], settings: Settings, project: Path, runs: Runs
 ) -> None:
@@ -49,7 +54,10 @@ async def test_every_screen_opens_at_any_size(
     assert pilot.app.return_code in (0, None)
 
 
-@pytest.mark.parametrize(("columns", "rows"), [(0, 0), (1, 1), (20, 5)])
+@pytest.mark.parametrize(
+    ("columns", "rows"),
+    [(0, 0), pytest.param(1, 1, marks=RARE), pytest.param(20, 5, marks=RARE)],
+)
 def test_it_starts_and_ends_on_a_real_terminal_of_any_size(
     columns: int, rows: int, home: Home, project: Path
 ) -> None:

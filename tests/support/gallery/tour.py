@@ -71,15 +71,15 @@ class Stop:
         return found
 
 
-async def tour(pilot: Pilot[int], run_id: str | None) -> AsyncIterator[Stop]:
-    """Yield every screen; without a run, those that need none."""
+async def tour(pilot: Pilot[int], *run_ids: str) -> AsyncIterator[Stop]:
+    """Yield every screen, with the panes of each run; without a run, those that need none."""
     app = app_of(pilot)
     for place in PLACES:
         app.action_go(place.name)
         await pilot.pause(0.05)
         yield Stop(place.name, pilot)
     app.action_go("runs")
-    if run_id:
+    for run_id in run_ids:
         app.push_screen(screen := RunScreen(app.runs, run_id))
         await pilot.pause(0.05)
         for pane in PANES:
@@ -89,7 +89,7 @@ async def tour(pilot: Pilot[int], run_id: str | None) -> AsyncIterator[Stop]:
         app.action_go("runs")
         first = app.screen_stack[0]
         first.choose(run_id)  # type: ignore[attr-defined]  # the first screen is the list of runs
-    for name, key in DIALOGS.items() if run_id else [("help", "question_mark")]:
+    for name, key in DIALOGS.items() if run_ids else [("help", "question_mark")]:
         await pilot.press(key)
         await pilot.pause(0.05)
         yield Stop(name, pilot)

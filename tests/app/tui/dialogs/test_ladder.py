@@ -15,14 +15,14 @@ from lumitui.app.tui.dialogs.resubmit import ResubmitDialog
 from lumitui.app.tui.screens.runs import RunsScreen
 from lumitui.app.tui.widgets.tables.size_ladder import SizeLadder
 from lumitui.remote.errors import LinkError, RefusedError
-from tests.support.driven_tui import cut_off, ended, runs_of, sees, submit, until
+from tests.support.driven_tui import cut_off, ended, runs_of, sees, sent, until
 from tests.support.jobs.trained_runs import train
 
 
 async def test_two_marked_sizes_are_sent_after_one_yes(settings: Settings, project: Path) -> None:
     async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
-        first = await submit(pilot)
-        await ended(pilot, first.id)
+        first = await sent(pilot)
+        await sees(pilot, first.id)
         await pilot.press("+")
         await until(pilot, lambda: isinstance(pilot.app.screen, ResubmitDialog), "the dialog")
         await sees(pilot, r"\[ \] +2 +4 +- +- +nothing")
@@ -34,10 +34,10 @@ async def test_two_marked_sizes_are_sent_after_one_yes(settings: Settings, proje
         assert pilot.app.screen.focused is pilot.app.screen.query_one("#no")
         await pilot.press("y")
         await until(pilot, lambda: isinstance(pilot.app.screen, RunsScreen), "the runs")
-        sent = [run for run in runs_of(pilot) if run.parent == first.id]
-        assert sorted(run.layout.nodes for run in sent) == [1, 2]
-        assert {run.snapshot for run in sent} == {first.snapshot}, "the same code"
-        for run in sent:
+        both = [run for run in runs_of(pilot) if run.parent == first.id]
+        assert sorted(run.layout.nodes for run in both) == [1, 2]
+        assert {run.snapshot for run in both} == {first.snapshot}, "the same code"
+        for run in both:
             assert (await ended(pilot, run.id)).job_id
 
 

@@ -13,76 +13,81 @@ from lumitui.remote.scheduler.protocol import State
 from tests.support.driven_tui import (
     cut_off,
     ended,
+    kept,
     runs_of,
     sees,
+    sent,
     shown,
     submit,
     until,
 )
 
 
-async def test_plus_shows_one_node_becoming_two_and_sends_a_run_with_a_parent(
+async def test_plus_doubles_the_run_just_sent_and_sends_a_run_with_a_parent(
     settings: Settings, project: Path
 ) -> None:
-    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
+    app = LumiApp(settings)
+    older = kept(app)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await sees(pilot, older.id)
         run = await submit(pilot)
-        await ended(pilot, run.id)
         await pilot.press("1", "+")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ResubmitDialog), "the dialog")
+        await until(pilot, lambda: isinstance(app.screen, ResubmitDialog), "the dialog")
+        await sees(pilot, f"Resubmit {run.id}")
         await sees(pilot, "nodes +1 +2")
         await sees(pilot, "ranks +2 +4")
         assert not cut_off(pilot)
-        button = pilot.app.screen.query_one("#yes", Button)
+        button = app.screen.query_one("#yes", Button)
         await until(pilot, lambda: not button.disabled, "a plan that can be sent")
         await pilot.press("enter", "enter")
-        await until(pilot, lambda: len(runs_of(pilot)) == 2, "a second run")
-        await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen), "its screen")
+        await until(pilot, lambda: len(runs_of(pilot)) == 3, "a second run")
+        await until(pilot, lambda: isinstance(app.screen, RunScreen), "its screen")
         child = runs_of(pilot)[0]
         assert child.parent == run.id
         assert (child.layout.nodes, child.layout.world_size) == (2, 4)
         assert child.snapshot == run.snapshot, "the same code"
         assert (await ended(pilot, child.id)).state is State.DONE
-
-
-async def test_plus_after_a_send_is_for_the_run_just_sent(
-    settings: Settings, project: Path
-) -> None:
-    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
-        older = await submit(pilot)
-        await ended(pilot, older.id)
-        await pilot.press("1")
-        await sees(pilot, older.id)
-        sent = await submit(pilot)
-        await pilot.press("1", "+")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ResubmitDialog), "the dialog")
-        await sees(pilot, f"Resubmit {sent.id}")
-        await pilot.press("escape")
         # The cursor is the person's again: what comes later does not move it.
-        await pilot.press("j")
-        table = pilot.app.screen.query_one(RunTable)
+        await pilot.press("1", "G")
+        table = app.screen.query_one(RunTable)
         await until(pilot, lambda: table.selected == older.id, "on the older run")
 
 
-async def test_the_dialog_follows_its_fields(settings: Settings, project: Path) -> None:
-    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
-        run = await submit(pilot, "fail.yaml")
+async def test_the_dialog_follows_its_fields_and_a_mouse_is_enough(
+    settings: Settings, project: Path
+) -> None:
+    app = LumiApp(settings)
+    async with app.run_test(size=(80, 24)) as pilot:
+        run = await sent(pilot, "fail.yaml")
         assert (await ended(pilot, run.id)).state is State.FAILED
         (project / "hello.py").write_text("print('it works now')")
+        await sees(pilot, run.id)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, RunScreen), "the run")
+        (button,) = [b for b in app.screen.query(Button) if str(b.label) == "Resubmit x2"]
+        await pilot.click(button)
+        await until(pilot, lambda: isinstance(app.screen, ResubmitDialog), "the dialog")
+        await sees(pilot, "nodes +1 +2")
+        close = app.screen.query_one("#no").region
+        app.screen.query_one("#nodes", Input).value = "1"
+        await sees(pilot, "Send on 1 node ")
+        assert app.screen.query_one("#no").region == close, "a click on it must not send"
+        await pilot.click("#no")
         await pilot.press("R")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ResubmitDialog), "the dialog")
+        await until(pilot, lambda: isinstance(app.screen, ResubmitDialog), "the dialog")
         await sees(pilot, "hello.py differs from what ran.")
         await sees(pilot, "code +the project as it is now")
         await pilot.press("ctrl+o")
         await sees(pilot, "code +the snapshot of this run")
-        nodes = pilot.app.screen.query_one("#nodes", Input)
+        nodes = app.screen.query_one("#nodes", Input)
         assert nodes.value == "1"
         nodes.value = "3"
         await sees(pilot, "nodes +1 +3")
         nodes.value = "99"
-        button = pilot.app.screen.query_one("#yes", Button)
+        button = app.screen.query_one("#yes", Button)
         await until(pilot, lambda: "99 nodes are more than" in shown(pilot), "what is wrong")
         assert button.disabled and str(button.label) == "Send", "it names no other size"
-        time = pilot.app.screen.query_one("#time", Input)
+        time = app.screen.query_one("#time", Input)
         for line, text, words in (
             (nodes, "0", "A job cannot have 0 nodes. Give a number from 1 to 10,000."),
             (nodes, "999999", "A job cannot have 999,999 nodes. Give a number"),
@@ -97,24 +102,8 @@ async def test_the_dialog_follows_its_fields(settings: Settings, project: Path) 
         time.value = "00:05:00"
         nodes.value = "1"
         await sees(pilot, "Send on 1 node ")
-        pilot.app.screen.query_one("#start").focus()
+        app.screen.query_one("#start").focus()
         await pilot.press("space")
         await until(pilot, lambda: "does not say how the script continues" in shown(pilot), "no")
         await pilot.press("escape")
-        assert len(runs_of(pilot)) == 1
-
-
-async def test_a_mouse_is_enough(settings: Settings, project: Path) -> None:
-    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
-        run = await submit(pilot)
-        await ended(pilot, run.id)
-        (button,) = [b for b in pilot.app.screen.query(Button) if str(b.label) == "Resubmit x2"]
-        await pilot.click(button)
-        await until(pilot, lambda: isinstance(pilot.app.screen, ResubmitDialog), "the dialog")
-        await sees(pilot, "nodes +1 +2")
-        close = pilot.app.screen.query_one("#no").region
-        pilot.app.screen.query_one("#nodes", Input).value = "1"
-        await sees(pilot, "Send on 1 node ")
-        assert pilot.app.screen.query_one("#no").region == close, "a click on it must not send"
-        await pilot.click("#no")
         assert len(runs_of(pilot)) == 1

@@ -1,11 +1,9 @@
 """The log: its bytes become bounded, safe lines, which follow the end only while on the screen."""
 
 import time
-from pathlib import Path
 
 from textual import on
 from textual.app import App, ComposeResult
-from textual.worker import Worker
 
 from lumitui.app.settings import Settings
 from lumitui.app.tui import messages
@@ -16,10 +14,8 @@ from lumitui.app.tui.widgets.log.log_window import KEPT_LINES
 from lumitui.app.watch.follow_log import LogBegan, LogEvent, LogGrew, LogHeard, LogLost
 from lumitui.app.watch.log_pages import KeptPage
 from tests.support.driven_tui import (
-    app_of,
     sees,
     shown,
-    submit,
     until,
 )
 
@@ -73,23 +69,6 @@ async def test_long_lines_are_wrapped_on_demand(settings: Settings) -> None:
         assert view.lines == ["kurz", "漢" * 100, "e"]
         await pilot.press("w")
         await until(pilot, lambda: view.virtual_size.height == 3, "three rows")
-
-
-async def test_a_log_is_followed_only_while_its_screen_is_there(
-    settings: Settings, project: Path
-) -> None:
-    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
-        run = await submit(pilot, "long.yaml")
-        await pilot.press("l")
-        await sees(pilot, "waiting")
-
-        def streams() -> list[Worker[object]]:
-            return [w for w in pilot.app.workers if w.group == "follow" and not w.is_finished]
-
-        assert len(streams()) == 1
-        await pilot.press("escape")
-        await until(pilot, lambda: not streams(), "the end of the stream")
-        app_of(pilot).runs.cancel(run.id)
 
 
 class OnePane(App[int]):

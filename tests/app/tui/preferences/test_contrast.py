@@ -48,7 +48,7 @@ def faint(pilot: Pilot[int]) -> set[tuple[str, float]]:
 SOME = ("lumitui-dark", "lumitui-light", "dracula")
 
 
-@pytest.mark.parametrize("no_color", [False, True])
+@pytest.mark.parametrize("no_color", [False, pytest.param(True, marks=pytest.mark.slow)])
 async def test_every_word_has_contrast(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, no_color: bool
 ) -> None:

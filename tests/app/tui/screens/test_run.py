@@ -4,10 +4,8 @@ import re
 import time
 from pathlib import Path
 
-from textual.pilot import Pilot
 from textual.widgets import Static
 
-from lumitui.app.history.run import Run
 from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.screens.run import RunScreen
@@ -18,6 +16,7 @@ from tests.support.driven_tui import (
     app_of,
     ended,
     sees,
+    sent,
     shown,
     submit,
     until,
@@ -45,66 +44,49 @@ async def test_a_job_file_becomes_a_run_that_is_watched_to_its_end(
         await until(pilot, lambda: "ended: done" in shown(pilot), "the log's last word")
         await pilot.press("i")
         await until(pilot, lambda: run.job_id and run.job_id in shown(pilot), "the job id")
+        await pilot.press("b")
+        await sees(pilot, "#!/bin/bash -l")
+        text = app_of(pilot).screen.query_one("#script #text", Static)
+        assert str(text.content).rstrip() == done.script.rstrip(), "as it was sent"
+        await pilot.press("a")
+        await sees(pilot, "======== job.sh ========")
+        assert done.machinery and done.machinery in str(text.content)
+        assert done.probe and done.probe.rstrip() in str(text.content)
         await pilot.press("1")
         await until(pilot, lambda: isinstance(pilot.app.screen, RunsScreen), "the first screen")
         await until(pilot, lambda: "done" in shown(pilot), "its state in the table")
         footprint = app_of(pilot).schedule.requests
         assert footprint > 0
         await sees(pilot, f"{footprint} request")
-
-
-async def test_why_a_run_failed_is_shown(settings: Settings, project: Path) -> None:
-    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
-        run = await submit(pilot, "fail.yaml")
-        assert (await ended(pilot, run.id)).state is State.FAILED
-        await pilot.press("d")
-        await sees(pilot, r"No module named 'nowhere\[/\]'")
-        await sees(pilot, "exit +code 1")
-        await pilot.press("1", "d")
-        await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen), "the run")
-        await sees(pilot, r"No module named 'nowhere\[/\]'")
-
-
-async def test_a_pane_that_a_key_opens_from_the_table_is_filled(
-    settings: Settings, project: Path
-) -> None:
-    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
-        run = await submit(pilot)
-        await ended(pilot, run.id)
+        # A pane that a key opens from the table is filled.
         for key, words in (("l", "the last line"), ("m", "No metrics yet"), ("p", "not measured")):
             await pilot.press("1", key)
             await sees(pilot, words)
 
 
-async def test_the_script_is_shown_as_it_was_sent(settings: Settings, project: Path) -> None:
-    async with LumiApp(settings).run_test(size=(120, 60)) as pilot:
-        run = await submit(pilot)
-        await pilot.press("b")
-        await sees(pilot, "#!/bin/bash -l")
-        text = pilot.app.screen.query_one("#script #text", Static).content
-        assert str(text).rstrip() == run_script(pilot, run).rstrip()
-        await pilot.press("a")
-        await sees(pilot, "======== job.sh ========")
-        shown_text = str(pilot.app.screen.query_one("#script #text", Static).content)
-        sent = app_of(pilot).runs.history.get(run.id)
-        assert sent.machinery and sent.machinery in shown_text
-        assert sent.probe and sent.probe.rstrip() in shown_text
-        await pilot.press("p")
-        await sees(pilot, "not measured|pending")
-        await pilot.press("m")
-        await sees(pilot, "No metrics yet")
+async def test_why_a_run_failed_is_shown(settings: Settings, project: Path) -> None:
+    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
+        run = await sent(pilot, "fail.yaml")
+        await sees(pilot, run.id)
+        assert (await ended(pilot, run.id)).state is State.FAILED
+        await pilot.press("d")
+        await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen), "the run")
+        await sees(pilot, r"No module named 'nowhere\[/\]'")
+        await sees(pilot, "exit +code 1")
 
 
-def run_script(pilot: Pilot[int], run: Run) -> str:
-    return app_of(pilot).runs.history.get(run.id).script
-
-
-async def test_a_queued_run_shows_why_it_waits_and_when_it_would_start(settings: Settings) -> None:
+async def test_a_queued_run_shows_why_it_waits_and_one_that_is_done_what_it_cost(
+    settings: Settings,
+) -> None:
     app = LumiApp(settings)
     now = time.time()
     app.runs.history.begin(
         a_run(state=State.QUEUED, word="PENDING", reason="Resources", job_id="41",
               submitted=now - 130, expected_start=now + 630, expected_end=now + 4230)
+    )  # fmt: skip
+    app.runs.history.begin(
+        a_run("done-000001", created=1.0, state=State.DONE, job_id="40", started=1000.0,
+              ended=1225.0, rc=0)
     )  # fmt: skip
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("enter")
@@ -116,13 +98,7 @@ async def test_a_queued_run_shows_why_it_waits_and_when_it_would_start(settings:
         await pilot.press("d")
         await sees(pilot, r"It has not failed. Queued for 2 min \d+ s: it waits for free nodes")
         assert "cause was found" not in shown(pilot)
-
-
-async def test_a_run_that_is_done_did_not_fail_and_says_what_it_cost(settings: Settings) -> None:
-    app = LumiApp(settings)
-    app.runs.history.begin(a_run(state=State.DONE, job_id="41", started=1000.0, ended=1225.0, rc=0))
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("d")
+        await pilot.press("1", "j", "d")
         await sees(pilot, "It did not fail: it is done.")
         assert "cause was found" not in shown(pilot)
         await sees(pilot, r"billed +about 1 GPU-hours \(of at most 32\)")

@@ -1,13 +1,10 @@
 """The first screen: what it says without runs, its columns, bars, pages, filter and cursor."""
 
 import contextlib
-import re
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from rich.cells import cell_len
 
 from lumitui.app.history.run import Run
 from lumitui.app.settings import Settings
@@ -16,9 +13,7 @@ from lumitui.app.tui.screens.marked import MarkedPage
 from lumitui.app.tui.screens.new import NewScreen
 from lumitui.app.tui.screens.run import RunScreen
 from lumitui.app.tui.screens.runs import RunsScreen
-from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.tables.run_table import RunTable
-from lumitui.app.watch.sites.schedule import Ending
 from lumitui.remote.errors import LinkError
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.snapshots.fetch import Fetched, FetchOutcome
@@ -30,9 +25,6 @@ from tests.support.driven_tui import (
     until,
 )
 from tests.support.jobs.made_runs import a_run
-
-LONG = "n" * 32 + "-0a1b2c"
-"""The longest id a run has."""
 
 
 async def test_without_runs_the_screen_says_what_to_do(settings: Settings) -> None:
@@ -273,96 +265,3 @@ def compared(
             real(page)
 
     return action
-
-
-async def test_the_title_counts_states_and_rows_say_it_in_words(settings: Settings) -> None:
-    app = LumiApp(settings)
-    now = time.time()
-    history = app.runs.history
-    history.adopt(
-        [
-            a_run("wait-000001", created=now, state=State.QUEUED, reason="Resources",
-                  expected_start=now + 3600),
-            a_run("train-000001", created=now - 60, state=State.RUNNING, started=now - 1860),
-            a_run("lost-000001", created=now - 90, state=State.UNKNOWN),
-            a_run("fail-000001", created=now - 99, state=State.FAILED, rc=1, failed_rank=5),
-        ]
-    )  # fmt: skip
-    lines = [f'{{"step": {step}, "loss": {9 - step / 20}, "samples_per_s": 61000}}'.encode()
-             for step in range(100)]  # fmt: skip
-    history.metrics.add("train-000001", lines, (0, 5000))
-    app.tick = lambda event=None: None  # type: ignore[method-assign]
-    async with app.run_test(size=(200, 24)) as pilot:
-        await sees(pilot, "1 running  1 waiting  1 failed  1 unknown")
-        await sees(pilot, r"○ queued +wait-000001 .*~\d\d:\d\d in (59m|1h00), next in line")
-        await sees(pilot, r"▶ running +train-000001 .*▓▓▓░░░ +31m/1h00 █▇▅▄▂▁ +4\.05 +61k +8\.[23]")
-        await sees(pilot, r"✖ failed +fail-000001 .* rank 5, exit 1")
-        await sees(pilot, r"\? unknown +lost-000001 .* not settled yet")
-        await pilot.resize_terminal(40, 10)
-        await sees(pilot, "running +train-000001 +2x8")
-
-
-async def test_why_a_run_failed_is_in_the_table(settings: Settings) -> None:
-    app = LumiApp(settings)
-    app.runs.history.begin(
-        a_run(state=State.FAILED, rc=9, failed_rank=3, reason="NonZeroExitCode", job_id="41")
-    )
-    async with app.run_test(size=(160, 24)) as pilot:
-        await sees(pilot, "failed .*rank 3, exit 9")
-        assert not re.search("failed .*NonZeroExitCode", shown(pilot))
-
-
-async def test_the_table_shows_its_last_column_beside_the_scroll_bar(settings: Settings) -> None:
-    app = LumiApp(settings)
-    for number in range(30):
-        app.runs.history.begin(
-            a_run(f"run-{number:06d}", created=float(number), state=State.DONE, started=1.0,
-                  ended=36_000.0, rc=0, job_id="12345678")
-        )  # fmt: skip
-    async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: app.screen.query_one(RunTable).show_vertical_scrollbar, "a bar")
-        await pilot.pause()
-        lines = screen_lines(app)
-        # Without the bar.
-        assert lines[1][:79].rstrip().endswith("Smp/s")
-        assert "9h59/1h00" in lines[2][:79]
-
-
-@pytest.mark.parametrize("width", [80, 120])
-async def test_a_long_name_leaves_the_bars_readable(settings: Settings, width: int) -> None:
-    app = LumiApp(settings)
-    app.runs.history.begin(a_run(LONG, name="n" * 100, state=State.DONE, job_id="41"))
-    async with app.run_test(size=(width, 24)) as pilot:
-        await sees(pilot, "1 Runs")
-        app.schedule.began("somewhere")
-        words = "somewhere: 127.0.0.1 did not answer on port 22 within fifteen seconds"
-        app.schedule.ended("somewhere", 0.0, Ending(1, (words,), answered=False), pause=1)
-        app.schedule.drop_warnings = lambda names: None  # type: ignore[method-assign]
-        await pilot.pause(1.2)
-        lines = screen_lines(app)
-        why = next(line for line in lines if "127.0.0.1 did not answer" in line)
-        assert ("…" in why) == (width == 80)
-        chosen = next(line for line in lines if LONG in line and "2 nodes" in line)
-        assert "2 nodes, 16 ranks, 16 GPUs" in chosen
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, RunScreen), "the run")
-        await pilot.pause()
-        bar = screen_lines(app)[0]
-        assert "done" in bar and "0a1b2c" in bar and "somewhere gpu" in bar
-        assert bar.rstrip().endswith("…") == (width == 80)
-
-
-def test_a_shortened_id_keeps_the_end_that_tells_it_apart() -> None:
-    assert styled.shorten("a-very-long-name-0a1b2c", 14) == "a-very…-0a1b2c"
-    assert styled.shorten("short-0a1b2c", 14) == "short-0a1b2c"
-    # Cells, not letters: those of CJK take two.
-    assert styled.shorten("实验训练实验训练-0a1b2c", 14) == "实验训…-0a1b2c"
-    for width in range(30):
-        for text in ("实验训练-0a1b2c", "emoji🚀🚀🚀-0a1b2c", "plain-name-0a1b2c"):
-            assert cell_len(styled.shorten(text, width)) <= width
-            assert cell_len(styled.fit(text, width)) == width
-
-
-def test_every_state_has_a_colour_and_its_word() -> None:
-    for state in State:
-        assert styled.state_text(state).plain == str(state)

@@ -12,7 +12,7 @@ from tests.support.driven_tui import (
     app_of,
     ended,
     sees,
-    submit,
+    sent,
     until,
 )
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project, wait_until
@@ -49,10 +49,8 @@ async def test_the_sites_screen_shows_what_was_asked(settings: Settings, project
         await pilot.press("3")
         await until(pilot, lambda: isinstance(pilot.app.screen, SitesScreen), "the sites")
         await sees(pilot, r"laptop +0 +0s +0 +0 +0 B +0 B +0")
-        run = await submit(pilot)
+        run = await sent(pilot)
         await ended(pilot, run.id)
-        await pilot.press("3")
-        await until(pilot, lambda: isinstance(pilot.app.screen, SitesScreen), "the sites")
         requests = app_of(pilot).runs.footprint("laptop").requests
         assert requests > 2
         await sees(pilot, r"laptop +0 +0s +[1-9]\d* +0 ")

@@ -10,12 +10,15 @@ from lumitui.app.settings import Settings
 from tests.support.gallery.histories import extreme, typical
 from tests.support.gallery.tour import SIZES, still, tour
 
-Fill = Callable[[History, Path], str | None]
+Fill = Callable[[History, Path], tuple[str, ...]]
 HISTORIES: dict[str, Fill] = {
-    "empty": lambda history, folder: None,
-    "typical": typical,
-    "extreme": lambda history, folder: extreme(history, folder, runs=60, nodes=64),
-    "largest": lambda history, folder: extreme(history, folder, runs=10_000, nodes=1024),
+    "empty": lambda history, folder: (),
+    "typical": lambda history, folder: (typical(history, folder),),
+    "both": lambda history, folder: (
+        typical(history, folder),
+        extreme(history, folder, runs=60, nodes=64),
+    ),
+    "largest": lambda history, folder: (extreme(history, folder, runs=10_000, nodes=1024),),
 }
 
 
@@ -23,8 +26,7 @@ HISTORIES: dict[str, Fill] = {
     ("name", "sizes"),
     [
         ("empty", SIZES[:1]),
-        ("typical", SIZES[:1]),
-        ("extreme", SIZES[:1]),
+        ("both", SIZES[:1]),
         pytest.param("empty", SIZES[1:], marks=pytest.mark.slow),
         pytest.param("typical", SIZES[1:], marks=pytest.mark.slow),
         pytest.param("largest", SIZES, marks=pytest.mark.slow),
@@ -34,11 +36,11 @@ async def test_every_screen_is_drawn_whole(
     name: str, sizes: tuple[tuple[int, int], ...], settings: Settings, project: Path, tmp_path: Path
 ) -> None:
     history = History(settings.history)
-    run_id = HISTORIES[name](history, tmp_path / "runs")
+    run_ids = HISTORIES[name](history, tmp_path / "runs")
     history.close()
     app, faults = still(settings), []
     async with app.run_test(size=sizes[0]) as pilot:
-        async for stop in tour(pilot, run_id):
+        async for stop in tour(pilot, *run_ids):
             for width, height in sizes:
                 if len(sizes) > 1:
                     await pilot.resize_terminal(width, height)
