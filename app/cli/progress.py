@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from lumitui.app.cli.output import Reply, as_data, has_person, run_data, say, warn
@@ -15,8 +15,6 @@ from lumitui.remote.scheduler.states import State
 if TYPE_CHECKING:
     from lumitui.app.history.run import Run
     from lumitui.app.runs import Runs
-    from lumitui.app.send.drafts.drafts import Drafts
-    from lumitui.app.send.preview import Preview
 
 
 def show_step(step: str, words: str) -> None:
@@ -29,18 +27,6 @@ def show_sent(reply: Reply, run: "Run") -> None:
     """Print that a run was sent; its id alone is the data."""
     say(f"Job {run.job_id} at {run.site}. Follow its log: lumitui logs -f {run.id}")
     reply.give(run_data(run), run.id)
-
-
-def show_all_sent(reply: Reply, drafts: "Drafts", found: Sequence["Preview"]) -> None:
-    """Send the runs of a grid, and print each as soon as it is sent; their ids are the data."""
-    done: list[Run] = []
-
-    def sent(run: "Run") -> None:
-        done.append(run)
-        say(f"{len(done)} of {len(found)}: job {run.job_id} at {run.site}")
-        reply.give({"runs": [run_data(one) for one in done]}, run.id)
-
-    drafts.send(found, report=show_step, sent=sent)
 
 
 def log_writer() -> Callable[[bytes], None]:

@@ -28,6 +28,7 @@ from lumitui.remote.scheduler.states import State
 
 if TYPE_CHECKING:
     from lumitui.app.history.listing.glance import Glances
+    from lumitui.app.history.listing.series import KnownSeries
     from lumitui.app.history.metric_points import RunMetrics
 
 _TEXTS = tuple(kind for kind in OF_RUNS if kind not in PARTS)
@@ -62,6 +63,13 @@ class History:
         from lumitui.app.history.metric_points import RunMetrics
 
         return RunMetrics(self._file)
+
+    @cached_property
+    def series(self) -> "KnownSeries":
+        """Runs that are sent together."""
+        from lumitui.app.history.listing.series import KnownSeries
+
+        return KnownSeries(self._file)
 
     @cached_property
     def glances(self) -> "Glances":

@@ -58,12 +58,31 @@ def _machinery(db: sqlite3.Connection) -> None:
     db.execute("ALTER TABLE runs ADD COLUMN probe INTEGER")
 
 
+def _series(db: sqlite3.Connection) -> None:
+    db.execute(
+        "CREATE TABLE series (id TEXT PRIMARY KEY, kind TEXT NOT NULL, site TEXT NOT NULL,"
+        " source TEXT NOT NULL, created REAL NOT NULL, offered INTEGER NOT NULL) WITHOUT ROWID"
+    )
+    db.execute(
+        "CREATE TABLE series_members (series TEXT NOT NULL REFERENCES series (id)"
+        " ON DELETE CASCADE, place INTEGER NOT NULL, words TEXT NOT NULL, plan TEXT NOT NULL,"
+        " PRIMARY KEY (series, place)) WITHOUT ROWID"
+    )
+    # A run is claimed before it is in `runs`. The rowids say which claim of a place came last.
+    db.execute(
+        "CREATE TABLE series_runs (run TEXT PRIMARY KEY, series TEXT NOT NULL,"
+        " place INTEGER NOT NULL)"
+    )
+    db.execute("CREATE INDEX series_runs_place ON series_runs (series, place)")
+
+
 MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [
     _first_tables,
     _about,
     _expectations,
     keep_texts_once,
     _machinery,
+    _series,
 ]
 """Each brings the schema from its index to the next."""
 

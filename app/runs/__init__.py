@@ -3,10 +3,23 @@
 What lists and refreshes need is imported here; what one action needs, that action imports.
 """
 
+from functools import cached_property
+from typing import TYPE_CHECKING
+
 from lumitui.app.runs.launches import Launches
 from lumitui.app.runs.results import Results
 from lumitui.app.runs.upkeep import Upkeep
 
+if TYPE_CHECKING:
+    from lumitui.app.runs.series import SeriesRuns
+
 
 class Runs(Launches, Results, Upkeep):
     """The headless core over history, profiles and connections. Threads may share it."""
+
+    @cached_property
+    def series(self) -> "SeriesRuns":
+        """Runs that are sent together: grids, and runs on several sizes."""
+        from lumitui.app.runs.series import SeriesRuns
+
+        return SeriesRuns(self, self._locks)

@@ -10,7 +10,7 @@ from lumitui.app.send.lock import sender_lock
 from lumitui.remote.errors import RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from lumitui.app.history.run import Run
@@ -44,7 +44,7 @@ class Launches(Core):
         """Job files that are being written, and the runs of a grid."""
         from lumitui.app.send.drafts.drafts import Drafts
 
-        return Drafts(self.sites, self._connections, self.history, self._hashes, self.send)
+        return Drafts(self.sites, self._connections, self.history, self._hashes)
 
     def export(self, preview: Preview, target: Path) -> Exported:
         """Write the job of `preview` as a folder for plain Slurm; no site is asked.
@@ -62,8 +62,11 @@ class Launches(Core):
         *,
         report: Report = lambda step, words: None,
         resubmission: Resubmission | None = None,
+        begun: Callable[[Run], None] = lambda run: None,
     ) -> Run:
         """Send `preview` and return the run that became of it.
+
+        `begun` hears of the run before history does, and before anything leaves the laptop.
 
         Raises:
             InputError: the adviser found errors, or a file to ship is refused.
@@ -77,6 +80,7 @@ class Launches(Core):
         inheritance = resubmission.inheritance if resubmission else None
         shipment = shipment_of(preview, connection, self._hashes, inheritance)
         with sender_lock(self._locks, shipment.run.id, wait=True):
+            begun(shipment.run)
             self._left_secrets.expect(shipment.run)
             try:
                 return send(shipment, connection, self.history, report)

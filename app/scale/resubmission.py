@@ -48,6 +48,8 @@ class Resubmission:
     notes: tuple[str, ...]
     code: CodeChoice
     start: Start
+    request: ResubmissionRequest = ResubmissionRequest()
+    """What was asked for."""
     insists: bool = False
     """Whether the person asked for the checkpoint: without one the send is refused."""
 
@@ -112,6 +114,7 @@ def plan(
         tuple(notes),
         request.code,
         start,
+        request,
         insists=request.start == "checkpoint",
     )
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 import click
 
-from lumitui.app.cli import output
+from lumitui.app.cli import output, series
 from lumitui.app.cli.confirm import (
     agree_to_resubmit,
     agree_to_submit,
@@ -20,7 +20,7 @@ from lumitui.app.cli.confirm import (
     without_secrets,
 )
 from lumitui.app.cli.output import Reply, say
-from lumitui.app.cli.progress import show_all_sent, show_sent, show_step, wait_for_end
+from lumitui.app.cli.progress import show_sent, show_step, wait_for_end
 from lumitui.app.cli.session import (
     MOST,
     GivenPath,
@@ -165,22 +165,28 @@ def export(reply: Reply, job: Path, folder: Path) -> None:
     default=0,
     help="Leave out the first N runs of a grid, which were sent before.",
 )
+@click.option("--rest", is_flag=True, help="Send what is left of the job file's last grid.")
 @yes_option
 @json_option
 @click.pass_obj
 def submit(
-    reply: Reply, job: Path, wait: bool, timeout: float | None, skip: int, yes: bool
+    reply: Reply, job: Path, wait: bool, timeout: float | None, skip: int, rest: bool, yes: bool
 ) -> None:
     """Send a job after you confirm.
 
     A job file with a `grid:` becomes several runs, which are sent one after the other.
     """
     with core() as runs:
+        if rest:
+            series.submit_rest(reply, runs, job, yes=yes)
+            return
         found = without_first(read_all(runs, job), skip)
         refuse_wait(bool(found[0].cell) and (wait or timeout is not None))
+        if found[0].cell and not skip:
+            series.note_rest(runs, job)
         agree_to_submit(found, yes=yes)
         if found[0].cell:
-            show_all_sent(reply, runs.drafts, found)
+            series.send_grid(reply, runs, found, job)
             return
         run = runs.send(found[0], report=show_step)
         show_sent(reply, run)
@@ -201,6 +207,12 @@ class _Changes(TypedDict):
 @run_argument
 @click.option(
     "--nodes", metavar="N", type=int, help="Run on N nodes; what depends on N is recomputed."
+)
+@click.option(
+    "--ladder",
+    metavar="N,N,…",
+    type=series.Sizes(),
+    help="Send it on each of these numbers of nodes, after one question.",
 )
 @click.option(
     "--set",
@@ -225,9 +237,23 @@ class _Changes(TypedDict):
 @yes_option
 @json_option
 @click.pass_obj
-def resubmit(reply: Reply, run_id: str, yes: bool, **changes: Unpack[_Changes]) -> None:
-    """Send a run again after you confirm."""
+def resubmit(
+    reply: Reply,
+    run_id: str,
+    ladder: tuple[int, ...] | None,
+    yes: bool,
+    **changes: Unpack[_Changes],
+) -> None:
+    """Send a run again after you confirm; also on several sizes."""
     with core() as runs:
+        if ladder is not None:
+            if changes["nodes"] is not None:
+                raise InputError("--nodes and --ladder exclude each other.", "Give one of them.")
+            plans = series.plan_ladder(
+                ladder, lambda size: runs.plan_resubmission(run_id, **changes | {"nodes": size})
+            )
+            series.resubmit_ladder(reply, runs, plans, columns(), yes=yes)
+            return
         planned = runs.plan_resubmission(run_id, **changes)
         agree_to_resubmit(planned, runs.code_news(run_id), columns(), yes=yes)
         show_sent(reply, runs.resubmit(planned, report=show_step))

@@ -1,10 +1,9 @@
 """Job files at work: previews of all their runs, and everything that is wrong with one."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
 
 from lumitui.app.compose.draft import form, problems
 from lumitui.app.compose.draft.form import Field
@@ -18,10 +17,8 @@ from lumitui.app.job.spec import JobSpec
 from lumitui.app.send import source
 from lumitui.app.send.drafts import draft as beginnings
 from lumitui.app.send.drafts.draft import Draft
-from lumitui.app.send.drafts.series import send_series
 from lumitui.app.send.folder import project_folder
 from lumitui.app.send.preview import Preview, preview_of
-from lumitui.app.send.submit import Report
 from lumitui.remote.connect import Connections
 from lumitui.remote.errors import InputError, LumiError
 from lumitui.remote.site.profile import Site
@@ -81,13 +78,6 @@ def total(previews: tuple[Preview, ...]) -> tuple[Price, ...]:
     return tuple(found.values())
 
 
-class Send(Protocol):
-    """Sends one preview."""
-
-    def __call__(self, preview: Preview, *, report: Report) -> Run:
-        """Send `preview` and return its run."""
-
-
 @dataclass
 class Drafts:
     """Makes previews and checks drafts; no network. Threads may share it."""
@@ -97,8 +87,6 @@ class Drafts:
     history: History
     hashes: Path
     """The folder with the hashes of the projects' files."""
-    send_one: Send
-    """`Runs.send`."""
     kept: Draft | None = field(default=None)
     """The draft that a person left without saving it."""
 
@@ -204,20 +192,6 @@ class Drafts:
             return self.sites.load(str(data.get("site", "")))
         except LumiError:
             return None
-
-    def send(
-        self,
-        previews: Sequence[Preview],
-        *,
-        report: Report = lambda step, words: None,
-        sent: Callable[[Run], None] = lambda run: None,
-    ) -> tuple[Run, ...]:
-        """Send the runs of one job file, one after the other; `sent` hears of each.
-
-        Raises:
-            LumiError: as `Runs.send`; of several, the message says which were sent before.
-        """
-        return send_series(previews, lambda one: self.send_one(one, report=report), sent)
 
     # -- to begin with
 

@@ -40,11 +40,6 @@ class MutationApp(CancelApp):
     def _send_wanted(self, event: messages.SendWanted) -> None:
         self._send(event.preview, event.resubmission)
 
-    @on(messages.SeriesWanted)
-    def _series_wanted(self, event: messages.SeriesWanted) -> None:
-        dialog = self._open_send(event.previews[0], f"{len(event.previews)} runs")
-        self.send_grid(event, dialog)
-
     def _send(self, preview: Preview, resubmission: Resubmission | None) -> None:
         """Send; if the same job is being sent already, ask first."""
         from lumitui.app.tui.dialogs.confirm import Confirm
@@ -96,7 +91,7 @@ class MutationApp(CancelApp):
 
         return silence
 
-    def _send_over(self, event: messages.SendEnded | messages.LadderEnded) -> tuple[bool, str]:
+    def _send_over(self, event: messages.SendEnded | messages.SeriesEnded) -> tuple[bool, str]:
         """Close the dialog; return whether the person saw it, and what was under way."""
         from lumitui.app.tui.dialogs.sending import SendingDialog
 

@@ -1,23 +1,28 @@
 """More nodes: the screen that says how a run scales, and the runs that are sent on other sizes.
 
-Several sizes are confirmed once and sent one after the other, each as an ordinary resubmission.
+Several sizes, like the runs of a grid, are confirmed once and sent one after the other. What is
+left of them after a failure, or after the program was killed, is offered.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual import on
 
 from lumitui.app.explain import words
-from lumitui.app.history.run import Run
 from lumitui.app.tui import messages
 from lumitui.app.tui.flows.mutations import MutationApp
 from lumitui.app.tui.screens.runs import RunsScreen
 from lumitui.remote.errors import LumiError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lumitui.app.history.listing.series import Series
     from lumitui.app.scale.resubmission import Resubmission
+    from lumitui.app.send.preview import Preview
 
 
 class ScaleApp(MutationApp):
@@ -46,29 +51,38 @@ class ScaleApp(MutationApp):
 
     def _confirm_ladder(self, plans: tuple[Resubmission, ...]) -> None:
         """Ask once for all of them, with what they cost in all."""
+        from lumitui.app.scale.series import ladder_terms
         from lumitui.app.tui.dialogs.confirm import Confirm
+
+        first = plans[0].preview
 
         def answered(yes: bool | None) -> None:
             if yes:
-                self._begin_ladder(plans)
+                name = f"{first.launch.spec.name} on {len(plans)} sizes"
+                self._begin_series(name, first, partial(self.runs.series.begin_ladder, plans))
 
         count = words.count(len(plans), "run")
         lines = ladder_terms(plans)
-        first = plans[0].preview
         if (first.project, first.launch.spec.name) in self._sends.values():
             lines.append(("under way", f"{first.launch.spec.name} is being sent already"))
         title = f"Send {plans[0].parent.id} again as {count}?"
         self.push_screen(Confirm(title, lines, f"Send {count}"), answered)
 
-    def _begin_ladder(self, plans: tuple[Resubmission, ...]) -> None:
-        preview = plans[0].preview
-        name = preview.launch.spec.name
-        self.send_ladder(plans, self._show_send(preview, f"{name} on {len(plans)} sizes", name))
+    @on(messages.SeriesWanted)
+    def _series_wanted(self, event: messages.SeriesWanted) -> None:
+        name = words.count(len(event.previews), "run")
+        begin = partial(self.runs.series.begin_grid, event.previews)
+        self._begin_series(name, event.previews[0], begin)
 
-    @on(messages.LadderEnded)
-    def _ladder_ended(self, event: messages.LadderEnded) -> None:
+    def _begin_series(self, name: str, first: Preview, begin: Callable[[], Series]) -> None:
+        self.send_series(begin, self._show_send(first, name, first.name))
+
+    @on(messages.SeriesEnded)
+    def _series_ended(self, event: messages.SeriesEnded) -> None:
+        from lumitui.app.scale.series import failure, sent_of, sent_sentence, why_stopped
+
         seen, under_way = self._send_over(event)
-        sent = [outcome for _, outcome in event.outcomes if isinstance(outcome, Run)]
+        sent = sent_of(event.outcomes)
         if sent:
             self.notify(sent_sentence(sent), markup=False)
             if seen and not self.quits_when_done:
@@ -76,46 +90,42 @@ class ScaleApp(MutationApp):
                 first = self.screen_stack[0]
                 assert isinstance(first, RunsScreen)
                 first.choose(sent[0].id)
-        whole = len(sent) == len(event.outcomes)
-        if not whole:
-            self.show_error(ladder_error(event.outcomes))
-        self._ended(under_way, well=whole)
+        error = failure(event.series, event.outcomes) if event.series else None
+        if error is not None and event.series is not None:
+            if event.series.kind == "ladder":  # its sizes stay in the dialog that sent them
+                self.show_error(error)
+            self.look_for_unsent(event.series, why_stopped(event.outcomes), error)
+        self._ended(under_way, well=event.series is not None and error is None)
 
+    # -- what an earlier try has left
 
-def ladder_terms(plans: tuple[Resubmission, ...]) -> list[tuple[str, str]]:
-    """Return what a person agrees to by sending runs on several sizes."""
-    prices = [plan.preview.launch.price for plan in plans]
-    lines = [
-        (
-            words.count(plan.preview.launch.layout.nodes, "node"),
-            f"at most {plan.preview.launch.spec.time}, billed {words.price_limit(price)}",
-        )
-        for plan, price in zip(plans, prices, strict=True)
-    ]
-    total = sum(price.amount for price in prices)
-    in_all = (
-        f"billed at most {words.price(total)} {prices[0].unit}" if total else "nothing is billed"
-    )
-    warnings = sum(
-        finding.severity == "warning" for plan in plans for finding in plan.preview.findings
-    )
-    lines.append(("in all", in_all))
-    return [*lines, ("warnings", str(warnings))] if warnings else lines
+    def on_mount(self) -> None:
+        """Offer what an earlier start has left unsent."""
+        try:
+            offered = self.runs.history.series.offered()
+        except LumiError:
+            return  # the first draw reports it
+        if offered:
+            self.look_for_unsent()
 
+    @on(messages.UnsentFound)
+    def _unsent_found(self, event: messages.UnsentFound) -> None:
+        """Say what was sent and what was not, and offer to send the rest."""
+        from lumitui.app.tui.dialogs.confirm import Confirm
+        from lumitui.app.tui.widgets.launch_text import whole_price
 
-def sent_sentence(sent: list[Run]) -> str:
-    """Return which job each run is."""
-    return "; ".join(f"{run.id} is job {run.job_id}" for run in sent) + "."
+        found, previews = event.standing, event.previews
+        series = found.series
 
+        def answered(yes: bool | None) -> None:
+            if yes:
+                name = words.count(len(found.left), "run")
+                self._begin_series(name, previews[0], lambda: series)
+            else:
+                self.runs.series.leave_out(series.id)
 
-def ladder_error(outcomes: tuple[tuple[int, Run | LumiError], ...]) -> LumiError:
-    """Return what was sent and what was not, as one error."""
-    lines, hint = [], ""
-    for nodes, outcome in outcomes:
-        size = words.count(nodes, "node")
-        if isinstance(outcome, Run):
-            lines.append(f"{size}: sent, {outcome.id} is job {outcome.job_id}.")
-        else:
-            lines.append(f"{size}: not sent. {outcome.message}")
-            hint = hint or outcome.hint
-    return LumiError("\n".join(lines), hint)
+        lines = [("stopped", event.why)] if event.why else []
+        lines += [*found.rows, ("billed", whole_price(previews))]
+        rest = words.count(len(found.left), "run")
+        title = f"Send the other {rest} of {series.id}?"
+        self.push_screen(Confirm(title, lines, f"Send {rest}"), answered)

@@ -71,7 +71,13 @@ from lumitui.app.tui.messages.results import (
     WhyFound,
     WhyWanted,
 )
-from lumitui.app.tui.messages.scaling import LadderEnded, ScalingWanted, StudyMade, StudyWanted
+from lumitui.app.tui.messages.scaling import (
+    ScalingWanted,
+    SeriesEnded,
+    StudyMade,
+    StudyWanted,
+    UnsentFound,
+)
 from lumitui.app.tui.messages.sites import (
     ClusterAnswered,
     ClusterAsked,
@@ -116,7 +122,6 @@ __all__ = [
     "GpusWanted",
     "HistoryChanged",
     "JobWanted",
-    "LadderEnded",
     "LogFiguresFound",
     "LogNews",
     "ManyCancelled",
@@ -139,6 +144,7 @@ __all__ = [
     "SearchWanted",
     "SendEnded",
     "SendWanted",
+    "SeriesEnded",
     "SeriesWanted",
     "SiteCheckWanted",
     "SiteChecked",
@@ -148,6 +154,7 @@ __all__ = [
     "StudyWanted",
     "TagsWanted",
     "UnfollowWanted",
+    "UnsentFound",
     "WhyFound",
     "WhyWanted",
 ]

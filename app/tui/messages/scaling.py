@@ -1,4 +1,4 @@
-"""How runs scale: the screen, its study, and several sizes sent at once."""
+"""How runs scale: the screen, its study, and several runs sent at once."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from textual.screen import Screen
 from lumitui.app.tui.messages.common import Answer
 
 if TYPE_CHECKING:
-    from lumitui.app.history.run import Run
+    from lumitui.app.history.listing.series import Series
     from lumitui.app.scale.scaling.studies import Question
     from lumitui.app.scale.scaling.study import Scaling
+    from lumitui.app.scale.series import Outcome, Standing
+    from lumitui.app.send.preview import Preview
     from lumitui.remote.errors import LumiError
 
 
@@ -45,9 +47,21 @@ class StudyMade(Answer, bubble=False):
 
 
 @dataclass
-class LadderEnded(Answer, bubble=False):
-    """The sends of several sizes are over."""
+class SeriesEnded(Answer, bubble=False):
+    """The sends of a grid, or of a run on several sizes, are over."""
 
     dialog: Screen[None]
-    outcomes: tuple[tuple[int, Run | LumiError], ...]
-    """The number of nodes, and the run that was sent or why it was not."""
+    series: Series | None
+    """None: nothing could be sent, and the error is shown."""
+    outcomes: tuple[Outcome, ...]
+
+
+@dataclass
+class UnsentFound(Answer, bubble=False):
+    """A grid, or a run on several sizes, of which not all was sent."""
+
+    standing: Standing
+    previews: tuple[Preview, ...]
+    """Of what is left."""
+    why: str
+    """Why it ended; "": that is not known any more."""

@@ -1,4 +1,4 @@
-"""Studies of how runs scale, and sends of several sizes."""
+"""Studies of how runs scale, and sends of several runs."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from textual import on, work
 
 from lumitui.app.tui import messages
 from lumitui.app.tui.workers.core import CoreApp
-from lumitui.remote.errors import LinkError, LumiError
+from lumitui.remote.errors import LumiError
 
 if TYPE_CHECKING:
-    from lumitui.app.history.run import Run
-    from lumitui.app.scale.resubmission import Resubmission
+    from collections.abc import Callable
+
+    from lumitui.app.history.listing.series import Series
     from lumitui.app.scale.scaling.study import Scaling
     from lumitui.app.tui.dialogs.sending import SendingDialog
 
 
 class ScalingWorkers(CoreApp):
-    """An app that studies how runs scale, and sends them on several sizes."""
+    """An app that studies how runs scale, and sends several runs."""
 
     @on(messages.StudyWanted)
     def _study_wanted(self, event: messages.StudyWanted) -> None:
@@ -34,26 +35,35 @@ class ScalingWorkers(CoreApp):
         wanted.reply_to.post_message(messages.StudyMade(wanted.number, outcome))
 
     @work(thread=True, group="send", exit_on_error=False)
-    def send_ladder(self, plans: tuple[Resubmission, ...], dialog: SendingDialog) -> None:
-        """Send each plan, one after the other; what fails is told and keeps none from being sent.
+    def send_series(self, begin: Callable[[], Series], dialog: SendingDialog) -> None:
+        """Send the runs of the series that `begin` returns; what fails is told at the end."""
 
-        Without a link the rest is not tried: each would wait as long for the same answer.
-        """
-        outcomes: dict[int, Run | LumiError] = {
-            plan.preview.launch.layout.nodes: LumiError("It was not tried.", "Send it again.")
-            for plan in plans
-        }
+        def report(step: str, words: str) -> None:
+            dialog.post_message(messages.StepReported(step, words))
+
+        ended = messages.SeriesEnded(dialog, None, ())
         try:
-            for at, (nodes, plan) in enumerate(zip(outcomes, plans, strict=True), 1):
-
-                def report(step: str, words: str, what: str = f"{at} of {len(plans)}") -> None:
-                    dialog.post_message(messages.StepReported(step, f"{what}  {words}"))
-
-                try:
-                    outcomes[nodes] = self.runs.resubmit(plan, report=report)
-                except LumiError as error:
-                    outcomes[nodes] = error
-                    if isinstance(error, LinkError):
-                        break
+            series = begin()
+            outcomes = self.runs.series.send(series.id, report=report)
+            ended = messages.SeriesEnded(dialog, series, outcomes)
         finally:
-            self.post_message(messages.LadderEnded(dialog, tuple(outcomes.items())))
+            self.post_message(ended)
+
+    @work(thread=True, group="unsent", exit_on_error=False)
+    def look_for_unsent(
+        self, series: Series | None = None, why: str = "", error: LumiError | None = None
+    ) -> None:
+        """Say what is left of `series`, or without it of the newest that has a rest.
+
+        `why` says why it ended; the `error` is shown where nothing is left to offer.
+        """
+        for found in self.runs.series.unsent():
+            if series is None or found.series.id == series.id:
+                if found.series.kind == "ladder" and error is not None:
+                    self.runs.series.leave_out(found.series.id)
+                    return
+                previews = self.runs.series.made_ready(found)
+                self.post_message(messages.UnsentFound(found, previews, why))
+                return
+        if error is not None and series is not None and series.kind == "grid":
+            raise error

@@ -2,8 +2,14 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
+from lumitui.app.runs.launches import Launches
+from lumitui.remote.errors import LinkError
 from tests.support.command_line import HELLO, Here
 
 
@@ -31,3 +37,56 @@ def test_a_grid_is_shown_whole_sent_whole_and_can_be_continued(
     assert notes[0][0] == notes[1][0] and notes[0][1] == "env.SEED=3"
     exported = here("export", str(job), str(job.parent / "out"))
     assert exported.returncode == 2 and "grid of 3 runs" in exported.stderr
+
+
+def test_the_rest_of_a_grid_is_sent_by_one_option(
+    here: Here, job: Path, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job.write_text(HELLO + 'grid: {env.SEED: ["1", "2", "3"]}\n')
+    none = here("submit", str(job), "--rest", "--yes")
+    assert none.returncode == 2 and "Nothing is left of a grid" in none.stderr
+    send, tried = Launches.send, list[str]()
+
+    def failing(self: Launches, preview: Any, **rest: Any) -> Run:
+        tried.append(preview.cell)
+        if len(tried) == 2:
+            raise LinkError("The link was lost.", "Look at the network.")
+        return send(self, preview, **rest)
+
+    monkeypatch.setattr(Launches, "send", failing)
+    stopped = here("submit", str(job), "--yes", "--json")
+    assert stopped.returncode == 3
+    assert f"The rest: `lumitui submit {job} --rest`" in stopped.stderr
+    told = json.loads(stopped.stdout)["data"]
+    assert [row["run"] is None for row in told["members"]] == [False, True, True]
+    assert told["members"][1]["error"] == "The link was lost."
+    sent = here("submit", str(job), "--rest", "--yes")
+    assert sent.returncode == 0, sent.stderr
+    assert "not sent: env.SEED=2, env.SEED=3" in sent.stderr
+    assert [run.spec.env["SEED"] for run in runs.history.page()] == ["3", "2", "1"]
+
+
+def test_a_ladder_is_one_question_and_each_size_once(here: Here, job: Path, runs: Runs) -> None:
+    several = HELLO.replace("launcher: plain", "launcher: srun").replace("single", "ddp")
+    job.write_text(several)
+    assert here("submit", str(job), "--yes", "--wait").returncode == 0
+    (parent,) = runs.history.page()
+    for words, said in (
+        (("--ladder", "1,x"), "not a list of numbers of nodes"),
+        (("--ladder", "1,2", "--nodes", "2"), "exclude each other"),
+        (("--ladder", "1,99"), "On 99 nodes: 99 nodes are more than"),
+    ):
+        refused = here("resubmit", "last", *words, "--yes")
+        assert refused.returncode == 2 and said in refused.stderr, refused.stderr
+    assert here("resubmit", "last", "--ladder", "1,2").returncode == 2, "nobody agreed"
+    assert len(runs.history.page()) == 1
+    done = here("resubmit", parent.id, "--ladder", "2,1,2", "--yes", "--json")
+    assert done.returncode == 0, done.stderr
+    assert "NODES  RANKS" in done.stderr and "in all: nothing is billed" in done.stderr
+    made = [run for run in runs.history.page() if run.parent == parent.id]
+    assert sorted(run.layout.nodes for run in made) == [1, 2]
+    told = json.loads(done.stdout)["data"]
+    assert [row["settings"] for row in told["members"]] == ["1 node", "2 nodes"]
+    assert {row["run"] for row in told["members"]} == {run.id for run in made}
+    for run in made:
+        runs.wait(run.id)

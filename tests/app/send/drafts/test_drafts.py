@@ -8,15 +8,11 @@ import pytest
 
 from lumitui.app.compose.draft import form
 from lumitui.app.compose.draft.problems import apply_fix
-from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
 from lumitui.app.send.drafts import draft as drafts
 from lumitui.app.send.drafts.draft import Draft
 from lumitui.app.send.drafts.drafts import Checked, total
-from lumitui.app.send.drafts.series import send_series
-from lumitui.app.send.preview import Preview
-from lumitui.remote.errors import InputError, LinkError, OutcomeUnknown
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.errors import InputError
 from tests.support.jobs.made_runs import a_run
 
 JOB = """# a trial
@@ -171,53 +167,6 @@ def test_a_key_does_not_look_at_all_files_again(
     monkeypatch.setattr("lumitui.app.send.drafts.drafts.LOOK_SECONDS", -1.0)
     (folder / "train.py").unlink()
     assert "train.py is not among" in check(runs, folder, JOB).errors[0].words
-
-
-# -- sending a grid
-
-
-def a_series(runs: Runs, folder: Path) -> tuple[Preview, ...]:
-    return check(runs, folder, JOB + "grid: {lr: [1e-3, 3e-4, 1e-4]}\n").previews
-
-
-def test_each_run_is_sent_once_and_they_share_a_word(runs: Runs, folder: Path) -> None:
-    sent: list[Preview] = []
-
-    def send(preview: Preview) -> Run:
-        sent.append(preview)
-        return a_run(f"vit-{len(sent)}")
-
-    found = send_series(a_series(runs, folder), send)
-    assert [run.id for run in found] == ["vit-1", "vit-2", "vit-3"]
-    assert [item.cell for item in sent] == ["--lr=1e-3", "--lr=3e-4", "--lr=1e-4"]
-    groups = {item.note.split(":")[0] for item in sent}
-    assert len(groups) == 1 and groups.pop().startswith("grid vit-")
-
-
-@pytest.mark.parametrize(("error", "skip"), [(LinkError, 1), (OutcomeUnknown, 2)])
-def test_the_first_that_fails_ends_it_and_says_what_was_sent(
-    runs: Runs, folder: Path, error: type[LinkError | OutcomeUnknown], skip: int
-) -> None:
-    asked: list[str] = []
-
-    def send(preview: Preview) -> Run:
-        asked.append(preview.cell)
-        if len(asked) == 2:
-            raise error("The link was lost.", "Try again.")
-        return a_run("vit-1", state=State.QUEUED)
-
-    with pytest.raises(error) as stopped:
-        send_series(a_series(runs, folder), send)
-    assert asked == ["--lr=1e-3", "--lr=3e-4"]
-    words = str(stopped.value)
-    assert "1 of 3 runs were sent: vit-1." in words and "--lr=3e-4 failed: The link" in words
-    assert f"--skip {skip}" in words
-
-
-def test_nothing_is_sent_when_one_of_them_is_wrong(runs: Runs, folder: Path) -> None:
-    wrong = check(runs, folder, JOB + "grid: {nodes: [1, 9]}\n").previews
-    with pytest.raises(InputError, match="9 nodes"):
-        send_series(wrong, lambda preview: pytest.fail("sent"))
 
 
 # -- files

@@ -9,8 +9,11 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Button, Input, OptionList
 
+from lumitui.app.history.run import Run
+from lumitui.app.runs import Runs
 from lumitui.app.send.drafts.draft import Draft
 from lumitui.app.send.drafts.drafts import Checked
+from lumitui.app.send.preview import Preview
 from lumitui.app.settings import Settings
 from lumitui.app.tui import messages
 from lumitui.app.tui.app import LumiApp
@@ -20,9 +23,8 @@ from lumitui.app.tui.panes.compose.editor import edited
 from lumitui.app.tui.panes.compose.text import TextEditor
 from lumitui.app.tui.panes.compose.views import View, beside
 from lumitui.app.tui.screens.new import NewScreen
-from lumitui.app.tui.screens.run import RunScreen
 from lumitui.app.tui.screens.runs import RunsScreen
-from lumitui.remote.errors import InputError, LumiError
+from lumitui.remote.errors import InputError, LinkError, LumiError
 from tests.support.driven_tui import (
     JOB,
     app_of,
@@ -205,7 +207,7 @@ async def test_a_grid_is_priced_and_sent_whole(settings: Settings, project: Path
         await sees(pilot, "run 2 +env.SEED=2, nothing")
         await sees(pilot, "all +2 runs, nothing")
         await pilot.press("y")
-        await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen), "the last run")
+        await until(pilot, lambda: isinstance(pilot.app.screen, RunsScreen), "the runs")
         made = runs_of(pilot)
         assert [run.spec.env["SEED"] for run in made] == ["2", "1"]
 
@@ -221,6 +223,41 @@ async def test_a_grid_is_priced_and_sent_whole(settings: Settings, project: Path
 )  # fmt: skip
 def test_a_view_that_is_opened_gets_most_of_the_width(opened: View, width: int, shown: str) -> None:
     assert beside(opened, "script", width) == tuple(shown.split())
+
+
+async def test_the_rest_of_a_grid_is_offered_after_a_failure_and_at_the_next_start(
+    settings: Settings, project: Path
+) -> None:
+    job = project / "grid.yaml"
+    job.write_text(JOB.format(launcher="srun", args="") + "grid: {env.SEED: ['1', '2', '3']}\n")
+    runs, tried = Runs(settings), list[str]()
+    send = runs.send
+
+    def failing(preview: Preview, **rest: Any) -> Run:
+        tried.append(preview.cell)
+        if len(tried) == 2:
+            raise LinkError("The link was lost.", "Look at the network.")
+        return send(preview, **rest)
+
+    runs.send = failing  # type: ignore[method-assign]
+    async with LumiApp(settings, job, runs=runs).run_test(size=(80, 24)) as pilot:
+        await sees(pilot, "asks for 3 runs")
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: isinstance(pilot.app.screen, Confirm), "the question")
+        await pilot.press("y")
+        await sees(pilot, "Send the other 2 runs of hello-")
+        await sees(pilot, "stopped +env.SEED=2: The link was lost.")
+        await sees(pilot, "sent +1 of 3: hello-")
+        await sees(pilot, "not sent +env.SEED=2, env.SEED=3")
+        assert not cut_off(pilot)
+    async with LumiApp(settings, runs=runs).run_test(size=(80, 24)) as pilot:  # not answered: again
+        await sees(pilot, "Send the other 2 runs of hello-")
+        await pilot.press("y")
+        await until(pilot, lambda: len(runs_of(pilot)) == 3, "the rest")
+        await until(pilot, lambda: not app_of(pilot).under_way, "the end")
+        assert sorted(run.spec.env["SEED"] for run in runs_of(pilot)) == ["1", "2", "3"]
+        assert runs.history.series.offered() == []
+    runs.close()
 
 
 async def test_what_was_said_of_an_earlier_text_is_not_shown(

@@ -1,0 +1,165 @@
+"""Verbs that send several runs: a grid, what is left of one, and a run on several sizes."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lumitui.app.cli import tables
+from lumitui.app.cli.confirm import (
+    NOTHING_SENT,
+    agree_to_submit,
+    confirm,
+    refuse_errors,
+    show_all_findings,
+    show_code_news,
+)
+from lumitui.app.cli.output import Reply, run_data, say
+from lumitui.app.cli.progress import show_step
+from lumitui.app.explain import words
+from lumitui.remote.errors import InputError
+
+if TYPE_CHECKING:
+    from lumitui.app.history.listing.series import Series
+    from lumitui.app.runs import Runs
+    from lumitui.app.scale.resubmission import Resubmission
+    from lumitui.app.scale.series import Outcome, Standing
+    from lumitui.app.send.preview import Preview
+
+_MOST_SIZES = 20
+
+
+class Sizes(click.ParamType[tuple[int, ...]]):
+    """Numbers of nodes: `1,2,4`."""
+
+    name = "sizes"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        """Return the numbers, each once, the smallest first."""
+        texts = [text.strip() for text in str(value).split(",")]
+        if not all(text.isdecimal() and 0 < len(text) < 6 and int(text) for text in texts):
+            self.fail(f"{value} is not a list of numbers of nodes like 1,2,4.", param, ctx)
+        if len(texts) > _MOST_SIZES:
+            self.fail(f"at most {_MOST_SIZES} sizes are sent at once.", param, ctx)
+        return tuple(sorted({int(text) for text in texts}))
+
+
+def send_grid(reply: Reply, runs: "Runs", found: Sequence["Preview"], job: Path) -> None:
+    """Send the runs of a grid, and print each as soon as it is sent; their ids are the data."""
+    _send(reply, runs, runs.series.begin_grid(found), job)
+
+
+def submit_rest(reply: Reply, runs: "Runs", job: Path, *, yes: bool) -> None:
+    """Send what is left of the last grid of a job file, after the person agrees.
+
+    Raises:
+        InputError: nothing is left.
+    """
+    left = _left(runs, job)
+    if left is None:
+        raise InputError(
+            f"Nothing is left of a grid of {job}.", "Leave out --rest to send all of its runs."
+        )
+    for label, text in left.rows:
+        say(f"{label}: {text}")
+    agree_to_submit(runs.series.made_ready(left), yes=yes)
+    _send(reply, runs, left.series, job)
+
+
+def note_rest(runs: "Runs", job: Path) -> None:
+    """Say on stderr that something is left of the last grid of a job file, before it is sent."""
+    if left := _left(runs, job):
+        say(f"note: {left.sentence} `lumitui submit {job} --rest` sends those alone.")
+
+
+def _left(runs: "Runs", job: Path) -> "Standing | None":
+    series = runs.history.series.newest_of(str(job.resolve()))
+    standing = runs.series.standing(series) if series is not None else None
+    return standing if standing and standing.left else None
+
+
+def plan_ladder(
+    sizes: Sequence[int], plan: Callable[[int], "Resubmission"]
+) -> list["Resubmission"]:
+    """Return a run made ready again on each of `sizes`.
+
+    Raises:
+        InputError: it cannot be sent on one of them, which the message names.
+    """
+    plans = []
+    for size in sizes:
+        try:
+            plans.append(plan(size))
+        except InputError as error:
+            where = words.count(size, "node")
+            raise InputError(f"On {where}: {error.message}", error.hint) from error
+    return plans
+
+
+def resubmit_ladder(
+    reply: Reply, runs: "Runs", plans: Sequence["Resubmission"], columns: int, *, yes: bool
+) -> None:
+    """Send a run on several sizes, after the person agrees once."""
+    from lumitui.app.scale.scaling import rungs
+    from lumitui.app.scale.scaling.studies import Question
+    from lumitui.app.scale.series import ladder_terms
+
+    parent, sizes = plans[0].parent, [plan.preview.launch.layout.nodes for plan in plans]
+    study = runs.scaling.of(
+        parent.id, Question(tuple(sizes), time=plans[0].preview.launch.spec.time)
+    )
+    rows = [rung.cells for rung in rungs.rungs_of(study) if rung.nodes in sizes]
+    titles = [title.upper() for title in rungs.titles(study)]
+    say(tables.table(titles, rows, columns, shrink=(len(titles) - 1,)))
+    if basis := rungs.basis(study):
+        say(basis)
+    for note in dict.fromkeys(note for plan in plans for note in plan.notes):
+        say(f"note: {note}")
+    show_code_news(plans[0], runs.code_news(parent.id))
+    show_all_findings([plan.preview for plan in plans])
+    for plan in plans:
+        refuse_errors(plan.preview)
+    for label, text in ladder_terms(plans):
+        say(f"{label}: {text}")
+    question = f"Send {parent.id} again as {words.count(len(plans), 'run')}?"
+    confirm(question, yes=yes, otherwise=NOTHING_SENT)
+    _send(reply, runs, runs.series.begin_ladder(plans), None)
+
+
+def _send(reply: Reply, runs: "Runs", series: "Series", job: Path | None) -> None:
+    """Send a series; its runs are the data, each as soon as it has a job.
+
+    Raises:
+        LumiError: not all were sent; the message says which.
+    """
+    from lumitui.app.history.run import Run
+    from lumitui.app.scale.series import failure
+
+    done: list[Run] = []
+
+    def sent(run: Run) -> None:
+        done.append(run)
+        say(f"{len(done)} of {len(series.members)}: job {run.job_id} at {run.site}")
+        reply.give({"series": series.id, "runs": [run_data(one) for one in done]}, run.id)
+
+    outcomes = runs.series.send(series.id, report=show_step, sent=sent)
+    reply.data = {
+        "series": series.id,
+        "runs": [run_data(one) for one in done],
+        "members": [_member_data(outcome) for outcome in outcomes],
+    }
+    if error := failure(series, outcomes):
+        rest = f" The rest: `lumitui submit {job} --rest`." if job is not None else ""
+        raise type(error)(error.message, f"{error.hint}{rest}".strip())
+
+
+def _member_data(outcome: "Outcome") -> dict[str, object]:
+    return {
+        "place": outcome.member.place,
+        "settings": outcome.member.words,
+        "run": outcome.run.id if outcome.run else None,
+        "error": outcome.error.message if outcome.error else None,
+    }

@@ -1,0 +1,286 @@
+"""Runs that are sent together: written down before the first leaves, each sent exactly once.
+
+The first try and the rest after a failure, or after the program was killed, are one path: what
+is left of a series is sent.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from lumitui.app.history.listing.series import Kind, Member, Series
+from lumitui.app.scale.resubmission import Resubmission
+from lumitui.app.scale.series import Outcome, Standing, standing
+from lumitui.app.send.lock import sender_lock
+from lumitui.app.send.shipment import slug
+from lumitui.remote.errors import LinkError, LumiError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from lumitui.app.history.history import History
+    from lumitui.app.history.run import Run
+    from lumitui.app.scale.resubmission import CodeChoice
+    from lumitui.app.scale.start import Start
+    from lumitui.app.send.drafts.drafts import Drafts
+    from lumitui.app.send.preview import Preview
+    from lumitui.app.send.submit import Report
+    from lumitui.app.watch.refresh import Refreshed
+
+_LONGEST_NOTE = 200
+
+
+class Core(Protocol):
+    """What a series needs of the facade."""
+
+    @property
+    def history(self) -> History:
+        """The runs."""
+
+    @property
+    def drafts(self) -> Drafts:
+        """Previews of job files."""
+
+    def plan_resubmission(
+        self,
+        run_id: str,
+        *,
+        nodes: int | None,
+        settings: Sequence[str],
+        code: CodeChoice,
+        start: Start | None,
+    ) -> Resubmission:
+        """Return a run made ready again."""
+
+    def send(
+        self,
+        preview: Preview,
+        *,
+        report: Report,
+        resubmission: Resubmission | None,
+        begun: Callable[[Run], None],
+    ) -> Run:
+        """Send one run."""
+
+    def refresh(self, site_name: str | None) -> Refreshed:
+        """Ask a site what became of its runs."""
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """A member made ready to be sent."""
+
+    preview: Preview
+    resubmission: Resubmission | None = None
+
+
+class SeriesRuns:
+    """Begins series, and sends what is left of them. Threads may share it."""
+
+    def __init__(self, core: Core, locks: Path) -> None:
+        """Send through `core`; the folder `locks` keeps two processes from sending one series."""
+        self._core, self._locks = core, locks
+        self._ready: dict[tuple[str, int], _Ready] = {}
+        """Members that were made ready before the series began, and are not sent yet."""
+
+    # -- begin
+
+    def begin_grid(self, previews: Sequence[Preview]) -> Series:
+        """Write down the runs of a job file, which are sent next; nothing is sent.
+
+        Raises:
+            InputError: one of them has an error.
+            HistoryError: they cannot be written.
+        """
+        first = previews[0]
+        source = str(first.job_file) if first.job_file else ""
+        ready = [(one.cell, _grid_plan(one), _Ready(one)) for one in previews]
+        return self._begin("grid", source, ready)
+
+    def begin_ladder(self, plans: Sequence[Resubmission]) -> Series:
+        """Write down a run on several sizes, which are sent next; nothing is sent.
+
+        Raises:
+            InputError: one of them has an error.
+            HistoryError: they cannot be written.
+        """
+        ready = [(_size(plan), _ladder_plan(plan), _Ready(plan.preview, plan)) for plan in plans]
+        return self._begin("ladder", plans[0].parent.id, ready)
+
+    def _begin(self, kind: Kind, source: str, ready: Sequence[tuple[str, str, _Ready]]) -> Series:
+        for _, _, one in ready:
+            one.preview.check()
+        first = ready[0][2].preview
+        name = f"{slug(first.name)[:20]}-{secrets.token_hex(3)}"
+        members = tuple(
+            Member(place, words, plan) for place, (words, plan, _) in enumerate(ready, 1)
+        )
+        series = Series(name, kind, first.site.name, source, time.time(), members)
+        self._core.history.series.begin(series)
+        self._ready |= {(name, place): one for place, (_, _, one) in enumerate(ready, 1)}
+        return series
+
+    # -- what is left
+
+    def standing(self, series: Series) -> Standing:
+        """Return which members of a series are jobs; no site is asked."""
+        ids = [member.run for member in series.members if member.run]
+        return standing(series, self._core.history.finder.with_ids(ids))
+
+    def unsent(self) -> list[Standing]:
+        """Return the series that ended before all was sent, the newest first; no site is asked.
+
+        One that some process is sending now is none of them.
+        """
+        found = []
+        for series in self._core.history.series.offered():
+            with sender_lock(self._locks, _lock(series.id)) as free:
+                if not free:
+                    continue
+                now = self.standing(self._core.history.series.get(series.id))
+                if now.left:
+                    found.append(now)
+                elif not now.open:
+                    self._core.history.series.close(series.id)
+        return found
+
+    def leave_out(self, series_id: str) -> None:
+        """Offer the rest of a series no more."""
+        self._core.history.series.close(series_id)
+
+    def made_ready(self, now: Standing) -> tuple[Preview, ...]:
+        """Return the previews of what is left of a series.
+
+        Raises:
+            InputError: one of them cannot be composed any more.
+        """
+        return tuple(self._made_ready(now.series, member).preview for member in now.left)
+
+    def _made_ready(self, series: Series, member: Member) -> _Ready:
+        if known := self._ready.get((series.id, member.place)):
+            return known
+        plan = json.loads(member.plan)
+        if series.kind == "ladder":
+            request = {key: plan[key] for key in ("nodes", "settings", "code", "start")}
+            made = self._core.plan_resubmission(plan["parent"], **request)
+            return _Ready(made.preview, made)
+        # Late: what reads job files is not needed to say what is left.
+        from lumitui.app.job.spec import JobSpec
+
+        job_file = Path(plan["job_file"]) if plan["job_file"] else None
+        spec = JobSpec.model_validate(plan["spec"])
+        (preview,) = self._core.drafts.previews(spec, Path(plan["folder"]), job_file)
+        return _Ready(replace(preview, cell=member.words))
+
+    # -- send
+
+    def send(
+        self,
+        series_id: str,
+        *,
+        report: Report = lambda step, words: None,
+        sent: Callable[[Run], None] = lambda run: None,
+    ) -> tuple[Outcome, ...]:
+        """Send what is left of a series, in order, each exactly once; `sent` hears of each.
+
+        The site is asked first about members that may be jobs; one of which it does not know
+        that yet is not sent. A grid ends at the first that fails; a ladder goes on, unless the
+        link is lost.
+
+        Returns:
+            What became of each member that was left, in order.
+
+        Raises:
+            LumiError: another process is sending it, or a member cannot be made ready.
+        """
+        history = self._core.history
+        with sender_lock(self._locks, _lock(series_id)) as free:
+            if not free:
+                raise LumiError(
+                    f"The runs of {series_id} are being sent already.", "Wait until that is done."
+                )
+            now = self.standing(history.series.get(series_id))
+            if now.open:
+                report("begin", f"asking {now.series.site} what became of {now.open[0][1].id}")
+                self._core.refresh(now.series.site)
+                now = self.standing(history.series.get(series_id))
+            ready = [self._made_ready(now.series, member) for member in now.left]
+            for one in ready:
+                one.preview.check()
+            outcomes = self._send_all(now, ready, report, sent)
+            if all(outcome.run is not None for outcome in outcomes) and not now.open:
+                history.series.close(series_id)
+        return tuple(outcomes)
+
+    def _send_all(
+        self,
+        now: Standing,
+        ready: Sequence[_Ready],
+        report: Report,
+        sent: Callable[[Run], None],
+    ) -> list[Outcome]:
+        outcomes, over, total = list[Outcome](), False, len(now.series.members)
+        for member, one in zip(now.left, ready, strict=True):
+            if over:
+                outcomes.append(Outcome(member))
+                continue
+
+            def told(step: str, words: str, place: int = member.place) -> None:
+                report(step, f"{place} of {total}: {words}" if words else words)
+
+            try:
+                run = self._send_one(now.series, member, one, told)
+            except LumiError as error:
+                outcomes.append(Outcome(member, error=error))
+                over = now.series.kind == "grid" or isinstance(error, LinkError)
+            else:
+                outcomes.append(Outcome(member, run))
+                self._ready.pop((now.series.id, member.place), None)
+                sent(run)
+        return outcomes
+
+    def _send_one(self, series: Series, member: Member, one: _Ready, report: Report) -> Run:
+        note = f"grid {series.id}: {member.words}" if series.kind == "grid" else one.preview.note
+
+        def begun(run: Run) -> None:
+            self._core.history.series.claim(series.id, member.place, run.id)
+
+        preview = replace(one.preview, note=note[:_LONGEST_NOTE])
+        return self._core.send(preview, report=report, resubmission=one.resubmission, begun=begun)
+
+
+def _lock(series_id: str) -> str:
+    return f"series-{series_id}"
+
+
+def _size(plan: Resubmission) -> str:
+    nodes = plan.preview.launch.layout.nodes
+    return f"{nodes:,} node{'' if nodes == 1 else 's'}"
+
+
+def _grid_plan(preview: Preview) -> str:
+    spec = preview.launch.spec
+    folder = preview.job_file.parent if preview.job_file else preview.project
+    data = spec.model_dump(mode="json", exclude_defaults=True)
+    if not preview.job_file:
+        data.pop("project", None)  # the folder is the project itself
+    job_file = str(preview.job_file) if preview.job_file else None
+    return json.dumps({"spec": data, "folder": str(folder), "job_file": job_file})
+
+
+def _ladder_plan(plan: Resubmission) -> str:
+    request = plan.request
+    return json.dumps(
+        {
+            "parent": plan.parent.id,
+            "nodes": plan.preview.launch.layout.nodes,
+            "settings": list(request.settings),
+            "code": plan.code,
+            "start": plan.start,
+        }
+    )

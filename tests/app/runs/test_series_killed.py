@@ -1,0 +1,91 @@
+"""A client killed by SIGKILL within a grid on a real Slurm: the next sends the rest, none twice."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lumitui.app.runs import Runs
+from lumitui.remote.scheduler.protocol import State
+from tests.support.home import Home
+from tests.support.servers.cluster import Cluster
+
+JOB = """name: counted
+site: minilumi
+account: {account}
+partition: small-g
+gpus_per_node: 1
+cpus_per_task: 1
+memory: 500M
+time: "00:05:00"
+launcher: plain
+strategy: single
+script: program
+proof: "off"
+container: {{none: true}}
+grid: {{env.CELL: [a, b, c, d]}}
+"""
+PROGRAM = """#!/bin/bash
+echo "$CELL $SLURM_JOB_ID" >>"$RUN_DIR/../../trained"
+"""
+CLIENT = """
+import sys
+from pathlib import Path
+from lumitui.app.job.spec import read_job
+from lumitui.app.runs import Runs
+from lumitui.app.settings import settings
+runs, job = Runs(settings()), Path(sys.argv[1])
+def report(step, words):
+    print(step, words, flush=True)
+series = runs.series.begin_grid(runs.drafts.previews(read_job(job), job.parent, job))
+runs.series.send(series.id, report=report)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("step", "delay"),
+    [("begin", 0.0), ("sync", 0.05), ("prepare", 0.1), ("submit", 0.0), ("submit", 0.15),
+     ("submit", 0.4), ("record", 0.0)],
+)  # fmt: skip
+def test_what_a_killed_client_has_left_is_sent_once(
+    cluster: Cluster, home: Home, tmp_path: Path, step: str, delay: float
+) -> None:
+    project = tmp_path / f"project{os.getpid()}{step}{delay}".replace(".", "")
+    project.mkdir()
+    (project / "program").write_text(PROGRAM)
+    (project / "program").chmod(0o755)
+    job = project / "job.yaml"
+    job.write_text(JOB.format(account=cluster.account))
+    home.add_cluster(cluster)
+    client = subprocess.Popen(
+        [sys.executable, "-c", CLIENT, str(job)], stdout=subprocess.PIPE, text=True,
+        env=home.environ,
+    )  # fmt: skip
+    assert client.stdout is not None
+    for line in client.stdout:
+        if line.startswith(f"{step} ") and (" 2 of 4" in line or step == "record"):
+            time.sleep(delay)
+            break
+    client.send_signal(signal.SIGKILL)
+    client.wait(20)
+    runs = Runs(home.settings)
+    (left,) = runs.series.unsent()
+    assert len(left.sent) in (1, 2) and len(left.sent) + len(left.open) + len(left.left) == 4
+    deadline = time.monotonic() + 240
+    while runs.history.series.offered() and time.monotonic() < deadline:
+        runs.series.send(left.series.id)
+        if runs.series.unsent() or runs.history.series.offered():
+            time.sleep(5)  # a submission without any sign stays open for two minutes
+    assert runs.history.series.offered() == [], "all are sent in the end"
+    for run in runs.history.page():
+        if run.state not in (State.NOT_SENT, State.REFUSED):
+            assert runs.wait(run.id).state is State.DONE
+    root = runs.history.page()[0].root
+    trained = cluster.login(f"cat {root}/trained").stdout.split()
+    assert sorted(trained[::2]) == ["a", "b", "c", "d"], "each once, whatever was killed"
+    runs.close()
