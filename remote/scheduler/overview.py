@@ -19,6 +19,9 @@ MOST_PART = 256 << 10
 MOST_ROWS = 2_000
 """Most partitions, jobs or reservations that are read of a part."""
 MOST_BUDGET_LINES = 60
+_COMMANDS = {"nodes": "sinfo", "queue": "squeue", "reservations": "scontrol"}
+"""The command of each part; that of the budget is in the profile."""
+_NOT_FOUND = re.compile(r"([^\s:]+): (?:command )?not found")
 SECONDS = 60.0
 """The time limit of the request; each command in it has 12 s, where the site has `timeout`."""
 _LONGEST = 200
@@ -105,7 +108,7 @@ def ask_overview(transport: Transport, clean: str, budget: str) -> Overview:
     """
     marker = new_marker()
     result = transport.run(overview_script(marker, clean, budget), timeout=SECONDS)
-    return parse_overview(result.out, marker, asked_budget=bool(budget))
+    return parse_overview(result.out, marker, budget)
 
 
 def overview_script(marker: str, clean: str, budget: str) -> str:
@@ -139,26 +142,30 @@ exit 0
 """
 
 
-def parse_overview(output: bytes, marker: str, *, asked_budget: bool) -> Overview:
-    """Return the answer of `overview_script`; no bytes make it raise."""
+def parse_overview(output: bytes, marker: str, budget: str) -> Overview:
+    """Return the answer of `overview_script` for the command `budget`; no bytes make it raise."""
+    commands = _COMMANDS | ({"budget": budget} if budget else {})
     texts: dict[str, str] = {}
     faults: dict[str, str] = {}
     end = re.compile(rf"{re.escape(marker)}-status=(\d+)\n*\Z")
     for words, content in parse_records(output, marker):
         text = content[: MOST_PART + 200].decode("utf-8", "replace")
-        if len(words) != 1:
+        if len(words) != 1 or (command := commands.get(words[0])) is None:
             continue
         found = end.search(text)
         said = text[: found.start()] if found else text
         if found is None:
-            faults[words[0]] = "It prints more than is read here."
+            faults[words[0]] = f"`{command}` prints more than is read here."
         elif found[1] == "124":
-            faults[words[0]] = "It did not answer within 12 s."
+            faults[words[0]] = f"`{command}` did not answer within 12 s."
+        elif found[1] == "127":
+            faults[words[0]] = _not_found(command, said, of_profile=words[0] == "budget")
         elif found[1] != "0":
-            faults[words[0]] = f"It failed: {last_words(said, default=f'status {found[1]}')}."
+            why = last_words(said, default=f"status {found[1]}").rstrip(".")
+            faults[words[0]] = f"`{command}` failed: {why}."
         else:
             texts[words[0]] = said
-    for kind in ("nodes", "queue", "reservations", *(("budget",) if asked_budget else ())):
+    for kind in commands:
         if kind not in texts:
             faults.setdefault(kind, "The site's answer ends before it.")
     return Overview(
@@ -168,6 +175,15 @@ def parse_overview(output: bytes, marker: str, *, asked_budget: bool) -> Overvie
         budget=tuple(_budget(texts.get("budget", ""))),
         faults=faults,
     )
+
+
+def _not_found(command: str, said: str, *, of_profile: bool) -> str:
+    """Return what to say of a command that the site does not have; `said` is its shell's line."""
+    found = _NOT_FOUND.search(said)
+    missing = f"The site has no command `{found[1] if found else command.split()[0]}`."
+    if of_profile:
+        return f"{missing} Name the right one in its profile (`commands: balance:`)."
+    return f"{missing} Ask `lumitui doctor` whether Slurm can be used there."
 
 
 def _rows(text: str, fields: int) -> Iterator[list[str]]:

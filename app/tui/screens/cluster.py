@@ -13,14 +13,13 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Static
 
-from lumitui.app.explain import words
 from lumitui.app.runs import Runs
 from lumitui.app.tui import messages
 from lumitui.app.tui.screens.page import FullScreen
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.watch.sites.clusters import FRESH_SECONDS
-from lumitui.app.watch.sites.overview_words import Part, parts_of
+from lumitui.app.watch.sites.overview_words import Part, age_words, nothing_yet, parts_of
 from lumitui.remote.errors import LumiError
 
 COLUMN = 78
@@ -147,17 +146,17 @@ class ClusterScreen(FullScreen):
             name = column.site
             answered, error = self.runs.clusters.last(name), self._errors.get(name)
             column.head(name, self._age(name, now), error)
-            if (made := (answered, column.size.width)) != self._drawn.get(name):
+            nothing = nothing_yet(name, asking=name in self._asking) if answered is None else ""
+            if (made := (answered, nothing, column.size.width)) != self._drawn.get(name):
                 self._drawn[name] = made
-                column.show([] if answered is None else parts_of(answered.overview, now))
+                column.show(parts_of(answered.overview, now) if answered else nothing)
 
     def _age(self, name: str, now: float) -> str:
         answered = self.runs.clusters.last(name)
-        if name in self._asking:
-            return "asking …"
-        if answered is None:
-            return "not asked"
-        return f"{words.short_length(now - answered.at)} ago"
+        at = None if answered is None else answered.at
+        # An answer that another screen asked for is no failure of this one.
+        tried = self._tried.get(name) if name in self._errors else None
+        return age_words(at, tried, now, asking=name in self._asking)
 
 
 class SiteColumn(Vertical):
@@ -171,10 +170,11 @@ class SiteColumn(Vertical):
 
     def compose(self) -> ComposeResult:
         """Yield the head, why there is nothing new, and the parts."""
-        yield Static(classes="site-head", markup=False)
+        yield Static(styled.plain(self.site, "bold"), classes="site-head", markup=False)
         yield Static(classes="site-error", markup=False)
         with Scroll():
-            yield Static(classes="site-parts", markup=False)
+            asking = Text(nothing_yet(self.site, asking=True), "dim")
+            yield Static(asking, classes="site-parts", markup=False)
 
     def head(self, name: str, age: str, error: LumiError | None) -> None:
         """Show the first lines; the rest is drawn for a new answer only."""
@@ -189,11 +189,11 @@ class SiteColumn(Vertical):
             place.display = error is not None
             place.update(why)
 
-    def show(self, parts: list[Part]) -> None:
-        """Show the parts of an overview."""
+    def show(self, parts: list[Part] | str) -> None:
+        """Show the parts of an overview, or why there are none."""
         if self.query(".site-parts"):
-            drawn: list[RenderableType] = []
-            for part in parts:
+            drawn: list[RenderableType] = [Text(parts, "dim")] if isinstance(parts, str) else []
+            for part in () if isinstance(parts, str) else parts:
                 drawn += [*drawn_part(part, self.size.width - 2), Text()]
             self.query_one(".site-parts", Static).update(Group(*drawn))
 

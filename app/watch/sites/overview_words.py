@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lumitui.app.explain.words import clock, count, recent_clock
+from lumitui.app.explain.words import clock, count, recent_clock, short_length
 from lumitui.remote.scheduler.overview import Overview
 
 PARTS = (
@@ -29,6 +29,26 @@ class Part:
     """What to say where there are no rows."""
     fault: bool = False
     """Whether the sentence says that the part could not be had."""
+
+
+def age_words(answered: float | None, tried: float | None, now: float, *, asking: bool) -> str:
+    """Return how old the answer of a site is, and how the last attempt went, if it failed.
+
+    `answered` and `tried` are when it answered and when it was asked last, in epoch seconds.
+    """
+    if asking:
+        return "asking …"
+    age = "" if answered is None else f"{short_length(now - answered)} ago"
+    if tried is None or (answered is not None and answered >= tried):
+        return age or "not asked"
+    return f"{age}{', ' if age else ''}asked {short_length(now - tried)} ago, no answer"
+
+
+def nothing_yet(site: str, *, asking: bool) -> str:
+    """Return what to say of a site that has told nothing yet."""
+    if asking:
+        return f"Asking {site} for its nodes, your queue, reservations and budget …"
+    return "It has told nothing yet. Press r to ask again."
 
 
 def parts_of(overview: Overview, now: float) -> list[Part]:

@@ -72,9 +72,12 @@ def test_each_part_fails_on_its_own(tools: Path) -> None:
     (tools / "squeue").write_text("#!/bin/sh\nyes 1\n")
     (tools / "budget").unlink()
     found = ask_overview(Local(), ":", "budget")
-    assert found.faults["nodes"] == "It failed: slurm_load_partitions: timed out."
-    assert found.faults["queue"] == "It prints more than is read here."
-    assert "not found" in found.faults["budget"]
+    assert found.faults["nodes"] == "`sinfo` failed: slurm_load_partitions: timed out."
+    assert found.faults["queue"] == "`squeue` prints more than is read here."
+    assert found.faults["budget"] == (
+        "The site has no command `budget`. Name the right one in its profile "
+        "(`commands: balance:`)."
+    )
     assert [item.name for item in found.reservations] == ["maint_1"]
     assert not found.partitions and not found.queue and not found.budget
     assert not ask_overview(Local(), ":", "").faults.keys() & {"budget"}
@@ -93,15 +96,13 @@ def test_the_signs_after_a_node_s_state() -> None:
 def test_no_bytes_make_a_parser_raise(content: bytes, kind: str) -> None:
     for end in (b"\nm-status=0\n", b"m-status=1", b""):
         whole = f"m {kind}\n".encode() + content + end + b"\nm end\n"
-        found = parse_overview(whole, "m", asked_budget=True)
+        found = parse_overview(whole, "m", "budget")
         assert found.faults
 
 
 def test_an_answer_has_a_limit() -> None:
     rows = "\n".join(f"p{n}|up|1|1|idle|1" for n in range(MOST_ROWS + 100))
-    found = parse_overview(
-        f"m nodes\n{rows}\nm-status=0\nm end\n".encode(), "m", asked_budget=False
-    )
+    found = parse_overview(f"m nodes\n{rows}\nm-status=0\nm end\n".encode(), "m", "")
     assert len(found.partitions) == MOST_ROWS
     assert set(found.faults) == {"queue", "reservations"}
 
