@@ -71,8 +71,8 @@ def refuse_errors(found: "Preview") -> None:
     """
     if found.errors:
         raise InputError(
-            f"The job has {words.count(len(found.errors), 'error')}, shown above.",
-            found.errors[0].do,
+            f"The job has {words.count(len(found.errors), 'error')}, shown above with what to do.",
+            NOTHING_SENT,
         )
 
 

@@ -202,6 +202,21 @@ class LumiApp(FirstRunApp):
         for command in super().get_system_commands(screen):
             if command.title in ("Theme", "Screenshot"):
                 yield command
+        where = f"Keys, notices and the theme: where they are set ({self.settings.file.name})"
+        yield SystemCommand("Settings", where, self._show_settings)
+
+    def _show_settings(self) -> None:
+        """Say where each setting is made."""
+        said = f"`keys:` and `notify:` stand in {self.settings.file}. The palette's Theme is kept."
+        self.notify(said, title="Settings", markup=False, timeout=20)
+
+    def search_themes(self) -> None:
+        """List the themes; the one in use is marked."""
+        from textual.command import CommandPalette
+
+        from lumitui.app.tui.dialogs.palette import Themes
+
+        self.push_screen(CommandPalette(providers=[Themes], placeholder="Search for themes…"))
 
 
 def run_tui(settings: Settings, job: Path | None = None, *, demo: bool = False) -> int:

@@ -104,6 +104,7 @@ def told(done: "subprocess.CompletedProcess[str]", code: int, *words: str) -> st
     assert errors and len(hints) == 1, done.stderr
     for word in words:
         assert word in done.stderr, f"{word!r} is not in: {done.stderr}"
+    assert done.stderr.count(hints[0].removeprefix("hint: ")) == 1, "the hint says it again"
     return done.stderr
 
 

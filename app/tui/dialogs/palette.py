@@ -119,3 +119,28 @@ class Actions(Provider):
             if score > 0:
                 title = command.titled(matcher.highlight(command.name))
                 yield Hit(score, title, command.run, text=command.name, help=command.words)
+
+
+class Themes(Provider):
+    """The themes by name, the one in use first and marked in words."""
+
+    def _choices(self) -> list[tuple[str, str]]:
+        """Return the name of each theme, and how it is shown."""
+        now = self.app.theme
+        names = sorted(self.app.available_themes, key=lambda name: (name != now, name))
+        return [(name, f"{name}  (in use)" if name == now else name) for name in names]
+
+    def _use(self, name: str) -> None:
+        self.app.theme = name
+
+    async def discover(self) -> Hits:
+        """Yield all of them, before anything is typed."""
+        for name, shown in self._choices():
+            yield DiscoveryHit(shown, partial(self._use, name))
+
+    async def search(self, query: str) -> Hits:
+        """Yield those whose name resembles `query`."""
+        matcher = self.matcher(query)
+        for name, shown in self._choices():
+            if (score := matcher.match(name)) > 0:
+                yield Hit(score, matcher.highlight(shown), partial(self._use, name))

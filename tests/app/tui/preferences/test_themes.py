@@ -11,9 +11,16 @@ from tests.support.driven_tui import sees, until
 async def test_the_chosen_theme_is_kept(settings: Settings) -> None:
     app = LumiApp(settings)
     assert app.theme == "lumitui-dark"
-    async with app.run_test() as pilot:
-        app.theme = "nord"
+    async with app.run_test(notifications=True) as pilot:
+        app.search_themes()
+        await sees(pilot, r"lumitui-dark +\(in use\)")
+        await pilot.press(*"nord", "enter")
         await until(pilot, lambda: kept_theme(settings.theme) == "nord", "kept")
+        # What people look for under this name is said there.
+        await pilot.press("colon", *"settings")
+        await sees(pilot, "Settings")
+        await pilot.press("enter")
+        await sees(pilot, "`keys:` and `notify:` stand in")
     app.runs.close()
     assert settings.theme.stat().st_mode & 0o777 == 0o600
     assert LumiApp(settings).theme == "nord"
