@@ -178,8 +178,8 @@ class SiteColumn(Vertical):
 
     def head(self, name: str, age: str, error: LumiError | None) -> None:
         """Show the first lines; the rest is drawn for a new answer only."""
-        if not self.query(".site-parts"):
-            return
+        if len(self.query(".site-head, .site-error, .site-parts")) < 3:
+            return  # not composed yet, or being taken away
         text = Text.assemble(styled.plain(name, "bold"), "  ", age)
         why = styled.plain(str(error), "yellow") if error is not None else Text()
         if (whole := text + why) != self._head:
