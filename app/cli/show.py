@@ -100,7 +100,7 @@ def page_data(page: RunPage) -> dict[str, object]:
 def page_text(page: RunPage, now: float, columns: int) -> str:
     """Return the page that a person reads."""
     run, proof = page.run, page.proof
-    first = (("run", run.id), ("name", run.name), ("state", run_facts.state(run)))
+    first = (("run", run.id), ("name", run.name), ("state", run_facts.state(run, now)))
     rows = overview.rows(run, now, proof, page.summary, page.comparison)
     told = [row for row in rows if row[0] != "proof"]  # it has a part of its own
     metrics = run_facts.metrics(page.summary, page.broken_metrics)

@@ -71,11 +71,13 @@ def _limit(run: Run) -> str:
     return words.length(walltime.seconds_of(run.brief.time))
 
 
-def next_step(run: Run, proof: Verdict | None, *, explained: bool = False) -> str:
+def next_step(run: Run, proof: Verdict | None, now: float = 0.0, *, explained: bool = False) -> str:
     """Return what to do next; '' where there is nothing but to wait.
 
     `explained`: why it failed stands beside it.
     """
+    if words.heard(run, now):
+        return f"Wait for {run.site}: how the job is now is known when the site answers again."
     if proof and proof.kind == "differs" and not run.state.is_final:
         return UNPROVED
     if explained and run.state is State.FAILED:
@@ -154,6 +156,6 @@ def rows(
         ("loss", loss(totals)),
         ("billed", words.billed(run, now)),
         ("reason", "" if run.state is State.QUEUED else words.reason(run)),
-        ("next", next_step(run, proof, explained=explained)),
+        ("next", next_step(run, proof, now, explained=explained)),
     )
     return [(label, text) for label, text in found if text]

@@ -95,7 +95,8 @@ def news(run: Run, now: float) -> str:
     '' where the state says it all.
     """
     if run.state is State.QUEUED:
-        return _queued(run, now)
+        old = words.heard(run, now)
+        return f"as of {old}: {_queued(run, now)}" if old else _queued(run, now)
     if run.state is State.SENDING:
         return "on its way to the site"
     if run.state is State.UNKNOWN:

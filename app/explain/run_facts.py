@@ -80,9 +80,11 @@ class Totals(Protocol):
         ...
 
 
-def state(run: Run) -> str:
-    """Return the state, with the scheduler's own word for it."""
-    return f"{run.state}{f' ({run.word})' if run.word else ''}"
+def state(run: Run, now: float) -> str:
+    """Return the state, with the scheduler's own word for it, and since when it may be another."""
+    old = words.heard(run, now)
+    when = f" when last heard, {old}" if old else ""
+    return f"{run.state}{f' ({run.word})' if run.word else ''}{when}"
 
 
 def facts(run: Run, now: float) -> list[Row]:

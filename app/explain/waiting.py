@@ -3,7 +3,7 @@
 The reasons are Slurm's (squeue(1), "JOB REASON CODES"; slurm.schedmd.com/job_reason_codes.html).
 """
 
-from lumitui.app.explain.words import ahead, length, scheduler_reason
+from lumitui.app.explain.words import ahead, heard, length, scheduler_reason
 from lumitui.app.history.run import Run
 from lumitui.remote.scheduler.states import State
 
@@ -68,10 +68,17 @@ def _start(expected: float, now: float) -> str:
 
 
 def expectations(run: Run, now: float) -> list[tuple[str, str]]:
-    """Return when an unfinished run starts and ends, as (label, words); empty for others."""
+    """Return when an unfinished run starts and ends, as (label, words); empty for others.
+
+    While its site is silent the times are the last ones that were heard.
+    """
+    old = heard(run, now)
+    since = f", as heard at {old}" if old else ""
     if run.state is State.QUEUED:
         start = run.expected_start
         begins = _start(start, now) if start else "the scheduler has given no time yet"
+        if start and old:
+            begins = f"{ahead(start, now)}{since}"
         lines = [
             ("waits for", plain_reason(run)),
             ("waiting for", length(waited(run, now))),
@@ -80,9 +87,9 @@ def expectations(run: Run, now: float) -> list[tuple[str, str]]:
         if not (start and (end := run.latest_end)):
             return lines
         # It takes as long from a later start.
-        return [*lines, ("expected end", ahead(end + max(0.0, now - start), now))]
+        return [*lines, ("expected end", ahead(end + max(0.0, now - start), now) + since)]
     if run.state is State.RUNNING and run.latest_end:
-        return [("latest end", ahead(run.latest_end, now))]
+        return [("latest end", ahead(run.latest_end, now) + since)]
     return []
 
 
@@ -105,7 +112,8 @@ def no_failure(run: Run, now: float) -> str:
         case State.QUEUED:
             start = run.expected_start
             begins = f" It is expected to start {_start(start, now)}." if start else ""
-            since = length(waited(run, now))
-            return f"It has not failed. Queued for {since}: {plain_reason(run)}.{begins}"
+            since, old = length(waited(run, now)), heard(run, now)
+            known = f"As of {old} it had not failed" if old else "It has not failed"
+            return f"{known}. Queued for {since}: {plain_reason(run)}.{begins}"
         case _:
             return ""

@@ -123,10 +123,18 @@ def recent_clock(moment: float, now: float) -> str:
 def as_of(run: "Run", now: float) -> str:
     """Return `as of 13:02` for a run whose site has been silent since; '' for all others."""
     moment = run.as_of(now)
-    if moment is None:
-        return ""
+    return "" if moment is None else f"as of {_minute(moment, now)}"
+
+
+def heard(run: "Run", now: float) -> str:
+    """Return `12:44` for an unfinished run of which the site has told nothing since; '' else."""
+    moment = run.heard(now)
+    return "" if moment is None else _minute(moment, now)
+
+
+def _minute(moment: float, now: float) -> str:
     day, _, of_day = clock(moment).partition(" ")
-    return f"as of {of_day[:5]}" if clock(now).startswith(day) else f"as of {day} {of_day[:5]}"
+    return of_day[:5] if clock(now).startswith(day) else f"{day} {of_day[:5]}"
 
 
 def _whole(seconds: float) -> int:

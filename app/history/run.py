@@ -128,7 +128,14 @@ class Run:
 
         None: it is known how it is, or it has ended or not begun.
         """
-        known = self.state.is_final or self.state is State.UNKNOWN or self.started is None
+        return None if self.started is None else self.heard(now)
+
+    def heard(self, now: float) -> float | None:
+        """Return when its site last told of it, if that is too long ago to say how it is now.
+
+        None: it is known how it is, or it has ended or is no job.
+        """
+        known = self.state.is_final or self.state is State.UNKNOWN or self.job_id is None
         if known or not self.updated or now - self.updated <= NEWS_SECONDS:
             return None
         return self.updated

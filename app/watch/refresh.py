@@ -12,7 +12,14 @@ from lumitui.app.history.run import Run
 from lumitui.app.send.lock import sender_lock, sweep_locks
 from lumitui.app.watch.late import cancel_late, late_runs, recent_runs
 from lumitui.app.watch.sites.backoff import Backoff
-from lumitui.remote.errors import AnswerNeeded, LumiError, OutcomeUnknown, RefusedError
+from lumitui.remote.errors import (
+    AnswerNeeded,
+    LinkError,
+    LinkLost,
+    LumiError,
+    OutcomeUnknown,
+    RefusedError,
+)
 from lumitui.remote.site.sites import Sites
 from lumitui.remote.ssh.prompts import attendance
 
@@ -105,13 +112,15 @@ def _refresh(watcher: Watcher, open_runs: Sequence[Run], *, attended: bool) -> R
     sweep_locks(watcher.locks)
     for name in dict.fromkeys(run.site for run in open_runs):
         mine = [run for run in open_runs if run.site == name]
+        asking = False
         try:
             connection = watcher.connection(name)
             for run in mine:
                 if run.job_id is None:
-                    requests += 1
+                    asking = True
                     settled = settle_run(watcher, run, connection)
-                    requests += settled.requests - 1
+                    asking = False
+                    requests += settled.requests
                     changed += settled.changed
                     heard |= {name} if settled.requests else set()
                     held |= {name} if settled.held else set()
@@ -120,24 +129,27 @@ def _refresh(watcher: Watcher, open_runs: Sequence[Run], *, attended: bool) -> R
             if due:
                 from lumitui.app.watch.poll import poll_site  # late: without such runs it is quick
 
-                requests += 1
+                asking = True
                 polled = poll_site(due, connection, watcher.history)
-                requests += polled.requests - 1
+                asking = False
+                requests += polled.requests
                 changed += polled.changed
                 warnings += [f"{name}: {words}" for words in polled.warnings]
                 listed.add(name)
                 heard.add(name)
                 for run in late_runs(watcher.history, name, polled.others):
-                    requests += 1
+                    asking = True
                     cancel_late(run, connection.scheduler)
+                    asking = False
+                    requests += 1
             swept = watcher.left_secrets.sweep(watcher.history, name, connection.transport)
             requests, warnings = requests + swept.requests, [*warnings, *swept.warnings]
         except LumiError as error:
             warnings.append(f"{name}: {error}")
             failed[name] = error
+            requests += int(asking and _was_sent(error))
             if isinstance(error, AnswerNeeded):
                 unanswered.append(error)
-                requests -= 1  # it was not sent
     return Refreshed(
         tuple(changed),
         tuple(warnings),
@@ -148,6 +160,11 @@ def _refresh(watcher: Watcher, open_runs: Sequence[Run], *, attended: bool) -> R
         frozenset(heard - set(failed)),
         frozenset(held),
     )
+
+
+def _was_sent(error: LumiError) -> bool:
+    """Return whether a request that failed left the laptop: without a link none does."""
+    return isinstance(error, LinkLost) or not isinstance(error, LinkError)
 
 
 def _cancel_recent(watcher: Watcher, site_name: str | None, listed: frozenset[str]) -> int:

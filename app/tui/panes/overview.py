@@ -152,7 +152,7 @@ def page(
 ) -> RenderableType:
     """Return the overview, the lineage and the facts of a run; `explained`: see `rows`."""
     top: list[tuple[str, str | Text]] = [
-        ("state", plain(run_facts.state(run), COLOURS[run.state])),
+        ("state", plain(run_facts.state(run, now), COLOURS[run.state])),
     ]
     for label, text in rows(run, found, now, explained=explained):
         if label == "proof" and found:

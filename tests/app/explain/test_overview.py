@@ -75,7 +75,15 @@ def test_a_silent_site_lets_neither_time_nor_bill_go_on() -> None:
     ):
         assert at in said, said
     assert "was seen running for 30 min" in overview.story(run, NOW)
+    hour = at.removeprefix("as of ")
+    assert run_facts.state(run, NOW) == f"running when last heard, {hour}"
+    assert dict(run_facts.facts(run, NOW))["latest end"].endswith(f"10 min, as heard at {hour}")
+    assert overview.next_step(run, None, NOW).startswith("Wait for somewhere")
+    waits = replace(run, state=State.QUEUED, started=None, expected_start=NOW - 600)
+    assert "10 min ago, as heard at" in dict(run_facts.facts(waits, NOW))["expected start"]
+    assert at in row_words.news(waits, NOW) and run_facts.state(waits, NOW).startswith("queued wh")
     assert "so far" not in words.billed(run, NOW)
     assert words.elapsed_of_limit(run, NOW) == "30m/1h00"
     fresh = replace(run, updated=NOW - 30)
+    assert run_facts.state(fresh, NOW) == "running"
     assert fresh.elapsed(NOW) == 3000 and "as of" not in overview.story(fresh, NOW)

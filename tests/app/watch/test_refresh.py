@@ -1,8 +1,11 @@
 """What a refresh says it asked, and of which sites it heard."""
 
+from pathlib import Path
+
 from lumitui.app.runs import Runs
 from lumitui.app.send.lock import sender_lock
 from lumitui.app.settings import Settings
+from lumitui.remote.errors import LinkError
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.made_runs import a_run
 
@@ -15,4 +18,17 @@ def test_a_refresh_that_waits_for_a_send_asks_and_hears_nothing(settings: Settin
         found = runs.refresh("laptop", attended=False)
     assert found.requests == 0
     assert found.held == {"laptop"} and not found.heard
+    runs.close()
+
+
+def test_a_request_that_never_left_is_not_counted(settings: Settings, tmp_path: Path) -> None:
+    config = tmp_path / "ssh_config"
+    config.write_text("Host *\n  Port 1\n  ConnectTimeout 2\n")
+    profile = settings.profiles[0] / "far.yaml"
+    hosts = f"hosts: {{login: 127.0.0.1, ssh_config: {config}}}"
+    profile.write_text(f"extends: lumi\nname: far\n{hosts}\n")
+    runs = Runs(settings)
+    runs.history.begin(a_run("far-000001", site="far", state=State.RUNNING, job_id="7"))
+    found = runs.refresh("far", attended=False)
+    assert isinstance(found.failed["far"], LinkError) and found.requests == 0, found
     runs.close()
