@@ -10,16 +10,14 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
-from lumitui.app.tui.dialogs.palette import Action, by_area
+from lumitui.app.tui.dialogs.palette import Action, by_area, nearest_first
 from lumitui.app.tui.widgets.bars import footer
+from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.styled import plain
 from lumitui.remote.errors import LumiError
 
 KEYS = 11
 """Cells for the keys of one action."""
-
-NAMES = 14
-"""Cells for the name of an action in the settings file."""
 
 WIDE = 100
 """Cells of a terminal on which the names are shown, too."""
@@ -64,27 +62,30 @@ class HelpDialog(ModalScreen[None]):
     ]  # fmt: skip
 
     def __init__(self, actions: list[Action]) -> None:
-        """Show `actions`."""
+        """Show `actions`, those of the pane with the focus first."""
         super().__init__()
-        self._areas = by_area(actions)
+        self._areas = by_area(nearest_first(actions))
+        self._names = max((len(action.binding.id or "") for action in actions), default=0)
 
     def compose(self) -> ComposeResult:
         """Yield a heading for each area, and a line for each of its actions."""
         yield footer()
         with Vertical(classes="dialog help") as box:
             box.border_title = "Keys here"
-            with VerticalScroll():
+            box.border_subtitle = "j k g G scroll"
+            with Scroll():
                 for area, actions in self._areas.items():
                     yield Static(Text(area, "bold"), classes="area", markup=False)
-                    yield Static(keys_table(actions, names=self.app.size.width >= WIDE))
+                    names = self._names if self.app.size.width >= WIDE else 0
+                    yield Static(keys_table(actions, names))
 
     def action_close(self) -> None:
         """Close the dialog."""
         self.dismiss()
 
 
-def keys_table(actions: list[Action], *, names: bool) -> Table:
-    """Return keys, what they do and, with `names`, what the settings file calls it.
+def keys_table(actions: list[Action], names: int) -> Table:
+    """Return keys, what they do and, in `names` cells, what the settings file calls it.
 
     The columns of all areas stand below each other.
     """
@@ -92,7 +93,7 @@ def keys_table(actions: list[Action], *, names: bool) -> Table:
     table.add_column(width=KEYS, overflow="fold")
     table.add_column(overflow="fold", ratio=1)
     if names:
-        table.add_column(width=NAMES, overflow="fold")
+        table.add_column(width=names, no_wrap=True)
     for action in actions:
         name = (plain(action.binding.id or "", "dim"),) if names else ()
         table.add_row(plain(" ".join(action.keys), "bold"), plain(action.words), *name)

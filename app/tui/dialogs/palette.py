@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
+from textual.app import App
 from textual.binding import Binding
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
@@ -61,6 +62,18 @@ def actions_of(screen: Screen[object]) -> list[Action]:
     return sorted(
         found.values(), key=lambda action: order.index(action.area) if action.area in order else 99
     )
+
+
+def nearest_first(actions: Iterable[Action]) -> list[Action]:
+    """Return actions for a reader: of the pane with the focus, of the screen, then of the app."""
+    return sorted(actions, key=lambda action: (_distance(action), action.area == MOVING))
+
+
+def _distance(action: Action) -> int:
+    prefix = (action.binding.id or "").partition(".")[0]
+    if isinstance(action.node, App) or prefix in ("app", "go"):
+        return 2
+    return 1 if isinstance(action.node, Screen) else 0
 
 
 @dataclass(frozen=True)

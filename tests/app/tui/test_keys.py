@@ -1,15 +1,18 @@
 """Every key and button: named in the footer, explained in the help, never cut off."""
 
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from textual.binding import Binding
 from textual.widgets import Input
 
 from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.confirm import Confirm
-from lumitui.app.tui.dialogs.notices import HelpDialog
+from lumitui.app.tui.dialogs.notices import HelpDialog, keys_table
+from lumitui.app.tui.dialogs.palette import actions_of
 from lumitui.app.tui.screens.new import NewScreen
 from lumitui.app.tui.screens.run import RunScreen
 from lumitui.remote.scheduler.protocol import State
@@ -100,10 +103,22 @@ async def test_help_is_built_from_the_bindings_and_named_in_a_narrow_footer(
     async with app.run_test(size=(60, 48)) as pilot:
         await until(pilot, lambda: "? Help" in screen_lines(app)[-1], "help")
         assert "q Quit" in screen_lines(app)[-1]
+        actions = actions_of(app.screen)
         await pilot.press("?")
         await until(pilot, lambda: isinstance(app.screen, HelpDialog), "the help")
+        # What the table does comes first, and the words of settings.yaml are not wrapped.
+        await sees(pilot, r"(?s)The table.* space +Mark the run .*The run\b")
+        names = [action.binding.id or "" for action in actions]
+        console = Console(width=70, file=StringIO())
+        console.print(keys_table(actions, max(map(len, names))))
+        assert isinstance(console.file, StringIO)
+        assert set(names) <= set(console.file.getvalue().split())
         await sees(pilot, r"\+ =? *Send it again on twice the nodes")
         await sees(pilot, r"/ +Show only some runs")
+        await pilot.press("G")
+        await sees(pilot, r"\^p +Find a command by its name")
+        await pilot.press("g", "j", "k")
+        await sees(pilot, "The table")
         await pilot.press("escape")
         await pilot.press("q")
         await until(pilot, lambda: not app.is_running, "the end")
