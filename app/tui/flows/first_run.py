@@ -14,10 +14,9 @@ class FirstRunApp(ScaleApp):
     """An app that opens the jobs of the guide, and follows the demo."""
 
     def open_job(self, job: Path) -> None:
-        """Open a job file on the screen New, above the first one."""
+        """Open a job file on the screen New; esc leads back to where the person was."""
         from lumitui.app.tui.screens.new import NewScreen
 
-        self.to_first()
         self.push_screen(NewScreen(self.runs, job))
 
     @on(messages.JobWanted)

@@ -3,6 +3,7 @@
 import pytest
 from textual import events
 from textual.drivers.headless_driver import HeadlessDriver
+from textual.widgets._toast import Toast
 
 from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
@@ -51,6 +52,10 @@ async def test_ends_are_told_after_an_absence_and_at_once(
         app.runs.history.update("six-000006", state=State.TIMEOUT)
         await until(pilot, lambda: "six-000006: timeout" in toasts(), "an end")
     app = LumiApp(settings)
-    async with app.run_test(size=(120, 30)) as pilot:
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        app.notify("six-000006 is running on somewhere.")
+        await until(pilot, lambda: app.screen.query(Toast), "a toast")
         await pilot.pause(1.2)
         assert not app.absence, "what was told is not told again"
+        toast = app.screen.query(Toast).last().region
+        assert (toast.height, toast.bottom) == (1, 22), "the buttons and the keys are free"

@@ -100,4 +100,6 @@ async def test_the_demo_is_a_key_away(first: Settings) -> None:
         await pilot.press("f2")
         await until(pilot, lambda: isinstance(app.screen, NewScreen), "the demo's job")
         await sees(pilot, "2 ranks on CPU")
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, GuideScreen), "the guide again")
     app.runs.close()
