@@ -114,6 +114,7 @@ async def test_help_is_built_from_the_bindings_and_named_in_a_narrow_footer(
         assert isinstance(console.file, StringIO)
         assert set(names) <= set(console.file.getvalue().split())
         await sees(pilot, r"\+ =? *Send it again on twice the nodes")
+        await pilot.press("pagedown")
         await sees(pilot, r"/ +Show only some runs")
         await pilot.press("G")
         await sees(pilot, r"\^p +Find a command by its name")
