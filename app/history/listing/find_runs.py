@@ -80,6 +80,9 @@ class Entry(NamedTuple):
     id: str
     parent: str | None
     place: Place
+    series: str | None = None
+    """The grid or ladder that it was sent with."""
+    state: str = ""
 
 
 class RunFinder:
@@ -116,8 +119,8 @@ class RunFinder:
 
     def entries(self, listing: Listing, limit: int, after: Place | None) -> list[Entry]:
         """Return at most `limit` runs that follow `after` in a list, without what they say."""
-        rows = self._rows(_Selected(("r.id", "r.parent")), listing, limit, after)
-        return [Entry(row[0], row[1], row[2:]) for row in rows]
+        rows = self._rows(_ENTRY, listing, limit, after)
+        return [Entry(row[0], row[1], row[4:], row[2], row[3]) for row in rows]
 
     def with_ids(self, ids: Sequence[str]) -> dict[str, Run]:
         """Return the runs with these ids, at most some hundreds; one that is lost is left out."""
@@ -248,6 +251,12 @@ class _Selected:
 
     columns: tuple[str, ...]
     joins: str = ""
+
+
+_ENTRY = _Selected(
+    ("r.id", "r.parent", "member.series", "r.state"),
+    "LEFT JOIN series_runs member ON member.run = r.id",
+)
 
 
 def _selected(texts: Sequence[str]) -> _Selected:

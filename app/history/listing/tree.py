@@ -1,13 +1,15 @@
 """Runs and their resubmissions as a tree, as far as they are in a list. Pure.
 
-A family stands where its newest run would stand, its root first. Runs that belong together in
-another way, such as those of one sweep, would become families here too.
+A family stands where its newest run would stand, its root first. The runs of one grid, or of one
+run on several sizes, are a family too: the first that was sent stands for them all.
 """
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from lumitui.app.history.listing.find_runs import Entry
+from lumitui.app.history.listing.states import GROUPS
 
 _DEEPEST = 4
 """Levels that are indented: a chain of resubmissions may have hundreds."""
@@ -25,6 +27,8 @@ class Line(NamedTuple):
     """How many runs descend from it in the list."""
     folded: bool = False
     """Whether those are hidden."""
+    summary: str = ""
+    """Of the first run of a series: how many of its runs are in which state."""
 
 
 def flat(entries: Sequence[Entry]) -> list[Line]:
@@ -36,8 +40,13 @@ def arranged(entries: Sequence[Entry], folded: Collection[str] = ()) -> list[Lin
     """Return the runs as trees; of the runs in `folded` the descendants are left out."""
     known = {entry.id: entry.parent for entry in entries}
     below: dict[str, list[str]] = {}
+    heads = series_heads(entries)
+    for head, members in heads.items():
+        known |= dict.fromkeys((member.id for member in members[1:]), head)
+        below[head] = [member.id for member in members[1:]]
+    in_series = {run for members in below.values() for run in members}
     for run, parent in known.items():
-        if parent is not None and parent in known:
+        if parent is not None and parent in known and run not in in_series:
             below.setdefault(parent, []).append(run)
     if not below:
         return flat(entries)
@@ -47,8 +56,29 @@ def arranged(entries: Sequence[Entry], folded: Collection[str] = ()) -> list[Lin
         if entry.id not in shown:
             family = _family(_root(entry.id, known), below)
             shown.update(line.id for line in family)
+            family = [_summed_up(line, heads) if line.id in heads else line for line in family]
             lines += _without(family, folded)
     return lines
+
+
+def series_heads(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
+    """Return the runs of each series in the order in which they were sent, by the first's id.
+
+    One of which the list has a single run is none.
+    """
+    found: dict[str, list[Entry]] = {}
+    for entry in reversed(entries):
+        if entry.series is not None:
+            found.setdefault(entry.series, []).append(entry)
+    return {members[0].id: members for members in found.values() if len(members) > 1}
+
+
+def _summed_up(line: Line, heads: Mapping[str, Sequence[Entry]]) -> Line:
+    members = heads[line.id]
+    states = Counter(member.state for member in members).most_common()
+    # A narrow column cuts the end: what failed must be read.
+    states.sort(key=lambda item: item[0] not in GROUPS["failed"])
+    return line._replace(summary=", ".join(f"{number} {state}" for state, number in states))
 
 
 def _root(run: str, known: dict[str, str | None]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from lumitui.app.history.listing.find_runs import EVERYTHING, Entry, Filter, Listing, RunFinder
 from lumitui.app.history.listing.order import NEWEST, Order
 from lumitui.app.history.listing.states import GROUPS
-from lumitui.app.history.listing.tree import Line, arranged, flat
+from lumitui.app.history.listing.tree import Line, arranged, flat, series_heads
 from lumitui.app.history.run import Run
 
 PAGE = 200
@@ -39,6 +39,8 @@ class RunWindow:
         self._runs: dict[str, Run | None] = {}
         self._places: dict[str, int] = {}
         self._folded: set[str] = set()
+        self._opened: set[str] = set()
+        """The first runs of series that are not folded."""
         self._version: tuple[int, ...] = ()
 
     @property
@@ -136,10 +138,21 @@ class RunWindow:
         return None if run_id is None else self._places.get(run_id)
 
     def fold(self, run_id: str, *, folded: bool) -> None:
-        """Hide or show what descends from a run."""
+        """Hide or show what descends from a run, or the series that it stands for."""
         (self._folded.add if folded else self._folded.discard)(run_id)
+        (self._opened.discard if folded else self._opened.add)(run_id)
         self._arrange()
 
     def _arrange(self) -> None:
-        self.lines = arranged(self._entries, self._folded) if self.is_tree else flat(self._entries)
+        """Lay the list out; series are folded until someone opens them."""
+        if not self.is_tree:
+            self.lines = flat(self._entries)
+            self._places = {line.id: at for at, line in enumerate(self.lines)}
+            return
+        heads = series_heads(self._entries)
+        self.lines = arranged(self._entries, self._folded | (heads.keys() - self._opened))
         self._places = {line.id: at for at, line in enumerate(self.lines)}
+        for head, members in heads.items():  # where a hidden one is looked for
+            if head in self._places:
+                for member in members:
+                    self._places.setdefault(member.id, self._places[head])

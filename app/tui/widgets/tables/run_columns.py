@@ -169,7 +169,7 @@ def heading(columns: tuple[Column, ...], order: Order) -> list[Part]:
 
 def row(columns: tuple[Column, ...], shown: Shown) -> list[Part]:
     """Return the cells of a run, each as wide as its column and a blank more."""
-    words = _words(columns, shown)
+    words = _series(columns, shown) or _words(columns, shown)
     parts, spanned = [], False
     for column in columns:
         if words is None or column.key not in _SPAN:
@@ -179,6 +179,15 @@ def row(columns: tuple[Column, ...], shown: Shown) -> list[Part]:
             parts.append(words)
             spanned = True
     return parts
+
+
+def _series(columns: tuple[Column, ...], shown: Shown) -> Part | None:
+    """Return how the runs of a folded series stand, as wide as the columns that it covers."""
+    widths = [column.width + 1 for column in columns if column.key in _SPAN]
+    if not shown.line.folded or not shown.line.summary or not widths:
+        return None
+    failed = any(f" {state}" in shown.line.summary for state in GROUPS["failed"])
+    return styled.fit(shown.line.summary, sum(widths) - 1) + " ", "red" if failed else "cyan"
 
 
 def _words(columns: tuple[Column, ...], shown: Shown) -> Part | None:

@@ -35,15 +35,35 @@ def test_a_long_chain_is_not_indented_off_the_screen() -> None:
     assert lines[0].children == 500
 
 
+def test_the_runs_of_a_series_stand_below_the_first_that_was_sent() -> None:
+    """r0 is a run; r1 to r3 a grid; r4 a resubmission of r2; r5 and r6 a ladder of r0."""
+    series = {1: "grid", 2: "grid", 3: "grid", 5: "ladder", 6: "ladder", 7: "alone"}
+    made = [None, None, None, None, 2, 0, 0, None]
+    states = ["done", "done", "failed", "done", "running", "queued", "queued", "done"]
+    listed = [
+        entry._replace(series=series.get(number), state=states[number])
+        for number, entry in zip(range(7, -1, -1), entries(made), strict=True)
+    ]
+    lines = arranged(listed)
+    assert drawn(lines) == ["r7", "r0", "└r5", " └r6", "r1", "├r2", "│└r4", "└r3"]
+    by_id = {line.id: line for line in lines}
+    assert by_id["r1"].summary == "1 failed, 2 done"
+    assert by_id["r5"].summary == "2 queued" and by_id["r7"].summary == ""
+    assert drawn(arranged(listed, {"r1", "r5"})) == ["r7", "r0", "└r5+1", "r1+3"]
+
+
 # Any parents at all: a damaged history may have circles.
 PARENTS = some.lists(some.one_of(some.none(), some.integers(0, 12)), max_size=12)
 
 
-@given(PARENTS, some.sets(some.integers(0, 12)))
+@given(PARENTS, some.sets(some.integers(0, 12)), some.lists(some.sampled_from("abc-"), min_size=13))
 def test_every_run_is_there_once_and_after_its_parent(
-    parents: list[int | None], folded: set[int]
+    parents: list[int | None], folded: set[int], series: list[str]
 ) -> None:
-    listed = entries(parents)
+    listed = [
+        entry._replace(series=None if name == "-" else name)
+        for entry, name in zip(entries(parents), series, strict=False)
+    ]
     lines = arranged(listed)
     assert sorted(line.id for line in lines) == sorted(entry.id for entry in listed)
     place = {line.id: at for at, line in enumerate(lines)}

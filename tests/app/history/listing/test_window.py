@@ -9,6 +9,7 @@ import pytest
 from lumitui.app.history.history import History
 from lumitui.app.history.listing.find_runs import Filter
 from lumitui.app.history.listing.order import By, Order
+from lumitui.app.history.listing.series import Member, Series
 from lumitui.app.history.listing.terms import parse
 from lumitui.app.history.listing.window import AROUND, PAGE, RunWindow
 from lumitui.remote.scheduler.protocol import State
@@ -138,3 +139,24 @@ def test_the_list_begins_at_the_newest_run_that_goes_on_or_else_the_newest(
     assert window.foremost == "child"
     window.show(Filter(), Order(By.NAME))
     assert window.foremost == "r-1"
+
+
+def test_a_series_is_one_row_until_it_is_opened(history: History) -> None:
+    for number in range(4):
+        history.begin(a_run(f"r-{number}", created=float(number), state=State.DONE))
+    members = tuple(Member(place, f"cell {place}", "{}") for place in (1, 2, 3))
+    history.series.begin(Series("grid-1", "grid", "lumi", "", 1.0, members))
+    for place in (1, 2, 3):
+        history.series.claim("grid-1", place, f"r-{place}")
+    window = RunWindow(history.finder)
+    window.refresh()
+    assert [(line.id, line.children, line.summary) for line in window.lines] == [
+        ("r-1", 2, "3 done"), ("r-0", 0, ""),
+    ]  # fmt: skip
+    assert window.place("r-3") == 0, "a hidden run is found where its series stands"
+    window.fold("r-1", folded=False)
+    assert [line.id for line in window.lines] == ["r-1", "r-2", "r-3", "r-0"]
+    window.fold("r-1", folded=True)
+    assert len(window.lines) == 2
+    window.show(order=Order(By.NAME))
+    assert len(window.lines) == 4, "a list that is sorted otherwise has no families"
