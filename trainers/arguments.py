@@ -16,6 +16,11 @@ def count(text: str) -> int:
     return int(text)
 
 
+def whole(text: str) -> int:
+    """Read a whole number, 0 too, from the command line."""
+    return 0 if text == "0" else count(text)
+
+
 def add_shared(parser: argparse.ArgumentParser) -> None:
     """Add them; what a trainer alone takes is in its own file."""
     add = parser.add_argument
@@ -25,6 +30,8 @@ def add_shared(parser: argparse.ArgumentParser) -> None:
     add("--limit", type=count, help="use only the first N training images")
     add("--seed", type=int, default=0, help="of weights and order (default: %(default)s)")
     add("--epochs", type=count, default=4, help="passes over the data (default: %(default)s)")
+    add("--max-skipped", type=whole, default=3, metavar="N",
+        help="end with 86 when the loss is no number for more than N steps in a row")  # fmt: skip
     # What is kept and reported.
     add("--save-every", type=count, default=100, help="steps between checkpoints")
     add("--eval", choices=("epoch", "end", "never"), default="epoch", help="when to test")

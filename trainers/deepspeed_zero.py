@@ -15,36 +15,40 @@ gradient_accumulation_steps x ranks; DeepSpeed derives what is left out.
 
 In:  RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, RUN_DIR; see ranks.py.
 Out: $RUN_DIR/metrics.jsonl as ddp.py writes it; see reporting.py.
-     $RUN_DIR/checkpoints/step-N/ of all ranks together, and `latest` which names the whole one.
+     $RUN_DIR/checkpoints/start-…-step-…/ of all ranks together, the last two; see
+     saving/checkpoint.py.
      $RUN_DIR/errors/rank-N.json of a rank that failed.
-Exit code: 0 trained to the end; 1 an error; 2 wrong arguments, data, configuration or launch;
-     85 stopped on SIGUSR1 or SIGTERM with the checkpoint saved: go on with --resume.
+Stop and exit codes as ddp.py's; 2 is for a wrong configuration too.
 """
 
 from __future__ import annotations
 
+from stop_request import STOP  # first: a signal during the next imports is noted
+
+# isort: split
 import argparse
-import json
-import shutil
+import math
 import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 from torch.nn import functional
 
-import checkpoint
+import loop
 import ranks
 import reporting
 import zero_engine
 from arguments import add_shared, count
 from data import mnist
-from data.shares import epoch_order, seed_of, share
+from data.shares import seed_of, share
 from models.accuracy import test_accuracy
 from models.digits import size
+from saving import checkpoint
+from saving import files as on_disk
+from saving.position import Position
 
 # ------------------------------------------------------------------------- the arguments
 
@@ -56,7 +60,7 @@ def arguments() -> argparse.Namespace:
     add = parser.add_argument
     # The batch is the configuration's.
     add("--steps", type=count, default=sys.maxsize, help="end after this optimizer step")
-    add("--resume", action="store_true", help="continue from checkpoints/latest if there is one")
+    add("--resume", action="store_true", help="continue from the newest checkpoint if there is one")
     zero_engine.add_arguments(parser)
     args = parser.parse_args()
     args.deepspeed_config = args.deepspeed_config or str(zero_engine.CONFIG)
@@ -75,14 +79,11 @@ class Training:
     device: torch.device
     digits: mnist.Digits
     engine: zero_engine.Engine
-    at: checkpoint.Position
-    saved: tuple[int, str] | None = None
-    """Step and folder of the checkpoint that this training saved last, or started from."""
-
-    @property
-    def folder(self) -> Path:
-        """Where the checkpoints are."""
-        return self.me.run_dir / "checkpoints"
+    at: Position
+    guard: loop.LossGuard
+    checkpoints: checkpoint.Checkpoints
+    saved: on_disk.Saved | None = None
+    """The checkpoint that this training saved last, or started from."""
 
     @property
     def global_batch(self) -> int:
@@ -93,101 +94,102 @@ class Training:
         """Whether a whole global batch of this epoch is left (the rest is dropped)."""
         return self.at.samples + self.global_batch <= self.at.train_samples
 
-    def step(self, order: Tensor) -> float:
+    def step(self, order: Tensor) -> tuple[reporting.Step, bool]:
         """Train on the next global batch, in as many parts as it is accumulated from.
 
         Returns:
-            This rank's mean loss.
+            What happened, and whether to stop now.
         """
-        at, me = self.at, self.me
+        at, me, engine, began = self.at, self.me, self.engine, time.monotonic()
+        lr = engine.get_lr()[0]
         # The random numbers of a step (dropout) follow from its place and the rank: there is
         # nothing to save, and a resumed training draws the same.
         number = (self.args.seed * 1_000_003 + at.step) * 65_537 + me.rank
         torch.manual_seed(seed_of(number))
-        dtype = next(self.engine.module.parameters()).dtype
-        parts = int(self.engine.gradient_accumulation_steps())
+        dtype = next(engine.module.parameters()).dtype
+        parts = int(engine.gradient_accumulation_steps())
         # The batch is the engine's: with one of our own the training would use another amount
         # than the configuration, the log and the learning rate assume.
-        part = int(self.engine.train_micro_batch_size_per_gpu()) * me.world_size
+        part = int(engine.train_micro_batch_size_per_gpu()) * me.world_size
         losses = []
         for start in range(at.samples, at.samples + self.global_batch, part):
             mine = share(order, start, part, me.rank, me.world_size)
             images = mnist.to_input(self.digits.train_images[mine], self.device, dtype)
             labels = self.digits.train_labels[mine].to(self.device)
-            loss = functional.cross_entropy(self.engine(images).float(), labels)
-            self.engine.backward(loss)
-            self.engine.step()  # the optimizer's step after the last part only
+            loss = functional.cross_entropy(engine(images).float(), labels)
+            engine.backward(loss)
+            engine.step()  # the optimizer's step after the last part only
             losses.append(loss.item())
+        # One collective gives the mean loss, and whether any rank was asked to stop, so that all
+        # of them stop after the same step.
+        norm = zero_engine.gradient_norm(engine)
+        mean, infinite, stopping = ranks.average(
+            [sum(losses) / parts, not math.isfinite(norm), STOP.wanted()], self.device
+        )
+        self.guard.accepts(mean, math.inf if infinite else norm)
         self.at = replace(at, step=at.step + 1, samples=at.samples + self.global_batch)
-        return sum(losses) / parts
+        seconds = time.monotonic() - began
+        taken = reporting.Step(
+            step=self.at.step, epoch=at.epoch + 1, loss=mean, grad_norm=norm, lr=lr,
+            skipped=self.guard.skipped, samples=self.global_batch, seconds=seconds,
+        )  # fmt: skip
+        return taken, bool(stopping)
 
-    def test(self) -> float:
-        """Accuracy on the test images."""
+    def test(self) -> float | None:
+        """Accuracy on the test images; None when a rank was asked to stop."""
         return test_accuracy(self.engine.module, self.digits, self.me, self.device)
 
     def save(self) -> str:
-        """Save all ranks' parts, then point `latest` at them; return the folder's name.
+        """Save every rank's part; every rank returns when the checkpoint counts.
 
-        DeepSpeed writes `latest` in place and doesn't wait for the disk; here it is renamed
-        into its place when every rank's part is on disk, so it always names a whole checkpoint.
-        For the same reason no part is ever overwritten. When the step is already saved, only the
-        position can have changed (a whole epoch). A training that starts again from the beginning
-        and reaches the step that `latest` names takes another folder.
+        DeepSpeed doesn't wait for the disk and knows no checksums; here each rank does it for its
+        part. When the step is saved already, only the position can have changed (a whole epoch).
+
+        Raises:
+            TrainingError: it can't be saved; every rank raises.
         """
-        if self.saved is None or self.saved[0] != self.at.step:
-            tag = f"step-{self.at.step:08d}"
-            latest = self.folder / "latest"
-            named = latest.exists() and latest.read_text().strip() == tag
-            if ranks.average([named], self.device)[0]:
-                tag += "-anew"
-            self.engine.save_checkpoint(str(self.folder), tag=tag, save_latest=False)
-            mine = set((self.folder / tag).glob(f"*pp_rank_{self.me.rank}_*"))
-            shared = set((self.folder / tag).glob("mp_rank_*")) if self.me.rank == 0 else set()
-            for file in mine | shared:
-                checkpoint.sync(file)
-            self.saved = self.at.step, tag
-        tag = self.saved[1]
-        ranks.average([0.0], self.device)  # every rank's part is on disk
-        if self.me.rank == 0:
-            position = json.dumps(self.at.as_tree()).encode()
-            here = self.folder / tag
-            checkpoint.write_whole(here / "position.json", lambda file: file.write(position))
-            checkpoint.write_whole(self.folder / "latest", lambda file: file.write(tag.encode()))
-            for older in self.folder.glob("step-*"):
-                if older.name != tag:
-                    shutil.rmtree(older)
-        ranks.average([0.0], self.device)
-        return f"checkpoints/{tag}"
+        if self.saved is None or self.saved.step != self.at.step:
+            checkpoint.together(lambda: checkpoint.check_finite(self.engine.module.parameters()))
+            place = checkpoint.by_first(self.me, lambda: self.checkpoints.begin(self.at.step))
+            for files in checkpoint.together(lambda: self._write(place)):
+                place.files.update(files)
+            self.saved = place
+        saved = self.saved
+        checkpoint.by_first(self.me, lambda: self.checkpoints.commit(saved, self.at))
+        return f"checkpoints/{saved.folder.name}"
+
+    def _write(self, place: on_disk.Saved) -> on_disk.Files:
+        here = place.folder
+        self.engine.save_checkpoint(str(here.parent), tag=here.name, save_latest=False)
+        mine = {path.name for path in here.glob(f"*pp_rank_{self.me.rank}_*")}
+        shared = {path.name for path in here.glob("mp_rank_*")} if self.me.rank == 0 else set()
+        return on_disk.describe(here, sorted(mine | shared))
 
     def resume(self) -> None:
-        """Continue from the checkpoint that `latest` names.
+        """Continue from the newest whole checkpoint.
 
         Raises:
             UsageError: it was made by another number of ranks (ZeRO splits the optimizer's
                 state among them) or by another training, or it can't be read.
         """
-        tag = (self.folder / "latest").read_text().strip()
-        path = self.folder / tag / "position.json"
-        try:
-            saved = checkpoint.Position.from_tree(json.loads(path.read_text()))
-        except (OSError, ValueError) as error:
+        saved = checkpoint.newest_whole(self.checkpoints, self.me)
+        if saved is None:
+            return
+        at = saved.read()
+        self.at.check_continues(at)
+        if at.world_size != self.me.world_size:
             raise reporting.UsageError(
-                f"{path} can't be read ({error}). Start in an empty run folder."
-            ) from error
-        self.at.check_continues(saved)
-        if saved.world_size != self.me.world_size:
-            raise reporting.UsageError(
-                f"The checkpoint's ZeRO parts are from {saved.world_size} ranks, but this run has "
-                f"{self.me.world_size}. Resume with {saved.world_size} ranks."
+                f"The checkpoint's ZeRO parts are from {at.world_size} ranks, but this run has "
+                f"{self.me.world_size}. Resume with {at.world_size} ranks."
             )
         rates = [group["lr"] for group in self.engine.optimizer.param_groups]
-        self.engine.load_checkpoint(str(self.folder), tag=tag)
+        self.engine.load_checkpoint(str(saved.folder.parent), tag=saved.folder.name)
         if self.engine.lr_scheduler is None:
             # The optimizer's state has the rates it was saved with; those of the configuration
             # count.
             for group, rate in zip(self.engine.optimizer.param_groups, rates, strict=True):
                 group["lr"] = rate
-        self.at, self.saved = saved, (saved.step, tag)
+        self.at, self.saved = at, saved
 
 
 def prepare(args: argparse.Namespace, me: ranks.Ranks) -> Training:
@@ -202,23 +204,23 @@ def prepare(args: argparse.Namespace, me: ranks.Ranks) -> Training:
             f"{count} training images are fewer than train_batch_size "
             f"{engine.train_batch_size()}. Make it smaller in {args.deepspeed_config}."
         )
-    at = checkpoint.Position(args.model, args.seed, count, me.world_size)
-    return Training(args, me, device, digits, engine, at)
+    optimizer = str(engine.optimizer_name() or "none")
+    at = Position(args.model, optimizer, args.seed, count, me.world_size)
+    guard, checkpoints = loop.LossGuard(args.max_skipped), checkpoint.Checkpoints(me.run_dir)
+    return Training(args, me, device, digits, engine, at, guard, checkpoints)
 
 
 # ----------------------------------------------------------------------------- the training
 
 
 def main() -> None:
-    """Train from the beginning or the last checkpoint to the end, or to a signal."""
+    """Train from the beginning or the last checkpoint to the end, or until asked to stop."""
     args = arguments()
     me = ranks.read_ranks()
-    stop = ranks.StopRequest()
     ranks.choose_cores(me)
     training = prepare(args, me)
     engine = training.engine
-    if args.resume and ranks.all_see(training.folder / "latest", training.device):
-        training.resume()
+    loop.begin(training)
     report = reporting.Reporter(me.run_dir, me.rank, args.log_every)
     report.start(
         training.device,
@@ -227,55 +229,13 @@ def main() -> None:
         parameters=size(engine.module),
         world_size=me.world_size,
         global_batch=training.global_batch,
-        optimizer=engine.optimizer_name() or "none",
+        optimizer=training.at.optimizer,
         lr=engine.get_lr()[0],
         epochs=args.epochs,
         train_samples=training.at.train_samples,
         first_step=training.at.step + 1,
     )
-    accuracy = None
-    while training.at.epoch < args.epochs and training.at.step < args.steps:
-        train_epoch(training, report, stop)
-        accuracy = None
-        if training.epoch_has_more():
-            break  # --steps ended it within the epoch
-        training.at = replace(training.at, epoch=training.at.epoch + 1, samples=0)
-        if args.eval == "epoch":
-            accuracy = training.test()
-            report.test(step=training.at.step, epoch=training.at.epoch, accuracy=accuracy)
-    training.save()
-    if accuracy is None and args.eval != "never":
-        accuracy = training.test()
-    report.end(step=training.at.step, accuracy=accuracy)
-    dist.barrier()
-    dist.destroy_process_group()
-
-
-def train_epoch(training: Training, report: reporting.Reporter, stop: ranks.StopRequest) -> None:
-    """Train to the end of the epoch or of --steps; on a signal save and exit."""
-    args = training.args
-    order = epoch_order(training.at.train_samples, args.seed, training.at.epoch)
-    while training.epoch_has_more() and training.at.step < args.steps:
-        began = time.monotonic()
-        lr = training.engine.get_lr()[0]
-        # One collective gives the mean loss and whether any rank got a signal to stop, so that
-        # all of them stop after the same step.
-        loss, stopping = ranks.average([training.step(order), bool(stop.received)], training.device)
-        step = training.at.step
-        report.step(
-            step=step,
-            epoch=training.at.epoch + 1,
-            loss=loss,
-            lr=lr,
-            samples=training.global_batch,
-            seconds=time.monotonic() - began,
-        )
-        if stopping or step % args.save_every == 0:
-            path = training.save()
-            report.saved(step=step, path=path)
-        if stopping:
-            report.stop(step=step, signal=stop.received or None, path=path)
-            raise SystemExit(ranks.STOPPED_EARLY)
+    loop.train(training, report)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""This process among the ranks: launcher variables, process group, device, cores, stop signals.
+"""This process among the ranks: launcher variables, process group, device and cores.
 
 Whatever started the processes (srun, torchrun, deepspeed, mpirun, a shell loop), a trainer reads
 the same six variables: RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and RUN_DIR.
@@ -8,22 +8,18 @@ Without the first five it trains alone.
 from __future__ import annotations
 
 import os
-import signal
+import platform
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from types import FrameType
+from typing import TypeVar, cast
 
 import torch
 import torch.distributed as dist
 
 from reporting import UsageError
-
-STOPPED_EARLY = 85
-"""Exit code of a trainer that stopped on SIGUSR1 or SIGTERM with its checkpoint saved: the
-training is unfinished, so it isn't 0, and nothing is lost, so it isn't 1."""
 
 LAUNCHER_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 # Each names how many processes some launcher started; more than one without RANK would be that
@@ -92,45 +88,101 @@ def _number(name: str, text: str) -> int:
 
 
 def choose_cores(ranks: Ranks) -> None:
-    """Give this rank its share of the node's cores, and as many threads as it has cores.
+    """Give this rank its share of the node's cores.
 
-    Only where nothing was chosen: a mask from srun, taskset or a container stays, and so does
-    OMP_NUM_THREADS. On a node with GPUs only the launcher knows the cores near each GPU (their
-    order isn't the cores' order: GPU 0 may be next to cores 49-55), so an even split is for CPU
-    nodes only. macOS has no affinity calls.
+    Only where nothing was chosen: a mask from srun, taskset or a container stays. On a node with
+    GPUs only the launcher knows the cores near each GPU (their order isn't the cores' order: GPU
+    0 may be next to cores 49-55), so an even split is for CPU nodes only. macOS has no affinity
+    calls.
     """
     cores = os.cpu_count() or 1
     on_node = ranks.local_world_size or ranks.world_size
     share = max(1, cores // on_node)
     if sys.platform == "linux":
         allowed = sorted(os.sched_getaffinity(0))
-        if len(allowed) < cores:
-            share = len(allowed)  # a launcher chose: all of them are this rank's
-        elif ranks.local_world_size and 1 < on_node <= cores and not torch.cuda.is_available():
+        nobody_chose = len(allowed) == cores
+        shared = ranks.local_world_size and 1 < on_node <= cores
+        if nobody_chose and shared and not torch.cuda.is_available():
             first = ranks.local_rank % on_node * share
             os.sched_setaffinity(0, allowed[first : first + share])
-    if "OMP_NUM_THREADS" not in os.environ:
-        # More threads than cores wait for each other: 4 ranks with 2 threads each on 2 cores
-        # trained 10 times slower than with 1 each.
-        torch.set_num_threads(share)
+
+
+def choose_threads() -> None:
+    """Start as many threads as there are cores for this rank, unless OMP_NUM_THREADS says so.
+
+    More threads than cores wait for each other: 4 ranks with 2 threads each on 2 cores trained 10
+    times slower than with 1 each. Ranks that were bound together share their cores: only the
+    ranks themselves know how many they are.
+    """
+    if "OMP_NUM_THREADS" in os.environ:
+        return
+    cores = frozenset(range(os.cpu_count() or 1))
+    if sys.platform == "linux":
+        cores = frozenset(os.sched_getaffinity(0))
+    mine = (platform.node(), cores)
+    torch.set_num_threads(threads(mine, gather(mine)))
+
+
+def threads(mine: tuple[str, frozenset[int]], of_all: list[tuple[str, frozenset[int]]]) -> int:
+    """A rank's fair part of its cores: one that n ranks of its node may use counts 1/n."""
+    node, cores = mine
+    on_node = [others for host, others in of_all if host == node]
+    return max(1, int(sum(1 / sum(core in others for others in on_node) for core in cores) + 1e-6))
+
+
+class DeviceError(UsageError):
+    """This rank can't use the GPU that it was given; the others may."""
+
+    by_every_rank = True
+
+
+def choose_device(ranks: Ranks, environ: Mapping[str, str] = os.environ) -> torch.device:
+    """This rank's GPU, or the CPU where nobody asked for GPUs.
+
+    A training that goes on without the GPUs of its job holds them for hours, and ends well: so
+    TRAINER_DEVICE=cpu has to say that this is wanted. ROCm's PyTorch uses the name "cuda" too.
+
+    Raises:
+        DeviceError: Slurm gave this node GPUs and PyTorch finds none, too few, or one that fails.
+    """
+    if environ.get("TRAINER_DEVICE") == "cpu":
+        return torch.device("cpu")
+    here = f"Rank {ranks.rank} on {platform.node()}"
+    visible = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if not visible:
+        given = environ.get("SLURM_GPUS_ON_NODE", "")
+        if given in ("", "0"):
+            return torch.device("cpu")
+        version = torch.version
+        built = f"ROCm {version.hip}" if version.hip else f"CUDA {version.cuda}"
+        built = built if version.hip or version.cuda else "CPUs only"
+        raise DeviceError(
+            f"{here} can use no GPU, though Slurm gave the node {given}; its PyTorch "
+            f"{torch.__version__} is built for {built}. Check the container's GPU options and "
+            "ROCR_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES, or set TRAINER_DEVICE=cpu."
+        )
+    # One visible GPU means the launcher bound this rank to it: then it's number 0.
+    if visible > 1 and ranks.local_rank >= visible:
+        raise DeviceError(
+            f"{here} has LOCAL_RANK={ranks.local_rank}, but only {visible} GPUs are visible. "
+            "Start as many ranks per node as there are GPUs."
+        )
+    device = torch.device("cuda", ranks.local_rank if visible > 1 else 0)
+    try:
+        torch.cuda.set_device(device)
+        torch.zeros(1, device=device).item()
+    except RuntimeError as error:
+        reason = str(error).splitlines()[0]
+        raise DeviceError(
+            f"{here} can't use its GPU {device.index} ({reason}). "
+            "Leave the node out with `--exclude`, and tell the site's support."
+        ) from error
+    return device
 
 
 def join(ranks: Ranks) -> torch.device:
-    """Choose this rank's device and join the process group: nccl on GPUs, else gloo.
-
-    ROCm's PyTorch uses the names "cuda" and "nccl" too.
-    """
-    device = torch.device("cpu")
-    if torch.cuda.is_available():
-        # One visible GPU means the launcher bound this rank to it: then it's number 0.
-        visible = torch.cuda.device_count()
-        if visible > 1 and ranks.local_rank >= visible:
-            raise UsageError(
-                f"LOCAL_RANK={ranks.local_rank} but only {visible} GPUs are visible here. "
-                "Start as many ranks per node as there are GPUs."
-            )
-        device = torch.device("cuda", ranks.local_rank if visible > 1 else 0)
-        torch.cuda.set_device(device)
+    """Choose this rank's device and join the process group: nccl on GPUs, else gloo."""
+    device = choose_device(ranks)
     backend = "nccl" if device.type == "cuda" else "gloo"
     # 10 minutes: a rank that never comes must not hold the others' nodes for gloo's 30.
     limit = timedelta(minutes=10)
@@ -162,34 +214,11 @@ def average(values: list[float], device: torch.device) -> list[float]:
     return mean
 
 
-def all_see(path: Path, device: torch.device) -> bool:
-    """Return whether a file is there, with the same answer on every rank.
-
-    Raises:
-        UsageError: it is there for some ranks only.
-    """
-    seen = average([path.exists()], device)[0]
-    if 0 < seen < 1:
-        raise UsageError(
-            f"Only {seen:.0%} of the ranks see {path}. "
-            "RUN_DIR has to be on a file system that all nodes share."
-        )
-    return seen == 1
+Value = TypeVar("Value")
 
 
-class StopRequest:
-    """Remembers SIGUSR1 (the time limit is near) and SIGTERM (the job is cancelled).
-
-    The handler only notes the signal; the training loop checks it at the end of each step, so
-    that no step is interrupted.
-    """
-
-    def __init__(self) -> None:
-        """Listen from now on; only the main thread may."""
-        self.received: str = ""
-        """Name of the first signal received, or the empty text."""
-        for number in (signal.SIGUSR1, signal.SIGTERM):
-            signal.signal(number, self._note)
-
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        self.received = self.received or signal.Signals(number).name
+def gather(value: Value) -> list[Value]:
+    """Every rank's value, in the order of ranks; for small things that are seldom needed."""
+    values: list[Value | None] = [None] * dist.get_world_size()
+    dist.all_gather_object(values, value)
+    return cast("list[Value]", values)

@@ -10,7 +10,9 @@ import shutil
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
@@ -21,8 +23,38 @@ from torch.distributed.elastic.multiprocessing.errors import record
 Value = str | int | float | None
 
 
-class UsageError(Exception):
-    """An error that a person can fix: what happened and what to try, in two sentences."""
+class TrainingError(Exception):
+    """An error said in two sentences, what happened and what to try, instead of a traceback."""
+
+    code = 1
+    """The process's exit code."""
+    by_every_rank = False
+    """Whether each rank says it. Else the first rank of each node does: all have the same error."""
+
+
+class UsageError(TrainingError):
+    """Wrong arguments, data, configuration or launch: a person can fix it."""
+
+    code = 2
+
+
+@dataclass(frozen=True)
+class Step:
+    """One optimizer step over the images of all ranks."""
+
+    step: int
+    epoch: int
+    loss: float
+    """The mean over all ranks."""
+    grad_norm: float | None
+    """The length of the gradient before clipping; None where it isn't known."""
+    lr: float
+    skipped: int
+    """Steps of this attempt whose loss or gradient was not finite: they changed no weight."""
+    samples: int
+    """Images in it."""
+    seconds: float
+    """From the choice of the images to the last collective."""
 
 
 class Reporter:
@@ -37,9 +69,11 @@ class Reporter:
         """Open metrics.jsonl in the run folder; every `log_every`-th step is printed."""
         self._reports = rank == 0
         self._log_every = log_every
-        self._began = time.monotonic()
+        self._began = self._trains_since = time.monotonic()
         self._samples = 0
-        self._step_seconds = 0.0
+        self._spent = {"step_s": 0.0, "save_s": 0.0, "test_s": 0.0}
+        self._torn = False
+        self._lost = 0
         if self._reports:
             run_dir.mkdir(parents=True, exist_ok=True)
             self._file = _open_for_lines(run_dir / "metrics.jsonl")
@@ -58,27 +92,30 @@ class Reporter:
             torch=torch.__version__,
             **facts,
         )
+        self._trains_since = time.monotonic()
         said = (f"{key} {_short(value)}" for key, value in facts.items())
         self.say(", ".join(said) + f", on {name}")
 
-    def step(
-        self, *, step: int, epoch: int, loss: float, lr: float, samples: int, seconds: float
-    ) -> None:
-        """Report one optimizer step over `samples` images of all ranks.
-
-        `seconds` in the file is the time since this attempt began, samples_per_s is of this
-        step alone.
-        """
-        self._samples += samples
-        self._step_seconds += seconds
-        speed = samples / seconds
+    def step(self, taken: Step) -> None:
+        """Report one step. `seconds` in the file is the time since this attempt began."""
+        self._samples += taken.samples
+        self._spent["step_s"] += taken.seconds
+        speed = taken.samples / taken.seconds
         self._metric(
-            step=step, epoch=epoch, loss=loss, lr=lr, samples_per_s=speed, seconds=self._seconds()
+            step=taken.step,
+            epoch=taken.epoch,
+            loss=taken.loss,
+            grad_norm=taken.grad_norm,
+            lr=taken.lr,
+            skipped=taken.skipped,
+            samples_per_s=speed,
+            seconds=self._seconds(),
         )
-        if step % self._log_every == 0:
+        if taken.step % self._log_every == 0:
             self.say(
-                f"step {step} | epoch {epoch} | loss {loss:.4f} | lr {lr:.4g} | "
-                f"{speed:.0f} samples/s"
+                f"step {taken.step} | epoch {taken.epoch} | loss {taken.loss:.4f} | "
+                f"lr {taken.lr:.4g} | {speed:.0f} samples/s"
+                + (f" | {taken.skipped} skipped" if taken.skipped else "")
             )
 
     def test(self, *, step: int, epoch: int, accuracy: float) -> None:
@@ -92,6 +129,11 @@ class Reporter:
         """Report that a checkpoint is on disk."""
         self._metric(event="checkpoint", step=step, path=path, seconds=self._seconds())
 
+    def not_saved(self, *, step: int, error: Exception) -> None:
+        """Report that a checkpoint could not be made; the training goes on."""
+        self._metric(event="not-saved", step=step, error=str(error), seconds=self._seconds())
+        self.say(f"step {step} | {error}")
+
     def stop(self, *, step: int, signal: str | None, path: str) -> None:
         """Report an early stop with everything saved; without `signal`, another rank got it."""
         self._metric(
@@ -102,31 +144,60 @@ class Reporter:
             seconds=self._seconds(),
         )
         why = signal or "a signal to another rank"
-        self.say(f"stopped by {why} after step {step}; {path} is saved, --resume continues")
+        kept = f"{path} is saved, --resume continues" if path else "there is no checkpoint yet"
+        self.say(f"stopped by {why} after step {step}; {kept}")
 
     def end(self, *, step: int, accuracy: float | None) -> None:
-        """Report the result; samples_per_s is over all of this attempt's steps."""
+        """Report the result.
+
+        samples_per_s is over all the time since the start line, so that a slow disk or a slow
+        loader shows; step_s, save_s and test_s say where that time went, and other_s is the rest.
+        """
+        wall = time.monotonic() - self._trains_since
+        rest = {"other_s": max(0.0, wall - sum(self._spent.values()))}
         self._metric(
             event="end",
             step=step,
             test_accuracy=accuracy,
             seconds=self._seconds(),
-            samples_per_s=self._samples / self._step_seconds if self._samples else None,
+            samples_per_s=self._samples / wall if self._samples else None,
+            **{name: round(spent, 4) for name, spent in (self._spent | rest).items()},
         )
         self.say("not tested" if accuracy is None else f"test accuracy {accuracy:.4f}")
+
+    @contextmanager
+    def timed(self, what: str) -> Iterator[None]:
+        """Count the time inside as `save_s` or `test_s`."""
+        began = time.monotonic()
+        yield
+        self._spent[what] += time.monotonic() - began
 
     def say(self, text: str) -> None:
         """Print one line on rank 0."""
         if self._reports:
-            print(text, flush=True)
+            with suppress(OSError):  # a full disk is no reason to end a training
+                print(text, flush=True)
 
     def _seconds(self) -> float:
         return round(time.monotonic() - self._began, 4)
 
     def _metric(self, **values: Value) -> None:
-        if self._reports:
-            line = {name: _finite(value) for name, value in values.items()}
-            os.write(self._file, json.dumps(line).encode() + b"\n")
+        """Write one line. A full disk costs lines, not the training."""
+        if not self._reports:
+            return
+        told = {name: _finite(value) for name, value in values.items()}
+        line = b"\n" * self._torn + json.dumps(told).encode() + b"\n"
+        try:
+            self._torn = os.write(self._file, line) < len(line)
+        except OSError as error:
+            if not self._lost:
+                with suppress(OSError):
+                    print(
+                        f"metrics.jsonl can't be written ({error.strerror}). The training goes "
+                        "on without it.",
+                        file=sys.stderr,
+                    )
+            self._lost += 1
 
 
 def _open_for_lines(path: Path) -> int:
@@ -134,7 +205,8 @@ def _open_for_lines(path: Path) -> int:
     file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
     size = os.fstat(file).st_size
     if size and os.pread(file, 1, size - 1) != b"\n":
-        os.write(file, b"\n")
+        with suppress(OSError):
+            os.write(file, b"\n")
     return file
 
 
@@ -162,20 +234,22 @@ def attempt(environ: Mapping[str, str] = os.environ) -> int:
 def run(main: Callable[[], None]) -> NoReturn:
     """Run a trainer's main and end the process with its exit code.
 
-    0: trained to the end. 2: a UsageError, which the first rank of each node prints as a
-    sentence. A SystemExit keeps its own code, and Ctrl-C is 130. Any other exception is 1: its
-    traceback is printed, and $RUN_DIR/errors/rank-N.json keeps message, traceback and time in
-    the form of PyTorch's `record`.
+    0: trained to the end. A TrainingError has its own code, and is printed as a sentence: by
+    the first rank of each node, or by each that has it. A SystemExit keeps its own code, and
+    Ctrl-C is 130. Any other exception is 1: its traceback is printed, and
+    $RUN_DIR/errors/rank-N.json keeps message, traceback and time in the form of PyTorch's
+    `record`.
     """
     code = 1
+    says = (os.environ.get("LOCAL_RANK") or "0") == "0"
     try:
         _recorded(main)
         code = 0
     except SystemExit as leaving:
         code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
-    except UsageError as error:
-        code = 2
-        if (os.environ.get("LOCAL_RANK") or "0") == "0":
+    except TrainingError as error:
+        code = error.code
+        if says or error.by_every_rank:
             print(f"{Path(sys.argv[0]).name}: {error}", file=sys.stderr)
     except KeyboardInterrupt:
         code = 130
@@ -184,8 +258,9 @@ def run(main: Callable[[], None]) -> NoReturn:
     if dist.is_initialized() and code != 1:
         # Every rank has left the last collective before the first one closes its sockets.
         time.sleep(0.2)
-    sys.stdout.flush()
-    sys.stderr.flush()
+    with suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
     # No interpreter teardown. It takes 0.1 to 0.5 s a rank, in which a launcher that has seen the
     # first exit code other than 0 kills the rest and reports their 137. And one of gloo's threads
     # may still hold the last collective's tensor: releasing it in a dying interpreter aborts the

@@ -6,6 +6,7 @@ Import this before anything imports `deepspeed`.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import platform
 import shutil
@@ -58,7 +59,10 @@ def start(args: argparse.Namespace, me: ranks.Ranks, device: torch.device) -> En
     Raises:
         UsageError: DeepSpeed refuses the configuration.
     """
-    args.local_rank = me.local_rank
+    # DeepSpeed takes the GPU of this number, whichever was chosen: where a launcher shows each rank
+    # its own GPU only, local rank 3's is number 0.
+    args.local_rank = device.index or 0
+    os.environ["LOCAL_RANK"] = str(args.local_rank)
     build_folder = private_build_folder(me)
     if device.type == "cpu":
         # A kernel for inference on CPUs which DeepSpeed would compile at start: 29 s on 2 cores.
@@ -82,6 +86,17 @@ def start(args: argparse.Namespace, me: ranks.Ranks, device: torch.device) -> En
     if build_folder:
         shutil.rmtree(build_folder, ignore_errors=True)
     return engine
+
+
+def gradient_norm(engine: Engine) -> float:
+    """The length of the last step's gradient; infinite where DeepSpeed skipped a step for it.
+
+    With fp16 the loss scale is looked for by skipping steps: those are as they should be.
+    """
+    if getattr(engine.optimizer, "overflow", False):
+        return 0.0 if engine.fp16_enabled() else math.inf
+    norm = engine.get_global_grad_norm()
+    return 0.0 if norm is None else float(norm)
 
 
 def private_build_folder(me: ranks.Ranks) -> str | None:

@@ -18,6 +18,7 @@ from lumitui.app.job.spec import JobSpec
 from lumitui.remote.scheduler.states import State
 
 STOPPED_EARLY = 85
+_OF_TRAINERS = (STOPPED_EARLY, 86, 87)
 """The bundled trainers' exit code when they saved on a signal (trainers/ranks.py)."""
 
 _STRICT = 78
@@ -81,7 +82,7 @@ def diagnose(ending: Ending) -> list[Diagnosis]:
     First comes what the scheduler decided, then the exception of the rank that failed first, in
     the words of the rule that knows it. Without an exception: causes in the order in which the
     log shows them. Last come what is usually a consequence of another rank's end, and the exit
-    code. The codes 85 and 78 are lumitui's own only in jobs of which `ending.spec` says so.
+    code. The codes 85 to 87 and 78 are lumitui's own only in jobs of which `ending.spec` says so.
     """
     state, rc = ending.state, ending.rc
     if state is State.DONE or not (state.is_final or state is State.UNKNOWN):
@@ -110,7 +111,7 @@ def diagnose(ending: Ending) -> list[Diagnosis]:
 
 def _is_ours(rc: int | None, failed_rank: int | None, spec: JobSpec | None) -> bool:
     """Return whether the table of exit codes holds: a script of the user's may end with any."""
-    if rc == STOPPED_EARLY:
+    if rc in _OF_TRAINERS:
         return spec is not None and spec.trainer is not None
     if rc == _STRICT:
         return spec is not None and spec.proof == "strict" and failed_rank is None

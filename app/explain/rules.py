@@ -302,6 +302,16 @@ EXIT_CODES: Mapping[int, Meaning] = {
         "The trainer stopped early on a signal; its checkpoint is saved and nothing is lost.",
         "Resubmit from the checkpoint; give it more `time:` if the limit was near.",
     ),
+    86: Meaning(
+        "diverged",
+        "The loss was not a finite number for several steps; no checkpoint was made of it.",
+        "Resubmit from the checkpoint with a lower learning rate, or look at the data.",
+    ),
+    87: Meaning(
+        "overtaken",
+        "A later attempt works in the run's folder, so that this one ended without saving.",
+        "Follow the later attempt; nothing is lost.",
+    ),
     126: Meaning(
         "not-executable",
         "The program cannot be executed.",

@@ -46,7 +46,9 @@ def steps(runs: Runs, run: Run) -> list[int]:
 
 def assert_saved_and_continues(runs: Runs, cluster: Cluster, run: Run) -> None:
     saved = cluster.login(f"ls {run.folder}/checkpoints").stdout.split()
-    assert "last.pt" in saved, runs.read_log(run.id)[1].decode()
+    assert any(name.startswith("start-0001-step-") for name in saved), runs.read_log(run.id)[
+        1
+    ].decode()
     last = max(steps(runs, run))
     plan = runs.plan_resubmission(run.id, settings=[f"--steps={last + 3}"])
     assert plan.start == "checkpoint"

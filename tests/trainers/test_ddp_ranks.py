@@ -11,7 +11,9 @@ from tests.support.places import TRAINERS
 from tests.support.trainers.forked import PYTHON
 from tests.support.trainers.ranks import (
     STOPPED_EARLY,
+    checkpoints,
     clean_environ,
+    events,
     held_at,
     losses,
     ranks,
@@ -55,24 +57,30 @@ def test_the_number_of_ranks_does_not_change_the_training(
 def test_a_killed_training_resumes_with_the_same_losses(
     tmp_path: Path, reference: dict[int, float]
 ) -> None:
-    words = (*DDP[:-2], "--lr", "0.001", "--batch-size", "32")
-    train(tmp_path / "whole", 2, *words)
-    with ranks(tmp_path, 2, *words, before=held_at(tmp_path, 6)) as job:
-        job.wait_for_step(6)  # in the second epoch, after a checkpoint at 5
+    with ranks(tmp_path, 4, *DDP, *BATCH, before=held_at(tmp_path, 11)) as job:
+        job.wait_for_step(11)  # after checkpoints at 5 and 10
         job.signal(signal.SIGKILL)
-        assert job.wait() == [-signal.SIGKILL] * 2
-    train(tmp_path, 2, *words, "--resume")
-    starts = [line for line in reported(tmp_path) if line.get("event") == "start"]
-    assert starts[1]["first_step"] == 6
-    assert losses(tmp_path) == losses(tmp_path / "whole")  # to the last digit
-    assert losses(tmp_path) == pytest.approx(reference, abs=1e-4)
+        assert job.wait() == [-signal.SIGKILL] * 4
+    assert checkpoints(tmp_path) == ["start-0001-step-00000005", "start-0001-step-00000010"]
+    flip_a_bit(tmp_path / "checkpoints" / "start-0001-step-00000010" / "state.pt")
+    job = train(tmp_path, 4, *DDP, *BATCH, "--resume")
+    assert "step-00000010 is damaged: state.pt has another checksum" in job.output()
+    assert [line["first_step"] for line in events(tmp_path, "start")] == [1, 6]
+    assert losses(tmp_path) == reference  # to the last digit
+    assert checkpoints(tmp_path) == ["start-0002-step-00000010", "start-0002-step-00000012"]
+
+
+def flip_a_bit(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 4
+    path.write_bytes(content)
 
 
 # Slurm's own signal at the limit is the rarer one: the job asks for USR1 before it.
 @pytest.mark.parametrize(
     "number", [signal.SIGUSR1, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
 )
-def test_a_signal_to_one_rank_saves_and_ends_all(
+def test_a_wish_to_stop_saves_and_ends_all_ranks(
     tmp_path: Path, reference: dict[int, float], number: signal.Signals
 ) -> None:
     with ranks(tmp_path, 4, *DDP, *BATCH, before=held_at(tmp_path, 6)) as job:
@@ -80,15 +88,36 @@ def test_a_signal_to_one_rank_saves_and_ends_all(
         job.processes[1].send_signal(number)
         job.release()
         assert job.wait() == [STOPPED_EARLY] * 4, job.output()
-    stop = reported(tmp_path)[-1]
-    assert stop["event"] == "stop"
-    assert stop["step"] == max(losses(tmp_path)) == 7
-    # The rest on another number of ranks, at the same global batch.
-    train(tmp_path, 1, *DDP, "--batch-size", "64", "--resume")
+    assert reported(tmp_path)[-1]["event"] == "stop"
+    assert max(losses(tmp_path)) == 7
+    # On another number of ranks, at the same global batch; by the file this time.
+    (tmp_path / "stop").touch()
+    alone = (*DDP, "--batch-size", "64", "--resume")
+    with ranks(tmp_path, 1, *alone) as job:
+        assert job.wait() == [STOPPED_EARLY], job.output()
+    assert "stopped by the file stop after step 8" in job.output()
+    assert not (tmp_path / "stop").exists()
+    train(tmp_path, 1, *alone)
     assert losses(tmp_path) == pytest.approx(reference, abs=1e-4)
-    assert len(reported(tmp_path)) == 12 + len(
-        [line for line in reported(tmp_path) if "event" in line]
-    )
+    assert len([line for line in reported(tmp_path) if "event" not in line]) == 12
+
+
+ONE_BAD_LOSS = """
+import math, os, torch.nn.functional as functional
+real, calls = functional.cross_entropy, []
+def loss(*given):
+    calls.append(1)
+    bad = os.environ["RANK"] == "1" and len(calls) == 3
+    return real(*given) * (math.nan if bad else 1)
+functional.cross_entropy = loss
+"""
+
+
+def test_a_loss_of_one_rank_that_is_no_number_changes_no_weight(tmp_path: Path) -> None:
+    train(tmp_path, 2, *DDP, "--steps", "5", before=ONE_BAD_LOSS)
+    steps = [line for line in reported(tmp_path) if "event" not in line]
+    assert [line["loss"] is None for line in steps] == [False, False, True, False, False]
+    assert [line["skipped"] for line in steps] == [0, 0, 1, 1, 1]
 
 
 def torchrun_forwards_sigusr1() -> bool:
@@ -127,7 +156,7 @@ def test_a_signal_to_torchrun_saves_and_leaves_no_rank_behind(
     stop = reported(tmp_path)[-1]
     assert (stop["event"], stop["signal"]) == ("stop", number.name)
     assert stop["step"] == max(losses(tmp_path))
-    assert (tmp_path / "checkpoints" / "last.pt").exists()
+    assert checkpoints(tmp_path)
 
 
 def children(pid: int) -> list[int]:

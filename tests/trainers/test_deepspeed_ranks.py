@@ -8,7 +8,9 @@ import pytest
 
 from tests.support.places import TRAINERS
 from tests.support.trainers.ranks import (
+    DIVERGED,
     STOPPED_EARLY,
+    checkpoints,
     held_at,
     losses,
     ranks,
@@ -42,13 +44,18 @@ def test_deepspeed_trains_and_resumes_with_the_same_losses(tmp_path: Path) -> No
         job.release()
         assert job.wait() == [STOPPED_EARLY] * 2, job.output()
     assert max(losses(parted)) == 10
-    assert (parted / "checkpoints" / "latest").read_text() == "step-00000010"
+    assert checkpoints(parted) == ["start-0001-step-00000005", "start-0001-step-00000010"]
     with ranks(parted, 1, *ZERO, "--resume") as job:
         assert job.wait() == [2]
     assert "parts are from 2 ranks, but this run has 1" in job.output()
-    train(parted, 2, *ZERO, "--resume")
+    # A part that was cut is named, and the checkpoint before it is used.
+    part = next((parted / "checkpoints" / "start-0001-step-00000010").glob("*pp_rank_1_*"))
+    part.write_bytes(part.read_bytes()[:-100])
+    assert (
+        "step-00000010 is damaged: zero_pp_rank_1_" in train(parted, 2, *ZERO, "--resume").output()
+    )
     assert losses(parted) == expected  # to the last digit
-    assert len(list((parted / "checkpoints").glob("step-*"))) == 1
+    assert len(checkpoints(parted)) == 2
 
 
 @pytest.mark.slow
@@ -63,6 +70,14 @@ def test_deepspeed_trains_alone_and_goes_on_with_an_edited_rate(tmp_path: Path) 
     edited = ("--resume", "--deepspeed_config", str(tmp_path / "ds.json"))
     assert train_alone(tmp_path, *words, "--steps", "4", *edited)[0] == 0
     assert [line["lr"] for line in reported(tmp_path) if "loss" in line] == [0.002] * 3 + [0.0005]
+    # A rate that ruins the weights ends the training, and no checkpoint is made of them.
+    kept = checkpoints(tmp_path)
+    config["optimizer"]["params"]["lr"] = 1e30
+    (tmp_path / "ds.json").write_text(json.dumps(config))
+    code, output = train_alone(tmp_path, *words, "--save-every", "1", *edited)
+    assert code == DIVERGED, output
+    assert "not a finite number in the last 4 steps, up to step 9" in output
+    assert checkpoints(tmp_path) == kept[-1:]
 
 
 KILLED_IN_SAVE = """
@@ -92,18 +107,18 @@ def test_no_kill_while_deepspeed_saves_costs_the_last_checkpoint(tmp_path: Path)
         return train_alone(tmp_path, ZERO[0], *words, before=before)[0]
 
     folder = tmp_path / "checkpoints"
+    first = "start-0001-step-00000002"
     # The last step is saved when it is due, and at the end only its position is written anew.
     assert killed_in_save(2) == 0
-    assert (folder / "latest").read_text() == "step-00000002"
-    kept = {path: path.read_bytes() for path in sorted(folder.glob("step-00000002/*"))}
-    position = json.loads(kept[folder / "step-00000002" / "position.json"])
+    assert checkpoints(tmp_path) == [first]
+    kept = {path: path.read_bytes() for path in sorted((folder / first).glob("*"))}
+    position = json.loads(kept[folder / first / "manifest.json"])["content"]["position"]
     assert (position["step"], position["epoch"], position["samples"]) == (2, 1, 0)
     # Begun anew in the same folder, the same step does not go over it either.
     assert killed_in_save(1) == -signal.SIGKILL
     assert {path: path.read_bytes() for path in kept} == kept
     assert killed_in_save(2) == 0
-    assert (folder / "latest").read_text() == "step-00000002-anew"
-    assert [path.name for path in folder.glob("step-*")] == ["step-00000002-anew"]
+    assert checkpoints(tmp_path) == [first, "start-0003-step-00000002"]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,9 @@ from tests.support.places import TRAINERS
 from tests.support.servers.sshd import free_port
 from tests.support.trainers.forked import Forked, Process
 
-STOPPED_EARLY = 85  # the exit code after a signal
+STOPPED_EARLY = 85  # the exit code after a wish to stop
+DIVERGED = 86  # and of losses that are no numbers
+OVERTAKEN = 87  # and of a start that another has followed
 Load = Callable[[str], ModuleType]
 """Imports a module of the trainers: the fixture `load`."""
 
@@ -39,6 +41,7 @@ class Job:
 
     run_dir: Path
     processes: Sequence[Process]
+    outs: Sequence[Path]
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to each."""
@@ -51,7 +54,7 @@ class Job:
 
     def output(self) -> str:
         """Return what they printed."""
-        return "".join(path.read_text() for path in sorted(self.run_dir.glob("*.out")))
+        return "".join(path.read_text() for path in self.outs)
 
     def release(self) -> None:
         """Let the ranks that are held go on."""
@@ -71,12 +74,13 @@ def started(commands: list[list[str]], environs: list[dict[str, str]]) -> Iterat
     """Start processes and leave none behind."""
     run_dir = Path(environs[0]["RUN_DIR"])
     processes = []
-    for number, (command, environ) in enumerate(zip(commands, environs, strict=True)):
-        with (run_dir / f"{number}.out").open("w") as out:
+    outs = [run_dir / f"{number}.out" for number in range(len(commands))]
+    for path, command, environ in zip(outs, commands, environs, strict=True):
+        with path.open("w") as out:
             processes.append(
                 subprocess.Popen(command, env=environ, stdout=out, stderr=out, text=True)
             )
-    with none_left(Job(run_dir, processes)) as job:
+    with none_left(Job(run_dir, processes, outs)) as job:
         yield job
 
 
@@ -94,9 +98,9 @@ def none_left(job: Job) -> Iterator[Job]:
 HELD = """
 import os, time, reporting
 real = reporting.Reporter.step
-def step(self, **told):
-    real(self, **told)
-    while told["step"] == {step} and os.path.exists("hold"):
+def step(self, taken):
+    real(self, taken)
+    while taken.step == {step} and os.path.exists("hold"):
         time.sleep(0.005)
 reporting.Reporter.step = step
 """
@@ -124,24 +128,24 @@ def ranks(
         "MASTER_PORT": str(free_port()),
     }
     processes = []
-    for rank in range(world_size):
-        out = run_dir / f"{rank}.out"
+    outs = [run_dir / f"{rank}.out" for rank in range(world_size)]
+    for rank, out in enumerate(outs):
         out.write_text("")
         environ = shared | {"RANK": str(rank), "LOCAL_RANK": str(rank)} | variables
         command = [str(TRAINERS / words[0]), *words[1:]]
         processes.append(Forked(command, environ, out, before))
-    with none_left(Job(run_dir, processes)) as job:
+    with none_left(Job(run_dir, processes, outs)) as job:
         yield job
 
 
 @contextmanager
 def alone(run_dir: Path, *words: str, before: str = "", **variables: str) -> Iterator[Job]:
     """Start a trainer, or another program, without a launcher; forked from a warm process."""
-    out = run_dir / "0.out"
     environ = clean_environ(run_dir) | variables
+    out = run_dir / f"{len(list(run_dir.glob('*.out')))}.out"
     out.write_text("")
     process = Forked([str(TRAINERS / words[0]), *words[1:]], environ, out, before)
-    with none_left(Job(run_dir, [process])) as job:
+    with none_left(Job(run_dir, [process], [out])) as job:
         yield job
 
 
@@ -162,6 +166,16 @@ def reported(run_dir: Path) -> list[dict[str, object]]:
     """Return the lines of metrics.jsonl."""
     path = run_dir / "metrics.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def checkpoints(run_dir: Path) -> list[str]:
+    """Return the names of the whole checkpoints, the oldest first."""
+    return sorted(path.parent.name for path in run_dir.glob("checkpoints/*/manifest.json"))
+
+
+def events(run_dir: Path, event: str) -> list[dict[str, object]]:
+    """Return the lines of one event."""
+    return [line for line in reported(run_dir) if line.get("event") == event]
 
 
 def losses(run_dir: Path) -> dict[int, float]:

@@ -1,0 +1,235 @@
+"""Saves that are cut, checkpoints that are damaged, starts that overtake each other."""
+
+import json
+import random
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.places import TRAINERS
+from tests.support.trainers.ranks import (
+    DIVERGED,
+    OVERTAKEN,
+    STOPPED_EARLY,
+    Load,
+    alone,
+    checkpoints,
+    events,
+    held_at,
+    losses,
+    reported,
+    train_alone,
+)
+
+# 8 steps an epoch, of 8 images each.
+DDP = ("ddp.py", "--model", "cnn-gn", "--limit", "64", "--batch-size", "8", "--eval", "never",
+       "--epochs", "2", "--save-every", "2")  # fmt: skip
+SAVING = """
+import sys, torch
+sys.path.insert(0, {trainers!r})
+from pathlib import Path
+from saving.checkpoint import Checkpoints
+from saving.files import describe
+from saving.position import Position
+kept = Checkpoints(Path())
+kept.take_over()
+def save(step):
+    saved = kept.begin(step)
+    torch.save({{"model": {{"w": torch.zeros(300_000)}}}}, saved.folder / "state.pt")
+    saved.files.update(describe(saved.folder, ["state.pt"]))
+    kept.commit(saved, Position("cnn", "sgd", 0, 8, 1, step))
+step = 1
+while True:
+    save(step)
+    print("saved", step, flush=True)
+    step += 1
+"""
+
+
+def saved_by(load: Load, run_dir: Path, *steps: int) -> Any:
+    """Save small checkpoints as a start of its own; return the checkpoints."""
+    torch, position = load("torch"), load("saving.position").Position
+    kept = load("saving.checkpoint").Checkpoints(run_dir)
+    kept.take_over()
+    for step in steps:
+        saved = kept.begin(step)
+        torch.save({"model": {"step": step, "w": torch.ones(40)}}, saved.folder / "state.pt")
+        saved.files.update(load("saving.files").describe(saved.folder, ["state.pt"]))
+        kept.commit(saved, position("cnn", "sgd", 0, 8, 1, step))
+    return kept
+
+
+def whole(kept: Any) -> list[int]:
+    return [one.step for one in kept.newest_first() if not one.damage()]
+
+
+def test_a_kill_at_any_moment_of_a_save_costs_that_save(load: Load, tmp_path: Path) -> None:
+    program = tmp_path / "saver.py"
+    program.write_text(SAVING.format(trainers=str(TRAINERS)))
+    cut = 0
+    for start in range(1, 4):
+        with alone(tmp_path, str(program)) as job:
+            while "saved 1" not in job.output():
+                assert job.processes[0].poll() is None, job.output()
+                time.sleep(0.001)
+            # Sometimes in the file, sometimes in the manifest, in a rename or in a removal.
+            job.signal(signal.SIGKILL)
+            assert job.wait() == [-signal.SIGKILL], job.output()
+        kept = load("saving.checkpoint").Checkpoints(tmp_path)
+        newest = kept.newest_first()[0]
+        assert (newest.start, newest.damage()) == (start, "")
+        said = int(job.output().split()[-1])
+        assert newest.step in (said, said + 1)
+        cut += len(list(tmp_path.glob("checkpoints/start-*"))) > len(kept.newest_first())
+    assert cut  # at least one was killed in the middle of a write
+
+
+def test_every_flipped_bit_and_every_cut_is_seen(load: Load, tmp_path: Path) -> None:
+    kept = saved_by(load, tmp_path, 1, 2)
+    assert whole(kept) == [2, 1]
+    chance = random.Random(5)
+    for name in ("state.pt", "manifest.json"):
+        path = kept.newest_first()[0].folder / name
+        content = path.read_bytes()
+        for _ in range(100):
+            bad = bytearray(content)
+            bad[chance.randrange(len(bad))] ^= 1 << chance.randrange(8)
+            path.write_bytes(bad)
+            assert whole(kept) == [1]
+        for size in (0, 1, len(content) - 1):
+            path.write_bytes(content[:size])
+            assert whole(kept) == [1]
+        path.write_bytes(content)
+    assert whole(kept) == [2, 1]
+
+
+def test_only_the_last_two_are_kept_and_a_damaged_one_is_none_of_them(
+    load: Load, tmp_path: Path
+) -> None:
+    kept = saved_by(load, tmp_path, 1, 2, 3)
+    assert [one.step for one in kept.newest_first()] == [3, 2]
+    later = saved_by(load, tmp_path)
+    later.distrust(kept.newest_first()[0].folder)
+    position = load("saving.position").Position("cnn", "sgd", 0, 8, 1, 4)
+    later.commit(later.begin(4), position)
+    assert [one.step for one in kept.newest_first()] == [4, 2]
+
+
+@pytest.mark.usefixtures("needs_torch")
+def test_an_attempt_that_comes_back_overwrites_nothing(tmp_path: Path) -> None:
+    with alone(tmp_path, *DDP, before=held_at(tmp_path, 3)) as old:
+        old.wait_for_step(3)
+        assert train_alone(tmp_path, *DDP, "--resume")[0] == 0
+        newest = checkpoints(tmp_path)
+        assert newest[-1] == "start-0002-step-00000016"
+        old.release()
+        assert old.wait() == [OVERTAKEN], old.output()
+    assert "Start 2 of this training works in the same run folder" in old.output()
+    assert checkpoints(tmp_path) == newest
+
+
+def test_a_save_that_was_begun_before_the_next_start_does_not_count(
+    load: Load, tmp_path: Path
+) -> None:
+    old = saved_by(load, tmp_path, 5)
+    begun = old.begin(9)  # here its node was lost
+    later = saved_by(load, tmp_path)
+    position = load("saving.position").Position("cnn", "sgd", 0, 8, 1, 7)
+    later.commit(later.begin(7), position)
+    begun.folder.mkdir(exist_ok=True)  # the later start has removed it
+    old.commit(begun, position)
+    newest = old.newest_first()[0]
+    assert (newest.start, newest.step) == (2, 7)
+
+
+FULL = """
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))  # a disk that fills up in a save
+"""
+
+
+@pytest.mark.usefixtures("needs_torch")
+def test_a_full_disk_costs_checkpoints_and_metrics_but_no_step(tmp_path: Path) -> None:
+    assert train_alone(tmp_path, *DDP, "--steps", "2")[0] == 0
+    code, output = train_alone(tmp_path, *DDP, "--resume", "--steps", "6", before=FULL)
+    assert code == 1
+    assert "Traceback" not in output
+    assert "The checkpoint could not be written (" in output
+    assert [line["step"] for line in events(tmp_path, "not-saved")] == [4, 6]
+    assert list(losses(tmp_path)) == [1, 2, 3, 4, 5, 6]
+    assert checkpoints(tmp_path) == ["start-0001-step-00000002"]
+    (tmp_path / "metrics.jsonl").unlink()
+    (tmp_path / "metrics.jsonl").symlink_to("/dev/full")
+    code, output = train_alone(tmp_path, *DDP, "--resume", "--steps", "4")
+    assert code == 0, output
+    assert output.count("metrics.jsonl can't be written (No space left on device).") == 1
+
+
+@pytest.mark.usefixtures("needs_torch")
+def test_losses_that_are_no_numbers_end_the_training_and_spoil_no_checkpoint(
+    load: Load, tmp_path: Path
+) -> None:
+    assert train_alone(tmp_path / "good", *DDP, "--steps", "6")[0] == 0
+    assert train_alone(tmp_path, *DDP, "--steps", "4")[0] == 0
+    assert checkpoints(tmp_path) == ["start-0001-step-00000002", "start-0001-step-00000004"]
+    ruin = (*DDP, "--resume", "--lr", "1e30", "--save-every", "1", "--max-skipped", "2")
+    code, output = train_alone(tmp_path, *ruin)
+    assert code == DIVERGED, output
+    assert "not a finite number in the last 3 steps" in output
+    assert reported(tmp_path)[-1]["skipped"] == 3
+    newest = load("saving.checkpoint").Checkpoints(tmp_path).newest_first()[0]
+    tree = load("saving.files").load(newest.folder / "state.pt", load("torch").device("cpu"))
+    assert max(float(weight.abs().max()) for weight in tree["model"].values()) < 100
+    # From there it goes on as if nothing had been.
+    assert train_alone(tmp_path, *DDP, "--resume", "--steps", "6")[0] == 0
+    again = losses(tmp_path)
+    assert {step: again[step] for step in range(1, 7)} == losses(tmp_path / "good")
+
+
+TOLD_IN_TEST = """
+import os, signal, torch
+real = torch.nn.Module.eval
+def stopped(model):
+    os.kill(os.getpid(), signal.SIGTERM)
+    return real(model)
+torch.nn.Module.eval = stopped
+"""
+
+
+@pytest.mark.usefixtures("needs_torch")
+def test_a_test_stops_when_it_is_asked_to(tmp_path: Path) -> None:
+    code, output = train_alone(tmp_path, *DDP, "--eval", "epoch", before=TOLD_IN_TEST)
+    assert code == STOPPED_EARLY, output
+    assert not events(tmp_path, "eval")
+    assert [line["step"] for line in events(tmp_path, "stop")] == [8]
+    manifest = tmp_path / "checkpoints" / checkpoints(tmp_path)[-1] / "manifest.json"
+    position = json.loads(manifest.read_text())["content"]["position"]
+    assert (position["epoch"], position["samples"]) == (1, 0)
+
+
+POSITION = {
+    "model": "cnn", "optimizer": "sgd", "seed": -5, "train_samples": 8, "world_size": 1,
+    "step": 0, "epoch": 0, "samples": 0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "changes", [{"step": "7"}, {"step": -1}, {"model": None}, {"epoch": True}, {"more": 1}]
+)
+def test_a_position_of_other_types_is_refused(load: Load, changes: dict[str, object]) -> None:
+    position = load("saving.position").Position
+    assert position.from_tree(POSITION).seed == -5
+    for tree in (POSITION | changes, [1], None):
+        with pytest.raises(load("reporting").UsageError, match="not one of this trainer's"):
+            position.from_tree(tree)
+
+
+@pytest.mark.parametrize(("name", "other"), [("optimizer", "adam"), ("model", "vit"), ("seed", 1)])
+def test_another_training_is_not_continued(load: Load, name: str, other: object) -> None:
+    position = load("saving.position").Position
+    here = position.from_tree(POSITION)
+    with pytest.raises(load("reporting").UsageError, match=f"made with {name} {other}, this run"):
+        here.check_continues(position.from_tree(POSITION | {name: other}))

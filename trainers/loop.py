@@ -1,0 +1,192 @@
+"""The loop of every trainer here: epochs of steps, saves and tests, to the end or a wish to stop.
+
+A step whose loss or gradient is not a finite number changes no weight. A few in a row may pass.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from dataclasses import replace
+from typing import NoReturn, Protocol
+
+import torch.distributed as dist
+from torch import Tensor
+
+import ranks
+import reporting
+from data.shares import epoch_order
+from saving import checkpoint
+from saving.files import Saved
+from saving.position import Position
+from stop_request import STOP, STOPPED_EARLY
+
+DIVERGED = 86
+"""Exit code of a training that was ended because its loss was no longer a number."""
+
+
+class Diverged(reporting.TrainingError):
+    """The loss is lost: going on would spend GPU-hours on nothing."""
+
+    code = DIVERGED
+
+
+class LossGuard:
+    """Lets a few steps be skipped, and ends the training when too many follow each other.
+
+    One bad batch, or one step whose sums overflow, need not end a training: the weights stay as
+    they are. What every rank asks here comes from a collective, so that all decide alike.
+    """
+
+    def __init__(self, most: int) -> None:
+        """Allow `most` steps in a row to be skipped."""
+        self._most = most
+        self.skipped = 0
+        """Steps that were skipped in this attempt."""
+        self.in_a_row = 0
+        """Steps skipped since the last good one. No checkpoint is made while there are any: the
+        weights after the last good step may be what makes the loss infinite."""
+
+    def accepts(self, *values: float) -> bool:
+        """Whether a step with this loss and gradient norm may change the weights."""
+        if all(map(math.isfinite, values)):
+            self.in_a_row = 0
+            return True
+        self.skipped += 1
+        self.in_a_row += 1
+        return False
+
+    def check(self, step: int, checkpoints: checkpoint.Checkpoints, me: ranks.Ranks) -> None:
+        """End the training after too many skipped steps.
+
+        The checkpoint after the last good step goes, if there is an older one: nothing shows that
+        its weights were good.
+
+        Raises:
+            Diverged: more than allowed followed each other; `step` is the last.
+        """
+        if self.in_a_row <= self._most:
+            return
+        if me.rank == 0:
+            checkpoints.discard(step - self.in_a_row)
+        self.check_end(step)
+
+    def check_end(self, step: int) -> None:
+        """Refuse to call a training good whose last steps were skipped.
+
+        Raises:
+            Diverged: they were.
+        """
+        if self.in_a_row:
+            raise Diverged(
+                f"The loss or its gradient was not a finite number in the last {self.in_a_row} "
+                f"steps, up to step {step}. Resume from the last checkpoint with a lower learning "
+                "rate, or look at the data of these steps."
+            )
+
+
+class Training(Protocol):
+    """What a trainer's own file provides."""
+
+    args: argparse.Namespace
+    me: ranks.Ranks
+    at: Position
+    guard: LossGuard
+    checkpoints: checkpoint.Checkpoints
+    saved: Saved | None
+    """The checkpoint that this training saved last, or started from."""
+
+    def epoch_has_more(self) -> bool:
+        """Whether a whole global batch of this epoch is left."""
+
+    def step(self, order: Tensor) -> tuple[reporting.Step, bool]:
+        """Train on the next global batch; return what happened, and whether to stop now."""
+
+    def save(self) -> str:
+        """Save; return the folder. Every rank returns when it counts, or raises."""
+
+    def test(self) -> float | None:
+        """Accuracy on the test images; None when a rank was asked to stop."""
+
+    def resume(self) -> None:
+        """Continue from the newest whole checkpoint, if there is one."""
+
+
+def begin(training: Training) -> None:
+    """Take over the run folder from earlier attempts, and continue where they were."""
+    me = training.me
+    ranks.choose_threads()
+    if me.rank == 0:
+        STOP.watch(me.run_dir)
+    checkpoint.by_first(me, training.checkpoints.take_over)
+    if training.args.resume:
+        training.resume()
+
+
+def train(training: Training, report: reporting.Reporter) -> None:
+    """Train to the last epoch or to --steps; save when it's time, or when asked to stop."""
+    args = training.args
+    accuracy = None
+    while training.at.epoch < args.epochs and training.at.step < args.steps:
+        train_epoch(training, report)
+        accuracy = None
+        if training.epoch_has_more():
+            break  # --steps ended it within the epoch
+        training.at = replace(training.at, epoch=training.at.epoch + 1, samples=0)
+        if args.eval == "epoch":
+            accuracy = test(training, report)
+            report.test(step=training.at.step, epoch=training.at.epoch, accuracy=accuracy)
+    training.guard.check_end(training.at.step)
+    with report.timed("save_s"):
+        training.save()
+    if accuracy is None and args.eval != "never":
+        accuracy = test(training, report)
+    report.end(step=training.at.step, accuracy=accuracy)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def train_epoch(training: Training, report: reporting.Reporter) -> None:
+    """Train to the end of the epoch or to --steps."""
+    args = training.args
+    order = epoch_order(training.at.train_samples, args.seed, training.at.epoch)
+    while training.epoch_has_more() and training.at.step < args.steps:
+        taken, stopping = training.step(order)
+        report.step(taken)
+        training.guard.check(taken.step, training.checkpoints, training.me)
+        if stopping:
+            stop(training, report)
+        if taken.step % args.save_every == 0 and not training.guard.in_a_row:
+            save(training, report)
+
+
+def save(training: Training, report: reporting.Reporter) -> None:
+    """Save on the way: what can't be written now costs this checkpoint, not the training."""
+    with report.timed("save_s"):
+        try:
+            path = training.save()
+        except checkpoint.SaveFailed as error:
+            report.not_saved(step=training.at.step, error=error)
+        else:
+            report.saved(step=training.at.step, path=path)
+
+
+def test(training: Training, report: reporting.Reporter) -> float:
+    """Return the accuracy, or stop when asked to."""
+    with report.timed("test_s"):
+        accuracy = training.test()
+    if accuracy is None:
+        stop(training, report)
+    return accuracy
+
+
+def stop(training: Training, report: reporting.Reporter) -> NoReturn:
+    """Save, unless the last step was skipped, and end so that --resume goes on here."""
+    path = f"checkpoints/{training.saved.folder.name}" if training.saved else ""
+    if not training.guard.in_a_row:
+        with report.timed("save_s"):
+            path = training.save()
+        report.saved(step=training.at.step, path=path)
+    report.stop(step=training.at.step, signal=STOP.received or None, path=path)
+    STOP.done()
+    raise SystemExit(STOPPED_EARLY)

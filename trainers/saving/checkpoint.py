@@ -1,0 +1,214 @@
+"""Checkpoints that are whole or not there, and that no earlier start of the run can touch.
+
+    checkpoints/start-0002-step-00000120/state.pt        what a save wrote, or each rank's part
+    checkpoints/start-0002-step-00000120/manifest.json   size and SHA-256 of each file; written last
+
+A folder without a manifest is a save that was cut: it doesn't count. No save writes into the files
+of another. Each start of a training in a run folder takes the next number (the file .start-0002 in
+the run folder), and the newest checkpoint is that of the highest start: a node that comes back
+from the dead and goes on saving can't put its checkpoint before that of the attempt which took
+over.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TypeVar, cast
+
+import torch
+
+import ranks
+from reporting import TrainingError, UsageError, attempt
+from saving.files import MANIFEST, NAME, Saved, seal, sync, write_whole
+from saving.position import Position
+
+KEEP = 2
+"""Checkpoints that stay. The older one is for the day on which the newer can't be read."""
+OVERTAKEN = 87
+"""Exit code of a training that found a later start of itself in its run folder."""
+_TOKEN = re.compile(r"\.start-(\d{4,})")
+
+
+class Overtaken(TrainingError):
+    """A later start of this training writes the checkpoints now."""
+
+    code = OVERTAKEN
+
+
+class SaveFailed(TrainingError):
+    """A checkpoint could not be made; those before it are untouched."""
+
+
+class Checkpoints:
+    """The checkpoints of a run folder, as rank 0 writes them. Every rank may read them."""
+
+    def __init__(self, run_dir: Path, keep: int = KEEP) -> None:
+        """Name the folder; nothing is written before `take_over`."""
+        self._run_dir = run_dir
+        self.folder = run_dir / "checkpoints"
+        self._keep = keep
+        self._start = 0
+        self._damaged: set[Path] = set()
+
+    def newest_first(self) -> list[Saved]:
+        """All checkpoints whose save was finished."""
+        found = map(Saved.at, self.folder.glob("start-*"))
+        return sorted((one for one in found if one), key=_age, reverse=True)
+
+    def take_over(self) -> None:
+        """Take the next number: what an earlier start of this training saves is older now."""
+        self._run_dir.mkdir(parents=True, exist_ok=True)
+        while not self._start:
+            number = 1 + self._latest_start()
+            try:
+                (self._run_dir / f".start-{number:04}").touch(exist_ok=False)
+            except FileExistsError:
+                continue  # another process took it in this moment
+            self._start = number
+        for token in self._run_dir.glob(".start-*"):
+            if _number(token) < self._start:
+                token.unlink(missing_ok=True)
+
+    def _latest_start(self) -> int:
+        tokens = [_number(path) for path in self._run_dir.glob(".start-*")]
+        return max([*tokens, *(one.start for one in self.newest_first())], default=0)
+
+    def begin(self, step: int) -> Saved:
+        """Make an empty folder for a save; nothing in it counts before `commit`.
+
+        Raises:
+            Overtaken: a later start of this training has taken over.
+        """
+        if self._latest_start() > self._start:
+            raise Overtaken(
+                f"Start {self._latest_start()} of this training works in the same run folder, and "
+                f"this one is start {self._start}. It ends without saving."
+            )
+        folder = self.folder / f"start-{self._start:04}-step-{step:08}"
+        shutil.rmtree(folder, ignore_errors=True)  # a save that failed
+        folder.mkdir(parents=True)
+        return Saved(folder, self._start, step)
+
+    def commit(self, saved: Saved, at: Position) -> None:
+        """Make a save count: write its manifest, then remove what is too old."""
+        content = {"position": asdict(at), "files": saved.files, "attempt": attempt()}
+        whole = json.dumps({"content": content, "sha256": seal(content)}, indent=1).encode()
+        write_whole(saved.folder / MANIFEST, lambda file: file.write(whole))
+        sync(self.folder)
+        kept = [one.folder for one in self.newest_first() if one.folder not in self._damaged]
+        for other in self.folder.glob("start-*"):
+            named = NAME.fullmatch(other.name)
+            # What a later start saves is none of ours.
+            if named and int(named[1]) <= self._start and other not in kept[: self._keep]:
+                shutil.rmtree(other, ignore_errors=True)
+
+    def distrust(self, folder: Path) -> None:
+        """Let a checkpoint that can't be used go with the next save."""
+        self._damaged.add(folder)
+
+    def discard(self, step: int) -> bool:
+        """Remove this start's checkpoint of a step if an older one is left; whether it did."""
+        kept = self.newest_first()
+        bad = [one for one in kept if (one.start, one.step) == (self._start, step)]
+        if not bad or len(kept) < 2:
+            return False
+        shutil.rmtree(bad[0].folder, ignore_errors=True)
+        return True
+
+
+def _age(one: Saved) -> tuple[int, int]:
+    return one.start, one.step
+
+
+def _number(token: Path) -> int:
+    named = _TOKEN.fullmatch(token.name)
+    return int(named[1]) if named else 0
+
+
+# ------------------------------------------------------------------------ by all ranks at once
+
+
+Result = TypeVar("Result")
+
+
+def together(work: Callable[[], Result]) -> list[Result]:
+    """Do each rank's part of a save; return what the ranks' parts returned.
+
+    Raises:
+        SaveFailed: a rank couldn't do its part. Every rank raises, and none waits for it.
+        TrainingError: what a rank's part raised.
+    """
+    outcome: Result | TrainingError
+    try:
+        outcome = work()
+    except TrainingError as error:
+        outcome = error
+    except (OSError, RuntimeError) as error:  # PyTorch's writer turns a full disk into the latter
+        outcome = SaveFailed(
+            f"The checkpoint could not be written ({error}). Look at the free space and the quota; "
+            "the checkpoints before it are whole."
+        )
+    done = []
+    for result in ranks.gather(outcome):
+        if isinstance(result, TrainingError):
+            raise result
+        done.append(result)
+    return done
+
+
+def by_first(me: ranks.Ranks, work: Callable[[], Result]) -> Result:
+    """Do a part of a save on rank 0; return what it returned, on every rank.
+
+    Raises:
+        TrainingError: as together.
+    """
+    return cast("Result", together(lambda: work() if me.rank == 0 else None)[0])
+
+
+def check_finite(weights: Iterable[torch.Tensor]) -> None:
+    """Refuse weights that can't be trained on.
+
+    Raises:
+        SaveFailed: a weight is infinite or not a number.
+    """
+    for weight in weights:
+        if not bool(torch.isfinite(weight).all()):
+            raise SaveFailed(
+                "Some weights are not finite numbers, so that no checkpoint is made of them. "
+                "Resume from the last one with a lower learning rate."
+            )
+
+
+def newest_whole(checkpoints: Checkpoints, me: ranks.Ranks) -> Saved | None:
+    """The newest checkpoint without damage, the same on every rank; None when there is none yet.
+
+    Each rank reads its share of the files. A damaged one is named, and the one before it is used.
+
+    Raises:
+        UsageError: there are checkpoints, and none is whole.
+    """
+    names = ranks.gather([one.folder.name for one in checkpoints.newest_first()])[0]
+    for name in names:
+        one = Saved.at(checkpoints.folder / name)
+        if one is None:
+            damage = f"rank {me.rank} does not see it: RUN_DIR has to be on a shared file system"
+        else:
+            damage = one.damage(me.rank, me.world_size)
+        damages = [found for found in ranks.gather(damage) if found]
+        if one and not damages:
+            return one
+        checkpoints.distrust(checkpoints.folder / name)
+        if me.rank == 0:
+            print(f"checkpoints/{name} is damaged: {damages[0]}", file=sys.stderr, flush=True)
+    if names:
+        raise UsageError(
+            f"None of the {len(names)} checkpoints in {checkpoints.folder} is whole. "
+            "Bring one back from a copy, or move the folder away to start from the beginning."
+        )
+    return None
