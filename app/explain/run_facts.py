@@ -156,16 +156,22 @@ def lineage(run: Run, family: Sequence[Run]) -> list[str]:
 
     `family` begins with the root; a run without relatives has no lines.
     """
+    return [
+        f"{lead}{other.id}  {other.state}, {words.count(other.layout.nodes, 'node')}"
+        for lead, other in relatives(run, family)
+    ]
+
+
+def relatives(run: Run, family: Sequence[Run]) -> list[tuple[str, Run]]:
+    """Return each run of `family` with what stands before it in a tree: `>` marks `run`."""
     if len(family) < 2:
         return []
     depth: dict[str, int] = {}
-    lines = []
+    found = []
     for other in family:
         depth[other.id] = depth.get(other.parent or "", -1) + 1
-        mark = ">" if other.id == run.id else " "
-        nodes = words.count(other.layout.nodes, "node")
-        lines.append(f"{mark} {'  ' * depth[other.id]}{other.id}  {other.state}, {nodes}")
-    return lines
+        found.append((f"{'>' if other.id == run.id else ' '} {'  ' * depth[other.id]}", other))
+    return found
 
 
 def proof_table(verdict: Verdict) -> ProofTable:

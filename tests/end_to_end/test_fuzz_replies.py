@@ -93,7 +93,7 @@ def test_whole_replies_to_a_poll_are_kept_and_shown(
             history.update_many(changes[-50:])
             now = history.get(run.id)
             tables.run_table([now], time.time(), 80)
-            shown = drawn(page(now, overviews.of(run.id), 1.0, wide=False))
+            shown = drawn(page(now, overviews.of(run.id), 1.0, 60))
             assert not CONTROL & set(shown) - {"\n"}
 
     survive(worse([ANSWER, process_answer()], count), take)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -24,7 +25,7 @@ from lumitui.app.tui import messages
 from lumitui.app.tui.panes.proof import verdict_line
 from lumitui.app.tui.widgets.chart import sparkline
 from lumitui.app.tui.widgets.scroll import Scroll
-from lumitui.app.tui.widgets.styled import COLOURS, labelled, plain
+from lumitui.app.tui.widgets.styled import COLOURS, labelled, plain, shorten
 
 if TYPE_CHECKING:
     from lumitui.app.explain.diagnose import Diagnosis
@@ -34,6 +35,10 @@ WIDE = 110
 """Cells from which the facts stand in two columns."""
 MOST_RELATIVES = 8
 """Lines of the lineage; the pane Lineage has them all."""
+_LEAST_ID = 12
+"""Cells that an id keeps; the last ones tell the runs of one name apart."""
+_BESIDE_LABELS = 2
+"""Cells between the labels and what stands beside them."""
 _SPARKLINE = 24
 _SETTLED = 0.15
 """Seconds that the cursor of a table rests on a run before its figures are read."""
@@ -74,10 +79,10 @@ class OverviewPane(Scroll):
         found = self._found if self._found and self._found.run.id == run.id else None
         told = rows(run, found, now, explained=self._explained)
         facts = run_facts.facts(run, now)
-        drawn = (run.id, run.state, told, facts, width >= WIDE, found)
+        drawn = (run.id, run.state, told, facts, width, found)
         if drawn != self._drawn:
             self._drawn = drawn
-            shown = page(run, found, now, wide=width >= WIDE, explained=self._explained)
+            shown = page(run, found, now, width, explained=self._explained)
             self.query_one(".facts", Static).update(shown)
 
     def on_resize(self, event: events.Resize) -> None:
@@ -148,9 +153,12 @@ def rows(
 
 
 def page(
-    run: Run, found: Overview | None, now: float, *, wide: bool, explained: bool = False
+    run: Run, found: Overview | None, now: float, width: int, *, explained: bool = False
 ) -> RenderableType:
-    """Return the overview, the lineage and the facts of a run; `explained`: see `rows`."""
+    """Return the overview, the lineage and the facts of a run in `width` cells.
+
+    `explained`: see `rows`.
+    """
     top: list[tuple[str, str | Text]] = [
         ("state", plain(run_facts.state(run, now), COLOURS[run.state])),
     ]
@@ -164,19 +172,34 @@ def page(
             top.append((label, plain(text, "bold")))
         else:
             top.append((label, text))
-    if found and (lineage := _lineage(run, found)):
-        top.append(("lineage", lineage))
     facts = run_facts.facts(run, now)
-    return Group(labelled(top), Text(), _columns(facts) if wide else labelled(facts))
+    wide = width >= WIDE
+    labels = max(len(label) for label, _ in [*top, ("lineage", ""), *([] if wide else facts)])
+    if found and (lineage := lineage_text(run, found, width - labels - _BESIDE_LABELS)):
+        top.append(("lineage", lineage))
+    if wide:
+        return Group(labelled(top), Text(), _columns(facts))
+    # One table: the labels of both halves stand below each other.
+    return labelled([*top, ("", ""), *facts])
 
 
-def _lineage(run: Run, found: Overview) -> str:
-    lines = run_facts.lineage(run, [item.run for item in found.relatives])
-    own = next((at for at, line in enumerate(lines) if line.startswith(">")), 0)
-    first = max(0, min(own - MOST_RELATIVES // 2, len(lines) - MOST_RELATIVES))
-    shown = lines[first : first + MOST_RELATIVES]
-    more = len(lines) - len(shown)
+def lineage_text(run: Run, found: Overview, width: int) -> str:
+    """Return the nearest relatives of a run, one a line, none of them wider than `width` cells."""
+    family = run_facts.relatives(run, [item.run for item in found.relatives])
+    own = next((at for at, (_, other) in enumerate(family) if other.id == run.id), 0)
+    first = max(0, min(own - MOST_RELATIVES // 2, len(family) - MOST_RELATIVES))
+    shown = [_relative(*each, width) for each in family[first : first + MOST_RELATIVES]]
+    more = len(family) - len(shown)
     return "\n".join([*shown, *([f"{words.count(more, 'more run')}, see Lineage"] if more else [])])
+
+
+def _relative(lead: str, run: Run, width: int) -> str:
+    """Return a relative's line; where room is scarce, first its size goes, then its id's middle."""
+    rest = f"  {run.state}, {words.count(run.layout.nodes, 'node')}"
+    if cell_len(lead + run.id + rest) > width:
+        rest = f"  {run.state}"
+    lead = lead[: max(2, width - _LEAST_ID - len(rest))]
+    return f"{lead}{shorten(run.id, max(_LEAST_ID, width - len(lead + rest)))}{rest}"
 
 
 def _columns(facts: Sequence[run_facts.Row]) -> RenderableType:

@@ -63,7 +63,7 @@ def _run(shown: Shown, width: int) -> Part:
 def _chips(run: Run, room: int) -> str:
     """Return a run's tags as they stand behind its id, which keeps at least `_LEAST_ID` cells."""
     tags = log_line(parted(run.note)[1])
-    left = room - max(_LEAST_ID, min(cell_len(run.id), room - _LEAST_CHIP)) - 1
+    left = room - min(cell_len(run.id), max(_LEAST_ID, room - _LEAST_CHIP)) - 1
     return f" {styled.fit(tags, min(left, cell_len(tags)))}" if tags and left > 1 else ""
 
 

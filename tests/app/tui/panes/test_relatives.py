@@ -4,11 +4,14 @@ import json
 from dataclasses import replace
 
 import pytest
+from rich.cells import cell_len
 
-from lumitui.app.scale.overview import Overview, Overviews
+from lumitui.app.explain.proof.binding_proof import verdict_of
+from lumitui.app.results.summary import figures_from
+from lumitui.app.scale.overview import Overview, Overviews, Relative
 from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.panes.overview import OverviewPane
+from lumitui.app.tui.panes.overview import OverviewPane, lineage_text
 from lumitui.app.tui.screens.run import RunScreen
 from lumitui.remote.scheduler.protocol import State
 from tests.support.driven_tui import sees, until
@@ -26,6 +29,21 @@ def trained(app: LumiApp, run_id: str, parent: str | None, nodes: int, speed: fl
         for step in range(1, 20)
     ]
     app.runs.history.metrics.add(run_id, [json.dumps(line).encode() for line in lines], (0, 9))
+
+
+def test_a_relative_is_one_line_in_any_pane() -> None:
+    family = [a_run(f"{'n' * 25 * depth}実験-{depth}a1b2c", state=State.OUT_OF_MEMORY,
+                    parent=None if depth == 0 else f"{'n' * 25 * (depth - 1)}実験-{depth - 1}a1b2c")
+              for depth in range(3)]  # fmt: skip
+    figures = figures_from([], 0)
+    relatives = tuple(Relative(run, 0, figures.summary, None) for run in family)
+    found = Overview(family[1], verdict_of(family[1]), figures, relatives)
+    for width in range(30, 120):
+        lines = lineage_text(family[1], found, width).split("\n")
+        assert [line[:1] for line in lines] == [" ", ">", " "]
+        for line, run in zip(lines, family, strict=True):
+            assert cell_len(line) <= width and f"{run.id[-6:]}  out of memory" in line
+    assert lines[1].endswith(", 2 nodes")
 
 
 async def test_a_run_is_shown_with_its_relatives_and_read_once(

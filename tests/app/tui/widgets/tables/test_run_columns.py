@@ -30,5 +30,6 @@ def test_tags_stand_behind_the_id_of_a_run() -> None:
             assert cell.endswith(" #best") and run_id[-7:] in cell, cell
     assert cell_of("vit-tiny-000001", "#best #another-long-one").endswith("000001 #best …")
     assert "…0a1b2c #an" in cell_of("n" * 32 + "-0a1b2c", "#another-long-one", several=True)
+    assert cell_of("vit-1", "#look #oom", width=79) == "vit-1 #look #oom"
     for width in range(24, 200):
         cell_of("n" * 32 + "-0a1b2c", "#best #実験実験実験", width=width)
