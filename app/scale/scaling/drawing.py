@@ -69,7 +69,7 @@ def drawing(scaling: Scaling) -> str:
     Raises:
         InputError: nothing was measured.
     """
-    sizes = [size for size in scaling.sizes if size.speed and not size.refused]
+    sizes = [size for size in scaling.sizes if size.speed and (size.measured or not size.refused)]
     if not scaling.measured:
         raise InputError(
             f"No run of the lineage of {scaling.run} has reported samples/s, so there is nothing "

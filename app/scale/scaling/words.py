@@ -57,7 +57,7 @@ def _row(size: Size) -> tuple[str, ...]:
         percent(size.efficiency),
         middle(size.whole.seconds, time_text),
         middle(size.whole.gpu_hours, price_cell),
-        middle(size.whole.price, price_cell),
+        middle(size.whole.price, price_cell) if size.offer and size.offer.per_hour else "-",
         size.source or size.refused or PREDICTED,
     )
 
@@ -112,9 +112,13 @@ def recommendation(scaling: Scaling, advice: Advice) -> str:
     late = (
         " That is longer than the time limit." if chosen.over_limit and scaling.knows_work else ""
     )
+    seconds = chosen.whole.seconds
+    # A short trial scales well in its steps, and gains nothing as a whole.
+    idle = scaling.overhead > 0.5 * (seconds.high if seconds.likely is None else seconds.likely)
+    little = " Most of that are no steps: so many nodes pay for more samples." if idle else ""
     return (
         f"Take {words.count(chosen.nodes, 'node')}. {advice.sentence} {takes} "
-        f"{cost_text(chosen.whole, scaling.unit)}.{late}"
+        f"{cost_text(chosen.whole, scaling.unit)}.{late}{little if chosen.nodes > 1 else ''}"
     )
 
 
@@ -122,7 +126,7 @@ def notes(scaling: Scaling) -> Iterator[str]:
     """Yield what else a reader must know, a sentence each."""
     if scaling.overhead >= 1:
         took = words.length(scaling.overhead)
-        yield f"All times have the {took} that a run takes besides its steps (start, tests, saves)."
+        yield f"Each time includes {took} besides the steps: start, tests and checkpoints."
     if scaling.epoch and scaling.whole.samples != scaling.epoch:
         yield f"An epoch has {scaling.epoch:,} samples."
     for size in scaling.measured:

@@ -1,5 +1,6 @@
 """The sites as they are now, side by side where there is room: nodes, queue, limits, budget."""
 
+import re
 import time
 from typing import ClassVar
 
@@ -80,6 +81,7 @@ class ClusterScreen(FullScreen):
         place.remove_children()
         names = self.visible_sites if self._sites else []
         place.mount_all([SiteColumn(name) for name in names])
+        self.refresh_bindings()
         self.call_after_refresh(self._shown)
 
     def _shown(self) -> None:
@@ -134,6 +136,10 @@ class ClusterScreen(FullScreen):
             for name in self.visible_sites:
                 if self.runs.clusters.is_due(name, time.time()):
                     self._ask(name, attended=True)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Show the keys for other sites only where there are some that are not on the screen."""
+        return action != "turn" or len(self._sites) > len(self.visible_sites)
 
     def draw(self) -> None:
         """Show what the sites said last; the tables are made again only for a new answer."""
@@ -198,6 +204,14 @@ class SiteColumn(Vertical):
             self.query_one(".site-parts", Static).update(Group(*drawn))
 
 
+def fitting(line: str, width: int) -> str:
+    """Return a line of a site's own table; where it is too wide, without what only fills it."""
+    if cell_len(line) <= width:
+        return line
+    filled = set(line) <= set("-=+| ")
+    return line[:width] if filled else re.sub(r" {2,}", " ", line).replace(" |", "|")
+
+
 def drawn_part(part: Part, width: int) -> list[RenderableType]:
     """Return a heading, and its rows or its sentence; no text in them is markup.
 
@@ -207,6 +221,8 @@ def drawn_part(part: Part, width: int) -> list[RenderableType]:
     if not part.rows:
         style = "yellow" if part.fault else "dim"
         return [heading, styled.plain(part.sentence, style)]
+    if len(part.titles) == 1:
+        return [heading, *(styled.plain(fitting(row[0], width)) for row in part.rows[:MOST_ROWS])]
     shown = part.rows[:MOST_ROWS]
     widths = (max(map(cell_len, column)) + 2 for column in zip(part.titles, *shown, strict=True))
     kept = part.narrow if part.narrow and sum(widths) - 2 > width else range(len(part.titles))

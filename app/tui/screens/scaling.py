@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from lumitui.app.scale.scaling.study import Scaling
 
 
+FIELDS = (("deadline", "such as 6h"), ("budget", "such as 500"), ("samples", "as the run"))
+"""The fields, and what an empty one shows: an example or what counts without it."""
 TALL = 20
 """Rows of a terminal in which there is room for the chart."""
 
@@ -66,7 +68,7 @@ class ScalingScreen(RunPage):
     def body(self) -> ComposeResult:
         """Yield the fields, the recommendation, the chart and the table."""
         with Horizontal(classes="goal"):
-            for name, hint in (("deadline", "6h"), ("budget", "none"), ("samples", "as the run")):
+            for name, hint in FIELDS:
                 yield Label(f"{name} ")
                 yield LineInput(placeholder=hint, id=name, compact=True)
         yield RowList(id="sizes")
@@ -209,7 +211,7 @@ def marks_of(found: Scaling) -> list[Mark]:
             size.measured,
         )
         for size in found.sizes
-        if size.speed is not None and not size.refused
+        if size.speed is not None and (size.measured or not size.refused)
     ]
 
 

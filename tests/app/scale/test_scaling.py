@@ -88,8 +88,9 @@ def test_the_table_compares_with_the_smallest_size_and_prices_an_epoch() -> None
     assert words.heading(found).startswith(
         "Time and price in GPU-hours are for the 60,000 samples that r2 trained; "
     )
-    assert "samples" not in words.recommendation(found, advise(found, Goal()))
-    assert next(words.notes(found)).startswith("All times have the 1 min 10 s")
+    said = words.recommendation(found, advise(found, Goal()))
+    assert "60,000" not in said and said.endswith("so many nodes pay for more samples.")
+    assert next(words.notes(found)).startswith("Each time includes 1 min 10 s")
     assert four.whole and four.whole.seconds.likely == pytest.approx(90.0)
 
 

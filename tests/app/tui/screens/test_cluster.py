@@ -5,7 +5,7 @@ from pathlib import Path
 from lumitui.app.settings import Settings
 from lumitui.app.tui import messages
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.screens.cluster import ClusterScreen
+from lumitui.app.tui.screens.cluster import ClusterScreen, fitting
 from lumitui.app.watch.sites.clusters import Answered, Clusters
 from lumitui.remote.errors import LinkError
 from lumitui.remote.scheduler.overview import Nodes, Overview, QueuedJob
@@ -70,3 +70,10 @@ async def test_sites_are_asked_when_they_are_shown(
             await until(pilot, lambda: isinstance(app.screen, ClusterScreen), "from Sites")
     finally:
         Clusters.ask = real  # type: ignore[method-assign]
+
+
+def test_a_budget_is_whole_in_a_narrow_column() -> None:
+    line = "project_462000001   |         0/1 (0.0%) core/hours|      41/500  (8.2%) gpu/hours"
+    assert fitting(line, 100) == line
+    assert fitting(line, 60) == "project_462000001| 0/1 (0.0%) core/hours| 41/500 (8.2%) gpu/hours"
+    assert fitting("-" * 99, 60) == "-" * 60
