@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -196,6 +197,37 @@ def idle(bench: Bench) -> None:
     print(f"{f'idle for {SECONDS:.0f} s, percent of a processor':44} {own:8.2f} {beside:8.2f} %")
 
 
+def log_followed(bench: Bench) -> None:
+    """Measure the part of a processor that a log of 2 GB takes which grows by ten lines a second."""
+    folder = bench.folder / "r1"
+    folder.mkdir()
+    history = History(bench.folder / "log" / "history.db")
+    history.begin(a_run("r1", site="laptop", state=State.RUNNING, job_id="7", folder=str(folder)))
+    history.close()
+    with (folder / "attempt-1.out").open("ab", buffering=0) as log:
+        log.seek(2 << 30)  # sparse
+        log.write(b"\n" + b"".join(b"%2d: step %d\n" % (n % 8, n) for n in range(60_000)))
+        over = threading.Event()
+
+        def write() -> None:
+            while not over.wait(0.1):
+                log.write(b" 3: epoch 1 step 700 loss 0.123 lr 0.001, 1234 samples/s\n")
+
+        with bench.tui("log") as terminal:
+            terminal.wait_for("r1")
+            terminal.send("l")
+            terminal.wait_for("2.1 GB")
+            writer = threading.Thread(target=write)
+            writer.start()
+            terminal.idle(3)
+            before = terminal.processor()
+            terminal.idle(SECONDS)
+            own = (terminal.processor() - before) / SECONDS * 100
+            over.set()
+            writer.join()
+    print(f"{'a log of 2 GB followed at 10 lines/s':44} {own:8.2f} % <= 2")
+
+
 def verbs(bench: Bench) -> None:
     """Measure the verbs beside a click app with one verb."""
     for word, limit in (("--version", 2.5), ("status", 3.0), ("history", 3.0)):
@@ -235,6 +267,7 @@ def main() -> int:
         proof_opens(bench)
         key_beside_bare(bench, "key p95 in a proof of 8,192 ranks", "ranks", "proved-", "p")
         idle(bench)
+        log_followed(bench)
     for what in bench.failed:
         print(f"{what}: more than promised", file=sys.stderr)
     return 1 if bench.failed else 0

@@ -98,7 +98,7 @@ class ClusterScreen(FullScreen):
 
     def every_second(self) -> None:
         """Ask again what is older than a minute, as long as the screen is on top."""
-        if not self.is_current or not self._sites:
+        if not self.is_seen or not self._sites:
             return
         now = time.time()
         for name in self.visible_sites:
@@ -143,7 +143,7 @@ class ClusterScreen(FullScreen):
 
     def draw(self) -> None:
         """Show what the sites said last; the tables are made again only for a new answer."""
-        if not self.is_current:
+        if not self.is_seen:
             return
         now = time.time()
         number = f"site {self._at + 1} of {len(self._sites)}" if self._sites else "no site"

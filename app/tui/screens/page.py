@@ -74,9 +74,19 @@ class FullScreen(Screen[None]):
     def draw(self) -> None:
         """Show what history says now."""
 
+    @property
+    def is_seen(self) -> bool:
+        """Whether nothing but dialogs is above it.
+
+        Textual's `is_current` holds, too, for the screen that another one covers, and draws all of
+        that one again when something below it changes.
+        """
+        above = self.app.screen_stack[::-1]
+        return self in above and all(screen.is_modal for screen in above[: above.index(self)])
+
     def reread(self) -> None:
         """Draw again; an error is shown, not raised."""
-        if not self.query("#title"):
+        if not self.query("#title") or not self.is_seen:
             return  # not composed yet, or never: the app is being left
         try:
             self.draw()
@@ -85,7 +95,7 @@ class FullScreen(Screen[None]):
 
     def every_second(self) -> None:
         """Draw again, unless nothing was written since and nothing shown depends on the time."""
-        if not self.is_current:
+        if not self.is_seen:
             return
         try:
             stamp = self.runs.history.stamp()
@@ -112,6 +122,8 @@ class FullScreen(Screen[None]):
         self._draw_title_bar()
 
     def _draw_title_bar(self) -> None:
+        if not self.is_seen:
+            return
         # What is being sent comes first: the dialog that shows it can be hidden.
         text = Text().append(" lumitui ", "bold reverse")
         if under_way := self.app.sub_title:
@@ -134,6 +146,8 @@ class FullScreen(Screen[None]):
     def on_screen_resume(self) -> None:
         """Draw again: the screen above has gone."""
         self.reread()
+        if self.query("#title"):
+            self._draw_title_bar()
 
     @on(messages.HistoryChanged)
     def _changed(self) -> None:

@@ -158,8 +158,8 @@ class RunScreen(RunPage):
     def action_pane(self, pane: str) -> None:
         """Open a pane; `why` opens the first one with why the run failed."""
         self._wanted = pane
-        if not self._open:
-            return  # a key was faster than the first paint, which opens this pane then
+        if not self._open or not self.query(Tab):
+            return  # before the first paint, which opens this pane, or when the screen has gone
         name = _name(pane)
         with self.prevent(Tabs.TabActivated):
             self.query_one(Tabs).active = f"tab-{name}"
@@ -169,13 +169,13 @@ class RunScreen(RunPage):
             self.call_next(self._mount, name)
 
     async def _mount(self, pane: str) -> None:
-        if pane not in self._panes:
+        if pane not in self._panes and self.query(Tab):
             new = made(pane, self.runs, self._run_id)
             widget = _widget(new)
             widget.display = False
             await self.query_one(ContentSwitcher).mount(widget)
             self._panes[pane] = new
-        if pane == _name(self._wanted):
+        if pane == _name(self._wanted) and self.query(Tab):
             self._show(pane)
 
     def action_refresh_sites(self) -> None:
@@ -197,6 +197,8 @@ class RunScreen(RunPage):
 
     @on(Tabs.TabActivated)
     def _tab_chosen(self) -> None:
+        if not self.query(Tab):
+            return  # the screen has gone
         # Read what is active now: the event may name what was active before a key.
         pane = self.query_one(Tabs).active.removeprefix("tab-")
         if pane in PANES and pane != _name(self._wanted):

@@ -134,7 +134,7 @@ class RunsScreen(MarkedPage):
 
     def draw(self) -> None:
         """Show what history says now."""
-        if not self.is_current:
+        if not self.is_seen:
             return
         self._read()
         self._table.tick()

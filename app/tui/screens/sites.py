@@ -74,7 +74,7 @@ class SitesScreen(FullScreen):
 
     def draw(self) -> None:
         """Show the counts as they are now."""
-        if not self.is_current:
+        if not self.is_seen:
             return
         watched = [run.site for run in self.runs.history.unfinished()]
         rows = [

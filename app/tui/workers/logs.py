@@ -13,7 +13,7 @@ from lumitui.remote.ssh.prompts import attendance
 
 MOST_WAITING = 8
 """Messages with pieces of a log that its pane has not drawn yet."""
-TICK = 1.0
+TICK = 1.5
 """Seconds between two readings of a log that grows line by line: each is drawn, and costs that."""
 MUCH = 16_384
 """Bytes of a piece after which the next is read at once: more of them are waiting."""

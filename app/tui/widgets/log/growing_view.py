@@ -1,15 +1,19 @@
 """A view of rows that come all the time: drawn once a tick, and the screen is left as it is."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
+from rich.segment import Segment
 from rich.style import Style
+from textual.cache import LRUCache
 from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-BETWEEN = 0.5
+BETWEEN = 1.0
 """Seconds between two drawings."""
+_KEPT = 256
+"""Rows that are kept as they were drawn."""
 
 
 class GrowingView(ScrollView):
@@ -21,6 +25,7 @@ class GrowingView(ScrollView):
         self.base = Style()
         """The style of all rows, while they are drawn."""
         self._drawn, self._is_due = 0.0, False
+        self._strips: LRUCache[Hashable, Strip] = LRUCache(_KEPT)
 
     def draw_soon(self, draw: Callable[[], None]) -> None:
         """Call `draw` now, or when BETWEEN has passed since the last time."""
@@ -53,3 +58,13 @@ class GrowingView(ScrollView):
         """Draw rows; their common style is computed once."""
         self.base = self.rich_style
         return super().render_lines(crop)
+
+    def strip(self, key: Hashable, segments: Callable[[], list[Segment]]) -> Strip:
+        """Return a row as it was drawn before, or draw it; `key` is all that it depends on."""
+        left, width = self.scroll_offset.x, self.size.width
+        whole = (key, left, width, self.base)
+        found = self._strips.get(whole)
+        if found is None:
+            found = Strip(segments()).crop_extend(left, left + width, self.base)
+            self._strips[whole] = found
+        return found

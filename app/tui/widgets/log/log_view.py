@@ -4,6 +4,7 @@ from bisect import bisect_left, bisect_right
 from typing import ClassVar
 
 from rich.cells import cell_len
+from rich.segment import Segment
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
@@ -222,24 +223,20 @@ class LogView(GrowingView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """Draw one row."""
-        left, top = self.scroll_offset
-        at, width = y + top, self.size.width
+        at = y + self.scroll_offset.y
         if at < len(self._rows):
             row = self._rows[at]
         elif at < len(self._rows) + len(self._tail):
             row = self._tail[at - len(self._rows)]
         else:
-            text = self._note if not y and not self._rows and not self._tail else ""
-            return Strip.blank(width, self.base) if not text else self._words(text)
+            note = self._note if not y and not self._rows and not self._tail else ""
+            return self.strip((note,), lambda: [Segment(note, self.base)])
         marked = self.mark is not None and row.line.offset == self.mark
-        parts = log_rows.segments(row, self.base, marked=marked, found=self.found)
-        return Strip(parts).crop_extend(left, left + width, self.base)
-
-    def _words(self, text: str) -> Strip:
-        from rich.segment import Segment
-
-        strip = Strip([Segment(text, self.rich_style)])
-        return strip.crop_extend(0, self.size.width, self.rich_style)
+        # Of a log that grows most rows were on the screen before.
+        return self.strip(
+            (row, row.line.text, log_rows.fold_words(row), marked, self.found),
+            lambda: log_rows.segments(row, self.base, marked=marked, found=self.found),
+        )
 
     # -- where a person reads
 
