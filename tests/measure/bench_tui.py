@@ -198,7 +198,7 @@ def idle(bench: Bench) -> None:
 
 
 def log_followed(bench: Bench) -> None:
-    """Measure the part of a processor that a log of 2 GB takes which grows by ten lines a second."""
+    """Measure the part of a processor that a growing log of 2 GB takes at ten lines a second."""
     folder = bench.folder / "r1"
     folder.mkdir()
     history = History(bench.folder / "log" / "history.db")
