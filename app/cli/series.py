@@ -75,6 +75,15 @@ def note_rest(runs: "Runs", job: Path) -> None:
         say(f"note: {left.sentence} `lumitui submit {job} --rest` sends those alone.")
 
 
+def note_unsent(runs: "Runs") -> None:
+    """Say on stderr which grids and ladders were not sent whole; no site is asked."""
+    for left in runs.series.unsent():
+        how = f"`lumitui submit {left.series.source} --rest` sends those."
+        if left.series.kind == "ladder" or not left.series.source:
+            how = "The terminal interface (`lumitui`) offers to send those."
+        say(f"note: {left.sentence} {how}")
+
+
 def _left(runs: "Runs", job: Path) -> "Standing | None":
     series = runs.history.series.newest_of(str(job.resolve()))
     standing = runs.series.standing(series) if series is not None else None

@@ -10,6 +10,7 @@ import json
 import secrets
 import time
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -116,7 +117,8 @@ class SeriesRuns:
         for _, _, one in ready:
             one.preview.check()
         first = ready[0][2].preview
-        name = f"{slug(first.name)[:20]}-{secrets.token_hex(3)}"
+        name = f"{slug(_shared([one.preview.name for _, _, one in ready]))[:20]}"
+        name = f"{name}-{secrets.token_hex(3)}"
         members = tuple(
             Member(place, words, plan) for place, (words, plan, _) in enumerate(ready, 1)
         )
@@ -252,6 +254,16 @@ class SeriesRuns:
 
         preview = replace(one.preview, note=note[:_LONGEST_NOTE])
         return self._core.send(preview, report=report, resubmission=one.resubmission, begun=begun)
+
+
+def _shared(names: Sequence[str]) -> str:
+    """Return what the names of the jobs have in common: those of a grid end with its settings."""
+    first, last = min(names), max(names)
+    if first == last:
+        return first
+    same = takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
+    start = "".join(one for one, _ in same)
+    return start.rpartition("-")[0] or start
 
 
 def _lock(series_id: str) -> str:

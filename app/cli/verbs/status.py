@@ -28,6 +28,10 @@ def status(reply: Reply, site_name: str | None) -> None:
         news = runs.refresh(site_name)
         found = [runs.history.get(run_id) for run_id in asked]
         proofs = [(run.id, runs.proof(run)) for run in found]
+        if runs.history.series.offered():
+            from lumitui.app.cli.series import note_unsent
+
+            note_unsent(runs)
     warnings = [
         *news.warnings,
         *(f"{key}: {p.sentence}" for key, p in proofs if p.kind == "differs"),

@@ -82,6 +82,8 @@ class Entry(NamedTuple):
     place: Place
     series: str | None = None
     """The grid or ladder that it was sent with."""
+    member: int = 0
+    """Its place there; a later run of the same place was sent instead of this one."""
     state: str = ""
 
 
@@ -120,7 +122,7 @@ class RunFinder:
     def entries(self, listing: Listing, limit: int, after: Place | None) -> list[Entry]:
         """Return at most `limit` runs that follow `after` in a list, without what they say."""
         rows = self._rows(_ENTRY, listing, limit, after)
-        return [Entry(row[0], row[1], row[4:], row[2], row[3]) for row in rows]
+        return [Entry(row[0], row[1], row[5:], row[2], row[3] or 0, row[4]) for row in rows]
 
     def with_ids(self, ids: Sequence[str]) -> dict[str, Run]:
         """Return the runs with these ids, at most some hundreds; one that is lost is left out."""
@@ -254,7 +256,7 @@ class _Selected:
 
 
 _ENTRY = _Selected(
-    ("r.id", "r.parent", "member.series", "r.state"),
+    ("r.id", "r.parent", "member.series", "member.place", "r.state"),
     "LEFT JOIN series_runs member ON member.run = r.id",
 )
 

@@ -75,7 +75,8 @@ def series_heads(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
 
 def _summed_up(line: Line, heads: Mapping[str, Sequence[Entry]]) -> Line:
     members = heads[line.id]
-    states = Counter(member.state for member in members).most_common()
+    last = {member.member: member.state for member in members}
+    states = Counter(last.values()).most_common()
     # A narrow column cuts the end: what failed must be read.
     states.sort(key=lambda item: item[0] not in GROUPS["failed"])
     return line._replace(summary=", ".join(f"{number} {state}" for state, number in states))

@@ -18,11 +18,7 @@ from lumitui.app.tui.screens.runs import RunsScreen
 from lumitui.remote.errors import LumiError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from lumitui.app.history.listing.series import Series
     from lumitui.app.scale.resubmission import Resubmission
-    from lumitui.app.send.preview import Preview
 
 
 class ScaleApp(MutationApp):
@@ -58,8 +54,9 @@ class ScaleApp(MutationApp):
 
         def answered(yes: bool | None) -> None:
             if yes:
-                name = f"{first.launch.spec.name} on {len(plans)} sizes"
-                self._begin_series(name, first, partial(self.runs.series.begin_ladder, plans))
+                name = first.launch.spec.name
+                dialog = self._show_send(first, f"{name} on {len(plans)} sizes", name)
+                self.send_series(partial(self.runs.series.begin_ladder, plans), dialog)
 
         count = words.count(len(plans), "run")
         lines = ladder_terms(plans)
@@ -72,10 +69,7 @@ class ScaleApp(MutationApp):
     def _series_wanted(self, event: messages.SeriesWanted) -> None:
         name = words.count(len(event.previews), "run")
         begin = partial(self.runs.series.begin_grid, event.previews)
-        self._begin_series(name, event.previews[0], begin)
-
-    def _begin_series(self, name: str, first: Preview, begin: Callable[[], Series]) -> None:
-        self.send_series(begin, self._show_send(first, name, first.name))
+        self.send_series(begin, self._open_send(event.previews[0], name))
 
     @on(messages.SeriesEnded)
     def _series_ended(self, event: messages.SeriesEnded) -> None:
@@ -120,7 +114,7 @@ class ScaleApp(MutationApp):
         def answered(yes: bool | None) -> None:
             if yes:
                 name = words.count(len(found.left), "run")
-                self._begin_series(name, previews[0], lambda: series)
+                self.send_series(lambda: series, self._open_send(previews[0], name))
             else:
                 self.runs.series.leave_out(series.id)
 

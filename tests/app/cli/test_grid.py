@@ -60,8 +60,11 @@ def test_the_rest_of_a_grid_is_sent_by_one_option(
     told = json.loads(stopped.stdout)["data"]
     assert [row["run"] is None for row in told["members"]] == [False, True, True]
     assert told["members"][1]["error"] == "The link was lost."
+    noted = here("status").stderr
+    assert f"1 of 3 runs were sent, 2 were not. `lumitui submit {job} --rest`" in noted
     sent = here("submit", str(job), "--rest", "--yes")
     assert sent.returncode == 0, sent.stderr
+    assert "were not" not in here("status").stderr
     assert "not sent: env.SEED=2, env.SEED=3" in sent.stderr
     assert [run.spec.env["SEED"] for run in runs.history.page()] == ["3", "2", "1"]
 

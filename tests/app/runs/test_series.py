@@ -78,7 +78,7 @@ def test_each_run_is_sent_once_and_they_share_a_word(
 ) -> None:
     heard: list[Run] = []
     series = runs.series.begin_grid(previews)
-    assert site.jobs == []
+    assert site.jobs == [] and series.id.startswith("vit-") and len(series.id) == len("vit-123456")
     outcomes = runs.series.send(series.id, sent=heard.append)
     assert site.jobs == LRS and [run.id for run in sent_of(outcomes)] == [run.id for run in heard]
     assert {run.note.split(":")[0] for run in heard} == {f"grid {series.id}"}

@@ -41,7 +41,7 @@ def test_the_runs_of_a_series_stand_below_the_first_that_was_sent() -> None:
     made = [None, None, None, None, 2, 0, 0, None]
     states = ["done", "done", "failed", "done", "running", "queued", "queued", "done"]
     listed = [
-        entry._replace(series=series.get(number), state=states[number])
+        entry._replace(series=series.get(number), member=number, state=states[number])
         for number, entry in zip(range(7, -1, -1), entries(made), strict=True)
     ]
     lines = arranged(listed)
@@ -49,6 +49,9 @@ def test_the_runs_of_a_series_stand_below_the_first_that_was_sent() -> None:
     by_id = {line.id: line for line in lines}
     assert by_id["r1"].summary == "1 failed, 2 done"
     assert by_id["r5"].summary == "2 queued" and by_id["r7"].summary == ""
+    again = [entry._replace(member=2) if entry.id == "r3" else entry for entry in listed]
+    summary = next(line.summary for line in arranged(again) if line.id == "r1")
+    assert summary == "2 done", "what failed was sent again, and that is done"
     assert drawn(arranged(listed, {"r1", "r5"})) == ["r7", "r0", "└r5+1", "r1+3"]
 
 

@@ -67,6 +67,12 @@ async def test_a_job_given_on_the_command_line_is_open(settings: Settings, proje
         await until(pilot, lambda: "1 node, 2 ranks on CPU" in shown(pilot), "its preview")
         await sees(pilot, "billed +nothing")
         assert not cut_off(pilot)
+        # What was said of an earlier text is not shown.
+        old = Checked(Draft("name: old\n", project, "old"), (), (), ())
+        pilot.app.screen.post_message(messages.DraftChecked(0, old))
+        await pilot.pause()
+        await sees(pilot, "asks for")
+        assert can_submit(pilot)
 
 
 async def test_a_typo_stands_at_its_field_and_a_key_fixes_it(
@@ -196,22 +202,6 @@ async def test_a_run_or_an_example_is_a_beginning(settings: Settings, project: P
         await sees(pilot, "args +--long")
 
 
-async def test_a_grid_is_priced_and_sent_whole(settings: Settings, project: Path) -> None:
-    job = project / "grid.yaml"
-    job.write_text(JOB.format(launcher="srun", args="") + "grid: {env.SEED: ['1', '2']}\n")
-    async with LumiApp(settings, job).run_test(size=(80, 24)) as pilot:
-        await opened(pilot)
-        await sees(pilot, "asks for 2 runs, the first 1 node")
-        await pilot.press("ctrl+s")
-        await until(pilot, lambda: isinstance(pilot.app.screen, Confirm), "the question")
-        await sees(pilot, "run 2 +env.SEED=2, nothing")
-        await sees(pilot, "all +2 runs, nothing")
-        await pilot.press("y")
-        await until(pilot, lambda: isinstance(pilot.app.screen, RunsScreen), "the runs")
-        made = runs_of(pilot)
-        assert [run.spec.env["SEED"] for run in made] == ["2", "1"]
-
-
 @pytest.mark.parametrize(
     ("opened", "width", "shown"),
     [
@@ -241,9 +231,10 @@ async def test_the_rest_of_a_grid_is_offered_after_a_failure_and_at_the_next_sta
 
     runs.send = failing  # type: ignore[method-assign]
     async with LumiApp(settings, job, runs=runs).run_test(size=(80, 24)) as pilot:
-        await sees(pilot, "asks for 3 runs")
+        await sees(pilot, "asks for 3 runs, the first 1 node")
         await pilot.press("ctrl+s")
-        await until(pilot, lambda: isinstance(pilot.app.screen, Confirm), "the question")
+        await sees(pilot, "run 2 +env.SEED=2, nothing")
+        await sees(pilot, "all +3 runs, nothing")
         await pilot.press("y")
         await sees(pilot, "Send the other 2 runs of hello-")
         await sees(pilot, "stopped +env.SEED=2: The link was lost.")
@@ -258,19 +249,6 @@ async def test_the_rest_of_a_grid_is_offered_after_a_failure_and_at_the_next_sta
         assert sorted(run.spec.env["SEED"] for run in runs_of(pilot)) == ["1", "2", "3"]
         assert runs.history.series.offered() == []
     runs.close()
-
-
-async def test_what_was_said_of_an_earlier_text_is_not_shown(
-    settings: Settings, project: Path
-) -> None:
-    async with LumiApp(settings, project / "job.yaml").run_test(size=(80, 24)) as pilot:
-        screen = await opened(pilot)
-        await sees(pilot, "asks for")
-        old = Checked(Draft("name: old\n", project, "old"), (), (), ())
-        screen.post_message(messages.DraftChecked(0, old))
-        await pilot.pause()
-        await sees(pilot, "asks for")
-        assert can_submit(pilot)
 
 
 def test_the_editor_changes_a_copy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
