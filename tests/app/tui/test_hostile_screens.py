@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -45,7 +46,7 @@ def harmless(app: LumiApp) -> None:
     assert not controls, f"{sorted(map(repr, controls))} on {app.screen}"
 
 
-def fill(app: LumiApp, texts: list[str]) -> list[str]:
+def fill(app: LumiApp, texts: Iterable[str]) -> list[str]:
     """Put a run a text into the history, with the text wherever a site or a person puts some."""
     ids = []
     for number, text in enumerate(texts):
@@ -65,11 +66,17 @@ def fill(app: LumiApp, texts: list[str]) -> list[str]:
     return ids
 
 
-async def test_every_pane_shows_hostile_text_as_text(settings: Settings, project: Path) -> None:
+MANY = "\n".join(("[/]".join(UNPASSABLE), *written(passable, 20)))
+LINE = " ".join(("[/]".join(UNPASSABLE), *written(one_line, 20)))
+
+
+@pytest.mark.parametrize("texts", [(WORST,), pytest.param((MANY, WORST), marks=pytest.mark.slow)])
+async def test_every_pane_shows_hostile_text_as_text(
+    settings: Settings, project: Path, texts: tuple[str, ...]
+) -> None:
     app = LumiApp(settings)
     async with app.run_test(size=(120, 40)) as pilot:
-        many = "\n".join(("[/]".join(UNPASSABLE), *written(passable, 20)))
-        ids = fill(app, [many, WORST])
+        ids = fill(app, texts)
         app.history_changed()
         await sees(pilot, "hostile-000000")
         harmless(app)
@@ -86,10 +93,13 @@ async def test_every_pane_shows_hostile_text_as_text(settings: Settings, project
         assert "[@click=app.quit]q[/]" in shown(pilot) and "[$x]\\" in shown(pilot)
 
 
-async def test_every_dialog_shows_hostile_text_as_text(settings: Settings, project: Path) -> None:
+@pytest.mark.parametrize("texts", [(WORST,), pytest.param((LINE, WORST), marks=pytest.mark.slow)])
+async def test_every_dialog_shows_hostile_text_as_text(
+    settings: Settings, project: Path, texts: tuple[str, ...]
+) -> None:
     app = LumiApp(settings)
     async with app.run_test(size=(120, 40)) as pilot:
-        for text in (WORST, " ".join(("[/]".join(UNPASSABLE), *written(one_line, 20)))):
+        for text in texts:
             run = replace(a_run(), id=text[:60] or "x")
             for dialog in (
                 ErrorDialog(LumiError(text, text)),

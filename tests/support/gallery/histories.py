@@ -28,7 +28,7 @@ LOG = """0: step 810 loss 0.4431 612.2 images/s
 9: Traceback (most recent call last):
 9:   File "train.py", line 88, in forward
 9: torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB.
-10:  12%|█▏        | 12/100\r10:  55%|█████▌    | 55/100
+10:  12%|█▏        | 12/100\r 55%|█████▌    | 55/100
 進捗 🚀 ステップ 811
 """
 
@@ -43,7 +43,8 @@ def made(number: int, state: State, *, nodes: int = 2, folder: Path, **changes: 
         spec=SPEC.model_copy(update=LUMI_JOB | {"nodes": nodes}),
         price=Price(4.0 * nodes, "GPU-hours", 4.0 * nodes), folder=str(folder / run_id),
         job_id=None if state in (State.SENDING, State.NOT_SENT) else str(8_123_000 + number),
-        submitted=began + 2, attempt=1, global_batch=256 * nodes, snapshot="a" * 64,
+        submitted=began + 2, attempt=1, global_batch=256 * nodes,
+        snapshot="995f7811cb0970057eff1546",
     )  # fmt: skip
     if state not in (State.SENDING, State.NOT_SENT, State.REFUSED, State.QUEUED):
         now = time.time()
@@ -70,7 +71,8 @@ def begin(history: History, run: Run, *, steps: int = 0, log: str = LOG) -> None
         }).encode()
         for step in range(steps)
     ]  # fmt: skip
-    history.metrics.add(run.id, lines)
+    size = sum(map(len, lines))
+    history.metrics.add(run.id, lines, (0, size) if size else None)
 
 
 def typical(history: History, folder: Path) -> str:

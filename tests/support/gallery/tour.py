@@ -9,12 +9,14 @@ from typing import ClassVar
 from rich.cells import cell_len
 from textual.pilot import Pilot
 
+from lumitui.app.explain.safe_text import CONTROL
 from lumitui.app.settings import Settings
 from lumitui.app.tui import app as app_module
 from lumitui.app.tui import messages
 from lumitui.app.tui.app import PLACES, LumiApp
 from lumitui.app.tui.screens.run import PANES, RunScreen
-from tests.support.driven_tui import app_of, screen_lines
+from lumitui.app.tui.widgets.log.log_view import LogView
+from tests.support.driven_tui import app_of, screen_lines, until
 
 SIZES = ((80, 24), (120, 40), (200, 50))
 DIALOGS = {
@@ -55,6 +57,9 @@ class Stop:
         text = "\n".join(lines)
         found += [word for word in ("\ufffd", "Traceback (most recent call last):\n  File")
                   if word in text]  # fmt: skip
+        found += [
+            f"{letter!r} reaches the terminal" for letter in sorted(CONTROL & set(text) - {"\n"})
+        ]
         if app.screen.query("#title") and not lines[0].strip():
             found.append("the title bar is empty")
         if app.screen.query("Footer") and not lines[-1].strip():
@@ -85,6 +90,10 @@ async def tour(pilot: Pilot[int], *run_ids: str) -> AsyncIterator[Stop]:
         for pane in PANES:
             screen.action_pane(pane)
             await pilot.pause(0.05)
+            if pane == "log":
+                await until(
+                    pilot, lambda: any(log.lines for log in app.screen.query(LogView)), "it"
+                )
             yield Stop(f"run-{pane}", pilot)
         app.action_go("runs")
         first = app.screen_stack[0]
