@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from rich.cells import cell_len
 from textual.pilot import Pilot
+from textual.widget import Widget
 
 from lumitui.app.explain.safe_text import CONTROL
 from lumitui.app.settings import Settings
@@ -64,6 +65,13 @@ class Stop:
             found.append("the title bar is empty")
         if app.screen.query("Footer") and not lines[-1].strip():
             found.append("the footer is empty")
+        inside = app.screen.walk_children(Widget)
+        bars = [widget for widget in inside if widget.show_vertical_scrollbar]
+        found += [
+            f"the bar of {widget} is at {bar.position}, not at {widget.scroll_y}"
+            for widget in bars
+            if (bar := widget.vertical_scrollbar).position != widget.scroll_y
+        ]
         if (focused := app.screen.focused) and not app.screen.region.overlaps(focused.region):
             found.append(f"{focused} has the focus outside the screen")
         return [f"{self.name} at {width}x{height}: {fault}" for fault in found]

@@ -54,6 +54,11 @@ class GrowingView(ScrollView):
             self.vertical_scrollbar.window_virtual_size = size.height
         return not same_bars
 
+    def watch_show_vertical_scrollbar(self, shown: bool) -> None:
+        """Put a bar that comes where the rows are: Textual moves only a bar that is shown."""
+        if shown:
+            self.vertical_scrollbar.position = self.scroll_y
+
     def render_lines(self, crop: Region) -> list[Strip]:
         """Draw rows; their common style is computed once."""
         self.base = self.rich_style

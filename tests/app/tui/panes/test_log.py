@@ -25,8 +25,11 @@ async def test_the_log_is_bounded_and_does_not_jump(settings: Settings) -> None:
         view = LogView()
         await pilot.app.screen.mount(view)
         view.focus()
+        await pilot.pause()
         view.feed(b"".join(b"line %d\n" % number for number in range(KEPT_LINES + 1000)))
+        view.scroll_end(animate=False, force=True, immediate=True)  # before there is a bar
         await until(pilot, lambda: view.is_vertical_scroll_end, "the end")
+        await until(pilot, lambda: view.vertical_scrollbar.position == view.scroll_y, "its bar")
         assert len(view.lines) == KEPT_LINES and view.lines[0] == "line 1000"
         await pilot.press("k", "k")
         assert not view.follow
