@@ -18,8 +18,8 @@ from lumitui.app.job.spec import JobSpec
 from lumitui.remote.scheduler.states import State
 
 STOPPED_EARLY = 85
+"""The bundled trainers' exit code when they saved on a signal (trainers/stop_request.py)."""
 _OF_TRAINERS = (STOPPED_EARLY, 86, 87)
-"""The bundled trainers' exit code when they saved on a signal (trainers/ranks.py)."""
 
 _STRICT = 78
 """job.sh's own exit code when `proof: strict` launched nothing."""

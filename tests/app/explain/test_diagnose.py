@@ -247,14 +247,15 @@ def test_stopped_early_comes_before_what_the_log_shows() -> None:
     assert found[0].id == "stopped-early"
 
 
-@pytest.mark.parametrize("rc", [85, 78])
+@pytest.mark.parametrize("rc", [85, 86, 87, 78])
 def test_a_script_of_the_users_own_may_end_with_any_code(rc: int) -> None:
     for spec in (hello_job(), None):
         assert [item.id for item in why("2: bye", rc=rc, rank=2, spec=spec)] == ["unknown"]
 
 
 def test_lumituis_own_codes_are_known_where_they_are_its_own() -> None:
-    assert why("bye", rc=85, spec=bundled())[0].id == "stopped-early"
+    for rc, known in {85: "stopped-early", 86: "diverged", 87: "overtaken"}.items():
+        assert why("bye", rc=rc, spec=bundled())[0].id == known
     strict = hello_job(proof="strict")
     assert why("bye", rc=78, spec=strict)[0].id == "proof-strict"
     # A rank ended with 78: the launch was made.
