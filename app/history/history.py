@@ -76,7 +76,7 @@ class History:
         """What rows of runs show of their metrics."""
         from lumitui.app.history.listing.glance import Glances
 
-        return Glances(self.metrics)
+        return Glances(lambda: self.metrics)
 
     def close(self) -> None:
         """Close the file; the history cannot be used any more."""

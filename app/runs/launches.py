@@ -6,8 +6,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from lumitui.app.runs.core import Core
-from lumitui.app.send.lock import sender_lock
-from lumitui.remote.errors import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -72,8 +70,10 @@ class Launches(Core):
             InputError: the adviser found errors, or a file to ship is refused.
             RefusedError, LinkError, OutcomeUnknown: see `submit.send`.
         """
+        from lumitui.app.send.lock import sender_lock
         from lumitui.app.send.shipment import shipment_of
         from lumitui.app.send.submit import send
+        from lumitui.remote.errors import RefusedError
 
         preview.check()
         connection = self._connections.get(preview.site)

@@ -7,7 +7,7 @@ something on a site is asked first (flows/), and errors are shown in one place (
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.app import SystemCommand
@@ -23,7 +23,9 @@ from lumitui.app.tui.flows.first_run import FirstRunApp
 from lumitui.app.tui.preferences.themes import keep_theme, kept_theme, offer_themes
 from lumitui.app.tui.screens.runs import RunsScreen
 from lumitui.app.tui.workers.refreshes import TICK
-from lumitui.remote.connect import Connect, connect
+
+if TYPE_CHECKING:
+    from lumitui.remote.connect import Connect
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ class LumiApp(FirstRunApp):
         job: Path | None = None,
         *,
         demo: bool = False,
-        connect: Connect = connect,
+        connect: "Connect | None" = None,
         runs: Runs | None = None,
     ) -> None:
         """Open the history, or share `runs`; the job file `job` is opened on the screen New.

@@ -18,10 +18,10 @@ from lumitui.app.tui.key_order import OrderedKeysApp
 from lumitui.app.tui.preferences.contrast import ReadableText
 from lumitui.app.tui.widgets.control_filter import ControlFilter
 from lumitui.remote.errors import LumiError
-from lumitui.remote.ssh.prompts import Question
 
 if TYPE_CHECKING:
     from lumitui.app.tui.dialogs.question import QuestionDialog
+    from lumitui.remote.ssh.prompts import Question
 
 ANSWER_SECONDS = 240.0
 """A question is closed after this time; sshd's LoginGraceTime is 120 s by default."""
@@ -45,6 +45,16 @@ class TerminalApp(OrderedKeysApp):
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Return Textual's own filters; then no control characters, and readable text."""
         return [*super().get_line_filters(), *self._own_filters]
+
+    def refresh_css(self, animate: bool = True) -> None:
+        """Apply the style sheets anew; before the first screen nothing has been styled by them.
+
+        A theme that is chosen before the start would have them all parsed once more.
+        """
+        if self.screen_stack:
+            super().refresh_css(animate)
+        else:
+            self.stylesheet.set_variables(self.get_css_variables())
 
     # -- errors
 
@@ -102,7 +112,7 @@ class TerminalApp(OrderedKeysApp):
 
     # -- questions
 
-    def ask(self, question: Question) -> str | None:
+    def ask(self, question: "Question") -> str | None:
         """Ask the person a question, from a worker's thread, and return the answer.
 
         None: the person declined, left the app, or took longer than the site waits.

@@ -3,14 +3,16 @@
 It reads a few points of each run, however many there are; `results.summary` reads them all.
 """
 
-from collections import OrderedDict
-from collections.abc import Iterable
-from dataclasses import dataclass
-from statistics import median
-from threading import Lock
+from __future__ import annotations
 
-from lumitui.app.history.metric_points import MetricPoint, RunMetrics
-from lumitui.app.history.metric_speeds import speeds_of
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lumitui.app.history.metric_points import MetricPoint, RunMetrics
 
 SHAPE = 24
 """Points that the shape of the loss is made of."""
@@ -39,6 +41,10 @@ def glance_of(
     shape: Iterable[MetricPoint], newest: Iterable[MetricPoint], timed: Iterable[MetricPoint]
 ) -> Glance:
     """Return the look at points that are spread over a run, few or many, and at its newest ones."""
+    from statistics import median
+
+    from lumitui.app.history.metric_speeds import speeds_of
+
     losses = [point.loss for point in shape if point.event == "step" and point.loss is not None]
     steps = [point for point in newest if point.event == "step"]
     speeds = speeds_of(timed).values
@@ -53,8 +59,8 @@ def glance_of(
 class Glances:
     """The looks at runs, kept; threads may share them."""
 
-    def __init__(self, metrics: RunMetrics) -> None:
-        """Look at the runs of `metrics`."""
+    def __init__(self, metrics: Callable[[], RunMetrics]) -> None:
+        """Look at the runs of `metrics`, which is called when the first look is taken."""
         self._metrics = metrics
         self._kept: OrderedDict[Key, Glance] = OrderedDict()
         self._lock = Lock()
@@ -70,12 +76,13 @@ class Glances:
         Raises:
             HistoryError: it cannot be read.
         """
+        metrics = self._metrics()
         for key in keys:
             if self.known(key) is None:
                 run_id = key[0]
-                shape = self._metrics.spread(run_id, SHAPE)
-                newest = self._metrics.of(run_id, last=NEWEST)
-                glance = glance_of(shape, newest, self._metrics.spread(run_id, TIMED))
+                shape = metrics.spread(run_id, SHAPE)
+                newest = metrics.of(run_id, last=NEWEST)
+                glance = glance_of(shape, newest, metrics.spread(run_id, TIMED))
                 with self._lock:
                     self._kept[key] = glance
                     while len(self._kept) > _KEPT:

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 class LeavingApp(WorkerApp):
     """An app that ends only after what is under way."""
 
-    def __init__(self, settings: Settings, connect: Connect, runs: Runs | None = None) -> None:
+    def __init__(
+        self, settings: Settings, connect: Connect | None, runs: Runs | None = None
+    ) -> None:
         """Start with nothing under way."""
         super().__init__(settings, connect, runs)
         self.quits_when_done = False

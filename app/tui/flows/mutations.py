@@ -30,7 +30,9 @@ LONGEST_NAME = 20
 class MutationApp(CancelApp):
     """An app that asks before it sends or cancels, and shows what is under way."""
 
-    def __init__(self, settings: Settings, connect: Connect, runs: Runs | None = None) -> None:
+    def __init__(
+        self, settings: Settings, connect: Connect | None, runs: Runs | None = None
+    ) -> None:
         """Start with nothing under way."""
         super().__init__(settings, connect, runs)
         self._sends: dict[SendingDialog, tuple[Path, str]] = {}

@@ -7,7 +7,7 @@ from textual.message import Message
 from lumitui.remote.errors import LumiError
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class RunWanted(Message):
     """Open a run at one of its panes."""
 
@@ -15,7 +15,7 @@ class RunWanted(Message):
     pane: str = "overview"
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Failed(Message):
     """Show an error."""
 
@@ -24,11 +24,11 @@ class Failed(Message):
     """It may happen again every second: the same error is shown once."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Answer(Message, bubble=False):
     """Something for the receiver alone."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class HistoryChanged(Answer, bubble=False):
     """Something in history changed: read it again."""

@@ -20,7 +20,7 @@ Beginning = Literal["file", "example", "run"]
 """What a draft can begin with."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class DraftWanted(Message):
     """Open a draft: a file by its path, an example by its name, or the job file of a run."""
 
@@ -31,7 +31,7 @@ class DraftWanted(Message):
     value: str
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class DraftOpened(Answer, bubble=False):
     """The draft; None: there is none, and the error is shown."""
 
@@ -39,7 +39,7 @@ class DraftOpened(Answer, bubble=False):
     draft: Draft | None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class CheckWanted(Message):
     """Check a draft and make its previews; nothing is sent."""
 
@@ -48,7 +48,7 @@ class CheckWanted(Message):
     draft: Draft
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class DraftChecked(Answer, bubble=False):
     """What there is to say about a draft; None: the check failed, and the error is shown."""
 
@@ -56,7 +56,7 @@ class DraftChecked(Answer, bubble=False):
     checked: Checked | None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class SeriesWanted(Message):
     """Send the runs of a grid, which the person has confirmed."""
 

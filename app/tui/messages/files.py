@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lumitui.app.results.run_files import FileList, Preview
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class FilesWanted(Message):
     """List the files of a run's folder; the site is asked."""
 
@@ -24,14 +24,14 @@ class FilesWanted(Message):
     run_id: str
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class FilesFound(Answer, bubble=False):
     """The files of a run's folder; None: it failed, and the error is shown."""
 
     found: FileList | None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class FileWanted(Message):
     """Read the beginning of a file of a run's folder; the site is asked."""
 
@@ -40,14 +40,14 @@ class FileWanted(Message):
     name: str
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class FileRead(Answer, bubble=False):
     """The beginning of a file; None: it failed, and the error is shown."""
 
     preview: Preview | None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class FileFetchWanted(Message):
     """Fetch a file of a run's folder into the folder `target`."""
 
@@ -57,7 +57,7 @@ class FileFetchWanted(Message):
     target: Path
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class FileFetchEnded(Answer, bubble=False):
     """A fetch is over; without a path it failed, and the error is shown."""
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lumitui.remote.errors import LumiError
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class SiteCheckWanted(Message):
     """Compare a site's profile with the live cluster."""
 
@@ -25,7 +25,7 @@ class SiteCheckWanted(Message):
     account: str
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class JobWanted(Message):
     """Open a job file on the screen New; of the demo, open how it scales when it has."""
 
@@ -33,7 +33,7 @@ class JobWanted(Message):
     demo: bool = False
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class SiteChecked(Answer, bubble=False):
     """What was found, or why the site could not be asked."""
 

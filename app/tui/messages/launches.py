@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lumitui.remote.errors import LumiError
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ResubmitWanted(Message):
     """Open the dialog that sends a run again on `factor` times its nodes."""
 
@@ -28,7 +28,7 @@ class ResubmitWanted(Message):
     factor: int
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class PlanWanted(Message):
     """Plan a resubmission; nothing is sent."""
 
@@ -42,7 +42,7 @@ class PlanWanted(Message):
     start: Start | None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Planned(Answer, bubble=False):
     """The plan of a resubmission, or why there is none."""
 
@@ -51,7 +51,7 @@ class Planned(Answer, bubble=False):
     outcome: Resubmission | LumiError
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class CodeNewsWanted(Message):
     """Compare the project of a run with the code that it was sent with; no site is asked."""
 
@@ -59,14 +59,14 @@ class CodeNewsWanted(Message):
     run_id: str
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class CodeNewsFound(Answer, bubble=False):
     """What has changed in the project of a run."""
 
     news: CodeNews
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class SendWanted(Message):
     """Send what the person has confirmed."""
 
@@ -74,7 +74,7 @@ class SendWanted(Message):
     resubmission: Resubmission | None = None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class StepReported(Answer, bubble=False):
     """A send has reached a step."""
 
@@ -82,7 +82,7 @@ class StepReported(Answer, bubble=False):
     words: str
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class SendEnded(Answer, bubble=False):
     """A send is over; without a run the error is shown."""
 
@@ -90,14 +90,14 @@ class SendEnded(Answer, bubble=False):
     run: Run | None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class CancelWanted(Message):
     """Cancel a run, after asking."""
 
     run_id: str
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class RunCancelled(Answer, bubble=False):
     """A cancel is over; without a run it failed."""
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lumitui.remote.scheduler.run_log import Page
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class FollowWanted(Message):
     """Follow a run's log; the log followed before is dropped."""
 
@@ -34,12 +34,12 @@ class FollowWanted(Message):
     """Bytes of its log that the screen has."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class UnfollowWanted(Message):
     """Stop following: the log is no longer on the screen."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class LogNews(Answer, bubble=False):
     """What happened to the log that is followed."""
 
@@ -48,7 +48,7 @@ class LogNews(Answer, bubble=False):
     event: LogEvent
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class PageWanted(Message):
     """Read a part of a run's log that is not on the screen."""
 
@@ -64,7 +64,7 @@ class PageWanted(Message):
     length: int = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class PageFound(Answer, bubble=False):
     """A part of a log, or why it cannot be read."""
 
@@ -73,7 +73,7 @@ class PageFound(Answer, bubble=False):
     error: LumiError | None = None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class SearchWanted(Message):
     """Search a run's log behind or before a byte."""
 
@@ -85,7 +85,7 @@ class SearchWanted(Message):
     forward: bool
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class SearchFound(Answer, bubble=False):
     """Where it is, or why the log cannot be searched."""
 
@@ -94,7 +94,7 @@ class SearchFound(Answer, bubble=False):
     error: LumiError | None = None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class PagerWanted(Message):
     """Write what is kept of a log to a file that a pager can show."""
 
@@ -103,7 +103,7 @@ class PagerWanted(Message):
     attempt: int | None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class PagerReady(Answer, bubble=False):
     """The file is there; who opens it removes it."""
 

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from lumitui.remote.errors import LumiError
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class CancelManyWanted(Message):
     """Cancel several runs, after asking once."""
 
     run_ids: tuple[str, ...]
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ManyCancelled(Answer, bubble=False):
     """The cancels are over."""
 
@@ -32,7 +32,7 @@ class ManyCancelled(Answer, bubble=False):
     warnings: tuple[str, ...] = ()
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class TagsWanted(Message):
     """Add words as tags to runs, or remove those that begin with `-`."""
 
@@ -40,7 +40,7 @@ class TagsWanted(Message):
     words: str
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class NoteWanted(Message):
     """Save the note of a run."""
 
@@ -48,7 +48,7 @@ class NoteWanted(Message):
     note: str
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class FetchWanted(Message):
     """Copy the results of runs to a folder of the laptop."""
 
@@ -57,7 +57,7 @@ class FetchWanted(Message):
     """Of one run its own folder, of several the one that gets a folder for each."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class RunFetched(Answer, bubble=False):
     """The results of a run have been copied."""
 

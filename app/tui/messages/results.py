@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lumitui.app.scale.overview import Overview
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class WhyWanted(Message):
     """Find out why a run failed."""
 
@@ -28,14 +28,14 @@ class WhyWanted(Message):
     run_id: str
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class WhyFound(Answer, bubble=False):
     """Why a run failed, the likeliest cause first; None: the search failed."""
 
     diagnoses: Sequence[Diagnosis] | None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class FiguresWanted(Message):
     """Summarise a run's metrics."""
 
@@ -47,7 +47,7 @@ class FiguresWanted(Message):
     """Whether to search the log too, for the job file's `metrics:`; that asks the site."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class FiguresFound(Answer, bubble=False):
     """The summary of a run's metrics."""
 
@@ -55,14 +55,14 @@ class FiguresFound(Answer, bubble=False):
     figures: Figures
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class LogFiguresFound(Answer, bubble=False):
     """What the job file's `metrics:` found in the log."""
 
     found: LogFigures
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class OverviewWanted(Message):
     """Gather what a run and its relatives have measured; no site is asked."""
 
@@ -70,7 +70,7 @@ class OverviewWanted(Message):
     run_id: str
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class OverviewFound(Answer, bubble=False):
     """What a run and its relatives have measured; None: it failed, and the error is shown."""
 
@@ -78,7 +78,7 @@ class OverviewFound(Answer, bubble=False):
     overview: Overview | None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class GlancesWanted(Message):
     """Look at the metrics of runs, for their rows."""
 
@@ -86,19 +86,19 @@ class GlancesWanted(Message):
     keys: tuple[Key, ...]
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class GlancesFound(Answer, bubble=False):
     """The looks have been taken."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class CompareWanted(Message):
     """Show two to four runs beside each other."""
 
     run_ids: tuple[str, ...]
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ComparisonWanted(Message):
     """Compare runs; a site may be asked which files their code has."""
 
@@ -106,14 +106,14 @@ class ComparisonWanted(Message):
     run_ids: tuple[str, ...]
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ComparisonMade(Answer, bubble=False):
     """What differs between runs; None: it failed, and the error is shown."""
 
     comparison: Comparison | None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class CodeCompared(Answer, bubble=False):
     """In which files the code of runs differs."""
 

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from lumitui.remote.errors import LumiError
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ScalingWanted(Message):
     """Open the screen that says how a run scales."""
 
     run_id: str
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class StudyWanted(Message):
     """Study how a run scales; no site is asked."""
 
@@ -38,7 +38,7 @@ class StudyWanted(Message):
     question: Question
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class StudyMade(Answer, bubble=False):
     """How a run scales, or why that cannot be said."""
 
@@ -46,7 +46,7 @@ class StudyMade(Answer, bubble=False):
     outcome: Scaling | LumiError
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class SeriesEnded(Answer, bubble=False):
     """The sends of a grid, or of a run on several sizes, are over."""
 
@@ -56,7 +56,7 @@ class SeriesEnded(Answer, bubble=False):
     outcomes: tuple[Outcome, ...]
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class UnsentFound(Answer, bubble=False):
     """A grid, or a run on several sizes, of which not all was sent."""
 

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from lumitui.remote.errors import LumiError
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ClusterWanted(Message):
     """Open the screen Cluster at a site."""
 
     site: str
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class GpusWanted(Message):
     """Read the GPUs of a running job."""
 
@@ -31,7 +31,7 @@ class GpusWanted(Message):
     run_id: str
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class GpusRead(Answer, bubble=False):
     """What the GPUs of a job do, or why they could not be read; neither: nobody is there."""
 
@@ -39,7 +39,7 @@ class GpusRead(Answer, bubble=False):
     error: LumiError | None = None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ClusterAsked(Message):
     """Ask a site for its nodes, queue, reservations and budget."""
 
@@ -49,7 +49,7 @@ class ClusterAsked(Message):
     """Whether the person asked for it, so that a login may ask them."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ClusterAnswered(Answer, bubble=False):
     """A site was asked for its overview; `error` says why there is none."""
 
@@ -57,12 +57,12 @@ class ClusterAnswered(Answer, bubble=False):
     error: LumiError | None = None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class RefreshWanted(Message):
     """Refresh the sites now."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class SiteRefreshed(Answer, bubble=False):
     """A refresh of a site is over."""
 

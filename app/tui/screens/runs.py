@@ -72,16 +72,14 @@ class RunsScreen(MarkedPage):
         self._resting: Timer | None = None
         self._said: dict[str, Text] = {}
         self._detail: OverviewPane | None = None
+        self._nothing = Static(id="empty-words", markup=False)
 
     def body(self) -> ComposeResult:
         """Yield the list with its facts or, without runs, what to do."""
         with Horizontal(id="master"):
             yield RunTable(self._window, self._glances, id="runs")
-        with Vertical(id="empty"):
-            with Center():
-                yield Static(EMPTY, id="empty-words", markup=False)
-            with Center():
-                yield Button(Text("New run (n)"), action="app.go('new')", compact=True)
+            yield Vertical(id="beside")
+        yield Vertical(id="empty")
         yield RunFilter()
         yield Static(id="selected", markup=False)
         yield Static(id="polls", markup=False)
@@ -166,10 +164,15 @@ class RunsScreen(MarkedPage):
     def _draw_empty(self) -> None:
         some, filtered = bool(self._window.lines), bool(self.query_one(RunFilter).terms)
         self.query_one("#master").display = some
-        self.query_one("#empty").display = not some
+        empty = self.query_one("#empty")
+        empty.display = not some
+        if some:
+            return
         nothing = "No run passes the filter. Press esc to show all runs." if filtered else EMPTY
-        if not some:
-            self.query_one("#empty-words", Static).update(nothing)
+        if not empty.children:
+            new = Button(Text("New run (n)"), action="app.go('new')", compact=True)
+            empty.mount(Center(self._nothing), Center(new))
+        self._nothing.update(nothing)
 
     def _draw_title(self) -> None:
         parts: list[str | Text] = [
@@ -195,7 +198,7 @@ class RunsScreen(MarkedPage):
     def _draw_chosen(self) -> None:
         run = self._window.run(self.chosen or "")
         self._draw_selected(run)
-        if self._detail is not None and self._detail.display and run is not None:
+        if self._detail is not None and self._detail.region and run is not None:
             self._detail.draw(run)
 
     def _draw_selected(self, run: Run | None) -> None:
@@ -234,16 +237,21 @@ class RunsScreen(MarkedPage):
 
     def on_resize(self, event: events.Resize) -> None:
         """Show the facts of a run beside the list where there is room."""
-        wide = event.size.width >= WIDE
-        if wide and self._detail is None and self.query("#master"):
-            # What it needs takes a while to import, and a narrow screen never shows it.
+        if not self.query("#beside"):
+            return  # the app is being left
+        self.query_one("#beside").display = wide = event.size.width >= WIDE
+        if wide:
+            # What it needs takes a while to import, and the list is shown without it.
+            self.call_after_refresh(self._show_detail)
+
+    def _show_detail(self) -> None:
+        """Show the facts of the run under the cursor in the place that is kept for them."""
+        if self._detail is None:
             from lumitui.app.tui.panes.overview import OverviewPane
 
             self._detail = OverviewPane(id="detail")
-            self.query_one("#master").mount(self._detail)
-        if self._detail is not None:
-            self._detail.display = wide
-            self.reread()
+            self.query_one("#beside").mount(self._detail)
+        self.reread()
 
     # -- filter and order
 

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from typing import TYPE_CHECKING
 
 from textual.reactive import var
 
@@ -11,7 +12,9 @@ from lumitui.app.tui import messages
 from lumitui.app.tui.terminal import TerminalApp
 from lumitui.app.watch.sites.links import Link
 from lumitui.app.watch.sites.schedule import Schedule
-from lumitui.remote.connect import Connect
+
+if TYPE_CHECKING:
+    from lumitui.remote.connect import Connect
 
 
 def _tell(words: str) -> None:
@@ -25,7 +28,9 @@ class CoreApp(TerminalApp):
     links: var[tuple[Link, ...]] = var(())
     """The sites with unfinished runs, and whether they answer; every title bar shows them."""
 
-    def __init__(self, settings: Settings, connect: Connect, runs: Runs | None = None) -> None:
+    def __init__(
+        self, settings: Settings, connect: "Connect | None", runs: Runs | None = None
+    ) -> None:
         """Open the history; a site is refreshed only while it has unfinished runs.
 
         `runs`: a core that several apps share, and none of them closes.

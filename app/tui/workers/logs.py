@@ -9,7 +9,6 @@ from textual.worker import get_current_worker
 from lumitui.app.tui import messages
 from lumitui.app.tui.workers.core import CoreApp
 from lumitui.remote.errors import LumiError
-from lumitui.remote.ssh.prompts import attendance
 
 MOST_WAITING = 8
 """Messages with pieces of a log that its pane has not drawn yet."""
@@ -59,6 +58,8 @@ class LogWorkers(CoreApp):
 
     @work(thread=True, group="page", exit_on_error=False)
     def _read_page(self, wanted: messages.PageWanted) -> None:
+        from lumitui.remote.ssh.prompts import attendance
+
         pages = self.runs.pages
         try:
             with attendance(False):  # the log that is followed asks, where a login has questions
@@ -78,6 +79,8 @@ class LogWorkers(CoreApp):
 
     @work(thread=True, group="search", exit_on_error=False)
     def _search(self, wanted: messages.SearchWanted) -> None:
+        from lumitui.remote.ssh.prompts import attendance
+
         try:
             with attendance(False):
                 result = self.runs.pages.find(

@@ -2,7 +2,7 @@
 
 import os
 import time
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from textual import events, on, work
 from textual.reactive import var
@@ -10,19 +10,12 @@ from textual.reactive import var
 from lumitui.app.runs import Runs
 from lumitui.app.settings import Settings
 from lumitui.app.tui.workers.core import CoreApp
-from lumitui.app.watch.news.events import (
-    MOST_SINGLE,
-    Event,
-    Happened,
-    away,
-    changed,
-    event_of,
-    together,
-)
-from lumitui.app.watch.news.last_seen import read_last_seen, write_last_seen
-from lumitui.remote.connect import Connect
 from lumitui.remote.errors import LumiError
 from lumitui.remote.scheduler.states import State
+
+if TYPE_CHECKING:
+    from lumitui.app.watch.news.events import Event
+    from lumitui.remote.connect import Connect
 
 TOAST_SECONDS = 12.0
 PATIENCE = 60.0
@@ -35,7 +28,9 @@ class NoticeWorkers(CoreApp):
     absence: var[str] = var("")
     """What ended while the TUI was closed; the title bars show it until a key is pressed."""
 
-    def __init__(self, settings: Settings, connect: Connect, runs: Runs | None = None) -> None:
+    def __init__(
+        self, settings: Settings, connect: "Connect | None", runs: Runs | None = None
+    ) -> None:
         """Know what was unfinished when the TUI was last open."""
         super().__init__(settings, connect, runs)
         self._file = settings.data / "last-seen"
@@ -47,6 +42,8 @@ class NoticeWorkers(CoreApp):
         """Runs whose ends belong to the absence; None: the catch-up is over."""
 
     def _unknown(self) -> set[str] | None:
+        from lumitui.app.watch.news.last_seen import read_last_seen
+
         seen = read_last_seen(self._file)
         if seen is None:
             return None
@@ -64,6 +61,8 @@ class NoticeWorkers(CoreApp):
         before, self._states = self._states, states
         if before is None or before == states:
             return
+        from lumitui.app.watch.news.events import changed, event_of
+
         expected = self._away or set()
         found = [
             event
@@ -89,6 +88,8 @@ class NoticeWorkers(CoreApp):
             return
         states = self.runs.history.states(self._away)
         self._away = None
+        from lumitui.app.watch.news.events import away
+
         if words := away(states.values()):
             bad = any(state.is_final and state is not State.DONE for state in states.values())
             self._toast(f"{words}.", bad=bad)
@@ -98,6 +99,8 @@ class NoticeWorkers(CoreApp):
         """Write what the person has seen so far, for the next start."""
         if self._states is None:
             return
+        from lumitui.app.watch.news.last_seen import write_last_seen
+
         # What the catch-up has not told yet is told next time.
         pending = self._away or set()
         try:
@@ -111,7 +114,9 @@ class NoticeWorkers(CoreApp):
 
     # -- telling
 
-    def _tell(self, found: list[Event]) -> None:
+    def _tell(self, found: "list[Event]") -> None:
+        from lumitui.app.watch.news.events import MOST_SINGLE, Happened, together
+
         single = len(found) <= MOST_SINGLE
         sentences = [event.sentence for event in found] if single else [together(found)]
         failed = any(event.happened is Happened.FAILED for event in found)
@@ -124,10 +129,11 @@ class NoticeWorkers(CoreApp):
         self.notify(words, severity=severity, timeout=TOAST_SECONDS, markup=False)
 
     @work(thread=True, group="notices", exit_on_error=False)
-    def _tell_outside(self, found: list[Event]) -> None:
+    def _tell_outside(self, found: "list[Event]") -> None:
         """Tell it outside the TUI, as the settings say; what fails is one warning."""
         # Imported late: the settings bring pydantic, and most seconds nothing happens.
         from lumitui.app.watch.news import outside
+        from lumitui.app.watch.news.events import together
         from lumitui.app.watch.news.preferences import read_notify
 
         try:

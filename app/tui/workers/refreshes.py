@@ -1,15 +1,18 @@
 """Refreshes of the sites, while a person is there."""
 
 import time
+from typing import TYPE_CHECKING
 
 from textual import events, on, work
 
 from lumitui.app.tui import messages
 from lumitui.app.tui.workers.notices import NoticeWorkers
-from lumitui.app.watch.refresh import Refreshed
 from lumitui.app.watch.sites.links import links
 from lumitui.app.watch.sites.schedule import Ending
 from lumitui.remote.errors import InputError, LumiError
+
+if TYPE_CHECKING:
+    from lumitui.app.watch.refresh import Refreshed
 
 TICK = 1.0
 """Seconds between two checks whether a site is due."""
@@ -86,6 +89,8 @@ class RefreshWorkers(NoticeWorkers):
 
     @on(messages.SiteRefreshed)
     def _site_refreshed(self, event: messages.SiteRefreshed) -> None:
+        from lumitui.app.watch.refresh import Refreshed
+
         found = event.refreshed or Refreshed((), (f"{event.site}: the refresh failed.",), 0)
         ending = Ending(
             found.requests,

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from lumitui.app.explain import words
 from lumitui.app.history.run import Run
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.states import State
 
 MOST_SINGLE = 3
 """Events at once that are told one by one; of more only their number is."""

@@ -1,7 +1,6 @@
 """When the TUI was last open, and which runs were unfinished then: a small file of the laptop."""
 
 import os
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +38,8 @@ def write_last_seen(file: Path, now: float, unfinished: Iterable[str]) -> None:
     Raises:
         OSError: it cannot be written.
     """
+    import tempfile
+
     number, part = tempfile.mkstemp(prefix=f".{file.name}-", dir=file.parent)  # mode 0600
     try:
         with os.fdopen(number, "w", encoding="utf-8") as opened:

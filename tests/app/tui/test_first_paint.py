@@ -10,7 +10,13 @@ from tests.support.places import ROOT
 OPENED = """
 import asyncio, sys
 from lumitui.app.settings import settings
+from textual.css.stylesheet import Stylesheet
 from lumitui.app.tui.app import LumiApp
+
+def again(sheet):
+    raise AssertionError("the style sheets are parsed a second time")
+
+Stylesheet.reparse = again
 
 async def paint():
     async with LumiApp(settings()).run_test(size=(80, 24)) as pilot:
@@ -21,7 +27,10 @@ async def paint():
 asyncio.run(paint())
 """
 LATE = {
-    "paramiko", "cryptography", "jinja2", "hjson", "tarfile", "yaml",
+    "paramiko", "cryptography", "jinja2", "hjson", "tarfile", "yaml", "pydantic",
+    "lumitui.app.job.spec", "lumitui.app.history.listing.terms",
+    "lumitui.app.history.metric_points",
+    "lumitui.app.watch.refresh", "lumitui.remote.scheduler.protocol", "lumitui.remote.connect",
     "lumitui.app.compose", "lumitui.app.scale", "lumitui.app.results.fetch",
     "lumitui.app.send.submit",
     "lumitui.app.explain.diagnose", "lumitui.app.explain.rules", "lumitui.remote.source",

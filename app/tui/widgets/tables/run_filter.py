@@ -1,6 +1,9 @@
 """The filter of the runs: a line to type in, what is active, and what is wrong where it stands."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -11,9 +14,12 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from lumitui.app.explain import words
-from lumitui.app.history.listing.terms import EXAMPLES, FilterError, Term, parse_typed
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.input import FilterInput
+
+if TYPE_CHECKING:
+    # The language of filters is imported when somebody filters.
+    from lumitui.app.history.listing.terms import FilterError, Term
 
 
 class RunFilter(Vertical):
@@ -37,7 +43,7 @@ class RunFilter(Vertical):
 
     def compose(self) -> ComposeResult:
         """Yield the line to type in, and what it does."""
-        yield FilterInput(placeholder=EXAMPLES, id="filter", compact=True)
+        yield FilterInput(id="filter", compact=True)
         yield Static(id="chips", markup=False)
 
     def on_mount(self) -> None:
@@ -56,6 +62,9 @@ class RunFilter(Vertical):
 
     def open(self) -> None:
         """Let the person type."""
+        from lumitui.app.history.listing.terms import EXAMPLES
+
+        self._input.placeholder = EXAMPLES
         self._input.display = True
         self._input.focus()
 
@@ -72,11 +81,18 @@ class RunFilter(Vertical):
 
     @on(Input.Changed, "#filter")
     def _typed(self) -> None:
-        terms, error = parse_typed(self.text)
+        terms, error = self._read()
         if terms != self.terms:
             self.terms = terms
             self.post_message(self.Changed(terms))
         self._draw(error)
+
+    def _read(self) -> tuple[tuple[Term, ...], FilterError | None]:
+        if not self.text:
+            return (), None
+        from lumitui.app.history.listing.terms import parse_typed
+
+        return parse_typed(self.text)
 
     @on(Input.Submitted, "#filter")
     def _submitted(self) -> None:
