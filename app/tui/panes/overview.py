@@ -25,6 +25,7 @@ from lumitui.app.tui import messages
 from lumitui.app.tui.panes.proof import verdict_line
 from lumitui.app.tui.widgets.chart import sparkline
 from lumitui.app.tui.widgets.scroll import Scroll
+from lumitui.app.tui.widgets.steady import Steady
 from lumitui.app.tui.widgets.styled import COLOURS, labelled, plain, shorten
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class OverviewPane(Scroll):
     def compose(self) -> ComposeResult:
         """Yield the reasons, then the facts."""
         yield Static(classes="why", markup=False)
-        yield Static(classes="facts", markup=False)
+        yield Steady(classes="facts")
 
     def draw(self, run: Run) -> None:
         """Show what history says about `run` now."""
@@ -83,7 +84,7 @@ class OverviewPane(Scroll):
         if drawn != self._drawn:
             self._drawn = drawn
             shown = page(run, found, now, width, explained=self._explained)
-            self.query_one(".facts", Static).update(shown)
+            self.query_one(".facts", Steady).show(shown)
 
     def on_resize(self, event: events.Resize) -> None:
         """Draw again: one column, or two."""
@@ -134,6 +135,8 @@ class OverviewPane(Scroll):
             self.draw(self._run)
 
     def _show_why(self, content: RenderableType | None) -> None:
+        if content is None and self._why is None:
+            return  # nothing is shown there already
         self._why, self._explained = content, False
         why = self.query_one(".why", Static)
         why.display = content is not None

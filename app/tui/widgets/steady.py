@@ -1,0 +1,55 @@
+"""Text whose words change often and whose height seldom does."""
+
+from collections.abc import Sequence
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.segment import Segment
+from textual import events
+from textual.widgets import Static
+
+
+class Steady(Static):
+    """A text that is laid out again only when it gets more or fewer lines.
+
+    `Static.update` lays out the whole screen each time; for a table of Rich that renders it three
+    times, and takes longer than all else that a key does.
+    """
+
+    def __init__(self, *, classes: str) -> None:
+        """Show nothing yet."""
+        super().__init__(classes=classes, markup=False)
+        self._shown: RenderableType = ""
+        self._drawn: tuple[int, int] = (0, 0)
+        """The width and the number of lines that are on the screen."""
+
+    def show(self, content: RenderableType) -> None:
+        """Show `content`."""
+        self._shown = content
+        self._draw()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Draw again in another width."""
+        if self.content_size.width != self._drawn[0]:
+            self._draw()
+
+    def _draw(self) -> None:
+        width = self.content_size.width
+        if not width:
+            return  # the resize that comes first draws it
+        options = self.app.console_options.update_width(width).update(highlight=False)
+        lines = self.app.console.render_lines(self._shown, options, pad=False)
+        drawn = (width, len(lines))
+        self.update(_Lines(lines), layout=drawn != self._drawn)
+        self._drawn = drawn
+
+
+class _Lines:
+    """Lines that are rendered already."""
+
+    def __init__(self, lines: Sequence[Sequence[Segment]]) -> None:
+        self._lines = lines
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for line in self._lines:
+            yield from line
+            yield Segment.line()
