@@ -234,12 +234,18 @@ def metrics(totals: Totals, broken: int) -> list[Row]:
         ("last loss", totals.last_loss, words.number(totals.last_loss)),
         ("throughput", totals.samples_per_s, speed),
         ("test accuracy", totals.test_accuracy, words.number(totals.test_accuracy)),
-        ("trained for", totals.seconds, words.number(totals.seconds, " s")),
+        ("trained for", totals.seconds, _trained_for(totals.seconds)),
         ("ranks", totals.world_size, f"{totals.world_size}"),
         ("global batch", totals.global_batch, _batch(totals.global_batch)),
         ("left out", broken or None, lines),
     )
     return [(label, text) for label, value, text in rows if value is not None]
+
+
+def _trained_for(seconds: float | None) -> str:
+    if seconds is None or seconds < 10:
+        return words.number(seconds, " s")
+    return words.length(seconds)
 
 
 def log_metrics(series: Mapping[str, Sequence[float]]) -> list[Row]:

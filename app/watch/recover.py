@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from lumitui.app.explain.words import length
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
 from lumitui.app.history.run_record import run_of
@@ -159,7 +160,7 @@ def _run_of(folder: Folder, site: str) -> Run:
     making = preparing_seconds(copies_checkpoints=bool(run.resumed_from))
     young = folder.age is None or folder.age < making
     if not folder.locked and folder.job_id is None and young:
-        raise ValueError(f"it may be on its way; try again in {making / 60:g} minutes")
+        raise ValueError(f"it may be on its way; try again in {length(making)}")
     return replace(run, job_id=folder.job_id)
 
 

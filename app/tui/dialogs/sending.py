@@ -11,6 +11,7 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from lumitui.app.explain.words import length
 from lumitui.app.send.submit import SEND_STEPS
 from lumitui.app.tui import messages
 from lumitui.app.tui.widgets.bars import footer
@@ -58,7 +59,7 @@ class SendingDialog(ModalScreen[None]):
             text.append(f"{sign}  {step}{words}", "" if index <= at else "dim")
             silence = self._silence() if index == at and step != "begin" else 0.0
             if silence > SLOW_SECONDS:
-                text.append(f"  no answer for {silence:.0f} s", "bold yellow")
+                text.append(f"  no answer for {length(silence)}", "bold yellow")
             text.append("\n")
         return text
 

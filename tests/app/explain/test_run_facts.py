@@ -55,6 +55,7 @@ def test_metrics_that_are_not_known_have_no_row() -> None:
         ("left out", "1 line of metrics.jsonl that cannot be read"),
     ]
     assert run_facts.metrics(replace(totals, steps=0), 0) == []
+    assert ("trained for", "1 h 30 min") in run_facts.metrics(replace(totals, seconds=5421.3), 0)
     assert run_facts.log_metrics({"speed": [1.0, 300.0], "loss": []}) == [
         ("speed", "300 (last of 2 at the end of the log)"),
         ("loss", "not found at the end of the log"),

@@ -224,8 +224,8 @@ def test_a_run_that_was_never_submitted_is_settled(folders: Path, here: Here) ->
         os.utime(folder, (time.time() - 1000,) * 2)
     answer = envelope(here("history", "--recover", "laptop", "--json"))["data"]
     assert {item["folder"]: item["why"] for item in answer["passed_over"]} == {
-        str(young): "it may be on its way; try again in 5 minutes",
-        str(copied): "it may be on its way; try again in 60 minutes",
+        str(young): "it may be on its way; try again in 5 min",
+        str(copied): "it may be on its way; try again in 1 h 00 min",
     }
     (row,) = answer["rebuilt"]
     assert (row["id"], row["state"]) == (old.name, State.NOT_SENT)
