@@ -38,8 +38,8 @@ MOST_RELATIVES = 8
 """Lines of the lineage; the pane Lineage has them all."""
 _LEAST_ID = 12
 """Cells that an id keeps; the last ones tell the runs of one name apart."""
-_BESIDE_LABELS = 2
-"""Cells between the labels and what stands beside them."""
+_LABELS = 14
+"""Cells of the labels above the facts, and between them and what stands beside them."""
 _SPARKLINE = 24
 _SETTLED = 0.15
 """Seconds that the cursor of a table rests on a run before its figures are read."""
@@ -177,13 +177,16 @@ def page(
             top.append((label, text))
     facts = run_facts.facts(run, now)
     wide = width >= WIDE
-    labels = max(len(label) for label, _ in [*top, ("lineage", ""), *([] if wide else facts)])
-    if found and (lineage := lineage_text(run, found, width - labels - _BESIDE_LABELS)):
-        top.append(("lineage", lineage))
     if wide:
+        if found and (lineage := lineage_text(run, found, width - _LABELS)):
+            top.append(("lineage", lineage))
         return Group(labelled(top), Text(), _columns(facts))
-    # One table: the labels of both halves stand below each other.
-    return labelled([*top, ("", ""), *facts])
+    # The labels of both halves stand below each other; relatives need the whole width.
+    labels = max(len(label) for label, _ in [*top, *facts])
+    parts: list[RenderableType] = [labelled(top, labels)]
+    if found and (lineage := lineage_text(run, found, width)):
+        parts += [Text("lineage", "dim"), plain(lineage)]
+    return Group(*parts, Text(), labelled(facts, labels))
 
 
 def lineage_text(run: Run, found: Overview, width: int) -> str:

@@ -56,10 +56,13 @@ def plain(text: str, style: str = "") -> Text:
     return Text("\n".join(log_line(line) for line in text.split("\n")), style)
 
 
-def labelled(lines: Iterable[tuple[str, str | Text]]) -> Table:
-    """Return lines of (label, value) as a table without rules; no `str` in it is markup."""
+def labelled(lines: Iterable[tuple[str, str | Text]], labels: int = 0) -> Table:
+    """Return lines of (label, value) as a table without rules; no `str` in it is markup.
+
+    The labels have at least `labels` cells.
+    """
     table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, min_width=labels or None)
     table.add_column(overflow="fold")
     for label, value in lines:
         words = value if isinstance(value, Text) else plain(value)
