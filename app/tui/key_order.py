@@ -20,6 +20,11 @@ LOOKS = 100
 PAUSE = 0.005
 """Then so many looks, so many seconds apart. What holds the loop itself does not count."""
 
+MOVES = frozenset({"j", "k", "up", "down", "left", "right", "pageup", "pagedown"})
+"""Keys that move something or are typed."""
+_ACTS = (events.Key, events.Paste, events.MouseDown, events.MouseUp)
+"""What a person does that may open something."""
+
 
 class OrderedKeysApp(App[int]):
     """An app whose keys and pastes act one after the other."""
@@ -28,66 +33,96 @@ class OrderedKeysApp(App[int]):
         """Start without keys."""
         super().__init__()
         self._waiting: deque[events.Key | events.Paste] = deque()
-        self._next: events.Key | events.Paste | None = None
-        self._turn: asyncio.Task[None] | None = None
+        self._released: deque[events.Key | events.Paste] = deque()
+        """Those whose turn it is: they are in the queue once more."""
+        self._was_plain = False
+        """Whether the last one, when it was handed over, could only move or write."""
+        self._quiet = False
+        """Whether all that the person did has had its effect; not before the first screen is."""
+        self._turns: asyncio.Task[None] | None = None
         self._late: MessagePump | None = None
         """What was busy at the last look: it is looked at first."""
 
     async def on_event(self, event: events.Event) -> None:
-        """Keep a key or a paste until it is its turn; the mouse and the rest need none."""
-        if not isinstance(event, events.Key | events.Paste) or event.is_forwarded:
+        """Keep a key or a paste until it is its turn; a click needs none, but keys wait for it."""
+        if event.is_forwarded or not isinstance(event, _ACTS):
             await super().on_event(event)
-        elif event is self._next:
-            self._next = None
+        elif self._released and event is self._released[0]:
+            self._released.popleft()
             await super().on_event(event)
-        elif self._waiting or self._next is not None or self._is_busy(here=True):
-            self._waiting.append(event)
-            if self._turn is None or self._turn.done():
-                self._turn = asyncio.create_task(self._take_turns())
         else:
-            await super().on_event(event)
+            if isinstance(event, events.Key | events.Paste) and not self._is_free_for(event):
+                self._waiting.append(event)
+            else:
+                self._quiet, self._was_plain = False, self._is_plain(event)
+                await super().on_event(event)
+            if self._turns is None or self._turns.done():
+                self._turns = asyncio.create_task(self._take_turns())
+
+    def _is_free_for(self, event: events.Event) -> bool:
+        """Return whether a key that came now may act at once."""
+        if self._waiting or self._released:
+            return False
+        return self._quiet or self._goes_with_last(event)
+
+    def _goes_with_last(self, event: events.Event) -> bool:
+        """Return whether a key and the one before only move or write: neither opens anything.
+
+        A cursor key that is held down is drawn as often as there is time for it.
+        """
+        return self._was_plain and self._is_plain(event)
+
+    def _is_plain(self, event: events.Event) -> bool:
+        if not isinstance(event, events.Key):
+            return False
+        field = self.focused
+        typed = field is not None and field.check_consume_key(event.key, event.character)
+        return typed or event.key in MOVES
 
     async def _take_turns(self) -> None:
         """Hand over the keys that wait, each when the one before is done.
 
         When something hangs, the keys are not held any longer.
         """
-        while self._waiting and not self._closing:
+        while not self._closing:
             settled = await self._settle()
-            while self._waiting:
-                event = self._next = self._waiting.popleft()
+            if not self._waiting:
+                self._quiet = True
+                return
+            first = True
+            while self._waiting and (
+                first or not settled or self._goes_with_last(self._waiting[0])
+            ):
+                first, event = False, self._waiting.popleft()
+                self._was_plain = self._is_plain(event)
+                self._released.append(event)
                 if not self.post_message(event):
                     return
-                if settled:
-                    break
-                await asyncio.sleep(PAUSE)
 
     async def _settle(self) -> bool:
         """Wait until nothing is under way; return whether that came about in time."""
         for look in range(TURNS + LOOKS):
             await asyncio.sleep(0 if look < TURNS else PAUSE)
-            if self._next is None and not self._is_busy():
+            if not self._released and not self._is_busy():
                 return True
         return False
 
-    def _is_busy(self, *, here: bool = False) -> bool:
-        """Return whether a message waits or is handled; `here`: by more than the caller."""
+    def _is_busy(self) -> bool:
+        """Return whether a message waits or is handled, or a widget opens."""
         if self._late is not None and _busy(self._late):
             return True
         self._late = None
-        if self.message_queue_size or not (here or _rests(self)):
+        if self.message_queue_size or not _rests(self):
             return True
-        for screen in self.screen_stack:
-            self._late = next((pump for pump in _pumps(screen) if _busy(pump)), None)
-            if self._late is not None or screen._callbacks:
-                return True
-        return False
+        pumps = (pump for screen in self.screen_stack for pump in _pumps(screen))
+        self._late = next((pump for pump in pumps if _busy(pump)), None)
+        return self._late is not None or any(screen._callbacks for screen in self.screen_stack)
 
 
 def _pumps(screen: Screen[object]) -> Iterator[MessagePump]:
     """Yield a screen and every widget on it."""
-    pumps = [screen, *screen.walk_children()]
-    yield from pumps
+    yield screen
+    yield from screen.walk_children()
 
 
 def _busy(pump: MessagePump) -> bool:
