@@ -64,9 +64,13 @@ def actions_of(screen: Screen[object]) -> list[Action]:
     )
 
 
+_LATER = {AREAS["page"]: 1, MOVING: 2}
+"""What is the same everywhere stands below what a screen or a pane has of its own."""
+
+
 def nearest_first(actions: Iterable[Action]) -> list[Action]:
     """Return actions for a reader: of the pane with the focus, of the screen, then of the app."""
-    return sorted(actions, key=lambda action: (_distance(action), action.area == MOVING))
+    return sorted(actions, key=lambda action: (_distance(action), _LATER.get(action.area, 0)))
 
 
 def _distance(action: Action) -> int:

@@ -1,5 +1,6 @@
 """The dialog that shows how far a send has come."""
 
+import time
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -31,7 +32,7 @@ class SendingDialog(ModalScreen[None]):
     def __init__(self, name: str, silence: Callable[[], float] = lambda: 0.0) -> None:
         """Show the send of the job `name`; `silence`: seconds since its site was heard."""
         super().__init__()
-        self._silence = silence
+        self._silence, self._began = silence, time.monotonic()
         self._job, self._step, self._words = name, "", ""
         self._over = self._hidden = False
 
@@ -57,14 +58,20 @@ class SendingDialog(ModalScreen[None]):
             sign = "done" if index < at else "now " if index == at else "    "
             words = plain(f"  {self._words}").plain if index == at else ""
             text.append(f"{sign}  {step}{words}", "" if index <= at else "dim")
-            silence = self._silence() if index == at and step != "begin" else 0.0
+            silence = self._unanswered() if index == at and step != "begin" else 0.0
             if silence > SLOW_SECONDS:
                 text.append(f"  no answer for {length(silence)}", "bold yellow")
             text.append("\n")
         return text
 
+    def _unanswered(self) -> float:
+        """Return for how many seconds this step has heard nothing; before it nothing was asked."""
+        return min(self._silence(), time.monotonic() - self._began)
+
     @on(messages.StepReported)
     def _reported(self, event: messages.StepReported) -> None:
+        if event.step != self._step:
+            self._began = time.monotonic()
         self._step, self._words = event.step, event.words
         self._draw()
 

@@ -14,6 +14,7 @@ from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
 from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.dialogs import sending
 from lumitui.app.tui.dialogs.confirm import Confirm
 from lumitui.app.tui.dialogs.notices import ErrorDialog
 from lumitui.app.tui.dialogs.resubmit import ResubmitDialog
@@ -228,6 +229,7 @@ async def test_leaving_waits_for_a_send(
 
     monkeypatch.setattr(app.runs, "send", slow)
     monkeypatch.setattr(app.runs, "silence", lambda site: 20.0)
+    monkeypatch.setattr(sending, "SLOW_SECONDS", 0.5)
     async with app.run_test(size=(80, 24)) as pilot:
         app.push_screen(NewScreen(app.runs, project / "job.yaml"))
         await sees(pilot, "asks for")
@@ -235,7 +237,7 @@ async def test_leaving_waits_for_a_send(
         await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")
         await pilot.press("y")
         await until(pilot, lambda: isinstance(app.screen, SendingDialog), "the send")
-        await sees(pilot, "now +sync +sending the code +no answer for 20 s")
+        await sees(pilot, r"now +sync +sending the code +no answer for \d+ s")
         app.kept = app.runs.drafts.open(project / "long.yaml")
         await pilot.press("q")
         await sees(pilot, "Quit when that is done and lose the edits")
