@@ -69,7 +69,7 @@ async def test_own_keys_the_palette_and_the_help_agree(settings: Settings) -> No
         assert "line 3: nothing is called" in next(iter(app._notifications)).message
         await until(pilot, lambda: "x Cancel" in keys_below(pilot), "the key in the footer")
         await pilot.press("question_mark")
-        await sees(pilot, r"(?s)The run *│.*x +Cancel the job; asks first.*This screen.*Screens")
+        await sees(pilot, r"(?s)The table.*The run *│.*x +Cancel the job; asks first")
         await pilot.press("escape", "colon")
         await until(pilot, lambda: app.screen.query(Input), "the palette")
         # Each action on the chosen run, each screen; found by the words of its sentence.
