@@ -28,8 +28,8 @@ def rank_bindings(node: NodeShape, ranks: int) -> tuple[RankBinding, ...]:
     """
     if not 1 <= ranks <= node.gpus:
         raise InputError(
-            f"{ranks} ranks do not fit a node with {node.gpus} GPUs.",
-            f"Ask for 1 to {node.gpus}: one rank per GPU.",
+            f"{ranks} ranks do not fit a node with {node.device.some(node.gpus)}.",
+            f"Ask for 1 to {node.gpus}{'' if node.on_cpu else ': one rank per GPU'}.",
         )
     if not node.gpu_cores:
         raise InputError(

@@ -141,8 +141,8 @@ def _batch_and_rate(
         ratio = new_world / old_world
         if resized:
             notes.append(
-                "Your script's arguments stay as they are: if its batch size is per GPU, the "
-                f"global batch becomes {ratio:g} times what it was."
+                "Your script's arguments stay as they are: if its batch size is per "
+                f"{layout.device.noun}, the global batch becomes {ratio:g} times what it was."
             )
         return with_rate(spec, before, ratio if scale.batch.keep == "per_gpu" else 1.0, held, notes)
     text, old = argument_value(spec.args, name), argument_value(before.args, name)

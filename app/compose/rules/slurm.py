@@ -51,7 +51,8 @@ def _limits(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield Finding(
             "gpus",
             "error",
-            f"{launch.layout.gpus_per_node} GPUs per node are more than {spec.partition} gives.",
+            f"{launch.layout.device.some(launch.layout.gpus_per_node)} per node are more than "
+            f"{spec.partition} gives.",
             f"Ask for {most}.",
             "the site's profile, partitions",
             field="gpus_per_node",

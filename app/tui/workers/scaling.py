@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from lumitui.app.history.listing.series import Series
     from lumitui.app.scale.scaling.study import Scaling
+    from lumitui.app.scale.series import Standing
     from lumitui.app.tui.dialogs.sending import SendingDialog
 
 
@@ -62,8 +63,17 @@ class ScalingWorkers(CoreApp):
                 if found.series.kind == "ladder" and error is not None:
                     self.runs.series.leave_out(found.series.id)
                     return
-                previews = self.runs.series.made_ready(found)
-                self.post_message(messages.UnsentFound(found, previews, why))
+                self._offer(found, why)
                 return
         if error is not None and series is not None and series.kind == "grid":
             raise error
+
+    def _offer(self, found: Standing, why: str) -> None:
+        try:
+            previews = self.runs.series.made_ready(found)
+        except LumiError as error:
+            # It would be the same at each start: it is said once.
+            self.runs.series.leave_out(found.series.id)
+            words = f"{found.sentence} They cannot be sent any more: {error.message}"
+            raise LumiError(words, error.hint) from error
+        self.post_message(messages.UnsentFound(found, previews, why))

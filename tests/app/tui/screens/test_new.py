@@ -1,6 +1,8 @@
 """The screen New: a job file as a form, as text, as its script and as a map of its nodes."""
 
+import json
 import sys
+import time
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Button, Input, OptionList
 
+from lumitui.app.history.listing.series import Member, Series
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
 from lumitui.app.send.drafts.draft import Draft
@@ -247,6 +250,15 @@ async def test_the_rest_of_a_grid_is_offered_after_a_failure_and_at_the_next_sta
         await until(pilot, lambda: len(runs_of(pilot)) == 3, "the rest")
         await until(pilot, lambda: not app_of(pilot).under_way, "the end")
         assert sorted(run.spec.env["SEED"] for run in runs_of(pilot)) == ["1", "2", "3"]
+        assert runs.history.series.offered() == []
+        # What cannot be sent any more is said once, not at each start.
+        spec = {"name": "a", "site": "gone", "partition": "p", "time": "1:00", "script": "a.py"}
+        plan = json.dumps({"spec": spec, "folder": str(project), "job_file": None})
+        members = (Member(1, "SEED=1", plan), Member(2, "SEED=2", plan))
+        runs.history.series.begin(Series("gone-1", "grid", "gone", "", time.time(), members))
+        app_of(pilot).look_for_unsent()
+        await sees(pilot, "gone-1: 0 of 2 runs were sent")
+        await sees(pilot, "There is no site called .gone")
         assert runs.history.series.offered() == []
     runs.close()
 
