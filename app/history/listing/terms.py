@@ -174,8 +174,7 @@ def _term(text: str, begin: int, end: int) -> Term:
     key, sign = match[1], match[2]
     if read is None:
         raise FilterError(
-            f"There is no filter {key}{sign}." if sign == ":" else f"No filter knows {key}.",
-            f'Use {", ".join(f"{name}:" for name in _KEYS)}, or quote the text: "{key}{sign}…".',
+            *_no_filter(key, sign),
             begin,
             begin + len(typed) - len(rest) + match.end(),
         )
@@ -190,6 +189,15 @@ def _term(text: str, begin: int, end: int) -> Term:
         return Term(typed, negated != turned, read(key.casefold(), values))
     except InputError as error:
         raise FilterError(error.message, error.hint, end - len(value), end) from error
+
+
+def _no_filter(key: str, sign: str) -> tuple[str, str]:
+    """Return what is wrong with a key that there is not, and what to do."""
+    if sign != ":":
+        ordered = "Only nodes, gpus and age take < and >"
+        return f"No filter knows {key}.", f'{ordered}; quote text: "{key}{sign}…".'
+    names = ", ".join(f"{name}:" for name in _KEYS)
+    return f"There is no filter {key}:.", f'Quote text: "{key}:…", or use {names}.'
 
 
 def _turned(text: str) -> tuple[str, bool]:

@@ -122,7 +122,10 @@ def test_a_script_of_ones_own_is_told_which_key_is_missing() -> None:
         assert list(words.notes(found)) == [
             f"r1 is left out: its lines in metrics.jsonl have no `{key}`."
         ]
+        assert words.heading(found).startswith("No run of this lineage has reported samples/s")
         assert "samples_per_s" in words.heading(found)
+    offered = scaling_of(RUN, [], [Offer(16, 128, 64.0, 3600.0, 64.0)])
+    assert words.table(offered).rows[0][:3] == ("16", "128", "-")
     assert training_of([]).missing == ""
 
 

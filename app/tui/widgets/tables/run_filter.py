@@ -102,6 +102,7 @@ class RunFilter(Vertical):
     def _draw(self, error: FilterError | None) -> None:
         chips = self.query_one("#chips", Static)
         chips.display = bool(self.text.strip())
+        chips.set_class(error is not None, "wrong")
         chips.update(_wrong(self.text, error) if error else _active(self.terms, self._found))
 
 

@@ -8,7 +8,7 @@ from lumitui.app.tui.preferences.themes import keep_theme, kept_theme
 from tests.support.driven_tui import sees, until
 
 
-async def test_the_chosen_theme_is_kept(settings: Settings) -> None:
+async def test_the_chosen_theme_is_marked_and_kept_or_said_not_to_be(settings: Settings) -> None:
     app = LumiApp(settings)
     assert app.theme == "lumitui-dark"
     async with app.run_test(notifications=True) as pilot:
@@ -21,6 +21,14 @@ async def test_the_chosen_theme_is_kept(settings: Settings) -> None:
         await sees(pilot, "Settings")
         await pilot.press("enter")
         await sees(pilot, "`keys:` and `notify:` stand in")
+        settings.theme.unlink()
+        settings.theme.mkdir()
+        app.theme = "gruvbox"
+        await sees(pilot, "The theme is not kept")
+        assert not list(settings.data.glob(".theme-*"))
+        settings.theme.rmdir()
+        app.theme = "nord"
+        await until(pilot, lambda: kept_theme(settings.theme) == "nord", "kept again")
     app.runs.close()
     assert settings.theme.stat().st_mode & 0o777 == 0o600
     assert LumiApp(settings).theme == "nord"
@@ -33,12 +41,3 @@ def test_an_unreadable_choice_is_none(tmp_path: Path) -> None:
     (tmp_path / "theme").write_bytes(b"\xff\x00" * 500)
     assert kept_theme(tmp_path / "theme") not in (None, "nord")
     assert kept_theme(tmp_path) is None
-
-
-async def test_a_theme_that_cannot_be_kept_is_used_and_said(settings: Settings) -> None:
-    app = LumiApp(settings)
-    async with app.run_test(notifications=True) as pilot:
-        settings.theme.mkdir()
-        app.theme = "nord"
-        await sees(pilot, "The theme is not kept")
-    assert not list(settings.data.glob(".theme-*"))

@@ -36,8 +36,7 @@ async def test_a_lineage_is_compared_drawn_and_a_size_recommended(settings: Sett
         await pilot.press("B", "minus", "1")
         await sees(pilot, "'-1' is no amount")
         app.screen.query_one("#budget", Input).value = ""
-        await pilot.press("enter", "W", "0")
-        await sees(pilot, "'0' is no number of samples")
+        await pilot.press("enter", "W")
         app.screen.query_one("#samples", Input).value = "1000000"
         await sees(pilot, r"are for 1,000,000 samples;")
         # A third size arrives: the screen says so by itself.
@@ -58,15 +57,6 @@ def test_work_is_read_as_people_write_it() -> None:
     for wrong in ("0", "0 epochs", "-1", "many", "1" * 16):
         with pytest.raises(InputError, match="is no number of samples"):
             asked_work(wrong)
-
-
-async def test_a_lineage_without_figures_says_how_to_get_some(settings: Settings) -> None:
-    app = LumiApp(settings)
-    train(app.runs.history, {1: 1.0}, steps=0)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("S")
-        await sees(pilot, "No run of this lineage has reported samples/s")
-        await sees(pilot, r"16 +128 +-")
 
 
 _positive = st.floats(1e-9, 1e18)
