@@ -16,6 +16,7 @@ from lumitui.remote.snapshots.store import copy_script
 from lumitui.remote.snapshots.upload import Synced, sync
 from lumitui.remote.source.manifest import Manifest
 from lumitui.remote.source.scan import scan, source_of
+from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.shell import quote
 from tests.support.servers.transports import Cut
@@ -184,6 +185,26 @@ def test_every_file_of_a_long_list_is_checked(
         again = sync(transport, folder, manifest, source_of(root), manifest)
         assert again.files_sent == 600, number
     assert same(again.snapshot, manifest)
+
+
+def test_an_openssl_that_does_not_work_decides_nothing(
+    project: Path, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "bin" / "openssl"
+    program.parent.mkdir()
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    manifest = scan(project)
+    for body in ("exit 1", 'shift 3; for f; do echo "$(printf %064d 0) *$f"; done', "yes"):
+        program.write_text(f"#!/bin/sh\n{body} | head -n 9\n")
+        program.chmod(0o755)
+        done = sync(Local(), folder, manifest, source_of(project))
+        assert same(done.snapshot, manifest), body
+        assert sync(Local(), folder, manifest, source_of(project)).files_sent == 0, body
+        damaged = Path(done.snapshot) / "pkg" / "a.py"
+        damaged.chmod(0o600)
+        damaged.write_bytes(damaged.read_bytes()[:-1] + b"x")
+        again = sync(Local(), folder, manifest, source_of(project))
+        assert again.files_sent == len(manifest.entries) and same(again.snapshot, manifest), body
 
 
 def test_a_file_that_changed_since_ends_it_and_leaves_nothing(

@@ -5,14 +5,19 @@ import signal
 import socket
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import paramiko
 import pytest
 
 from lumitui.remote.errors import AnswerUnusable, LinkError, LinkLost, LumiError, RefusedError
 from lumitui.remote.ssh.connection import Ssh
+from lumitui.remote.ssh.link import ParamikoChannel
 from tests.support.servers.sshd import Sshd, free_port, gone, running_sshd, wait_for
 
 
@@ -239,3 +244,31 @@ def test_an_answer_without_end_is_ended(ssh: Ssh, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(AnswerUnusable, match="larger than"):
         ssh.run("yes 2>/dev/null")
     assert ssh.run("echo still there").text == "still there\n"
+
+
+@pytest.mark.parametrize(("most", "needed"), [(1 << 21, 6), (1 << 17, 1)])
+def test_room_for_a_little_is_not_used_at_once(most: int, needed: int) -> None:
+    sent: list[object] = []
+    inner: Any = paramiko.Channel(1)  # without a server: the test decides how much room there is
+    inner.transport = SimpleNamespace(_send_user_message=sent.append)
+    inner.remote_chanid, inner.out_window_size, inner.out_max_packet_size = 0, most, 1 << 16
+    inner.settimeout(20)
+    channel = ParamikoChannel(inner)
+    for _ in range(most >> 15):
+        assert channel.send(bytes(1 << 15)) == 1 << 15
+    full = len(sent)
+    with ThreadPoolExecutor(1) as threads:
+        more = threads.submit(channel.send, bytes(1 << 15))
+        for made in range(1, needed + 1):
+            assert len(sent) == full, f"after {made - 1} of {needed} times 96 KiB"
+            inner._window_adjust(paramiko.Message((96 << 10).to_bytes(4, "big")))
+            time.sleep(0.02)  # a thread that sends at once has done so by now
+        assert more.result() == 1 << 15
+    # A server that makes no more room than this is not waited for any longer.
+    inner.settimeout(0.05)
+    inner.out_window_size = 4096
+    assert channel.send(bytes(1 << 15)) == 4096
+    with inner.lock:
+        inner._set_closed()
+    with pytest.raises(OSError):
+        channel.send(b"x")
