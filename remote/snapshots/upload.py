@@ -126,26 +126,21 @@ def sync(
         RefusedError: the site could not store it (disk full, quota, no permission).
         LinkError, LinkLost: as `Transport.run`. It may be repeated: nothing half-made is used.
     """
-    sent_bytes = 0
-    for requests, base in enumerate(_bases(manifest, known), 1):
+    sent_bytes, sums = 0, manifest.checksum_text().encode()
+    stands = SHA + VERIFIED + _stands(manifest, sums)
+    for requests, step in enumerate(_steps(manifest, known), 1):
         sent: Sequence[Entry] = ()
         packed = Packed()
-        if base is None:
+        if step is None:
             check = fill(_CHECK, folder=quote(folder), id=manifest.id)
-            script = SHA + VERIFIED + _stands(manifest) + check
-            result = transport.run(script, timeout=300.0)
+            result = transport.run(stands + check, timeout=300.0)
         else:
-            sent, gone = differing(manifest, base)
-            script = _make_script(folder, manifest, base, gone)
+            base, sent, gone = step
+            script = stands + _make_script(folder, manifest, base, gone)
             limit = 300.0 + sum(entry.size for entry in sent) / _SLOWEST
             # Now, not the local modification time: sites purge scratch files by age.
-            pieces = tar_stream(
-                sent,
-                where,
-                mtime=int(time.time()),
-                folder="code/",
-                sums=manifest.checksum_text().encode(),
-            )
+            now = int(time.time())
+            pieces = tar_stream(sent, where, mtime=now, folder="code/", sums=sums)
             result = transport.run(script, stdin=packed.stream(pieces), timeout=limit)
             if result.code == 74 and b"not what was sent" in result.err:
                 refuse_names(manifest, folder)
@@ -160,16 +155,21 @@ def sync(
     )
 
 
-def _bases(manifest: Manifest, known: Manifest | None) -> list[Manifest | None]:
-    """Return what each request builds on: None only checks, an empty manifest sends everything."""
+_Step = tuple[str, Sequence[Entry], Sequence[str]]
+"""The id of the snapshot to build on ("": none), what to send, and the paths to remove first."""
+
+
+def _steps(manifest: Manifest, known: Manifest | None) -> list[_Step | None]:
+    """Return what each request does: None only checks, the last one sends everything."""
+    everything = ("", manifest.entries, ())
     if known is not None and known.id != manifest.id:
-        _, gone = differing(manifest, known)
+        sent, gone = differing(manifest, known)
         if len(gone) <= _MOST_GONE:
-            return [known, Manifest(())]
-    return [None, Manifest(())]
+            return [(known.id if known.entries else "", sent, gone), everything]
+    return [None, everything]
 
 
-def _stands(manifest: Manifest) -> str:
+def _stands(manifest: Manifest, sums: bytes) -> str:
     links = [entry for entry in manifest.entries if entry.target is not None]
     checks = [
         f'[ "$(readlink {quote("./" + entry.path)})" = {quote(entry.target or "")} ]'
@@ -179,7 +179,7 @@ def _stands(manifest: Manifest) -> str:
     return fill(
         _STANDS,
         links=" &&\n  ".join(checks) or ":",
-        list_hash=hashlib.sha256(manifest.checksum_text().encode()).hexdigest(),
+        list_hash=hashlib.sha256(sums).hexdigest(),
         kinds="".join(
             f"{count}{kind}"
             for kind, count in (
@@ -192,24 +192,19 @@ def _stands(manifest: Manifest) -> str:
     )
 
 
-def _make_script(folder: str, manifest: Manifest, base: Manifest, gone: Sequence[str]) -> str:
+def _make_script(folder: str, manifest: Manifest, base: str, gone: Sequence[str]) -> str:
     words = [quote("./" + path) for path in gone]
     removals = [f"  rm -f {' '.join(words[i : i + 100])}" for i in range(0, len(words), 100)]
     if not set(gone) <= {entry.path for entry in manifest.entries}:
         removals.append("  find . -depth -type d -exec rmdir {} + 2>/dev/null")
-    return (
-        SHA
-        + VERIFIED
-        + _stands(manifest)
-        + fill(
-            _MAKE,
-            folder=quote(folder),
-            id=manifest.id,
-            base=base.id if base.entries else "''",
-            reflink=REFLINK,
-            random=secrets.token_hex(4),
-            gone="\n".join(removals) or "  :",
-        )
+    return fill(
+        _MAKE,
+        folder=quote(folder),
+        id=manifest.id,
+        base=quote(base),
+        reflink=REFLINK,
+        random=secrets.token_hex(4),
+        gone="\n".join(removals) or "  :",
     )
 
 
