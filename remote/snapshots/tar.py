@@ -4,14 +4,20 @@ import hashlib
 import os
 import stat
 import tarfile
+import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
+from queue import Full, Queue
 
 from lumitui.remote.source.manifest import Entry
 from lumitui.remote.source.scan import changed, opened
 
 _CHUNK = 1 << 18
+_PIECE = 1 << 20
+"""Most compressed bytes that go to the link at once: smaller ones turn it round more often."""
+_AHEAD = 2  # pieces
 
 
 class Packed:
@@ -23,18 +29,56 @@ class Packed:
         """Compressed bytes so far."""
 
     def stream(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """Return `pieces` as gzip, about 256 KiB at a time; the same input gives the same bytes."""
+        """Return `pieces` as gzip, 256 KiB to 1 MiB at a time; the same input gives the same bytes.
+
+        A thread reads, hashes and compresses ahead, so that the link never waits for that.
+        """
+        return _ahead(self._compressed(pieces))
+
+    def _compressed(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         gzip = zlib.compressobj(1, zlib.DEFLATED, 31)  # 31: with gzip's header
-        held = bytearray()
+        held, most = bytearray(), _CHUNK  # the first ones are small: the link waits for them
         for piece in pieces:
             held += gzip.compress(piece)
-            if len(held) >= _CHUNK:
-                self.size += len(held)
+            if len(held) >= most:
+                self.size, most = self.size + len(held), min(2 * most, _PIECE)
                 yield bytes(held)
                 held.clear()
         held += gzip.flush()
         self.size += len(held)
         yield bytes(held)
+
+
+def _ahead(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield `pieces`, which a thread takes ahead; what they raise is raised here."""
+    taken: Queue[bytes | BaseException | None] = Queue(_AHEAD)
+    left = threading.Event()
+
+    def put(item: bytes | BaseException | None) -> None:
+        while not left.is_set():
+            with suppress(Full):
+                return taken.put(item, timeout=0.1)
+
+    def take() -> None:
+        try:
+            for piece in pieces:
+                put(piece)
+                if left.is_set():
+                    return
+            put(None)
+        except BaseException as error:
+            put(error)
+
+    thread = threading.Thread(target=take, name="pack ahead", daemon=True)
+    thread.start()
+    try:
+        while (item := taken.get()) is not None:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:
+        left.set()
+        thread.join()
 
 
 def tar_stream(

@@ -3,8 +3,9 @@
 import os
 import shutil
 import subprocess
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from lumitui.remote.errors import InputError, RefusedError
 from lumitui.remote.snapshots.prune import prune
 from lumitui.remote.snapshots.store import copy_script
+from lumitui.remote.snapshots.tar import Packed
 from lumitui.remote.snapshots.upload import Synced, sync
 from lumitui.remote.source.manifest import Manifest
 from lumitui.remote.source.scan import scan, source_of
@@ -185,6 +187,24 @@ def test_every_file_of_a_long_list_is_checked(
         again = sync(transport, folder, manifest, source_of(root), manifest)
         assert again.files_sent == 600, number
     assert same(again.snapshot, manifest)
+
+
+def test_what_is_packed_ahead_ends_with_who_takes_it() -> None:
+    def noise() -> Iterator[bytes]:
+        for _ in range(64):
+            yield os.urandom(1 << 18)
+        raise InputError("a file changed")
+
+    def packing() -> list[str]:
+        return [thread.name for thread in threading.enumerate() if thread.name == "pack ahead"]
+
+    stream = Packed().stream(noise())
+    assert next(stream) and packing()
+    stream.close()  # type: ignore[attr-defined]  # a generator
+    assert not packing()
+    with pytest.raises(InputError, match="a file changed"):
+        list(Packed().stream(noise()))
+    assert not packing()
 
 
 def test_an_openssl_that_does_not_work_decides_nothing(
