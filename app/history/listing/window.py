@@ -12,6 +12,7 @@ from lumitui.app.history.listing.order import NEWEST, Order
 from lumitui.app.history.listing.states import GROUPS
 from lumitui.app.history.listing.tree import Line, arranged, flat, series_heads
 from lumitui.app.history.run import Run
+from lumitui.remote.scheduler.states import State
 
 PAGE = 200
 """Runs whose ids are read at once."""
@@ -35,6 +36,8 @@ class RunWindow:
         """Whether the list has no more runs than those in `lines`, or folded there."""
         self.total = 0
         """How many runs the list has."""
+        self.counts: dict[State, int] = {}
+        """How many of them are in each state."""
         self._entries: list[Entry] = []
         self._runs: dict[str, Run | None] = {}
         self._places: dict[str, int] = {}
@@ -83,7 +86,8 @@ class RunWindow:
         limit = max(PAGE, len(self._entries))
         entries = self._finder.entries(self.listing, limit, None)
         self.complete = len(entries) < limit
-        self.total = len(entries) if self.complete else self._finder.count(self.listing.wanted)
+        self.counts = self._finder.count_states(self.listing.wanted)
+        self.total = len(entries) if self.complete else sum(self.counts.values())
         self._entries, self._runs, self._version = entries, {}, version
         self._arrange()
         return True

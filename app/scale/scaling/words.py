@@ -115,7 +115,11 @@ def recommendation(scaling: Scaling, advice: Advice) -> str:
     seconds = chosen.whole.seconds
     # A short trial scales well in its steps, and gains nothing as a whole.
     idle = scaling.overhead > 0.5 * (seconds.high if seconds.likely is None else seconds.likely)
-    little = " Most of that are no steps: so many nodes pay for more samples." if idle else ""
+    little = (
+        " Most of that is start, tests and checkpoints: so many nodes pay for longer work."
+        if idle
+        else ""
+    )
     return (
         f"Take {words.count(chosen.nodes, 'node')}. {advice.sentence} {takes} "
         f"{cost_text(chosen.whole, scaling.unit)}.{late}{little if chosen.nodes > 1 else ''}"

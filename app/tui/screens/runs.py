@@ -29,7 +29,6 @@ from lumitui.app.tui.widgets.tables.run_filter import RunFilter
 from lumitui.app.tui.widgets.tables.run_table import RunTable
 from lumitui.app.watch.sites.schedule import Schedule
 from lumitui.remote.errors import LumiError
-from lumitui.remote.scheduler.states import State
 
 if TYPE_CHECKING:
     from lumitui.app.tui.panes.overview import OverviewPane
@@ -68,7 +67,6 @@ class RunsScreen(MarkedPage):
         self._schedule = schedule
         self._window = RunWindow(runs.history.finder)
         self._glances = runs.history.glances
-        self._counts: dict[State, int] = {}
         self._resting: Timer | None = None
         self._said: dict[str, Text] = {}
         self._detail: OverviewPane | None = None
@@ -147,12 +145,7 @@ class RunsScreen(MarkedPage):
     def _read(self) -> None:
         """Read the list again if the history has changed."""
         if self._window.refresh():
-            self._count()
             self._draw_list()
-
-    def _count(self) -> None:
-        """Count the states of the runs that pass the filter."""
-        self._counts = self.runs.history.finder.count_states(self._window.listing.wanted)
 
     def _draw_list(self) -> None:
         self._table.changed()
@@ -175,11 +168,12 @@ class RunsScreen(MarkedPage):
         self._nothing.update(nothing)
 
     def _draw_title(self) -> None:
+        counts = self._window.counts
         parts: list[str | Text] = [
             Text(f"{number:,} {name}", _COUNT_STYLES[name])
             for name in COUNTED
-            if (number := sum(self._counts.get(state, 0) for state in GROUPS[name]))
-        ] or [words.count(sum(self._counts.values()), "run")]
+            if (number := sum(counts.get(state, 0) for state in GROUPS[name]))
+        ] or [words.count(sum(counts.values()), "run")]
         shown = ["of those shown:"] if self._window.listing.wanted.terms else []
         parts = ["1 Runs", *shown, *parts]
         if marked := len(self.marked):
@@ -259,7 +253,6 @@ class RunsScreen(MarkedPage):
         """List what the filter lets pass, from its beginning; the cursor stays with its run."""
         try:
             self._window.show(Filter(terms=self.query_one(RunFilter).terms), order)
-            self._count()
             self._draw_list()
         except LumiError as error:
             self.post_message(messages.Failed(error, repeats=True))

@@ -33,13 +33,15 @@ FIELDS = (("deadline", "such as 6h"), ("budget", "such as 500"), ("samples", "as
 """The fields, and what an empty one shows: an example or what counts without it."""
 TALL = 20
 """Rows of a terminal in which there is room for the chart."""
+ROOMY = 34
+"""Rows in which all words have room below table and chart."""
 
 
 class ScalingScreen(RunPage):
     """A study of one run's lineage; fields say what the recommended size must keep to."""
 
     AUTO_FOCUS = "#sizes"
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (TALL, "-tall")]  # noqa: RUF012 - as Textual types it
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (TALL, "-tall"), (ROOMY, "-roomy")]  # noqa: RUF012 - as Textual types it
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("D", "goal('deadline')", "Deadline", id="scaling.deadline",
                 tooltip="Recommend a size for a deadline"),

@@ -89,7 +89,7 @@ def test_the_table_compares_with_the_smallest_size_and_prices_an_epoch() -> None
         "Time and price in GPU-hours are for the 60,000 samples that r2 trained; "
     )
     said = words.recommendation(found, advise(found, Goal()))
-    assert "60,000" not in said and said.endswith("so many nodes pay for more samples.")
+    assert "60,000" not in said and said.endswith("so many nodes pay for longer work.")
     assert next(words.notes(found)).startswith("Each time includes 1 min 10 s")
     assert four.whole and four.whole.seconds.likely == pytest.approx(90.0)
 
