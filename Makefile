@@ -8,12 +8,13 @@
 # make chaos    break 1,000 sends on the mini cluster; N=50 SEED=7 breaks 50, drawn from seed 7
 # make picture  draw docs/architecture.svg from the imports
 # make screenshots  draw every screen to build/screens, and the pictures of the README
+# make recording    draw the demo as an animated picture, from a real session
 # make cluster-up SLURM=24    start the mini cluster with Slurm 24.11 beside the one with 22.05
 PY := .venv/bin/python
 # Each of some 1,000 processes that the tests start would compile all of it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-alone test-cluster test-slurm24 test-all check audit lowest lock sbom setup packages bench bench-history bench-tui footprint chaos picture screenshots cluster-up cluster-down
+.PHONY: demo test test-alone test-cluster test-slurm24 test-all check audit lowest lock sbom setup packages bench bench-history bench-tui footprint chaos picture screenshots recording cluster-up cluster-down
 
 setup:
 	@.ci/setup
@@ -91,6 +92,9 @@ picture: setup
 
 screenshots: setup
 	@PYTHONPATH=src $(PY) -m tests.measure.screenshots
+
+recording: setup
+	@PYTHONPATH=src $(PY) -m tests.measure.recording
 
 cluster-up: setup
 	@tests/cluster/up

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from lumitui.app.history.history import History
 from lumitui.app.settings import settings
+from tests.measure.film import Film
 from tests.support.gallery.histories import extreme, typical
 from tests.support.gallery.tour import SIZES, still, tour
 from tests.support.places import ROOT
@@ -61,7 +62,9 @@ async def draw(name: str, size: tuple[int, int]) -> list[str]:
                 file = f"{stop.name}-{name}-{size[0]}x{size[1]}.svg"
                 (SCREENS / file).write_text(picture)
                 if name == "typical" and size == SHOWN_AT and stop.name in SHOWN:
-                    (PICTURES / SHOWN[stop.name]).write_text(picture)
+                    film = Film(app)
+                    film.shoot()
+                    (PICTURES / SHOWN[stop.name]).write_text(film.svg())
         os.chdir(ROOT)
     return faults
 

@@ -95,7 +95,8 @@ def basis(scaling: Scaling) -> str:
             "One size was measured: the others lie between no gain and ideal scaling, give or take "
             "what its steps differ by. Run one more size for a prediction."
         )
-    still = f"{100 * share:.2g} % of the time on {words.count(scaling.measured[0].nodes, 'node')}"
+    percent = float(f"{100 * share:.2g}")  # 100, where `.2g` alone says 1e+02
+    still = f"{percent:g} % of the time on {words.count(scaling.measured[0].nodes, 'node')}"
     law = f"The prediction is Amdahl's law, fitted to {_number(count)} sizes: {still} stays, "
     law += f"however many {scaling.device.plural} there are."
     if count == 2:

@@ -174,6 +174,8 @@ def test_what_is_predicted_says_how_sure_it_is() -> None:
     assert "Run one more size" in words.basis(one)
     assert "Nothing checks it yet" in words.basis(study({1: 1000.0, 2: 1900.0}, 4))
     assert "8 of 10" in words.basis(study(SPEEDS, 8))
+    no_gain = replace(study({1: 1000.0, 2: 600.0}, 4), serial_share=1.0)
+    assert ": 100 % of the time on 1 node stays" in words.basis(no_gain)
     none = scaling_of(trained("r", 1), [], [])
     assert words.heading(none) == words.NOTHING and words.basis(none) == ""
 
