@@ -48,6 +48,8 @@ class Column:
 def _state(shown: Shown, width: int) -> Part:
     state = shown.run.state
     mark = "*" if shown.marked else " "
+    if shown.line.folded and shown.line.summary:  # its own state would be taken for that of all
+        return f"{mark}  {shown.line.children + 1} runs", ""
     return f"{mark}{styled.glyph(state)} {state}", styled.COLOURS[state]
 
 

@@ -1,5 +1,7 @@
 """The cells of a run in the list, as far as they are not plain words."""
 
+from dataclasses import replace
+
 from rich.cells import cell_len
 
 from lumitui.app.history.listing.glance import Glance
@@ -19,6 +21,16 @@ def cell_of(run_id: str, note: str, *, width: int = LIST, several: bool = False)
     for column, (text, _) in zip(columns, cells, strict=True):
         assert cell_len(text) == column.width + 1
     return cells[1][0].rstrip()
+
+
+def test_a_folded_series_says_how_its_runs_stand() -> None:
+    line = Line("vit-1", children=3, folded=True, summary="1 failed, 3 done")
+    shown = Shown(a_run("vit-1", state=State.DONE), line, Glance(), marked=False, now=2000.0)
+    cells = row(columns_for(LIST, several_sites=False), shown)
+    assert cells[0][0].split() == ["4", "runs"] and cells[1][0].rstrip() == "vit-1 +3"
+    assert cells[-1][0].rstrip() == "1 failed, 3 done" and cells[-1][1] == "red"
+    opened = row(columns_for(LIST, several_sites=False), replace(shown, line=Line("vit-1")))
+    assert "done" in opened[0][0]
 
 
 def test_tags_stand_behind_the_id_of_a_run() -> None:
