@@ -216,7 +216,7 @@ class Drafts:
         names = self.sites.names()
         own = "laptop" if "laptop" in names else names[0]
         site = self.sites.load(last.site if last else own)
-        account = last.spec.account if last else ""
+        account = last.brief.account if last else ""
         return beginnings.from_example(name, site, account if account != "none" else "", folder)
 
     def run(self, run_id: str) -> Draft:
