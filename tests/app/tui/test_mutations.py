@@ -24,7 +24,6 @@ from lumitui.app.tui.screens.run import RunScreen
 from lumitui.remote.errors import LinkError
 from lumitui.remote.scheduler.protocol import State
 from tests.support.driven_tui import (
-    app_of,
     ended,
     kept,
     runs_of,
@@ -40,7 +39,7 @@ from tests.support.jobs.made_runs import a_run
 async def test_a_hidden_send_is_seen_and_not_repeated_by_a_slip(
     settings: Settings, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    app = LumiApp(settings, project / "job.yaml")
+    app = LumiApp(settings, project / "long.yaml")
     released, real = threading.Event(), app.runs.send
 
     def slow(*args: Any, **kwargs: Any) -> Run:
@@ -67,7 +66,9 @@ async def test_a_hidden_send_is_seen_and_not_repeated_by_a_slip(
         released.set()
         await until(pilot, lambda: not app.under_way, "the end of the send")
         await until(pilot, lambda: "sending hello" not in shown(pilot), "a bar without it")
-        assert len(runs_of(pilot)) == 1
+        (run,) = runs_of(pilot)
+        await pilot.press("c", "y")
+        assert (await ended(pilot, run.id)).state is State.CANCELLED
         # Once it is over, the next send is asked about as ever.
         app.push_screen(NewScreen(app.runs, project / "job.yaml"))
         await sees(pilot, "asks for")
@@ -76,6 +77,7 @@ async def test_a_hidden_send_is_seen_and_not_repeated_by_a_slip(
         assert "already" not in shown(pilot)
 
 
+@pytest.mark.slow
 async def test_two_sends_that_fail_are_two_errors_to_close(
     settings: Settings, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -108,27 +110,6 @@ async def test_two_sends_that_fail_are_two_errors_to_close(
         assert app.defect is None
 
 
-async def test_cancel_asks_and_no_is_the_default(settings: Settings, project: Path) -> None:
-    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
-        run = await sent(pilot, "long.yaml")
-        history = app_of(pilot).runs.history
-        await sees(pilot, "hello")
-        await pilot.press("enter")
-        await until(pilot, lambda: history.get(run.id).state is State.RUNNING, "running")
-        await pilot.press("c")
-        await until(pilot, lambda: isinstance(pilot.app.screen, Confirm), "the question")
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen), "back")
-        assert history.get(run.id).state is State.RUNNING
-        await pilot.press("c")
-        await until(pilot, lambda: isinstance(pilot.app.screen, Confirm), "the question")
-        await pilot.press("y")
-        assert (await ended(pilot, run.id)).state is State.CANCELLED
-        await pilot.press("c")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ErrorDialog), "an error")
-        await sees(pilot, "has ended: cancelled")
-
-
 async def test_a_question_stays_true_and_keeps_its_keys(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,6 +127,11 @@ async def test_a_question_stays_true_and_keeps_its_keys(
     async with app.run_test(size=(80, 24)) as pilot:
         await sees(pilot, "one-000001")
         await pilot.press("j", "c")
+        await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")
+        await pilot.press("enter")  # no is the default
+        await until(pilot, lambda: not app.screen.is_modal, "the runs")
+        assert not asked
+        await pilot.press("c")
         await sees(pilot, "Cancel one-000001.*")
         await sees(pilot, "state +queued")
         app.show_error(LinkError("The poll failed.", "Wait."))
@@ -159,6 +145,10 @@ async def test_a_question_stays_true_and_keeps_its_keys(
             await until(pilot, lambda: isinstance(app.screen, ErrorDialog), "an error")
             await sees(pilot, words)
             await pilot.press("enter")
+        await pilot.press("c")
+        await sees(pilot, "one-000001 has ended: done")
+        await until(pilot, lambda: isinstance(app.screen, ErrorDialog), "an error")
+        await pilot.press("enter")
         assert not asked
         await pilot.press("k", "c", "y")
         await until(pilot, lambda: isinstance(app.screen, ErrorDialog), "why it failed")
