@@ -4,7 +4,7 @@
 # First of all: the run's folder, this attempt's log, and the claim, so that a run is one job.
 lumitui_begin() {
   umask 077
-  strict= NODE_TMP=
+  strict= NODE_TMP= stops=
   # A login file's NONE would take the job's variables from the ranks, its WORLD_SIZE mislead them.
   unset SLURM_EXPORT_ENV WORLD_SIZE LOCAL_WORLD_SIZE
   # A login file may have gone elsewhere; sbatch was called in the run's folder.
@@ -29,6 +29,14 @@ lumitui_begin() {
   fi
   echo "lumitui: job $SLURM_JOB_ID cannot write in $RUN_DIR, so that it does nothing. Is the disk or the quota full?"
   lumitui_exit 73
+}
+
+# lumitui_stop_on SIGNAL: at sbatch's --signal=B:SIGNAL the file `stop` asks the trainer to save and end.
+# It reaches the ranks of every launcher; torchrun kills its own 30 s after a signal that it gets.
+lumitui_stop_on() {
+  rm -f "$RUN_DIR/stop" || true # an earlier attempt's
+  trap 'signalled=yes; : >"$RUN_DIR/stop" || true' "$1"
+  stops=yes
 }
 
 # A login shell runs ~/.bash_logout: under set -e its failure would become the job's.
@@ -180,7 +188,13 @@ lumitui_require() {
 lumitui_run() {
   local rc=0 before
   before=$(wc -c <"$RUN_DIR/attempt-$attempt.out") || before=0
-  if [[ -n $strict ]]; then rc=$strict; else "$@" || rc=$?; fi
+  if [[ -n $strict ]]; then
+    rc=$strict
+  elif [[ -n $stops ]]; then
+    lumitui_wait "$@" || rc=$?
+  else
+    "$@" || rc=$?
+  fi
   # Only after the launch returned: a trap would write the file for a killed job too.
   lumitui_record "$before"
   # Done with them. A job that did not end well may be run again.
@@ -191,6 +205,24 @@ lumitui_run() {
     timeout 60 srun --overlap --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 rm -rf "$NODE_TMP" || true
   fi
   lumitui_exit "$rc"
+}
+
+# lumitui_wait LAUNCH...: run it so that a signal is acted on at once. Bash does that between two
+# commands only, or while it waits for one in the background.
+lumitui_wait() {
+  local child rc=0 killed= signalled=
+  # A cancelled job ends when its ranks have saved, and leaves no exit file.
+  trap 'signalled=yes killed=yes' TERM
+  "$@" &
+  child=$!
+  while :; do
+    rc=0 signalled=
+    wait "$child" || rc=$?
+    # Interrupted by the trap, and the launch goes on; or it has ended, and bash knows how.
+    [[ -n $signalled ]] || break
+  done
+  if [[ -n $killed ]]; then lumitui_exit 143; fi
+  return "$rc"
 }
 
 # lumitui_record BEFORE: write the exit file. srun returns the highest code; the first line about a

@@ -90,8 +90,9 @@ def _script(
     The launcher's command is a function, which the probe and then the program are given to; in the
     plain one it is the command itself.
     """
-    signal = _stop_signal(place)
-    values = _values(place, layout) | {"exported": bool(plain), "signal": _handled(signal)}
+    signal = _stop_signal(place, exported=bool(plain))
+    values = _values(place, layout) | {"exported": bool(plain), "signal": _handled(place, signal)}
+    values |= {"stop_on": _to_script(signal)}
     values |= {"directives": [*_directives(place, layout, signal), *plain]}
     started, probe = (words.words_for(place.launcher) for words in (program, PROBE))
     values |= {"program": started, "probe": probe, "started": started if plain else '"$@"'}
@@ -161,13 +162,17 @@ def _directives(place: Placement, layout: Layout, signal: str | None) -> list[st
     return [*lines, *spec.sbatch]
 
 
-def _stop_signal(place: Placement) -> str | None:
-    """Return sbatch's `--signal` of this job: the one it asks for, or SIGTERM in its place.
+def _stop_signal(place: Placement, *, exported: bool) -> str | None:
+    """Return sbatch's `--signal` of this job: the one it asks for, or another in its place.
 
-    A torchrun without `--signals-to-handle` dies of SIGUSR1; every version passes on SIGTERM.
+    A bundled trainer looks for a file that the script makes when the signal comes (`B:`), under
+    each launcher. Any other program gets the signal. A torchrun without `--signals-to-handle` dies
+    of SIGUSR1; every version passes on SIGTERM.
     """
     launcher = place.launcher
     wanted = place.spec.signal or (place.trainer.signal if place.trainer else None)
+    if wanted and place.trainer and not exported:
+        return f"B:{wanted}"
     if launcher.tasks == "one":
         return None  # Slurm signals steps, and there is none
     if wanted is None or launcher.binding != "torchrun":
@@ -177,10 +182,19 @@ def _stop_signal(place: Placement) -> str | None:
     return f"TERM@{wanted.partition('@')[2]}"
 
 
-def _handled(signal: str | None) -> str:
-    """Return the signal for torchrun's `--signals-to-handle`; it passes on SIGTERM by itself."""
-    name = (signal or "").partition("@")[0].removeprefix("SIG")
-    return f"SIG{name}" if name not in ("", "TERM") else ""
+def _to_script(signal: str | None) -> str:
+    """Return the signal that the script itself gets, or nothing."""
+    to_script, _, name = (signal or "").partition("@")[0].rpartition(":")
+    return name if to_script else ""
+
+
+def _handled(place: Placement, signal: str | None) -> str:
+    """Return the signal for torchrun's `--signals-to-handle`; it passes on SIGTERM by itself.
+
+    Of a bundled trainer it is the one that a person may send by hand.
+    """
+    name = (signal or "").partition("@")[0].rpartition(":")[2].removeprefix("SIG")
+    return f"SIG{name}" if name not in ("", "TERM") and place.runtime.torchrun_signals else ""
 
 
 def _global_batch(spec: JobSpec, layout: Layout) -> int | None:

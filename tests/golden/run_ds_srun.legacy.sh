@@ -8,12 +8,13 @@
 #SBATCH --mem-per-gpu=60G
 #SBATCH --time=01:00:00
 #SBATCH --open-mode=append
-#SBATCH --signal=USR1@60
+#SBATCH --signal=B:USR1@60
 # Written by lumitui. lumitui_… is in lumitui.sh beside it: one job for each run, its proof, its end.
 set -eo pipefail
 [[ -f lumitui.sh ]] || cd "$SLURM_SUBMIT_DIR" # a login file may have gone elsewhere
 . ./lumitui.sh
 lumitui_begin
+lumitui_stop_on USR1
 
 # Modules
 module use /appl/local/containers/ai-modules

@@ -55,7 +55,12 @@ def job(
     }
     (run_dir / "calls").write_text("")
     return subprocess.run(
-        ["bash", "-c", HEAD + text], env=env | environ, cwd=run_dir, capture_output=True, text=True
+        ["bash", "-c", HEAD + text],
+        env=env | environ,
+        cwd=run_dir,
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
 
 
@@ -159,3 +164,33 @@ def test_a_login_file_that_went_elsewhere_changes_nothing(run_dir: Path, tmp_pat
     assert done.stdout == f"{run_dir} {run_dir}\n", done.stderr
     assert os.readlink(run_dir / "attempt-1.claim") == "9"
     assert not (other / "attempt-1.claim").exists()
+
+
+LAUNCHED = "until [[ -e launched ]]; do command sleep 0.01; done"
+LAUNCH = """
+launch() {
+  touch "$RUN_DIR/launched"
+  until [[ -e $RUN_DIR/stop ]]; do command sleep 0.01; done
+  echo saved
+  return 85
+}
+lumitui_stop_on USR1
+lumitui_run launch
+"""
+
+
+def test_a_signal_to_the_script_becomes_a_file_and_the_exit_code_stays(run_dir: Path) -> None:
+    """The launch gets no signal, and lives until it has saved."""
+    (run_dir / "stop").touch()  # an earlier attempt's asks nobody to stop
+    signals = f"({LAUNCHED}; kill -USR1 $$; kill -USR1 $$) &\n"
+    done = job(run_dir, LAUNCH.replace("lumitui_run launch", f"{signals}lumitui_run launch"))
+    assert (done.returncode, done.stderr) == (85, "")
+    assert done.stdout.split()[-1] == "saved"
+    assert '"rc": 85' in (run_dir / "attempt-1.exit").read_text()
+
+
+def test_a_cancelled_job_ends_after_its_launch_and_leaves_no_exit_file(run_dir: Path) -> None:
+    signals = f"({LAUNCHED}; kill -TERM $$; command sleep 0.1; touch stop) &\n"
+    done = job(run_dir, LAUNCH.replace("lumitui_run launch", f"{signals}lumitui_run launch"))
+    assert (done.returncode, done.stdout.split()[-1]) == (143, "saved")
+    assert not (run_dir / "attempt-1.exit").exists()

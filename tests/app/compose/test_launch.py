@@ -127,8 +127,11 @@ def test_torchrun_gets_no_option_that_came_after_its_images_torch(
     # torch 2.9 knows the one, 2.10 brought the other (pytorch, torch/distributed/run.py).
     assert "--numa-binding=exclusive" in launch.script
     assert ("--signals-to-handle" in launch.script) is handled
-    assert ("#SBATCH --signal=USR1@" in launch.script) is handled
-    assert ("#SBATCH --signal=TERM@" in launch.script) is not handled
+    # A bundled trainer is told by a file; any other program by a signal that torchrun passes on.
+    assert "#SBATCH --signal=B:USR1@" in launch.script
+    other = job(launcher="torchrun", signal="USR1@60", container={"image": image})
+    sent = re.findall(r"#SBATCH --signal=(\S+)", compose(other, LUMI).script)
+    assert sent == ["USR1@60" if handled else "TERM@60"]
 
 
 @pytest.mark.parametrize(
