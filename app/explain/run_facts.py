@@ -98,7 +98,7 @@ def facts(run: Run, now: float) -> list[Row]:
             "size",
             words.layout_size(run.layout) + (f" on {run.nodes_used}" if run.nodes_used else ""),
         ),
-        ("time", _time(run, now)),
+        ("time", _limit(run)),
         ("created", words.clock(run.created)),
         ("submitted", words.clock(run.submitted)),
         *expectations(run, now),
@@ -131,12 +131,11 @@ def _exit(run: Run) -> str:
     return f"code {run.rc}{rank}"
 
 
-def _time(run: Run, now: float) -> str:
-    if run.started is None:
-        return f"not started, at most {run.brief.time}"
-    old = words.as_of(run, now)
-    ran = f"{walltime.text_of(int(run.elapsed(now)))} of at most {run.brief.time}"
-    return f"{ran}, {old}" if old else ran
+def _limit(run: Run) -> str:
+    """Return the time limit of a run that has not started; of others the overview tells it."""
+    if run.started is not None:
+        return ""
+    return f"not started, at most {words.length(walltime.seconds_of(run.brief.time))}"
 
 
 def _batch(samples: int | None) -> str:

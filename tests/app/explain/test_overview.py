@@ -70,7 +70,6 @@ def test_a_silent_site_lets_neither_time_nor_bill_go_on() -> None:
     for said in (
         overview.story(run, NOW),
         words.billed(run, NOW),
-        dict(run_facts.facts(run, NOW))["time"],
         row_words.news(run, NOW),
     ):
         assert at in said, said
