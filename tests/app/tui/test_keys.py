@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 from textual.binding import Binding
+from textual.pilot import Pilot
 from textual.widgets import Input
 
 from lumitui.app.settings import Settings
@@ -15,6 +16,7 @@ from lumitui.app.tui.dialogs.notices import HelpDialog, keys_table
 from lumitui.app.tui.dialogs.palette import actions_of
 from lumitui.app.tui.screens.new import NewScreen
 from lumitui.app.tui.screens.run import RunScreen
+from lumitui.app.tui.screens.scaling import ScalingScreen
 from lumitui.remote.scheduler.protocol import State
 from tests.support.driven_tui import (
     cut_off,
@@ -28,8 +30,22 @@ from tests.support.gallery.tour import still
 from tests.support.jobs.made_runs import SPEC, a_run
 
 
+def nameless(pilot: Pilot[int]) -> list[str]:
+    """Return the keys of ours that work now and have no id, or no tooltip."""
+    ours = (
+        (active.binding, active.tooltip)
+        for active in pilot.app.screen.active_bindings.values()
+        if type(active.node).__module__.startswith("lumitui.")
+    )
+    return [
+        binding.key
+        for binding, tooltip in ours
+        if not (tooltip if binding.id else binding.key in TEXTUALS)
+    ]
+
+
 @pytest.mark.parametrize("size", [(80, 24), pytest.param((120, 40), marks=pytest.mark.slow)])
-async def test_no_button_is_cut_off(
+async def test_no_button_is_cut_off_and_every_binding_has_an_id_and_a_tooltip(
     settings: Settings, project: Path, size: tuple[int, int]
 ) -> None:
     app = still(settings)
@@ -38,31 +54,22 @@ async def test_no_button_is_cut_off(
         kept(app, state=State.RUNNING, ended=None, rc=None)
         app.history_changed()
         await sees(pilot, "running +hello")
+        assert nameless(pilot) == []
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, RunScreen), "the run")
-        assert not cut_off(pilot)
+        assert (cut_off(pilot), nameless(pilot)) == ([], [])
         for key in ("c", "+", "?"):
             await pilot.press(key)
             await until(pilot, lambda: pilot.app.screen.is_modal, "a dialog")
-            assert not cut_off(pilot)
+            assert (cut_off(pilot), nameless(pilot)) == ([], [])
             await pilot.press("escape")
-        await pilot.press("2")
-        assert not cut_off(pilot)
-
-
-async def test_every_binding_has_an_id_and_a_tooltip(settings: Settings, project: Path) -> None:
-    app = LumiApp(settings)
-    kept(app)
-    async with app.run_test() as pilot:
-        await sees(pilot, "done +hello")
-        for keys in ("1", "2", "1 S", "1 enter", "1 c", "1 +", "1 ?"):
-            await pilot.press("escape", *keys.split())
-            for active in pilot.app.screen.active_bindings.values():
-                if type(active.node).__module__.startswith("lumitui."):
-                    binding = active.binding
-                    ours = binding.id or binding.key in TEXTUALS
-                    assert ours, f"{binding.key} of {active.node} has no id"
-                    assert active.tooltip or not binding.id, f"{binding.id} has no tooltip"
+        for key, place in (("2", "2 New"), ("3", "3 Sites")):
+            await pilot.press(key)
+            await sees(pilot, place)
+            assert (cut_off(pilot), nameless(pilot)) == ([], [])
+        await pilot.press("1", "S")
+        await until(pilot, lambda: isinstance(app.screen, ScalingScreen), "how it scales")
+        assert nameless(pilot) == []
 
 
 TEXTUALS = {
