@@ -114,16 +114,18 @@ class ParamikoChannel:
     def send(self, s: bytes, /) -> int:
         """Send some of `s`; wait for more room than a little, as TCP does (RFC 9293, 3.8.6.2.1).
 
-        sshd makes room anew for each 96 KiB that it has read (channels.c). Whoever sends so little
-        at once, as soon as it fits, wakes both sides and turns the link round a hundred times in a
-        transfer of 12 MB. A quarter of the most room that was ever there keeps the link full.
+        sshd makes room anew for each 96 KiB that it has read (channels.c). Sending these at once
+        wakes both sides, and turns the link round, over 70 times in a transfer of 12 MB; now some
+        25 times. With three eighths of the most room that was ever there, 1.25 MiB stay on their
+        way: enough for 100 Mbit/s at 100 ms. A link for which sshd's 2 MiB are too few takes 8 %
+        longer (12 MB at 200 ms: 1.71 s instead of 1.56).
         """
         channel = self.inner
         with channel.lock:
             self._room = max(self._room, channel.out_window_size)
             if channel.out_window_size < len(s):
                 channel.out_buffer_cv.wait_for(
-                    lambda: channel.closed or channel.out_window_size >= self._room // 4,
+                    lambda: channel.closed or channel.out_window_size >= self._room * 3 // 8,
                     channel.gettimeout(),
                 )
         with _as_oserror():
