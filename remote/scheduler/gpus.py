@@ -27,6 +27,11 @@ MOST_GPUS = 64
 SECONDS = 75.0
 """The time limit of the request; the step has 40 s."""
 _LONGEST = 100
+# As dash, bash, busybox and env(1) say it, a label and the path of the shell before it.
+_MISSING = re.compile(
+    r"(?m)^(?:.*[ :])?['‘]?([\w.+/-]{1,60})['’]?: "
+    r"(?:command not found|not found|No such file or directory)$"
+)
 
 # ROCm 5 and 6 call the same sensor by two names (rocm_smi.py, showPower). Of the two dies of an
 # MI250X only the first has a figure, for both; the other says "N/A (Secondary die)".
@@ -71,14 +76,23 @@ def read_gpus(
         found = tuple(parse_gpus(content[:MOST_ANSWER], readings))
         if found:
             return found
-        text = content[:MOST_ANSWER].decode("utf-8", "replace").strip()
-        first, _, status = text.rpartition("\n")
-        said = last_words(first, status)
-        raise RefusedError(
-            f"The GPUs cannot be read: {said}.",
-            "The command is `gpu_readings:` in the site's profile; `lumitui sites NAME` shows it.",
-        )
+        raise _unread(content[:MOST_ANSWER].decode("utf-8", "replace").strip())
     raise AnswerUnusable("The site's answer ends before the GPUs.", "Try again in a minute.")
+
+
+def _unread(text: str) -> RefusedError:
+    """Return why no GPU could be read, from what the step printed: its lines and its status."""
+    first, _, status = text.rpartition("\n")
+    if missing := _MISSING.search(first):
+        return RefusedError(
+            f"There is no `{missing[1]}` on the nodes of the job, so its GPUs cannot be read.",
+            "Name the command that reads them there below `gpu_readings:` in the site's profile.",
+        )
+    said = re.sub(r"^ *\d{1,6}: ", "", last_words(first, status))  # srun's label
+    return RefusedError(
+        f"The GPUs cannot be read: {said}.",
+        "The command is `gpu_readings:` in the site's profile; `lumitui sites NAME` shows it.",
+    )
 
 
 def gpus_script(marker: str, clean: str, job_id: str, nodes: int, readings: "GpuReadings") -> str:

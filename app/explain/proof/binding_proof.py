@@ -55,6 +55,7 @@ def verdict(
     rows = compare_ranks(found.reports, layout)
     measured = sum(1 for row in rows if row.found)
     kind, sentence = _conclude(rows, layout, found, expected)
+    sentence += _sampled(rows, layout)
     return Verdict(kind, measured, expected, tuple(rows), sentence)
 
 
@@ -111,8 +112,6 @@ def _all_measured(rows: list[RankProof], layout: Layout) -> tuple[Kind, str]:
     measured = [row for row in rows if row.found]
     hosts = len({row.host for row in measured})
     where = "one node" if hosts == 1 else f"{hosts} nodes"
-    if layout.nodes > ALL_NODES:
-        where += f" (the first and the last of {layout.nodes}; the others were not measured)"
     told = layout.on_cpu or any(row.gpus for row in rows)
     gpus = "" if told else " They did not report which GPUs they see."
     if layout.ranks_per_node > 1 and len(set(layout.planned_cores)) == 1:
@@ -123,6 +122,19 @@ def _all_measured(rows: list[RankProof], layout: Layout) -> tuple[Kind, str]:
         )
     what = "the planned cores" if layout.exact else "cores of their own NUMA domain"
     return "proved", f"All {len(measured)} ranks measured on {where} have {what}.{gpus}"
+
+
+def _sampled(rows: list[RankProof], layout: Layout) -> str:
+    """Return which nodes of a large run were looked at, since the others were not."""
+    hosts = len({row.host for row in rows if row.found})
+    others = layout.nodes - hosts
+    if layout.nodes <= ALL_NODES or not hosts or others <= 0:
+        return ""
+    which = ", the first and the last" if hosts == 2 else ""
+    return (
+        f" The probe looked at {hosts} of the run's {layout.nodes:,} nodes{which}; "
+        f"the cores of the other {others:,} are not known."
+    )
 
 
 def _differing(wrong: list[RankProof]) -> str:

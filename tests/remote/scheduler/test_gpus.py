@@ -72,6 +72,12 @@ def test_a_step_that_does_not_start_is_a_sentence(
     with pytest.raises(RefusedError) as caught:
         read_gpus(Local(), ":", "1", 1, AMD)
     assert "Unable to create step for job 1: Bad job" in str(caught.value)
+    for words in ("/tmp/../sh: 1: rocm-smi: not found", "bash: rocm-smi: command not found"):
+        srun(tmp_path, f"echo '0: node n1'; echo '0: {words}'; exit 127")
+        with pytest.raises(RefusedError) as caught:
+            read_gpus(Local(), ":", "1", 1, AMD)
+        assert str(caught.value).startswith("There is no `rocm-smi` on the nodes of the job, so ")
+        assert "0:" not in str(caught.value) and "gpu_readings" in str(caught.value)
     srun(tmp_path, "exit 7")
     with pytest.raises(RefusedError, match="srun ended with status 7"):
         read_gpus(Local(), ":", "1", 1, AMD)

@@ -110,7 +110,7 @@ def test_the_job_beyond_16_nodes_waits_for_two_and_says_what_was_not_measured() 
     ]  # fmt: skip
     found = verdict(json.dumps(reports), many.layout)
     assert (found.kind, found.measured, found.expected) == ("proved", 16, 16)
-    assert "the first and the last of 17; the others were not measured" in found.sentence
+    assert "2 of the run's 17 nodes, the first and the last; " in found.sentence
     del reports[3]
     found = verdict(json.dumps(reports), many.layout)
     assert found.kind == "not measured" and "Rank 3 did not report." in found.sentence
