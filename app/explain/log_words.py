@@ -13,6 +13,8 @@ from lumitui.remote.scheduler.states import State
 
 FRESH = 10.0
 """Seconds since the last sign of life for which a link counts as live."""
+_NOW = 2.0
+"""Seconds that are no age: a log that grows comes in pieces as far from each other."""
 OFFLINE = 60.0
 """Seconds without an answer after which a link is no longer expected back at once."""
 
@@ -64,6 +66,8 @@ def link(heard: float | None, lost: float | None, now: float) -> str:
     if math.isinf(since):
         return "○ waiting"
     age = max(0.0, now - since)
+    if lost is None and age < _NOW:
+        return "● live"
     if lost is None and age < FRESH:
         return f"● live {words.short_length(age)} ago"
     if age < OFFLINE:
@@ -71,6 +75,21 @@ def link(heard: float | None, lost: float | None, now: float) -> str:
     moment = time.strftime("%H:%M", time.localtime(since))
     day = words.clock(since)[:10]
     return f"○ offline since {moment if words.clock(now).startswith(day) else f'{day} {moment}'}"
+
+
+def below(lines: int | None, size: int, new: int, *, ended: bool) -> str:
+    """Return what of a log lies below the screen while its end is not followed.
+
+    Args:
+        lines: lines below; None where only some of them have been read.
+        size: bytes of the log below.
+        new: lines that came since a person left the end.
+        ended: whether no more will come.
+    """
+    if lines == 0:
+        return "at the end" if ended else "paused (f follows)"
+    there = f"{words.count(lines, 'line')} below" if lines else f"{words.size(size)} below"
+    return f"{there}{f', {new:,} new' if new and not ended else ''} (G)"
 
 
 def offline_copy(read: float, now: float) -> str:

@@ -119,6 +119,8 @@ class LumiApp(FirstRunApp):
         """
         super().__init__(settings, connect, runs)
         self._job, self._demo = job, demo
+        self._place: Screen[None] | None = None
+        """The place opened last."""
         self.settings = settings
         offer_themes(self, kept_theme(settings.theme))
 
@@ -167,11 +169,16 @@ class LumiApp(FirstRunApp):
             self.notify(warning, severity="warning", markup=False)
 
     def action_go(self, name: str) -> None:
-        """Open one of the places."""
+        """Open one of the places; esc leads back to what is on the screen now."""
         place = next(place for place in PLACES if place.name == name)
-        self.to_first()
-        if place.make is not None:
-            self.push_screen(place.make(self))
+        if place.make is None:
+            self.to_first()
+            return
+        # What was opened from another place goes with it, or the way back would have no end.
+        while self._place in self.screen_stack:
+            self.pop_screen()
+        self._place = place.make(self)
+        self.push_screen(self._place)
 
     @on(messages.ClusterWanted)
     def _cluster_wanted(self, event: messages.ClusterWanted) -> None:

@@ -1,13 +1,11 @@
 """The pane with a run's log. It is followed while the pane is open, and only then."""
 
-import os
 import time
 from typing import ClassVar
 
 from textual import on
-from textual.app import ComposeResult, SuspendNotSupported
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.widgets import Static
 
 from lumitui.app.explain import log_words, words
@@ -15,14 +13,15 @@ from lumitui.app.history.run import Run
 from lumitui.app.tui import messages
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.log.log_finder import LogFinder
+from lumitui.app.tui.widgets.log.log_ranks import LogPlace, LogRanks, places
 from lumitui.app.tui.widgets.log.log_view import LogView
-from lumitui.app.tui.widgets.log.rank_chips import RankChips, neighbour
+from lumitui.app.tui.widgets.log.rank_chips import RankChips
 from lumitui.app.watch.follow_log import LogBegan, LogEnded, LogGrew, LogHeard, LogLost, LogWaits
 from lumitui.app.watch.log_pages import KeptPage
 from lumitui.remote.scheduler.run_log import BLOCK, Page
 
 
-class LogPane(Vertical):
+class LogPane(LogRanks):
     """The log, its ranks, what is searched for, and a line on how far it is followed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -34,28 +33,18 @@ class LogPane(Vertical):
                 tooltip="Go to the next match above"),
         Binding("e", "error", "Error", id="log.error",
                 tooltip="Go to the first error of the log, then to the next"),
-        Binding("y", "copy", "Copy", show=False, id="log.copy",
-                tooltip="Copy what is marked: a selection, the error, or the lines on the screen"),
-        Binding("P", "pager", "Pager", show=False, id="log.pager",
-                tooltip="Open what is kept of the log on this machine in $PAGER"),
         Binding("a", "attempt(-1)", "Attempt before", show=False, id="log.attempt_before",
                 tooltip="Show the log of the attempt before"),
         Binding("A", "attempt(1)", "Next attempt", show=False, id="log.attempt_next",
                 tooltip="Show the log of the next attempt"),
-        Binding("comma,less_than_sign", "rank(-1)", "Rank before", show=False, key_display=",",
-                id="log.rank_before", tooltip="Show only the lines of the rank before, or of all"),
-        Binding("full_stop,greater_than_sign", "rank(1)", "Next rank", show=False, key_display=".",
-                id="log.rank_next", tooltip="Show only the lines of the next rank, or of all"),
     ]  # fmt: skip
 
     def __init__(self, run_id: str) -> None:
         """Show the log of the run `run_id`."""
-        super().__init__(id="log")
-        self._run_id = run_id
+        super().__init__(run_id, id="log")
         self._number = 0
         """Of the latest request or its end; what comes for an earlier one is dropped."""
         self._following = False
-        self._attempt: int | None = None
         self._offset = 0
         """Bytes of the attempt's log that came."""
         self._ended = ""
@@ -70,14 +59,14 @@ class LogPane(Vertical):
         self._label_is_rank = True
         self._attempts = 1
         """Attempts of the run."""
-        self._older: int | None = None
-        """The attempt that was chosen instead of the newest."""
         self._copy_of: float | None = None
         """When what is on the screen was read, while the site cannot be reached."""
-        self._failed: int | None = None
-        """The rank that ended the run, as its record says."""
         self._goal: int | None = None
         """The byte that is to be shown when its page has come."""
+        self._back_to: LogPlace | None = None
+        """Where the log was left, until its lines have come again."""
+        self._keys = (False, False)
+        """Whether there are ranks to choose from, and whether something can be cleared."""
         self._line = ""
         """What the line says."""
 
@@ -88,20 +77,19 @@ class LogPane(Vertical):
         yield LogFinder(self._run_id)
         yield Static(id="log-line", markup=False)
 
+    def on_mount(self) -> None:
+        """Choose and mark what was chosen when the log was left."""
+        self._back_to = places(self.app).get(self._run_id)
+        if self._back_to is not None:
+            self._view.rank = self._back_to.rank
+            self._view.found = self._finder.found = self._back_to.found
+
     def draw(self, run: Run) -> None:
         """Say how old the link's last sign of life is; the log itself comes by messages."""
         self._label_is_rank = run.layout.tasks_per_node == run.layout.ranks_per_node
         self._attempts = run.attempt
         self._failed = log_words.failed_rank(run) if self._label_is_rank else None
         self._draw_line()
-
-    @property
-    def _view(self) -> LogView:
-        return self.query_one(LogView)
-
-    @property
-    def _finder(self) -> LogFinder:
-        return self.query_one(LogFinder)
 
     # -- following
 
@@ -139,6 +127,7 @@ class LogPane(Vertical):
                 if self._heard is not None:
                     self._heard = time.time()
                 self._view.feed(data, end - len(data))
+                self._go_back()
                 if was_live:
                     return  # the view says when it has drawn the lines
             case LogHeard(at):
@@ -154,6 +143,23 @@ class LogPane(Vertical):
                 self._following, self._ended = False, why
                 self._view.note("There are no lines.")
         self._draw_line()
+
+    def _go_back(self) -> None:
+        """Show where the log was left."""
+        left, self._back_to = self._back_to, None
+        if left is not None and left.attempt == self._attempt and left.offset is not None:
+            self._view.follow = False
+            if not self._view.go_to(left.offset, mark=False):
+                self._goal, self._page = left.offset, None
+                self._part_wanted(LogView.Wanted("goal"))
+
+    def _keep_place(self) -> None:
+        """Keep where the log is, for when the run is opened again."""
+        view, shown = self._view, self._view.on_screen()
+        if self._back_to is None and shown:
+            there = None if view.follow else shown[min(len(shown) - 1, view.third)].offset
+            place = LogPlace(self._attempt, there, view.rank, view.found)
+            places(self.app)[self._run_id] = place
 
     # -- parts that are not on the screen
 
@@ -201,7 +207,9 @@ class LogPane(Vertical):
         else:
             view.feed_after(page.start, page.data)
         if where == "goal" and self._goal is not None:
+            rank = view.rank
             view.go_to(self._goal)
+            self._say_shown(rank)
             self._goal = None
         if view.follow and not view.window.is_at_end and page.data:
             self._part_wanted(LogView.Wanted("after"))  # it grew meanwhile
@@ -235,65 +243,23 @@ class LogPane(Vertical):
 
     @on(LogFinder.Jumped)
     def _jumped(self, event: LogFinder.Jumped) -> None:
+        view, rank = self._view, self._view.rank
+        view.found = self._finder.found
         if event.offset is not None:
-            self._view.follow = False
-            if not self._view.go_to(event.offset):
+            view.follow = False
+            if not view.go_to(event.offset):
                 self._goal = event.offset
                 self._page = None  # this one is wanted now
                 self._part_wanted(LogView.Wanted("goal"))
+            self._say_shown(rank)
         self._draw_line()
 
-    # -- ranks
+    def _say_shown(self, rank: int | None) -> None:
+        """Say that all ranks are shown again, where only `rank` was: what is found is another's."""
+        if rank is not None and self._view.rank is None:
+            self._finder.words += f", of another rank than {rank}: all are shown"
 
-    def action_rank(self, step: int) -> None:
-        """Show only the lines of the next rank, or of all."""
-        self._view.rank = neighbour(self._ranks(), self._view.rank, step)
-
-    @on(RankChips.Chosen)
-    def _chosen(self, event: RankChips.Chosen) -> None:
-        self._view.rank = event.rank
-
-    def _mark(self) -> log_words.RankMark | None:
-        failed = self._failed if self._older is None else None  # it is known of the newest attempt
-        return log_words.rank_mark(failed, self._finder.errors)
-
-    def _ranks(self) -> tuple[int, ...]:
-        """Return the ranks to choose from."""
-        others = {self._view.rank, mark.rank if (mark := self._mark()) else None}
-        return tuple(sorted({*self._view.ranks, *(rank for rank in others if rank is not None)}))
-
-    # -- out of here
-
-    def action_copy(self) -> None:
-        """Copy a selection, the marked error, or the lines on the screen."""
-        selected, marked = self.screen.get_selected_text(), self._view.marked
-        lines = self._view.on_screen()
-        if marked is not None and marked in lines:
-            fold = marked.fold
-            lines = list(fold.first) if fold and fold.head is marked else [marked]  # type: ignore[arg-type]
-        text = selected or "\n".join(line.text for line in lines)
-        self.app.copy_to_clipboard(text)
-        self.notify(f"Copied {words.count(len(text.splitlines()), 'line')}.", markup=False)
-
-    def action_pager(self) -> None:
-        """Open what is kept of the log in the person's pager."""
-        attempt = self._older or self._attempt
-        self.app.post_message(messages.PagerWanted(self, self._run_id, attempt))
-
-    @on(messages.PagerReady)
-    def _pager_ready(self, event: messages.PagerReady) -> None:
-        import shlex
-        import subprocess
-
-        command = shlex.split(os.environ.get("PAGER") or "less -R")
-        try:
-            with self.app.suspend():
-                subprocess.run([*command, str(event.path)], check=False)
-        except (SuspendNotSupported, OSError) as error:
-            why = str(error).rstrip(".") or "this terminal cannot be left"
-            self.notify(f"The pager cannot be opened: {why}.", severity="warning", markup=False)
-        finally:
-            event.path.unlink(missing_ok=True)
+    # -- attempts
 
     def action_attempt(self, step: int) -> None:
         """Show the log of another attempt; the newest is followed."""
@@ -318,18 +284,23 @@ class LogPane(Vertical):
     @on(LogView.Changed)
     def _draw_line(self) -> None:
         view = self._view
-        parts = [self._state()]
+        # An answer to what a person asked comes first: a narrow screen cuts the end.
+        parts = [self._state(), self._finder.words, self._problem]
         if not view.follow:
-            unseen = view.window.unseen
-            parts.append(f"+{unseen:,} new below (G)" if unseen else "paused (f follows)")
+            size, new = view.window.size - self._seen()[1], view.window.unseen
+            parts.append(log_words.below(view.below, size, new, ended=bool(self._ended)))
         if self._attempts > 1:
             attempt = self._older or self._attempt or self._attempts
             parts.append(f"attempt {attempt} of {self._attempts} (a)")
         if self._copy_of is not None:
             parts.append(log_words.offline_copy(self._copy_of, time.time()))
         parts.append(self._position())
-        parts += [self._finder.words, self._problem]
         parts += ["wrapped"] if view.wrap else []
+        self._keep_place()
+        keys = (len(self._ranks()) > 1, bool(view.found or view.rank is not None))
+        if keys != self._keys:
+            self._keys = keys
+            self.refresh_bindings()
         self.query_one(RankChips).show(self._ranks(), view.rank, self._mark())
         line = "  ".join(part for part in parts if part)
         if line != self._line:
@@ -337,12 +308,16 @@ class LogPane(Vertical):
             self.query_one("#log-line", Static).update(styled.plain(line), layout=False)
 
     def _position(self) -> str:
-        window, shown = self._view.window, self._view.on_screen()
-        if not shown:
+        window, (behind, at) = self._view.window, self._seen()
+        if not behind:
             return ""
-        behind = window.index(shown[-1]) + 1
-        at = window.lines[behind].offset if behind < len(window.lines) else window.end
         return log_words.position(None if window.start else behind, at, window.size)
+
+    def _seen(self) -> tuple[int, int]:
+        """Return the lines of the window up to the last one on the screen, and where it ends."""
+        window, shown = self._view.window, self._view.on_screen()
+        behind = window.index(shown[-1]) + 1 if shown else 0
+        return behind, window.lines[behind].offset if behind < len(window.lines) else window.end
 
     def _state(self) -> str:
         """Return how the log is followed, in words."""

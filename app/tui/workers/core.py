@@ -1,5 +1,7 @@
 """What all workers share: the core, the schedule of refreshes, and what is under way."""
 
+from __future__ import annotations
+
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -15,6 +17,9 @@ from lumitui.app.watch.sites.schedule import Schedule
 
 if TYPE_CHECKING:
     from lumitui.remote.connect import Connect
+
+if TYPE_CHECKING:
+    from lumitui.app.tui.widgets.log.log_ranks import LogPlace
 
 
 def _tell(words: str) -> None:
@@ -41,6 +46,8 @@ class CoreApp(TerminalApp):
         self.schedule = Schedule(last_input=time.monotonic())
         self.own_cancels: set[str] = set()
         """Runs that the person cancels here, who needs no notice of their end."""
+        self.log_places: dict[str, LogPlace] = {}
+        """Where the logs of runs were left, by the run's id."""
         self.under_way: list[str] = []
         """Each send and cancel under way, in words; the app ends only after them."""
 

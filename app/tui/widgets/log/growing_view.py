@@ -40,6 +40,11 @@ class GrowingView(ScrollView):
         """Note that all that came is drawn."""
         self._drawn, self._is_due = time.monotonic(), False
 
+    @property
+    def third(self) -> int:
+        """The row of the screen at which a line is shown that is gone to."""
+        return self.scrollable_content_region.height // 3
+
     def set_virtual_size(self, size: Size) -> bool:
         """Set the size of all rows; return whether the screen will be laid out again for it.
 

@@ -100,6 +100,9 @@ class LogFinder(LineInput):
         self._places = Places()
         self._searching: messages.SearchWanted | None = None
         self._at = self._of = 0
+        self._forward = True
+        self._turned = False
+        """Whether the other direction is searched, since nothing was found in the one asked for."""
         self._error = -1
         self._errors_of = -1
 
@@ -108,6 +111,10 @@ class LogFinder(LineInput):
         self.attempt, self.label_is_rank = attempt, label_is_rank
         self._places, self.errors, self._error, self.words = Places(), None, -1, ""
         self._searching = None
+
+    def forget(self) -> None:
+        """Forget what was searched for."""
+        self.found, self.words, self._places = "", "", Places()
 
     def open(self) -> None:
         """Let the person type."""
@@ -135,7 +142,7 @@ class LogFinder(LineInput):
         if not self.found:
             self.open()
             return
-        self._at, self._of = at, size
+        self._at, self._of, self._forward, self._turned = at, size, forward, False
         place = self._places.after(at) if forward else self._places.before(at)
         if place is not None:
             self._show(place)
@@ -194,10 +201,28 @@ class LogFinder(LineInput):
     def _matched(self, found: Found, *, forward: bool) -> None:
         self._places.add(found)
         place = self._places.after(self._at) if forward else self._places.before(self._at)
-        if place is not None:
+        if place is not None and not self._turned:
             self._show(place)
+        elif self._turned or self._places.are_none(self._of):
+            self._missed(place, forward=forward)
+        else:
+            # A person wants to know whether it is anywhere, not only on the side they went to.
+            self._turned = True
+            self._ask(Sought(self.found), max(self._at, 0), forward=not forward)
+
+    def _missed(self, other: int | None, *, forward: bool) -> None:
+        """Say that nothing was found; `other` is a place on the other side."""
+        short = self.found.strip()
+        if other is not None:
+            asked, there = ("above", "below it (n)") if forward else ("below", "above it (N)")
+            self.words = f"“{self.found}” is not {asked} this line, but {there}"
+        elif not self._places.are_none(self._of):
+            self.words = f"“{self.found}” is nowhere else in the log"
+        elif short != self.found:
+            # A space typed by mistake; where it means something, as in `step 2 `, it was found.
+            self.found, self._places, self._turned = short, Places(), False
+            self._ask(Sought(short), max(self._at, 0), forward=self._forward)
             return
-        where = "below this line" if forward else "above this line"
-        where = "in the log" if self._places.are_none(self._of) else where
-        self.words = f"“{self.found}” is not {where}"
+        else:
+            self.words = f"“{self.found}” is not in the log"
         self.post_message(self.Jumped(None))

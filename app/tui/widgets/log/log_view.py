@@ -135,8 +135,7 @@ class LogView(GrowingView, can_focus=True):
             if (line := self.marked) is not None and not self._layout.shows(line):
                 self._reveal(line)
         at = bisect_left(self._rows, offset, key=lambda row: row.line.offset)
-        middle = self.scrollable_content_region.height // 3
-        self.scroll_to(y=max(0, at - middle), x=0, animate=False, force=True, immediate=True)
+        self.scroll_to(y=max(0, at - self.third), x=0, animate=False, force=True, immediate=True)
         self.refresh()
         self.post_message(self.Changed())
         return True
@@ -166,6 +165,14 @@ class LogView(GrowingView, can_focus=True):
         top, height = self.scroll_offset.y, self.scrollable_content_region.height
         rows = [*self._rows[top : top + height], *self._tail]
         return list({id(row.line): row.line for row in rows[:height]}.values())
+
+    @property
+    def below(self) -> int | None:
+        """Lines below the screen that are shown; None where not all of them are in the window."""
+        if not self.window.is_at_end:
+            return None
+        last = self.scroll_offset.y + self.scrollable_content_region.height
+        return len({id(row.line) for row in [*self._rows, *self._tail][last:]})
 
     # -- how it is laid out
 

@@ -7,6 +7,7 @@ from textual.pilot import Pilot
 from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.screens.run import RunScreen
+from lumitui.app.tui.screens.sites import SitesScreen
 from lumitui.app.tui.widgets.log.log_view import LogView
 from lumitui.app.tui.widgets.log.log_window import KEPT_LINES
 from lumitui.remote.scheduler.protocol import State
@@ -45,10 +46,10 @@ async def test_a_log_of_two_gigabytes_is_read_from_anywhere_in_bounded_memory(
         await pilot.press("pageup", *["pageup"] * 3)
         view.go_to(before + 20, mark=False)
         await until(pilot, lambda: view.window.start < before, "the page before")
-        await sees(pilot, r"paused .* of 2\.1 GB, 99 %")
+        await sees(pilot, r"kB below \(G\) .* of 2\.1 GB, 99 %")
         with log.open("ab") as file:
             file.write(b"new\n" * 1234)
-        await sees(pilot, r"\+1,234 new below")
+        await sees(pilot, r"below, 1,234 new \(G\)")
         await pilot.press("g")
         await sees(pilot, "first 0")
         await sees(pilot, "line 2[0-9] ")
@@ -86,7 +87,12 @@ async def test_what_is_searched_and_the_errors_are_found_wherever_they_are(
         await sees(pilot, r"match 1 of 1 of “needle ”")
         assert view.marked is not None and view.marked.text == " 3: the needle [b]"
         await pilot.press("n")
-        await sees(pilot, "“needle ” is not below this line")
+        await sees(pilot, "“needle ” is nowhere else in the log")
+        await pilot.press("full_stop", "g", "slash", "ctrl+u", *"step 7 ", "enter")
+        await sees(pilot, "match 1 of 1 of “step 7 ”, of another rank than 0: all are shown")
+        await sees(pilot, r"\[all\]")
+        await pilot.press("G", "pageup", "slash", "ctrl+u", *" needle  ", "enter")
+        await sees(pilot, "“needle” is not below this line, but above it")
         await pilot.press("e")
         await sees(pilot, "first error 1/2, rank 9")
         await sees(pilot, r" 8  9 traceback +10 ")
@@ -105,6 +111,28 @@ async def test_what_is_searched_and_the_errors_are_found_wherever_they_are(
         await sees(pilot, r"\[all\]")
         await pilot.click("#ranks", offset=(21, 0))
         await sees(pilot, r"\[1\]")
+        await sees(pilot, r"\n.*,\. Rank esc Clear")
+        # A digit is a rank here; what is chosen stays when the log is left, until esc clears it.
+        await pilot.press("g", "1", "4", "slash", "ctrl+u", *"step 30 ", "enter")
+        await sees(pilot, r"\[14\]")
+        await sees(pilot, "match of “step 30 ” ")
+        app.action_go("sites")
+        await until(pilot, lambda: isinstance(app.screen, SitesScreen), "the sites")
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, RunScreen), "the log again")
+        await pilot.press("g")
+        place = view.on_screen()[0].offset
+        app.action_go("runs")
+        await until(pilot, lambda: len(app.screen_stack) == 1, "the list")
+        view = await opened(pilot, app)
+        await until(pilot, lambda: view.lines and not view.follow, "its place")
+        assert (view.rank, view.on_screen()[0].offset) == (14, place)
+        await pilot.press("escape")
+        await sees(pilot, r"\[all\]")
+        assert not view.found and len(app.screen_stack) == 2
+        await sees(pilot, "esc Back")
+        await pilot.press("escape")
+        await until(pilot, lambda: len(app.screen_stack) == 1, "the list")
 
 
 async def test_attempts_are_chosen_and_what_is_marked_is_copied(
