@@ -29,7 +29,7 @@ SECONDS = 75.0
 _LONGEST = 100
 # As dash, bash, busybox and env(1) say it, a label and the path of the shell before it.
 _MISSING = re.compile(
-    r"(?m)^(?:.*[ :])?['‘]?([\w.+/-]{1,60})['’]?: "
+    r"(?m)^(?:.*[ :])?['\u2018]?([\w.+/-]{1,60})['\u2019]?: "
     r"(?:command not found|not found|No such file or directory)$"
 )
 

@@ -156,7 +156,7 @@ class LogPane(LogRanks):
     def _keep_place(self) -> None:
         """Keep where the log is, for when the run is opened again."""
         view, shown = self._view, self._view.on_screen()
-        if self._back_to is None and shown:
+        if self._back_to is None and self._goal is None and shown:
             there = None if view.follow else shown[min(len(shown) - 1, view.third)].offset
             place = LogPlace(self._attempt, there, view.rank, view.found)
             places(self.app)[self._run_id] = place

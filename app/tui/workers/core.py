@@ -16,10 +16,8 @@ from lumitui.app.watch.sites.links import Link
 from lumitui.app.watch.sites.schedule import Schedule
 
 if TYPE_CHECKING:
-    from lumitui.remote.connect import Connect
-
-if TYPE_CHECKING:
     from lumitui.app.tui.widgets.log.log_ranks import LogPlace
+    from lumitui.remote.connect import Connect
 
 
 def _tell(words: str) -> None:
@@ -34,7 +32,7 @@ class CoreApp(TerminalApp):
     """The sites with unfinished runs, and whether they answer; every title bar shows them."""
 
     def __init__(
-        self, settings: Settings, connect: "Connect | None", runs: Runs | None = None
+        self, settings: Settings, connect: Connect | None, runs: Runs | None = None
     ) -> None:
         """Open the history; a site is refreshed only while it has unfinished runs.
 
