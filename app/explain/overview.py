@@ -99,7 +99,9 @@ def against(comparison: Comparison | None, parent: Run | None, run: Run) -> str:
         return ""
     nodes = f"{parent.layout.nodes} to {words.count(run.layout.nodes, 'node')}"
     faster = words.number(_rounded(comparison.speed_up))
-    return f"{comparison.efficiency:.0f} % of {parent.id}: {faster} x its throughput, {nodes}"
+    noise = ", which is noise above 100 %" if comparison.efficiency >= 100.5 else ""
+    shared = f"{comparison.efficiency:.0f} % of {parent.id}{noise}"
+    return f"{shared}: {faster} x its throughput, {nodes}"
 
 
 def _rounded(value: float | None) -> float | None:

@@ -52,12 +52,16 @@ def with_tags(note: str, words: str) -> str:
     return " ".join(kept)
 
 
-def told(runs: str, words: str) -> str:
-    """Return what `words` did to the tags of `runs`, which says whose they are."""
+def told(runs: str, words: str, key: str = "") -> str:
+    """Return what `words` did to the tags of `runs`, which says whose they are.
+
+    `key` opens the filter that finds them, where there is such a key.
+    """
     changes = list(_changes(words))
     added = " ".join(f"#{tag}" for tag, removes in changes if not removes)
     removed = " ".join(f"#{tag}" for tag, removes in changes if removes)
-    said = [f"Tagged {runs} {added}: / {added} finds them."] if added else []
+    hint = f": {key} {added} finds them." if key else "."
+    said = [f"Tagged {runs} {added}{hint}"] if added else []
     return " ".join([*said, *([f"Took {removed} from {runs}."] if removed else [])])
 
 

@@ -44,7 +44,7 @@ class MarkWorkers(CoreApp):
         self.call_from_thread(self.history_changed)
         runs = wanted.run_ids
         named = runs[0] if len(runs) == 1 else words.count(len(runs), "run")
-        self.notify(told(named, wanted.words), markup=False)
+        self.notify(told(named, wanted.words, "/"), markup=False)
 
     @on(messages.NoteWanted)
     def _note_wanted(self, event: messages.NoteWanted) -> None:

@@ -44,6 +44,8 @@ def test_a_run_is_compared_with_its_parent() -> None:
     assert rows["throughput"] == "61000 samples/s on 16 ranks"
     assert rows["efficiency"] == "94 % of vit-1n: 3.76 x its throughput, 1 to 4 nodes"
     assert rows["loss"] == "0.41 after 812 steps"
+    more = overview.against(Speedup(RUN.id, 4.4, 110.0), parent, child)
+    assert more.startswith("110 % of vit-1n, which is noise above 100 %: 4.4 x")
     assert rows["billed"] == "about 8.27 GPU-hours so far, at most 32"
     alone = dict(overview.rows(child, NOW, None, None, None))
     assert set(alone) == {"timing", "billed", "next"}, "what is not known is left out"

@@ -135,8 +135,10 @@ def test_tags_are_words_of_the_note() -> None:
     assert with_text(note, "another") == "another #keep #lr-3" == with_text(note, "another #KEEP")
     assert with_text("#a", "") == "#a" and with_text("", "x #b") == "x #b"
     assert (
-        told("2 runs", "a #b -c") == "Tagged 2 runs #a #b: / #a #b finds them. Took #c from 2 runs."
+        told("2 runs", "a #b -c", "/")
+        == "Tagged 2 runs #a #b: / #a #b finds them. Took #c from 2 runs."
     )
+    assert told("r", "a") == "Tagged r #a." and told("r", "-a") == "Took #a from r."
     for wrong in ("", "two#tags", "é\u202e", "x" * 41):
         with pytest.raises(InputError):
             with_tags(note, wrong)
