@@ -44,8 +44,8 @@ class LossGuard:
         self.skipped = 0
         """Steps that were skipped in this attempt."""
         self.in_a_row = 0
-        """Steps skipped since the last good one. No checkpoint is made while there are any: the
-        weights after the last good step may be what makes the loss infinite."""
+        """Steps skipped since the last good one. No checkpoint is made on the way while there are
+        any: the weights after the last good step may be what makes the loss infinite."""
 
     def accepts(self, *values: float) -> bool:
         """Whether a step with this loss and gradient norm may change the weights."""
@@ -69,20 +69,11 @@ class LossGuard:
             return
         if me.rank == 0:
             checkpoints.discard(step - self.in_a_row)
-        self.check_end(step)
-
-    def check_end(self, step: int) -> None:
-        """Refuse to call a training good whose last steps were skipped.
-
-        Raises:
-            Diverged: they were.
-        """
-        if self.in_a_row:
-            raise Diverged(
-                f"The loss or its gradient was not a finite number in the last {self.in_a_row} "
-                f"steps, up to step {step}. Resume from the last checkpoint with a lower learning "
-                "rate, or look at the data of these steps."
-            )
+        raise Diverged(
+            f"The loss or its gradient was not a finite number in the last {self.in_a_row} "
+            f"steps, up to step {step}. Resume from the last checkpoint with a lower learning "
+            "rate, or look at the data of these steps."
+        )
 
 
 class Training(Protocol):
@@ -136,7 +127,8 @@ def train(training: Training, report: reporting.Reporter) -> None:
         if args.eval == "epoch":
             accuracy = test(training, report)
             report.test(step=training.at.step, epoch=training.at.epoch, accuracy=accuracy)
-    training.guard.check_end(training.at.step)
+    # Steps that were skipped at the very end have changed nothing: one bad batch must not keep a
+    # training from ever ending well. save() refuses weights that are not finite.
     with report.timed("save_s"):
         training.save()
     if accuracy is None and args.eval != "never":

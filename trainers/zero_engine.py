@@ -21,7 +21,7 @@ import ranks
 from models.digits import build
 from reporting import UsageError
 
-if not torch.cuda.is_available():
+if not torch.cuda.is_available() or os.environ.get("TRAINER_DEVICE") == "cpu":
     # DeepSpeed looks for an accelerator while it is imported; without one it guesses and warns.
     os.environ.setdefault("DS_ACCELERATOR", "cpu")
 import deepspeed  # type: ignore[import-untyped]
