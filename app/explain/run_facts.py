@@ -247,6 +247,13 @@ def _trained_for(seconds: float | None) -> str:
     return words.length(seconds)
 
 
+def metric(last: float, low: float, high: float) -> str:
+    """Return a number's last value, and between which it was."""
+    if low == high:
+        return words.number(last)
+    return f"{words.number(last)}  ({words.number(low)} to {words.number(high)})"
+
+
 def log_metrics(series: Mapping[str, Sequence[float]]) -> list[Row]:
     """Return a row for each series that the job file's `metrics:` looks for in the log."""
     return [(name, _last_of(values)) for name, values in series.items()]

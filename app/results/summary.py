@@ -1,13 +1,12 @@
 """What a run's metrics come to: a summary, and the curve of its loss."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 from typing import Literal
 
-from lumitui.app.history.history import History
 from lumitui.app.history.metric_points import MetricPoint
 from lumitui.app.history.metric_speeds import speeds_of
 
@@ -87,32 +86,15 @@ def curve(
         value = point.loss if of == "loss" else point.samples_per_s
         if point.event == "step" and point.step is not None and value is not None:
             values[point.step] = value
+    return curve_of(values, most)
+
+
+def curve_of(values: Mapping[int, float], most: int = 240) -> Curve:
+    """Return the curve of a number at each step, in at most `most` values."""
     if not values:
         return Curve()
     steps = sorted(values)
     return Curve(steps[0], steps[-1], thinned([values[step] for step in steps], most))
-
-
-@dataclass(frozen=True)
-class Figures:
-    """What the metrics of one run come to, as far as they have arrived on the laptop."""
-
-    summary: Summary
-    loss: Curve
-    points: int
-    """Lines of metrics.jsonl that the history keeps."""
-    broken: int
-    """Lines of it that could not be read."""
-
-
-def figures_of(history: History, run_id: str) -> Figures:
-    """Return the figures of a run; 100,000 steps take about a second."""
-    return figures_from(history.metrics.of(run_id), history.metrics.broken(run_id))
-
-
-def figures_from(points: Sequence[MetricPoint], broken: int) -> Figures:
-    """Return the figures of a run's points, and how many of its lines were broken."""
-    return Figures(summarize(points), curve(points), len(points), broken)
 
 
 def thinned(values: Sequence[float], most: int) -> tuple[float, ...]:

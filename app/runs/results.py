@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from lumitui.app.explain.proof.binding_proof import Verdict
     from lumitui.app.history.run import Run
     from lumitui.app.results.comparison import Comparisons
+    from lumitui.app.results.figures import Figures
     from lumitui.app.results.log_patterns import LogFigures
     from lumitui.app.results.run_files import RunFiles
-    from lumitui.app.results.summary import Figures
     from lumitui.remote.snapshots.fetch import FetchOutcome
 
 
@@ -47,7 +47,7 @@ class Results(Watching):
 
     def figures(self, run_id: str) -> Figures:
         """Return the figures of a run's metrics; no site is asked."""
-        from lumitui.app.results.summary import figures_of
+        from lumitui.app.results.figures import figures_of
 
         return figures_of(self.history, run_id)
 

@@ -8,7 +8,8 @@ from lumitui.app.explain.proof.binding_proof import Verdict, verdict_of
 from lumitui.app.explain.timeline import Attempt, attempts_of
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
-from lumitui.app.results.summary import Figures, Summary, figures_from
+from lumitui.app.results.figures import Figures, figures_from
+from lumitui.app.results.summary import Summary
 from lumitui.app.scale.speedup import Speedup, TrainedRun, speedups
 
 _MOST = 200

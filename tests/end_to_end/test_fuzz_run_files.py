@@ -14,7 +14,8 @@ from lumitui.app.explain.safe_text import CONTROL, LogFilter
 from lumitui.app.history import run_record
 from lumitui.app.history.history import History
 from lumitui.app.history.metric_points import parse_line
-from lumitui.app.results.summary import curve, figures_of, summarize
+from lumitui.app.results.figures import figures_of
+from lumitui.app.results.summary import curve, summarize
 from lumitui.app.tui.panes.metrics import summary_table
 from lumitui.app.tui.widgets.chart import columns
 from lumitui.app.tui.widgets.log.log_text import LogText

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from lumitui.app.explain.diagnose import Diagnosis
     from lumitui.app.history.listing.glance import Key
     from lumitui.app.results.comparison import CodeChange, Comparison
+    from lumitui.app.results.figures import Figures
     from lumitui.app.results.log_patterns import LogFigures
-    from lumitui.app.results.summary import Figures
     from lumitui.app.scale.overview import Overview
 
 

@@ -1,14 +1,16 @@
-"""The pane with a run's metrics: the summary, the loss as a chart, and series from the log."""
+"""The pane with a run's metrics: the summary, the number chosen as a chart, and all of them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
 from lumitui.app.explain import run_facts
@@ -16,29 +18,45 @@ from lumitui.app.history.run import Run
 from lumitui.app.tui import messages
 from lumitui.app.tui.widgets.chart import Chart, sparkline
 from lumitui.app.tui.widgets.scroll import Scroll
-from lumitui.app.tui.widgets.styled import labelled, plain
+from lumitui.app.tui.widgets.styled import fit, labelled, plain
 
 if TYPE_CHECKING:
+    from lumitui.app.results.figures import Figures
     from lumitui.app.results.log_patterns import LogFigures
-    from lumitui.app.results.summary import Figures
+    from lumitui.app.results.series import Series
 
 SPARKLINE = 24
-"""Columns of a series from the log: beside its words on a screen of 80."""
+"""Columns of a curve beside its words, on a screen of 80."""
+_NAME = 20
+"""Most cells of a number's name."""
+_METRIC = Binding.Group("Metric", compact=True)
 
 
 class MetricsPane(Scroll):
     """Figures that a worker computes: to read 100,000 steps takes about a second."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("comma,less_than_sign", "choose(-1)", "Metric before", key_display=",",
+                id="metrics.before", group=_METRIC, tooltip="Draw the number before this one"),
+        Binding("full_stop,greater_than_sign", "choose(1)", "Next metric", key_display=".",
+                id="metrics.next", group=_METRIC,
+                tooltip="Draw the next number of metrics.jsonl"),
+    ]  # fmt: skip
 
     def __init__(self) -> None:
         """Show no metrics yet."""
         super().__init__(id="metrics")
         self._points_at = -1
         """Bytes of metrics.jsonl that the pane shows."""
+        self._figures: Figures | None = None
+        self._chosen = ""
+        """The name of the number that is drawn; the first without one."""
 
     def compose(self) -> ComposeResult:
-        """Yield the summary, the chart and the series from the log."""
-        yield Static(id="series", markup=False)
+        """Yield the summary, the chart, all numbers, and the series from the log."""
+        yield Static(id="metric-summary", markup=False)
         yield Chart(id="loss")
+        yield Static(id="series", markup=False)
         yield Static(id="log-series", markup=False)
 
     def draw(self, run: Run) -> None:
@@ -50,6 +68,22 @@ class MetricsPane(Scroll):
         """Summarise the metrics, and search the log for the series of the job file."""
         self._want(run, with_log=bool(run.spec.metrics))
 
+    def action_choose(self, step: int) -> None:
+        """Draw the next number of metrics.jsonl, or the one before."""
+        names = [one.name for one in self._series]
+        if names:
+            at = names.index(self._chosen) if self._chosen in names else 0
+            self._chosen = names[(at + step) % len(names)]
+            self._draw_figures()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Let a number be chosen where there are two."""
+        return action != "choose" or len(self._series) > 1
+
+    @property
+    def _series(self) -> Sequence[Series]:
+        return self._figures.series if self._figures else ()
+
     def _want(self, run: Run, *, with_log: bool) -> None:
         self._points_at = run.metrics_offset
         if with_log:
@@ -60,22 +94,47 @@ class MetricsPane(Scroll):
     @on(messages.FiguresFound)
     def _figures_found(self, event: messages.FiguresFound) -> None:
         if event.offset == self._points_at:
-            self.query_one("#series", Static).update(summary_table(event.figures))
-            chart = self.query_one("#loss", Chart)
-            chart.display = len(event.figures.loss.values) > 1
-            chart.show(event.figures.loss)
+            several = len(self._series) > 1
+            self._figures = event.figures
+            self._draw_figures()
+            if several != (len(self._series) > 1):
+                self.refresh_bindings()
+
+    def _draw_figures(self) -> None:
+        figures, series = self._figures, self._series
+        if figures is None:
+            return
+        first = series[0] if series else None
+        drawn = next((one for one in series if one.name == self._chosen), first)
+        self.query_one("#metric-summary", Static).update(summary_table(figures, drawn))
+        chart = self.query_one("#loss", Chart)
+        chart.display = drawn is not None and len(drawn.curve.values) > 1
+        if drawn is not None:
+            chart.show(drawn.curve)
+        self.query_one("#series", Static).update(series_table(series, drawn))
 
     @on(messages.LogFiguresFound)
     def _log_figures_found(self, event: messages.LogFiguresFound) -> None:
         self.query_one("#log-series", Static).update(log_table(event.found))
 
 
-def summary_table(found: Figures) -> RenderableType:
+def summary_table(found: Figures, drawn: Series | None = None) -> RenderableType:
     """Return the summary of a run's metrics, with the heading of the chart below it."""
     rows = run_facts.metrics(found.summary, found.broken)
-    if not rows:
+    if not rows and drawn is None:
         return Text(run_facts.NO_METRICS)
-    return Group(labelled(rows), Text(), Text("loss", "dim"))
+    heading = plain(drawn.name if drawn else "loss", "bold")
+    return Group(labelled(rows), Text(), heading)
+
+
+def series_table(series: Sequence[Series], drawn: Series | None) -> RenderableType:
+    """Return a row for each number: its last value, its bounds and its curve."""
+    table = Table.grid(padding=(0, 2))
+    for one in series:
+        name = plain(fit(one.name, _NAME).rstrip(), "bold" if one is drawn else "dim")
+        words = run_facts.metric(one.last, one.low, one.high)
+        table.add_row(name, Text(words), Text(sparkline(one.curve.values, SPARKLINE)))
+    return table if len(series) > 1 else Text()
 
 
 def log_table(found: LogFigures) -> RenderableType:

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lumitui.app.history.history import History
-from lumitui.app.results.summary import Curve, Figures
+from lumitui.app.results.figures import Figures
+from lumitui.app.results.summary import Curve
 from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.widgets.chart import LABEL, columns, sparkline
@@ -72,7 +73,14 @@ async def test_the_curve_and_the_log_s_metrics_are_on_the_screen(
         await sees(pilot, "last loss +0.0625")
         await sees(pilot, r"2\.5 █")
         await sees(pilot, r"step 1 .* 40")
+        await sees(pilot, r"\n +loss +0\.0625 +\(0\.0625 to 2\.5\) +█.*\n +samples_per_s +100 ")
+        await sees(pilot, r",\. Metric")
+        await pilot.press("full_stop")
+        await sees(pilot, r"\n +samples_per_s\n")
+        await pilot.press("comma")
+        await sees(pilot, r"\n +loss\n")
         await sees(pilot, r"grad_norm +1 .*█.*▁")
+        await pilot.press("G")
         await sees(pilot, "never +not found at the end of the log")
         assert "of metrics.jsonl" not in shown(pilot), "every line could be read"
 

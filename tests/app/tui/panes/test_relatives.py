@@ -7,7 +7,7 @@ import pytest
 from rich.cells import cell_len
 
 from lumitui.app.explain.proof.binding_proof import verdict_of
-from lumitui.app.results.summary import figures_from
+from lumitui.app.results.figures import figures_from
 from lumitui.app.scale.overview import Overview, Overviews, Relative
 from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
