@@ -139,3 +139,20 @@ def test_a_wrong_configuration_gives_a_sentence(
         assert job.wait() == [2, 2], job.output()
     assert complaint in job.output()
     assert "Traceback" not in job.output()
+
+
+SAYS_ITS_GPU = """
+import os, deepspeed
+real = deepspeed.initialize
+def initialize(args, **given):
+    print("gpu", args.local_rank, os.environ["LOCAL_RANK"])
+    return real(args=args, **given)
+deepspeed.initialize = initialize
+"""
+
+
+@pytest.mark.slow
+def test_deepspeed_takes_the_device_that_was_chosen_not_the_local_ranks(tmp_path: Path) -> None:
+    # A launcher that shows each rank its own GPU only: local rank 1's is number 0.
+    job = train(tmp_path, 2, *ZERO, "--steps", "1", "--eval", "never", before=SAYS_ITS_GPU)
+    assert job.output().splitlines().count("gpu 0 0") == 2
