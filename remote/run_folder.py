@@ -46,6 +46,8 @@ METRICS = "metrics.jsonl"
 """What a training reports, one JSON object a line."""
 CHECKPOINTS = "checkpoints"
 """The folder that a continued run gets a copy of."""
+STOP = "stop"
+"""Made by the job when its time limit is near; the bundled trainers then save and end."""
 
 PREPARING_SECONDS = 300.0
 """Time limit for making a run's folder with its copy of the code."""
