@@ -46,11 +46,6 @@ class RunFilter(Vertical):
         yield FilterInput(id="filter", compact=True)
         yield Static(id="chips", markup=False)
 
-    def on_mount(self) -> None:
-        """Show nothing until something is typed."""
-        self._input.display = False
-        self._draw(None)
-
     @property
     def _input(self) -> Input:
         return self.query_one("#filter", Input)
@@ -102,8 +97,9 @@ class RunFilter(Vertical):
     def _draw(self, error: FilterError | None) -> None:
         chips = self.query_one("#chips", Static)
         chips.display = bool(self.text.strip())
-        chips.set_class(error is not None, "wrong")
-        chips.update(_wrong(self.text, error) if error else _active(self.terms, self._found))
+        if chips.display:
+            chips.set_class(error is not None, "wrong")
+            chips.update(_wrong(self.text, error) if error else _active(self.terms, self._found))
 
 
 def _active(terms: tuple[Term, ...], found: int) -> Text:
