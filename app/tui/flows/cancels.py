@@ -10,6 +10,7 @@ from lumitui.app.explain import words
 from lumitui.app.tui import messages
 from lumitui.app.tui.flows.leaving import LeavingApp
 from lumitui.app.tui.screens.runs import RunsScreen
+from lumitui.app.tui.widgets import styled
 from lumitui.remote.errors import InputError, LinkError, LumiError
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class CancelApp(LeavingApp):
 
     @on(messages.CancelWanted)
     def _cancel_wanted(self, event: messages.CancelWanted) -> None:
-        from lumitui.app.tui.dialogs.confirm import Confirm
+        from lumitui.app.tui.dialogs.confirm import AROUND, Confirm
 
         def answered(yes: bool | None) -> None:
             if yes:
@@ -46,7 +47,9 @@ class CancelApp(LeavingApp):
             message = f"{run.id} has ended: {run.state}."
             self.show_error(InputError(message, "There is nothing to cancel."))
             return
-        question = Confirm(f"Cancel {run.id}?", terms(run), "Cancel the job", now=now)
+        # The end of an id tells it apart: a narrow box must not cut it.
+        name = styled.shorten(run.id, max(14, self.size.width * 9 // 10 - AROUND - len("Cancel ?")))
+        question = Confirm(f"Cancel {name}?", terms(run), "Cancel the job", now=now)
         self.push_screen(question, answered)
 
     @on(messages.RunCancelled)
