@@ -135,9 +135,6 @@ def _busy(pump: MessagePump) -> bool:
 def _rests(pump: MessagePump) -> bool:
     """Return whether a pump waits for a message: it handles none.
 
-    Textual does not say so, but what a pump waits on knows who waits: an event, and a queue of
-    asyncio in older versions.
+    Textual does not say so, but an event of asyncio knows who waits for it.
     """
-    queue: object = pump._message_queue
-    waiters = getattr(getattr(queue, "ready_event", None), "_waiters", None)
-    return bool(getattr(queue, "_getters", True) if waiters is None else waiters)
+    return bool(getattr(pump._message_queue.ready_event, "_waiters", True))

@@ -8,7 +8,7 @@ from textual.keys import _character_to_key
 from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.screens.new import NewScreen
-from lumitui.app.tui.screens.sites import SitesScreen
+from lumitui.app.tui.screens.runs import RunsScreen
 from lumitui.remote.scheduler.protocol import State
 from tests.support.driven_tui import sees, until
 from tests.support.jobs.made_runs import a_run
@@ -43,7 +43,7 @@ async def test_no_key_of_a_burst_reaches_the_screen_below(
         assert len(app.screen_stack) == 1 and not app._notifications, "no letter was a command"
         app.open_job(project / "job.yaml")
         await sees(pilot, "> +name +hello")
-        burst(app, "enter", "ctrl+u", *"many", "ctrl+u", *"jayswc", "enter", "j", "3")
-        await until(pilot, lambda: isinstance(app.screen, SitesScreen), "the screen Sites")
+        burst(app, "enter", "ctrl+u", *"many", "ctrl+u", *"jayswc", "enter", "j", "1")
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen), "the runs")
         await until(pilot, lambda: app.kept, "the draft that was left")
         assert app.kept is not None and "name: jayswc\n" in app.kept.text
