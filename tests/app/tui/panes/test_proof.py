@@ -11,14 +11,16 @@ from textual.widgets import ContentSwitcher
 
 from lumitui.app.cli import show
 from lumitui.app.explain.proof import binding_proof, rank_proof
+from lumitui.app.explain.proof.binding_proof import verdict
 from lumitui.app.explain.proof.probe_report import Report as ProbeRecord
 from lumitui.app.explain.proof.rank_proof import RankProof
 from lumitui.app.job.launch import Layout
 from lumitui.app.runs import Runs
 from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.panes.proof import ProofPane
+from lumitui.app.tui.panes.proof import ProofPane, proof_lines, rank_table
 from lumitui.app.tui.screens.run import RunScreen
+from lumitui.app.tui.widgets.tables.row_list import GAP
 from lumitui.remote.scheduler.protocol import State
 from tests.support.command_line import Here, envelope
 from tests.support.driven_tui import app_of, sees, shown
@@ -65,30 +67,21 @@ async def test_the_ranks_that_differ_are_named_on_the_first_page(
         await sees(pilot, "15 +7 +nid005002 +41-47 +41-47 +0-7 +ok")
 
 
-async def test_many_that_differ_are_summarised(settings: Settings, project: Path) -> None:
+def test_many_that_differ_are_summarised() -> None:
     layout = replace(EXACT, nodes=16)
-    run_id = seed(settings, wrong(16, layout), layout)
-    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
-        pilot.app.push_screen(RunScreen(app_of(pilot).runs, run_id, "proof"))
-        await sees(pilot, "planned +found")
-        screen = " ".join(shown(pilot).split())
-        assert "Ranks 3, 11, 19, 27, 35, 43" in screen
-        assert "Ranks 3, 27, 51, 75, 99, 123: it has cores 25-30, planned 25-31" in screen
+    first, why, *_ = proof_lines(verdict(json.dumps(wrong(16, layout)), layout))
+    assert first.plain.startswith("differs  Ranks 3, 11, 19, 27, 35, 43")
+    assert why.plain.startswith("Ranks 3, 27, 51, 75, 99, 123: it has cores 25-30, planned 25-31")
 
 
-async def test_cores_shared_by_all_do_not_push_the_table_out(
-    settings: Settings, project: Path
-) -> None:
+def test_cores_shared_by_all_do_not_push_the_table_out() -> None:
     usable = "1-7,9-15,17-23,25-31,33-39,41-47,49-55,57-63"
     layout = replace(EXACT, masks=(), planned_cores=(usable,) * 8)
-    items = [item | {"cores": usable} for item in reports(layout)]
-    run_id = seed(settings, items, layout)
-    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
-        pilot.app.push_screen(RunScreen(app_of(pilot).runs, run_id, "proof"))
-        await sees(pilot, "unbound +All 16 ranks measured on 2 nodes share")
-        lines = shown(pilot).splitlines()
-        assert max(map(len, lines)) <= 80
-        assert any("nid005001" in line and "57-63" in line and "0-7" in line for line in lines)
+    found = verdict(json.dumps([item | {"cores": usable} for item in reports(layout)]), layout)
+    assert proof_lines(found)[0].plain.startswith("unbound  All 16 ranks measured on 2 nodes share")
+    table = rank_table(found)
+    assert table is not None and sum(table.widths()) + GAP * (len(table.titles) - 1) <= 78
+    assert table.rows[0].cells == ("0", "nid005001", usable, "0-7", "ok")
 
 
 async def test_the_proof_of_8192_ranks_is_compared_and_laid_out_once(
@@ -158,9 +151,7 @@ def test_status_warns_of_a_run_whose_ranks_differ(home: Home, here: Here) -> Non
     assert any("Ranks 3, 11 differ" in words for words in seen["data"]["warnings"])
 
 
-async def test_a_refused_run_without_a_job_has_no_proof_and_says_why(
-    settings: Settings, project: Path
-) -> None:
+def test_a_refused_run_without_a_job_has_no_proof_and_says_why(settings: Settings) -> None:
     runs = Runs(settings)
     run = replace(a_run("refused-000001"), site="laptop", state=State.REFUSED)
     runs.history.begin(run)
@@ -168,6 +159,3 @@ async def test_a_refused_run_without_a_job_has_no_proof_and_says_why(
     runs.close()
     assert "There was no job, so nothing was measured." in page
     assert "binding.json" not in page
-    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
-        pilot.app.push_screen(RunScreen(app_of(pilot).runs, run.id, "proof"))
-        await sees(pilot, "not measured +There was no job")
