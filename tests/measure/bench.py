@@ -149,7 +149,7 @@ def main() -> int:
             ratio = mine.seconds / peer.seconds
             line += f" {peer.seconds:7.2f} s {peer.turns:3} turns  {ratio:.2f}"
         print(line)
-    limits = {"cold": 30, "one file": 4, "nothing": 2}
+    limits = {"cold": 40, "one file": 4, "nothing": 2}
     passed = [name for name, most in limits.items() if own[name].turns > most]
     slow = own["one file"].seconds > rsync["one file"].seconds / 3
     for name in passed:
