@@ -77,6 +77,11 @@ def link(heard: float | None, lost: float | None, now: float) -> str:
     return f"○ offline since {moment if words.clock(now).startswith(day) else f'{day} {moment}'}"
 
 
+def awaited(asked: float, now: float) -> str:
+    """Return that a log was asked for at the epoch `asked`, and that no answer came yet."""
+    return f"◌ waiting for an answer {words.short_length(max(0.0, now - asked))}"
+
+
 def below(lines: int | None, size: int, new: int, *, ended: bool) -> str:
     """Return what of a log lies below the screen while its end is not followed.
 

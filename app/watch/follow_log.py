@@ -38,7 +38,7 @@ class LogBegan:
 class LogGrew:
     """More of the log.
 
-    Only after LogWaits and LogLost `data` may be empty: the log is followed again.
+    `data` may be empty as the first answer, and after LogWaits and LogLost: the log is followed.
     """
 
     data: bytes
@@ -200,6 +200,7 @@ class _Follower:
         self._attended = True  # a person opened the log; what comes later is the clock's
         self._waits_for = ""
         self._cuts = 0
+        self._answered = False  # the site, to this reader
         self._lost: LogLost | None = None
         self._heard = time.time()
         self._next_refresh = 0.0
@@ -232,7 +233,7 @@ class _Follower:
                 found = run_log.read_end(self._transport, log_path(run), last)
             start, data = found or (0, b"")  # no log yet: the stream waits for it
         self._attempt, self._offset = run.attempt, start + len(data)
-        self._quiet_since, self._waits_for = None, ""
+        self._quiet_since, self._waits_for, self._answered = None, "", True
         yield LogBegan(run.attempt, start)
         if data:
             yield LogGrew(data, self._offset)
@@ -251,8 +252,9 @@ class _Follower:
             silent = self._reader.silence()
             if not chunk and silent > SILENCE:
                 yield from self._lose(time.time() - silent, "")
-            elif chunk or self._waits_for or self._lost:
+            elif chunk or self._waits_for or self._lost or not self._answered:
                 self._waits_for, self._lost, self._heard = "", None, time.time()
+                self._answered = True
                 self._offset += len(chunk)
                 yield LogGrew(chunk, self._offset)
             elif silent and time.time() - silent - self._heard > 1.0:

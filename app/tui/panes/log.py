@@ -51,6 +51,8 @@ class LogPane(LogRanks):
         """Why nothing more comes; empty while the log is followed."""
         self._heard: float | None = None
         """When the site was heard last; None where no link can be lost."""
+        self._asked: float | None = None
+        """Since when the log is asked for; None: an answer came."""
         self._lost: LogLost | None = None
         self._page: messages.PageWanted | None = None
         """The part of the log that is being read."""
@@ -83,6 +85,12 @@ class LogPane(LogRanks):
         if self._back_to is not None:
             self._view.rank = self._back_to.rank
             self._view.found = self._finder.found = self._back_to.found
+        self.set_interval(1.0, self._pass_time)
+
+    def _pass_time(self) -> None:
+        """Say for how long there was no answer; the log of a run that has ended moves nothing."""
+        if self._asked is not None or self._lost is not None:
+            self._draw_line()
 
     def draw(self, run: Run) -> None:
         """Say how old the link's last sign of life is; the log itself comes by messages."""
@@ -98,6 +106,7 @@ class LogPane(LogRanks):
         if not self._following and self._older is None:
             self._number += 1
             self._following, self._ended = True, ""
+            self._asked = time.time()
             place = (self._run_id, self._attempt, self._offset)
             self.app.post_message(messages.FollowWanted(self, self._number, *place))
 
@@ -105,13 +114,14 @@ class LogPane(LogRanks):
         """Stop following; the pane is no longer on the screen."""
         # What is still on its way would say that the log is followed; it comes again later.
         self._number += 1
-        self._following = False
+        self._following, self._asked = False, None
         self.app.post_message(messages.UnfollowWanted())
 
     @on(messages.LogNews)
     def _news(self, news: messages.LogNews) -> None:
         if news.number != self._number:
             return
+        self._asked = None
         match news.event:
             case LogBegan(attempt, start):
                 self._attempt, self._offset, self._page = attempt, start, None
@@ -128,7 +138,7 @@ class LogPane(LogRanks):
                     self._heard = time.time()
                 self._view.feed(data, end - len(data))
                 self._go_back()
-                if was_live:
+                if was_live and data:
                     return  # the view says when it has drawn the lines
             case LogHeard(at):
                 self._heard = at
@@ -324,5 +334,7 @@ class LogPane(LogRanks):
         if self._ended:
             return self._ended
         lost = self._lost
+        if lost is None and self._asked is not None:
+            return log_words.awaited(self._asked, time.time())
         state = log_words.link(self._heard, lost.since if lost else None, time.time())
         return f"{state}: {lost.words.rstrip('.')}" if lost and lost.words else state

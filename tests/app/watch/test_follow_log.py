@@ -206,6 +206,7 @@ def test_a_job_that_nobody_knows_ends_the_command_but_not_the_screen() -> None:
     silence: list[Step] = [lambda: time.sleep(0.02), b""] * 2
     site.streams = [[b"", *silence, b"more", found], [b"", done]]
     assert site.on_screen(attempt=1, offset=3) == [
+        LogGrew(b"", 3),  # the first answer
         LogGrew(b"more", 7),
         LogBegan(2, 1),
         LogGrew(b"wo", 3),

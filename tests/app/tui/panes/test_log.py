@@ -121,6 +121,8 @@ async def test_the_line_below_a_log_says_what_its_link_is_like_and_the_lines_sta
         def tell(event: LogEvent) -> None:
             app.pane.post_message(messages.LogNews(1, event))
 
+        await sees(pilot, r"waiting for an answer \ds")
+        assert "live" not in shown(pilot), "nothing was heard yet"
         tell(LogLost(time.time() - 12, "It refused."))
         await sees(pilot, "◌ reconnecting 1[23]s: It refused")
         tell(LogBegan(1, 0))
