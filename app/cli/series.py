@@ -18,7 +18,7 @@ from lumitui.app.cli.confirm import (
 from lumitui.app.cli.output import Reply, run_data, say
 from lumitui.app.cli.progress import show_step
 from lumitui.app.explain import words
-from lumitui.remote.errors import InputError
+from lumitui.remote.errors import InputError, LumiError
 
 if TYPE_CHECKING:
     from lumitui.app.history.listing.series import Series
@@ -49,7 +49,7 @@ class Sizes(click.ParamType[tuple[int, ...]]):
 
 def send_grid(reply: Reply, runs: "Runs", found: Sequence["Preview"], job: Path) -> None:
     """Send the runs of a grid, and print each as soon as it is sent; their ids are the data."""
-    _send(reply, runs, runs.series.begin_grid(found), job)
+    _send(reply, runs, runs.series.begin_grid(found), _rest_of_grid(job))
 
 
 def submit_rest(reply: Reply, runs: "Runs", job: Path, *, yes: bool) -> None:
@@ -63,23 +63,68 @@ def submit_rest(reply: Reply, runs: "Runs", job: Path, *, yes: bool) -> None:
         raise InputError(
             f"Nothing is left of a grid of {job}.", "Leave out --rest to send all of its runs."
         )
-    for label, text in left.rows:
+    _send_rest(reply, runs, left, _rest_of_grid(job), yes=yes)
+
+
+def resubmit_rest(reply: Reply, runs: "Runs", run_id: str, *, yes: bool) -> None:
+    """Send what is left of the last ladder of a run, after the person agrees.
+
+    Raises:
+        InputError: nothing is left.
+    """
+    parent = runs.history.get(run_id).id
+    left = runs.series.unfinished_ladder(parent)
+    if left is None:
+        raise InputError(
+            f"Nothing is left of a ladder of {parent}.", "Give --ladder 1,2,4 to send one."
+        )
+    _send_rest(reply, runs, left, _rest_of_ladder(parent), yes=yes)
+
+
+def _send_rest(reply: Reply, runs: "Runs", left: "Standing", command: str, *, yes: bool) -> None:
+    """Send what is left of a series; the site is asked first about what may be a job.
+
+    Raises:
+        LumiError: another process sends it, or what is left is not known yet.
+    """
+    now = runs.series.settled(left)
+    for label, text in now.rows:
         say(f"{label}: {text}")
-    agree_to_submit(runs.series.made_ready(left), yes=yes)
-    _send(reply, runs, left.series, job)
+    if not now.left:
+        if now.open:
+            raise LumiError(
+                f"{now.series.site} has not said yet what became of {now.open[0][1].id}.",
+                "Nothing was sent. Try again in two minutes.",
+            )
+        runs.series.leave_out(now.series.id)
+        say("All of them were sent already.")
+        reply.give({"series": now.series.id, "runs": [], "members": []}, "")
+        return
+    agree_to_submit(runs.series.made_ready(now), yes=yes)
+    _send(reply, runs, now.series, command)
+
+
+def _rest_of_grid(job: Path | str) -> str:
+    return f"`lumitui submit {job} --rest`"
+
+
+def _rest_of_ladder(parent: str) -> str:
+    return f"`lumitui resubmit {parent} --rest`"
 
 
 def note_rest(runs: "Runs", job: Path) -> None:
     """Say on stderr that something is left of the last grid of a job file, before it is sent."""
     if left := _left(runs, job):
-        say(f"note: {left.sentence} `lumitui submit {job} --rest` sends those alone.")
+        say(f"note: {left.sentence} {_rest_of_grid(job)} sends those alone.")
 
 
 def note_unsent(runs: "Runs") -> None:
     """Say on stderr which grids and ladders were not sent whole; no site is asked."""
     for left in runs.series.unsent():
-        how = f"`lumitui submit {left.series.source} --rest` sends those."
-        if left.series.kind == "ladder" or not left.series.source:
+        how = f"{_rest_of_grid(left.series.source)} sends those."
+        if left.series.kind == "ladder":
+            how = f"{_rest_of_ladder(left.series.source)} sends those."
+        elif not left.series.source:
             how = "The terminal interface (`lumitui`) offers to send those."
         say(f"note: {left.sentence} {how}")
 
@@ -135,11 +180,23 @@ def resubmit_ladder(
         say(f"{label}: {text}")
     question = f"Send {parent.id} again as {words.count(len(plans), 'run')}?"
     confirm(question, yes=yes, otherwise=NOTHING_SENT)
-    _send(reply, runs, runs.series.begin_ladder(plans), None)
+    _send(reply, runs, runs.series.begin_ladder(plans), _rest_of_ladder(parent.id))
 
 
-def _send(reply: Reply, runs: "Runs", series: "Series", job: Path | None) -> None:
-    """Send a series; its runs are the data, each as soon as it has a job.
+def refuse_second_ladder(runs: "Runs", run_id: str, *, drop: bool) -> None:
+    """Refuse a ladder while an earlier one of the run is unfinished; `drop` leaves that out.
+
+    Raises:
+        InputError: the earlier one is unfinished.
+    """
+    parent = runs.history.get(run_id).id
+    while drop and (left := runs.series.unfinished_ladder(parent)):
+        runs.series.leave_out(left.series.id)
+    runs.series.refuse_second_ladder(parent)
+
+
+def _send(reply: Reply, runs: "Runs", series: "Series", command: str) -> None:
+    """Send a series; its runs are the data, each as soon as it has a job; `command`: the rest's.
 
     Raises:
         LumiError: not all were sent; the message says which.
@@ -161,8 +218,7 @@ def _send(reply: Reply, runs: "Runs", series: "Series", job: Path | None) -> Non
         "members": [_member_data(outcome) for outcome in outcomes],
     }
     if error := failure(series, outcomes):
-        rest = f" The rest: `lumitui submit {job} --rest`." if job is not None else ""
-        raise type(error)(error.message, f"{error.hint}{rest}".strip())
+        raise type(error)(error.message, f"{error.hint} The rest: {command}.".strip())
 
 
 def _member_data(outcome: "Outcome") -> dict[str, object]:

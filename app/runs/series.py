@@ -19,7 +19,7 @@ from lumitui.app.scale.resubmission import Resubmission
 from lumitui.app.scale.series import Outcome, Standing, standing
 from lumitui.app.send.lock import sender_lock
 from lumitui.app.send.shipment import slug
-from lumitui.remote.errors import LinkError, LumiError
+from lumitui.remote.errors import InputError, LinkError, LumiError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -107,9 +107,10 @@ class SeriesRuns:
         """Write down a run on several sizes, which are sent next; nothing is sent.
 
         Raises:
-            InputError: one of them has an error.
+            InputError: one of them has an error, or an earlier ladder of the run is unfinished.
             HistoryError: they cannot be written.
         """
+        self.refuse_second_ladder(plans[0].parent.id)
         ready = [(_size(plan), _ladder_plan(plan), _Ready(plan.preview, plan)) for plan in plans]
         return self._begin("ladder", plans[0].parent.id, ready)
 
@@ -151,6 +152,38 @@ class SeriesRuns:
                     self._core.history.series.close(series.id)
         return found
 
+    def unfinished_ladder(self, parent_id: str) -> Standing | None:
+        """Return the newest ladder of a run of which not all is sent; None: there is none.
+
+        No site is asked. It may be one that some process is sending now.
+        """
+        for series in self._core.history.series.offered():
+            if series.kind == "ladder" and series.source == parent_id:
+                now = self.standing(series)
+                if now.left or now.open:
+                    return now
+        return None
+
+    def refuse_second_ladder(self, parent_id: str) -> None:
+        """Raise while an earlier ladder of a run is unfinished: a size would be sent twice.
+
+        Raises:
+            InputError: it is; the message names it.
+        """
+        if now := self.unfinished_ladder(parent_id):
+            raise InputError(
+                f"An earlier ladder of {parent_id} is unfinished: {now.sentence}",
+                f"Send the rest with `lumitui resubmit {parent_id} --rest`, "
+                "or add --no-rest to leave it out.",
+            )
+
+    def settled(self, now: Standing) -> Standing:
+        """Return how a series stands after its site was asked about the members that are open."""
+        if not now.open:
+            return now
+        self._core.refresh(now.series.site)
+        return self.standing(self._core.history.series.get(now.series.id))
+
     def leave_out(self, series_id: str) -> None:
         """Offer the rest of a series no more."""
         self._core.history.series.close(series_id)
@@ -161,7 +194,8 @@ class SeriesRuns:
         Raises:
             InputError: one of them cannot be composed any more.
         """
-        return tuple(self._made_ready(now.series, member).preview for member in now.left)
+        ready = [(self._made_ready(now.series, member), member.words) for member in now.left]
+        return tuple(replace(one.preview, cell=own) for one, own in ready)
 
     def _made_ready(self, series: Series, member: Member) -> _Ready:
         if known := self._ready.get((series.id, member.place)):
@@ -209,8 +243,7 @@ class SeriesRuns:
             now = self.standing(history.series.get(series_id))
             if now.open:
                 report("begin", f"asking {now.series.site} what became of {now.open[0][1].id}")
-                self._core.refresh(now.series.site)
-                now = self.standing(history.series.get(series_id))
+                now = self.settled(now)
             ready = [self._made_ready(now.series, member) for member in now.left]
             for one in ready:
                 one.preview.check()

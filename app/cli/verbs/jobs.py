@@ -215,6 +215,11 @@ class _Changes(TypedDict):
     help="Send it on each of these numbers of nodes, after one question.",
 )
 @click.option(
+    "--rest/--no-rest",
+    default=None,
+    help="Send what is left of the run's last ladder, or leave it out of a new one.",
+)
+@click.option(
     "--set",
     "settings",
     metavar="KEY=VALUE",
@@ -241,14 +246,22 @@ def resubmit(
     reply: Reply,
     run_id: str,
     ladder: tuple[int, ...] | None,
+    rest: bool | None,
     yes: bool,
     **changes: Unpack[_Changes],
 ) -> None:
     """Send a run again after you confirm; also on several sizes."""
     with core() as runs:
+        if ladder is not None and changes["nodes"] is not None:
+            raise InputError("--nodes and --ladder exclude each other.", "Give one of them.")
+        if rest:
+            if ladder or changes["nodes"] is not None or changes["settings"]:
+                message = "--rest sends what was planned before, without changes."
+                raise InputError(message, "Leave out --ladder, --nodes and --set.")
+            series.resubmit_rest(reply, runs, run_id, yes=yes)
+            return
         if ladder is not None:
-            if changes["nodes"] is not None:
-                raise InputError("--nodes and --ladder exclude each other.", "Give one of them.")
+            series.refuse_second_ladder(runs, run_id, drop=rest is False)
             plans = series.plan_ladder(
                 ladder, lambda size: runs.plan_resubmission(run_id, **changes | {"nodes": size})
             )

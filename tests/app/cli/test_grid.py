@@ -93,3 +93,22 @@ def test_a_ladder_is_one_question_and_each_size_once(here: Here, job: Path, runs
     assert {row["run"] for row in told["members"]} == {run.id for run in made}
     for run in made:
         runs.wait(run.id)
+
+    # An earlier ladder that is unfinished: its sizes are not sent twice.
+    left = runs.series.begin_ladder(
+        [runs.plan_resubmission(parent.id, nodes=nodes) for nodes in (1, 2)]
+    )
+    refused = here("resubmit", parent.id, "--ladder", "1,2", "--yes", "--json")
+    assert refused.returncode == 2 and f"{left.id}: 0 of 2 runs were sent" in refused.stderr
+    assert f"`lumitui resubmit {parent.id} --rest`" in refused.stderr
+    assert len(runs.history.page()) == 3
+    assert f"`lumitui resubmit {parent.id} --rest` sends those." in here("status").stderr
+    assert here("resubmit", parent.id, "--rest", "--nodes", "2", "--yes").returncode == 2
+    rest = here("resubmit", parent.id, "--rest", "--yes", "--json")
+    assert rest.returncode == 0, rest.stderr
+    assert "not sent: 1 node, 2 nodes" in rest.stderr
+    told = json.loads(rest.stdout)["data"]
+    assert told["series"] == left.id and [row["error"] for row in told["members"]] == [None, None]
+    assert "Nothing is left" in here("resubmit", parent.id, "--rest", "--yes").stderr
+    for run in runs.history.page(2):
+        runs.wait(run.id)
