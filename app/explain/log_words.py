@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 from lumitui.app.explain import words
 from lumitui.app.explain.log_errors import LogError
-from lumitui.app.history.run import Run
+from lumitui.app.history.run import NEWS_SECONDS, Run
 from lumitui.remote.scheduler.states import State
 
 FRESH = 10.0
 """Seconds since the last sign of life for which a link counts as live."""
 _NOW = 2.0
 """Seconds that are no age: a log that grows comes in pieces as far from each other."""
-OFFLINE = 60.0
+OFFLINE = NEWS_SECONDS
 """Seconds without an answer after which a link is no longer expected back at once."""
 
 _FAILED = (State.FAILED, State.OUT_OF_MEMORY, State.NODE_FAILED)

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 _LONGEST_NOTE = 200
 NEWS_SECONDS = 90.0
-"""An answer of its site that is older says nothing of now: a poll comes each minute."""
+"""An answer of its site that is older says nothing of now: a poll comes each minute. The title
+bars and the logs call a site offline after as long."""
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,8 @@ class RefreshWorkers(NoticeWorkers):
         """Let the title bars say whether the sites answer; they are drawn when that changes."""
         now = time.monotonic()
         for site in self._watched:
+            if self.schedule.site(site).failed_at is not None:
+                self.schedule.hear(site, now, self.runs.silence(site))
             if self.schedule.site(site).held:
                 silence = self.runs.silence(site) if self.under_way else None
                 self.schedule.listen(site, now, silence)

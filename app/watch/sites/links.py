@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from lumitui.app.explain.words import short_length
+from lumitui.app.history.run import NEWS_SECONDS
 from lumitui.app.watch.sites.schedule import SLOW_SECONDS, Schedule, Watched
 
-OFFLINE_SECONDS = 60.0
-"""Without an answer for longer than this, a site is called offline."""
+OFFLINE_SECONDS = NEWS_SECONDS
+"""Without an answer for longer than this, a site is called offline, and its runs are dated."""
 
 
 class LinkState(StrEnum):
@@ -73,7 +74,7 @@ def _link(name: str, site: Watched, times: tuple[float, float], *, idle: bool) -
         return Link(name, LinkState.LOGIN, "press r")
     if idle:
         return Link(name, LinkState.PAUSED, last)
-    if since is not None and now - since > OFFLINE_SECONDS:
+    if since is not None and now - (since if seen is None else seen) > OFFLINE_SECONDS:
         return Link(name, LinkState.OFFLINE, last)
     if since is not None or site.stale:
         began = since if since is not None else site.busy_since or now

@@ -50,6 +50,10 @@ class Watched:
     failing_since: float | None = None
     """When the first of the refreshes began that it did not answer; None: it answered the last."""
     needs_person: bool = False
+    failed_at: float | None = None
+    """When the last refresh ended that it did not answer; None: it answered the last."""
+    heard_since: bool = False
+    """Whether it answered something else since it failed, and was asked at once for that."""
     never_ended: bool = True
     """Whether no refresh has ended yet, well or not."""
     stale: bool = False
@@ -115,7 +119,9 @@ class Schedule:
             pass  # neither an answer nor a failure
         elif ending.answered:
             site.answered_at, site.failing_since, site.stale = now, None, False
+            site.failed_at, site.heard_since = None, False
         else:
+            site.failed_at = now
             pause = min(pause, RETRY_SECONDS) if not ending.needs_person else pause
             if site.failing_since is None:
                 found = silent if silent is not None else began
@@ -145,6 +151,20 @@ class Schedule:
             site.answered_at = heard if site.answered_at is None else max(site.answered_at, heard)
         elif site.silent_since is None:
             site.silent_since = now
+
+    def hear(self, name: str, now: float, silence: float) -> None:
+        """Note that a site was heard `silence` seconds ago, by whatever else it was asked.
+
+        A site that failed is live then, and due at once. That happens once until a refresh
+        succeeds: a queue that hangs behind a link that lives is not asked without pauses.
+        0.0 and infinity say nothing: it cannot be lost, or there is no connection.
+        """
+        site, heard = self.site(name), now - silence
+        failed = None if site.heard_since or site.busy_since is not None else site.failed_at
+        if failed is None or silence == 0.0 or heard <= failed:
+            return
+        site.answered_at, site.failing_since, site.warning = heard, None, ""
+        site.heard_since, site.due = True, -math.inf
 
     def wake(self, now: float, clock: float) -> bool:
         """Make every site due at once when the machine slept since the last call; say whether.
@@ -181,7 +201,7 @@ class Schedule:
         for name, site in self._sites.items():
             if name not in kept:
                 site.warning, site.failures = "", 0
-                site.failing_since, site.needs_person = None, False
+                site.failing_since, site.failed_at, site.needs_person = None, None, False
 
     @property
     def warnings(self) -> tuple[str, ...]:

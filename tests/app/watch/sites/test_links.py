@@ -1,5 +1,6 @@
 """What the title bars say of the way to each site: true at any time, short where room is scarce."""
 
+import math
 import time
 
 import pytest
@@ -9,6 +10,8 @@ from rich.cells import cell_len
 
 from lumitui.app.watch.sites.links import Link, LinkState, links, titles
 from lumitui.app.watch.sites.schedule import IDLE_SECONDS, Ending, Schedule
+from lumitui.remote.scheduler.protocol import State
+from tests.support.jobs.made_runs import a_run
 
 CLOCK = 1_700_000_000.0
 DOWN = Ending(1, ("a: no route",), answered=False)
@@ -39,6 +42,36 @@ def test_a_link_goes_from_live_to_offline_and_back() -> None:
     schedule.began("a", 140.0)
     schedule.ended("a", 141.0, Ending(1), pause=45)
     assert words(schedule, 141.0) == "live 0s"
+
+
+def test_an_answer_to_anything_makes_a_link_live_that_failed() -> None:
+    schedule = Schedule(last_input=0.0)
+    schedule.began("a", 0.0)
+    schedule.ended("a", 0.0, Ending(1), pause=45)
+    schedule.began("a", 45.0)
+    schedule.ended("a", 60.0, DOWN, pause=600)
+    schedule.hear("a", 62.0, 2.5)
+    schedule.hear("a", 62.0, 0.0)
+    schedule.hear("a", 62.0, math.inf)
+    assert words(schedule, 62.0) == "reconnecting 17s", "it was heard before it failed, or never"
+    schedule.hear("a", 65.0, 1.0)
+    assert words(schedule, 65.0) == "live 1s" and schedule.due(["a"], 65.0) == ["a"]
+    schedule.began("a", 65.0)
+    schedule.ended("a", 70.0, DOWN, pause=600)
+    schedule.hear("a", 72.0, 1.0)
+    assert words(schedule, 72.0) == "reconnecting 7s" and not schedule.due(["a"], 72.0)
+
+
+def test_a_site_is_offline_from_the_second_on_from_which_its_runs_are_dated() -> None:
+    schedule = Schedule(last_input=0.0)
+    schedule.began("a", 0.0)
+    schedule.ended("a", 0.0, Ending(1), pause=2)
+    schedule.began("a", 2.0)
+    schedule.ended("a", 17.0, DOWN, pause=2)
+    run = a_run("r-000001", state=State.RUNNING, job_id="7", started=CLOCK - 75, updated=CLOCK)
+    for now in (59.0, 61.0, 89.0, 91.0):
+        dated = run.as_of(CLOCK + now) is not None
+        assert words(schedule, now).startswith("offline") == dated, now
 
 
 def test_what_is_no_broken_link_has_its_own_word() -> None:
