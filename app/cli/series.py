@@ -27,10 +27,14 @@ if TYPE_CHECKING:
     from lumitui.app.scale.series import Outcome, Standing
     from lumitui.app.send.preview import Preview
 
+    _Numbers = click.ParamType[tuple[int, ...]]
+else:
+    _Numbers = click.ParamType  # click 8.3 has no generic class
+
 _MOST_SIZES = 20
 
 
-class Sizes(click.ParamType[tuple[int, ...]]):
+class Sizes(_Numbers):
     """Numbers of nodes: `1,2,4`."""
 
     name = "sizes"

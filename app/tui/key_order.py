@@ -116,7 +116,10 @@ class OrderedKeysApp(App[int]):
             return True
         pumps = (pump for screen in self.screen_stack for pump in _pumps(screen))
         self._late = next((pump for pump in pumps if _busy(pump)), None)
-        return self._late is not None or any(screen._callbacks for screen in self.screen_stack)
+        # A screen below keeps its callbacks until it is shown again.
+        return self._late is not None or bool(
+            self.screen_stack and self.screen_stack[-1]._callbacks
+        )
 
 
 def _pumps(screen: Screen[object]) -> Iterator[MessagePump]:
