@@ -67,7 +67,7 @@ class NewScreen(DraftPage):
             placeholder="path of a job file", id="path", compact=True, suggester=JobFileSuggester()
         )
         yield Static(START, id="start", markup=False)
-        yield StartList()
+        yield StartList(self._type)
         yield DraftViews()
         yield Static(id="cost", markup=False)
         yield buttons(("Submit", "submit"), ("Save", "save"), ("Open", "start"), ("Back", "back"))
@@ -98,6 +98,7 @@ class NewScreen(DraftPage):
             runs = []
             self.post_message(messages.Failed(error))
         menu = self.query_one(StartList)
+        menu.opening = False
         menu.offer(folder, runs)
         menu.focus()
 
@@ -119,6 +120,14 @@ class NewScreen(DraftPage):
         kind, value = beginning(event.option.id or "")
         self._open(kind, value)
 
+    def _type(self, text: str) -> None:
+        """Go on in the field with what was typed on the list; enter then opens that."""
+        path = self.query_one("#path", Input)
+        path.select_on_focus = False  # what comes next is added, and replaces nothing
+        path.cursor_position = len(path.value)
+        path.insert_text_at_cursor(text)
+        self.set_focus(path)
+
     @on(Input.Submitted, "#path")
     def _typed(self, event: Input.Submitted) -> None:
         path = path_of(event.value.strip() or ".")
@@ -133,13 +142,17 @@ class NewScreen(DraftPage):
 
     def _open(self, kind: Literal["file", "example", "run"], value: str) -> None:
         self._asked += 1
+        self.query_one(StartList).opening = True
         if kind == "file":
             self.query_one("#path", Input).value = value
         self.post_message(messages.DraftWanted(self, self._asked, kind, value))
 
     @on(messages.DraftOpened)
     def _draft_opened(self, event: messages.DraftOpened) -> None:
-        if event.number == self._asked and event.draft is not None:
+        if event.number != self._asked:
+            return
+        self.query_one(StartList).opening = False
+        if event.draft is not None:
             self._take(event.draft, opened=event.draft.text)
 
     def _take(self, draft: Draft, opened: str) -> None:
@@ -214,6 +227,7 @@ class NewScreen(DraftPage):
 
     def _show_parts(self) -> None:
         open_now = self._draft is not None
+        self.query_one("#path", Input).select_on_focus = True
         for name in ("#start", "#files"):
             self.query_one(name).display = not open_now
         for name in ("#draft", "#cost"):

@@ -1,8 +1,9 @@
 """What a job file can begin with: a file here, an example, the job file of a run."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from textual import events
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
@@ -13,6 +14,10 @@ from lumitui.app.tui.messages.drafts import Beginning
 from lumitui.app.tui.widgets.styled import plain
 
 _MOST_RUNS = 20
+_QUIT = "q"
+"""The one letter that keeps its meaning on the list."""
+_PATH = "./~_-"
+"""What a path begins with, beside letters; digits open the other screens."""
 _RUN, _EXAMPLE = "run:", "example:"
 _EXAMPLES = {
     "ddp": "the bundled trainer, whole model on each rank",
@@ -38,11 +43,32 @@ def job_files(folder: Path) -> list[Path]:
 
 
 class StartList(OptionList):
-    """The beginnings, in their groups."""
+    """The beginnings, in their groups; letters are not for them, but for the path."""
 
-    def __init__(self) -> None:
-        """Offer nothing yet."""
+    def __init__(self, write: Callable[[str], None]) -> None:
+        """Offer nothing yet; `write` gets what is typed here, at once and in order."""
         super().__init__(id="files", compact=True, markup=False)
+        self._write = write
+        self.opening = False
+        """Whether a beginning is being read: keys are then meant for what it becomes."""
+
+    def check_consume_key(self, key: str, character: str | None) -> bool:
+        """Whether the key begins a path, so that no binding of the screen gets it."""
+        if self.opening or character is None or len(character) != 1:
+            return False
+        return character != _QUIT and (character.isalpha() or character in _PATH)
+
+    def on_key(self, event: events.Key) -> None:
+        """Write the first letter of a path where paths are typed."""
+        if self.check_consume_key(event.key, event.character):
+            event.stop().prevent_default()
+            self._write(event.character or "")
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Write a path that is pasted where paths are typed."""
+        if event.text.strip() and not self.opening:
+            event.stop().prevent_default()
+            self._write(event.text.strip().splitlines()[0])
 
     def offer(self, folder: Path, runs: list[Run]) -> None:
         """Offer the job files of `folder`, the examples and the job files of `runs`."""

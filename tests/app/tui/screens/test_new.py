@@ -197,6 +197,12 @@ async def test_a_run_or_an_example_is_a_beginning(settings: Settings, project: P
                 await until(pilot, (project / "from-example.yaml").exists, "the saved file")
                 await until(pilot, lambda: app.screen is screen, "the screen New")
             await pilot.press("o")
+        # What is typed on the list is a path, whatever the list begins with.
+        (project / "off.yaml").write_text(JOB.format(launcher="srun", args="") + "nodes: 2\n")
+        await until(pilot, lambda: menu.display and menu.has_focus, "the beginnings")
+        await pilot.press(*"off.yaml", "enter")
+        await sees(pilot, "from off.yaml")
+        await pilot.press("o")
         screen.query_one("#path").focus()
         screen.query_one("#path", Input).value = str(project / "l")
         await pilot.press("end", "o")
