@@ -124,14 +124,19 @@ class FullScreen(Screen[None]):
     def _draw_title_bar(self) -> None:
         if not self.is_seen:
             return
-        # What is being sent comes first: the dialog that shows it can be hidden.
-        text = Text().append(" lumitui ", "bold reverse")
-        if under_way := self.app.sub_title:
-            text.append(f" {under_way} ", "bold black on cyan")
-        if absence := str(getattr(self.app, "absence", "")):
-            text.append(f" {absence} ", "bold black on yellow")
-        for state, link in titles(self._links, max(10, self.size.width // 3)):
-            text.append("  ").append(styled.plain(link, LINK_STYLES[state]))
+        # What is being sent comes first: the dialog that shows it can be hidden. The links keep
+        # their place: the news beside them are cut.
+        text, links = Text().append(" lumitui ", "bold reverse"), Text()
+        for state, link in titles(self._links, max(10, self.size.width * 2 // 5)):
+            links.append("  ").append(styled.plain(link, LINK_STYLES[state]))
+        absence = str(getattr(self.app, "absence", ""))
+        for news, colour in ((self.app.sub_title, "cyan"), (absence, "yellow")):
+            room = self.size.width - text.cell_len - links.cell_len - 2
+            if news and room > 0:
+                said = Text(f" {news}", f"bold black on {colour}", end="")
+                said.truncate(room + 1, overflow="ellipsis")
+                text.append(said).append(" ", said.style)
+        text.append(links)
         for part in self._title_parts:
             text.append("  ").append(styled.plain(part) if isinstance(part, str) else part)
         if text != self._title:

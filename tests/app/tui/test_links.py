@@ -37,6 +37,9 @@ async def test_every_screen_says_whether_the_site_answers(
             for keys in ("1", "1 enter", "2", "3"):
                 await pilot.press(*keys.split())
                 await until(pilot, lambda: f"somewhere {word}" in screen_lines(app)[0], word)  # noqa: B023
+        app.absence = f"14 ended while you were away: {'12 done, ' * 9}"
+        await until(pilot, lambda: "14 ended" in screen_lines(app)[0], "the news")
+        assert "… " in screen_lines(app)[0] and "● somewhere live" in screen_lines(app)[0]
 
 
 async def test_an_idle_app_draws_nothing(
