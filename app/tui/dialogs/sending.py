@@ -17,7 +17,9 @@ from lumitui.app.send.submit import SEND_STEPS
 from lumitui.app.tui import messages
 from lumitui.app.tui.widgets.bars import footer
 from lumitui.app.tui.widgets.styled import plain
-from lumitui.app.watch.sites.schedule import SLOW_SECONDS
+
+UNANSWERED_SECONDS = 3.0
+"""Of silence in a step after which the box says so: a person who watches it wants to know why."""
 
 
 class SendingDialog(ModalScreen[None]):
@@ -58,14 +60,17 @@ class SendingDialog(ModalScreen[None]):
             sign = "done" if index < at else "now " if index == at else "    "
             words = plain(f"  {self._words}").plain if index == at else ""
             text.append(f"{sign}  {step}{words}", "" if index <= at else "dim")
-            silence = self._unanswered() if index == at and step != "begin" else 0.0
-            if silence > SLOW_SECONDS:
+            silence = self._unanswered() if index == at and self._step else 0.0
+            if silence > UNANSWERED_SECONDS:
                 text.append(f"  no answer for {length(silence)}", "bold yellow")
             text.append("\n")
         return text
 
     def _unanswered(self) -> float:
-        """Return for how many seconds this step has heard nothing; before it nothing was asked."""
+        """Return for how many seconds this step has heard nothing.
+
+        The first step asks, too, where the rest of a series is sent; before it nothing is asked.
+        """
         return min(self._silence(), time.monotonic() - self._began)
 
     @on(messages.StepReported)

@@ -62,11 +62,11 @@ class LeavingApp(WorkerApp):
         return next((draft for draft in open_now if draft is not None), self.kept)
 
     def _left_behind(self) -> list[tuple[str, str]]:
-        """Return what is under way and what would be lost, for the question."""
+        """Return what is under way and what would be lost, for the question; empty: nothing."""
         lines = [("under way", words) for words in self.under_way]
         if (draft := self._unsaved()) is not None:
             lines += [("not saved", draft.name), ("to save it", "n, then 2, then w")]
-        return lines or [("under way", "nothing any more")]
+        return lines
 
     async def action_quit(self) -> None:
         """Quit; what is under way and what is not saved is asked about, both at once."""
@@ -88,11 +88,14 @@ class LeavingApp(WorkerApp):
                 self.notify(f"Quits after {', '.join(self.under_way)}.", markup=False)
             elif yes:
                 self.exit(0)
+            elif not self._left_behind():
+                self.notify(f"Over: {waited}. Press q to quit.", markup=False)
 
+        waited = ", ".join(self.under_way)
         lost = " and lose the edits?" if self._unsaved() is not None else "?"
         title = f"Quit when that is done{lost}" if self.under_way else f"Quit{lost}"
         question = Confirm(
             title, self._left_behind(), "Quit then" if self.under_way else "Quit",
-            now=self._left_behind, id="leaving",
+            now=lambda: self._left_behind() or None, id="leaving",
         )  # fmt: skip
         self.push_screen(question, answered)

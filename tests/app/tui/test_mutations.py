@@ -13,6 +13,7 @@ from textual.worker import Worker
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
 from lumitui.app.settings import Settings
+from lumitui.app.tui import messages
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs import sending
 from lumitui.app.tui.dialogs.confirm import Confirm
@@ -210,23 +211,36 @@ async def test_leaving_waits_for_a_send(
     settings: Settings, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = LumiApp(settings)
-    released, real = threading.Event(), app.runs.send
+    heard, released, real = threading.Event(), threading.Event(), app.runs.send
 
     def slow(*args: Any, **kwargs: Any) -> Run:
+        kwargs["report"]("begin", "asking")
+        assert heard.wait(60)
         kwargs["report"]("sync", "sending the code")
         assert released.wait(60)
         return real(*args, **kwargs)
 
     monkeypatch.setattr(app.runs, "send", slow)
     monkeypatch.setattr(app.runs, "silence", lambda site: 20.0)
-    monkeypatch.setattr(sending, "SLOW_SECONDS", 0.5)
+    monkeypatch.setattr(sending, "UNANSWERED_SECONDS", 0.5)
     async with app.run_test(size=(80, 24)) as pilot:
+        app.under_way.append("cancelling r-000001")
+        await pilot.press("q")
+        await sees(pilot, "Quit when that is done")
+        app.under_way.clear()
+        app.screen.post_message(messages.HistoryChanged())
+        await until(pilot, lambda: not isinstance(app.screen, Confirm), "nothing to wait for")
+        assert "Over: cancelling r-000001. Press q to quit." in {
+            toast.message for toast in app._notifications
+        }
         app.push_screen(NewScreen(app.runs, project / "job.yaml"))
         await sees(pilot, "asks for")
         await pilot.press("s")
         await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")
         await pilot.press("y")
         await until(pilot, lambda: isinstance(app.screen, SendingDialog), "the send")
+        await sees(pilot, r"now +begin +asking +no answer for \d+ s")
+        heard.set()
         await sees(pilot, r"now +sync +sending the code +no answer for \d+ s")
         app.kept = app.runs.drafts.open(project / "long.yaml")
         await pilot.press("q")
