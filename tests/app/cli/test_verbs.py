@@ -200,7 +200,7 @@ def test_waiting_has_an_end_and_the_job_goes_on_until_cancelled(
         _, err = watching.communicate(timeout=30)
     finally:
         watching.kill()
-    assert watching.returncode == 130
+    assert watching.returncode == 130, err
     assert b"Traceback" not in err and b"Interrupted." in err
 
     assert here("cancel", run).returncode == 2

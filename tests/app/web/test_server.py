@@ -31,15 +31,15 @@ def base(gate: Gate) -> str:
     return f"http://{urlsplit(gate.address).netloc}"
 
 
-async def shows(tab: ClientWebSocketResponse, text: str) -> None:
-    """Wait until a tab has been sent `text`."""
+async def shows(tab: ClientWebSocketResponse, *texts: str) -> None:
+    """Wait until a tab has been sent `texts`, in any order; each is sent once, so ask for all."""
     seen = b""
     try:
         async with asyncio.timeout(30):
-            while text.encode() not in seen:
+            while not all(text.encode() in seen for text in texts):
                 seen += await tab.receive_bytes()
     except TimeoutError:
-        pytest.fail(f"{text!r} was not shown: {seen[-2000:]!r}")
+        pytest.fail(f"{texts} were not shown: {seen[-2000:]!r}")
 
 
 async def test_without_token_host_or_origin_nobody_is_let_in(settings: Settings) -> None:
@@ -105,9 +105,7 @@ async def test_tabs_take_keys_and_share_one_connection(settings: Settings, runs:
             session.ws_connect(where, headers=headers) as two,
         ):
             for tab in (one, two):
-                await shows(tab, "shared-000001")
-                await shows(tab, "\x1b[38;2;")  # every colour
-                await shows(tab, "1 request")
+                await shows(tab, "shared-000001", "\x1b[38;2;", "1 request")  # in every colour
                 for nonsense in ("", "[", "[1]", '["resize", 7]', '["stdin", {}]', '["nothing"]'):
                     await tab.send_str(nonsense)
                 await tab.send_json(["resize", {"width": 80, "height": 24}])

