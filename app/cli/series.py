@@ -21,7 +21,7 @@ from lumitui.app.explain import words
 from lumitui.remote.errors import InputError, LumiError
 
 if TYPE_CHECKING:
-    from lumitui.app.history.listing.series import Series
+    from lumitui.app.history.listing.series import Member, Series
     from lumitui.app.runs import Runs
     from lumitui.app.scale.resubmission import Resubmission
     from lumitui.app.scale.series import Outcome, Standing
@@ -105,7 +105,7 @@ def _send_rest(reply: Reply, runs: "Runs", left: "Standing", command: str, *, ye
         reply.give({"series": now.series.id, "runs": [], "members": []}, "")
         return
     agree_to_submit(runs.series.made_ready(now), yes=yes)
-    _send(reply, runs, now.series, command)
+    _send(reply, runs, now.series, command, now.left)
 
 
 def _rest_of_grid(job: Path | str) -> str:
@@ -199,8 +199,16 @@ def refuse_second_ladder(runs: "Runs", run_id: str, *, drop: bool) -> None:
     runs.series.refuse_second_ladder(parent)
 
 
-def _send(reply: Reply, runs: "Runs", series: "Series", command: str) -> None:
-    """Send a series; its runs are the data, each as soon as it has a job; `command`: the rest's.
+def _send(
+    reply: Reply,
+    runs: "Runs",
+    series: "Series",
+    command: str,
+    agreed: "Sequence[Member] | None" = None,
+) -> None:
+    """Send a series, or of it what was `agreed` to; its runs are the data as soon as they are jobs.
+
+    `command` sends what is left of it.
 
     Raises:
         LumiError: not all were sent; the message says which.
@@ -215,7 +223,7 @@ def _send(reply: Reply, runs: "Runs", series: "Series", command: str) -> None:
         say(f"{len(done)} of {len(series.members)}: job {run.job_id} at {run.site}")
         reply.give({"series": series.id, "runs": [run_data(one) for one in done]}, run.id)
 
-    outcomes = runs.series.send(series.id, report=show_step, sent=sent)
+    outcomes = runs.series.send(series.id, report=show_step, sent=sent, agreed=agreed)
     reply.data = {
         "series": series.id,
         "runs": [run_data(one) for one in done],

@@ -221,12 +221,13 @@ class SeriesRuns:
         *,
         report: Report = lambda step, words: None,
         sent: Callable[[Run], None] = lambda run: None,
+        agreed: Sequence[Member] | None = None,
     ) -> tuple[Outcome, ...]:
         """Send what is left of a series, in order, each exactly once; `sent` hears of each.
 
         The site is asked first about members that may be jobs; one of which it does not know
         that yet is not sent. A grid ends at the first that fails; a ladder goes on, unless the
-        link is lost.
+        link is lost. With `agreed`, nothing but those members is sent: the person saw their price.
 
         Returns:
             What became of each member that was left, in order.
@@ -244,11 +245,15 @@ class SeriesRuns:
             if now.open:
                 report("begin", f"asking {now.series.site} what became of {now.open[0][1].id}")
                 now = self.settled(now)
-            ready = [self._made_ready(now.series, member) for member in now.left]
+            places = [one.place for one in agreed] if agreed is not None else None
+            due = tuple(one for one in now.left if places is None or one.place in places)
+            kept_back, now = len(due) < len(now.left), replace(now, left=due)
+            ready = [self._made_ready(now.series, member) for member in due]
             for one in ready:
                 one.preview.check()
             outcomes = self._send_all(now, ready, report, sent)
-            if all(outcome.run is not None for outcome in outcomes) and not now.open:
+            whole = not now.open and not kept_back
+            if whole and all(outcome.run is not None for outcome in outcomes):
                 history.series.close(series_id)
         return tuple(outcomes)
 

@@ -100,6 +100,8 @@ class LumiApp(FirstRunApp):
                     id=f"go.{place.name}", tooltip=f"Open the screen {place.title}")
             for place in PLACES
         ),
+        Binding("U", "unsent", "Send the rest", show=False, id="app.unsent",
+                tooltip="Send what is left of a grid or of several sizes; asks first"),
         Binding("colon,ctrl+p", "command_palette", "Commands", show=False, id="app.commands",
                 tooltip="Find a command by its name"),
     ]  # fmt: skip

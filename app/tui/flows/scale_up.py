@@ -20,6 +20,8 @@ from lumitui.remote.errors import LumiError
 if TYPE_CHECKING:
     from lumitui.app.scale.resubmission import Resubmission
 
+_MOST_TOLD = 3
+
 
 class ScaleApp(MutationApp):
     """An app that shows how runs scale, and sends them again on other sizes."""
@@ -86,15 +88,26 @@ class ScaleApp(MutationApp):
                 first.choose(sent[0].id)
         error = failure(event.series, event.outcomes) if event.series else None
         if error is not None and event.series is not None:
-            if event.series.kind == "ladder":  # its sizes stay in the dialog that sent them
-                self.show_error(error)
-            self.look_for_unsent(event.series, why_stopped(event.outcomes), error)
+            self._stopped[event.series.id] = why_stopped(event.outcomes)
+            hint = f"{error.hint} The key U asks to send what is left.".strip()
+            self.show_error(type(error)(error.message, hint))
+        elif event.series is not None:
+            self._say_unsent()
         self._ended(under_way, well=event.series is not None and error is None)
 
     # -- what an earlier try has left
 
     def on_mount(self) -> None:
-        """Offer what an earlier start has left unsent."""
+        """Say what an earlier start has left unsent."""
+        self._stopped: dict[str, str] = {}
+        """Why a series ended here, by its id."""
+        self._say_unsent()
+
+    def action_unsent(self) -> None:
+        """Ask whether to send what is left of the newest series."""
+        self.look_for_unsent(ask=True)
+
+    def _say_unsent(self) -> None:
         try:
             offered = self.runs.history.series.offered()
         except LumiError:
@@ -104,22 +117,41 @@ class ScaleApp(MutationApp):
 
     @on(messages.UnsentFound)
     def _unsent_found(self, event: messages.UnsentFound) -> None:
-        """Say what was sent and what was not, and offer to send the rest."""
+        """Say it in a toast: a question that opens by itself would take the answer to another."""
+        for found in event.standings[:_MOST_TOLD]:
+            words = f"{found.sentence} The key U asks to send those."
+            self.notify(words, severity="warning", markup=False, timeout=20)
+        if not event.standings:
+            self.notify("Nothing is left to send.")
+
+    @on(messages.RestReady)
+    def _rest_ready(self, event: messages.RestReady) -> None:
+        """Ask whether to send the rest; when what is left changes meanwhile, ask anew."""
         from lumitui.app.tui.dialogs.confirm import Confirm
         from lumitui.app.tui.widgets.launch_text import whole_price
 
         found, previews = event.standing, event.previews
         series = found.series
+        if self.screen.is_modal:
+            return  # the next key is meant for what is open
+        why = self._stopped.get(series.id)
+        lines = [("stopped", why)] if why else []
+        lines += [*found.rows, ("billed", whole_price(previews)), ("a no", "leaves them out")]
+
+        def changed() -> bool:
+            now = self.runs.series.standing(self.runs.history.series.get(series.id))
+            return (now.left, now.open) != (found.left, found.open)
 
         def answered(yes: bool | None) -> None:
-            if yes:
-                name = words.count(len(found.left), "run")
-                self.send_series(lambda: series, self._open_send(previews[0], name))
+            if changed():
+                self.look_for_unsent(ask=True)
+            elif yes:
+                dialog = self._open_send(previews[0], words.count(len(found.left), "run"))
+                self.send_series(lambda: series, dialog, found.left)
             else:
                 self.runs.series.leave_out(series.id)
 
-        lines = [("stopped", event.why)] if event.why else []
-        lines += [*found.rows, ("billed", whole_price(previews))]
         rest = words.count(len(found.left), "run")
         title = f"Send the other {rest} of {series.id}?"
-        self.push_screen(Confirm(title, lines, f"Send {rest}"), answered)
+        ask = Confirm(title, lines, f"Send {rest}", now=lambda: None if changed() else lines)
+        self.push_screen(ask, answered)

@@ -72,6 +72,7 @@ from lumitui.app.tui.messages.results import (
     WhyWanted,
 )
 from lumitui.app.tui.messages.scaling import (
+    RestReady,
     ScalingWanted,
     SeriesEnded,
     StudyMade,
@@ -135,6 +136,7 @@ __all__ = [
     "PlanWanted",
     "Planned",
     "RefreshWanted",
+    "RestReady",
     "ResubmitWanted",
     "RunCancelled",
     "RunFetched",

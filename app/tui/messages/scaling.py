@@ -58,10 +58,15 @@ class SeriesEnded(Answer, bubble=False):
 
 @dataclass(eq=False, repr=False)
 class UnsentFound(Answer, bubble=False):
-    """A grid, or a run on several sizes, of which not all was sent."""
+    """The grids, and the runs on several sizes, of which not all was sent."""
+
+    standings: tuple[Standing, ...]
+
+
+@dataclass(eq=False, repr=False)
+class RestReady(Answer, bubble=False):
+    """What is left of one of them can be sent; the person asked for that."""
 
     standing: Standing
     previews: tuple[Preview, ...]
     """Of what is left."""
-    why: str
-    """Why it ended; "": that is not known any more."""

@@ -11,9 +11,9 @@ from lumitui.app.tui.workers.core import CoreApp
 from lumitui.remote.errors import LumiError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from lumitui.app.history.listing.series import Series
+    from lumitui.app.history.listing.series import Member, Series
     from lumitui.app.scale.scaling.study import Scaling
     from lumitui.app.scale.series import Standing
     from lumitui.app.tui.dialogs.sending import SendingDialog
@@ -36,8 +36,16 @@ class ScalingWorkers(CoreApp):
         wanted.reply_to.post_message(messages.StudyMade(wanted.number, outcome))
 
     @work(thread=True, group="send", exit_on_error=False)
-    def send_series(self, begin: Callable[[], Series], dialog: SendingDialog) -> None:
-        """Send the runs of the series that `begin` returns; what fails is told at the end."""
+    def send_series(
+        self,
+        begin: Callable[[], Series],
+        dialog: SendingDialog,
+        agreed: Sequence[Member] | None = None,
+    ) -> None:
+        """Send the runs of the series that `begin` returns; what fails is told at the end.
+
+        Of one that was begun before, only those that were `agreed` to.
+        """
 
         def report(step: str, words: str) -> None:
             dialog.post_message(messages.StepReported(step, words))
@@ -45,35 +53,26 @@ class ScalingWorkers(CoreApp):
         ended = messages.SeriesEnded(dialog, None, ())
         try:
             series = begin()
-            outcomes = self.runs.series.send(series.id, report=report)
+            outcomes = self.runs.series.send(series.id, report=report, agreed=agreed)
             ended = messages.SeriesEnded(dialog, series, outcomes)
         finally:
             self.post_message(ended)
 
     @work(thread=True, group="unsent", exit_on_error=False)
-    def look_for_unsent(
-        self, series: Series | None = None, why: str = "", error: LumiError | None = None
-    ) -> None:
-        """Say what is left of `series`, or without it of the newest that has a rest.
+    def look_for_unsent(self, *, ask: bool = False) -> None:
+        """Say which series were not sent whole; `ask` about the newest instead."""
+        found = tuple(self.runs.series.unsent())
+        if ask and found:
+            self._offer(found[0])
+        elif found or ask:
+            self.post_message(messages.UnsentFound(found))
 
-        `why` says why it ended; the `error` is shown where nothing is left to offer.
-        """
-        for found in self.runs.series.unsent():
-            if series is None or found.series.id == series.id:
-                if found.series.kind == "ladder" and error is not None:
-                    self.runs.series.leave_out(found.series.id)
-                    return
-                self._offer(found, why)
-                return
-        if error is not None and series is not None and series.kind == "grid":
-            raise error
-
-    def _offer(self, found: Standing, why: str) -> None:
+    def _offer(self, found: Standing) -> None:
         try:
             previews = self.runs.series.made_ready(found)
         except LumiError as error:
-            # It would be the same at each start: it is said once.
+            # It would be the same each time: it is said once.
             self.runs.series.leave_out(found.series.id)
             words = f"{found.sentence} They cannot be sent any more: {error.message}"
             raise LumiError(words, error.hint) from error
-        self.post_message(messages.UnsentFound(found, previews, why))
+        self.post_message(messages.RestReady(found, previews))

@@ -84,6 +84,7 @@ async def test_what_fails_keeps_no_other_size_back_and_all_is_told(
         await sees(pilot, "8 nodes: not sent. lumi cannot be reached")
         await sees(pilot, "16 nodes: not sent. It was not tried")
         assert tried == [1, 2, 4, 8]
+        assert app.runs.series.unsent(), "a ladder that failed is offered again"
         assert not app.under_way
 
 
