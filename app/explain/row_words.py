@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from lumitui.app.explain import words
 from lumitui.app.explain.waiting import plain_reason
-from lumitui.app.history.listing.states import GROUPS
+from lumitui.app.history.listing.states import GROUPS, WENT_WRONG
 from lumitui.app.history.run import Run
 from lumitui.remote import walltime
 from lumitui.remote.scheduler.states import State
@@ -101,7 +101,7 @@ def news(run: Run, now: float) -> str:
         return "on its way to the site"
     if run.state is State.UNKNOWN:
         return words.scheduler_reason(run) or "not settled yet"
-    if run.state in GROUPS["failed"]:
+    if run.state in WENT_WRONG:
         return _cause(run)
     if old := words.as_of(run, now):
         return old

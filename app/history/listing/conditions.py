@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 
 from lumitui.app.history.listing.like import Condition, Value, containing, like
-from lumitui.app.history.listing.states import GROUPS, states_like
+from lumitui.app.history.listing.states import GROUPS, WENT_WRONG, states_like
 from lumitui.app.history.listing.terms import (
     In,
     Made,
@@ -18,7 +18,7 @@ from lumitui.app.history.listing.terms import (
 
 LayoutsOf = Callable[[Size | Shape], Collection[int]]
 """Returns the numbers of the kept layouts that have a size."""
-CAUSED = GROUPS["failed"] | GROUPS["waiting"] | GROUPS["unknown"]
+CAUSED = WENT_WRONG | GROUPS["waiting"] | GROUPS["unknown"]
 """Only runs in these states have a cause that a word may be found in: of the others, which are
 most of a history, the index says enough."""
 _PARTS = {"name": "r.name", "job": "coalesce(r.job_id, '')", "note": "r.note"}

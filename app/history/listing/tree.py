@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from lumitui.app.history.listing.find_runs import Entry
-from lumitui.app.history.listing.states import GROUPS
+from lumitui.app.history.listing.states import WENT_WRONG
 
 _DEEPEST = 4
 """Levels that are indented: a chain of resubmissions may have hundreds."""
@@ -28,7 +28,7 @@ class Line(NamedTuple):
     folded: bool = False
     """Whether those are hidden."""
     summary: str = ""
-    """Of the first run of a series: how many of its runs are in which state."""
+    """Of the first run of a series: how many are in which state, of it and all below it."""
 
 
 def flat(entries: Sequence[Entry]) -> list[Line]:
@@ -52,11 +52,15 @@ def arranged(entries: Sequence[Entry], folded: Collection[str] = ()) -> list[Lin
         return flat(entries)
     lines: list[Line] = []
     shown: set[str] = set()
+    states = {entry.id: entry.state for entry in entries}
     for entry in entries:
         if entry.id not in shown:
             family = _family(_root(entry.id, known), below)
             shown.update(line.id for line in family)
-            family = [_summed_up(line, heads) if line.id in heads else line for line in family]
+            family = [
+                _summed_up(line, family[at + 1 :], heads, states) if line.id in heads else line
+                for at, line in enumerate(family)
+            ]
             lines += _without(family, folded)
     return lines
 
@@ -73,13 +77,22 @@ def series_heads(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
     return {members[0].id: members for members in found.values() if len(members) > 1}
 
 
-def _summed_up(line: Line, heads: Mapping[str, Sequence[Entry]]) -> Line:
-    members = heads[line.id]
-    last = {member.member: member.state for member in members}
-    states = Counter(last.values()).most_common()
+def _summed_up(
+    line: Line,
+    after: Sequence[Line],
+    heads: Mapping[str, Sequence[Entry]],
+    states: Mapping[str, str],
+) -> Line:
+    """Return the first of a series with what it says of itself and all below it, each once."""
+    members = {member.id: member for member in heads[line.id]}
+    last = {member.member: member.state for member in members.values()}
+    others = [states[one.id] for one in after[: line.children] if one.id not in members]
+    counts = Counter([*last.values(), *others]).most_common()
     # A narrow column cuts the end: what failed must be read.
-    states.sort(key=lambda item: item[0] not in GROUPS["failed"])
-    return line._replace(summary=", ".join(f"{number} {state}" for state, number in states))
+    counts.sort(key=lambda item: item[0] not in WENT_WRONG)
+    if again := len(members) - len(last):
+        counts.append(("sent again", again))
+    return line._replace(summary=", ".join(f"{number} {state}" for state, number in counts))
 
 
 def _root(run: str, known: dict[str, str | None]) -> str:

@@ -37,7 +37,13 @@ WIDE = 110
 """Cells from which on the facts of a run stand beside the list."""
 REST = 0.15
 """Seconds that the cursor rests on a run before its facts are read."""
-_COUNT_STYLES = {"running": "green", "waiting": "yellow", "failed": "red", "unknown": "magenta"}
+_COUNT_STYLES = {
+    "running": "green",
+    "waiting": "yellow",
+    "failed": "red",
+    "not sent": "red",
+    "unknown": "magenta",
+}
 
 EMPTY = """No runs yet.
 

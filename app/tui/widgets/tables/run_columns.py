@@ -10,7 +10,7 @@ from lumitui.app.explain import row_words, words
 from lumitui.app.explain.safe_text import log_line
 from lumitui.app.history.listing.glance import Glance
 from lumitui.app.history.listing.order import By, Order
-from lumitui.app.history.listing.states import GROUPS
+from lumitui.app.history.listing.states import WENT_WRONG
 from lumitui.app.history.listing.tags import parted
 from lumitui.app.history.listing.tree import Line
 from lumitui.app.history.run import Run
@@ -188,7 +188,7 @@ def _series(columns: tuple[Column, ...], shown: Shown) -> Part | None:
     widths = [column.width + 1 for column in columns if column.key in _SPAN]
     if not shown.line.folded or not shown.line.summary or not widths:
         return None
-    failed = any(f" {state}" in shown.line.summary for state in GROUPS["failed"])
+    failed = any(f" {state}" in shown.line.summary for state in WENT_WRONG)
     return styled.fit(shown.line.summary, sum(widths) - 1) + " ", "red" if failed else "cyan"
 
 
@@ -202,6 +202,6 @@ def _words(columns: tuple[Column, ...], shown: Shown) -> Part | None:
     room = sum(widths) - 1
     if run.started is not None and room > cell_len(said) + _TIME.width:
         said = f"{words.elapsed_of_limit(run, shown.now):>{_TIME.width}} {said}"
-    failed = run.state in GROUPS["failed"]
+    failed = run.state in WENT_WRONG
     style = "red" if failed else "yellow" if run.state is not State.CANCELLED else ""
     return styled.fit(said, room) + " ", style

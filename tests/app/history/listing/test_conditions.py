@@ -15,7 +15,7 @@ from lumitui.app.explain import row_words
 from lumitui.app.history.history import History
 from lumitui.app.history.listing.find_runs import Entry, Filter, Listing
 from lumitui.app.history.listing.order import By, Order, is_descending
-from lumitui.app.history.listing.states import GROUPS, states_like
+from lumitui.app.history.listing.states import GROUPS, WENT_WRONG, states_like
 from lumitui.app.history.listing.tags import tags_of
 from lumitui.app.history.listing.terms import parse
 from lumitui.app.history.run import Run
@@ -83,7 +83,7 @@ def folded(text: str) -> str:
 
 def found_in(word: str, run: Run) -> bool:
     words = " ".join((run.id, run.name, run.job_id or "", run.note))
-    caused = GROUPS["failed"] | GROUPS["waiting"] | GROUPS["unknown"]
+    caused = WENT_WRONG | GROUPS["waiting"] | GROUPS["unknown"]
     cause = run.reason if run.state in caused else ""
     return (
         folded(word) in folded(words)
