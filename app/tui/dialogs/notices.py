@@ -26,6 +26,8 @@ WIDE = 100
 class ErrorDialog(ModalScreen[None]):
     """What happened, and what to try."""
 
+    # On a narrow terminal it takes the width: beside it would stand letters of cut words.
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]  # noqa: RUF012 - as Textual types it
     is_question: ClassVar[bool] = False
     AUTO_FOCUS = "Button"
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -153,6 +153,8 @@ async def test_a_question_stays_true_and_keeps_its_keys(
         assert not asked
         await pilot.press("k", "c", "y")
         await until(pilot, lambda: isinstance(app.screen, ErrorDialog), "why it failed")
+        box = app.screen.query_one(".dialog")
+        await until(pilot, lambda: box.region.width == 80, "a box with no cut words beside it")
         await sees(pilot, "two-000002 is not cancelled: The link is down")
         await sees(pilot, "Press c again when somewhere is back")
         assert not app.under_way
