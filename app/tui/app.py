@@ -101,7 +101,7 @@ class LumiApp(FirstRunApp):
             for place in PLACES
         ),
         Binding("U", "unsent", "Send the rest", show=False, id="app.unsent",
-                tooltip="Send what is left of a grid or of several sizes; asks first"),
+                tooltip="Send what is left of a grid or of several sizes"),
         Binding("colon,ctrl+p", "command_palette", "Commands", show=False, id="app.commands",
                 tooltip="Find a command by its name"),
     ]  # fmt: skip
