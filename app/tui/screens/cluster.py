@@ -85,9 +85,12 @@ class ClusterScreen(FullScreen):
         self.call_after_refresh(self._shown)
 
     def _shown(self) -> None:
-        for column in self.query(SiteColumn):
-            column.query_one(Scroll).focus()
-            break
+        scrolls = self.query(Scroll)
+        if not scrolls and self.query(SiteColumn):
+            self.call_after_refresh(self._shown)  # no column is composed yet
+            return
+        if scrolls:
+            scrolls.first().focus()
         self.reread()
 
     def on_resize(self) -> None:
