@@ -205,8 +205,11 @@ class RunScreen(RunPage):
             self.action_pane(pane)
 
     def _show(self, pane: str) -> None:
+        focus = self.query(f"#{_FOCUS.get(pane, pane)}")
+        if not focus:
+            return  # the program ends while the pane is mounted
         self.query_one(ContentSwitcher).current = pane
-        self.query_one(f"#{_FOCUS.get(pane, pane)}").focus()
+        focus.first().focus()
         if self._wanted == "why":
             self._wanted = pane
             self._for_run(cast("OverviewPane", self._panes[pane]).ask_why)
