@@ -1,7 +1,6 @@
-"""The tables of `diagnose`: what a line of a log, a state or an exit code means.
+"""What a log's line, a state or an exit code means: Slurm 22-24, PyTorch 2, DeepSpeed, Singularity.
 
 `{what}` in a sentence is what the pattern's groups found; a group `rank` names the rank.
-Messages are those of Slurm 22-24, PyTorch 2.x, DeepSpeed and SingularityCE.
 """
 
 import re

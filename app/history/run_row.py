@@ -67,8 +67,8 @@ def part_of(kind: str, packed: object, digest: object) -> Part:
 def from_row(row: Mapping[str, Any], *, late: bool = False) -> Run:
     """Return the run of columns; a text that was not read is empty.
 
-    The parts are JSON, or what `part_of` returned. `late` leaves the job file for whoever asks
-    the run for its `spec`.
+    The parts are JSON, or what `part_of` returned. `late` leaves the job file unread until
+    the run is asked for its `spec`.
 
     Raises:
         ValueError: another version wrote something that this one cannot read; it names the field.
