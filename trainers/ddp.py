@@ -8,11 +8,11 @@ One rank per GPU on two nodes, started by Slurm (MASTER_ADDR and MASTER_PORT exp
     srun --nodes=2 --ntasks-per-node=8 bash -c 'RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID \
         WORLD_SIZE=$SLURM_NTASKS exec python3 ddp.py --data mnist --resume'
 
-In:  RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, RUN_DIR; see ranks.py.
+In:  RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, RUN_DIR; see engine/ranks.py.
 Out: $RUN_DIR/metrics.jsonl, one JSON object a line by rank 0: first {"event": "start", ...}, a
      {"step", "epoch", "loss", "lr", "samples_per_s", "seconds"} each step, and the events eval,
-     checkpoint, stop and end; see reporting.py. $RUN_DIR/checkpoints/start-…-step-…/, the last
-     two; see saving/checkpoint.py. $RUN_DIR/errors/rank-N.json of a rank that failed.
+     checkpoint, stop and end; see engine/reporting.py. $RUN_DIR/checkpoints/start-…-step-…/,
+     the last two; see saving/checkpoint.py. $RUN_DIR/errors/rank-N.json of a rank that failed.
 Stop: SIGUSR1 or SIGTERM to any rank, or a file named stop in $RUN_DIR.
 Exit code: 0 trained to the end; 1 an error; 2 wrong arguments, data, launch or GPU;
      85 asked to stop, with the checkpoint saved: go on with --resume;
@@ -21,7 +21,7 @@ Exit code: 0 trained to the end; 1 an error; 2 wrong arguments, data, launch or 
 
 from __future__ import annotations
 
-from stop_request import STOP  # first: a signal during the next imports is noted
+from engine.stop_request import STOP  # first: a signal during the next imports is noted
 
 # isort: split
 import argparse
@@ -35,12 +35,10 @@ from torch import Tensor
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 
-import loop
-import ranks
-import reporting
-from arguments import add_shared, count
 from data import mnist
 from data.shares import seed_of, share
+from engine import loop, ranks, reporting
+from engine.arguments import add_shared, count
 from models.accuracy import test_accuracy
 from models.digits import build, size
 from saving import checkpoint

@@ -13,8 +13,8 @@ The configuration decides on the ZeRO stage, the optimizer, the precision and th
 train_batch_size (a step, all ranks) = train_micro_batch_size_per_gpu x
 gradient_accumulation_steps x ranks; DeepSpeed derives what is left out.
 
-In:  RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, RUN_DIR; see ranks.py.
-Out: $RUN_DIR/metrics.jsonl as ddp.py writes it; see reporting.py.
+In:  RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, RUN_DIR; see engine/ranks.py.
+Out: $RUN_DIR/metrics.jsonl as ddp.py writes it; see engine/reporting.py.
      $RUN_DIR/checkpoints/start-…-step-…/ of all ranks together, the last two; see
      saving/checkpoint.py.
      $RUN_DIR/errors/rank-N.json of a rank that failed.
@@ -23,7 +23,7 @@ Stop and exit codes as ddp.py's; 2 is for a wrong configuration too.
 
 from __future__ import annotations
 
-from stop_request import STOP  # first: a signal during the next imports is noted
+from engine.stop_request import STOP  # first: a signal during the next imports is noted
 
 # isort: split
 import argparse
@@ -37,18 +37,16 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-import loop
-import ranks
-import reporting
-import zero_engine
-from arguments import add_shared, count
 from data import mnist
 from data.shares import seed_of, share
+from engine import loop, ranks, reporting
+from engine.arguments import add_shared, count
 from models.accuracy import test_accuracy
 from models.digits import size
 from saving import checkpoint
 from saving import files as on_disk
 from saving.position import Position
+from strategies import zero_engine
 
 # ------------------------------------------------------------------------- the arguments
 

@@ -18,7 +18,7 @@ from lumitui.app.job.spec import JobSpec
 from lumitui.remote.scheduler.states import State
 
 STOPPED_EARLY = 85
-"""The bundled trainers' exit code when they saved on a signal (trainers/stop_request.py)."""
+"""The bundled trainers' exit code when they saved on a signal (trainers/engine/stop_request.py)."""
 _OF_TRAINERS = (STOPPED_EARLY, 86, 87)
 
 _STRICT = 78

@@ -33,7 +33,7 @@ def idx(magic: int, *shape: int, fill: int | None = None) -> bytes:
 def test_a_broken_data_file_is_refused_with_a_sentence(
     load: Load, tmp_path: Path, content: bytes | None, complaint: str
 ) -> None:
-    mnist, reporting = load("data.mnist"), load("reporting")
+    mnist, reporting = load("data.mnist"), load("engine.reporting")
     path = tmp_path / "train-images-idx3-ubyte.gz"
     if content is not None:
         path.write_bytes(content)
@@ -43,7 +43,7 @@ def test_a_broken_data_file_is_refused_with_a_sentence(
 
 
 def test_files_that_do_not_fit_together_are_refused(load: Load, tmp_path: Path) -> None:
-    mnist, reporting = load("data.mnist"), load("reporting")
+    mnist, reporting = load("data.mnist"), load("engine.reporting")
     for part in ("train", "t10k"):
         (tmp_path / f"{part}-images-idx3-ubyte.gz").write_bytes(idx(0x0803, 4, 28, 28))
         (tmp_path / f"{part}-labels-idx1-ubyte.gz").write_bytes(idx(0x0801, 4))

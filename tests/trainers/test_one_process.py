@@ -103,7 +103,7 @@ FULL = {
 
 
 def test_the_launcher_says_who_i_am(load: Load) -> None:
-    ranks = load("ranks")
+    ranks = load("engine.ranks")
     assert ranks.read_ranks({}) == ranks.Ranks(0, 0, 1, 1, Path())
     mine = ranks.read_ranks(FULL | {"RUN_DIR": "/run", "LOCAL_WORLD_SIZE": "4"})
     assert mine == ranks.Ranks(5, 1, 8, 4, Path("/run"))
@@ -120,8 +120,8 @@ def test_the_launcher_says_who_i_am(load: Load) -> None:
     ],
 )
 def test_a_wrong_launch_is_refused(load: Load, environ: dict[str, str], complaint: str) -> None:
-    with pytest.raises(load("reporting").UsageError) as caught:
-        load("ranks").read_ranks(environ)
+    with pytest.raises(load("engine.reporting").UsageError) as caught:
+        load("engine.ranks").read_ranks(environ)
     assert complaint in str(caught.value)
 
 
@@ -143,7 +143,7 @@ def test_ranks_that_share_cores_share_their_threads(
     load: Load, masks: list[frozenset[int]], threads: int
 ) -> None:
     of_all = [("a", mask) for mask in masks] + [("b", ALL)] * 8
-    assert load("ranks").threads(of_all[0], of_all) == threads
+    assert load("engine.ranks").threads(of_all[0], of_all) == threads
 
 
 @pytest.mark.usefixtures("needs_torch")
@@ -171,7 +171,7 @@ class Attack:
 
 
 def test_a_file_that_is_no_checkpoint_is_refused(load: Load, tmp_path: Path) -> None:
-    checkpoint, reporting, torch = load("saving.files"), load("reporting"), load("torch")
+    checkpoint, reporting, torch = load("saving.files"), load("engine.reporting"), load("torch")
     whole = io.BytesIO()
     torch.save({"model": {"step": 1}}, whole)
     contents = {
@@ -193,7 +193,7 @@ def test_a_file_that_is_no_checkpoint_is_refused(load: Load, tmp_path: Path) -> 
 
 
 def step(load: Load, seconds: float) -> Any:
-    return load("reporting").Step(
+    return load("engine.reporting").Step(
         step=3, epoch=1, loss=math.nan, grad_norm=None, lr=0.1, skipped=1, samples=8,
         seconds=seconds,
     )  # fmt: skip
@@ -201,7 +201,7 @@ def step(load: Load, seconds: float) -> Any:
 
 def test_metrics_survive_a_torn_line_and_numbers_json_has_not(load: Load, tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_text('{"step": 1}\n{"step": 2, "lo')
-    reporting = load("reporting")
+    reporting = load("engine.reporting")
     report = reporting.Reporter(tmp_path, 0, 10)
     report.step(step(load, seconds=0.5))
     torn, mine = (tmp_path / "metrics.jsonl").read_text().splitlines()[1:]
@@ -216,7 +216,7 @@ def test_metrics_survive_a_torn_line_and_numbers_json_has_not(load: Load, tmp_pa
         "samples_per_s": 16.0,
         "seconds": 0,
     }
-    load("reporting").Reporter(tmp_path / "other", 1, 10).end(step=3, accuracy=0.5)
+    load("engine.reporting").Reporter(tmp_path / "other", 1, 10).end(step=3, accuracy=0.5)
     assert not (tmp_path / "other").exists()  # only rank 0 speaks
 
 
@@ -224,8 +224,8 @@ def test_the_throughput_is_of_all_the_time_and_says_where_it_went(
     load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [100.0]
-    monkeypatch.setattr(load("reporting").time, "monotonic", lambda: now[0])
-    report = load("reporting").Reporter(tmp_path, 0, 10)
+    monkeypatch.setattr(load("engine.reporting").time, "monotonic", lambda: now[0])
+    report = load("engine.reporting").Reporter(tmp_path, 0, 10)
     for seconds in (1, 1, 1, 9):  # nine in ten of the fourth are a loader that stalls
         report.step(step(load, seconds))
         now[0] += seconds
@@ -240,7 +240,7 @@ def test_the_throughput_is_of_all_the_time_and_says_where_it_went(
 
 
 def test_attempts_are_counted_from_one(load: Load) -> None:
-    attempt = load("reporting").attempt
+    attempt = load("engine.reporting").attempt
     assert attempt({}) == 1
     assert attempt({"SLURM_RESTART_COUNT": "2"}) == 3
     assert attempt({"SLURM_RESTART_COUNT": "2", "RUN_ATTEMPT": "7"}) == 7

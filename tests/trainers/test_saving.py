@@ -223,7 +223,7 @@ def test_a_position_of_other_types_is_refused(load: Load, changes: dict[str, obj
     position = load("saving.position").Position
     assert position.from_tree(POSITION).seed == -5
     for tree in (POSITION | changes, [1], None):
-        with pytest.raises(load("reporting").UsageError, match="not one of this trainer's"):
+        with pytest.raises(load("engine.reporting").UsageError, match="not one of this trainer's"):
             position.from_tree(tree)
 
 
@@ -231,5 +231,7 @@ def test_a_position_of_other_types_is_refused(load: Load, changes: dict[str, obj
 def test_another_training_is_not_continued(load: Load, name: str, other: object) -> None:
     position = load("saving.position").Position
     here = position.from_tree(POSITION)
-    with pytest.raises(load("reporting").UsageError, match=f"made with {name} {other}, this run"):
+    with pytest.raises(
+        load("engine.reporting").UsageError, match=f"made with {name} {other}, this run"
+    ):
         here.check_continues(position.from_tree(POSITION | {name: other}))

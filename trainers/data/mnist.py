@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from reporting import UsageError
+from engine.reporting import UsageError
 
 SAMPLE = Path(__file__).resolve().parent / "sample"
 """8,000 training and 1,500 test digits that travel with the trainers (see its LICENSE.md)."""

@@ -7,8 +7,8 @@ import torch.distributed as dist
 from torch import nn
 
 from data.mnist import Digits, to_input
-from ranks import Ranks, average
-from stop_request import STOP
+from engine.ranks import Ranks, average
+from engine.stop_request import STOP
 
 
 @torch.no_grad()

@@ -23,8 +23,8 @@ from typing import TypeVar, cast
 
 import torch
 
-import ranks
-from reporting import TrainingError, UsageError, attempt
+from engine import ranks
+from engine.reporting import TrainingError, UsageError, attempt
 from saving.files import MANIFEST, NAME, Saved, seal, sync, write_whole
 from saving.position import Position
 

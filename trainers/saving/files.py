@@ -12,7 +12,7 @@ from typing import IO, Protocol
 
 import torch
 
-from reporting import UsageError
+from engine.reporting import UsageError
 from saving.position import Position
 
 Tree = dict[str, dict[str, object]]

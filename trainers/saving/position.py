@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from reporting import UsageError
+from engine.reporting import UsageError
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,8 @@ def none_left(job: Job) -> Iterator[Job]:
 
 
 HELD = """
-import os, time, reporting
+import os, time
+from engine import reporting
 real = reporting.Reporter.step
 def step(self, taken):
     real(self, taken)

@@ -17,16 +17,16 @@ from typing import TypeAlias
 import torch
 import torch.distributed as dist
 
-import ranks
+from engine import ranks
+from engine.reporting import UsageError
 from models.digits import build
-from reporting import UsageError
 
 if not torch.cuda.is_available() or os.environ.get("TRAINER_DEVICE") == "cpu":
     # DeepSpeed looks for an accelerator while it is imported; without one it guesses and warns.
     os.environ.setdefault("DS_ACCELERATOR", "cpu")
 import deepspeed  # type: ignore[import-untyped]
 
-CONFIG = Path(__file__).resolve().parent / "ds_config.json"
+CONFIG = Path(__file__).resolve().parents[1] / "ds_config.json"
 ALONE = ("0", "0", "1", "127.0.0.1", "29500")
 """The launcher's variables as a training of one process would be given them."""
 

@@ -19,7 +19,7 @@ from typing import TypeVar, cast
 import torch
 import torch.distributed as dist
 
-from reporting import UsageError
+from engine.reporting import UsageError
 
 LAUNCHER_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 # Each names how many processes some launcher started; more than one without RANK would be that

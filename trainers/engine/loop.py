@@ -13,13 +13,12 @@ from typing import NoReturn, Protocol
 import torch.distributed as dist
 from torch import Tensor
 
-import ranks
-import reporting
 from data.shares import epoch_order
+from engine import ranks, reporting
+from engine.stop_request import STOP, STOPPED_EARLY
 from saving import checkpoint
 from saving.files import Saved
 from saving.position import Position
-from stop_request import STOP, STOPPED_EARLY
 
 DIVERGED = 86
 """Exit code of a training that was ended because its loss was no longer a number."""
