@@ -40,7 +40,7 @@ from data.shares import seed_of, share
 from engine import loop, ranks, reporting
 from engine.arguments import add_shared, count
 from models.accuracy import test_accuracy
-from models.digits import build, size
+from models.table import DIGITS, build, size
 from saving import checkpoint
 from saving import files as on_disk
 from saving.position import Position
@@ -189,7 +189,7 @@ def prepare(args: argparse.Namespace, me: ranks.Ranks) -> Training:
             f"{me.world_size} ranks. Make --batch-size smaller or use fewer ranks."
         )
     device = ranks.join(me)
-    net = build(args.model, args.seed).to(device)
+    net = build(args.model, DIGITS, args.seed).to(device)
     model = DistributedDataParallel(net, device_ids=[device] if device.type == "cuda" else None)
     optimizer: torch.optim.Optimizer
     if args.optimizer == "adam":

@@ -42,7 +42,7 @@ from data.shares import seed_of, share
 from engine import loop, ranks, reporting
 from engine.arguments import add_shared, count
 from models.accuracy import test_accuracy
-from models.digits import size
+from models.table import size
 from saving import checkpoint
 from saving import files as on_disk
 from saving.position import Position

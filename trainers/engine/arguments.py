@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from data.mnist import SAMPLE
-from models.digits import MODELS
+from models.table import MODELS
 
 
 def count(text: str) -> int:

@@ -19,7 +19,7 @@ import torch.distributed as dist
 
 from engine import ranks
 from engine.reporting import UsageError
-from models.digits import build
+from models.table import DIGITS, build
 
 if not torch.cuda.is_available() or os.environ.get("TRAINER_DEVICE") == "cpu":
     # DeepSpeed looks for an accelerator while it is imported; without one it guesses and warns.
@@ -79,7 +79,7 @@ def start(args: argparse.Namespace, me: ranks.Ranks, device: torch.device) -> En
             f"DeepSpeed refuses {args.deepspeed_config}: {error}. "
             f"Correct it; it has to suit {me.world_size} ranks."
         ) from error
-    net = build(args.model, args.seed)
+    net = build(args.model, DIGITS, args.seed)
     engine, *_ = deepspeed.initialize(
         args=args, model=net, model_parameters=net.parameters(), dist_init_required=False
     )
