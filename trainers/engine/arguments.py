@@ -1,8 +1,9 @@
-"""The arguments that every trainer here takes."""
+"""The arguments of the trainers."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from data.mnist import SAMPLE
@@ -22,7 +23,7 @@ def whole(text: str) -> int:
 
 
 def add_shared(parser: argparse.ArgumentParser) -> None:
-    """Add them; what a trainer alone takes is in its own file."""
+    """Add those that every trainer takes."""
     add = parser.add_argument
     # What is trained, and on what.
     add("--model", choices=MODELS, default="cnn", help="network (default: %(default)s)")
@@ -32,7 +33,20 @@ def add_shared(parser: argparse.ArgumentParser) -> None:
     add("--epochs", type=count, default=4, help="passes over the data (default: %(default)s)")
     add("--max-skipped", type=whole, default=3, metavar="N",
         help="end with 86 when the loss is no number for more than N steps in a row")  # fmt: skip
+    add("--steps", type=count, default=sys.maxsize, help="end after this step of the plan")
     # What is kept and reported.
+    add("--resume", action="store_true", help="continue from the newest checkpoint if there is one")
     add("--save-every", type=count, default=100, help="steps between checkpoints")
     add("--eval", choices=("epoch", "end", "never"), default="epoch", help="when to test")
     add("--log-every", type=count, default=10, help="steps between lines on stdout")
+
+
+def add_torch(parser: argparse.ArgumentParser) -> None:
+    """Add those of the strategies whose optimizer is PyTorch's."""
+    add = parser.add_argument
+    # How much. The global batch is this batch size times the number of ranks.
+    add("--batch-size", type=count, default=32, help="images per rank (default: 32)")
+    # How. The rate warms up and falls to 0 along a cosine over all epochs. It isn't multiplied
+    # by the number of ranks here: that is a choice to make when a job is scaled.
+    add("--optimizer", choices=("sgd", "adam"), default="sgd", help="sgd has momentum 0.9")
+    add("--lr", type=float, default=0.02, help="highest learning rate (default: 0.02)")

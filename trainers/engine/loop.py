@@ -76,7 +76,7 @@ class LossGuard:
 
 
 class Training(Protocol):
-    """What a trainer's own file provides."""
+    """What the loop needs: engine/training.py has it."""
 
     args: argparse.Namespace
     me: ranks.Ranks

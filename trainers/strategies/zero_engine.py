@@ -6,7 +6,6 @@ Import this before anything imports `deepspeed`.
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import platform
 import shutil
@@ -16,10 +15,10 @@ from typing import TypeAlias
 
 import torch
 import torch.distributed as dist
+from torch import nn
 
 from engine import ranks
 from engine.reporting import UsageError
-from models.table import DIGITS, build
 
 if not torch.cuda.is_available() or os.environ.get("TRAINER_DEVICE") == "cpu":
     # DeepSpeed looks for an accelerator while it is imported; without one it guesses and warns.
@@ -53,8 +52,10 @@ def check_config_exists(path: Path) -> None:
         )
 
 
-def start(args: argparse.Namespace, me: ranks.Ranks, device: torch.device) -> Engine:
-    """Build the network and DeepSpeed's engine around it, in the process group that stands.
+def start(
+    args: argparse.Namespace, me: ranks.Ranks, device: torch.device, net: nn.Module
+) -> Engine:
+    """Build DeepSpeed's engine around a network, in the process group that stands.
 
     Raises:
         UsageError: DeepSpeed refuses the configuration.
@@ -79,24 +80,12 @@ def start(args: argparse.Namespace, me: ranks.Ranks, device: torch.device) -> En
             f"DeepSpeed refuses {args.deepspeed_config}: {error}. "
             f"Correct it; it has to suit {me.world_size} ranks."
         ) from error
-    net = build(args.model, DIGITS, args.seed)
     engine, *_ = deepspeed.initialize(
         args=args, model=net, model_parameters=net.parameters(), dist_init_required=False
     )
     if build_folder:
         shutil.rmtree(build_folder, ignore_errors=True)
     return engine
-
-
-def gradient_norm(engine: Engine) -> float:
-    """The length of the last step's gradient; infinite where DeepSpeed skipped a step for it.
-
-    With fp16 the loss scale is looked for by skipping steps: those are as they should be.
-    """
-    if getattr(engine.optimizer, "overflow", False):
-        return 0.0 if engine.fp16_enabled() else math.inf
-    norm = engine.get_global_grad_norm()
-    return 0.0 if norm is None else float(norm)
 
 
 def private_build_folder(me: ranks.Ranks) -> str | None:

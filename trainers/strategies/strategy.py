@@ -1,0 +1,87 @@
+"""What the training loop asks of a way to spread a training over ranks.
+
+engine/training.py knows the data, the steps and the checkpoints; a strategy knows the model, the
+optimizer and where their parts are. A new one is a class with these members, and a file at the
+top that a person starts.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from engine.ranks import Ranks
+
+
+class Strategy(Protocol):
+    """A model and its optimizer, on all ranks. Every rank calls every method, in the same order."""
+
+    name: str
+    """As the table of strategies has it: ddp, zero1, …"""
+    module: nn.Module
+    """The model without what makes it train: for tests, and to look at its weights."""
+    optimizer_name: str
+    lr: float
+    """The highest learning rate."""
+    micro_batch: int
+    """Samples of a rank in one forward pass."""
+    accumulate: int
+    """Micro batches of a step. A global batch is micro_batch x accumulate x ranks."""
+    resumes_at_other_size: bool
+    """Whether `load` takes what another number of ranks has saved."""
+
+    def rate(self, done: float) -> float:
+        """The learning rate when this share (0 to 1) of the planned samples is done."""
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """The model's answer to a micro batch."""
+
+    def backward(self, loss: Tensor, last: bool) -> None:
+        """Add a micro batch's part to the gradient.
+
+        Args:
+            loss: the mean over the micro batch; it is divided by `accumulate` here. One that is not
+                finite makes the gradient of all ranks not finite.
+            last: whether it is the step's last, after which the ranks' gradients are averaged.
+        """
+
+    def step(self, lr: float) -> Tensor:
+        """Change the weights, unless the gradient is not finite; forget the gradient.
+
+        Returns:
+            The length of the gradient of all weights and ranks, before clipping. Not finite: no
+            weight was changed, on any rank.
+        """
+
+    def save(self, folder: Path) -> list[str]:
+        """Write this rank's part into a folder that stands; return the names of its files.
+
+        Raises:
+            OSError, RuntimeError: it can't be written.
+        """
+
+    def load(self, folder: Path) -> None:
+        """Continue from what all ranks have saved there, with the learning rate of this run.
+
+        Raises:
+            UsageError: it can't be read.
+        """
+
+
+Make: TypeAlias = Callable[[argparse.Namespace, Ranks, torch.device, nn.Module, Tensor], Strategy]
+"""Builds a strategy in the process group that stands: from a model on the CPU, with the same first
+weights on every rank, and an example of its input on the device."""
+
+
+def poisoned(loss: Tensor) -> Tensor:
+    """The loss, with a gradient that is not finite where the loss is not.
+
+    So the ranks' average of the gradient tells each rank that the step is to be skipped, and no
+    collective is needed for it. A finite loss is multiplied by exactly 1.
+    """
+    return loss * (loss.detach() * 0 + 1)

@@ -1,0 +1,98 @@
+"""DeepSpeed's ZeRO: optimizer states, gradients and weights are split among the ranks.
+
+Import this before anything imports `deepspeed`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from engine.ranks import Ranks
+from strategies import zero_engine
+from strategies.strategy import poisoned
+
+
+class Zero:
+    """DeepSpeed's engine. Its configuration decides on stage, optimizer, precision and batch."""
+
+    resumes_at_other_size = False
+
+    def __init__(
+        self,
+        args: argparse.Namespace,
+        me: Ranks,
+        device: torch.device,
+        net: nn.Module,
+        example: Tensor,
+    ) -> None:
+        """Start the engine in the process group that stands.
+
+        Raises:
+            UsageError: DeepSpeed refuses the configuration.
+        """
+        self._me = me
+        self._engine = engine = zero_engine.start(args, me, device, net)
+        self.name = f"zero{engine.zero_optimization_stage()}"
+        self.module: nn.Module = engine.module
+        self.optimizer_name = str(engine.optimizer_name() or "none")
+        self.lr = float(engine.get_lr()[0])
+        # The batch is the engine's: with one of our own the training would use another amount
+        # than the configuration, the log and the learning rate assume.
+        self.micro_batch = int(engine.train_micro_batch_size_per_gpu())
+        self.accumulate = int(engine.gradient_accumulation_steps())
+        self._dtype = next(engine.module.parameters()).dtype
+        self._device = device
+
+    def rate(self, done: float) -> float:
+        """The rate that DeepSpeed is at: the configuration's, or that of its scheduler."""
+        return float(self._engine.get_lr()[0])
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Logits of a micro batch."""
+        logits: Tensor = self._engine(inputs.to(self._dtype)).float()
+        return logits
+
+    def backward(self, loss: Tensor, last: bool) -> None:
+        """Add to the gradient; the engine divides by the number of micro batches."""
+        self._engine.backward(poisoned(loss))
+        if not last:
+            self._engine.step()  # counts the micro batch
+
+    def step(self, lr: float) -> Tensor:
+        """Let the engine change the weights; it skips a gradient that is not finite itself."""
+        self._engine.step()
+        return torch.tensor(self._gradient_norm(), device=self._device)
+
+    def _gradient_norm(self) -> float:
+        """The length of the last step's gradient; infinite where a step was skipped for it.
+
+        With fp16 the loss scale is looked for by skipping steps: those are as they should be.
+        """
+        engine = self._engine
+        if getattr(engine.optimizer, "overflow", False):
+            return 0.0 if engine.fp16_enabled() else math.inf
+        norm = engine.get_global_grad_norm()
+        return 0.0 if norm is None else float(norm)
+
+    def save(self, folder: Path) -> list[str]:
+        """Write every rank's part; DeepSpeed neither waits for the disk nor knows checksums."""
+        self._engine.save_checkpoint(str(folder.parent), tag=folder.name, save_latest=False)
+        mine = {path.name for path in folder.glob(f"*pp_rank_{self._me.rank}_*")}
+        shared = {path.name for path in folder.glob("mp_rank_*")} if self._me.rank == 0 else set()
+        return sorted(mine | shared)
+
+    def load(self, folder: Path) -> None:
+        """Continue from parts that as many ranks have saved."""
+        engine = self._engine
+        rates = [group["lr"] for group in engine.optimizer.param_groups]
+        engine.load_checkpoint(str(folder.parent), tag=folder.name)
+        if engine.lr_scheduler is None:
+            # The optimizer's state has the rates it was saved with; those of the configuration
+            # count.
+            for group, rate in zip(engine.optimizer.param_groups, rates, strict=True):
+                group["lr"] = rate
