@@ -17,8 +17,8 @@ class Cnn(nn.Module):
     Source: github.com/CSCfi/pytorch-ddp-examples, mnist_ddp.py (described, not copied).
     """
 
-    def __init__(self, norm: Norm, channels: int, side: int, classes: int) -> None:
-        """Build it with this normalisation, for images with a side of 4 or more."""
+    def __init__(self, norm: Norm, channels: int, height: int, width: int, classes: int) -> None:
+        """Build it with this normalisation, for images of 4x4 or more."""
         super().__init__()
         self.features = nn.Sequential(
             nn.Conv2d(channels, 16, kernel_size=5, padding=2),
@@ -30,7 +30,7 @@ class Cnn(nn.Module):
             nn.ReLU(),
             nn.MaxPool2d(2),
         )
-        self.head = nn.Linear((side // 4) ** 2 * 32, classes)
+        self.head = nn.Linear((height // 4) * (width // 4) * 32, classes)
 
     def forward(self, images: Tensor) -> Tensor:
         """Logits of a batch."""
@@ -41,10 +41,11 @@ class Cnn(nn.Module):
 class VisionTransformer(nn.Module):
     """A transformer over 16 patches, a quarter of the image's side each (105k parameters)."""
 
-    def __init__(self, channels: int, side: int, classes: int, dim: int = 64) -> None:
-        """Build it for images with a side of 16 or more; a multiple of 4 is looked at."""
+    def __init__(self, channels: int, height: int, width: int, classes: int) -> None:
+        """Build it for images of 16x16 or more; a multiple of 4 is looked at."""
         super().__init__()
-        patch, depth, heads = side // 4, 3, 4
+        dim, depth, heads = 64, 3, 4
+        patch = (height // 4, width // 4)
         self.patches = nn.Conv2d(channels, dim, kernel_size=patch, stride=patch)
         self.position = nn.Parameter(torch.randn(1, 16, dim) * 0.02)
         layer = nn.TransformerEncoderLayer(
@@ -62,11 +63,6 @@ class VisionTransformer(nn.Module):
         return logits
 
 
-def cnn(channels: int, side: int, classes: int) -> Cnn:
-    """The network with batch norm, as it was published."""
-    return Cnn(nn.BatchNorm2d, channels, side, classes)
-
-
-def cnn_with_groups(channels: int, side: int, classes: int) -> Cnn:
-    """The same with group norm, four channels a group."""
-    return Cnn(lambda width: nn.GroupNorm(width // 4, width), channels, side, classes)
+def groups_of_four(channels: int) -> nn.Module:
+    """Group norm with four channels a group."""
+    return nn.GroupNorm(channels // 4, channels)

@@ -5,7 +5,7 @@ To add one: its code in a file of this folder, and a row of MODELS.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -13,7 +13,7 @@ from torch import nn
 
 from data.shares import seed_of
 from engine.reporting import UsageError
-from models import digits
+from models import autoencoder, digits, gpt2, llama, resnet, vit
 
 
 @dataclass(frozen=True)
@@ -52,30 +52,54 @@ DIGITS = Shape("images", (1, 28, 28), 10)
 """MNIST."""
 
 
-def _image(make: Callable[[int, int, int], nn.Module]) -> Callable[[Shape], nn.Module]:
-    """Turn a maker for (channels, side, classes) of square images into one for a Shape."""
+IMAGENET = Shape("images", (3, 224, 224), 1000)
+CIFAR = Shape("images", (3, 32, 32), 10)
 
-    def build_it(shape: Shape) -> nn.Module:
-        channels, height, width = shape.input
-        if height != width:
-            raise UsageError(
-                f"This model needs square images, but the data have {height}x{width} pixels. "
-                "Crop them when they are packed."
-            )
-        return make(channels, height, shape.classes)
 
-    return build_it
+def _text(length: int, vocabulary: int) -> Shape:
+    return Shape("tokens", (length,), vocabulary)
+
+
+def _of(make: Callable[..., nn.Module], *first: object) -> Callable[[Shape], nn.Module]:
+    """Build from `first`, the input's axes and the number of classes."""
+    return lambda shape: make(*first, *shape.input, shape.classes)
+
+
+_PUBLISHED_WITH = {
+    "resnet18-cifar": CIFAR,
+    "resnet-tiny": CIFAR,
+    "vit-tiny": CIFAR,
+    "gpt2-tiny": _text(64, 256),
+    "llama-tiny": _text(64, 256),
+}
+
+
+def _rows(
+    task: str,
+    make: Callable[..., nn.Module],
+    sizes: Mapping[str, object],
+    sample: Shape,
+    blocks: tuple[str, ...],
+) -> dict[str, Model]:
+    return {
+        name: Model(task, _of(make, size), _PUBLISHED_WITH.get(name, sample), blocks)
+        for name, size in sizes.items()
+    }
 
 
 MODELS: dict[str, Model] = {
     # Batch norm sees a rank's own images only: its results depend on the world size.
-    "cnn": Model("classify", _image(digits.cnn), DIGITS),
+    "cnn": Model("classify", _of(digits.Cnn, nn.BatchNorm2d), DIGITS),
     # Group norm looks at one image at a time: any world size gives the same training.
-    "cnn-gn": Model("classify", _image(digits.cnn_with_groups), DIGITS),
-    "vit": Model(
-        "classify", _image(digits.VisionTransformer), DIGITS, ("TransformerEncoderLayer",)
-    ),
+    "cnn-gn": Model("classify", _of(digits.Cnn, digits.groups_of_four), DIGITS),
+    "vit": Model("classify", _of(digits.VisionTransformer), DIGITS, ("TransformerEncoderLayer",)),
+    "autoencoder": Model("rebuild", _of(autoencoder.Autoencoder), DIGITS),
+    **_rows("classify", vit.Vit, vit.SIZES, IMAGENET, ("Block",)),
+    **_rows("classify", resnet.ResNet, resnet.SIZES, IMAGENET, ("BasicBlock", "Bottleneck")),
+    **_rows("next-token", gpt2.Gpt2, gpt2.SIZES, _text(1024, 50_257), ("Block",)),
+    **_rows("next-token", llama.Llama, llama.SIZES, _text(2048, 32_000), ("Layer",)),
 }
+"""Rows whose name ends with -tiny are the same code as the others, small enough for a test."""
 
 
 def build(name: str, shape: Shape, seed: int) -> nn.Module:
@@ -93,7 +117,14 @@ def build(name: str, shape: Shape, seed: int) -> nn.Module:
             "Choose another --model or other --data."
         )
     torch.manual_seed(seed_of(seed))
-    return row.build(shape)
+    try:
+        return row.build(shape)
+    except ValueError as error:
+        height, width = shape.input[1:]
+        raise UsageError(
+            f"The model {name} can't take images of {height}x{width}: {error}. "
+            "Choose another --model, or images of another size."
+        ) from error
 
 
 def size(model: nn.Module) -> int:

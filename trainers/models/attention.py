@@ -1,0 +1,55 @@
+"""Attention of one head's queries to its keys, the part without weights."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+class Attention(nn.Module):
+    """softmax(QK'/sqrt(d))V by PyTorch's fused kernel (SDPA): flash attention where there is one.
+
+    A module of its own, so that hooks see it: engine/throughput.py counts its operations.
+    """
+
+    def __init__(self, causal: bool) -> None:
+        """Build it; with `causal` a place attends to itself and the places before it."""
+        super().__init__()
+        self.causal = causal
+
+    def forward(self, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        """Attend: all are (batch, heads, length, width of a head), as is the result."""
+        return functional.scaled_dot_product_attention(queries, keys, values, is_causal=self.causal)
+
+
+class SelfAttention(nn.Module):
+    """Multi-head attention of a sequence to itself, with one matrix for queries, keys, values."""
+
+    def __init__(self, dim: int, heads: int, *, causal: bool = False) -> None:
+        """Build it; `dim` has to be a multiple of `heads`."""
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(dim, 3 * dim)
+        self.attention = Attention(causal)
+        self.proj = nn.Linear(dim, dim)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Mix the places of (batch, length, dim)."""
+        # (batch, length, 3 * dim) -> three of (batch, heads, length, width of a head)
+        queries, keys, values = self.qkv(x).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        mixed: Tensor = self.proj(merge_heads(self.attention(queries, keys, values)))
+        return mixed
+
+
+def merge_heads(x: Tensor) -> Tensor:
+    """Lay the heads of (batch, heads, length, width) side by side: (batch, length, dim)."""
+    return x.transpose(1, 2).flatten(2)
+
+
+@torch.no_grad()
+def fill_normal(layer: nn.Linear | nn.Embedding, deviation: float) -> None:
+    """Draw a layer's weights from a normal distribution around 0, and set its bias to 0."""
+    nn.init.normal_(layer.weight, std=deviation)
+    if isinstance(layer, nn.Linear) and layer.bias is not None:
+        nn.init.zeros_(layer.bias)

@@ -1,0 +1,109 @@
+"""GPT-2 (Radford et al. 2019, "Language Models are Unsupervised Multitask Learners").
+
+With the same weights the logits of the smallest differ from those of transformers 5.23 by 2e-6
+where the largest are 3 (float32 on a CPU); there the linear layers are transposed ("Conv1D") and
+some have other names. It trains without dropout, as is usual for one pass over much text.
+
+The published vocabulary has 50,257 words, an odd number, which some matrix kernels dislike: data
+that give 50,304 train faster (github.com/karpathy/nanoGPT says so; 47 words then never occur).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from models.attention import SelfAttention, fill_normal
+from models.embedding import TiedEmbedding
+
+
+@dataclass(frozen=True)
+class Size:
+    """Table 2 of the paper, with the heads of the released models."""
+
+    dim: int
+    depth: int
+    heads: int
+
+
+SIZES = {
+    "gpt2-124m": Size(768, 12, 12),
+    "gpt2-355m": Size(1024, 24, 16),
+    "gpt2-774m": Size(1280, 36, 20),
+    "gpt2-1.5b": Size(1600, 48, 25),
+    "gpt2-tiny": Size(64, 2, 4),
+}
+
+
+class Gpt2(nn.Module):
+    """Words and places through decoder blocks; each place gives logits of the word after it."""
+
+    def __init__(self, size: Size, length: int, vocabulary: int) -> None:
+        """Build it for texts of at most `length` words."""
+        super().__init__()
+        self.wte = TiedEmbedding(vocabulary, size.dim)
+        self.wpe = nn.Embedding(length, size.dim)
+        self.blocks = nn.ModuleList(Block(size) for _ in range(size.depth))
+        self.ln_f = nn.LayerNorm(size.dim)
+        self.init_weights()
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Logits (batch, length, vocabulary)."""
+        places = torch.arange(tokens.shape[1], device=tokens.device)
+        x = self.wte(tokens) + self.wpe(places)
+        for block in self.blocks:
+            x = block(x)
+        logits: Tensor = self.wte(self.ln_f(x))
+        return logits
+
+    def init_weights(self) -> None:
+        """Draw new weights: the deviations are those of github.com/openai/gpt-2, src/model.py.
+
+        The last layers of the residual paths are scaled by 1/sqrt(their number), as section 2.3
+        of the paper says.
+        """
+        fill_normal(self.wte, 0.02)
+        fill_normal(self.wpe, 0.01)
+        for block in self.blocks:
+            assert isinstance(block, Block)
+            for layer in (block.attn.qkv, block.mlp.c_fc):
+                fill_normal(layer, 0.02)
+            for layer in (block.attn.proj, block.mlp.c_proj):
+                fill_normal(layer, 0.02 / math.sqrt(2 * len(self.blocks)))
+
+
+class Block(nn.Module):
+    """Causal attention and two linear layers, each after a layer norm and beside a short cut."""
+
+    def __init__(self, size: Size) -> None:
+        """Build it."""
+        super().__init__()
+        self.ln_1 = nn.LayerNorm(size.dim)
+        self.attn = SelfAttention(size.dim, size.heads, causal=True)
+        self.ln_2 = nn.LayerNorm(size.dim)
+        self.mlp = Mlp(size.dim)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (batch, length, dim) to the same."""
+        x = x + self.attn(self.ln_1(x))
+        mapped: Tensor = x + self.mlp(self.ln_2(x))
+        return mapped
+
+
+class Mlp(nn.Module):
+    """Two linear layers with the tanh form of GELU between them."""
+
+    def __init__(self, dim: int) -> None:
+        """Build it."""
+        super().__init__()
+        self.c_fc = nn.Linear(dim, 4 * dim)
+        self.act = nn.GELU(approximate="tanh")
+        self.c_proj = nn.Linear(4 * dim, dim)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map each place by itself."""
+        mapped: Tensor = self.c_proj(self.act(self.c_fc(x)))
+        return mapped

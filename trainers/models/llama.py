@@ -1,0 +1,177 @@
+"""A decoder of the shape of Llama 2 (Touvron et al. 2023, arXiv:2307.09288).
+
+RMS norm, rotary places, SwiGLU, and queries that share keys and values in groups. Names of the
+weights are those of transformers' LlamaForCausalLM without its "model.". With the same weights
+the logits of the sizes 125m and 1b differ from those of transformers 5.23 by 2e-6 and 1e-5, where
+the largest are 2 and 5 (float32 on a CPU).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from models.attention import Attention, fill_normal, merge_heads
+from models.embedding import TiedEmbedding
+
+
+@dataclass(frozen=True)
+class Size:
+    """Sizes of published models."""
+
+    dim: int
+    depth: int
+    heads: int
+    groups: int
+    """Heads of keys and values; `heads` / `groups` heads of queries share one."""
+    hidden: int
+    """Width between the linear layers."""
+    tied: bool = False
+    """One matrix for the words at both ends."""
+
+
+SIZES = {
+    "llama-125m": Size(576, 30, 9, 3, 1536, tied=True),  # MobileLLM-125M, arXiv:2402.14905
+    "llama-1b": Size(2048, 22, 32, 4, 5632),  # TinyLlama-1.1B, arXiv:2401.02385
+    "llama-7b": Size(4096, 32, 32, 32, 11008),  # Llama-2-7B
+    "llama-tiny": Size(64, 2, 4, 2, 160),
+}
+
+
+class Llama(nn.Module):
+    """Words through decoder layers; each place gives logits of the word after it."""
+
+    def __init__(self, size: Size, length: int, vocabulary: int) -> None:
+        """Build it; nothing in it depends on the length of the texts."""
+        super().__init__()
+        self.head_width = size.dim // size.heads
+        embed = TiedEmbedding if size.tied else nn.Embedding
+        self.embed_tokens = embed(vocabulary, size.dim)
+        self.layers = nn.ModuleList(Layer(size) for _ in range(size.depth))
+        self.norm = RmsNorm(size.dim)
+        self.lm_head = None if size.tied else nn.Linear(size.dim, vocabulary, bias=False)
+        self.init_weights()
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Logits (batch, length, vocabulary)."""
+        turn = rotation(tokens.shape[1], self.head_width, tokens.device)
+        x = self.embed_tokens(tokens)
+        for layer in self.layers:
+            x = layer(x, turn)
+        x = self.norm(x)
+        logits: Tensor = self.lm_head(x) if self.lm_head else self.embed_tokens(x)
+        return logits
+
+    def init_weights(self) -> None:
+        """Draw new weights: normal, the ends of residual paths scaled as GPT-2's.
+
+        The papers don't say; transformers takes a deviation of 0.02.
+        """
+        for module in self.modules():
+            if isinstance(module, nn.Linear | nn.Embedding):
+                fill_normal(module, 0.02)
+        for layer in self.layers:
+            assert isinstance(layer, Layer)
+            for last in (layer.self_attn.o_proj, layer.mlp.down_proj):
+                fill_normal(last, 0.02 / math.sqrt(2 * len(self.layers)))
+
+
+class Layer(nn.Module):
+    """Causal attention and SwiGLU, each after an RMS norm and beside a short cut."""
+
+    def __init__(self, size: Size) -> None:
+        """Build it."""
+        super().__init__()
+        self.input_layernorm = RmsNorm(size.dim)
+        self.self_attn = GroupedAttention(size)
+        self.post_attention_layernorm = RmsNorm(size.dim)
+        self.mlp = SwiGlu(size)
+
+    def forward(self, x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
+        """Map (batch, length, dim) to the same; `turn` is the rotation of each place."""
+        x = x + self.self_attn(self.input_layernorm(x), turn)
+        mapped: Tensor = x + self.mlp(self.post_attention_layernorm(x))
+        return mapped
+
+
+class GroupedAttention(nn.Module):
+    """Causal attention; heads share keys and values (Ainslie et al. 2023, arXiv:2305.13245)."""
+
+    def __init__(self, size: Size) -> None:
+        """Build it."""
+        super().__init__()
+        self.width = size.dim // size.heads
+        self.shared_by = size.heads // size.groups
+        self.q_proj = nn.Linear(size.dim, size.dim, bias=False)
+        self.k_proj = nn.Linear(size.dim, size.groups * self.width, bias=False)
+        self.v_proj = nn.Linear(size.dim, size.groups * self.width, bias=False)
+        self.attention = Attention(causal=True)
+        self.o_proj = nn.Linear(size.dim, size.dim, bias=False)
+
+    def forward(self, x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
+        """Mix each place with the places before it."""
+        queries, keys, values = (
+            project(x).unflatten(2, (-1, self.width)).transpose(1, 2)
+            for project in (self.q_proj, self.k_proj, self.v_proj)
+        )
+        queries, keys = rotate(queries, turn), rotate(keys, turn)
+        if self.shared_by > 1:  # scaled_dot_product_attention does it itself from PyTorch 2.5 on
+            keys = keys.repeat_interleave(self.shared_by, dim=1)
+            values = values.repeat_interleave(self.shared_by, dim=1)
+        mixed: Tensor = self.o_proj(merge_heads(self.attention(queries, keys, values)))
+        return mixed
+
+
+class SwiGlu(nn.Module):
+    """Two linear layers, of which one lets the other through (Shazeer 2020, arXiv:2002.05202)."""
+
+    def __init__(self, size: Size) -> None:
+        """Build it."""
+        super().__init__()
+        self.gate_proj = nn.Linear(size.dim, size.hidden, bias=False)
+        self.up_proj = nn.Linear(size.dim, size.hidden, bias=False)
+        self.down_proj = nn.Linear(size.hidden, size.dim, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map each place by itself."""
+        mapped: Tensor = self.down_proj(functional.silu(self.gate_proj(x)) * self.up_proj(x))
+        return mapped
+
+
+class RmsNorm(nn.Module):
+    """Divides by the root of the mean square (Zhang & Sennrich 2019, arXiv:1910.07467)."""
+
+    def __init__(self, dim: int, eps: float = 1e-5) -> None:
+        """Build it."""
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(dim))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise the last axis, in float32 whatever the precision of the input."""
+        wide = x.float()
+        scaled = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + self.eps)
+        return self.weight * scaled.to(x.dtype)
+
+
+def rotation(length: int, width: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Cosine and sine (length, width) of each place's angles (Su et al. 2021, arXiv:2104.09864).
+
+    Computed in each forward pass, which costs little, rather than kept: nothing is to be saved,
+    moved or rounded to another precision.
+    """
+    half = torch.arange(0, width, 2, device=device, dtype=torch.float32) / width
+    places = torch.arange(length, device=device, dtype=torch.float32)
+    angles = (places[:, None] * 10_000.0**-half).repeat(1, 2)
+    return angles.cos(), angles.sin()
+
+
+def rotate(x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
+    """Turn the pairs (i, i + width / 2) of each head by the angles of their place."""
+    cosine, sine = turn
+    first, second = x.chunk(2, dim=-1)
+    return (x * cosine + torch.cat([-second, first], dim=-1) * sine).to(x.dtype)

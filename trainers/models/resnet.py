@@ -1,0 +1,131 @@
+"""Residual networks (He et al. 2015, arXiv:1512.03385).
+
+Names of the weights are those of torchvision's resnet18 and resnet50, whose files can be loaded:
+with the same weights both give the same logits as torchvision 0.28 (float32 on a CPU, to the
+bit). Like there, a bottleneck has its stride in the 3x3 convolution ("v1.5").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class Size:
+    """Table 1 of the paper."""
+
+    layers: tuple[int, int, int, int]
+    """Blocks in each of the four stages."""
+    bottleneck: bool
+    """Three convolutions a block with a narrow one in the middle, instead of two."""
+    small_images: bool = False
+    """A first convolution of 3x3 and no pooling after it, as for the 32x32 images of CIFAR."""
+    width: int = 64
+    """Channels of the first stage; each later one has twice as many."""
+
+
+SIZES = {
+    "resnet18": Size((2, 2, 2, 2), bottleneck=False),
+    "resnet50": Size((3, 4, 6, 3), bottleneck=True),
+    "resnet18-cifar": Size((2, 2, 2, 2), bottleneck=False, small_images=True),
+    "resnet-tiny": Size((1, 1, 1, 1), bottleneck=True, width=8),
+}
+
+
+class ResNet(nn.Module):
+    """A first convolution, four stages of blocks, and the mean over all places."""
+
+    def __init__(self, size: Size, channels: int, height: int, width: int, classes: int) -> None:
+        """Build it; it takes images of any height and width."""
+        super().__init__()
+        kernel, stride = (3, 1) if size.small_images else (7, 2)
+        self.conv1 = nn.Conv2d(
+            channels, size.width, kernel, stride, padding=kernel // 2, bias=False
+        )
+        self.bn1 = nn.BatchNorm2d(size.width)
+        self.relu = nn.ReLU()
+        self.maxpool = nn.Identity() if size.small_images else nn.MaxPool2d(3, 2, padding=1)
+        block = Bottleneck if size.bottleneck else BasicBlock
+        stages, taken = [], size.width
+        for number, depth in enumerate(size.layers):
+            inner, blocks = size.width * 2**number, []
+            for place in range(depth):
+                blocks.append(block(taken, inner, stride=2 if number and not place else 1))
+                taken = inner * block.expansion
+            stages.append(nn.Sequential(*blocks))
+        self.layer1, self.layer2, self.layer3, self.layer4 = stages
+        self.avgpool = nn.AdaptiveAvgPool2d(1)
+        self.fc = nn.Linear(taken, classes)
+        self.init_weights()
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Logits of a batch."""
+        x = self.maxpool(self.relu(self.bn1(self.conv1(images))))
+        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
+        logits: Tensor = self.fc(self.avgpool(x).flatten(1))
+        return logits
+
+    def init_weights(self) -> None:
+        """Draw new weights for the convolutions (He et al. 2015, arXiv:1502.01852)."""
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+            elif isinstance(module, nn.BatchNorm2d | nn.Linear):
+                module.reset_parameters()
+
+
+class BasicBlock(nn.Module):
+    """Two convolutions of 3x3 beside a short cut."""
+
+    expansion = 1
+
+    def __init__(self, channels: int, inner: int, stride: int) -> None:
+        """Build it, from `channels` to `inner`."""
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels, inner, 3, stride, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(inner)
+        self.relu = nn.ReLU()
+        self.conv2 = nn.Conv2d(inner, inner, 3, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(inner)
+        self.downsample = short_cut(channels, inner, stride)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Add what the convolutions find to the input."""
+        found = self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x)))))
+        result: Tensor = self.relu(found + self.downsample(x))
+        return result
+
+
+class Bottleneck(nn.Module):
+    """Convolutions of 1x1, 3x3 and 1x1 beside a short cut; four times `inner` come out."""
+
+    expansion = 4
+
+    def __init__(self, channels: int, inner: int, stride: int) -> None:
+        """Build it, from `channels` to four times `inner`."""
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels, inner, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(inner)
+        self.conv2 = nn.Conv2d(inner, inner, 3, stride, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(inner)
+        self.conv3 = nn.Conv2d(inner, 4 * inner, 1, bias=False)
+        self.bn3 = nn.BatchNorm2d(4 * inner)
+        self.relu = nn.ReLU()
+        self.downsample = short_cut(channels, 4 * inner, stride)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Add what the convolutions find to the input."""
+        found = self.relu(self.bn1(self.conv1(x)))
+        found = self.relu(self.bn2(self.conv2(found)))
+        result: Tensor = self.relu(self.bn3(self.conv3(found)) + self.downsample(x))
+        return result
+
+
+def short_cut(channels: int, becomes: int, stride: int) -> nn.Module:
+    """The input itself, or a convolution of 1x1 where its shape changes."""
+    if channels == becomes and stride == 1:
+        return nn.Identity()
+    conv = nn.Conv2d(channels, becomes, 1, stride, bias=False)
+    return nn.Sequential(conv, nn.BatchNorm2d(becomes))

@@ -1,0 +1,144 @@
+"""The Vision Transformer (Dosovitskiy et al. 2020, arXiv:2010.11929).
+
+Names of the weights are those of timm's vit_*_patch16_224, whose files can be loaded: with the
+same weights all three sizes give the same logits as timm 1.0.31 (float32 on a CPU, to the bit).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from models.attention import SelfAttention
+
+
+@dataclass(frozen=True)
+class Size:
+    """Table 1 of the paper; the layer between is four times as wide as `dim`."""
+
+    dim: int
+    depth: int
+    heads: int
+    patch: int = 16
+    """Side of a patch, in pixels."""
+
+
+SIZES = {
+    "vit-s16": Size(384, 12, 6),  # Touvron et al. 2020, arXiv:2012.12877, as DeiT-S
+    "vit-b16": Size(768, 12, 12),
+    "vit-l16": Size(1024, 24, 16),
+    "vit-tiny": Size(64, 2, 4, patch=8),  # for tests: far smaller than others' "tiny"
+}
+
+
+class Vit(nn.Module):
+    """Patches and a class token through encoder blocks; the class token gives the logits."""
+
+    def __init__(self, size: Size, channels: int, height: int, width: int, classes: int) -> None:
+        """Build it.
+
+        Raises:
+            ValueError: the image can't be cut into whole patches.
+        """
+        super().__init__()
+        if height % size.patch or width % size.patch:
+            raise ValueError(f"height and width must be multiples of {size.patch} pixels")
+        patches = height * width // size.patch**2
+        self.patch_embed = PatchEmbedding(size, channels)
+        self.cls_token = nn.Parameter(torch.zeros(1, 1, size.dim))
+        self.pos_embed = nn.Parameter(torch.empty(1, 1 + patches, size.dim))
+        self.blocks = nn.Sequential(*(Block(size) for _ in range(size.depth)))
+        self.norm = nn.LayerNorm(size.dim, eps=1e-6)
+        self.head = nn.Linear(size.dim, classes)
+        self.init_weights()
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Logits of a batch."""
+        patches = self.patch_embed(images)
+        first = self.cls_token.expand(len(images), -1, -1)
+        tokens = torch.cat([first, patches], dim=1) + self.pos_embed
+        logits: Tensor = self.head(self.norm(self.blocks(tokens)[:, 0]))
+        return logits
+
+    def init_weights(self) -> None:
+        """Draw new weights as the authors' code does.
+
+        Source: github.com/google-research/vision_transformer, vit_jax/models_vit.py.
+        """
+        nn.init.normal_(self.pos_embed, std=0.02)
+        nn.init.zeros_(self.cls_token)
+        conv = self.patch_embed.proj
+        fan_in = conv.weight[0].numel()
+        # Flax's lecun_normal: cut off at two deviations, then of variance 1 / fan_in.
+        deviation = math.sqrt(1 / fan_in) / 0.87962566103423978
+        nn.init.trunc_normal_(conv.weight, std=deviation, a=-2 * deviation, b=2 * deviation)
+        if conv.bias is not None:
+            nn.init.zeros_(conv.bias)
+        for block in self.blocks:
+            assert isinstance(block, Block)
+            block.init_weights()
+        nn.init.zeros_(self.head.weight)
+        nn.init.zeros_(self.head.bias)
+
+
+class PatchEmbedding(nn.Module):
+    """Each patch of the image as one token."""
+
+    def __init__(self, size: Size, channels: int) -> None:
+        """Build it."""
+        super().__init__()
+        self.proj = nn.Conv2d(channels, size.dim, kernel_size=size.patch, stride=size.patch)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return tokens (batch, patches, dim), row by row."""
+        embedded: Tensor = self.proj(images)
+        return embedded.flatten(2).transpose(1, 2)
+
+
+class Block(nn.Module):
+    """Attention and two linear layers, each after a layer norm and beside a short cut."""
+
+    def __init__(self, size: Size) -> None:
+        """Build it."""
+        super().__init__()
+        self.norm1 = nn.LayerNorm(size.dim, eps=1e-6)
+        self.attn = SelfAttention(size.dim, size.heads)
+        self.norm2 = nn.LayerNorm(size.dim, eps=1e-6)
+        self.mlp = Mlp(size.dim)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (batch, length, dim) to the same."""
+        x = x + self.attn(self.norm1(x))
+        mapped: Tensor = x + self.mlp(self.norm2(x))
+        return mapped
+
+    def init_weights(self) -> None:
+        """Draw them as the authors do: queries, keys and values are three matrices there."""
+        dim = self.attn.proj.in_features
+        bound = math.sqrt(6 / (dim + dim))
+        nn.init.uniform_(self.attn.qkv.weight, -bound, bound)
+        nn.init.xavier_uniform_(self.attn.proj.weight)
+        nn.init.zeros_(self.attn.qkv.bias)
+        nn.init.zeros_(self.attn.proj.bias)
+        for layer in (self.mlp.fc1, self.mlp.fc2):
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.normal_(layer.bias, std=1e-6)
+
+
+class Mlp(nn.Module):
+    """Two linear layers with a GELU between them."""
+
+    def __init__(self, dim: int) -> None:
+        """Build it."""
+        super().__init__()
+        self.fc1 = nn.Linear(dim, 4 * dim)
+        self.act = nn.GELU()
+        self.fc2 = nn.Linear(4 * dim, dim)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map each token by itself."""
+        mapped: Tensor = self.fc2(self.act(self.fc1(x)))
+        return mapped
