@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 from dataclasses import replace
 from typing import NoReturn, Protocol
 
@@ -15,6 +16,7 @@ from torch import Tensor
 
 from data.shares import epoch_order
 from engine import ranks, reporting
+from engine.heartbeat import HEART
 from engine.stop_request import STOP, STOPPED_EARLY
 from saving import checkpoint
 from saving.files import Saved
@@ -108,6 +110,8 @@ def begin(training: Training) -> None:
     ranks.choose_threads()
     if me.rank == 0:
         STOP.watch(me.run_dir)
+    if trouble := HEART.start(me.rank, me.run_dir, ranks.gather):
+        print(f"A rank that hangs will not be named ({trouble}).", file=sys.stderr, flush=True)
     checkpoint.by_first(me, training.checkpoints.take_over)
     if training.args.resume:
         training.resume()
@@ -128,11 +132,12 @@ def train(training: Training, report: reporting.Reporter) -> None:
             report.test(step=training.at.step, epoch=training.at.epoch, accuracy=accuracy)
     # Steps that were skipped at the very end have changed nothing: one bad batch must not keep a
     # training from ever ending well. save() refuses weights that are not finite.
-    with report.timed("save_s"):
+    with HEART.doing("save"), report.timed("save_s"):
         training.save()
     if accuracy is None and args.eval != "never":
         accuracy = test(training, report)
     report.end(step=training.at.step, accuracy=accuracy)
+    HEART.close()
     dist.barrier()
     dist.destroy_process_group()
 
@@ -142,6 +147,7 @@ def train_epoch(training: Training, report: reporting.Reporter) -> None:
     args = training.args
     order = epoch_order(training.at.train_samples, args.seed, training.at.epoch)
     while training.epoch_has_more() and training.at.step < args.steps:
+        HEART.step(training.at.step + 1)
         taken, stopping = training.step(order)
         report.step(taken)
         training.guard.check(taken.step, training.checkpoints, training.me)
@@ -153,7 +159,7 @@ def train_epoch(training: Training, report: reporting.Reporter) -> None:
 
 def save(training: Training, report: reporting.Reporter) -> None:
     """Save on the way: what can't be written now costs this checkpoint, not the training."""
-    with report.timed("save_s"):
+    with HEART.doing("save"), report.timed("save_s"):
         try:
             path = training.save()
         except checkpoint.SaveFailed as error:
@@ -164,7 +170,7 @@ def save(training: Training, report: reporting.Reporter) -> None:
 
 def test(training: Training, report: reporting.Reporter) -> float:
     """Return the accuracy, or stop when asked to."""
-    with report.timed("test_s"):
+    with HEART.doing("test"), report.timed("test_s"):
         accuracy = training.test()
     if accuracy is None:
         stop(training, report)
@@ -175,9 +181,10 @@ def stop(training: Training, report: reporting.Reporter) -> NoReturn:
     """Save, unless the last step was skipped, and end so that --resume goes on here."""
     path = f"checkpoints/{training.saved.folder.name}" if training.saved else ""
     if not training.guard.in_a_row:
-        with report.timed("save_s"):
+        with HEART.doing("save"), report.timed("save_s"):
             path = training.save()
         report.saved(step=training.at.step, path=path)
     report.stop(step=training.at.step, signal=STOP.received or None, path=path)
     STOP.done()
+    HEART.close()
     raise SystemExit(STOPPED_EARLY)

@@ -18,6 +18,7 @@ from torch.nn import functional
 from data import mnist
 from data.shares import seed_of, share
 from engine import loop, ranks, reporting
+from engine.heartbeat import HEART
 from engine.stop_request import STOP
 from models.accuracy import test_accuracy
 from models.table import DIGITS, build, size
@@ -70,7 +71,9 @@ class Training:
             mine = share(order, at.samples + number * part, part, self.me.rank, self.me.world_size)
             images = mnist.to_input(self.digits.train_images[mine], self.device)
             labels = self.digits.train_labels[mine].to(self.device)
+            HEART.move()
             loss = functional.cross_entropy(strategy.forward(images), labels)
+            HEART.move()
             strategy.backward(loss, last=number == strategy.accumulate - 1)
             total += loss.detach()
         norm = float(strategy.step(lr))

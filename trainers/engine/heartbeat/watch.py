@@ -1,0 +1,213 @@
+"""The thread in every rank that watches its node's ranks; one of a node speaks for them.
+
+A rank that is stopped, or whose process hangs as a whole, watches nothing: then the next one of
+its node speaks. Nodes that stand still tell each other through the run folder; the first of them
+that speaks writes `hung.json`, which lumitui's poll reads, and says it in the log.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from engine.heartbeat.judge import Seen, Stall, judge
+from engine.heartbeat.record import Record, Records, process_state
+
+HUNG = 88
+"""Exit code of a training that was ended because a rank hung for TRAINER_HANG_SECONDS."""
+FILE = "hung.json"
+"""In the run folder while something hangs."""
+FOLDER = ".hung"
+"""What nodes that stand still say to each other, in the run folder."""
+STILL_SECONDS = 40.0
+"""How long a step may take before anything is said, unless steps have taken a third of it before.
+TRAINER_STILL_SECONDS says otherwise."""
+LONG = 15
+"""As many times that for what may take long: a start, a save, a test, a compilation."""
+USUAL = 3
+"""As many times the longest pause so far is still usual."""
+READERS = 4
+"""Nodes that may read what the others say: a thousand of them would burden the file system."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where this rank is."""
+
+    rank: int
+    local: int
+    """Its place among the ranks of its node."""
+    nodes: dict[int, str]
+    """The node of each rank."""
+    run_dir: Path
+
+    @property
+    def node(self) -> str:
+        """This rank's node."""
+        return self.nodes[self.rank]
+
+    @property
+    def here(self) -> list[int]:
+        """The ranks of this node."""
+        return [rank for rank, node in self.nodes.items() if node == self.node]
+
+
+class Watch:
+    """Watches the ranks of a node from one of them."""
+
+    def __init__(self, records: Records, place: Place) -> None:
+        """Prepare to watch; `run` does it."""
+        self._records, self._place = records, place
+        self._here = place.here
+        self._order = list(dict.fromkeys(place.nodes.values()))
+        self._index = self._order.index(place.node)
+        self._still = seconds_of("TRAINER_STILL_SECONDS") or STILL_SECONDS
+        self._hang = seconds_of("TRAINER_HANG_SECONDS")
+        self._tick = self._still / 8
+        self._seen: dict[int, tuple[Record, float, float]] = {}
+        self._pulse = 0
+        self._woke = time.monotonic()
+        self._stall: Stall | None = None
+        self._told_at = 0.0
+        self._published = 0.0
+        self._stop = threading.Event()
+
+    def stop(self) -> None:
+        """End the thread, and take away what it has said."""
+        self._stop.set()
+        self._over()
+        self._withdraw()
+
+    def run(self) -> None:
+        """Watch until the training ends. Nothing in here may end it by mistake."""
+        while not self._stop.wait(self._tick):
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+                self._look()
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        if now - self._woke > 4 * self._tick:
+            self._seen.clear()  # this process was stopped itself: what it knew is old
+        self._woke = now
+        self._pulse += 1
+        self._records.pulse(self._place.local, self._pulse)
+        seen = [self._of(local, now) for local in range(len(self._here))]
+        if self._stall or all(one.silent for one in seen[: self._place.local]):
+            self._speak(seen, now)
+
+    def _of(self, local: int, now: float) -> Seen:
+        record = self._records.read(local)
+        before, moved, pulsed = self._seen.get(local, (record, now, now))
+        moved = moved if before.count == record.count else now
+        pulsed = pulsed if before.pulse == record.pulse else now
+        self._seen[local] = record, moved, pulsed
+        least = self._still * (1 if record.doing in ("step", "data") else LONG)
+        still = now - moved
+        return Seen(
+            rank=self._here[local],
+            node=self._place.node,
+            count=record.count,
+            step=record.step,
+            doing=record.doing,
+            still=still,
+            limit=max(least, USUAL * record.longest),
+            silent=now - pulsed > 3 * self._tick and local != self._place.local,
+            state=process_state(record.pid) if still > self._still / 2 else "",
+        )
+
+    def _speak(self, seen: list[Seen], now: float) -> None:
+        if len(self._order) > 1:
+            self._publish(seen, now)
+            if self._index >= READERS:
+                return
+            if max(one.still for one in seen) < self._still / 2 and not self._stall:
+                return
+            others = self._others()
+            if others is None and not self._stall:
+                return  # a node before this one speaks
+            seen = [*seen, *(others or [])]
+        stall = judge(seen, self._place.nodes, self._still)
+        if stall is None:
+            self._over()
+            return
+        new = self._stall is None or self._stall.key != stall.key
+        self._stall = stall
+        if self._hang and stall.seconds >= self._hang:
+            say(f"{stall.sentence} The training ends, as `hang` says.")
+            os._exit(HUNG)
+        if new or now - self._told_at > 5 * 60:
+            say(stall.sentence)
+            self._told_at = now
+        _write(self._place.run_dir / FILE, asdict(stall) | {"time": time.time()})
+
+    def _over(self) -> None:
+        if self._stall is None:
+            return
+        stall, self._stall = self._stall, None
+        (self._place.run_dir / FILE).unlink(missing_ok=True)
+        alone = f"Rank {stall.ranks[0]} on {stall.nodes[0]} moves" if len(stall.ranks) == 1 else ""
+        say(f"{alone or 'The ranks move'} again.")
+
+    def _publish(self, seen: Sequence[Seen], now: float) -> None:
+        """Say to the other nodes how this one is: when it stands still, or another one does."""
+        folder = self._place.run_dir / FOLDER
+        if now - self._published < 4 * self._tick:
+            return
+        if max(one.still for one in seen) < self._still / 2 and not _has_files(folder):
+            return
+        self._published = now
+        folder.mkdir(exist_ok=True)
+        content = {"time": time.time(), "seen": [asdict(one) for one in seen]}
+        _write(folder / str(self._index), content)
+
+    def _withdraw(self) -> None:
+        with contextlib.suppress(OSError):
+            (self._place.run_dir / FOLDER / str(self._index)).unlink(missing_ok=True)
+            (self._place.run_dir / FOLDER).rmdir()
+
+    def _others(self) -> list[Seen] | None:
+        """What the other nodes say; None where one before this one does."""
+        found: list[Seen] = []
+        for path in (self._place.run_dir / FOLDER).glob("[0-9]*"):
+            index = int(path.name)
+            if index == self._index:
+                continue
+            content = json.loads(path.read_text())
+            age = max(0.0, time.time() - content["time"])
+            if age > 8 * self._tick:
+                continue
+            if index < self._index:
+                return None
+            for one in content["seen"]:
+                found.append(Seen(**one | {"still": one["still"] + age}))
+        return found
+
+
+def seconds_of(variable: str) -> float | None:
+    """Return the seconds that a variable says; None where it says none."""
+    given = os.environ.get(variable, "")
+    return float(given) if given.isdecimal() and int(given) else None
+
+
+def say(text: str) -> None:
+    """Print a line at once, in one piece."""
+    with contextlib.suppress(OSError):
+        os.write(sys.stderr.fileno(), f"{text}\n".encode())
+
+
+def _has_files(folder: Path) -> bool:
+    return folder.is_dir() and any(folder.iterdir())
+
+
+def _write(path: Path, content: object) -> None:
+    """Write a small file whole, or not at all."""
+    half = path.with_name(f".{path.name}.{os.getpid()}")
+    half.write_text(json.dumps(content))
+    half.replace(path)
