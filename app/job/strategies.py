@@ -16,14 +16,17 @@ class Strategy:
     zero_stage: int | None = None
     """DeepSpeed's `zero_optimization.stage`; None: no DeepSpeed configuration."""
     single_rank: bool = False
+    passes: int = 2
+    """How often each rank sends the size of the model in a step, less its own share: 2 for an
+    all-reduce, or a reduce-scatter and an all-gather; 3 where weights are gathered twice."""
 
 
 STRATEGIES: dict[str, Strategy] = {
     "ddp": Strategy("every rank has the whole model; gradients are averaged", "ddp"),
-    "single": Strategy("one rank", "ddp", single_rank=True),
+    "single": Strategy("one rank", "ddp", single_rank=True, passes=0),
     "zero1": Strategy("DeepSpeed; optimizer states are split", "deepspeed_zero", 1),
     "zero2": Strategy("DeepSpeed; and gradients", "deepspeed_zero", 2),
-    "zero3": Strategy("DeepSpeed; and parameters", "deepspeed_zero", 3),
+    "zero3": Strategy("DeepSpeed; and parameters", "deepspeed_zero", 3, passes=3),
 }
 
 

@@ -10,6 +10,21 @@ from lumitui.remote.site.device import Device, device
 from lumitui.remote.site.facts import Cores, Count, Facts
 from lumitui.remote.site.this_machine import allowed_cores, shape_here
 
+Bandwidth = Annotated[float, Field(gt=0, le=1e5)]
+"""GB/s that every rank of an all-reduce sends: its bus bandwidth."""
+Latency = Annotated[float, Field(ge=0, le=1e5)]
+"""Microseconds that an all-reduce of few bytes takes for each doubling of the ranks."""
+
+
+class Links(Facts):
+    """How fast ranks exchange gradients: what an all-reduce reaches, not what a link is sold as."""
+
+    in_node: Bandwidth
+    between_nodes: Bandwidth
+    """Of a node, over all its network cards."""
+    latency_in_node: Latency
+    latency_between_nodes: Latency
+
 
 class NodeShape(Facts):
     """One GPU node. Cores are numbered as Slurm's masks number them (hardware thread 0)."""
@@ -33,6 +48,8 @@ class NodeShape(Facts):
     """The cores nearest to each GPU, in local-rank order: they become its mask. Empty: unknown."""
     no_gpu_cores: str = "the profile does not know which cores are nearest to each GPU"
     """Why `gpu_cores` is empty."""
+    links: Links | None = None
+    """For the prediction of other sizes from one; None: they are not predicted so."""
     gpu_numa: tuple[Annotated[int, Field(ge=0, le=100_000)], ...] = ()
     """NUMA domain of each GPU, in local-rank order."""
     gpu_bus: tuple[str, ...] = ()

@@ -35,7 +35,8 @@ VERBS: Mapping[str, tuple[Words, ...]] = {
     "scaling": (
         Words("{run}"),
         Words("{run} --json --samples 1000 --deadline 6h"),
-        # The run has measured nothing: it is refused, and writes nothing.
+        # The run has measured nothing: both are refused, and write nothing.
+        Words("{run} --predict"),
         Words("{run} --plot {new}/scaling.svg"),
     ),
     "resubmit": (Words("{run}", writes=True), Words("{run} --nodes 2")),

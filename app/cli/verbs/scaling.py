@@ -25,6 +25,7 @@ class _Asked(TypedDict):
     epochs: int | None
     deadline: str | None
     budget: float | None
+    predict: bool
 
 
 @click.command()
@@ -52,6 +53,11 @@ class _Asked(TypedDict):
     multiple=True,
     help="Predict N nodes, too; repeatable.",
 )
+@click.option(
+    "--predict",
+    is_flag=True,
+    help="Predict from RUN alone: what a step computes, and exchanges over the site's links.",
+)
 @click.option("--plot", metavar="FILE.svg", type=GivenPath(), help="Draw it as an SVG file.")
 @json_option
 @click.pass_obj
@@ -67,7 +73,10 @@ def scaling(
 
     deadline = None if asked["deadline"] is None else seconds_in(asked["deadline"])
     with core() as runs:
-        found = runs.scaling.of(run_id, Question(nodes, asked["samples"], asked["epochs"]))
+        found = runs.scaling.of(
+            run_id,
+            Question(nodes, asked["samples"], asked["epochs"], alone=asked["predict"]),
+        )
     advice = advise(found, Goal(deadline, asked["budget"]))
     if plot is not None:
         from lumitui.app.scale.scaling.drawing import drawing, write_drawing

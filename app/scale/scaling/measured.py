@@ -45,6 +45,12 @@ class Training:
     """Samples of an epoch."""
     planned: int | None = None
     """Samples of all epochs."""
+    global_batch: int | None = None
+    """Samples of a step, over all ranks."""
+    parameters: int | None = None
+    """Of the network."""
+    micro_steps: int = 1
+    """Batches that are accumulated in a step."""
     missing: str = ""
     """The key of metrics.jsonl without which there is no speed, although steps are reported."""
 
@@ -117,6 +123,9 @@ def training_of(points: Sequence[MetricPoint]) -> Training:
         samples=total.steps * batch if batch and total.steps > 0 and batch > 0 else None,
         epoch=epoch,
         planned=epoch * epochs if epoch and epochs else None,
+        global_batch=batch if batch and batch > 0 else None,
+        parameters=_count(start.extra.get("parameters")),
+        micro_steps=_count(start.extra.get("accumulate")) or 1,
         missing="" if values else _missing(points),
     )
 

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
     from lumitui.app.history.history import History
     from lumitui.app.history.run import Run
-    from lumitui.app.scale.scaling.measured import Training
+    from lumitui.app.scale.scaling.measured import MeasuredRun, Training
     from lumitui.app.scale.scaling.study import Offer, Scaling
+    from lumitui.remote.site.node import Links
     from lumitui.remote.site.profile import Site
     from lumitui.remote.site.sites import Sites
 
@@ -37,6 +38,8 @@ class Question:
     """The work in epochs, in place of `samples`."""
     time: str | None = None
     """Another time limit than the run's."""
+    alone: bool = False
+    """Predict from the run alone, by the links of its site; other sizes do not count."""
 
 
 class Scalings:
@@ -54,7 +57,8 @@ class Scalings:
         """Return how a run scales, from all runs of its lineage.
 
         Raises:
-            InputError: no such run, or epochs are asked for and none is known.
+            InputError: no such run; epochs are asked for and none is known; or the run alone
+                does not say enough to predict from.
         """
         from lumitui.app.scale.scaling.measured import MeasuredRun
         from lumitui.app.scale.scaling.study import epoch_of, scaling_of
@@ -71,7 +75,14 @@ class Scalings:
                 said = f"How many samples an epoch of {run.id} has is not known."
                 raise InputError(said, "Give the number of samples.")
             samples = asked.epochs * epoch
-        return scaling_of(run, family, self._offers(run, asked), samples)
+        site = self._site(run)
+        links = site.node.links if site else None
+        if asked.alone:
+            family = [item for item in family if item.run.id == run.id]
+        found = scaling_of(run, family, _offers(run, site, asked), samples, links)
+        if asked.alone and found.steps is None:
+            raise _unpredictable(family[0], links)
+        return found
 
     def _training(self, run: Run) -> Training:
         from lumitui.app.scale.scaling.measured import training_of
@@ -85,17 +96,37 @@ class Scalings:
         self._known[run.id] = (run.metrics_offset, found)
         return found
 
-    def _offers(self, run: Run, asked: Question) -> list[Offer]:
+    def _site(self, run: Run) -> Site | None:
         try:
-            site = self._sites.load(run.site)
+            return self._sites.load(run.site)
         except InputError:
-            return []  # the profile is gone: only what was measured is known
-        largest = max(run.layout.nodes * 2, LADDER[-1])
-        nodes = {1 << exponent for exponent in range(largest.bit_length())}
-        nodes = {number for number in nodes if number <= most_nodes(site, run)}
-        wanted = sorted(nodes | {run.layout.nodes, *asked.nodes})
-        settings = [f"time={asked.time}"] if asked.time else []
-        return [_offer(run, site, number, settings) for number in wanted]
+            return None  # the profile is gone: only what was measured is known
+
+
+def _offers(run: Run, site: Site | None, asked: Question) -> list[Offer]:
+    if site is None:
+        return []
+    largest = max(run.layout.nodes * 2, LADDER[-1])
+    nodes = {1 << exponent for exponent in range(largest.bit_length())}
+    nodes = {number for number in nodes if number <= most_nodes(site, run)}
+    wanted = sorted(nodes | {run.layout.nodes, *asked.nodes})
+    settings = [f"time={asked.time}"] if asked.time else []
+    return [_offer(run, site, number, settings) for number in wanted]
+
+
+def _unpredictable(item: MeasuredRun, links: Links | None) -> InputError:
+    """Return why nothing can be predicted from a run alone."""
+    run, found = item.run, item.training
+    if found.speed is None:
+        said, do = f"{run.id} has reported no samples/s.", "Wait until it has trained some steps."
+    elif links is None:
+        said = f"The profile of {run.site} does not say how fast its ranks reach each other."
+        do = "Add `links:` to its node, or run the job on one more size and leave --predict out."
+    else:
+        missing = "parameters" if not found.parameters else "global_batch"
+        said = f"The start line of {run.id}'s metrics.jsonl has no `{missing}`."
+        do = "The bundled trainers write it. Or run one more size and leave --predict out."
+    return InputError(said, do)
 
 
 def most_nodes(site: Site, run: Run) -> int:
@@ -113,7 +144,7 @@ def _offer(run: Run, site: Site, nodes: int, settings: Sequence[str]) -> Offer:
     """Return what the site would give `run` on `nodes` nodes, or why it would refuse."""
     from lumitui.app.scale.rescale import rescale
     from lumitui.app.scale.resubmission import launch_of
-    from lumitui.app.scale.scaling.study import Offer
+    from lumitui.app.scale.scaling.study import Offer, batch_of
 
     layout = run.layout
     try:
@@ -134,4 +165,5 @@ def _offer(run: Run, site: Site, nodes: int, settings: Sequence[str]) -> Offer:
         walltime.seconds_of(launch.spec.time),
         launch.price.amount,
         launch.spec.partition,
+        batch_of(launch.spec),
     )

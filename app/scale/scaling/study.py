@@ -4,7 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from lumitui.app.compose.deepspeed_batch import whole
 from lumitui.app.history.run import Run
+from lumitui.app.job.script_args import argument_value, batch_argument
+from lumitui.app.job.spec import JobSpec
+from lumitui.app.job.strategies import STRATEGIES
 from lumitui.app.scale.scaling.measured import (
     LeftOut,
     MeasuredRun,
@@ -13,9 +17,11 @@ from lumitui.app.scale.scaling.measured import (
     measured_sizes,
 )
 from lumitui.app.scale.scaling.model import Estimate, Model
+from lumitui.app.scale.scaling.step_time import Exchange, Measured, StepModel
 from lumitui.remote import walltime
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.site.device import Device
+from lumitui.remote.site.node import Links
 
 MILLION = 1_000_000
 
@@ -42,6 +48,8 @@ class Offer:
     most: float
     """What is billed at the time limit."""
     partition: str = ""
+    batch: int | None = None
+    """The argument with the samples of one rank and step; None: not known, or none."""
     refused: str = ""
     """Why the run cannot be sent on so many nodes; '' where it can."""
 
@@ -115,6 +123,8 @@ class Scaling:
     """Of the time of the smallest size; None with less than two sizes."""
     epoch: int | None = None
     """Samples of an epoch; None: not known."""
+    steps: StepModel | None = None
+    """What the predictions rest on, where they rest on one size; None: on Amdahl's law."""
 
     @property
     def knows_work(self) -> bool:
@@ -132,19 +142,22 @@ def scaling_of(
     family: Sequence[MeasuredRun],
     offers: Sequence[Offer],
     samples: int | None = None,
+    links: Links | None = None,
 ) -> Scaling:
     """Return how the training of `run` scales, from its `family`, for the sizes of `offers`.
 
-    `samples` is the work; None: what `run` has trained, or was to train.
+    `samples` is the work; None: what `run` has trained, or was to train. With the `links` of its
+    site other sizes are predicted from one, where only one was measured.
     """
     found, left = measured_sizes(family, run)
     model = Model([point for size in found for point in size.points]) if found else None
+    steps = _step_model(found[0], links) if links and len(found) == 1 else None
     overhead = _overhead(found)
     part, whole = _works(run, family, samples)
     known = {offer.nodes: offer for offer in offers}
     sizes = [_measured(size, known.get(size.nodes)) for size in found]
     sizes += [
-        _predicted(offer, model)
+        _predicted(offer, model, steps)
         for offer in offers
         if (offer.gpus, offer.nodes) not in {(size.gpus, size.nodes) for size in found}
     ]
@@ -163,7 +176,28 @@ def scaling_of(
         run.layout.device,
         model.serial_share if model else None,
         epoch_of(family),
+        steps,
     )
+
+
+def _step_model(size: MeasuredSize, links: Links) -> StepModel | None:
+    """Return the model of a step; None where network or batch are not known."""
+    item = size.runs[-1]
+    found, strategy = item.training, STRATEGIES.get(item.run.spec.strategy)
+    if strategy is None or not found.parameters or not found.global_batch:
+        return None
+    batch = found.global_batch / size.gpus
+    noise = max(point.error for point in size.points)
+    return StepModel(
+        Measured(size.gpus, size.nodes, size.speed, batch, noise, batch_of(item.run.spec)),
+        Exchange(found.parameters, strategy.passes, links, micro_steps=found.micro_steps),
+    )
+
+
+def batch_of(spec: JobSpec) -> int | None:
+    """Return the argument with the samples of one rank and step; None: not known, or none."""
+    name = batch_argument(spec)
+    return whole(argument_value(spec.args, name)) if name else None
 
 
 def _measured(size: MeasuredSize, offer: Offer | None) -> Size:
@@ -175,8 +209,12 @@ def _measured(size: MeasuredSize, offer: Offer | None) -> Size:
     return Size(size.nodes, size.gpus, True, size.source, speed, offer=offer)
 
 
-def _predicted(offer: Offer, model: Model | None) -> Size:
+def _predicted(offer: Offer, model: Model | None, steps: StepModel | None) -> Size:
     speed = model.at(offer.gpus) if model and offer.gpus else None
+    if speed and steps:
+        before = steps.measured.argument
+        ratio = offer.batch / before if offer.batch and before else 1.0
+        speed = steps.at(offer.gpus, offer.nodes, ratio)
     return Size(offer.nodes, offer.gpus, False, "", speed, offer=offer)
 
 

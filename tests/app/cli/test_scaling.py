@@ -37,3 +37,13 @@ def test_a_lineage_without_figures_says_how_to_get_some(here: Here, runs: Runs) 
     shown = here("scaling", run.id)
     assert shown.returncode == 0 and "has reported samples/s" in shown.stdout
     assert here("scaling", run.id, "--plot", "out.svg").returncode == 2
+
+
+def test_a_run_alone_predicts_other_sizes(here: Here, runs: Runs) -> None:
+    run = train(runs.history, {1: 1000.0, 2: 1200.0}, parameters=86_567_656)[0]
+    shown = here("scaling", run.id, "--predict", "--json")
+    data = json.loads(shown.stdout)["data"]["scaling"]
+    assert [size["measured"] for size in data["sizes"][:2]] == [True, False]
+    assert data["steps"]["exchange"]["links"]["between_nodes"] > 0
+    text = " ".join(here("scaling", run.id, "--predict").stdout.split())
+    assert "8 of 10 published trainings lie within the interval." in text

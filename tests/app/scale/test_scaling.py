@@ -306,3 +306,53 @@ def test_metrics_that_came_later_count(runs: Runs) -> None:
     history.metrics.add(made.id, lines)
     history.update(made.id, metrics_offset=2)
     assert runs.scaling.of(made.id).sizes[0].source == f"{made.id} (25 steps)"
+
+
+def test_one_size_predicts_others_where_the_links_of_the_site_are_known(runs: Runs) -> None:
+    (made,) = train(runs.history, {1: 1000.0}, parameters=86_567_656)
+    found = runs.scaling.of(made.id)
+    four = size_of(found, 4)
+    assert four.speed and four.speed.likely and four.efficiency
+    # More than no gain, less than ideal: the exchange of 350 MB costs a little of 256 ms.
+    assert 3700 < four.speed.likely < 3995 and four.speed.low < 0.8 * four.speed.likely
+    said = words.basis(found)
+    assert said.startswith("A step of 1 node takes 256 ms, of which the exchange adds")
+    assert "each rank sends 693 MB a step" in said and "87.6 GB/s between nodes" in said
+    assert words.table(found).rows[2][2].startswith("~")
+    assert advise(found, Goal()).nodes == 16
+
+
+def test_a_batch_that_is_shared_by_more_ranks_is_predicted_as_such(runs: Runs) -> None:
+    (made,) = train(runs.history, {1: 1000.0}, parameters=86_567_656)
+    kept = made.spec.model_copy(update={"scale": None})
+    shared = trained("shared", 1, spec=kept, metrics_offset=2)
+    runs.history.begin(shared)
+    lines = lines_of([1000.0] * 20, 8, 256, 60_000, parameters=86_567_656)
+    runs.history.metrics.add("shared", lines)
+    grown, split = (size_of(runs.scaling.of(name), 16).speed for name in (made.id, "shared"))
+    assert grown and split and grown.likely and split.likely
+    # A sixteenth of the work in a step, and as much to exchange.
+    assert split.likely < 0.75 * grown.likely
+
+
+def test_a_run_alone_predicts_what_its_lineage_measured(runs: Runs) -> None:
+    made = train(runs.history, SPEEDS, parameters=25_557_032)
+    alone = runs.scaling.of(made[0].id, Question(alone=True))
+    assert [size.nodes for size in alone.measured] == [1]
+    four = size_of(alone, 4).speed
+    assert four and four.low < SPEEDS[4] < four.high
+    assert runs.scaling.of(made[0].id).steps is None  # three sizes check Amdahl's law
+
+
+def test_what_cannot_be_predicted_alone_says_what_is_missing(runs: Runs) -> None:
+    (without,) = train(runs.history, {1: 1000.0})
+    with pytest.raises(InputError, match=r"start line .* has no `parameters`"):
+        runs.scaling.of(without.id, Question(alone=True))
+    runs.history.begin(trained("none", 1))
+    with pytest.raises(InputError, match="none has reported no samples/s"):
+        runs.scaling.of("none", Question(alone=True))
+    here = trained("here", 1, site="laptop", metrics_offset=2)
+    runs.history.begin(here)
+    runs.history.metrics.add("here", lines_of([1.0] * 20, 8, 256, 60_000, parameters=1))
+    with pytest.raises(InputError, match="The profile of laptop does not say how fast"):
+        runs.scaling.of("here", Question(alone=True))

@@ -16,10 +16,16 @@ GROWS = Scale(batch=BatchRule(keep="per_gpu"), lr=LearningRateRule(rule="linear"
 
 
 def lines_of(
-    speeds: Sequence[float], ranks: int, batch: int, epoch: int, epochs: int = 2
+    speeds: Sequence[float],
+    ranks: int,
+    batch: int,
+    epoch: int,
+    epochs: int = 2,
+    parameters: int | None = None,
 ) -> list[bytes]:
     """Return the lines of metrics.jsonl of a training with a step for each of `speeds`."""
     start = {"event": "start", "world_size": ranks, "global_batch": batch}
+    start |= {} if parameters is None else {"parameters": parameters}
     start |= {"train_samples": epoch, "epochs": epochs}
     steps = [
         {"step": at, "epoch": 1, "loss": 1 / at, "samples_per_s": speed, "seconds": at}
@@ -53,13 +59,19 @@ def trained(run_id: str, nodes: int, parent: str | None = None, **changes: objec
     return replace(run, **changes)  # type: ignore[arg-type]
 
 
-def train(history: History, speeds: Mapping[int, float], *, steps: int = 20) -> list[Run]:
+def train(
+    history: History,
+    speeds: Mapping[int, float],
+    *,
+    steps: int = 20,
+    parameters: int | None = None,
+) -> list[Run]:
     """Put runs of one lineage into history: on each number of nodes with a median speed."""
     runs: list[Run] = []
     for nodes, speed in speeds.items():
         run = trained(f"vit-{nodes}n-00000{nodes}", nodes, runs[0].id if runs else None)
         history.begin(run)
         wave = [speed * (1 + 0.02 * (at % 3 - 1)) for at in range(steps)]
-        history.metrics.add(run.id, lines_of(wave, 8 * nodes, 256 * nodes, 60_000))
+        history.metrics.add(run.id, lines_of(wave, 8 * nodes, 256 * nodes, 60_000, 2, parameters))
         runs.append(history.get(run.id))
     return runs

@@ -1,0 +1,155 @@
+"""Throughput at sizes that nobody ran, from one size: what a step computes and exchanges. Pure.
+
+A step of one rank takes `compute + exposed`. `compute` is measured: it is what is left of the
+step on the size that was run. The exchange of a step takes
+
+    bytes x passes x (n - 1) / n / bandwidth  +  messages x latency x log2(n)
+
+for n ranks: the bytes that a rank sends in ring all-reduces (two passes), or with split
+parameters (three), over the slowest part of the ring, and what each message waits. DDP sends
+gradients in messages of 25 MiB while the backward pass goes on, which is two thirds of the
+computing. What fits into that time is hidden, but not free: it slows the computing down. The last
+message has nothing left to hide behind.
+
+What the model does not know: the start of a run, loaders that cannot follow, ranks that wait for
+a slow one. The tests hold it to the published tables, row by row.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from lumitui.app.scale.scaling.model import Estimate
+from lumitui.remote.site.node import Links
+
+HIDDEN_COST = 0.61
+"""Seconds that a hidden second of exchange costs. Source: arXiv 2507.03114 (A100, H100, MI210,
+MI250): overlapped computing is 18.9 % slower than alone, and both in sequence take 10.2 % longer
+than overlapped; so exchanging 0.31 of the computing's time costs 0.189 of it."""
+BACKWARD = 2 / 3
+"""The share of the computing in which gradients appear: twice the forward pass."""
+MESSAGE = 25 * 2**20
+"""Bytes of a message. Source: PyTorch, DistributedDataParallel, bucket_cap_mb."""
+LOW, HIGH = 0.75, 1.1
+"""What 8 of 10 published trainings reached of the prediction; held by a test."""
+_LEAST_COMPUTE = 0.05
+"""Of a measured step: what is left if the profile's links are too slow to be true."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """What the ranks of a training exchange in a step, and over what."""
+
+    parameters: int
+    passes: int
+    """How often their size is sent by each rank: 2 for an all-reduce, 0 where nothing is."""
+    links: Links
+    bytes_each: int = 4
+    """Of a gradient: autocast keeps float32."""
+    micro_steps: int = 1
+    """Batches that are accumulated in a step; only the last one's backward pass hides anything."""
+
+    @property
+    def bytes(self) -> int:
+        """Of all gradients."""
+        return self.parameters * self.bytes_each
+
+    @property
+    def messages(self) -> int:
+        """How many messages carry them."""
+        return max(1, math.ceil(self.bytes / MESSAGE))
+
+    def seconds(self, ranks: int, nodes: int) -> float:
+        """Return how long the exchange of a step takes."""
+        if ranks < 2 or not self.passes:
+            return 0.0
+        links = self.links
+        if nodes > 1:
+            bandwidth = min(links.in_node, links.between_nodes)
+            latency = links.latency_between_nodes
+        else:
+            bandwidth, latency = links.in_node, links.latency_in_node
+        sent = self.bytes * self.passes * (ranks - 1) / ranks
+        return sent / (bandwidth * 1e9) + self.messages * latency * 1e-6 * math.log2(ranks)
+
+    def exposed(self, ranks: int, nodes: int, compute: float) -> float:
+        """Return what the exchange adds to a step that computes for `compute` seconds."""
+        whole = self.seconds(ranks, nodes)
+        last = whole / self.messages
+        room = BACKWARD * compute / self.micro_steps
+        hidden = min(whole - last, room)
+        return whole - hidden + HIDDEN_COST * hidden
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """Where the seconds of a step go."""
+
+    compute: float
+    exchange: float
+    """All of it, hidden or not."""
+    exposed: float
+    """What it adds to the step."""
+
+    @property
+    def seconds(self) -> float:
+        """The whole step."""
+        return self.compute + self.exposed
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The size that the model is calibrated on."""
+
+    gpus: int
+    nodes: int
+    speed: float
+    """Samples a second of all ranks."""
+    batch: float
+    """Samples of one rank in a step."""
+    noise: float = 0.0
+    """The relative standard deviation of a step."""
+    argument: int | None = None
+    """What the script's argument for the batch was, where it has one."""
+
+
+@dataclass(frozen=True)
+class StepModel:
+    """Predicts the throughput of other sizes from one."""
+
+    measured: Measured
+    exchange: Exchange
+
+    @cached_property
+    def calibrated(self) -> StepTime:
+        """Where the measured step's time went: what is not exchange is computing."""
+        here = self.measured
+        step = here.batch * here.gpus / here.speed
+        low, high = _LEAST_COMPUTE * step, step
+        for _ in range(60):  # what is exposed grows with what hides it
+            middle = (low + high) / 2
+            if middle + self.exchange.exposed(here.gpus, here.nodes, middle) < step:
+                low = middle
+            else:
+                high = middle
+        exchange = self.exchange.seconds(here.gpus, here.nodes)
+        return StepTime(low, exchange, step - low)
+
+    def step(self, gpus: int, nodes: int, batch: float = 1.0) -> StepTime:
+        """Return where a step's time goes on another size.
+
+        `batch` is how many times the samples a rank has in a step, there.
+        """
+        compute, exchange = self.calibrated.compute * batch, self.exchange
+        return StepTime(
+            compute, exchange.seconds(gpus, nodes), exchange.exposed(gpus, nodes, compute)
+        )
+
+    def at(self, gpus: int, nodes: int, batch: float = 1.0) -> Estimate:
+        """Return the throughput in samples a second, and what 8 of 10 trainings lie in."""
+        step, size = self.step(gpus, nodes, batch), self.measured.batch * batch * gpus
+        likely = size / step.seconds
+        # More than ideal, and faster than the measured steps may be, is nothing to hope for.
+        ideal = size / min(step.compute, self.calibrated.seconds * batch)
+        most = max(likely, min(likely * HIGH, ideal * (1 + self.measured.noise)))
+        return Estimate(likely * LOW, most, likely)
