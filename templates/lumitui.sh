@@ -184,6 +184,23 @@ lumitui_require() {
   fi
 }
 
+# lumitui_require_gpus NODES RANKS BUS...: `proof: strict`, beside lumitui_require. On so many nodes each local
+# rank's driver shows it a GPU: the one on its PCI bus, or any where no BUS is known.
+lumitui_require_gpus() {
+  local nodes=$1 ranks=$2 rank=0 bus found right
+  shift 2
+  for ((; rank < ranks; rank++)); do
+    bus=${1:-}
+    shift $(($# > 0))
+    found=$(sed -n "s/.*\"local_rank\": $rank,.*\"device\": \"\([^\"]*\)\".*/\1/p" "$RUN_DIR/binding.json") || true
+    # An ADDRESS has colons: 0000:c1:00.0, or the bus alone.
+    if [[ $bus == *:* ]]; then right=$(grep -cxF -- "$bus" <<<"$found"); else right=$(grep -cF -- ":$bus${bus:+:}" <<<"$found"); fi || true
+    [[ $right != "$nodes" ]] || continue
+    echo "lumitui: the driver shows local rank $rank ${bus:+its }GPU${bus:+ }$bus on ${right:-0} of $nodes nodes; nothing was launched." >&2
+    strict=78
+  done
+}
+
 # lumitui_run LAUNCH...: the program. What became of it goes to the exit file, and it is the job's end.
 lumitui_run() {
   local rc=0 before

@@ -22,7 +22,9 @@ def layout_of(place: Placement) -> Layout:
     tasks = gpus if place.launcher.tasks == "rank" else 1
     cpus = spec.cpus_per_task or needed_cores(place, gpus) // tasks
     layout = Layout(spec.nodes, gpus, tasks, cpus, gpus, place.whole_nodes)
-    return _with_cores(replace(layout, on_cpu=place.site.node.on_cpu), place)
+    node = place.site.node
+    bus = node.gpu_bus[:gpus] if place.whole_nodes and not node.on_cpu else ()
+    return _with_cores(replace(layout, on_cpu=node.on_cpu, gpu_bus=bus), place)
 
 
 def needed_cores(place: Placement, ranks: int) -> int:

@@ -222,7 +222,9 @@ RULES: tuple[LogRule, ...] = (
     _rule(
         "proof-strict",
         r"lumitui: (?P<what>local rank \d+ has its cores \S+ on \d+ of \d+ nodes"
-        r"|not all ranks see the same GPUs); nothing was launched",
+        r"|not all ranks see the same GPUs"
+        r"|the driver shows local rank \d+ (?:its )?GPU[\w.: ]* on \d+ of \d+ nodes)"
+        r"; nothing was launched",
         "The binding is not proven ({what}), and `proof: strict` ended the job.",
         "Read the proof; use whole nodes, or `proof: on` to run anyway.",
     ),

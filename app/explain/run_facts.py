@@ -10,6 +10,7 @@ from typing import Protocol
 
 from lumitui.app.explain import words
 from lumitui.app.explain.proof.binding_proof import Verdict
+from lumitui.app.explain.proof.device_proof import brief
 from lumitui.app.explain.proof.rank_proof import RankProof
 from lumitui.app.explain.waiting import expectations
 from lumitui.app.history.listing.tags import parted
@@ -180,21 +181,24 @@ def proof_table(verdict: Verdict) -> ProofTable:
     sentence names it, and its long list of cores would leave no room for the others.
     """
     shared = len({row.planned for row in verdict.rows}) == 1 and len(verdict.rows) > 1
-    titles: tuple[str, ...] = ("rank", "host", "found", "GPUs", "")
+    bus = any(row.device for row in verdict.rows)
+    titles: tuple[str, ...] = ("rank", "host", "found", "GPUs")
     if not shared:
-        titles = ("rank", "local", "host", "planned", "found", "GPUs", "")
+        titles = ("rank", "local", "host", "planned", "found", "GPUs")
+    titles += ("PCI", "") if bus else ("",)
     rows = sorted(verdict.rows, key=lambda row: row.ok)
-    return ProofTable(titles, tuple(_proof_row(row, shared=shared) for row in rows))
+    return ProofTable(titles, tuple(_proof_row(row, shared=shared, bus=bus) for row in rows))
 
 
-def _proof_row(row: RankProof, *, shared: bool) -> ProofRow:
+def _proof_row(row: RankProof, *, shared: bool, bus: bool) -> ProofRow:
     found, gpus = row.found or "?", _ranges(row.gpus) or "?"
     # Without a plan there is nothing that could be right.
     verdict = "differs" if not row.ok else "ok" if row.planned else ""
+    device = (brief(row.device) or "?",) if bus else ()
     if shared:
-        return ProofRow((str(row.rank), row.host or "?", found, gpus, verdict), row.ok)
+        return ProofRow((str(row.rank), row.host or "?", found, gpus, *device, verdict), row.ok)
     place = (str(row.rank), str(row.local_rank), row.host or "?")
-    return ProofRow((*place, row.planned or "-", found, gpus, verdict), row.ok)
+    return ProofRow((*place, row.planned or "-", found, gpus, *device, verdict), row.ok)
 
 
 @lru_cache(maxsize=1024)  # the ranks of a thousand nodes see the same few lists

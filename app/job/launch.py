@@ -38,6 +38,8 @@ class Layout:
     """Whether a rank must get all of its planned cores, or may get some of them."""
     unplanned: str = ""
     """Why no cores are promised, when `planned_cores` is empty."""
+    gpu_bus: tuple[str, ...] = ()
+    """PCI bus of each local rank's GPU; empty: not known, or Slurm chooses the GPUs."""
     on_cpu: bool = False
     """Whether there are no GPUs: what counts as one is a rank on CPU cores."""
 

@@ -103,7 +103,8 @@ class JobSpec(Part):
     container: ContainerChoice = ContainerChoice()
     binding: Literal["auto", "masks", "none"] = "auto"
     proof: Literal["on", "strict", "off"] = "on"
-    """`strict`: the job ends before the launch when a rank has other cores than planned."""
+    """`strict`: the job ends before the launch when a rank has other cores or another GPU than
+    planned, or when no driver tells which GPU it has."""
     project: Line = "."
     """The folder that is sent, relative to the job file's folder."""
     ship: Literal["auto", "files", "archive"] = "auto"

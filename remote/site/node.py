@@ -3,7 +3,7 @@
 from functools import cached_property
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from lumitui.remote.cores import parse_cores
 from lumitui.remote.site.device import Device, device
@@ -24,6 +24,14 @@ class Links(Facts):
     """Of a node, over all its network cards."""
     latency_in_node: Latency
     latency_between_nodes: Latency
+
+
+_BUS = r"^([0-9a-f]{4}:)?[0-9a-f]{2}(:[0-9a-f]{2}\.[0-7])?$"
+
+
+def _bus(value: object) -> object:
+    # YAML reads a bus like 01 or 98 as a number.
+    return f"{value:02d}" if type(value) is int and value < 100 else value
 
 
 class NodeShape(Facts):
@@ -52,8 +60,9 @@ class NodeShape(Facts):
     """For the prediction of other sizes from one; None: they are not predicted so."""
     gpu_numa: tuple[Annotated[int, Field(ge=0, le=100_000)], ...] = ()
     """NUMA domain of each GPU, in local-rank order."""
-    gpu_bus: tuple[str, ...] = ()
-    """PCI bus of each GPU, in local-rank order."""
+    gpu_bus: tuple[Annotated[str, BeforeValidator(_bus), Field(pattern=_BUS)], ...] = ()
+    """PCI bus of each GPU (`c1`) or its address (`0000:c1:00.0`), in local-rank order. What the
+    driver shows each rank is held against it."""
     hostnames: str = ""
     """How the names of nodes look, e.g. `nid00XXXX`. For recognizing the site from its login node;
     nothing reads it yet."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from lumitui.app.explain.proof.device_proof import compare_devices, unmeasured
 from lumitui.app.explain.proof.probe_report import ProbeReport, read
 from lumitui.app.explain.proof.rank_proof import RankProof, compare_ranks
 from lumitui.app.explain.words import ranks_named
@@ -52,7 +53,7 @@ def verdict(
     if found is None:
         why = "binding.json cannot be read: it is truncated, or the probe did not write it."
         return Verdict("not measured", 0, expected, (), why)
-    rows = compare_ranks(found.reports, layout)
+    rows = compare_devices(compare_ranks(found.reports, layout), layout)
     measured = sum(1 for row in rows if row.found)
     kind, sentence = _conclude(rows, layout, found, expected)
     sentence += _sampled(rows, layout)
@@ -91,7 +92,7 @@ def _conclude(
     if not layout.planned_cores:
         why = layout.unplanned or "none were planned"
         words = f"{len(rows)} ranks reported, without cores to compare: {why}."
-        return "not measured", words + _absent(missing, found)
+        return "not measured", words + _silent(rows, layout) + _absent(missing, found)
     if not any(row.found for row in rows):
         return "not measured", "The ranks reported no cores: there is no taskset where they run."
     measured = sum(1 for row in rows if row.found)
@@ -102,6 +103,7 @@ def _conclude(
             "not measured",
             f"Only {measured} of {expected} ranks reported; those have the planned cores."
             + without
+            + _silent(rows, layout)
             + _absent(missing, found),
         )
     return _all_measured(rows, layout)
@@ -112,8 +114,10 @@ def _all_measured(rows: list[RankProof], layout: Layout) -> tuple[Kind, str]:
     measured = [row for row in rows if row.found]
     hosts = len({row.host for row in measured})
     where = "one node" if hosts == 1 else f"{hosts} nodes"
-    told = layout.on_cpu or any(row.gpus for row in rows)
+    told = layout.on_cpu or any(row.gpus or row.devices for row in rows)
     gpus = "" if told else " They did not report which GPUs they see."
+    silent = _silent(rows, layout)
+    gpus += silent
     if layout.ranks_per_node > 1 and len(set(layout.planned_cores)) == 1:
         return "unbound", (
             f"All {len(measured)} ranks measured on {where} share their node's cores "
@@ -121,7 +125,15 @@ def _all_measured(rows: list[RankProof], layout: Layout) -> tuple[Kind, str]:
             + ("cores of its own." if layout.on_cpu else f"those near its GPU.{gpus}")
         )
     what = "the planned cores" if layout.exact else "cores of their own NUMA domain"
-    return "proved", f"All {len(measured)} ranks measured on {where} have {what}.{gpus}"
+    # Cores beside a GPU that nobody has seen prove nothing: the job asked for both.
+    kind: Kind = "not measured" if silent else "proved"
+    return kind, f"All {len(measured)} ranks measured on {where} have {what}.{gpus}"
+
+
+def _silent(rows: list[RankProof], layout: Layout) -> str:
+    """Return whose devices were not measured, after the rest of the sentence."""
+    words = unmeasured(rows, layout)
+    return f" {words}" if words else ""
 
 
 def _sampled(rows: list[RankProof], layout: Layout) -> str:

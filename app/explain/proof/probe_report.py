@@ -18,6 +18,11 @@ class Report:
     """Cores as ranges; empty where there is no taskset."""
     gpus: str
     """The GPUs it may see; `none`, or empty where no variable limits them."""
+    devices: str | None = None
+    """PCI addresses of the GPUs that the driver lets it open; `none`, or empty where no driver
+    says anything. None: an older probe, which did not ask."""
+    device: str = ""
+    """The one of them that it takes, by its local rank; empty where that is not known."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,8 @@ def _report(record: dict[str, object]) -> Report | None:
     if type(rank) is not int or type(local_rank) is not int:
         return None
     host, cores, gpus = (_text(record.get(name)) for name in ("host", "cores", "gpus"))
-    return Report(rank, local_rank, host, cores, gpus)
+    devices = _text(record["devices"]) if "devices" in record else None
+    return Report(rank, local_rank, host, cores, gpus, devices, _text(record.get("device")))
 
 
 def _text(value: object) -> str:

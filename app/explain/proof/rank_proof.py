@@ -29,6 +29,11 @@ class RankProof:
     ok: bool
     why: str = ""
     """What is wrong with it."""
+    devices: str | None = None
+    """PCI addresses of the GPUs that the driver shows it; `none`; empty where there is no driver;
+    None of an older probe."""
+    device: str = ""
+    """The one that it takes."""
 
 
 def compare_ranks(reports: Sequence[Report], layout: Layout) -> list[RankProof]:
@@ -49,7 +54,10 @@ def _unique(reports: Sequence[Report], planned: Sequence[str]) -> list[RankProof
     for item in reports:
         local = item.local_rank
         plan = planned[local] if 0 <= local < len(planned) else ""
-        row = RankProof(item.rank, local, item.host, plan, item.cores, item.gpus, True)
+        row = RankProof(
+            item.rank, local, item.host, plan, item.cores, item.gpus, True,
+            devices=item.devices, device=item.device,
+        )  # fmt: skip
         known = rows.setdefault(item.rank, row)
         if known is not row and known.ok and known != row:
             both = " and ".join(f"{one.found or '?'} on {one.host or '?'}" for one in (known, row))

@@ -129,13 +129,20 @@ order=''
 for ((c = 0; c < cores; c++)); do for ((t = 0; t < THREADS_PER_CORE; t++)); do order+=${order:+,}$((c + t * cores)); done; done
 started=''
 for node in $(node_names); do
-  alive "$ROOT/run/slurmd.$node.pid" slurmd && continue
+  make_driver "$node"
+  # A node that was started without its driver's files starts again.
+  if alive "$ROOT/run/slurmd.$node.pid" slurmd; then
+    [[ -e $ROOT/made/driver-$node ]] && continue
+    kill "$(cat "$ROOT/run/slurmd.$node.pid")"; wait_for eval "! alive '$ROOT/run/slurmd.$node.pid' slurmd"
+  fi
+  touch "$ROOT/made/driver-$node"
   mkdir -p "$ROOT/spool/$node" "$ROOT/nodes/$node/tmp"; chmod 1777 "$ROOT/nodes/$node/tmp"; rm -f "$ROOT/run/slurmd.$node.pid"
   # slurmd looks for slurmstepd where its package has it, which may be the other release
-  AFFINITY_DIR=$ROOT/aff AFFINITY_CPUS=$total HWLOC_SYNTHETIC="$TOPOLOGY pu:$THREADS_PER_CORE(indexes=$order)" NODE=$node ROOT=$ROOT STEPD=$(command -v slurmstepd) \
+  AFFINITY_DIR=$ROOT/aff AFFINITY_CPUS=$total HWLOC_SYNTHETIC="$TOPOLOGY pu:$THREADS_PER_CORE(indexes=$order)" NODE=$node ROOT=$ROOT DRIVER_PLACE=$(driver_place) STEPD=$(command -v slurmstepd) \
     TREE=$([[ -z $TREE_LINK ]] || readlink -f "$TREE_LINK") MEMORY=$memory \
     unshare --uts --mount sh -ec '
       hostname "$NODE"; own=$ROOT/nodes/$NODE/tmp
+      mount --bind "$ROOT/nodes/$NODE/driver" "$DRIVER_PLACE"
       for seen in "$ROOT" "$TREE"; do
         case $seen in /tmp/*) mkdir -p "$own/${seen#/tmp/}"; mount --bind "$seen" "$own/${seen#/tmp/}" ;; esac
       done

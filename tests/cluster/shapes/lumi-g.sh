@@ -9,6 +9,7 @@ TOPOLOGY='pack:1 numa:4 l3:2 core:8'       # NPS4, a CCD is an L3 with eight cor
 RESERVED_CORES='0 8 16 24 32 40 48 56'     # low-noise mode
 MEMORY_MIB=491520
 GPUS=8 GRES=gpu:mi250:8 GRES_TYPE=mi250 GPU_ENV=amd_gpu_env
+DRIVER=kfd GPU_BUS='c1 c6 c9 ce d1 d6 d9 de' NUMA_DOMAINS=4
 
 CLI_FILTER=lumi-g/cli_filter.lua           # --hint=nomultithread unless the job says otherwise
 # 1120 MiB a core: 56 cores without --mem get the 61 GiB that --exclusive alone gives on small-g
