@@ -139,7 +139,7 @@ def test_a_mistake_is_shown_in_the_file_it_is_in(folder: Path) -> None:
         ("[1-3, 5-7]", "[3-1, 5-7]", "runs backwards"),
         ("[1-3, 5-7]", "[1-3, true]", "gpu_cores.1: true is not text; put it in quotes"),
         ("gpus: 2", "gpus: 2\n  gpu_numa: [0]", "gpu_numa lists 1 GPUs"),
-        ("gpus: 2", "gpus: 2\n  gpu_bus: [a, b, c]", "gpu_bus lists 3 GPUs"),
+        ("gpus: 2", "gpus: 2\n  gpu_bus: [0a, 0b, 0c]", "gpu_bus lists 3 GPUs"),
         ("reserved_cores: 0,4", "reserved_cores: 0;4", "not a list of cores"),
         ("1-00:00:00", "one day", "is not a time"),
         ("1-00:00:00", "10", "partitions.gpu.max_time: 10 is not text; put it in quotes"),
