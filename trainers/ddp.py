@@ -26,9 +26,10 @@ from engine.stop_request import STOP  # noqa: F401  # first: it notes a signal d
 # isort: split
 import argparse
 
-from engine import reporting, training
+from engine import ranks, reporting, training
 from engine.arguments import add_shared, add_torch
 from strategies.ddp import Ddp
+from strategies.pytorch import Single
 
 
 def main() -> None:
@@ -36,7 +37,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Train a digit classifier with PyTorch DDP.")
     add_shared(parser)
     add_torch(parser)
-    training.run(parser.parse_args(), Ddp)
+    args = parser.parse_args()
+    training.run(args, Ddp if ranks.read_ranks().world_size > 1 else Single)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,9 @@ class Strategy:
 STRATEGIES: dict[str, Strategy] = {
     "ddp": Strategy("every rank has the whole model; gradients are averaged", "ddp"),
     "single": Strategy("one rank", "ddp", single_rank=True, passes=0),
+    "fsdp": Strategy(
+        "PyTorch; parameters, gradients and optimizer states are split", "fsdp", passes=3
+    ),
     "zero1": Strategy("DeepSpeed; optimizer states are split", "deepspeed_zero", 1),
     "zero2": Strategy("DeepSpeed; and gradients", "deepspeed_zero", 2),
     "zero3": Strategy("DeepSpeed; and parameters", "deepspeed_zero", 3, passes=3),
@@ -44,13 +47,14 @@ class Trainer:
     signal: str = "USR1@60"
     """sbatch's `--signal`, on which it saves and ends, here 60 s before the time limit."""
     batch_arg: str | None = "--batch-size"
-    """The argument with the samples per rank and step."""
+    """The argument with the samples per rank and step, or per rank and micro batch."""
     lr_arg: str | None = "--lr"
     fetch: tuple[str, ...] = ("checkpoints/*",)
 
 
 TRAINERS: dict[str, Trainer] = {
     "ddp": Trainer("ddp.py", ("ddp", "single")),
+    "fsdp": Trainer("fsdp.py", ("fsdp",)),
     "deepspeed_zero": Trainer(
         "deepspeed_zero.py",
         ("zero1", "zero2", "zero3"),

@@ -7,7 +7,10 @@ import sys
 from pathlib import Path
 
 from data.mnist import SAMPLE
+from engine.precision import PRECISIONS
+from engine.schedule import SCHEDULES
 from models.table import MODELS
+from strategies.optimizers import OPTIMIZERS
 
 
 def count(text: str) -> int:
@@ -44,9 +47,16 @@ def add_shared(parser: argparse.ArgumentParser) -> None:
 def add_torch(parser: argparse.ArgumentParser) -> None:
     """Add those of the strategies whose optimizer is PyTorch's."""
     add = parser.add_argument
-    # How much. The global batch is this batch size times the number of ranks.
-    add("--batch-size", type=count, default=32, help="images per rank (default: 32)")
+    # How much. The global batch is this batch size x micro batches x ranks.
+    add("--batch-size", type=count, default=32, help="samples per rank (default: 32)")
+    add("--accumulate", type=count, default=1, metavar="N",
+        help="micro batches of --batch-size in a step (default: 1)")  # fmt: skip
     # How. The rate warms up and falls to 0 along a cosine over all epochs. It isn't multiplied
     # by the number of ranks here: that is a choice to make when a job is scaled.
-    add("--optimizer", choices=("sgd", "adam"), default="sgd", help="sgd has momentum 0.9")
+    add("--optimizer", choices=OPTIMIZERS, default="sgd", help="sgd has momentum 0.9")
     add("--lr", type=float, default=0.02, help="highest learning rate (default: 0.02)")
+    add("--schedule", choices=SCHEDULES, default="cosine", help="of the rate (default: cosine)")
+    add("--weight-decay", type=float, default=0.0, help="(default: 0)")
+    add("--clip", type=float, default=0.0, metavar="LENGTH",
+        help="longest gradient of a step (default: any)")  # fmt: skip
+    add("--precision", choices=PRECISIONS, default="fp32", help="of the arithmetic (default: fp32)")

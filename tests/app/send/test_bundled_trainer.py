@@ -25,5 +25,7 @@ def test_what_tools_leave_in_a_checkout_is_not_sent(
     monkeypatch.setattr("lumitui.app.send.source.TRAINER_FOLDER", folder)
     spec = hello_job().model_copy(update={"script": None, "trainer": "ddp"})
     sent = {entry.path for entry in collect(spec, project).manifest.entries}
-    assert sent == {f".lumitui/trainers/{name}" for name in files - {"deepspeed_zero.py"}}
+    assert sent == {
+        f".lumitui/trainers/{name}" for name in files - {"deepspeed_zero.py", "fsdp.py"}
+    }
     assert len(sent) > 10

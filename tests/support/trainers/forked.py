@@ -69,11 +69,11 @@ class Server:
 
 
 @functools.cache
-def server(trainer: str) -> Server:
-    """The server of this test process for a trainer, started when the first test needs it."""
+def server(with_deepspeed: bool) -> Server:
+    """The server of this test process for trainers, started when the first test needs it."""
     # PyTorch imports _dynamo with the first optimizer.
-    names = ["torch._dynamo", "torch.nn.parallel", "torch.distributed.elastic.multiprocessing"]
-    return Server(*names, *(["deepspeed"] if "deepspeed" in trainer else []))
+    names = ["torch._dynamo", "torch.distributed.fsdp", "torch.distributed.elastic.multiprocessing"]
+    return Server(*names, *(["deepspeed"] if with_deepspeed else []))
 
 
 class Forked:
@@ -81,7 +81,7 @@ class Forked:
 
     def __init__(self, words: list[str], environ: dict[str, str], out: Path, before: str) -> None:
         """Start it; `before` is Python that runs ahead of the trainer."""
-        self._server = server(Path(words[0]).name)
+        self._server = server("deepspeed" in Path(words[0]).name)
         self._code: int | None = None
         values = {"words": words, "environ": environ, "out": str(out), "before": before}
         self.pid: int = self._server.ask("start", **values)["pid"]

@@ -21,6 +21,7 @@ _PATH = "./~_-"
 _RUN, _EXAMPLE = "run:", "example:"
 _EXAMPLES = {
     "ddp": "the bundled trainer, whole model on each rank",
+    "fsdp": "the bundled trainer, the model split over the ranks",
     "deepspeed_zero": "the bundled trainer with DeepSpeed",
     "script": "a training script of your own",
 }

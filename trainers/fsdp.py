@@ -1,0 +1,38 @@
+"""Train a network with PyTorch's FSDP2, which splits the weights among the ranks.
+
+For a model that doesn't fit a GPU as a whole, with its gradients and its optimizer's states. Take
+ddp.py for one that does: it moves fewer bytes.
+
+Four ranks on one node, started by torchrun:
+    RUN_DIR=/tmp/try torchrun --standalone --nproc-per-node=4 fsdp.py --model vit --epochs 4
+One rank per GPU on two nodes, started by Slurm (MASTER_ADDR and MASTER_PORT exported before):
+    srun --nodes=2 --ntasks-per-node=8 bash -c 'RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID \
+        WORLD_SIZE=$SLURM_NTASKS exec python3 fsdp.py --precision bf16 --resume'
+
+It needs PyTorch 2.6. What goes in and comes out, and how it is stopped: as in ddp.py.
+"""
+
+from __future__ import annotations
+
+from engine.stop_request import STOP  # noqa: F401  # first: it notes a signal during imports
+
+# isort: split
+import argparse
+
+from engine import reporting, training
+from engine.arguments import add_shared, add_torch
+
+
+def main() -> None:
+    """Train from the beginning or the last checkpoint to the end, or until asked to stop."""
+    parser = argparse.ArgumentParser(description="Train a network with PyTorch FSDP2.")
+    add_shared(parser)
+    add_torch(parser)
+    args = parser.parse_args()
+    from strategies.fsdp import Fsdp  # raises a sentence with a PyTorch that has none
+
+    training.run(args, Fsdp)
+
+
+if __name__ == "__main__":
+    reporting.run(main)

@@ -1,0 +1,107 @@
+"""PyTorch's FSDP2 (`fully_shard`): weights, gradients and optimizer states are split among ranks.
+
+A rank gathers the weights of one block of the model at a time, while the block before it computes,
+and drops them again. The blocks are those of the model's row in models/table.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from engine import precision
+from engine.reporting import UsageError
+from models.table import MODELS
+from saving import files as on_disk
+from strategies import optimizers
+from strategies.pytorch import Single
+
+try:
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+    from torch.distributed.tensor import DTensor, distribute_tensor
+except ImportError as error:
+    raise UsageError(
+        f"PyTorch {torch.__version__} has no fully_shard; 2.6 and later have it. "
+        "Use a newer container, or the strategy zero3."
+    ) from error
+
+Value = TypeVar("Value")
+
+
+class Fsdp(Single):
+    """A model of which each rank keeps a part."""
+
+    name = "fsdp"
+
+    def placed(self, net: nn.Module) -> nn.Module:
+        """Split it, its blocks first; weights are split on the device, a block at a time."""
+        mesh = init_device_mesh(self._device.type, (self._me.world_size,))
+        # Gathered in the precision that computes; the sums over ranks stay float32.
+        policy = MixedPrecisionPolicy(
+            param_dtype=precision.PRECISIONS[self._args.precision], reduce_dtype=torch.float32
+        )
+        blocks = MODELS[self._args.model].blocks
+        for part in [one for one in net.modules() if type(one).__name__ in blocks]:
+            fully_shard(part, mesh=mesh, mp_policy=policy)
+        self._sharded = fully_shard(net, mesh=mesh, mp_policy=policy)
+        return net
+
+    def averaging(self, last: bool) -> AbstractContextManager[None]:
+        """Ranks meet in the last backward pass of a step only."""
+        self._sharded.set_requires_gradient_sync(last)
+        return nullcontext()
+
+    def over_ranks(self, squares: Tensor) -> Tensor:
+        """Each rank has the gradients of its part: one number to add up."""
+        dist.all_reduce(squares)
+        return squares
+
+    def state(self) -> on_disk.Tree:
+        """Gather each tensor, one at a time; rank 0 keeps it in the CPU's memory."""
+        whole = super().state()
+        return _mapped(whole, self._gathered)
+
+    def _gathered(self, tensor: Tensor) -> Tensor:
+        whole = tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+        return whole.cpu() if self._me.rank == 0 else whole[:0] if whole.dim() else whole
+
+    def take(self, tree: on_disk.Tree) -> None:
+        """Keep this rank's part of each tensor."""
+        here = self.module.state_dict()
+        model = {name: _part(value, here[name]) for name, value in tree["model"].items()}
+        self.module.load_state_dict(model)
+        weights = [weight for group in self._optimizer.param_groups for weight in group["params"]]
+        saved = tree["optimizer"]["state"]
+        state = {}
+        if isinstance(saved, dict):
+            for number, values in saved.items():
+                like = weights[number]
+                state[number] = {
+                    name: _part(value, like) if like.shape == value.shape else value
+                    for name, value in values.items()
+                }
+        optimizers.load(self._optimizer, {"state": state})
+
+
+def _part(value: object, like: object) -> object:
+    """This rank's part of a whole tensor, split as another one is."""
+    if not isinstance(value, Tensor) or not isinstance(like, DTensor):
+        return value
+    return distribute_tensor(value, like.device_mesh, like.placements)
+
+
+def _mapped(value: Value, change: Callable[[Tensor], Tensor]) -> Value:
+    """A tree of dicts, lists and tensors with every tensor changed, in the order of the tree."""
+    if isinstance(value, Tensor):
+        return change(value)  # type: ignore[return-value]
+    if isinstance(value, dict):
+        return {key: _mapped(one, change) for key, one in value.items()}  # type: ignore[return-value]
+    if isinstance(value, list):
+        return [_mapped(one, change) for one in value]  # type: ignore[return-value]
+    return value

@@ -1,0 +1,100 @@
+"""PyTorch's optimizers, made to skip a step on the device.
+
+A step whose gradient is not finite changes no weight. To read on the CPU whether it is would make
+the CPU wait for the GPU in each step. The fused optimizers take the answer as a tensor instead
+(`found_inf`, made for torch.amp.GradScaler) and leave everything as it is where it says 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim.sgd import sgd
+
+OPTIMIZERS = ("sgd", "adam", "adamw")
+
+
+def local(tensor: Tensor) -> Tensor:
+    """This rank's part of a tensor that fsdp has split, sharing its memory; any other as it is."""
+    # Not by isinstance: to import DTensor takes most of a second, and only fsdp needs it.
+    part: Tensor = tensor.to_local() if hasattr(tensor, "to_local") else tensor
+    return part
+
+
+class Sgd(torch.optim.SGD):
+    """SGD whose momentum exists from the start, and whose fused kernel gets the local parts.
+
+    PyTorch's leaves the first momentum as it finds the memory when the first step is skipped, and
+    its fused kernel takes no DTensor (PyTorch 2.13).
+    """
+
+    def step(self, closure: object = None) -> None:  # type: ignore[override]
+        """Change the weights, unless `found_inf` says 1."""
+        for group in self.param_groups:
+            weights = [weight for weight in group["params"] if weight.grad is not None]
+            if weights:
+                self._change(group, weights)
+
+    @torch.no_grad()
+    def _change(self, group: dict[str, float], weights: list[Tensor]) -> None:
+        moments: list[Tensor | None] = []
+        for weight in weights:
+            state = self.state[weight]
+            if state.get("momentum_buffer") is None:
+                state["momentum_buffer"] = torch.zeros_like(weight)
+            moments.append(local(state["momentum_buffer"]))
+        fused: dict[str, Any] = {}  # none of it for a PyTorch that knows none
+        if group["fused"]:
+            fused = {"fused": True, "found_inf": getattr(self, "found_inf", None)}
+        sgd(
+            [local(weight) for weight in weights],
+            [local(weight.grad) for weight in weights if weight.grad is not None],
+            moments,
+            weight_decay=group["weight_decay"],
+            momentum=group["momentum"],
+            lr=group["lr"],
+            dampening=group["dampening"],
+            nesterov=bool(group["nesterov"]),
+            maximize=bool(group["maximize"]),
+            **fused,
+        )
+
+
+def make(args: argparse.Namespace, weights: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+    """The optimizer that the arguments name: fused where PyTorch has that for the device."""
+    given = list(weights)
+    try:
+        return _make(args, given, fused=True)
+    except (RuntimeError, TypeError):  # of a device, or of a PyTorch that has none
+        return _make(args, given, fused=None)
+
+
+def _make(
+    args: argparse.Namespace, weights: list[nn.Parameter], fused: bool | None
+) -> torch.optim.Optimizer:
+    decay = float(args.weight_decay)
+    options: dict[str, Any] = {"fused": True} if fused else {}
+    if args.optimizer == "adam":
+        return torch.optim.Adam(weights, args.lr, weight_decay=decay, **options)
+    if args.optimizer == "adamw":
+        return torch.optim.AdamW(weights, args.lr, weight_decay=decay, **options)
+    return Sgd(weights, args.lr, momentum=0.9, weight_decay=decay, **options)
+
+
+def step(optimizer: torch.optim.Optimizer, finite: Tensor) -> None:
+    """Change the weights if `finite`; only an optimizer that isn't fused has to wait for it."""
+    if all(group.get("fused") for group in optimizer.param_groups):
+        optimizer.found_inf = 1 - finite.float()  # type: ignore[attr-defined]
+        optimizer.step()
+    elif bool(finite):
+        optimizer.step()
+
+
+def load(optimizer: torch.optim.Optimizer, saved: dict[str, object]) -> None:
+    """Take the state back; rates, decay and the like are those of this run."""
+    here = optimizer.state_dict()["param_groups"]
+    optimizer.load_state_dict({"state": saved["state"], "param_groups": here})
