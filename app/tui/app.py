@@ -4,6 +4,7 @@ Screens only draw and ask (messages/). What takes time is a worker (workers/), w
 something on a site is asked first (flows/), and errors are shown in one place (terminal.py).
 """
 
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -20,6 +21,7 @@ from lumitui.app.runs import Runs
 from lumitui.app.settings import Settings, is_first_run
 from lumitui.app.tui import messages
 from lumitui.app.tui.flows.first_run import FirstRunApp
+from lumitui.app.tui.pauses import Pauses
 from lumitui.app.tui.preferences.themes import keep_theme, kept_theme, offer_themes
 from lumitui.app.tui.screens.runs import RunsScreen
 from lumitui.app.tui.workers.refreshes import TICK
@@ -124,6 +126,9 @@ class LumiApp(FirstRunApp):
         self._place: Screen[None] | None = None
         """The place opened last."""
         self.settings = settings
+        self.owns_process = False
+        """Whether nothing else runs in this process, whose garbage may wait for a quiet moment."""
+        self.pauses = Pauses()
         offer_themes(self, kept_theme(settings.theme))
 
     def get_default_screen(self) -> Screen[None]:
@@ -143,6 +148,13 @@ class LumiApp(FirstRunApp):
             self.follow_demo(self._job)
         self.set_interval(TICK, self.tick)
         self.set_interval(TICK, self._warn)
+        if self.owns_process:
+            self.call_after_refresh(self.pauses.begin)
+            self.set_interval(TICK, self._rest)
+
+    def _rest(self) -> None:
+        """Collect garbage while nobody types."""
+        self.pauses.rest(time.monotonic() - self.schedule.last_input)
 
     def _warn(self) -> None:
         """Show what the history has to report about its file."""
@@ -237,10 +249,12 @@ def run_tui(settings: Settings, job: Path | None = None, *, demo: bool = False) 
         Exception: a defect of the program; the caller reports it.
     """
     app = LumiApp(settings, job, demo=demo)
+    app.owns_process = True
     try:
         code = app.run()
         if app.defect is not None:
             raise app.defect
         return code or app.return_code or 0
     finally:
+        app.pauses.end()
         app.runs.close()

@@ -210,7 +210,7 @@ def log_followed(bench: Bench) -> None:
     history.begin(a_run("r1", site="laptop", state=State.RUNNING, job_id="7", folder=str(folder)))
     history.close()
     with (folder / "attempt-1.out").open("ab", buffering=0) as log:
-        log.seek(2 << 30)  # sparse
+        log.truncate(2 << 30)  # sparse; what is appended is written behind it
         log.write(b"\n" + b"".join(b"%2d: step %d\n" % (n % 8, n) for n in range(60_000)))
         over = threading.Event()
 

@@ -1,10 +1,14 @@
 """Words as the screens draw them: safe, in colour, cut to a width, in a table. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from rich.style import Style
 from rich.table import Table
 from rich.text import Text
+from textual.strip import Strip
 
 from lumitui.app.explain.safe_text import log_line
 from lumitui.remote.scheduler.states import State
@@ -92,3 +96,17 @@ def fit(text: str, width: int, *, right: bool = False) -> str:
         text = f"{set_cell_size(text, width - 1)}…" if width > 1 else "…"[:width]
     space = " " * (width - cell_len(text))
     return space + text if right else text + space
+
+
+@lru_cache(maxsize=256)
+def _style(base: Style, words: str, over: Style | None) -> Style:
+    style = base + Style.parse(words)
+    return style + over if over else style
+
+
+def strip(
+    parts: Sequence[tuple[str, str]], width: int, base: Style, over: Style | None = None
+) -> Strip:
+    """Return a row of `width` cells from texts and their styles; `over` lies on all of them."""
+    segments = [Segment(text, _style(base, style, over)) for text, style in parts]
+    return Strip(segments).adjust_cell_length(width, base)

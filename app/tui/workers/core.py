@@ -56,6 +56,12 @@ class CoreApp(TerminalApp):
             self.runs.close()
 
     def history_changed(self) -> None:
-        """Let every screen read history again."""
-        for screen in self.screen_stack:
+        """Let every screen that is seen read history again; the others do when they are shown.
+
+        A screen below a full one is not told: with each message to it Textual draws all of the
+        one above again.
+        """
+        for screen in reversed(self.screen_stack):
             screen.post_message(messages.HistoryChanged())
+            if not screen.is_modal:
+                break

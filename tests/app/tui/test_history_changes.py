@@ -4,6 +4,8 @@ import contextlib
 import sqlite3
 from pathlib import Path
 
+import pytest
+from textual._compositor import Compositor, LayoutUpdate
 from textual.pilot import Pilot
 from textual.widgets import Static
 
@@ -12,6 +14,7 @@ from lumitui.app.runs import Runs
 from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.notices import ErrorDialog
+from lumitui.app.tui.screens.run import RunScreen
 from lumitui.remote.scheduler.protocol import State
 from tests.support.attacks.damaged_history import filled_history, one_page
 from tests.support.driven_tui import kept, sees, shown, until
@@ -79,3 +82,27 @@ async def test_what_was_damaged_before_is_reported_when_the_tui_opens(settings: 
     app = LumiApp(settings)
     async with app.run_test(size=(100, 30)) as pilot:
         await reports(pilot, "is kept as")
+
+
+async def test_a_change_draws_nothing_of_a_screen_that_is_covered(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = LumiApp(settings)
+    app.runs.history.begin(a_run("covered-000001", state=State.DONE))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "covered-000001" in shown(pilot), "the run")
+        app.push_screen(RunScreen(app.runs, "covered-000001", "timeline"))
+        await sees(pilot, "Timeline")
+        await pilot.pause(0.5)
+        whole: list[object] = []
+        update = Compositor.render_full_update
+
+        def noted(compositor: Compositor, simplify: bool = False) -> LayoutUpdate:
+            whole.append(compositor)
+            return update(compositor, simplify)
+
+        monkeypatch.setattr(Compositor, "render_full_update", noted)
+        for _ in range(3):
+            app.history_changed()
+            await pilot.pause(0.1)
+    assert not whole

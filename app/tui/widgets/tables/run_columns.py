@@ -183,6 +183,11 @@ def row(columns: tuple[Column, ...], shown: Shown) -> list[Part]:
     return parts
 
 
+def moves(run: Run, now: float) -> bool:
+    """Return whether the words of a run's row move by seconds; an age does in its first minute."""
+    return not run.state.is_final or now - run.created < 60
+
+
 def _series(columns: tuple[Column, ...], shown: Shown) -> Part | None:
     """Return how the runs of a folded series stand, as wide as the columns that it covers."""
     widths = [column.width + 1 for column in columns if column.key in _SPAN]

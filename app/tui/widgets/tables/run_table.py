@@ -3,11 +3,8 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import ClassVar
 
-from rich.segment import Segment
-from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
@@ -19,16 +16,20 @@ from lumitui.app.history.listing.glance import Glance, Glances, Key
 from lumitui.app.history.listing.order import By
 from lumitui.app.history.listing.window import AROUND, RunWindow
 from lumitui.app.tui import messages
+from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.tables.run_columns import (
     Column,
     Part,
     Shown,
     columns_for,
     heading,
+    moves,
     row,
 )
 from lumitui.remote.errors import LumiError
 
+OLD = 10.0
+"""Seconds between two looks at the rows of runs that have ended: their ages move by minutes."""
 _NOTHING = Glance()
 
 
@@ -85,6 +86,8 @@ class RunTable(ScrollView, can_focus=True):
         self._sites: set[str] = set()
         self._on_cpu: set[bool] = set()
         """Whether the runs that were shown have no GPUs."""
+        self._all_due = 0.0
+        """When the rows of runs that have ended are looked at again; epoch seconds."""
         self._drawn: dict[int, tuple[int, list[Part]]] = {}
         """What the rows of the screen say: for each its place in the list and its cells."""
         self.marks: dict[str, None] = {}
@@ -121,10 +124,13 @@ class RunTable(ScrollView, can_focus=True):
 
     def tick(self) -> None:
         """Draw the rows again whose words time has changed."""
-        columns = self._shown_columns()
+        columns, window, now = self._shown_columns(), self._window, time.time()
+        all_due = now >= self._all_due
+        self._all_due = now + OLD if all_due else self._all_due
         for at in range(self._top, min(self._top + self._height, self.row_count)):
-            drawn = self._drawn.get(at - self._top)
-            if drawn is not None and drawn != (at, self._row(at, columns)):
+            drawn, run = self._drawn.get(at - self._top), window.run(window.lines[at].id)
+            due = all_due or run is None or moves(run, now)
+            if due and drawn is not None and drawn != (at, self._row(at, columns)):
                 self.refresh_line(at + 1)
 
     # -- the cursor
@@ -318,7 +324,7 @@ class RunTable(ScrollView, can_focus=True):
         columns, width = self._shown_columns(), self.scrollable_content_region.width
         if y == 0:
             style = self.get_component_rich_style("run-table--heading")
-            return _strip(heading(columns, self._window.listing.order), width, style)
+            return styled.strip(heading(columns, self._window.listing.order), width, style)
         at = self._top + y - 1
         plain = self.get_component_rich_style("run-table--row")
         if at >= self.row_count:
@@ -326,9 +332,9 @@ class RunTable(ScrollView, can_focus=True):
         parts = self._row(at, columns)
         self._drawn[y - 1] = (at, parts)
         if at != self._at:
-            return _strip(parts, width, plain)
+            return styled.strip(parts, width, plain)
         cursor = self.get_component_rich_style("run-table--cursor")
-        return _strip(parts, width, cursor, over=cursor)
+        return styled.strip(parts, width, cursor, over=cursor)
 
     def _row(self, at: int, columns: tuple[Column, ...]) -> list[Part]:
         line = self._window.lines[at]
@@ -337,14 +343,3 @@ class RunTable(ScrollView, can_focus=True):
             return [(f"   {line.id}", "dim")]
         glance = self._glances.known((run.id, run.metrics_offset)) or _NOTHING
         return row(columns, Shown(run, line, glance, line.id in self.marks, time.time()))
-
-
-@lru_cache(maxsize=256)
-def _style(base: Style, words: str, over: Style | None) -> Style:
-    style = base + Style.parse(words)
-    return style + over if over else style
-
-
-def _strip(parts: list[Part], width: int, base: Style, over: Style | None = None) -> Strip:
-    segments = [Segment(text, _style(base, style, over)) for text, style in parts]
-    return Strip(segments).adjust_cell_length(width, base)

@@ -6,7 +6,7 @@ from rich.cells import cell_len
 
 from lumitui.app.history.listing.glance import Glance
 from lumitui.app.history.listing.tree import Line
-from lumitui.app.tui.widgets.tables.run_columns import Shown, columns_for, row
+from lumitui.app.tui.widgets.tables.run_columns import Shown, columns_for, moves, row
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.made_runs import a_run
 
@@ -45,3 +45,9 @@ def test_tags_stand_behind_the_id_of_a_run() -> None:
     assert cell_of("vit-1", "#look #oom", width=79) == "vit-1 #look #oom"
     for width in range(24, 200):
         cell_of("n" * 32 + "-0a1b2c", "#best #実験実験実験", width=width)
+
+
+def test_only_the_row_of_a_run_that_goes_on_or_is_new_moves_by_seconds() -> None:
+    done = a_run("done-000001", created=1000.0, state=State.DONE)
+    assert [moves(done, now) for now in (1030.0, 1061.0)] == [True, False]
+    assert moves(a_run("goes-000001", created=1000.0, state=State.RUNNING), 9000.0)
