@@ -1,7 +1,7 @@
 """MNIST from its own IDX files.
 
-The whole set is 11 MB on disk and 55 MB as bytes, so every rank holds it in memory: no worker
-processes, no downloads (compute nodes may have no internet).
+The whole set is 11 MB on disk and 55 MB as bytes, so every rank holds it in memory. Nothing is
+downloaded: compute nodes may have no internet.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from data.samples import DataSet, InMemory, first
 from engine.reporting import UsageError
+from models.table import Shape
 
 SAMPLE = Path(__file__).resolve().parent / "sample"
 """8,000 training and 1,500 test digits that travel with the trainers (see its LICENSE.md)."""
@@ -28,6 +30,8 @@ Source: "File formats for the MNIST database", yann.lecun.com/exdb/mnist.
 """
 MEAN, DEVIATION = 0.1307, 0.3081
 """Of MNIST's training pixels on a scale of 0 to 1 (computed from the files)."""
+SHAPE = Shape("images", (1, 28, 28), 10)
+"""What one digit is like."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,18 @@ class Digits:
     train_labels: Tensor
     test_images: Tensor
     test_labels: Tensor
+
+
+def open_mnist(folder: Path, limit: int | None = None) -> DataSet:
+    """Open the four files; `limit` keeps only that many training images, the first ones.
+
+    Raises:
+        UsageError: a file is missing or isn't what it should be.
+    """
+    digits = load(folder)
+    train = InMemory(SHAPE, digits.train_images, digits.train_labels)
+    test = InMemory(SHAPE, digits.test_images, digits.test_labels)
+    return DataSet(first(train, limit), test, (MEAN,), (DEVIATION,))
 
 
 def load(folder: Path, limit: int | None = None) -> Digits:

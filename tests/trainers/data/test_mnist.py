@@ -1,4 +1,4 @@
-"""The trainers' data: whole files or a sentence, and every rank's share of a batch."""
+"""MNIST's files: whole ones, or a sentence."""
 
 import gzip
 import struct
@@ -58,21 +58,3 @@ def test_the_sample_is_small_and_balanced(load: Load) -> None:
     assert digits.train_labels.bincount().tolist() == [800] * 10
     assert digits.test_labels.bincount().tolist() == [150] * 10
     assert sum(path.stat().st_size for path in (TRAINERS / "data" / "sample").iterdir()) < 2_000_000
-
-
-@pytest.mark.parametrize("world_size", [1, 2, 4])
-def test_ranks_share_the_same_global_batch(load: Load, world_size: int) -> None:
-    shares = load("data.shares")
-    order = shares.epoch_order(1000, seed=3, epoch=1)
-    parts = [shares.share(order, 64, 32, rank, world_size).tolist() for rank in range(world_size)]
-    assert [len(part) for part in parts] == [32 // world_size] * world_size
-    together = [image for part in parts for image in part]
-    assert sorted(together) == sorted(order[64:96].tolist())
-
-
-def test_each_epoch_and_seed_has_its_own_order(load: Load) -> None:
-    order = load("data.shares").epoch_order
-    first = order(1000, seed=3, epoch=1).tolist()
-    assert first == order(1000, seed=3, epoch=1).tolist()
-    assert sorted(first) == list(range(1000))
-    assert first != order(1000, seed=3, epoch=2).tolist() != order(1000, seed=4, epoch=2).tolist()

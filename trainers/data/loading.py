@@ -1,0 +1,188 @@
+"""One rank's micro batches: read by worker processes, and copied to the device ahead of time.
+
+Nothing here has a position of its own that a checkpoint would have to save. Loaders that deal out
+an endless stream must save where each worker is (torchdata's StatefulDataLoader does), and then
+need as many workers when they continue. Here the caller says which samples come next (see
+data/shares.py), so a training goes on at its next sample with any number of ranks and workers.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from data.samples import BadData, Samples, View
+from data.shares import Shares
+from engine.reporting import TrainingError
+
+AHEAD = 3
+"""Micro batches that each worker reads ahead."""
+
+Batch = tuple[Tensor, Tensor]
+"""Inputs and targets."""
+
+
+class WorkerDied(TrainingError):
+    """A process that reads data is gone; only this rank knows it."""
+
+    by_every_rank = True
+
+
+class Batches:
+    """The micro batches of one rank, on its device; close it, or use it in a `with`.
+
+    A batch is copied to a GPU while the one before it is computed with: from pinned memory, on a
+    stream of its own, as long as the training does not wait for the GPU in between.
+    """
+
+    def __init__(
+        self,
+        samples: Samples,
+        shares: Shares,
+        view: View,
+        device: torch.device,
+        *,
+        workers: int = 0,
+    ) -> None:
+        """Start to read.
+
+        Args:
+            samples: the data.
+            shares: which of them make each micro batch.
+            view: how the model gets them.
+            device: where to.
+            workers: processes that read; 0 reads in this one, when a batch is asked for.
+        """
+        self._shares, self._view, self._device = shares, view, device
+        self._host = _host_batches(samples, shares, min(workers, len(shares)), device)
+        self._batches: Generator[Batch, None, None] = (
+            self._on_gpu() if device.type == "cuda" else self._on_cpu()
+        )
+
+    def __len__(self) -> int:
+        """How many micro batches there are in all."""
+        return len(self._shares)
+
+    def __iter__(self) -> Iterator[Batch]:
+        """The micro batches that are left."""
+        return self._batches
+
+    def __enter__(self) -> Batches:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    def close(self) -> None:
+        """End the worker processes."""
+        self._batches.close()
+        self._host.close()
+
+    def _on_cpu(self) -> Generator[Batch, None, None]:
+        for number, (inputs, targets) in enumerate(self._host):
+            yield self._view(inputs, self._shares[number]), targets
+
+    def _on_gpu(self) -> Generator[Batch, None, None]:
+        copies = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
+        for number, host in enumerate(self._host):
+            with torch.cuda.stream(copies):
+                inputs, targets = (each.to(self._device, non_blocking=True) for each in host)
+            computing = torch.cuda.current_stream(self._device)
+            computing.wait_stream(copies)
+            for each in (inputs, targets):
+                each.record_stream(computing)  # its memory is the copies', until this is done
+            yield self._view(inputs, self._shares[number]), targets
+
+
+@dataclass(frozen=True)
+class _Damage:
+    """What a worker says instead of a batch: an exception would arrive with its traceback."""
+
+    what: str
+
+
+class _Reader(Dataset["Batch | _Damage"]):
+    """Reads the samples of one micro batch, in a worker process or in this one."""
+
+    def __init__(self, samples: Samples) -> None:
+        self._samples = samples
+
+    def __getitem__(self, places: list[int]) -> Batch | _Damage:
+        try:
+            return self._samples.read(torch.tensor(places, dtype=torch.int64))
+        except (BadData, OSError) as error:
+            return _Damage(str(error))
+
+
+def _host_batches(
+    samples: Samples, shares: Shares, workers: int, device: torch.device
+) -> Generator[Batch, None, None]:
+    """Read the micro batches into this process's memory; pinned, when a GPU copies them."""
+    loader = DataLoader(
+        _Reader(samples),
+        batch_size=None,  # a share is a batch
+        sampler=(shares[number].tolist() for number in range(len(shares))),
+        num_workers=workers,
+        collate_fn=_as_it_is,
+        pin_memory=device.type == "cuda",
+        multiprocessing_context="fork" if workers else None,
+        generator=torch.Generator(),  # or it would draw from the training's random numbers
+        prefetch_factor=AHEAD if workers else None,
+    )
+    batches = _start(loader)
+    try:
+        while True:
+            try:
+                batch = next(batches, None)
+            except RuntimeError as error:
+                if "DataLoader worker" not in str(error):
+                    raise
+                raise WorkerDied(
+                    "A process that reads data has died, perhaps for want of memory. Use fewer "
+                    f"--workers, or ask for more memory ({str(error).splitlines()[0]})."
+                ) from error
+            if batch is None:
+                return
+            if isinstance(batch, _Damage):
+                raise BadData(batch.what)
+            yield batch
+    finally:
+        if workers:  # now, not when the last traceback that knows the iterator is forgotten
+            batches._shutdown_workers()  # type: ignore[attr-defined]
+
+
+def _start(loader: DataLoader[Batch | _Damage]) -> Iterator[Batch | _Damage]:
+    """Fork the workers, deaf to signals: they read on until the trainer has saved and ends them.
+
+    Slurm sends its signals to every process of a step, and a worker that dies of one would fail
+    the training that is about to save.
+    """
+    # PyTorch raises a worker's death wherever this process happens to be, in the middle of a save
+    # too. Without its handler the death is found where the next batch is waited for.
+    before = signal.getsignal(signal.SIGCHLD)
+    heard = signal.pthread_sigmask(
+        signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGUSR1, signal.SIGINT}
+    )  # a fork inherits it
+    try:
+        return iter(loader)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, heard)
+        signal.signal(signal.SIGCHLD, before)
+
+
+def _as_it_is(batch: Any) -> Any:
+    return batch
