@@ -148,12 +148,13 @@ def _host_batches(
         while True:
             try:
                 batch = next(batches, None)
-            except RuntimeError as error:
-                if "DataLoader worker" not in str(error):
+            except (RuntimeError, EOFError, OSError) as error:
+                # The last two: it died while it handed a batch over.
+                if isinstance(error, RuntimeError) and "DataLoader worker" not in str(error):
                     raise
                 raise WorkerDied(
                     "A process that reads data has died, perhaps for want of memory. Use fewer "
-                    f"--workers, or ask for more memory ({str(error).splitlines()[0]})."
+                    f"--workers, or ask for more memory ({type(error).__name__}: {error})."
                 ) from error
             if batch is None:
                 return
