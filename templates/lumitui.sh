@@ -4,7 +4,7 @@
 # First of all: the run's folder, this attempt's log, and the claim, so that a run is one job.
 lumitui_begin() {
   umask 077
-  strict= NODE_TMP= stops=
+  strict= NODE_TMP= stops= chain=
   # A login file's NONE would take the job's variables from the ranks, its WORLD_SIZE mislead them.
   unset SLURM_EXPORT_ENV WORLD_SIZE LOCAL_WORLD_SIZE
   # A login file may have gone elsewhere; sbatch was called in the run's folder.
@@ -221,6 +221,7 @@ lumitui_run() {
   if [[ -n $NODE_TMP ]] && ((SLURM_JOB_NUM_NODES > 1)); then
     timeout 60 srun --overlap --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 rm -rf "$NODE_TMP" || true
   fi
+  if [[ -n $chain ]]; then lumitui_go_on || true; fi
   lumitui_exit "$rc"
 }
 
@@ -259,6 +260,8 @@ lumitui_record() {
     esac
     # Where a task is a rank: a launcher's task has no rank that could be named.
     if [[ -n ${WORLD_SIZE:-} ]]; then rank=${first%% *}; fi
+    # torchrun ends with 1, whatever its ranks end with; the last event of a trainer says it.
+    if [[ -n $chain ]] && lumitui_new_metrics | grep -q '"event": "stop"'; then rc=85; fi
   fi
   ended=$(date +%s)
   printf '{"rc": %d, "rank": %s, "job": "%s", "attempt": %d, "started": %d, "ended": %d, "oom": %s}\n' \

@@ -8,7 +8,7 @@ import click
 
 from lumitui.app.cli import tables
 from lumitui.app.cli.output import has_person, say
-from lumitui.app.explain import words
+from lumitui.app.explain import chain_words, words
 from lumitui.app.explain.safe_text import spell_out
 from lumitui.remote.errors import InputError, LumiError
 
@@ -146,7 +146,7 @@ def agree_to_submit(found: Sequence["Preview"], *, yes: bool) -> None:
     else:
         question = (
             f"Submit {launch.spec.name} to {found[0].site.name}: "
-            f"{words.layout_size(launch.layout)}, at most {launch.spec.time}; "
+            f"{words.layout_size(launch.layout)}, at most {chain_words.time_limit(launch.spec)}; "
             f"{words.price_sentence(launch.price)}?"
         )
     confirm(question, yes=yes, otherwise=NOTHING_SENT)

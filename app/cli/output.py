@@ -125,6 +125,8 @@ def run_data(run: "Run") -> dict[str, object]:
         # About, and until the last news of a run that goes on.
         "billed": round(run.billed(run.updated), 4),
         "time_limit": run.brief.time,
+        "chain": run.brief.chain,
+        "attempts": run.attempts,
         "created": run.created,
         "submitted": run.submitted,
         "started": run.started,

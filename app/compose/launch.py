@@ -30,6 +30,8 @@ from lumitui.remote.run_folder import CODE_ARCHIVE, DEEPSPEED_CONFIG, MACHINERY,
 from lumitui.remote.site.profile import Site
 from lumitui.remote.transport.shell import quote
 
+_CHAIN = "chain.sh"
+"""What the machinery of a job with `chain:` has besides."""
 _OWN = "${NODE_TMP}/"
 """Where a profile's folder begins that is the job's own: inside the folder that the job makes."""
 
@@ -53,7 +55,8 @@ def compose(spec: JobSpec, site: Site, *, deepspeed_config: str | None = None) -
     layout = layout_of(place)
     config, train = batches.deepspeed_of(spec, layout, deepspeed_config)
     program = program_of(place, has_config=config is not None)
-    files = [LaunchFile(name, _template(name)) for name in (MACHINERY, PROBE_SCRIPT)]
+    machinery = _template(MACHINERY) + (_template(_CHAIN) if spec.chain > 1 else "")
+    files = [LaunchFile(MACHINERY, machinery), LaunchFile(PROBE_SCRIPT, _template(PROBE_SCRIPT))]
     if config is not None:
         files.append(LaunchFile(DEEPSPEED_CONFIG, json.dumps(config, indent=2) + "\n"))
     return Launch(
@@ -92,8 +95,9 @@ def _script(
     """
     signal = _stop_signal(place, exported=bool(plain))
     values = _values(place, layout) | {"exported": bool(plain), "signal": _handled(place, signal)}
-    values |= {"stop_on": _to_script(signal)}
-    values |= {"directives": [*_directives(place, layout, signal), *plain]}
+    values |= {"stop_on": _to_script(signal), "chain": 1 if plain else place.spec.chain}
+    directives = _directives(place, layout, signal, exported=bool(plain))
+    values |= {"directives": [*directives, *plain]}
     started, probe = (words.words_for(place.launcher) for words in (program, PROBE))
     values |= {"program": started, "probe": probe, "started": started if plain else '"$@"'}
     launch = _render(f"launchers/{place.launcher.name}.sh.j2", values)
@@ -139,7 +143,9 @@ def _values(place: Placement, layout: Layout) -> dict[str, object]:
     }
 
 
-def _directives(place: Placement, layout: Layout, signal: str | None) -> list[str]:
+def _directives(
+    place: Placement, layout: Layout, signal: str | None, *, exported: bool
+) -> list[str]:
     """Return the options of the script's #SBATCH lines; none has a variable."""
     spec, site = place.spec, place.site
     lines = []
@@ -156,6 +162,8 @@ def _directives(place: Placement, layout: Layout, signal: str | None) -> list[st
         lines.append("--exclusive")
     lines += memory_options(place, layout)
     lines += [f"--time={spec.time}", "--open-mode=append"]
+    if spec.chain > 1 and not exported:
+        lines.append("--requeue")  # where a site's default forbids it, an attempt could not go back
     if signal:
         lines.append(f"--signal={signal}")
     lines += [*site.sbatch_arguments, *place.partition.arguments]

@@ -11,7 +11,7 @@ _GIB = {"K": 1 / 1048576, "M": 1 / 1024, "G": 1.0, "T": 1024.0, "": 1 / 1024}
 
 
 def price_of(place: Placement, layout: Layout) -> Price:
-    """Return what the site bills for the job if it runs to its time limit."""
+    """Return what the site bills for the job if it runs to its time limit, each one it may take."""
     spec, site = place.spec, place.site
     cores = layout.cpus_per_task * layout.tasks_per_node
     memory = memory_gib(place, layout)
@@ -35,7 +35,7 @@ def price_of(place: Placement, layout: Layout) -> Price:
             + gpus * billing.per_gpu_hour
         )
     per_hour = rate * spec.nodes
-    hours = walltime.seconds_of(spec.time) / 3600
+    hours = spec.chain * walltime.seconds_of(spec.time) / 3600
     return Price(round(per_hour * hours, 3), site.billing_unit, per_hour)
 
 

@@ -6,11 +6,19 @@ trouble that a rank printed and got over counts only where no exception says mor
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lumitui.app.explain.log_lines import LogLine, log_of
-from lumitui.app.explain.rules import CONSEQUENCES, EXIT_CODES, RULES, SCARCE, STATE_RULES, LogRule
+from lumitui.app.explain.rules import (
+    CONSEQUENCES,
+    EXIT_CODES,
+    RULES,
+    SCARCE,
+    STATE_RULES,
+    LogRule,
+    Meaning,
+)
 from lumitui.app.explain.safe_text import plain
 from lumitui.app.explain.straggler import straggler
 from lumitui.app.explain.tracebacks import Culprit, culprit
@@ -20,6 +28,26 @@ from lumitui.remote.scheduler.states import State
 STOPPED_EARLY = 85
 """The bundled trainers' exit code when they saved on a signal (trainers/engine/stop_request.py)."""
 _OF_TRAINERS = (STOPPED_EARLY, 86, 87)
+
+CHAIN_ENDS: Mapping[str, Meaning] = {
+    "used-up": Meaning(
+        "chain-used-up",
+        "The run has had all its time limits; its checkpoint is saved and nothing is lost.",
+        "Resubmit from the checkpoint, with a longer `chain:` if it needs more.",
+    ),
+    "no-progress": Meaning(
+        "chain-no-progress",
+        "An attempt trained nothing new, so that another time limit would have changed nothing.",
+        "Give it more `time:`, or look in the log for what took it; then resubmit from the "
+        "checkpoint.",
+    ),
+    "refused": Meaning(
+        "chain-refused",
+        "The job could not go back into the queue; its checkpoint is saved and nothing is lost.",
+        "Resubmit from the checkpoint.",
+    ),
+}
+"""Why a chain ended although the training did not, by `AttemptRecord.end`."""
 
 _STRICT = 78
 """job.sh's own exit code when `proof: strict` launched nothing."""
@@ -65,6 +93,8 @@ class Ending:
     """The end of the log."""
     spec: JobSpec | None = None
     world_size: int | None = None
+    chain_end: str = ""
+    """How the last attempt of a run with `chain:` ended, see `AttemptRecord.end`."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +122,8 @@ def diagnose(ending: Ending) -> list[Diagnosis]:
     failed_rank = ending.failed_rank if log.label_is_rank else None
     evidence = _Evidence(log.lines, failed_rank, ending.world_size)
     known_rc = rc if _is_ours(rc, failed_rank, ending.spec) else None
-    found = list(_of_state(state, ending.word, ending.reason, known_rc, failed_rank))
+    stop = CHAIN_ENDS.get(ending.chain_end, EXIT_CODES[STOPPED_EARLY])
+    found = list(_of_state(state, ending.word, ending.reason, known_rc, failed_rank, stop))
     ended_by = culprit(log.lines, failed_rank)
     crashed = rc in _CRASHED and log.label_is_rank
     if ended_by is not None and ended_by.its_own and not crashed:
@@ -112,19 +143,19 @@ def diagnose(ending: Ending) -> list[Diagnosis]:
 def _is_ours(rc: int | None, failed_rank: int | None, spec: JobSpec | None) -> bool:
     """Return whether the table of exit codes holds: a script of the user's may end with any."""
     if rc in _OF_TRAINERS:
-        return spec is not None and spec.trainer is not None
+        chained = spec is not None and spec.chain > 1 and rc == STOPPED_EARLY
+        return chained or (spec is not None and spec.trainer is not None)
     if rc == _STRICT:
         return spec is not None and spec.proof == "strict" and failed_rank is None
     return True
 
 
 def _of_state(
-    state: State, word: str, reason: str, rc: int | None, failed_rank: int | None
+    state: State, word: str, reason: str, rc: int | None, failed_rank: int | None, stop: Meaning
 ) -> Iterator[Diagnosis]:
     words = plain(" ".join(part for part in (word, reason) if part))
     if rc == STOPPED_EARLY and state is State.FAILED:
-        rule = EXIT_CODES[STOPPED_EARLY]
-        yield Diagnosis(rule.id, rule.sentence, rule.do, words, failed_rank)
+        yield Diagnosis(stop.id, stop.sentence, stop.do, words, failed_rank)
     if (rule_of_state := STATE_RULES.get(state)) is not None:
         yield Diagnosis(rule_of_state.id, rule_of_state.sentence, rule_of_state.do, words)
 

@@ -5,7 +5,7 @@ The words may hold text from a site: make it safe where it is drawn (`safe_text`
 
 from typing import Protocol
 
-from lumitui.app.explain import words
+from lumitui.app.explain import chain_words, words
 from lumitui.app.explain.proof.binding_proof import Verdict
 from lumitui.app.explain.run_facts import Row, Totals
 from lumitui.app.explain.waiting import waited
@@ -56,7 +56,7 @@ def story(run: Run, now: float) -> str:
     if run.started is None:
         return f"ended after {queue}" if run.state.is_final else queue
     ran = f"{words.length(run.elapsed(now))} of at most {_limit(run)}"
-    again = f", attempt {run.attempt}" if run.attempt > 1 else ""
+    again = f", {chain_words.attempt(run)}" if run.attempt > 1 or run.brief.chain > 1 else ""
     ended = f"; ended {words.length(now - run.ended)} ago" if run.ended else ""
     verb = "ran" if run.state.is_final else "runs for"
     if run.state is State.UNKNOWN:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
-from lumitui.app.explain import words
+from lumitui.app.explain import chain_words, words
 from lumitui.app.explain.proof.binding_proof import Verdict
 from lumitui.app.explain.proof.device_proof import brief
 from lumitui.app.explain.proof.rank_proof import RankProof
@@ -94,7 +94,7 @@ def facts(run: Run, now: float) -> list[Row]:
     rows = (
         ("exit", _exit(run)),
         ("site", _place(run)),
-        ("job", f"{run.job_id}, attempt {run.attempt}" if run.job_id else ""),
+        ("job", f"{run.job_id}, {chain_words.attempt(run)}" if run.job_id else ""),
         (
             "size",
             words.layout_size(run.layout) + (f" on {run.nodes_used}" if run.nodes_used else ""),
@@ -136,7 +136,8 @@ def _limit(run: Run) -> str:
     """Return the time limit of a run that has not started; of others the overview tells it."""
     if run.started is not None:
         return ""
-    return f"not started, at most {words.length(walltime.seconds_of(run.brief.time))}"
+    times = f"{run.brief.chain} x " if run.brief.chain > 1 else ""
+    return f"not started, at most {times}{words.length(walltime.seconds_of(run.brief.time))}"
 
 
 def _batch(samples: int | None) -> str:

@@ -9,8 +9,9 @@ The words may hold text from a site: make it safe where it is drawn (`safe_text`
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from lumitui.app.explain import words
+from lumitui.app.explain import chain_words, words
 from lumitui.app.explain.proof.binding_proof import Verdict
+from lumitui.app.history.attempts import trained
 from lumitui.app.history.metric_points import MetricPoint
 from lumitui.app.history.run import Run
 from lumitui.remote.scheduler.states import State
@@ -93,7 +94,11 @@ def _before(run: Run, proof: Verdict | None) -> Iterator[Happening]:
         job = f" as job {run.job_id}" if run.job_id else ""
         # The laptop's clock dates it until the site does. A requeue dates it anew.
         yield Happening(run.submitted, f"submitted to {run.site}{job}", leads=run.attempt == 1)
-    if run.started:
+    for record, steps in trained(run.attempts):
+        yield Happening(record.started, chain_words.began(record))
+        if record.end:
+            yield Happening(record.ended, chain_words.ended(record, steps))
+    if run.started and not any(record.number == run.attempt for record in run.attempts):
         again = f", attempt {run.attempt}" if run.attempt > 1 else ""
         where = f" on {run.nodes_used}" if run.nodes_used else ""
         yield Happening(run.started, f"job started{again}{where}")

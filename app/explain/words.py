@@ -213,14 +213,14 @@ def price_sentence(paid: "Price") -> str:
 def billed(run: "Run", now: float) -> str:
     """Return what a run cost, or has cost so far, of what it may cost at most.
 
-    Of a job that was run again only the last attempt's time is known.
+    Of a job that was run again without `chain:`, only the last attempt's time is known.
     """
     if run.price.amount == 0:
         return "nothing"
     most = price(run.price.amount)
     spent = run.billed(now)
     about = f"about {price(spent)} {run.price.unit}"
-    if run.attempt > 1 and spent:
+    if run.attempt > 1 and spent and not run.attempts:
         about += " in its last attempt"
     if run.state.is_final:
         return f"{about if spent else 'nothing'} (of at most {most})"

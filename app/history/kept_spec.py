@@ -31,6 +31,11 @@ class Brief(Protocol):
         ...
 
     @property
+    def chain(self) -> int:
+        """How many time limits it may take."""
+        ...
+
+    @property
     def proof(self) -> str:
         """Whether the binding is measured: `on`, `strict` or `off`."""
         ...
@@ -56,6 +61,10 @@ class KeptSpec:
         self.account = _word({"account": "none"} | data, "account")
         self.proof = _word({"proof": "on"} | data, "proof")
         self.time = _word(data, "time")
+        chain = data.get("chain", 1)
+        if not isinstance(chain, int) or chain < 1:
+            raise ValueError("spec.chain: Input should be a positive number")
+        self.chain = chain
 
     @cached_property
     def spec(self) -> JobSpec:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
 
+from lumitui.app.history.attempts import AttemptRecord, seconds_before
 from lumitui.app.history.kept_spec import Brief, LateSpec
 from lumitui.app.job.launch import Layout, Price
 from lumitui.remote import walltime
@@ -96,6 +97,10 @@ class Run:
     """lumitui.sh, which job.sh calls; None: an older run, whose job.sh has it all."""
     probe: str | None = None
     """probe.sh; None: an older run, of which it was not kept."""
+    attempts: tuple[AttemptRecord, ...] = ()
+    """What a run with `chain:` wrote of its attempts; empty for all others."""
+    attempts_read: int = 0
+    """Bytes of attempts.jsonl already here."""
 
     @property
     def brief(self) -> Brief:
@@ -121,8 +126,12 @@ class Run:
         return start + walltime.seconds_of(self.brief.time) if start else None
 
     def billed(self, now: float) -> float:
-        """Return roughly what its last attempt has cost so far, in the unit of its price."""
-        return min(self.price.per_hour * self.elapsed(now) / 3600, self.price.amount)
+        """Return roughly what it has cost so far, in the unit of its price.
+
+        Of a run without `chain:` that was requeued, only the last attempt's time is known.
+        """
+        seconds = seconds_before(self.attempts, self.attempt) + self.elapsed(now)
+        return min(self.price.per_hour * seconds / 3600, self.price.amount)
 
     def as_of(self, now: float) -> float | None:
         """Return when its site last answered, if that is too long ago to say how it is now.
@@ -175,6 +184,8 @@ class Changes(TypedDict, total=False):
     binding: str | None
     metrics_offset: int
     exits: int
+    attempts: tuple[AttemptRecord, ...]
+    attempts_read: int
     snapshot: str | None
     note: str
     folder: str

@@ -6,6 +6,7 @@ from dataclasses import asdict, fields
 from functools import lru_cache
 from typing import Any
 
+from lumitui.app.history.attempts import AttemptRecord
 from lumitui.app.history.kept_spec import KeptSpec
 from lumitui.app.history.run import Provenance, Run
 from lumitui.app.history.strict import check_of, from_json
@@ -23,10 +24,11 @@ COLUMNS = (*(name for name in _NAMES if name not in OF_RUNS), "git_commit", "bra
 _CHECKS = [
     (item.name, check_of(item.type))
     for item in fields(Run)
-    if item.name not in ("provenance", "state", "log_sizes", *PARTS)
+    if item.name not in ("provenance", "state", "log_sizes", "attempts", *PARTS)
 ]
 _PARTS = {"layout": check_of(Layout), "price": check_of(Price)}
 _LOG_SIZES = check_of(dict[int, int])
+_ATTEMPTS = check_of(tuple[AttemptRecord, ...])
 _CODE = [(item.name, check_of(item.type)) for item in fields(Provenance)]
 
 
@@ -39,6 +41,8 @@ def column(value: object) -> Column:
         return value
     if isinstance(value, str):
         return str(value).encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, tuple):
+        return json.dumps([asdict(item) for item in value])
     if isinstance(value, Layout | Price):
         return json.dumps(asdict(value))
     return json.dumps(value)
@@ -81,6 +85,7 @@ def from_row(row: Mapping[str, Any], *, late: bool = False) -> Run:
         if not late:
             values["spec"] = values["spec"].spec
         values["log_sizes"] = from_json(_LOG_SIZES, row["log_sizes"], "log_sizes")
+        values["attempts"] = from_json(_ATTEMPTS, row["attempts"], "attempts")
         values["state"] = State(row["state"])
         code = {"commit": row["git_commit"], "dirty": bool(row["dirty"])}
         code |= {name: row[name] for name in ("branch", "patch")}

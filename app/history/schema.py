@@ -76,6 +76,11 @@ def _series(db: sqlite3.Connection) -> None:
     db.execute("CREATE INDEX series_runs_place ON series_runs (series, place)")
 
 
+def _attempts(db: sqlite3.Connection) -> None:
+    db.execute("ALTER TABLE runs ADD COLUMN attempts TEXT NOT NULL DEFAULT '[]'")
+    db.execute("ALTER TABLE runs ADD COLUMN attempts_read INTEGER NOT NULL DEFAULT 0")
+
+
 MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [
     _first_tables,
     _about,
@@ -83,6 +88,7 @@ MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [
     keep_texts_once,
     _machinery,
     _series,
+    _attempts,
 ]
 """Each brings the schema from its index to the next."""
 

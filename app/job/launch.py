@@ -56,7 +56,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Price:
-    """What is billed if the job runs to its time limit."""
+    """What is billed if the job runs to its time limit; with a chain, to all that it may take."""
 
     amount: float
     unit: str

@@ -21,6 +21,8 @@ from lumitui.remote.site.validation import validate
 
 MOST_NODES = 10_000
 """More than any machine has: a larger number is a slip of the finger."""
+MOST_LIMITS = 100
+"""Time limits of one run: of two days each, more than half a year."""
 
 
 class Part(BaseModel):
@@ -88,6 +90,9 @@ class JobSpec(Part):
     exclusive: bool = False
     """Whether a shared partition gives whole nodes, and bills them, so that masks are right."""
     time: Walltime
+    chain: Annotated[int, Field(ge=1, le=MOST_LIMITS)] = 1
+    """How many time limits the run may take: an attempt that stopped near its limit, with its
+    checkpoint saved, goes back into the queue and continues."""
     launcher: Line = "srun"
     strategy: str = "ddp"
     trainer: str | None = None

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lumitui.app.compose.deepspeed_batch import TRAIN, sent_config
-from lumitui.app.explain import words
+from lumitui.app.explain import chain_words, words
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.script_args import argument_value, rate_argument, with_argument
 from lumitui.app.results.job_rows import differing_rows
@@ -38,14 +38,14 @@ def changes_between(before: Launch, after: Launch) -> tuple[Change, ...]:
         *([] if after.layout.on_cpu else [row("GPUs", _gpus)]),
         row("tasks per node", lambda launch: launch.layout.tasks_per_node),
         row("partition", lambda launch: launch.spec.partition),
-        row("time limit", lambda launch: launch.spec.time),
+        row("time limit", lambda launch: chain_words.time_limit(launch.spec)),
         row("global batch", lambda launch: launch.global_batch or "unknown"),
         _rate_change(before, after),
         row("arguments", _other_arguments),
         row("billed at most", lambda launch: words.amount(launch.price)),
     ]
     rows += _config_changes(before, after)
-    shown = {"nodes", "partition", "time", "args", "name"}
+    shown = {"nodes", "partition", "time", "chain", "args", "name"}
     rows += [
         Change(key, old, new)
         for key, (old, new) in differing_rows([before.spec, after.spec])

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from lumitui.app.explain.chain_words import time_limit
 from lumitui.app.explain.words import count, price, price_limit
 from lumitui.app.history.listing.series import Member, Series
 from lumitui.app.history.run import Run
@@ -119,7 +120,7 @@ def ladder_terms(plans: Sequence[Resubmission]) -> list[tuple[str, str]]:
     lines = [
         (
             count(plan.preview.launch.layout.nodes, "node"),
-            f"at most {plan.preview.launch.spec.time}, billed {price_limit(most)}",
+            f"at most {time_limit(plan.preview.launch.spec)}, billed {price_limit(most)}",
         )
         for plan, most in zip(plans, prices, strict=True)
     ]

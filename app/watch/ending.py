@@ -37,4 +37,5 @@ def ending_of(watcher: Watcher, run: Run) -> Ending:
         log=log,
         spec=run.spec,
         world_size=run.layout.world_size,
+        chain_end=run.attempts[-1].end if run.attempts else "",
     )

@@ -7,6 +7,7 @@ same step, under the lock that squeue waits for (seen with 22.05, test_true_ends
 
 import time
 
+from lumitui.app.history.attempts import merged
 from lumitui.app.history.run import Changes, Run
 from lumitui.remote.scheduler.protocol import ExitFile, JobStatus, Poll, RunFiles, State, Watch
 
@@ -31,6 +32,7 @@ def watch_of(run: Run) -> Watch:
         has_binding=run.binding is not None,
         attempt=run.attempt,
         exits=run.exits,
+        attempts_read=run.attempts_read,
     )
 
 
@@ -51,6 +53,9 @@ def transition(run: Run, poll: Poll, now: float) -> Changes:
     attempt = max(run.attempt, *files.log_sizes, *(item.attempt for item in files.exits), 1)
     if files.log_sizes:
         changes["log_sizes"] = dict(files.log_sizes)
+    if files.attempts:
+        changes["attempts"] = merged(run.attempts, files.attempts)
+        changes["attempts_read"] = run.attempts_read + len(files.attempts)
     if attempt != run.attempt:
         changes["attempt"] = attempt
     if files.binding is not None or attempt > run.attempt:

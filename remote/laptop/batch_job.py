@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from lumitui.remote.laptop.batch_options import Request
-from lumitui.remote.laptop.job_store import COMMANDS, STEPS, Record
+from lumitui.remote.laptop.job_store import CANCEL, COMMANDS, REQUEUE, STEPS, Record
 from lumitui.remote.laptop.process_tree import (
     KILL_WAIT,
     STEPS_VARIABLE,
@@ -25,6 +25,8 @@ from lumitui.remote.laptop.process_tree import (
 )
 from lumitui.remote.run_folder import JOB_SCRIPT, attempt_log
 
+REQUEUED = "REQUEUED"
+"""Slurm's word for an attempt whose job went back into the queue; no record ends with it."""
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER, prctl(2)
 _UNKILLABLE = 60.0  # slurm.conf(5), UnkillableStepTimeout
 
@@ -40,7 +42,24 @@ class Job:
         self.code: int | None = None
         """How bash ended: 0 to 255, or a signal as a negative number."""
         self.stopped = False
+        self.wake = -1
+        """What becomes readable when a signal comes."""
+        self.restarts = 0
+        """How often the script put its own job back into the queue, as Slurm counts."""
         self.sessions: set[int] = set()
+
+    def start_again(self) -> None:
+        """End what is left of an attempt, and start the next one: `scontrol requeue`.
+
+        Raises:
+            OSError: it could not be started.
+        """
+        self.kill()
+        self.code, self.sessions = None, set()
+        self.restarts += 1
+        self.record.submitted = time.time()
+        os.close(self.log)
+        self.start()
 
     def start(self) -> None:
         """Start bash on the copy of the script.
@@ -49,11 +68,11 @@ class Job:
             OSError: it could not be started.
         """
         adopt_orphans()
-        wake, woken = os.pipe()
-        for end in (wake, woken):
-            os.set_blocking(end, False)
-        self.wake = wake
-        signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+        if self.wake < 0:
+            self.wake, woken = os.pipe()
+            for end in (self.wake, woken):
+                os.set_blocking(end, False)
+            signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGTERM, self._stop)
         # The submit step ignores some of these, and every child would ignore them too.
@@ -98,6 +117,7 @@ class Job:
             "SLURM_GPUS_PER_NODE": request.gpus_per_node or None,
             "SLURM_JOB_ACCOUNT": request.account or None,
             "SLURM_JOB_PARTITION": request.partition or None,
+            "SLURM_RESTART_COUNT": self.restarts or None,
         }
         return (
             own
@@ -145,9 +165,12 @@ class Job:
             if self.wake in ready:
                 os.read(self.wake, 512)
             self.reap()
+            asked = _said_at(door)
+            if REQUEUE in asked and CANCEL not in asked:
+                return REQUEUED, ""
             if self.code is not None:
                 return ("FAILED", "NonZeroExitCode") if self.code else ("COMPLETED", "")
-            if door in ready and b"cancel" in os.read(door, 4096):
+            if CANCEL in asked:
                 return "CANCELLED", ""
             if self.stopped:
                 return "NODE_FAIL", "its supervisor was ended: the machine is shutting down"
@@ -222,6 +245,14 @@ class Job:
             self.record.exit_code = f"{code}:0" if code >= 0 else f"0:{-code}"
         self.kill()
         self.write_state(word, reason, ended=time.time())
+
+
+def _said_at(door: int) -> bytes:
+    """Return what was said at the door, after all that ended before was collected."""
+    try:
+        return os.read(door, 4096)
+    except BlockingIOError:
+        return b""
 
 
 def adopt_orphans() -> None:

@@ -27,6 +27,9 @@ COMMANDS = "bin"
 """In a job's own folder: the stand-ins for Slurm's commands."""
 STEPS = "steps"
 """In a job's own folder: the pids of its sruns and the numbers of its steps, as names of files."""
+CANCEL = b"cancel\n"
+REQUEUE = b"requeue\n"
+"""What a supervisor is told at the door."""
 _RUN = "run"
 
 
@@ -178,6 +181,6 @@ def cancel(jobs: list[tuple[str, str, str]]) -> int:
             continue
         door = knock(folder / DOOR)
         if door is not None:
-            os.write(door, b"cancel\n")
+            os.write(door, CANCEL)
             os.close(door)
     return 0

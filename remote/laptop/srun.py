@@ -14,6 +14,7 @@ from pathlib import Path
 # The folder of the package comes last: nothing in it may hide the standard library.
 sys.path.append(str(Path(__file__).absolute().parents[3]))
 
+from lumitui.remote.laptop.job_store import DOOR, REQUEUE, knock
 from lumitui.remote.laptop.process_tree import KILL_WAIT, STEPS_VARIABLE
 from lumitui.remote.laptop.step import Step, Task, report
 
@@ -135,15 +136,35 @@ def _number(folder: Path) -> int:
 
 
 def scontrol(arguments: list[str]) -> int:
-    """Print the nodes' addresses (`show hostnames LIST`)."""
-    if [word.lower() for word in arguments[:2]] not in (
-        ["show", "hostnames"],
-        ["show", "hostname"],
-    ):
-        print("scontrol: error: only `show hostnames` is available here.", file=sys.stderr)
+    """Do what a job script asks of scontrol: addresses of nodes, and its own job."""
+    own = os.environ.get("SLURM_JOB_ID", "")
+    match [word.lower() for word in arguments]:
+        case ["show", "hostnames" | "hostname", *names]:
+            listed = names[0] if names else os.environ.get("SLURM_JOB_NODELIST", "node1")
+            print("\n".join(ADDRESS for _ in listed.split(",")))
+        case ["show", "job", job] if job == own:
+            restarts = os.environ.get("SLURM_RESTART_COUNT", "0")
+            print(f"JobId={job} JobState=RUNNING Requeue=1 Restarts={restarts}")
+        case ["requeue", job] if job == own:
+            return _requeue()
+        case _:
+            print(
+                "scontrol: error: only `show hostnames`, and `show job` and `requeue` of the own "
+                "job, are available here.",
+                file=sys.stderr,
+            )
+            return 1
+    return 0
+
+
+def _requeue() -> int:
+    """Ask the supervisor to end this attempt of the job and to start the next one."""
+    door = knock(Path(os.environ.get(STEPS_VARIABLE, "")).parent / DOOR)
+    if door is None:
+        print("scontrol: error: the job's supervisor is gone.", file=sys.stderr)
         return 1
-    names = arguments[2] if len(arguments) > 2 else os.environ.get("SLURM_JOB_NODELIST", "node1")
-    print("\n".join(ADDRESS for _ in names.split(",")))
+    os.write(door, REQUEUE)
+    os.close(door)
     return 0
 
 

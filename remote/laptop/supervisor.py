@@ -22,7 +22,7 @@ from typing import NoReturn
 # The folder of the package comes last: nothing in it may hide the standard library.
 sys.path.append(str(Path(__file__).absolute().parents[3]))
 
-from lumitui.remote.laptop.batch_job import Job, adopt_orphans
+from lumitui.remote.laptop.batch_job import REQUEUED, Job, adopt_orphans
 from lumitui.remote.laptop.batch_options import Refused, read_request
 from lumitui.remote.laptop.job_store import (
     COMMANDS,
@@ -109,7 +109,9 @@ def _supervise(job: Job, door: int, answered: int) -> NoReturn:
     os.write(answered, b"started")
     os.close(answered)
     try:
-        job.finish(*job.watch(door))
+        while (ended := job.watch(door))[0] == REQUEUED:
+            job.start_again()
+        job.finish(*ended)
     except OSError as error:
         # The run's folder is gone, or its disk is full: the job ends, recorded or not.
         job.kill()

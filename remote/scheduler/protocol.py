@@ -64,6 +64,8 @@ class Watch:
     """The last one known; the binding of a later one is news."""
     exits: int = 0
     """The last attempt whose exit file is known."""
+    attempts_read: int = 0
+    """Bytes of attempts.jsonl that are known."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,8 @@ class RunFiles:
     """The file is not the one whose bytes are known; none of its lines are here."""
     more_metrics: bool = False
     """There are more lines than one answer holds."""
+    attempts: bytes = b""
+    """Whole new lines of attempts.jsonl."""
     missing: bool = False
     """The folder itself is not there."""
     claim: str = ""

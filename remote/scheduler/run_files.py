@@ -22,6 +22,8 @@ SKIPPED_BYTES = 1 << 28
 file may have a line of a terabyte; the next poll goes on in it."""
 EXIT_BYTES = 4096
 """Most bytes of an exit file; job.sh writes some 150."""
+ATTEMPTS_BYTES = 65536
+"""Most bytes of attempts.jsonl that one poll brings of a run; an attempt writes some 300."""
 BINDING_BYTES = 4_000_000
 """Most bytes of binding.json; the reports of 128 ranks have some 40,000. All runs of a request
 share MOST_BINDINGS."""
@@ -64,6 +66,7 @@ def files_script(watches: Sequence[Watch], most: int = METRICS_BYTES, *, skip: b
     asked = [
         f"one {index} {folder} {watch.exits} {watch.attempt if watch.has_binding else 0}"
         f" {_offset(watch)} {quote(watch.job_id)}"
+        + (f" {watch.attempts_read}" if watch.attempts_read else "")
         for index, (folder, watch) in enumerate(zip(folders, watches, strict=True))
     ]
     return "\n".join(
@@ -73,6 +76,7 @@ def files_script(watches: Sequence[Watch], most: int = METRICS_BYTES, *, skip: b
                 folders=" ".join(folders),
                 logs=run_folder.attempt_log("*"),
                 metrics=run_folder.METRICS,
+                attempts=run_folder.ATTEMPTS,
                 claim=run_folder.CLAIM,
             ),
             _ONE.format(
@@ -86,6 +90,8 @@ def files_script(watches: Sequence[Watch], most: int = METRICS_BYTES, *, skip: b
                 skipped=SKIPPED_BYTES,
                 next_log=run_folder.attempt_log("$(($4 + 1))"),
                 metrics=run_folder.METRICS,
+                attempts=run_folder.ATTEMPTS,
+                attempts_bytes=ATTEMPTS_BYTES,
                 claim=run_folder.CLAIM,
             ),
             *asked,
@@ -97,7 +103,7 @@ def files_script(watches: Sequence[Watch], most: int = METRICS_BYTES, *, skip: b
 _SIZES = """\
 set --
 for d in {folders}; do
-  for f in "$d"/{logs} "$d"/{metrics}; do
+  for f in "$d"/{logs} "$d"/{metrics} "$d"/{attempts}; do
     [ ${{#f}} -le $((${{#d}} + 16)) ] && [ -f "$f" ] && set -- "$@" "$f"
   done
   [ -h "$d"/{claim} ] && set -- "$@" "$d"/{claim}
@@ -108,9 +114,9 @@ claims="$([ $# -eq 0 ] || ls -ld "$@" 2>/dev/null | head -c $((4400 * $#)))
 begin sizes; printf '%s\\n' "$sizes"; finish"""
 
 # Arguments: index, folder, attempt of the last exit file known, attempt with a known binding or 0,
-# known bytes of the metrics, id of the job. A requeued job removes the binding before it makes its
-# new log. An attempt that was killed has no exit file: numbers may be missing in between. Names of
-# attempts have three digits at most: see MOST_ATTEMPT.
+# known bytes of the metrics, id of the job, known bytes of the attempts. A requeued job removes the
+# binding before it makes its new log. An attempt that was killed has no exit file: numbers may be
+# missing in between. Names of attempts have three digits at most: see MOST_ATTEMPT.
 _ONE = """\
 one() {{
 if ! cd "$2" 2>/dev/null; then begin missing $1; finish; return; fi
@@ -131,6 +137,13 @@ done
 if [ -f {binding} ] && {{ [ $4 = 0 ] || [ -f {next_log} ]; }}; then
   begin binding $1; head -c {binding_bytes} {binding}; echo; finish
 fi
+case $sizes in
+*[!0-9]"${{7:-0}} $2/{attempts}"*) ;;
+*[0-9]" $2/{attempts}"*)
+  begin attempts $1
+  tail -c +$((${{7:-0}} + 1)) {attempts} | head -c {attempts_bytes}
+  echo; finish ;;
+esac
 case $sizes in *[!0-9]"$5 $2/{metrics}"*) return ;; *[0-9]" $2/{metrics}"*) ;; *) return ;; esac
 if [ -s {metrics} ]; then
   b=$(($5 > {before} ? {before} : $5)) k=0{skip}
@@ -167,6 +180,7 @@ def parse_files(
     lengths: dict[str, int] = {}
     exits: dict[int, dict[int, ExitFile]] = {}
     bindings: dict[int, str] = {}
+    attempts: dict[int, bytes] = {}
     claims: dict[int, str] = {}
     metrics: dict[int, _Metrics] = {}
     missing: set[int] = set()
@@ -185,6 +199,9 @@ def parse_files(
                     case "binding", []:
                         text = content[: _binding_bytes(watches) + 1].decode("utf-8", "replace")
                         bindings[place] = text.strip()
+                    case "attempts", []:
+                        told = content[:ATTEMPTS_BYTES]
+                        attempts[place] = told[: told.rfind(b"\n", 0, len(content) - 1) + 1]
                     case "metrics", _:
                         skipped = count(more[0]) if more else None
                         watch = watches[place]
@@ -201,6 +218,7 @@ def parse_files(
             exits=tuple(exits[index][number] for number in sorted(exits.get(index, ()))),
             binding=bindings.get(index),
             **metrics.get(index, {}),
+            attempts=attempts.get(index, b""),
             missing=index in missing,
             claim=claims.get(index, ""),
         )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lumitui.remote.errors import RefusedError
-from lumitui.remote.run_folder import CLAIM, JOB_SCRIPT, LOCK, POLL_SECONDS, attempt_log
+from lumitui.remote.run_folder import CANCELLED, CLAIM, JOB_SCRIPT, LOCK, POLL_SECONDS, attempt_log
 from lumitui.remote.scheduler.gpus import Gpu, read_gpus
 from lumitui.remote.scheduler.overview import Overview, ask_overview
 from lumitui.remote.scheduler.protocol import MOST_WORDS, Answer, Poll, State, Submission, Watch
@@ -198,6 +198,7 @@ def cancel_script(marker: str, watches: Sequence[Watch]) -> str:
         records=record_functions(marker),
         ours=_OURS,
         claim=CLAIM,
+        cancelled=CANCELLED,
         over=_OVER,
         asked=asked,
     )
@@ -216,7 +217,10 @@ going() {
 }
 one() {
   id=$2 NAME=$3 TOKEN=$4 RUN=$5
+  # A job that goes back into the queue in this moment ends at it (templates/chain.sh).
+  stop() { [ ! -d "$RUN" ] || : >"$RUN/{cancelled}"; }
   if [ $silent -ne 0 ]; then
+    stop
     words=$(scancel --name="$NAME" "$id" 2>&1 </dev/null); rc=$?
     begin cancelled $rc; printf '%s\n' "$words"; finish; return
   fi
@@ -225,6 +229,7 @@ one() {
     begin gone $1; finish; return
   fi
   words= rc=0 left=
+  [ -z "$jobs" ] || stop
   for job in $jobs; do
     case $(printf '%s\n' "$rows" | grep "^$job|") in
     *"|$NAME|"*) set -- --name="$NAME" "$job" ;; *) set -- "$job" ;;

@@ -123,6 +123,9 @@ class Site(Facts):
     default_container: str | None = None
     launchers: Annotated[tuple[Launcher, ...], Field(min_length=1)] = ("srun", "torchrun")
     """Launchers that work at this site, the preferred first."""
+    requeue: bool = True
+    """Whether a job may put itself back into the queue (`scontrol requeue` on its node), which
+    `chain:` needs."""
     internet_on_compute_nodes: bool = True
     """Whether a job can download weights or report to the internet. For the adviser; nothing
     reads it yet."""

@@ -8,8 +8,8 @@ from lumitui.remote import run_folder
 from lumitui.remote.run_folder import attempt_exit, attempt_log, attempt_of_log
 
 TEMPLATES = Path(lumitui.__file__).parent / "templates"
-TEXT = "".join((TEMPLATES / name).read_text() for name in ("job.sh.j2", "lumitui.sh"))
-SCRATCH = {".binding.json", ".exit-$attempt", ".proof-$attempt"}
+TEXT = "".join((TEMPLATES / name).read_text() for name in ("job.sh.j2", "lumitui.sh", "chain.sh"))
+SCRATCH = {".began", ".binding.json", ".exit-$attempt", ".proof-$attempt"}
 """What a job alone makes, renames and removes."""
 NAMES = {
     value for name, value in vars(run_folder).items() if name.isupper() and isinstance(value, str)
@@ -19,7 +19,7 @@ NAMES = {
 def test_the_templates_name_nothing_that_the_module_does_not_know() -> None:
     named = set(re.findall(r"(?:\$RUN_DIR|SUBMIT_DIR:-\})/([\w.$-]+)", TEXT))
     named.discard(f"{run_folder.CODE_ARCHIVE}.sha256")
-    logs = {attempt_log("$attempt"), attempt_exit("$attempt")}
+    logs = {attempt_log("$attempt"), attempt_exit("$attempt"), attempt_log("$before")}
     assert named <= NAMES | logs | SCRATCH
     assert {run_folder.LOCK, run_folder.CLAIM, run_folder.SECRETS, run_folder.BINDING} <= named
     assert run_folder.CHECKPOINTS in named and logs <= named

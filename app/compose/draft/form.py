@@ -60,6 +60,7 @@ _FIELDS: tuple[tuple[str, Kind, str, str], ...] = (
     ("nodes", "number", "1", "how many nodes"),
     ("gpus_per_node", "number", "all", "GPUs of each node, a rank for each"),
     ("time", "text", "", "the time limit: hours:minutes:seconds"),
+    ("chain", "number", "1", "how many time limits it may take, one after the other"),
     ("launcher", "choice", "srun", "what starts the ranks"),
     ("strategy", "choice", "ddp", "how the ranks train together"),
     ("trainer", "choice", "none", "a bundled trainer, or your own script"),

@@ -18,7 +18,7 @@ def _limits(launch: Launch, place: Placement) -> Iterator[Finding]:
             "time-limit",
             "error",
             f"{spec.time} is more than {spec.partition} allows ({partition.max_time}).",
-            "Ask for less, and continue from a checkpoint in a second run.",
+            "Ask for less, and continue from the checkpoint: `chain: 2` does it by itself.",
             "the site's profile, partitions",
             field="time",
             fix=Fix(f"ask for {partition.max_time}", "time", partition.max_time),

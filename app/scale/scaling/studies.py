@@ -162,7 +162,7 @@ def _offer(run: Run, site: Site, nodes: int, settings: Sequence[str]) -> Offer:
         nodes,
         nodes * launch.layout.gpus_per_node,
         launch.price.per_hour,
-        walltime.seconds_of(launch.spec.time),
+        launch.spec.chain * walltime.seconds_of(launch.spec.time),
         launch.price.amount,
         launch.spec.partition,
         batch_of(launch.spec),

@@ -44,7 +44,7 @@ class Offer:
     per_hour: float
     """What is billed for an hour."""
     limit: float
-    """The time limit in seconds."""
+    """The time limit in seconds; with a chain, all that the run may take."""
     most: float
     """What is billed at the time limit."""
     partition: str = ""
@@ -203,7 +203,7 @@ def batch_of(spec: JobSpec) -> int | None:
 def _measured(size: MeasuredSize, offer: Offer | None) -> Size:
     paid = size.runs[-1].run
     if offer is None or offer.gpus != size.gpus:
-        limit = float(walltime.seconds_of(paid.spec.time))
+        limit = float(paid.spec.chain * walltime.seconds_of(paid.spec.time))
         offer = Offer(size.nodes, size.gpus, paid.price.per_hour, limit, paid.price.amount)
     speed = Estimate(size.low, size.high, size.speed)
     return Size(size.nodes, size.gpus, True, size.source, speed, offer=offer)

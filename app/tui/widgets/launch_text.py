@@ -2,7 +2,7 @@
 
 from rich.text import Text
 
-from lumitui.app.explain import words
+from lumitui.app.explain import chain_words, words
 from lumitui.app.send.preview import Preview
 from lumitui.app.tui.widgets import styled
 
@@ -16,7 +16,7 @@ def terms(preview: Preview) -> list[tuple[str, str]]:
     warnings = sum(finding.severity == "warning" for finding in preview.findings)
     lines = [
         ("asks for", f"{words.layout_size(launch.layout)} of {launch.spec.partition}"),
-        ("time", f"at most {launch.spec.time}"),
+        ("time", f"at most {chain_words.time_limit(launch.spec)}"),
         ("billed", words.price_limit(launch.price)),
     ]
     if launch.spec.account != "none":
@@ -47,7 +47,7 @@ def cost_line(previews: tuple[Preview, ...]) -> Text:
     first = previews[0].launch
     layout = words.layout_size(first.layout)
     runs = f"{len(previews)} runs, the first " if len(previews) > 1 else ""
-    parts = [("asks for ", f"{runs}{layout}"), ("time ", first.spec.time)]
+    parts = [("asks for ", f"{runs}{layout}"), ("time ", chain_words.time_limit(first.spec))]
     parts.append(("billed ", whole_price(previews)))
     text = Text(no_wrap=True, overflow="ellipsis")
     for label, value in parts:

@@ -29,6 +29,7 @@ def test_a_good_job_has_no_error_and_no_warning() -> None:
         ({"time": "3-00:00:00"}, "time-limit", "error"),
         ({"nodes": 1025}, "nodes", "error"),
         ({"partition": "small-g", "nodes": 5}, "nodes", "error"),
+        ({"chain": 4, "sbatch": ["--no-requeue"]}, "chain-requeue", "error"),
         ({"cpus_per_task": 8}, "cores", "error"),
         ({"launcher": "torchrun", "cpus_per_task": 7}, "few-cores", "error"),
         ({"launcher": "torchrun", "cpus_per_task": 55}, "few-cores", "error"),

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lumitui.app.explain import timeline
+from lumitui.app.history.attempts import KILLED, AttemptRecord
 from lumitui.app.history.metric_points import MetricPoint, parse_line
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.binding_reports import EXACT, reports, verdict_on
@@ -108,3 +109,23 @@ def test_no_metrics_break_the_order(lines: list[dict[str, object]]) -> None:
     moments = [item.moment for item in found if item.moment is not None and not item.leads]
     assert all(one - next_one < 1 for one, next_one in pairwise(moments)), "Slurm's whole seconds"
     assert len(timeline.rows(found, NOW)) == len(found)
+
+
+def test_each_attempt_of_a_chain_is_told() -> None:
+    records = (
+        AttemptRecord(1, "7", "nid[1-2]", NOW - 900, NOW - 840, 85, 1200, "requeue"),
+        AttemptRecord(2, "7", "nid3", NOW - 600, NOW - 540, None, None, KILLED),
+        AttemptRecord(3, "7", "nid4", NOW - 300, NOW - 60, 7, 1300, "failed"),
+    )
+    run = replace(RUN, attempts=records, attempt=3, started=NOW - 300, binding=None)
+    told = [item.what for item in timeline.happenings(run, (), None)]
+    assert told[2:-1] == [
+        "attempt 1 started as job 7 on nid[1-2]",
+        "attempt 1 ended after step 1,200 (1,200 new steps): its checkpoint is saved, and the job "
+        "went back into the queue",
+        "attempt 2 started as job 7 on nid3",
+        "attempt 2 ended: it was ended from outside: a node failed, or its job was requeued or "
+        "preempted",
+        "attempt 3 started as job 7 on nid4",
+        "attempt 3 ended after step 1,300 (100 new steps): the program failed (exit 7)",
+    ]

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lumitui.app.history.attempts import AttemptRecord
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Changes, Provenance, Run
 from lumitui.app.history.texts.packing import digest_of, pack
@@ -51,7 +52,8 @@ def test_every_change_arrives_and_touches_one_run_only(history: History) -> None
             "expected_start": 5.0, "expected_end": 6.0,
         "updated": 4.0, "nodes_used": "n", "log_sizes": {3: 30}, "binding": "[1]",
         "metrics_offset": 5, "exits": 2, "snapshot": "s", "note": "note", "folder": "/f",
-        "resumed_from": "p",
+        "resumed_from": "p", "attempts": (AttemptRecord(1, "8", "n", 2.0, 3.0, 85, 9, "requeue"),),
+        "attempts_read": 12,
     }  # fmt: skip
     assert set(changes) == set(Changes.__annotations__)
     kinds = {item.name: item.type for item in fields(Run)}

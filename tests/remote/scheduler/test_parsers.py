@@ -195,10 +195,15 @@ def test_files() -> None:
         b"M end\nM exit 1 1\n"
         b'{"rc": 7, "rank": 3, "job": "320", "attempt": 1, "ended": 1795236600}\n\nM end\n'
         b'M metrics 0\n{"step": 1}\n{"step": 2\nM end\nM binding 0\n[]\n\nM end\n'
+        b'M attempts 1\n{"attempt": 1}\n{"att\nM end\n'
     )
     assert parse_files(text, "M", WATCHES) == {
         "a": RunFiles(log_sizes={1: 12}, metrics=b'{"step": 1}\n', binding="[]"),
-        "b": RunFiles(log_sizes={2: 345}, exits=(ExitFile(1, 7, 3, 1795236600.0, "320"),)),
+        "b": RunFiles(
+            log_sizes={2: 345},
+            exits=(ExitFile(1, 7, 3, 1795236600.0, "320"),),
+            attempts=b'{"attempt": 1}\n',
+        ),
     }
 
 

@@ -1,0 +1,93 @@
+"""What a run with `chain:` wrote of its attempts, and what they come to. Pure.
+
+The job (templates/chain.sh) appends two lines to attempts.jsonl for each attempt: `began`, `ended`.
+An attempt that was killed has no second one.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from lumitui.remote.transport.fields import json_of, moment, short, whole
+
+MOST_ATTEMPTS = 999
+"""As in run_files.MOST_ATTEMPT; a program may write any number of lines."""
+_MOST_NODES = 4000  # characters of a list of nodes
+_MOST_STEPS = 10**15
+_CODES = 256
+
+KILLED = "killed"
+"""What becomes of an attempt that wrote no end: a node failed, or someone requeued its job."""
+ENDS = ("requeue", "done", "failed", "used-up", "no-progress", "cancelled", "refused")
+"""What a job says of an attempt's end; `refused`: Slurm did not take it back into the queue."""
+
+
+@dataclass(frozen=True)
+class AttemptRecord:
+    """One attempt of a run, as its job wrote it. Times are epoch seconds of the site's clock."""
+
+    number: int
+    """Counted from 1."""
+    job_id: str
+    nodes: str
+    started: float
+    ended: float | None = None
+    """When it ended; of a killed one, when it last wrote to its log."""
+    rc: int | None = None
+    step: int | None = None
+    """The last one that it trained; None: the program reports no steps."""
+    end: str = ""
+    """One of ENDS, or KILLED; empty while it runs."""
+    said: str = ""
+    """Slurm's words, where it refused."""
+
+
+def merged(known: Iterable[AttemptRecord], lines: bytes) -> tuple[AttemptRecord, ...]:
+    """Return the attempts after some more lines of attempts.jsonl; what is no such line is none."""
+    found = {record.number: record for record in known}
+    for data in map(json_of, lines.splitlines()):
+        if not isinstance(data, dict):
+            continue
+        number, when = whole(data.get("attempt"), 1, MOST_ATTEMPTS), moment(data.get("time"))
+        if number is None or when is None:
+            continue
+        if data.get("event") == "began":
+            _close(found, number, moment(data.get("alive")))
+            nodes, job_id = short(data.get("nodes"), _MOST_NODES), short(data.get("job"), 40)
+            found[number] = AttemptRecord(number, job_id, nodes, when)
+        elif number in found:
+            found[number] = _after(found[number], data, when)
+    return tuple(found[number] for number in sorted(found))
+
+
+def _close(found: dict[int, AttemptRecord], number: int, alive: float | None) -> None:
+    """Note that the attempt before `number` was killed, if it wrote no end."""
+    before = found.get(number - 1)
+    if before is not None and not before.end:
+        ended = None if alive is None else max(before.started, alive)
+        found[number - 1] = replace(before, end=KILLED, ended=ended)
+
+
+def _after(record: AttemptRecord, data: dict[object, object], when: float) -> AttemptRecord:
+    if data.get("event") == "refused":
+        return replace(record, end="refused", said=short(data.get("said"), 300))
+    end = data.get("next")
+    if data.get("event") != "ended" or end not in ENDS:
+        return record
+    rc, step = whole(data.get("rc"), 0, _CODES), whole(data.get("step"), 0, _MOST_STEPS)
+    return replace(record, ended=when, rc=rc, step=step, end=str(end))
+
+
+def seconds_before(records: Iterable[AttemptRecord], attempt: int) -> float:
+    """Return how long the attempts before `attempt` ran, as far as that is known."""
+    earlier = (record for record in records if record.number < attempt)
+    return sum((record.ended or record.started) - record.started for record in earlier)
+
+
+def trained(records: Iterable[AttemptRecord]) -> Iterator[tuple[AttemptRecord, int | None]]:
+    """Yield each attempt with how many steps it trained; None: that is not known."""
+    before: int | None = 0
+    for record in records:
+        known = record.step is not None and before is not None
+        yield record, max(0, record.step - before) if known else None  # type: ignore[operator]
+        # What a killed attempt trained after its last checkpoint is trained again.
+        before = record.step if record.step is not None else before

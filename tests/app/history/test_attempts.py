@@ -1,0 +1,42 @@
+"""attempts.jsonl: what it comes to, read in pieces, with attempts that were killed, and damaged."""
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lumitui.app.history.attempts import KILLED, AttemptRecord, merged, seconds_before, trained
+
+
+def lines(*told: dict[str, object]) -> bytes:
+    return b"".join(json.dumps({"job": "7", **line}).encode() + b"\n" for line in told)
+
+
+FILE = lines(
+    {"attempt": 1, "time": 100, "event": "began", "nodes": "nid[1-2]", "alive": None},
+    {"attempt": 1, "time": 160, "event": "ended", "rc": 85, "step": 30, "next": "requeue"},
+    {"attempt": 2, "time": 300, "event": "began", "nodes": "nid3", "alive": 161},
+    {"attempt": 3, "time": 900, "event": "began", "nodes": "nid4", "alive": 340},
+    {"attempt": 3, "time": 950, "event": "ended", "rc": 85, "step": 70, "next": "requeue"},
+    {"attempt": 3, "time": 960, "event": "refused", "said": "Access denied"},
+)
+RECORDS = (
+    AttemptRecord(1, "7", "nid[1-2]", 100.0, 160.0, 85, 30, "requeue"),
+    AttemptRecord(2, "7", "nid3", 300.0, 340.0, None, None, KILLED),
+    AttemptRecord(3, "7", "nid4", 900.0, 950.0, 85, 70, "refused", "Access denied"),
+)
+
+
+@given(st.integers(0, FILE.count(b"\n")))
+def test_pieces_of_the_file_give_the_same_as_all_of_it(cut: int) -> None:
+    rows = FILE.splitlines(keepends=True)
+    first = merged((), b"".join(rows[:cut]))
+    assert merged(first, b"".join(rows[cut:])) == RECORDS
+    assert [steps for _, steps in trained(RECORDS)] == [30, None, 40]
+    assert [seconds_before(RECORDS, attempt) for attempt in (1, 2, 3)] == [0, 60, 100]
+
+
+@given(st.binary(max_size=300), st.integers(0, len(FILE)))
+def test_damage_is_passed_over(noise: bytes, at: int) -> None:
+    for record in merged((), FILE[:at] + noise + FILE[at:]):
+        assert 1 <= record.number <= 999

@@ -1,0 +1,75 @@
+"""Trainings in bash that need several time limits: how each attempt ends is said beforehand."""
+
+import json
+from pathlib import Path
+
+from lumitui.app.history.run import Run
+from lumitui.app.runs import Runs
+from tests.support.jobs.small_jobs import hello_job
+
+PROGRAM = r"""#!/bin/bash
+# Rank 0 trains three steps an attempt, from its checkpoint on. PLAN has a word for each attempt:
+# an exit code after a save, `stay`: 85 without a step, `lost`: 85 in a launcher that hides it,
+# `wait`: no save and no end until somebody ends it, `hold`: save, and end with 85 when told.
+attempt=$((${SLURM_RESTART_COUNT:-0} + 1))
+read -ra plan <<<"$PLAN"
+how=${plan[attempt - 1]:-0}
+[[ $RANK == 0 ]] || { [[ $how == wait || $how == hold ]] && sleep 600; exit 0; }
+say() { echo "$1" >>"$RUN_DIR/metrics.jsonl"; }
+mkdir -p "$RUN_DIR/checkpoints"
+step=$(cat "$RUN_DIR/checkpoints/step" 2>/dev/null || echo 0)
+say "{\"event\": \"start\", \"time\": $(date +%s), \"attempt\": $attempt, \"world_size\": 2}"
+if [[ $how != stay ]]; then
+  for seconds in 1 2 3; do
+    step=$((step + 1))
+    say "{\"step\": $step, \"loss\": 0.$attempt, \"seconds\": $seconds}"
+  done
+fi
+echo "attempt $attempt trained to step $step"
+case $how in
+  wait) sleep 600 & wait ;;
+  hold) until [[ -e $RUN_DIR/go-on-$attempt ]]; do sleep 0.2; done; how=85 ;;
+esac
+if [[ $how == lost || ( $how == [0-9]* && $how != 7 ) ]]; then
+  echo "$step" >"$RUN_DIR/checkpoints/step.new" && mv "$RUN_DIR"/checkpoints/step{.new,}
+fi
+case $how in
+  stay | 85 | lost)
+    say "{\"event\": \"stop\", \"step\": $step, \"signal\": \"SIGUSR1\", \"seconds\": 4}"
+    if [[ $how == lost ]]; then exit 1; else exit 85; fi ;;
+  *) exit "$how" ;;
+esac
+"""
+
+
+def chained(runs: Runs, project: Path, plan: str, **changes: object) -> Run:
+    """Send a run whose attempts end as the words of `plan` say."""
+    project.mkdir(exist_ok=True)
+    program = project / "train"
+    if not program.exists():
+        program.write_text(PROGRAM)
+        program.chmod(0o755)
+    job: dict[str, object] = {
+        "name": "chained",
+        "script": "train",
+        "resume": ["--resume"],
+        "signal": "USR1@60",
+        "chain": 4,
+        "env": {"PLAN": plan},
+        "container": {"none": True},
+        "cpus_per_task": 1,
+        "memory": "400M",
+        "proof": "off",
+    }
+    return runs.send(runs.preview(hello_job(**(job | changes)), project))
+
+
+def steps_of(metrics: str) -> list[tuple[int, int]]:
+    """Return each trained step with the attempt that trained it, in the order of the file."""
+    attempt, found = 0, []
+    for line in map(json.loads, metrics.splitlines()):
+        if line.get("event") == "start":
+            attempt = line["attempt"]
+        elif "event" not in line:
+            found.append((line["step"], attempt))
+    return found
