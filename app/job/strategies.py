@@ -42,8 +42,9 @@ class Trainer:
     strategies: tuple[str, ...]
     resume: tuple[str, ...] = ("--resume",)
     """Arguments that make it continue from the run's last checkpoint."""
-    resumes_at_other_size: bool = True
-    """Whether a checkpoint can be continued by another number of ranks."""
+    divides: tuple[str, ...] = ()
+    """DeepSpeed's names, in small letters, of the optimizers whose checkpoint another number of
+    ranks can continue; empty: any."""
     signal: str = "USR1@60"
     """sbatch's `--signal`, on which it saves and ends, here 60 s before the time limit."""
     batch_arg: str | None = "--batch-size"
@@ -58,7 +59,7 @@ TRAINERS: dict[str, Trainer] = {
     "deepspeed_zero": Trainer(
         "deepspeed_zero.py",
         ("zero1", "zero2", "zero3"),
-        resumes_at_other_size=False,
+        divides=("adam", "adamw"),
         batch_arg=None,
         lr_arg=None,
     ),

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from lumitui.app.compose.deepspeed_batch import has_deepspeed
+from lumitui.app.compose.deepspeed_batch import has_deepspeed, read_config
 from lumitui.app.history.run import Run
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
@@ -63,13 +63,21 @@ def _unfit(parent: Run, launch: Launch) -> str:
         return ""
     if new.trainer != old.trainer:
         return f"it was made by {old.trainer or old.script}, not by {new.trainer}"
-    if TRAINERS[new.trainer].resumes_at_other_size:
-        return ""
-    ranks = parent.layout.world_size
-    if launch.layout.world_size != ranks:
+    stages = [STRATEGIES[spec.strategy].zero_stage for spec in (old, new)]
+    if stages[0] != stages[1]:
+        return f"it is of ZeRO stage {stages[0]}, not {stages[1]}"
+    divides, ranks = TRAINERS[new.trainer].divides, parent.layout.world_size
+    optimizer = _optimizer(parent)
+    if divides and optimizer.lower() not in divides and launch.layout.world_size != ranks:
         return (
-            "ZeRO splits the optimizer's state among the ranks, "
+            f"DeepSpeed divides only Adam's state among other ranks, not that of {optimizer}; "
             f"{ranks} then and {launch.layout.world_size} now"
         )
-    stages = [STRATEGIES[spec.strategy].zero_stage for spec in (old, new)]
-    return f"it is of ZeRO stage {stages[0]}, not {stages[1]}" if stages[0] != stages[1] else ""
+    return ""
+
+
+def _optimizer(run: Run) -> str:
+    """Return the optimizer of the DeepSpeed configuration that a run had."""
+    config = read_config(run.deepspeed_config or "{}", "the DeepSpeed configuration")
+    optimizer = config.get("optimizer")
+    return str(optimizer.get("type", "none")) if isinstance(optimizer, dict) else "none"

@@ -45,9 +45,6 @@ def test_deepspeed_trains_and_resumes_with_the_same_losses(tmp_path: Path) -> No
         assert job.wait() == [STOPPED_EARLY] * 2, job.output()
     assert max(losses(parted)) == 10
     assert checkpoints(parted) == ["start-0001-step-00000005", "start-0001-step-00000010"]
-    with ranks(parted, 1, *ZERO, "--resume") as job:
-        assert job.wait() == [2]
-    assert "parts are from 2 ranks, but this run has 1" in job.output()
     # A part that was cut is named, and the checkpoint before it is used.
     part = next((parted / "checkpoints" / "start-0001-step-00000010").glob("*pp_rank_1_*"))
     part.write_bytes(part.read_bytes()[:-100])

@@ -40,6 +40,8 @@ def add_shared(parser: argparse.ArgumentParser) -> None:
     # What is kept and reported.
     add("--resume", action="store_true", help="continue from the newest checkpoint if there is one")
     add("--save-every", type=count, default=100, help="steps between checkpoints")
+    add("--save-in-background", action="store_true",
+        help="train on while a checkpoint is written; it takes memory for a copy")  # fmt: skip
     add("--eval", choices=("epoch", "end", "never"), default="epoch", help="when to test")
     add("--log-every", type=count, default=10, help="steps between lines on stdout")
 
@@ -60,3 +62,5 @@ def add_torch(parser: argparse.ArgumentParser) -> None:
     add("--clip", type=float, default=0.0, metavar="LENGTH",
         help="longest gradient of a step (default: any)")  # fmt: skip
     add("--precision", choices=PRECISIONS, default="fp32", help="of the arithmetic (default: fp32)")
+    add("--save", choices=("whole", "sharded"),
+        help="as one file, or one of each rank (default: whole; fsdp: sharded)")  # fmt: skip

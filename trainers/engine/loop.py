@@ -19,8 +19,8 @@ from engine import ranks, reporting
 from engine.heartbeat import HEART
 from engine.stop_request import STOP, STOPPED_EARLY
 from saving import checkpoint
-from saving.files import Saved
 from saving.position import Position
+from saving.saver import Saver
 
 DIVERGED = 86
 """Exit code of a training that was ended because its loss was no longer a number."""
@@ -57,6 +57,11 @@ class LossGuard:
         self.in_a_row += 1
         return False
 
+    @property
+    def gives_up(self) -> bool:
+        """Whether more steps than allowed were skipped in a row."""
+        return self.in_a_row > self._most
+
     def check(self, step: int, checkpoints: checkpoint.Checkpoints, me: ranks.Ranks) -> None:
         """End the training after too many skipped steps.
 
@@ -66,7 +71,7 @@ class LossGuard:
         Raises:
             Diverged: more than allowed followed each other; `step` is the last.
         """
-        if self.in_a_row <= self._most:
+        if not self.gives_up:
             return
         if me.rank == 0:
             checkpoints.discard(step - self.in_a_row)
@@ -85,8 +90,7 @@ class Training(Protocol):
     at: Position
     guard: LossGuard
     checkpoints: checkpoint.Checkpoints
-    saved: Saved | None
-    """The checkpoint that this training saved last, or started from."""
+    saver: Saver
 
     def epoch_has_more(self) -> bool:
         """Whether a whole global batch of this epoch is left."""
@@ -96,6 +100,9 @@ class Training(Protocol):
 
     def save(self) -> str:
         """Save; return the folder. Every rank returns when it counts, or raises."""
+
+    def begin_save(self) -> None:
+        """Save, or begin to; `saver.ended` tells how it went."""
 
     def test(self) -> float | None:
         """Accuracy on the test images; None when a rank was asked to stop."""
@@ -134,6 +141,7 @@ def train(training: Training, report: reporting.Reporter) -> None:
     # training from ever ending well. save() refuses weights that are not finite.
     with HEART.doing("save"), report.timed("save_s"):
         training.save()
+    tell_of_saves(training, report)
     if accuracy is None and args.eval != "never":
         accuracy = test(training, report)
     report.end(step=training.at.step, accuracy=accuracy)
@@ -150,6 +158,9 @@ def train_epoch(training: Training, report: reporting.Reporter) -> None:
         HEART.step(training.at.step + 1)
         taken, stopping = training.step(order)
         report.step(taken)
+        tell_of_saves(training, report)
+        if training.guard.gives_up:
+            training.saver.wait()  # it may be the one that is to be discarded
         training.guard.check(taken.step, training.checkpoints, training.me)
         if stopping:
             stop(training, report)
@@ -161,11 +172,21 @@ def save(training: Training, report: reporting.Reporter) -> None:
     """Save on the way: what can't be written now costs this checkpoint, not the training."""
     with HEART.doing("save"), report.timed("save_s"):
         try:
-            path = training.save()
+            training.begin_save()
         except checkpoint.SaveFailed as error:
             report.not_saved(step=training.at.step, error=error)
-        else:
-            report.saved(step=training.at.step, path=path)
+    tell_of_saves(training, report)
+
+
+def tell_of_saves(training: Training, report: reporting.Reporter) -> None:
+    """Report the saves that ended, perhaps in the background, since this was done last."""
+    for one in training.saver.ended():
+        if one.error:
+            report.not_saved(step=one.step, error=one.error)
+        elif one.saved:
+            path = f"checkpoints/{one.saved.folder.name}"
+            took = reporting.SaveTime(one.seconds, one.blocked, one.size)
+            report.saved(step=one.step, path=path, took=took)
 
 
 def test(training: Training, report: reporting.Reporter) -> float:
@@ -179,11 +200,13 @@ def test(training: Training, report: reporting.Reporter) -> float:
 
 def stop(training: Training, report: reporting.Reporter) -> NoReturn:
     """Save, unless the last step was skipped, and end so that --resume goes on here."""
-    path = f"checkpoints/{training.saved.folder.name}" if training.saved else ""
+    training.saver.wait()
+    last = training.saver.last
+    path = f"checkpoints/{last.folder.name}" if last else ""
     if not training.guard.in_a_row:
         with HEART.doing("save"), report.timed("save_s"):
             path = training.save()
-        report.saved(step=training.at.step, path=path)
+    tell_of_saves(training, report)
     report.stop(step=training.at.step, signal=STOP.received or None, path=path)
     STOP.done()
     HEART.close()

@@ -217,8 +217,8 @@ def average(values: list[float], device: torch.device) -> list[float]:
 Value = TypeVar("Value")
 
 
-def gather(value: Value) -> list[Value]:
+def gather(value: Value, group: dist.ProcessGroup | None = None) -> list[Value]:
     """Every rank's value, in the order of ranks; for small things that are seldom needed."""
     values: list[Value | None] = [None] * dist.get_world_size()
-    dist.all_gather_object(values, value)
+    dist.all_gather_object(values, value, group=group)
     return cast("list[Value]", values)

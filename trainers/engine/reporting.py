@@ -57,6 +57,18 @@ class Step:
     """From the choice of the images to the last collective."""
 
 
+@dataclass(frozen=True)
+class SaveTime:
+    """What a checkpoint took."""
+
+    seconds: float
+    """From its begin until it counted."""
+    blocked: float
+    """Seconds that the training waited."""
+    size: int
+    """Bytes, of all ranks."""
+
+
 class Reporter:
     """Appends to metrics.jsonl and prints, on rank 0; does nothing on every other rank.
 
@@ -125,9 +137,17 @@ class Reporter:
         )
         self.say(f"epoch {epoch} | test accuracy {accuracy:.4f}")
 
-    def saved(self, *, step: int, path: str) -> None:
+    def saved(self, *, step: int, path: str, took: SaveTime) -> None:
         """Report that a checkpoint is on disk."""
-        self._metric(event="checkpoint", step=step, path=path, seconds=self._seconds())
+        self._metric(
+            event="checkpoint",
+            step=step,
+            path=path,
+            save_s=round(took.seconds, 4),
+            blocked_s=round(took.blocked, 4),
+            save_bytes=took.size,
+            seconds=self._seconds(),
+        )
 
     def not_saved(self, *, step: int, error: Exception) -> None:
         """Report that a checkpoint could not be made; the training goes on."""

@@ -23,8 +23,8 @@ from engine.stop_request import STOP
 from models.accuracy import test_accuracy
 from models.table import DIGITS, build, size
 from saving import checkpoint
-from saving import files as on_disk
 from saving.position import Position
+from saving.saver import Saver
 from strategies.strategy import Make, Strategy
 
 
@@ -40,8 +40,7 @@ class Training:
     at: Position
     guard: loop.LossGuard
     checkpoints: checkpoint.Checkpoints
-    saved: on_disk.Saved | None = None
-    """The checkpoint that this training saved last, or started from."""
+    saver: Saver
 
     @property
     def global_batch(self) -> int:
@@ -103,39 +102,36 @@ class Training:
         Raises:
             TrainingError: it can't be saved; every rank raises.
         """
-        if self.saved is None or self.saved.step != self.at.step:
-            weights = self.strategy.module.parameters
-            checkpoint.together(lambda: checkpoint.check_finite(weights()))
-            place = checkpoint.by_first(self.me, lambda: self.checkpoints.begin(self.at.step))
-            for files in checkpoint.together(lambda: self._write(place)):
-                place.files.update(files)
-            self.saved = place
-        saved = self.saved
-        checkpoint.by_first(self.me, lambda: self.checkpoints.commit(saved, self.at))
+        self._check_weights()
+        saved = self.saver.save(self.at, self.strategy.stage)
         return f"checkpoints/{saved.folder.name}"
 
-    def _write(self, place: on_disk.Saved) -> on_disk.Files:
-        return on_disk.describe(place.folder, self.strategy.save(place.folder))
+    def begin_save(self) -> None:
+        """Save on the way, or begin to; `saver.ended` tells how it went.
+
+        Raises:
+            SaveFailed: the weights are not finite.
+        """
+        self._check_weights()
+        self.saver.begin(self.at, self.strategy.stage)
+
+    def _check_weights(self) -> None:
+        weights = self.strategy.module.parameters
+        checkpoint.together(lambda: checkpoint.check_finite(weights()))
 
     def resume(self) -> None:
         """Continue from the newest whole checkpoint.
 
         Raises:
-            UsageError: it was made by another training, or by another number of ranks where the
-                strategy can't divide it anew, or it can't be read.
+            UsageError: it was made by another training, or it can't be read.
         """
         saved = checkpoint.newest_whole(self.checkpoints, self.me)
         if saved is None:
             return
-        at, here = saved.read(), self.me.world_size
+        at = saved.read()
         self.at.check_continues(at)
-        if at.world_size != here and not self.strategy.resumes_at_other_size:
-            raise reporting.UsageError(
-                f"The checkpoint's ZeRO parts are from {at.world_size} ranks, but this run has "
-                f"{here}. Resume with {at.world_size} ranks."
-            )
-        self.strategy.load(saved.folder)
-        self.at, self.saved = replace(at, world_size=here), saved
+        self.strategy.load(saved.folder, at.world_size)
+        self.at, self.saver.last = replace(at, world_size=self.me.world_size), saved
 
 
 def prepare(args: argparse.Namespace, me: ranks.Ranks, make: Make) -> Training:
@@ -151,7 +147,8 @@ def prepare(args: argparse.Namespace, me: ranks.Ranks, make: Make) -> Training:
     count = len(digits.train_labels)
     at = Position(args.model, strategy.optimizer_name, args.seed, count, me.world_size)
     guard, checkpoints = loop.LossGuard(args.max_skipped), checkpoint.Checkpoints(me.run_dir)
-    training = Training(args, me, device, digits, strategy, at, guard, checkpoints)
+    saver = Saver(me, checkpoints, background=args.save_in_background)
+    training = Training(args, me, device, digits, strategy, at, guard, checkpoints, saver)
     if count < training.global_batch:
         of_a_rank = strategy.micro_batch * strategy.accumulate
         raise reporting.UsageError(

@@ -22,11 +22,13 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 import torch
+import torch.distributed as dist
 
 from engine import ranks
 from engine.reporting import TrainingError, UsageError, attempt
 from saving.files import MANIFEST, NAME, Saved, seal, sync, write_whole
 from saving.position import Position
+from saving.staging import local
 
 KEEP = 2
 """Checkpoints that stay. The older one is for the day on which the newer can't be read."""
@@ -107,6 +109,8 @@ class Checkpoints:
             # What a later start saves is none of ours.
             if named and int(named[1]) <= self._start and other not in kept[: self._keep]:
                 shutil.rmtree(other, ignore_errors=True)
+        # What an attempt that was killed while it resumed had divided anew (strategies/zero_parts).
+        shutil.rmtree(self.folder / ".universal", ignore_errors=True)
 
     def distrust(self, folder: Path) -> None:
         """Let a checkpoint that can't be used go with the next save."""
@@ -137,8 +141,10 @@ def _number(token: Path) -> int:
 Result = TypeVar("Result")
 
 
-def together(work: Callable[[], Result]) -> list[Result]:
+def together(work: Callable[[], Result], group: dist.ProcessGroup | None = None) -> list[Result]:
     """Do each rank's part of a save; return what the ranks' parts returned.
+
+    The ranks agree over `group`, or over that of the training.
 
     Raises:
         SaveFailed: a rank couldn't do its part. Every rank raises, and none waits for it.
@@ -155,20 +161,22 @@ def together(work: Callable[[], Result]) -> list[Result]:
             "the checkpoints before it are whole."
         )
     done = []
-    for result in ranks.gather(outcome):
+    for result in ranks.gather(outcome, group):
         if isinstance(result, TrainingError):
             raise result
         done.append(result)
     return done
 
 
-def by_first(me: ranks.Ranks, work: Callable[[], Result]) -> Result:
+def by_first(
+    me: ranks.Ranks, work: Callable[[], Result], group: dist.ProcessGroup | None = None
+) -> Result:
     """Do a part of a save on rank 0; return what it returned, on every rank.
 
     Raises:
         TrainingError: as together.
     """
-    return cast("Result", together(lambda: work() if me.rank == 0 else None)[0])
+    return cast("Result", together(lambda: work() if me.rank == 0 else None, group)[0])
 
 
 def check_finite(weights: Iterable[torch.Tensor]) -> None:
@@ -178,6 +186,7 @@ def check_finite(weights: Iterable[torch.Tensor]) -> None:
         SaveFailed: a weight is infinite or not a number.
     """
     for weight in weights:
+        weight = local(weight)
         if not bool(torch.isfinite(weight).all()):
             raise SaveFailed(
                 "Some weights are not finite numbers, so that no checkpoint is made of them. "

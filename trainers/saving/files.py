@@ -18,6 +18,8 @@ from saving.position import Position
 Tree = dict[str, dict[str, object]]
 """Parts by name, each of tensors, numbers, text and lists: what weights_only loading accepts."""
 MANIFEST = "manifest.json"
+METADATA = ".metadata"
+"""What torch.distributed.checkpoint calls its list of parts (saving/sharded.py)."""
 NAME = re.compile(r"start-(\d{4,})-step-(\d{8,})")
 """Of a checkpoint's folder: the number of the start, and of the step."""
 

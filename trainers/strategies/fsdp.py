@@ -38,6 +38,7 @@ class Fsdp(Single):
     """A model of which each rank keeps a part."""
 
     name = "fsdp"
+    saves = "sharded"
 
     def placed(self, net: nn.Module) -> nn.Module:
         """Split it, its blocks first; weights are split on the device, a block at a time."""
@@ -49,12 +50,12 @@ class Fsdp(Single):
         blocks = MODELS[self._args.model].blocks
         for part in [one for one in net.modules() if type(one).__name__ in blocks]:
             fully_shard(part, mesh=mesh, mp_policy=policy)
-        self._sharded = fully_shard(net, mesh=mesh, mp_policy=policy)
+        self._split = fully_shard(net, mesh=mesh, mp_policy=policy)
         return net
 
     def averaging(self, last: bool) -> AbstractContextManager[None]:
         """Ranks meet in the last backward pass of a step only."""
-        self._sharded.set_requires_gradient_sync(last)
+        self._split.set_requires_gradient_sync(last)
         return nullcontext()
 
     def over_ranks(self, squares: Tensor) -> Tensor:

@@ -15,14 +15,9 @@ import torch
 from torch import Tensor, nn
 from torch.optim.sgd import sgd
 
+from saving.staging import local
+
 OPTIMIZERS = ("sgd", "adam", "adamw")
-
-
-def local(tensor: Tensor) -> Tensor:
-    """This rank's part of a tensor that fsdp has split, sharing its memory; any other as it is."""
-    # Not by isinstance: to import DTensor takes most of a second, and only fsdp needs it.
-    part: Tensor = tensor.to_local() if hasattr(tensor, "to_local") else tensor
-    return part
 
 
 class Sgd(torch.optim.SGD):

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -13,9 +14,13 @@ from torch import Tensor, nn
 from engine import precision, schedule
 from engine.ranks import Ranks
 from saving import files as on_disk
+from saving.saver import Write
+from saving.staging import copied, local
 from strategies import optimizers
-from strategies.optimizers import local
 from strategies.strategy import poisoned
+
+if TYPE_CHECKING:
+    from saving.sharded import Sharded
 
 STATE = "state.pt"
 
@@ -24,7 +29,8 @@ class Single:
     """One rank with the whole model. A strategy of several ranks overrides what differs."""
 
     name = "single"
-    resumes_at_other_size = True
+    saves = "whole"
+    """How, when the arguments don't say: as one file, or as one of each rank (sharded)."""
 
     def __init__(
         self,
@@ -41,6 +47,7 @@ class Single:
         self._scale = precision.LossScale(args.precision, device)
         self.module: nn.Module = self.placed(net)
         self._optimizer = optimizers.make(args, self.module.parameters())
+        self._sharded: Sharded | None = None
         self.prepared(example)
 
     # ------------------------------------------------------------- what a strategy overrides
@@ -116,19 +123,37 @@ class Single:
             if weight.grad is not None:
                 yield local(weight.grad)
 
-    def save(self, folder: Path) -> list[str]:
-        """Write everything on rank 0."""
-        tree = self.state()
+    def stage(self, folder: Path, copy: bool) -> Write:
+        """Take everything on rank 0, or each rank's part where checkpoints are in parts."""
+        if (self._args.save or self.saves) == "sharded":
+            return self._parts().stage(folder, self._loss_scale(), copy)
+        tree: object = self.state() | self._loss_scale()
         if self._me.rank:
-            return []
-        if self._scale.moves:
-            tree["loss scale"] = self._scale.state()
-        torch.save(tree, folder / STATE)
-        return [STATE]
+            return list
+        whole = copied(tree) if copy else tree
 
-    def load(self, folder: Path) -> None:
+        def write() -> list[str]:
+            torch.save(whole, folder / STATE)
+            return [STATE]
+
+        return write
+
+    def load(self, folder: Path, saved_by: int) -> None:
         """Continue from it, with any number of ranks."""
-        tree = on_disk.load(folder / STATE, self._device)
-        self.take(tree)
-        if self._scale.moves and "loss scale" in tree:
-            self._scale.load(tree["loss scale"])
+        if (folder / on_disk.METADATA).is_file():
+            scale = self._parts().load(folder, self._loss_scale())
+        else:
+            scale = on_disk.load(folder / STATE, self._device)
+            self.take(scale)
+        if self._scale.moves and "loss scale" in scale:
+            self._scale.load(scale["loss scale"])
+
+    def _loss_scale(self) -> on_disk.Tree:
+        return {"loss scale": self._scale.state()} if self._scale.moves else {}
+
+    def _parts(self) -> Sharded:
+        from saving.sharded import Sharded  # takes a second, and not every training needs it
+
+        if not self._sharded:
+            self._sharded = Sharded(self._me, self.module, self._optimizer)
+        return self._sharded

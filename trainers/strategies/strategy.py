@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.ranks import Ranks
+from saving.saver import Write
 
 
 class Strategy(Protocol):
@@ -32,8 +33,6 @@ class Strategy(Protocol):
     """Samples of a rank in one forward pass."""
     accumulate: int
     """Micro batches of a step. A global batch is micro_batch x accumulate x ranks."""
-    resumes_at_other_size: bool
-    """Whether `load` takes what another number of ranks has saved."""
 
     def rate(self, done: float) -> float:
         """The learning rate when this share (0 to 1) of the planned samples is done."""
@@ -58,15 +57,19 @@ class Strategy(Protocol):
             weight was changed, on any rank.
         """
 
-    def save(self, folder: Path) -> list[str]:
-        """Write this rank's part into a folder that stands; return the names of its files.
+    def stage(self, folder: Path, copy: bool) -> Write:
+        """Take what this rank has to save in a folder that stands; see saving/saver.py.
+
+        Args:
+            folder: where all ranks write, when the function that is returned is called.
+            copy: that happens in a thread while the training goes on.
 
         Raises:
-            OSError, RuntimeError: it can't be written.
+            OSError, RuntimeError: it can't be taken; what it returns raises these when writing.
         """
 
-    def load(self, folder: Path) -> None:
-        """Continue from what all ranks have saved there, with the learning rate of this run.
+    def load(self, folder: Path, saved_by: int) -> None:
+        """Continue from what `saved_by` ranks have saved, with the learning rate of this run.
 
         Raises:
             UsageError: it can't be read.

@@ -13,14 +13,13 @@ import torch
 from torch import Tensor, nn
 
 from engine.ranks import Ranks
-from strategies import zero_engine
+from saving.saver import Write
+from strategies import zero_engine, zero_parts
 from strategies.strategy import poisoned
 
 
 class Zero:
     """DeepSpeed's engine. Its configuration decides on stage, optimizer, precision and batch."""
-
-    resumes_at_other_size = False
 
     def __init__(
         self,
@@ -79,18 +78,37 @@ class Zero:
         norm = engine.get_global_grad_norm()
         return 0.0 if norm is None else float(norm)
 
-    def save(self, folder: Path) -> list[str]:
-        """Write every rank's part; DeepSpeed neither waits for the disk nor knows checksums."""
-        self._engine.save_checkpoint(str(folder.parent), tag=folder.name, save_latest=False)
-        mine = {path.name for path in folder.glob(f"*pp_rank_{self._me.rank}_*")}
-        shared = {path.name for path in folder.glob("mp_rank_*")} if self._me.rank == 0 else set()
-        return sorted(mine | shared)
+    def stage(self, folder: Path, copy: bool) -> Write:
+        """Take this rank's part, as DeepSpeed would write it.
 
-    def load(self, folder: Path) -> None:
-        """Continue from parts that as many ranks have saved."""
-        engine = self._engine
+        DeepSpeed neither waits for the disk nor knows checksums; and where one rank's disk is full,
+        that rank leaves and the others wait for it in a barrier. So nothing is written here.
+        """
+        taken = zero_parts.Taken(copy)
+        self._engine._copy_recovery_script = lambda folder: None  # it writes
+        own, self._engine.checkpoint_engine = self._engine.checkpoint_engine, taken
+        try:
+            self._engine.save_checkpoint(
+                str(folder.parent),
+                tag=folder.name,
+                client_state=zero_parts.DIVISIBLE,
+                save_latest=False,
+            )
+        finally:
+            self._engine.checkpoint_engine = own
+        return taken.write
+
+    def load(self, folder: Path, saved_by: int) -> None:
+        """Continue from parts that as many ranks have saved, or divide them anew."""
+        engine, me = self._engine, self._me
         rates = [group["lr"] for group in engine.optimizer.param_groups]
-        engine.load_checkpoint(str(folder.parent), tag=folder.name)
+        if saved_by == me.world_size:
+            engine.load_checkpoint(str(folder.parent), tag=folder.name)
+        else:
+            with zero_parts.universal(folder, me, self.optimizer_name, saved_by) as converted:
+                engine._config.load_universal_checkpoint = True
+                engine.load_checkpoint(str(converted.parent), tag=converted.name)
+            engine._config.load_universal_checkpoint = False
         if engine.lr_scheduler is None:
             # The optimizer's state has the rates it was saved with; those of the configuration
             # count.

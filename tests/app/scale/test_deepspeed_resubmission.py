@@ -157,16 +157,18 @@ def test_a_strategy_named_by_hand_brings_its_configuration(runs: Runs, work: Pat
 
 
 @pytest.mark.parametrize(
-    ("settings", "nodes", "reason"),
+    ("optimizer", "settings", "nodes", "reason"),
     [
-        ([], 2, "8 then and 16 now"),
-        (["strategy=zero2"], 1, "it is of ZeRO stage 1, not 2"),
+        ("SGD", [], 2, "not that of SGD; 8 then and 16 now"),
+        ("Adam", ["strategy=zero2"], 1, "it is of ZeRO stage 1, not 2"),
     ],
 )
-def test_a_zero_checkpoint_is_continued_by_its_own_ranks_and_stage_alone(
-    runs: Runs, work: Path, settings: list[str], nodes: int, reason: str
+def test_a_zero_checkpoint_that_cannot_be_divided_starts_from_scratch(
+    runs: Runs, work: Path, optimizer: str, settings: list[str], nodes: int, reason: str
 ) -> None:
-    run = ran(runs, work, ZERO, state=State.TIMEOUT)
+    (work / "ds.json").write_text(config().replace("Adam", optimizer))
+    job = ZERO + "deepspeed: {config: ds.json}\n"
+    run = ran(runs, work, job, state=State.TIMEOUT)
     assert runs.plan_resubmission(run.id).start == "checkpoint"
     plan = runs.plan_resubmission(run.id, nodes=nodes, settings=settings)
     assert plan.start == "scratch"
@@ -177,9 +179,9 @@ def test_a_zero_checkpoint_is_continued_by_its_own_ranks_and_stage_alone(
 
 
 def test_other_checkpoints_are_continued_on_any_number_of_ranks(runs: Runs, work: Path) -> None:
-    ddp = ran(runs, work, "trainer: ddp\nargs: [--batch-size, 8]\n", state=State.TIMEOUT)
-    plan = runs.plan_resubmission(ddp.id, nodes=2)
-    assert plan.start == "checkpoint"
+    for job in ("trainer: ddp\nargs: [--batch-size, 8]\n", ZERO):
+        bundled = ran(runs, work, job, state=State.TIMEOUT)
+        assert runs.plan_resubmission(bundled.id, nodes=2).start == "checkpoint"
     own = ran(runs, work, SCRIPT + "resume: [--resume]\n", state=State.TIMEOUT)
     plan = runs.plan_resubmission(own.id, nodes=2)
     assert plan.start == "checkpoint"
@@ -189,9 +191,11 @@ def test_other_checkpoints_are_continued_on_any_number_of_ranks(runs: Runs, work
 
 async def test_the_dialog_tells_both_and_lets_the_person_choose(home: Home, work: Path) -> None:
     async with LumiApp(home.settings).run_test(size=(110, 45)) as pilot:
-        run = ran(app_of(pilot).runs, work, ZERO, state=State.TIMEOUT)
+        (work / "ds.json").write_text(config().replace("Adam", "SGD"))
+        job = ZERO + "deepspeed: {config: ds.json}\n"
+        run = ran(app_of(pilot).runs, work, job, state=State.TIMEOUT)
         pilot.app.push_screen(ResubmitDialog(run, 2))
-        await sees(pilot, "It starts from scratch: ZeRO splits")
+        await sees(pilot, "It starts from scratch: DeepSpeed divides")
         await sees(pilot, "starts +from scratch")
         await pilot.click("#start")
         await sees(pilot, "cannot be continued")

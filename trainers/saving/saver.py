@@ -1,0 +1,161 @@
+"""One save after the other, while the training waits or while it goes on.
+
+In the background a save has three parts. The copy of what will change is made at once, on every
+rank. Then each rank writes and checks its files in a thread. At last rank 0 makes the save count.
+The ranks agree over a process group of their own, so that no message meets one of the training.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import torch.distributed as dist
+
+from engine import ranks
+from saving.checkpoint import Checkpoints, SaveFailed, by_first, together
+from saving.files import Saved, describe
+from saving.position import Position
+
+Write: TypeAlias = Callable[[], list[str]]
+"""Writes a rank's part of a save; returns the names of its files in the save's folder."""
+Stage: TypeAlias = Callable[[Path, bool], Write]
+"""Takes what this rank has to save in a folder, as a copy when the training goes on meanwhile."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A save that counts, or one that failed."""
+
+    step: int
+    seconds: float
+    """From its begin to its manifest."""
+    blocked: float
+    """Seconds that the training waited for it."""
+    saved: Saved | None = None
+    error: SaveFailed | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files of all ranks."""
+        files = self.saved.files if self.saved else {}
+        return sum(int(str(known["bytes"])) for known in files.values())
+
+
+class Saver:
+    """Makes the checkpoints of a training. Every rank calls every method but `ended`, in order."""
+
+    def __init__(self, me: ranks.Ranks, checkpoints: Checkpoints, *, background: bool) -> None:
+        """Prepare; in the background the ranks make a process group, which is a collective."""
+        self._me = me
+        self._checkpoints = checkpoints
+        self._group = dist.new_group(backend="gloo") if background else None
+        self._thread: threading.Thread | None = None
+        self._error: Exception | None = None
+        self._ended: list[Ended] = []
+        self.last: Saved | None = None
+        """The newest checkpoint that counts, the same on every rank while no save is on its way."""
+
+    @property
+    def background(self) -> bool:
+        """Whether the training goes on while a checkpoint is written."""
+        return self._group is not None
+
+    def begin(self, at: Position, stage: Stage) -> None:
+        """Start a save; when this returns the weights may change. A save on its way is awaited.
+
+        A save that fails on the way is told by `ended`. It costs this checkpoint only.
+
+        Raises:
+            TrainingError: something else than the save failed; every rank raises.
+        """
+        self.wait()
+        began = time.monotonic()
+        try:
+            place, write = self._stage(at, stage)
+        except SaveFailed as error:
+            self._tell(at, began, error=error)
+            return
+        blocked = time.monotonic() - began
+
+        def work() -> None:
+            try:
+                self._finish(place, at, write)
+                self._tell(at, began, blocked if self._group else None, saved=place)
+            except SaveFailed as error:
+                self._tell(at, began, blocked if self._group else None, error=error)
+            except Exception as error:  # `wait` raises it again
+                self._error = error
+
+        if not self._group:
+            work()
+            self.wait()
+            return
+        self._thread = threading.Thread(target=work, name="save", daemon=True)
+        self._thread.start()
+
+    def save(self, at: Position, stage: Stage) -> Saved:
+        """Save, and return when it counts. A save on its way is awaited.
+
+        Where only the position has changed since the last save (a whole epoch), only the manifest
+        is written.
+
+        Raises:
+            TrainingError: it failed; every rank raises.
+        """
+        self.wait()
+        if self.last and self.last.step == at.step:
+            last = self.last
+            by_first(self._me, lambda: self._checkpoints.commit(last, at))
+            return last
+        began = time.monotonic()
+        place, write = self._stage(at, stage)
+        self._finish(place, at, write)
+        self._tell(at, began, saved=place)
+        return place
+
+    def wait(self) -> None:
+        """Wait for the save on its way.
+
+        Raises:
+            TrainingError: something else than the save failed.
+        """
+        if self._thread:
+            self._thread.join()
+            self._thread = None
+        if self._error:
+            raise self._error
+
+    def ended(self) -> list[Ended]:
+        """Saves that ended since this was asked last. Nothing is waited for."""
+        told, self._ended = self._ended, []
+        return told
+
+    def _tell(
+        self,
+        at: Position,
+        began: float,
+        blocked: float | None = None,
+        *,
+        saved: Saved | None = None,
+        error: SaveFailed | None = None,
+    ) -> None:
+        seconds = time.monotonic() - began
+        waited = seconds if blocked is None else blocked
+        self._ended.append(Ended(at.step, seconds, waited, saved, error))
+
+    def _stage(self, at: Position, stage: Stage) -> tuple[Saved, Write]:
+        place = by_first(self._me, lambda: self._checkpoints.begin(at.step))
+        staged: list[Write] = []
+        together(lambda: staged.append(stage(place.folder, self.background)))
+        return place, staged[0]
+
+    def _finish(self, place: Saved, at: Position, write: Write) -> None:
+        for files in together(lambda: describe(place.folder, write()), self._group):
+            place.files.update(files)
+        by_first(self._me, lambda: self._checkpoints.commit(place, at), self._group)
+        self.last = place

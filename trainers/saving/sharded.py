@@ -1,0 +1,90 @@
+"""A checkpoint in parts, one file a rank, that any number of ranks can read.
+
+PyTorch's own format (torch.distributed.checkpoint): `.metadata` says which part of which tensor is
+in which file. A tensor that every rank has is written by one of them. So what DDP has saved can be
+continued by FSDP, and the other way round.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.checkpoint import state_dict_loader, state_dict_saver
+from torch.distributed.checkpoint.api import CheckpointException
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+from torch.optim import Optimizer
+
+from engine.ranks import Ranks
+from engine.reporting import UsageError
+from saving.files import METADATA, Tree
+from saving.saver import Write
+from saving.staging import copied
+
+
+class Sharded:
+    """Saves and loads a model and its optimizer in parts. Every rank calls every method."""
+
+    def __init__(self, me: Ranks, model: nn.Module, optimizer: Optimizer) -> None:
+        """Prepare; the ranks make a process group for their agreements, which is a collective."""
+        self._me = me
+        self._model = model
+        self._optimizer = optimizer
+        self._group = dist.new_group(backend="gloo")
+
+    def stage(self, folder: Path, more: Tree, copy: bool) -> Write:
+        """Take what this rank has to save, and `more`; see saving.saver.Stage."""
+        model, optimizer = get_state_dict(self._model, self._optimizer)
+        state = {"model": model, "optimizer": optimizer, **more}
+        state = {name: copied(part) for name, part in state.items()} if copy else state
+
+        def write() -> list[str]:
+            try:
+                state_dict_saver.save(state, checkpoint_id=folder, process_group=self._group)
+            except CheckpointException as error:  # not an Exception: it would pass every handler
+                raise OSError(_reason(error)) from error
+            names = [path.name for path in folder.glob(f"__{self._me.rank}_*.distcp")]
+            return sorted(names) + ([METADATA] if self._me.rank == 0 else [])
+
+        return write
+
+    def load(self, folder: Path, more: Tree) -> Tree:
+        """Continue from what any number of ranks has saved; return `more` as it was saved.
+
+        Rates, decay and the like are those of this run.
+
+        Raises:
+            UsageError: it can't be read, or is of another model.
+        """
+        groups = [_settings(group) for group in self._optimizer.param_groups]
+        model, optimizer = get_state_dict(self._model, self._optimizer)
+        state = {"model": model, "optimizer": optimizer, **more}
+        try:
+            state_dict_loader.load(state, checkpoint_id=folder, process_group=self._group)
+        except CheckpointException as error:
+            raise UsageError(
+                f"{folder} is not a checkpoint that can be read ({_reason(error)}). "
+                "Move it away to use the one before it."
+            ) from error
+        set_state_dict(
+            self._model,
+            self._optimizer,
+            model_state_dict=cast("Any", state["model"]),
+            optim_state_dict=cast("Any", state["optimizer"]),
+        )
+        for group, settings in zip(self._optimizer.param_groups, groups, strict=True):
+            group.update(settings)
+        return cast("Tree", {name: state[name] for name in more})
+
+
+def _settings(group: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in group.items() if name != "params"}
+
+
+def _reason(error: CheckpointException) -> str:
+    """The first failure's last words, with its rank."""
+    for rank, failure in error.failures.items():
+        return f"rank {rank}: {str(failure[0]).strip().splitlines()[-1]}"
+    return str(error)
