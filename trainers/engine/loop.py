@@ -200,7 +200,8 @@ def test(training: Training, report: reporting.Reporter) -> float:
 
 def stop(training: Training, report: reporting.Reporter) -> NoReturn:
     """Save, unless the last step was skipped, and end so that --resume goes on here."""
-    training.saver.wait()
+    with HEART.doing("save"):
+        training.saver.wait()
     last = training.saver.last
     path = f"checkpoints/{last.folder.name}" if last else ""
     if not training.guard.in_a_row:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from torch import Tensor
 
@@ -48,10 +48,11 @@ class _Copy:
             self._tensors[where] = one.detach().to("cpu", copy=True)
         return self._tensors[where]
 
-    def _part(self, one: DTensor) -> DTensor:
+    def _part(self, split: Tensor) -> DTensor:
         from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.tensor import DTensor
 
+        one = cast("DTensor", split)
         size = one.device_mesh.size()
         if size not in self._meshes:
             self._meshes[size] = init_device_mesh("cpu", (size,))
