@@ -50,6 +50,8 @@ METRICS = "metrics.jsonl"
 """What a training reports, one JSON object a line."""
 CHECKPOINTS = "checkpoints"
 """The folder that a continued run gets a copy of."""
+HUNG = "hung.json"
+"""What does not move, as a bundled trainer says it while it lasts (engine/heartbeat/watch.py)."""
 STOP = "stop"
 """Made by the job when its time limit is near; the bundled trainers then save and end."""
 

@@ -15,9 +15,13 @@ lumitui_begin() {
   attempt=$((${SLURM_RESTART_COUNT:-0} + 1))
   # A requeued job writes a log of its own, and proves its binding anew: the nodes may be others.
   if ((attempt > 1)); then
-    rm -f "$RUN_DIR/binding.json" || true
+    rm -f "$RUN_DIR/binding.json" "$RUN_DIR/hung.json" || true
     exec >>"$RUN_DIR/attempt-$attempt.out" 2>&1
   fi
+  # PyTorch writes what each rank's collectives did when one of them times out. Older versions know
+  # other names, of which later ones warn: the bundled trainers set them where they are needed.
+  : "${TORCH_FR_BUFFER_SIZE:=2000}" "${TORCH_NCCL_DUMP_ON_TIMEOUT:=1}" "${TORCH_FR_DUMP_TEMP_FILE:=$RUN_DIR/flight-$attempt-rank-}"
+  export TORCH_FR_BUFFER_SIZE TORCH_NCCL_DUMP_ON_TIMEOUT TORCH_FR_DUMP_TEMP_FILE
   # A second job of the same run ends here. A requeued job has its claim already.
   ln -s "$SLURM_JOB_ID" "$RUN_DIR/attempt-1.claim" 2>/dev/null || true
   local owner

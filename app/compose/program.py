@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from lumitui.app.compose.launchers import Launcher
 from lumitui.app.compose.placement import Placement
+from lumitui.remote import walltime
 from lumitui.remote.errors import InputError
 from lumitui.remote.run_folder import DEEPSPEED_CONFIG, PROBE_SCRIPT
 from lumitui.remote.transport.shell import quote
@@ -98,6 +99,8 @@ def container_environment(place: Placement) -> dict[str, str]:
         if spec.container.venv:
             values |= container.venv_environment
         values = {k: v for k, v in values.items() if k not in container.drop_environment}
+    if spec.hang and place.trainer:
+        values["TRAINER_HANG_SECONDS"] = str(walltime.seconds_of(spec.hang))
     # Lines reach the log as they are printed; without this, Python keeps 8 KiB back.
     values.setdefault("PYTHONUNBUFFERED", "1")
     return {name: value for name, value in values.items() if name not in spec.env}

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from lumitui.app.explain.hangs import HANG, HUNG, WAITING, ended, hung
 from lumitui.app.explain.log_lines import LogLine, log_of
 from lumitui.app.explain.rules import (
     CONSEQUENCES,
@@ -22,12 +23,13 @@ from lumitui.app.explain.rules import (
 from lumitui.app.explain.safe_text import plain
 from lumitui.app.explain.straggler import straggler
 from lumitui.app.explain.tracebacks import Culprit, culprit
+from lumitui.app.history.run import HANGS
 from lumitui.app.job.spec import JobSpec
 from lumitui.remote.scheduler.states import State
 
 STOPPED_EARLY = 85
 """The bundled trainers' exit code when they saved on a signal (trainers/engine/stop_request.py)."""
-_OF_TRAINERS = (STOPPED_EARLY, 86, 87)
+_OF_TRAINERS = (STOPPED_EARLY, 86, 87, HUNG)
 
 CHAIN_ENDS: Mapping[str, Meaning] = {
     "used-up": Meaning(
@@ -112,9 +114,11 @@ def diagnose(ending: Ending) -> list[Diagnosis]:
     First comes what the scheduler decided, then the exception of the rank that failed first, in
     the words of the rule that knows it. Without an exception: causes in the order in which the
     log shows them. Last come what is usually a consequence of another rank's end, and the exit
-    code. The codes 85 to 87 and 78 are lumitui's own only in jobs of which `ending.spec` says so.
+    code. The codes 85 to 88 and 78 are lumitui's own only in jobs of which `ending.spec` says so.
     """
     state, rc = ending.state, ending.rc
+    if state is State.RUNNING and HANGS.match(ending.reason):
+        return [Diagnosis(HANG.id, ending.reason, WAITING)]
     if state is State.DONE or not (state.is_final or state is State.UNKNOWN):
         return []
     log = log_of(ending.log)
@@ -124,6 +128,7 @@ def diagnose(ending: Ending) -> list[Diagnosis]:
     known_rc = rc if _is_ours(rc, failed_rank, ending.spec) else None
     stop = CHAIN_ENDS.get(ending.chain_end, EXIT_CODES[STOPPED_EARLY])
     found = list(_of_state(state, ending.word, ending.reason, known_rc, failed_rank, stop))
+    found += _of_hang(known_rc, evidence)
     ended_by = culprit(log.lines, failed_rank)
     crashed = rc in _CRASHED and log.label_is_rank
     if ended_by is not None and ended_by.its_own and not crashed:
@@ -135,7 +140,7 @@ def diagnose(ending: Ending) -> list[Diagnosis]:
         if ended_by is not None and not crashed:
             found += _exceptions(ended_by, evidence)
         found += _matches(CONSEQUENCES, evidence)
-    if known_rc and known_rc not in (1, STOPPED_EARLY):
+    if known_rc and known_rc not in (1, STOPPED_EARLY, HUNG):
         found += _of_code(known_rc, failed_rank)
     return _distinct(found) or [_nothing_known(state, rc, failed_rank, log.lines)]
 
@@ -158,6 +163,13 @@ def _of_state(
         yield Diagnosis(stop.id, stop.sentence, stop.do, words, failed_rank)
     if (rule_of_state := STATE_RULES.get(state)) is not None:
         yield Diagnosis(rule_of_state.id, rule_of_state.sentence, rule_of_state.do, words)
+
+
+def _of_hang(rc: int | None, evidence: _Evidence) -> Iterator[Diagnosis]:
+    late = hung(evidence.lines)
+    if rc == HUNG or (late and ended(evidence.lines)):
+        sentence = f"{HANG.sentence} {late.sentence}" if late else HANG.sentence
+        yield Diagnosis(HANG.id, sentence, HANG.do, "", late.rank if late else None)
 
 
 def _of_code(rc: int, failed_rank: int | None) -> list[Diagnosis]:
@@ -216,7 +228,9 @@ def _diagnosis(
     rank = int(named) if named else line.rank
     what = next((text for text in groups.values() if text), "see the line")
     sentence = rule.sentence.replace("{what}", what.strip().rstrip(".")[:120])
-    if rule.id == "collective-timeout" and (late := straggler(evidence.lines, evidence.world_size)):
+    if rule.id == "collective-timeout" and (
+        late := hung(evidence.lines) or straggler(evidence.lines, evidence.world_size)
+    ):
         rank = late.rank
         sentence = f"{sentence} {late.sentence}"
     return Diagnosis(rule.id, sentence, rule.do, line.text, rank)

@@ -30,6 +30,8 @@ NEXT = {
 EXPLAINED = "Change what caused it, then send it again."
 UNPROVED = "Look at the proof: ranks have other cores or GPUs than planned, so it may be slow."
 
+HANGS = "Wait if it may go on by itself; or cancel it, and send it again without that node."
+
 MOST_DEPTH = 8
 """Generations that are indented further; a chain of a hundred would leave the screen."""
 
@@ -78,6 +80,8 @@ def next_step(run: Run, proof: Verdict | None, now: float = 0.0, *, explained: b
     """
     if words.heard(run, now):
         return f"Wait for {run.site}: how the job is now is known when the site answers again."
+    if run.hang:
+        return HANGS
     if proof and proof.kind == "differs" and not run.state.is_final:
         return UNPROVED
     if explained and run.state is State.FAILED:

@@ -105,6 +105,8 @@ def news(run: Run, now: float) -> str:
         return _cause(run)
     if old := words.as_of(run, now):
         return old
+    if run.state is State.RUNNING:
+        return run.hang
     return words.scheduler_reason(run) if run.state is State.CANCELLED else ""
 
 

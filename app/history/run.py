@@ -1,5 +1,6 @@
 """What the laptop knows of a run: one value, as history keeps it and screens show it."""
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from lumitui.app.job.spec import JobSpec
 
 _LONGEST_NOTE = 200
+HANGS = re.compile(r"(?:Ranks? \d|No rank has ).{0,200}\bmoved for \d")
+"""How the sentences of trainers/engine/heartbeat/judge.py begin, in the reason of a run."""
 NEWS_SECONDS = 90.0
 """An answer of its site that is older says nothing of now: a poll comes each minute. The title
 bars and the logs call a site offline after as long."""
@@ -124,6 +127,12 @@ class Run:
             return None if self.state.is_final else self.expected_end
         start = self.started or self.expected_start
         return start + walltime.seconds_of(self.brief.time) if start else None
+
+    @property
+    def hang(self) -> str:
+        """What does not move in the job, as a bundled trainer says it; '' where nothing hangs."""
+        words = " ".join(self.reason.split()) if self.state is State.RUNNING else ""
+        return words if HANGS.match(words) else ""
 
     def billed(self, now: float) -> float:
         """Return roughly what it has cost so far, in the unit of its price.

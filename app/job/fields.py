@@ -49,6 +49,12 @@ def _positive(text: str) -> str:
     return text
 
 
+def _a_minute(text: str) -> str:
+    if walltime.seconds_of(text) < 60:
+        raise ValueError("give it a minute at least: a rank is named after 40 seconds or more")
+    return text
+
+
 def _formed(pattern: str, words: str, max_length: int | None = None) -> Any:
     """Return the type of a text that has the form `pattern`; `words` say what is wrong without."""
 
@@ -78,6 +84,8 @@ Name = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_one_l
 """A job's name: one line of at most 100 characters."""
 Walltime = Annotated[str, BeforeValidator(_unambiguous), AfterValidator(_positive)]
 """A time limit as Slurm writes it, like `02:00:00`."""
+Hang = Annotated[Walltime, AfterValidator(_a_minute)]
+"""How long a rank may hang, as Slurm writes a time: `00:10:00`."""
 Memory = _formed(r"^[0-9]{1,9}[KMGT]?$", "is not an amount of memory like 60G")
 """An amount of memory as `--mem` takes it, like `60G`."""
 Signal = _formed(r"^[A-Z0-9]{1,12}@[0-9]{1,5}$", "is not a signal with its seconds, like USR1@120")

@@ -13,7 +13,7 @@ from pydantic import (
     model_validator,
 )
 
-from lumitui.app.job.fields import Inside, Line, Memory, Name, Signal, Text, Walltime, Word
+from lumitui.app.job.fields import Hang, Inside, Line, Memory, Name, Signal, Text, Walltime, Word
 from lumitui.app.job.log_pattern import check_log_pattern
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
 from lumitui.app.job.variables import check_environment_name, check_secret_name
@@ -102,6 +102,8 @@ class JobSpec(Part):
     """Arguments that make the person's own script continue from `$RUN_DIR/checkpoints`."""
     signal: Signal | None = None
     """sbatch's `--signal`, like `USR1@120`, when the script saves on that signal."""
+    hang: Hang | None = None
+    """After how long a rank that hangs ends a bundled training; None: it is only named."""
     env: dict[str, Text] = {}
     secrets: tuple[str, ...] = ()
     """Names of the laptop's variables that the job may read; their values are never shown."""

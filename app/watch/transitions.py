@@ -21,6 +21,10 @@ STALE_SECONDS = 5.0
 differ by less, and a requeued job waits for longer (AuthInfo=cred_expire, 120 s by default)."""
 
 
+HANG_SECONDS = 180.0
+"""What was said of a hang longer ago is old: it is said anew every few seconds while it lasts."""
+
+
 def watch_of(run: Run) -> Watch:
     """Return what to ask about a run that has a job."""
     return Watch(
@@ -71,6 +75,8 @@ def transition(run: Run, poll: Poll, now: float) -> Changes:
     known = max((item.attempt for item in files.exits if item != exit_file), default=run.exits)
     if job is not None and (job.state.is_final or run.id not in poll.gone):
         changes |= _from_job(run, job, exit_file)
+        if changes["state"] is State.RUNNING and (hang := _hang(files, poll.clock)):
+            changes["reason"] = hang
     elif run.id in poll.gone:
         changes |= _vanished(run, job, exit_file, poll, files)
     state = changes.get("state")
@@ -91,6 +97,15 @@ def _exit_file(run: Run, files: RunFiles, attempt: int, job: JobStatus | None) -
         if item.attempt == attempt and item.job_id in ("", run.job_id) and not stale:
             return item
     return None
+
+
+def _hang(files: RunFiles, clock: float | None) -> str:
+    """Return the sentence about a rank that does not move; '' where nothing hangs any more."""
+    if files.hang is None:
+        return ""
+    said = files.hang.said
+    old = clock is not None and said is not None and clock - said > HANG_SECONDS
+    return "" if old else files.hang.sentence
 
 
 def _from_job(run: Run, job: JobStatus, exit_file: ExitFile | None) -> Changes:

@@ -105,6 +105,15 @@ class ExitFile:
 
 
 @dataclass(frozen=True)
+class Hang:
+    """What a running training says of a rank that does not move."""
+
+    sentence: str
+    said: float | None
+    """When it said so last, by its node's clock; it repeats it every few seconds."""
+
+
+@dataclass(frozen=True)
 class RunFiles:
     """What a run's folder holds that was not known yet."""
 
@@ -113,6 +122,7 @@ class RunFiles:
     exits: tuple[ExitFile, ...] = ()
     binding: str | None = None
     """binding.json, when it is there and was not known."""
+    hang: Hang | None = None
     metrics: bytes = b""
     """Whole new lines of metrics.jsonl."""
     metrics_skipped: int = 0

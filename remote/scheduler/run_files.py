@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import TypedDict
 
 from lumitui.remote import run_folder
-from lumitui.remote.scheduler.protocol import ExitFile, RunFiles, Watch
+from lumitui.remote.scheduler.protocol import ExitFile, Hang, RunFiles, Watch
 from lumitui.remote.transport.fields import count, json_of, lines, moment, short, whole
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
@@ -24,6 +24,8 @@ EXIT_BYTES = 4096
 """Most bytes of an exit file; job.sh writes some 150."""
 ATTEMPTS_BYTES = 65536
 """Most bytes of attempts.jsonl that one poll brings of a run; an attempt writes some 300."""
+HANG_BYTES = 4096
+"""Most bytes of hung.json; a training writes some 300."""
 BINDING_BYTES = 4_000_000
 """Most bytes of binding.json; the reports of 128 ranks have some 40,000. All runs of a request
 share MOST_BINDINGS."""
@@ -87,6 +89,8 @@ def files_script(watches: Sequence[Watch], most: int = METRICS_BYTES, *, skip: b
                 binding_bytes=_binding_bytes(watches),
                 exits=run_folder.attempt_exit("*"),
                 binding=run_folder.BINDING,
+                hung=run_folder.HUNG,
+                hang_bytes=HANG_BYTES,
                 skipped=SKIPPED_BYTES,
                 next_log=run_folder.attempt_log("$(($4 + 1))"),
                 metrics=run_folder.METRICS,
@@ -144,6 +148,7 @@ case $sizes in
   tail -c +$((${{7:-0}} + 1)) {attempts} | head -c {attempts_bytes}
   echo; finish ;;
 esac
+if [ -f {hung} ]; then begin hung $1; head -c {hang_bytes} {hung}; echo; finish; fi
 case $sizes in *[!0-9]"$5 $2/{metrics}"*) return ;; *[0-9]" $2/{metrics}"*) ;; *) return ;; esac
 if [ -s {metrics} ]; then
   b=$(($5 > {before} ? {before} : $5)) k=0{skip}
@@ -182,6 +187,7 @@ def parse_files(
     bindings: dict[int, str] = {}
     attempts: dict[int, bytes] = {}
     claims: dict[int, str] = {}
+    hangs: dict[int, Hang] = {}
     metrics: dict[int, _Metrics] = {}
     missing: set[int] = set()
     for words, content in parse_records(output, marker):
@@ -202,6 +208,9 @@ def parse_files(
                     case "attempts", []:
                         told = content[:ATTEMPTS_BYTES]
                         attempts[place] = told[: told.rfind(b"\n", 0, len(content) - 1) + 1]
+                    case "hung", []:
+                        if hang := parse_hang(content):
+                            hangs[place] = hang
                     case "metrics", _:
                         skipped = count(more[0]) if more else None
                         watch = watches[place]
@@ -217,6 +226,7 @@ def parse_files(
             log_sizes=sizes.get(watch.folder, {}),
             exits=tuple(exits[index][number] for number in sorted(exits.get(index, ()))),
             binding=bindings.get(index),
+            hang=hangs.get(index),
             **metrics.get(index, {}),
             attempts=attempts.get(index, b""),
             missing=index in missing,
@@ -323,3 +333,11 @@ def parse_exit(content: bytes, attempt: int) -> ExitFile | None:
         started=moment(data.get("started")),
         oom=data.get("oom") is True,
     )
+
+
+def parse_hang(content: bytes) -> Hang | None:
+    """Return what hung.json says; None when the text is another program's."""
+    data = json_of(content, most=2 * HANG_BYTES)
+    if not isinstance(data, dict) or not isinstance(data.get("sentence"), str):
+        return None
+    return Hang(" ".join(short(data["sentence"], 400).split()), moment(data.get("time")))

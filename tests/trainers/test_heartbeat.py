@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from lumitui.app.history.run import HANGS
 from tests.support.trainers.ranks import STOPPED_EARLY, Job, Load, ranks
 
 HUNG = 88  # the exit code of a training that ended itself because a rank hung
@@ -47,6 +48,8 @@ def seen(judge: Any, rank: int, count: int = 900, **known: Any) -> Any:
 
 def sentence(judge: Any, *of: Any) -> str:
     stall = judge.judge(of, NODES, 40.0)
+    # The laptop knows what hangs by how the sentence begins.
+    assert stall is None or HANGS.match(stall.sentence)
     return stall.sentence if stall else ""
 
 
@@ -160,3 +163,12 @@ def test_a_hang_ends_the_training_where_that_is_asked_for(tmp_path: Path) -> Non
         node = os.uname().nodename.partition(".")[0]
         assert f"Rank 1 on {node} has not moved for " in job.output()
         assert "The training ends, as `hang` says." in job.output()
+
+
+@pytest.mark.parametrize(("version", "old"), [("2.2.0", "2000"), ("2.11.0+rocm7.2", None)])
+def test_the_flight_recorder_has_the_names_that_this_pytorch_reads(
+    load: Load, version: str, old: str | None
+) -> None:
+    environ = {"TORCH_FR_BUFFER_SIZE": "2000"}
+    load("engine.ranks").name_flight_recorder(version, environ)
+    assert environ.get("TORCH_NCCL_TRACE_BUFFER_SIZE") == old

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -180,9 +180,26 @@ def choose_device(ranks: Ranks, environ: Mapping[str, str] = os.environ) -> torc
     return device
 
 
+OLD_NAMES = {
+    "TORCH_FR_BUFFER_SIZE": "TORCH_NCCL_TRACE_BUFFER_SIZE",
+    "TORCH_FR_DUMP_TEMP_FILE": "TORCH_NCCL_DEBUG_INFO_TEMP_FILE",
+}
+"""What the flight recorder's variables were called; The first has its new name
+since PyTorch 2.8, the second since 2.9 or 2.10. Version 2.13 reads both, and warns of these."""
+
+
+def name_flight_recorder(version: str, environ: MutableMapping[str, str]) -> None:
+    """Say to an older PyTorch in its own words what the job says of the flight recorder."""
+    major, minor = (int(part) for part in version.split(".")[:2])
+    for new, old in OLD_NAMES.items():
+        if new in environ and (major, minor) < (2, 10):
+            environ.setdefault(old, environ[new])
+
+
 def join(ranks: Ranks) -> torch.device:
     """Choose this rank's device and join the process group: nccl on GPUs, else gloo."""
     device = choose_device(ranks)
+    name_flight_recorder(torch.__version__, os.environ)
     backend = "nccl" if device.type == "cuda" else "gloo"
     # 10 minutes: a rank that never comes must not hold the others' nodes for gloo's 30.
     limit = timedelta(minutes=10)

@@ -74,6 +74,7 @@ _FIELDS: tuple[tuple[str, Kind, str, str], ...] = (
     ("binding", "choice", "auto", "whether each rank is bound to the cores near its GPU"),
     ("proof", "choice", "on", "whether the job measures its binding"),
     ("signal", "text", "none", "a signal before the time limit, like USR1@120"),
+    ("hang", "text", "none", "how long a rank may hang before the job ends, like 00:10:00"),
     ("resume", "words", "none", "arguments that continue from a checkpoint"),
     ("memory", "text", "the site's", "memory of each node, like 60G"),
     ("exclusive", "choice", "false", "whole nodes of a shared partition"),

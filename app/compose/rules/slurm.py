@@ -197,6 +197,19 @@ def _no_save(launch: Launch, place: Placement) -> Iterator[Finding]:
         )
 
 
+def _no_heartbeat(launch: Launch, place: Placement) -> Iterator[Finding]:
+    if launch.spec.script and launch.spec.hang:
+        yield Finding(
+            "no-heartbeat",
+            "warning",
+            "`hang:` does nothing here: only the bundled trainers say whether their ranks move.",
+            "Remove it; PyTorch ends a collective that hangs after its own time limit.",
+            "trainers/engine/heartbeat",
+            field="hang",
+            fix=Fix("remove it", "hang", None),
+        )
+
+
 RULES: tuple[Rule, ...] = (
     _limits,
     _cores,
@@ -205,4 +218,5 @@ RULES: tuple[Rule, ...] = (
     _options,
     _part_of_a_node,
     _no_save,
+    _no_heartbeat,
 )

@@ -68,6 +68,7 @@ def test_a_good_job_has_no_error_and_no_warning() -> None:
         ({"memory": "481G"}, "memory", "error"),
         ({"name": "bash"}, "job-name", "warning"),
         ({"time": "12:00:00"}, "no-checkpoint-signal", "note"),
+        ({"hang": "00:10:00"}, "no-heartbeat", "warning"),
     ],
 )
 def test_a_rule_speaks(changes: dict[str, object], rule: str, severity: str) -> None:

@@ -64,6 +64,17 @@ def job(
     )
 
 
+def test_a_job_records_what_hangs_and_forgets_an_earlier_attempts(run_dir: Path) -> None:
+    (run_dir / "hung.json").write_text("{}")
+    said = 'echo "$TORCH_FR_BUFFER_SIZE $TORCH_NCCL_DUMP_ON_TIMEOUT $TORCH_FR_DUMP_TEMP_FILE"'
+    done = job(run_dir, said)
+    assert done.stdout == f"2000 1 {run_dir}/flight-1-rank-\n", done.stderr
+    assert job(run_dir, said, TORCH_FR_BUFFER_SIZE="0").stdout.startswith("0 1 ")
+    assert (run_dir / "hung.json").exists()
+    job(run_dir, said, SLURM_RESTART_COUNT="1")
+    assert not (run_dir / "hung.json").exists()
+
+
 def test_a_step_that_is_refused_for_a_while_is_tried_again(run_dir: Path) -> None:
     done = job(run_dir, "lumitui_node_tmp node cache; [[ -d $NODE_TMP/cache ]]; echo on", 3)
     assert (done.returncode, done.stdout) == (0, "slept 5\nslept 10\nslept 20\non\n"), done.stderr

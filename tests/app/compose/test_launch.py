@@ -255,6 +255,14 @@ def test_a_job_that_needs_no_folder_on_its_nodes_makes_none() -> None:
     )
 
 
+def test_a_hang_ends_a_bundled_trainer_after_the_time_that_the_job_gives() -> None:
+    assert "HANG" not in compose(job(script=None, trainer="ddp"), LUMI).script
+    asked = job(script=None, trainer="ddp", hang="10:00")
+    assert 'export TRAINER_HANG_SECONDS="600"\n' in compose(asked, LUMI).script
+    with pytest.raises(InputError, match="give it a minute at least"):
+        job(script=None, trainer="ddp", hang="0:30")
+
+
 @pytest.mark.parametrize("launcher", ["srun", "torchrun"])
 def test_no_step_but_the_launch_holds_anything(launcher: str) -> None:
     script = compose(changed(JOB, {"launcher": launcher}, "t"), LUMI).script

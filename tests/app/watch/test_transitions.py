@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from lumitui.app.history.run import Run
-from lumitui.app.watch.transitions import ACCOUNTING_SECONDS, transition
-from lumitui.remote.scheduler.protocol import ExitFile, JobStatus, Poll, RunFiles, State
+from lumitui.app.watch.transitions import ACCOUNTING_SECONDS, HANG_SECONDS, transition
+from lumitui.remote.scheduler.protocol import ExitFile, Hang, JobStatus, Poll, RunFiles, State
 from tests.support.jobs.made_runs import a_run
 
 NOW = 1_000_000.0
@@ -45,6 +45,24 @@ def test_the_job_that_has_the_claim_is_the_runs_whatever_the_known_one_came_to()
     changes = transition(RUN, poll(ended, RunFiles(claim="8", log_sizes={1: 9})), NOW)
     assert changes == {"job_id": "8", "log_sizes": {1: 9}}
     assert transition(RUN, gone(RunFiles(claim="8")), NOW) == {"job_id": "8"}
+
+
+@pytest.mark.parametrize(
+    ("state", "said", "reason"),
+    [
+        (State.RUNNING, NOW - 20, "Rank 9 hangs."),
+        (State.RUNNING, None, "Rank 9 hangs."),
+        (State.RUNNING, NOW - HANG_SECONDS - 1, "None"),  # whoever said it has ended
+        (State.QUEUED, NOW, "None"),  # of an attempt before
+        (State.DONE, NOW, "None"),
+    ],
+)
+def test_a_rank_that_hangs_is_the_reason_of_a_running_job(
+    state: State, said: float | None, reason: str
+) -> None:
+    files = RunFiles(hang=Hang("Rank 9 hangs.", said))
+    changes = transition(RUN, poll(job("X", state, reason="None", nodes="n1"), files), NOW)
+    assert changes["reason"] == reason
 
 
 # -- the queue has forgotten the job

@@ -102,6 +102,18 @@ def test_files_without_number_are_passed_over(transport: Transport, tmp_path: Pa
     assert sorted(found.log_sizes) == [*range(1, 13), 999]
 
 
+def test_what_hangs_is_read_and_what_is_no_sentence_is_not(
+    transport: Transport, tmp_path: Path
+) -> None:
+    file, asked = tmp_path / "hung.json", [Watch("a", str(tmp_path), "5")]
+    file.write_text(json.dumps({"sentence": "Rank 9\non n1 hangs.", "time": 1e9, "ranks": [9]}))
+    found = poll_files(transport, asked)["a"].hang
+    assert found is not None and (found.sentence, found.said) == ("Rank 9 on n1 hangs.", 1e9)
+    for content in ("", "[]", '{"sentence": 7}', '{"sentence": "' + "x" * 10_000_000):
+        file.write_text(content)
+        assert poll_files(transport, asked)["a"].hang is None
+
+
 def test_an_exit_file_and_a_binding_of_any_size_are_cut(
     transport: Transport, tmp_path: Path
 ) -> None:

@@ -119,7 +119,7 @@ class Watch:
             still=still,
             limit=max(least, USUAL * record.longest),
             silent=now - pulsed > 3 * self._tick and local != self._place.local,
-            state=process_state(record.pid) if still > self._still / 2 else "",
+            state=process_state(record.pid) if still >= self._still / 4 else "",
         )
 
     def _speak(self, seen: list[Seen], now: float) -> None:
