@@ -24,6 +24,7 @@ VERBS = {
     "resubmit": "jobs",
     "cancel": "history",
     "fetch": "history",
+    "board": "programs",
     "prune": "sites",
     "bind": "sites",
     "demo": "programs",

@@ -7,11 +7,18 @@ from pathlib import Path
 from lumitui.app.history.run import Run
 from lumitui.app.job.strategies import TRAINERS
 from lumitui.remote.errors import InputError, RefusedError
-from lumitui.remote.run_folder import BINDING, JOB_SCRIPT, METRICS, attempt_log
+from lumitui.remote.run_folder import (
+    BINDING,
+    JOB_SCRIPT,
+    METRICS,
+    PROFILE,
+    WATCHED,
+    attempt_log,
+)
 from lumitui.remote.snapshots.fetch import FetchOutcome, fetch
 from lumitui.remote.transport.protocol import Transport
 
-RECORDS = (METRICS, BINDING, attempt_log("*"), JOB_SCRIPT)
+RECORDS = (METRICS, BINDING, attempt_log("*"), JOB_SCRIPT, PROFILE, WATCHED)
 """What every fetch without patterns also brings, as far as it is there."""
 _MOST = 5
 

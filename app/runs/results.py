@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lumitui.app.explain.diagnose import Diagnosis
     from lumitui.app.explain.proof.binding_proof import Verdict
     from lumitui.app.history.run import Run
+    from lumitui.app.results.board import Boards
     from lumitui.app.results.comparison import Comparisons
     from lumitui.app.results.figures import Figures
     from lumitui.app.results.log_patterns import LogFigures
@@ -87,6 +88,13 @@ class Results(Watching):
         from lumitui.app.results.comparison import Comparisons
 
         return Comparisons(self.history, self._transport)
+
+    @cached_property
+    def boards(self) -> Boards:
+        """What TensorBoard shows of runs."""
+        from lumitui.app.results.board import Boards
+
+        return Boards(self.history, self._transport)
 
     @cached_property
     def files(self) -> RunFiles:

@@ -42,6 +42,8 @@ VERBS: Mapping[str, tuple[Words, ...]] = {
     "resubmit": (Words("{run}", writes=True), Words("{run} --nodes 2")),
     "cancel": (Words("{run}", writes=True),),
     "fetch": (Words("{run} --to {new}/results", writes=True),),
+    # The run has reported nothing: it is refused, and nothing is served.
+    "board": (Words("{run}"),),
     "prune": (Words("laptop", writes=True), Words("laptop --dry-run")),
     "bind": (Words("lumi"),),
     "demo": (Words("--to {new}/demo", writes=True),),

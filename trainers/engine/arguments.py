@@ -9,6 +9,7 @@ from pathlib import Path
 from data.mnist import SAMPLE
 from engine.precision import PRECISIONS
 from engine.schedule import SCHEDULES
+from engine.watchers import targets, trace
 from models.table import MODELS
 from strategies.optimizers import OPTIMIZERS
 
@@ -44,6 +45,14 @@ def add_shared(parser: argparse.ArgumentParser) -> None:
         help="train on while a checkpoint is written; it takes memory for a copy")  # fmt: skip
     add("--eval", choices=("epoch", "end", "never"), default="epoch", help="when to test")
     add("--log-every", type=count, default=10, help="steps between lines on stdout")
+    add(
+        "--watch",
+        type=targets.names,
+        default=(),
+        metavar="NAMES",
+        help=f"show it in these too, separated by commas: {', '.join(targets.WATCHERS)}",
+    )
+    add("--profile", type=trace.span, metavar="FIRST:LAST", help="trace these steps, like 10:15")
 
 
 def add_torch(parser: argparse.ArgumentParser) -> None:

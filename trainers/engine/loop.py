@@ -18,6 +18,7 @@ from data.shares import epoch_order
 from engine import ranks, reporting
 from engine.heartbeat import HEART
 from engine.stop_request import STOP, STOPPED_EARLY
+from engine.watchers.trace import Trace
 from saving import checkpoint
 from saving.position import Position
 from saving.saver import Saver
@@ -128,8 +129,10 @@ def train(training: Training, report: reporting.Reporter) -> None:
     """Train to the last epoch or to --steps; save when it's time, or when asked to stop."""
     args = training.args
     accuracy = None
+    traced = Trace(args.profile, training.me.run_dir, training.me.rank)
     while training.at.epoch < args.epochs and training.at.step < args.steps:
-        train_epoch(training, report)
+        with traced:
+            train_epoch(training, report, traced)
         accuracy = None
         if training.epoch_has_more():
             break  # --steps ended it within the epoch
@@ -150,13 +153,14 @@ def train(training: Training, report: reporting.Reporter) -> None:
     dist.destroy_process_group()
 
 
-def train_epoch(training: Training, report: reporting.Reporter) -> None:
+def train_epoch(training: Training, report: reporting.Reporter, traced: Trace) -> None:
     """Train to the end of the epoch or to --steps."""
     args = training.args
     order = epoch_order(training.at.train_samples, args.seed, training.at.epoch)
     while training.epoch_has_more() and training.at.step < args.steps:
         HEART.step(training.at.step + 1)
-        taken, stopping = training.step(order)
+        with traced.step(training.at.step + 1):
+            taken, stopping = training.step(order)
         report.step(taken)
         tell_of_saves(training, report)
         if training.guard.gives_up:

@@ -86,9 +86,14 @@ class Reporter:
         self._spent = {"step_s": 0.0, "save_s": 0.0, "test_s": 0.0}
         self._torn = False
         self._lost = 0
+        self._takers: list[Callable[[Mapping[str, Value]], None]] = []
         if self._reports:
             run_dir.mkdir(parents=True, exist_ok=True)
             self._file = _open_for_lines(run_dir / "metrics.jsonl")
+
+    def also(self, take: Callable[[Mapping[str, Value]], None]) -> None:
+        """Give every line of metrics.jsonl to `take` too, on rank 0; it raises nothing."""
+        self._takers.append(take)
 
     def start(self, device: torch.device, **facts: Value) -> None:
         """Report what is about to run: enough to compare the speeds of two runs."""
@@ -218,6 +223,8 @@ class Reporter:
                         file=sys.stderr,
                     )
             self._lost += 1
+        for take in self._takers:
+            take(told)
 
 
 def _open_for_lines(path: Path) -> int:

@@ -20,6 +20,7 @@ from data.shares import seed_of, share
 from engine import loop, ranks, reporting
 from engine.heartbeat import HEART
 from engine.stop_request import STOP
+from engine.watchers import targets
 from models.accuracy import test_accuracy
 from models.table import DIGITS, build, size
 from saving import checkpoint
@@ -162,11 +163,14 @@ def prepare(args: argparse.Namespace, me: ranks.Ranks, make: Make) -> Training:
 def run(args: argparse.Namespace, make: Make) -> None:
     """Train from the beginning or the last checkpoint to the end, or until asked to stop."""
     me = ranks.read_ranks()
+    targets.check_packages(args.watch)
     ranks.choose_cores(me)
     training = prepare(args, me, make)
     loop.begin(training)
     strategy = training.strategy
     report = reporting.Reporter(me.run_dir, me.rank, args.log_every)
+    if args.watch:
+        report.also(targets.Watchers(args.watch, me.run_dir).take)
     report.start(
         training.device,
         strategy=strategy.name,

@@ -1,0 +1,174 @@
+"""What shows a training while it runs: TensorBoard, MLflow and Weights & Biases.
+
+`--watch tensorboard,mlflow,wandb` writes what metrics.jsonl gets for them too, on rank 0:
+    $RUN_DIR/watch/tensorboard/   event files; no package is needed to write them
+    $RUN_DIR/watch/mlflow/        a file store: mlflow ui --backend-store-uri FOLDER
+    $RUN_DIR/watch/wandb/         of its offline mode: wandb sync FOLDER/wandb/offline-run-…
+Nothing is sent over a network. A watcher that fails is left out; the training goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from engine.reporting import UsageError
+from engine.watchers.event_file import EventFile, numbers_of
+
+Line = Mapping[str, object]
+"""A line of metrics.jsonl."""
+
+
+class Watcher(Protocol):
+    """One of them."""
+
+    def add(self, step: int, numbers: Mapping[str, float]) -> None:
+        """Show some numbers of a step; any exception leaves the watcher out."""
+
+    def close(self) -> None:
+        """Keep what is left."""
+
+
+class TensorBoard:
+    """An event file."""
+
+    def __init__(self, folder: Path, facts: Line) -> None:
+        """Begin one."""
+        self._file = EventFile(folder, time.time())
+
+    def add(self, step: int, numbers: Mapping[str, float]) -> None:
+        """Add a record."""
+        self._file.add(step, numbers, time.time())
+
+    def close(self) -> None:
+        """Close it."""
+        self._file.close()
+
+
+class MLflow:
+    """A run in a file store."""
+
+    def __init__(self, folder: Path, facts: Line) -> None:
+        """Begin one; the facts of the start are its parameters."""
+        # MLflow 3 warns of file stores and asks for this; a database has no place on Lustre.
+        os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
+        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+        self._mlflow: Any = importlib.import_module("mlflow")
+        self._mlflow.set_tracking_uri(folder.resolve().as_uri())
+        self._mlflow.set_experiment("lumitui")
+        self._mlflow.start_run(run_name=folder.resolve().parents[1].name)
+        self._mlflow.log_params(dict(facts))
+
+    def add(self, step: int, numbers: Mapping[str, float]) -> None:
+        """Log them."""
+        self._mlflow.log_metrics(dict(numbers), step=step)
+
+    def close(self) -> None:
+        """End the run."""
+        self._mlflow.end_run()
+
+
+class WandB:
+    """A run of Weights & Biases' offline mode."""
+
+    def __init__(self, folder: Path, facts: Line) -> None:
+        """Begin one; the facts of the start are its configuration."""
+        folder.mkdir(parents=True, exist_ok=True)
+        wandb: Any = importlib.import_module("wandb")
+        self._run = wandb.init(
+            mode="offline",
+            dir=folder,
+            name=folder.resolve().parents[1].name,
+            config=dict(facts),
+            settings=wandb.Settings(silent=True, symlink=False, console="off"),
+        )
+
+    def add(self, step: int, numbers: Mapping[str, float]) -> None:
+        """Log them."""
+        self._run.log(dict(numbers), step=step)
+
+    def close(self) -> None:
+        """Finish the run."""
+        self._run.finish()
+
+
+WATCHERS: dict[str, tuple[str, Callable[[Path, Line], Watcher]]] = {
+    "tensorboard": ("", TensorBoard),
+    "mlflow": ("mlflow", MLflow),
+    "wandb": ("wandb", WandB),
+}
+"""Each with the package that it needs."""
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Read `tensorboard,wandb` from the command line.
+
+    Raises:
+        argparse.ArgumentTypeError: there is no such watcher.
+    """
+    found = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+    for name in found:
+        if name not in WATCHERS:
+            known = ", ".join(WATCHERS)
+            raise argparse.ArgumentTypeError(f"{name!r} watches nothing; known are {known}")
+    return found
+
+
+def check_packages(asked: Sequence[str]) -> None:
+    """Import what they need, on every rank: it fails at the start, or not at all.
+
+    Raises:
+        UsageError: a package can't be imported.
+    """
+    for name in asked:
+        package = WATCHERS[name][0]
+        try:
+            if package:
+                importlib.import_module(package)
+        except Exception as error:
+            raise UsageError(
+                f"--watch {name} needs the Python package {package}, which can't be imported "
+                f"({error}). Install it where the job runs, or leave {name} out."
+            ) from error
+
+
+class Watchers:
+    """Those that were asked for."""
+
+    def __init__(self, asked: Sequence[str], run_dir: Path) -> None:
+        """Watch from the first start line on."""
+        self._asked = asked
+        self._folder = run_dir / "watch"
+        self._running: dict[str, Watcher] = {}
+
+    def take(self, line: Line) -> None:
+        """Show a line of metrics.jsonl."""
+        event, step = line.get("event"), line.get("step")
+        if event == "start":
+            for name in self._asked:
+                self._try(name, partial(self._begin, name, line))
+        numbers = numbers_of(line)
+        for name, watcher in list(self._running.items()):
+            if isinstance(step, int) and numbers:
+                self._try(name, partial(watcher.add, step, numbers))
+            if event in ("stop", "end"):
+                self._try(name, watcher.close)
+
+    def _begin(self, name: str, facts: Line) -> None:
+        self._running[name] = WATCHERS[name][1](self._folder / name, facts)
+
+    def _try(self, name: str, do: Callable[[], None]) -> None:
+        try:
+            do()
+        except Exception as error:
+            self._running.pop(name, None)
+            with suppress(OSError):
+                print(f"{name} failed ({error}). The training goes on without it.", file=sys.stderr)
