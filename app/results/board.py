@@ -10,7 +10,6 @@ from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 
-from lumitui.app.explain import words
 from lumitui.app.history.history import History
 from lumitui.app.history.metric_points import MetricPoint
 from lumitui.app.history.run import Run
@@ -60,8 +59,7 @@ class Boards:
                 why = f", as its event files could not be fetched: {error.message}"
             else:
                 if brought.files:
-                    many = words.count(len(brought.files), "event file")
-                    return Board(folder, f"{many} of {run.site}")
+                    return Board(folder, f"the event files that {run.site} has")
         points = self._history.metrics.of(run.id)
         if not any(point.step is not None for point in points):
             raise InputError(

@@ -43,7 +43,7 @@ def test_event_files_of_the_site_come_first(runs: Runs, tmp_path: Path) -> None:
     events.write_bytes(b"numbers")
     board = boards.prepare(run.id, tmp_path / "here")
     assert [path.read_bytes() for path in board.folder.rglob("events*")] == [b"numbers"]
-    assert board.source == "1 event file of laptop"
+    assert board.source == "the event files that laptop has"
 
 
 def test_tensorboard_listens_on_this_machine_alone() -> None:
