@@ -21,16 +21,30 @@ def batch(world_size: int) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize(
-    "sizes", [[2, 1], pytest.param([4, 2, 1], marks=pytest.mark.slow)], ids=str
+    "sizes",
+    [
+        [("fsdp.py", 2), ("ddp.py", 1)],
+        *(
+            pytest.param(sizes, marks=pytest.mark.slow)
+            for sizes in [
+                [("ddp.py", 4), ("ddp.py", 2), ("ddp.py", 1)],
+                [("fsdp.py", 4), ("fsdp.py", 2), ("fsdp.py", 1)],
+                [("fsdp.py", 1), ("fsdp.py", 2), ("fsdp.py", 4)],
+                [("ddp.py", 2), ("fsdp.py", 4)],
+            ]
+        ),
+    ],
+    ids=str,
 )
-def test_a_checkpoint_in_parts_goes_on_with_other_ranks(tmp_path: Path, sizes: list[int]) -> None:
-    whole = tmp_path / "whole"
-    train(whole, sizes[0], "ddp.py", *SMALL, *batch(sizes[0]))
-    parted = tmp_path / "parted"
-    for number, world_size in enumerate(sizes, start=1):
+def test_a_checkpoint_in_parts_goes_on_with_other_ranks(
+    tmp_path: Path, sizes: list[tuple[str, int]]
+) -> None:
+    whole, parted = tmp_path / "whole", tmp_path / "parted"
+    train(whole, sizes[0][1], sizes[0][0], *SMALL, *batch(sizes[0][1]))
+    for number, (trainer, world_size) in enumerate(sizes, start=1):
         until = ("--steps", str(8 * number // len(sizes)))
         words = ("--resume", *SMALL, *batch(world_size), *until, "--save", "sharded")
-        train(parted, world_size, "ddp.py", *words)
+        train(parted, world_size, trainer, *words)
         newest = parted / "checkpoints" / checkpoints(parted)[-1]
         parts = {path.name for path in newest.glob("*.distcp")}
         assert len(parts) == world_size
