@@ -21,7 +21,7 @@ from engine.ranks import Ranks
 from engine.reporting import UsageError
 from saving.files import METADATA, Tree
 from saving.saver import Write
-from saving.staging import copied
+from saving.staging import Staging
 
 
 class Sharded:
@@ -32,13 +32,15 @@ class Sharded:
         self._me = me
         self._model = model
         self._optimizer = optimizer
+        self._staging = Staging()
         self._group = dist.new_group(backend="gloo")
 
     def stage(self, folder: Path, more: Tree, copy: bool) -> Write:
         """Take what this rank has to save, and `more`; see saving.saver.Stage."""
         model, optimizer = get_state_dict(self._model, self._optimizer)
         state = {"model": model, "optimizer": optimizer, **more}
-        state = {name: copied(part) for name, part in state.items()} if copy else state
+        if copy:
+            state = {name: self._staging.copied(part, name) for name, part in state.items()}
 
         def write() -> list[str]:
             try:

@@ -15,7 +15,7 @@ from engine import precision, schedule
 from engine.ranks import Ranks
 from saving import files as on_disk
 from saving.saver import Write
-from saving.staging import copied, local
+from saving.staging import Staging, local
 from strategies import optimizers
 from strategies.strategy import poisoned
 
@@ -48,6 +48,7 @@ class Single:
         self.module: nn.Module = self.placed(net)
         self._optimizer = optimizers.make(args, self.module.parameters())
         self._sharded: Sharded | None = None
+        self._staging = Staging()
         self.prepared(example)
 
     # ------------------------------------------------------------- what a strategy overrides
@@ -130,7 +131,7 @@ class Single:
         tree: object = self.state() | self._loss_scale()
         if self._me.rank:
             return list
-        whole = copied(tree) if copy else tree
+        whole = self._staging.copied(tree) if copy else tree
 
         def write() -> list[str]:
             torch.save(whole, folder / STATE)

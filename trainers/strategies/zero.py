@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from engine.ranks import Ranks
 from saving.saver import Write
+from saving.staging import Staging
 from strategies import zero_engine, zero_parts
 from strategies.strategy import poisoned
 
@@ -46,6 +47,7 @@ class Zero:
         self.accumulate = int(engine.gradient_accumulation_steps())
         self._dtype = next(engine.module.parameters()).dtype
         self._device = device
+        self._staging = Staging()
 
     def rate(self, done: float) -> float:
         """The rate that DeepSpeed is at: the configuration's, or that of its scheduler."""
@@ -84,7 +86,7 @@ class Zero:
         DeepSpeed neither waits for the disk nor knows checksums; and where one rank's disk is full,
         that rank leaves and the others wait for it in a barrier. So nothing is written here.
         """
-        taken = zero_parts.Taken(copy)
+        taken = zero_parts.Taken(self._staging if copy else None)
         self._engine._copy_recovery_script = lambda folder: None  # it writes
         own, self._engine.checkpoint_engine = self._engine.checkpoint_engine, taken
         try:

@@ -21,7 +21,7 @@ from deepspeed.runtime.checkpoint_engine.torch_checkpoint_engine import (  # typ
 from engine.ranks import Ranks
 from engine.reporting import UsageError
 from saving.checkpoint import by_first, together
-from saving.staging import copied
+from saving.staging import Staging
 
 DIVISIBLE = {"universal_checkpoint_info": {"universal_checkpoint_version": 0.2}}
 """What DeepSpeed's converter asks a checkpoint for before it divides it anew. Version 0.2 has no
@@ -35,9 +35,9 @@ _POLL = 30.0
 class Taken(TorchCheckpointEngine):  # type: ignore[misc]  # DeepSpeed has no types
     """Keeps what DeepSpeed would write, until `write` is called."""
 
-    def __init__(self, copy: bool) -> None:
+    def __init__(self, staging: Staging | None) -> None:
         """Keep copies, or the training's own tensors when they are written at once."""
-        self._copy = copy
+        self._staging = staging
         self._parts: list[tuple[object, Path]] = []
 
     def makedirs(self, path: str, exist_ok: bool = False) -> None:
@@ -48,7 +48,9 @@ class Taken(TorchCheckpointEngine):  # type: ignore[misc]  # DeepSpeed has no ty
 
     def save(self, state_dict: object, path: str) -> None:
         """Take one file's content."""
-        self._parts.append((copied(state_dict) if self._copy else state_dict, Path(path)))
+        where = Path(path)
+        copied = self._staging.copied(state_dict, where.name) if self._staging else state_dict
+        self._parts.append((copied, where))
 
     def commit(self, info: object) -> bool:
         """Nothing: the manifest makes it count."""
