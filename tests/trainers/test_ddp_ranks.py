@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("needs_torch")
 # of float32 sums differs (1e-7 in the first step), and training amplifies that: over 3 seeds up to
 # 4e-6 at this rate, but 1.5e-4 at ten times of it. A wrong share of the batch differs at once.
 DDP = ("ddp.py", "--model", "cnn-gn", "--limit", "256", "--epochs", "3", "--save-every", "5",
-       "--eval", "end", "--lr", "0.001")  # fmt: skip
+       "--eval", "end", "--lr", "0.001", "--log-every", "1")  # fmt: skip
 BATCH = ("--batch-size", "16")  # of each of four ranks
 
 

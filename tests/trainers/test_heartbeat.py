@@ -20,7 +20,7 @@ HELD = """
 import os, time
 rank = int(os.environ["RANK"])
 os.environ["LUMITUI_NODE"] = f"n{rank // 2}"
-from data import mnist
+from data.samples import InMemory
 from saving.checkpoint import Checkpoints
 def held(real, name):
     def wait(*given):
@@ -28,7 +28,7 @@ def held(real, name):
             time.sleep(0.01)
         return real(*given)
     return wait
-mnist.to_input = held(mnist.to_input, "no-data")
+InMemory.read = held(InMemory.read, "no-data")
 Checkpoints.begin = held(Checkpoints.begin, "no-disk")
 """
 DDP = ("ddp.py", "--model", "cnn-gn", "--limit", "64", "--batch-size", "4", "--eval", "never",

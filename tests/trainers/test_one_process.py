@@ -217,7 +217,7 @@ def test_metrics_survive_a_torn_line_and_numbers_json_has_not(load: Load, tmp_pa
         "samples_per_s": 16.0,
         "seconds": 0,
     }
-    load("engine.reporting").Reporter(tmp_path / "other", 1, 10).end(step=3, accuracy=0.5)
+    load("engine.reporting").Reporter(tmp_path / "other", 1, 10).end(step=3, figure=0.5)
     assert not (tmp_path / "other").exists()  # only rank 0 speaks
 
 
@@ -233,7 +233,7 @@ def test_the_throughput_is_of_all_the_time_and_says_where_it_went(
     for part in ("save_s", "test_s"):
         with report.timed(part):
             now[0] += 2
-    report.end(step=3, accuracy=0.5)
+    report.end(step=3, figure=0.5)
     told = json.loads((tmp_path / "metrics.jsonl").read_text().splitlines()[-1])
     assert told["samples_per_s"] == 32 / 16
     spent = {"step_s": 12.0, "save_s": 2.0, "test_s": 2.0, "other_s": 0.0}
@@ -269,7 +269,7 @@ def test_the_sample_teaches_the_network(tmp_path: Path) -> None:
     [
         (("--data", "/nowhere"), "ddp.py: There is no data folder /nowhere. Give --data"),
         (("--epochs", "0"), "'0' is not a whole number of at least 1"),
-        (("--limit", "31"), "31 training images are fewer than one global batch of 32 x 1"),
+        (("--limit", "31"), "31 training samples are fewer than one global batch of 32 x 1"),
     ],
 )
 def test_wrong_arguments_give_a_sentence(

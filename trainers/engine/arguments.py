@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 from data.mnist import SAMPLE
 from engine.precision import PRECISIONS
@@ -31,8 +30,13 @@ def add_shared(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     # What is trained, and on what.
     add("--model", choices=MODELS, default="cnn", help="network (default: %(default)s)")
-    add("--data", type=Path, default=SAMPLE, help="folder with MNIST's four .gz files")
-    add("--limit", type=count, help="use only the first N training images")
+    add(
+        "--data",
+        default=str(SAMPLE),
+        help="folder or file, or synthetic (default: a sample of MNIST)",
+    )
+    add("--limit", type=count, metavar="N", help="use only the first N training samples")
+    add("--workers", type=whole, default=0, help="processes that read data for a rank (default: 0)")
     add("--seed", type=int, default=0, help="of weights and order (default: %(default)s)")
     add("--epochs", type=count, default=4, help="passes over the data (default: %(default)s)")
     add("--max-skipped", type=whole, default=3, metavar="N",

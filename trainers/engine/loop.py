@@ -8,17 +8,19 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NoReturn, Protocol
 
 import torch.distributed as dist
-from torch import Tensor
 
-from data.shares import epoch_order
+from data.loading import Batch, Batches
 from engine import ranks, reporting
 from engine.heartbeat import HEART
 from engine.stop_request import STOP, STOPPED_EARLY
+from engine.throughput.clock import Clock
 from engine.watchers.trace import Trace
+from engine.window import Window
 from saving import checkpoint
 from saving.position import Position
 from saving.saver import Saver
@@ -92,12 +94,21 @@ class Training(Protocol):
     guard: LossGuard
     checkpoints: checkpoint.Checkpoints
     saver: Saver
+    window: Window
+    clock: Clock
+
+    @property
+    def global_batch(self) -> int:
+        """Samples a step, over all ranks."""
 
     def epoch_has_more(self) -> bool:
         """Whether a whole global batch of this epoch is left."""
 
-    def step(self, order: Tensor) -> tuple[reporting.Step, bool]:
-        """Train on the next global batch; return what happened, and whether to stop now."""
+    def batches(self) -> Batches:
+        """Open what is left of the epoch."""
+
+    def step(self, batches: Iterator[Batch]) -> None:
+        """Give the next global batch to the device; `window` tells what came out."""
 
     def save(self) -> str:
         """Save; return the folder. Every rank returns when it counts, or raises."""
@@ -106,7 +117,7 @@ class Training(Protocol):
         """Save, or begin to; `saver.ended` tells how it went."""
 
     def test(self) -> float | None:
-        """Accuracy on the test images; None when a rank was asked to stop."""
+        """The task's figure, of the test samples; None when a rank was asked to stop."""
 
     def resume(self) -> None:
         """Continue from the newest whole checkpoint, if there is one."""
@@ -128,26 +139,26 @@ def begin(training: Training) -> None:
 def train(training: Training, report: reporting.Reporter) -> None:
     """Train to the last epoch or to --steps; save when it's time, or when asked to stop."""
     args = training.args
-    accuracy = None
+    figure = None
     traced = Trace(args.profile, training.me.run_dir, training.me.rank)
     while training.at.epoch < args.epochs and training.at.step < args.steps:
         with traced:
             train_epoch(training, report, traced)
-        accuracy = None
+        figure = None
         if training.epoch_has_more():
             break  # --steps ended it within the epoch
         training.at = replace(training.at, epoch=training.at.epoch + 1, samples=0)
         if args.eval == "epoch":
-            accuracy = test(training, report)
-            report.test(step=training.at.step, epoch=training.at.epoch, accuracy=accuracy)
+            figure = test(training, report)
+            report.test(step=training.at.step, epoch=training.at.epoch, figure=figure)
     # Steps that were skipped at the very end have changed nothing: one bad batch must not keep a
     # training from ever ending well. save() refuses weights that are not finite.
     with HEART.doing("save"), report.timed("save_s"):
         training.save()
     tell_of_saves(training, report)
-    if accuracy is None and args.eval != "never":
-        accuracy = test(training, report)
-    report.end(step=training.at.step, accuracy=accuracy)
+    if figure is None and args.eval != "never":
+        figure = test(training, report)
+    report.end(step=training.at.step, figure=figure)
     HEART.close()
     dist.barrier()
     dist.destroy_process_group()
@@ -156,20 +167,43 @@ def train(training: Training, report: reporting.Reporter) -> None:
 def train_epoch(training: Training, report: reporting.Reporter, traced: Trace) -> None:
     """Train to the end of the epoch or to --steps."""
     args = training.args
-    order = epoch_order(training.at.train_samples, args.seed, training.at.epoch)
-    while training.epoch_has_more() and training.at.step < args.steps:
-        HEART.step(training.at.step + 1)
-        with traced.step(training.at.step + 1):
-            taken, stopping = training.step(order)
+    with training.batches() as batches:
+        while _goes_on(training):
+            HEART.step(training.at.step + 1)
+            with traced.step(training.at.step + 1):
+                training.step(iter(batches))
+            saves = training.at.step % args.save_every == 0
+            if saves or training.window.full or not _goes_on(training):
+                read(training, report)
+            if saves and not training.guard.in_a_row:
+                save(training, report)
+
+
+def _goes_on(training: Training) -> bool:
+    """Whether a step of this epoch is left."""
+    return training.epoch_has_more() and training.at.step < training.args.steps
+
+
+def read(training: Training, report: reporting.Reporter) -> None:
+    """Wait for the device and report its steps; stop when asked to, or after too many bad ones."""
+    guard = training.guard
+    steps, stopping = training.window.read(STOP.wanted())
+    spent = training.clock.read()
+    split = {name: seconds / len(steps) for name, seconds in spent.items()}
+    for one in steps:
+        guard.accepts(one.loss, one.norm)
+        taken = reporting.Step(
+            step=one.taken.step, epoch=one.taken.epoch, loss=one.loss, grad_norm=one.norm,
+            lr=one.taken.lr, skipped=guard.skipped, samples=training.global_batch,
+            seconds=one.seconds, ended=one.ended, split=split,
+        )  # fmt: skip
         report.step(taken)
-        tell_of_saves(training, report)
-        if training.guard.gives_up:
+        if guard.gives_up:
             training.saver.wait()  # it may be the one that is to be discarded
-        training.guard.check(taken.step, training.checkpoints, training.me)
-        if stopping:
-            stop(training, report)
-        if taken.step % args.save_every == 0 and not training.guard.in_a_row:
-            save(training, report)
+        guard.check(taken.step, training.checkpoints, training.me)
+    tell_of_saves(training, report)
+    if stopping:
+        stop(training, report)
 
 
 def save(training: Training, report: reporting.Reporter) -> None:
@@ -194,12 +228,12 @@ def tell_of_saves(training: Training, report: reporting.Reporter) -> None:
 
 
 def test(training: Training, report: reporting.Reporter) -> float:
-    """Return the accuracy, or stop when asked to."""
+    """Return the task's figure, or stop when asked to."""
     with HEART.doing("test"), report.timed("test_s"):
-        accuracy = training.test()
-    if accuracy is None:
+        figure = training.test()
+    if figure is None:
         stop(training, report)
-    return accuracy
+    return figure
 
 
 def stop(training: Training, report: reporting.Reporter) -> NoReturn:

@@ -12,7 +12,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
@@ -52,9 +52,13 @@ class Step:
     skipped: int
     """Steps of this attempt whose loss or gradient was not finite: they changed no weight."""
     samples: int
-    """Images in it."""
+    """In it, of all ranks."""
     seconds: float
-    """From the choice of the images to the last collective."""
+    """From the choice of the samples to the new weights."""
+    ended: float | None = None
+    """When, by time.monotonic(); None: now."""
+    split: Mapping[str, float] = field(default_factory=dict)
+    """Where the seconds went; see engine/throughput/clock.py."""
 
 
 @dataclass(frozen=True)
@@ -77,9 +81,15 @@ class Reporter:
     line, and the later one counts.
     """
 
-    def __init__(self, run_dir: Path, rank: int, log_every: int) -> None:
-        """Open metrics.jsonl in the run folder; every `log_every`-th step is printed."""
+    def __init__(
+        self, run_dir: Path, rank: int, log_every: int, figure: str = "test_accuracy"
+    ) -> None:
+        """Open metrics.jsonl in the run folder; every `log_every`-th step is printed.
+
+        `figure` is the name of what a test gives.
+        """
         self._reports = rank == 0
+        self._figure = figure
         self._log_every = log_every
         self._began = self._trains_since = time.monotonic()
         self._samples = 0
@@ -126,7 +136,8 @@ class Reporter:
             lr=taken.lr,
             skipped=taken.skipped,
             samples_per_s=speed,
-            seconds=self._seconds(),
+            seconds=self._seconds(taken.ended),
+            **taken.split,
         )
         if taken.step % self._log_every == 0:
             self.say(
@@ -135,12 +146,12 @@ class Reporter:
                 + (f" | {taken.skipped} skipped" if taken.skipped else "")
             )
 
-    def test(self, *, step: int, epoch: int, accuracy: float) -> None:
+    def test(self, *, step: int, epoch: int, figure: float) -> None:
         """Report a test result."""
         self._metric(
-            event="eval", step=step, epoch=epoch, test_accuracy=accuracy, seconds=self._seconds()
+            event="eval", step=step, epoch=epoch, seconds=self._seconds(), **{self._figure: figure}
         )
-        self.say(f"epoch {epoch} | test accuracy {accuracy:.4f}")
+        self.say(f"epoch {epoch} | {self._words} {figure:.4f}")
 
     def saved(self, *, step: int, path: str, took: SaveTime) -> None:
         """Report that a checkpoint is on disk."""
@@ -172,7 +183,11 @@ class Reporter:
         kept = f"{path} is saved, --resume continues" if path else "there is no checkpoint yet"
         self.say(f"stopped by {why} after step {step}; {kept}")
 
-    def end(self, *, step: int, accuracy: float | None) -> None:
+    @property
+    def _words(self) -> str:
+        return self._figure.replace("_", " ")
+
+    def end(self, *, step: int, figure: float | None) -> None:
         """Report the result.
 
         samples_per_s is over all the time since the start line, so that a slow disk or a slow
@@ -183,12 +198,12 @@ class Reporter:
         self._metric(
             event="end",
             step=step,
-            test_accuracy=accuracy,
             seconds=self._seconds(),
             samples_per_s=self._samples / wall if self._samples else None,
+            **{self._figure: figure},
             **{name: round(spent, 4) for name, spent in (self._spent | rest).items()},
         )
-        self.say("not tested" if accuracy is None else f"test accuracy {accuracy:.4f}")
+        self.say("not tested" if figure is None else f"{self._words} {figure:.4f}")
 
     @contextmanager
     def timed(self, what: str) -> Iterator[None]:
@@ -203,8 +218,8 @@ class Reporter:
             with suppress(OSError):  # a full disk is no reason to end a training
                 print(text, flush=True)
 
-    def _seconds(self) -> float:
-        return round(time.monotonic() - self._began, 4)
+    def _seconds(self, now: float | None = None) -> float:
+        return round((time.monotonic() if now is None else now) - self._began, 4)
 
     def _metric(self, **values: Value) -> None:
         """Write one line. A full disk costs lines, not the training."""

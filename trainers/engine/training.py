@@ -8,21 +8,22 @@ Out: $RUN_DIR/metrics.jsonl, see engine/reporting.py; $RUN_DIR/checkpoints/, see
 from __future__ import annotations
 
 import argparse
-import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor
-from torch.nn import functional
 
-from data import mnist
-from data.shares import seed_of, share
-from engine import loop, ranks, reporting
+from data.loading import Batch, Batches
+from data.samples import DataSet
+from data.sets import open_data
+from data.shares import TrainingShares, epoch_order, epoch_seed, seed_of
+from engine import loop, ranks, reporting, testing
 from engine.heartbeat import HEART
-from engine.stop_request import STOP
+from engine.tasks import TASKS, Task
+from engine.throughput.clock import DATA, OPTIMIZER, PASSES, Clock
 from engine.watchers import targets
-from models.accuracy import test_accuracy
-from models.table import DIGITS, build, size
+from engine.window import Taken, Window
+from models.table import MODELS, build, size
 from saving import checkpoint
 from saving.position import Position
 from saving.saver import Saver
@@ -36,64 +37,68 @@ class Training:
     args: argparse.Namespace
     me: ranks.Ranks
     device: torch.device
-    digits: mnist.Digits
+    data: DataSet
+    task: Task
     strategy: Strategy
     at: Position
     guard: loop.LossGuard
     checkpoints: checkpoint.Checkpoints
     saver: Saver
+    window: Window
+    clock: Clock
 
     @property
     def global_batch(self) -> int:
-        """Images a step, over all ranks."""
+        """Samples a step, over all ranks."""
         return self.strategy.micro_batch * self.strategy.accumulate * self.me.world_size
 
     def epoch_has_more(self) -> bool:
         """Whether a whole global batch of this epoch is left (the rest is dropped)."""
         return self.at.samples + self.global_batch <= self.at.train_samples
 
-    def step(self, order: Tensor) -> tuple[reporting.Step, bool]:
+    def batches(self) -> Batches:
+        """Open what is left of the epoch: this rank's micro batches."""
+        at, args, me = self.at, self.args, self.me
+        order = epoch_order(at.train_samples, args.seed, at.epoch)
+        micro, parts = self.strategy.micro_batch, self.strategy.accumulate
+        shares = TrainingShares(order, at.samples, micro, parts, me.rank, me.world_size)
+        view = self.data.view(seed=epoch_seed(args.seed, at.epoch))
+        return Batches(self.data.train, shares, view, self.device, workers=args.workers)
+
+    def step(self, batches: Iterator[Batch]) -> None:
         """Train on the next global batch, in as many parts as it is accumulated from.
 
-        Returns:
-            What happened, and whether to stop now.
+        The device is given the work, and nothing is read from it: `window` tells what came out.
         """
-        at, strategy, began = self.at, self.strategy, time.monotonic()
+        at, strategy, clock = self.at, self.strategy, self.clock
+        self.window.begin()
         done = (at.epoch + at.samples / at.train_samples) / self.args.epochs
         lr = strategy.rate(done)
         # The random numbers of a step (dropout) follow from its place and the rank: there is
         # nothing to save, and a resumed training draws the same.
         number = (self.args.seed * 1_000_003 + at.step) * 65_537 + self.me.rank
         torch.manual_seed(seed_of(number))
-        part = strategy.micro_batch * self.me.world_size
         total = torch.zeros((), device=self.device)
-        for number in range(strategy.accumulate):
-            mine = share(order, at.samples + number * part, part, self.me.rank, self.me.world_size)
-            images = mnist.to_input(self.digits.train_images[mine], self.device)
-            labels = self.digits.train_labels[mine].to(self.device)
+        for left in reversed(range(strategy.accumulate)):
+            with clock.part(DATA):
+                inputs, targets = next(batches)
             HEART.move()
-            loss = functional.cross_entropy(strategy.forward(images), labels)
-            HEART.move()
-            strategy.backward(loss, last=number == strategy.accumulate - 1)
-            total += loss.detach()
-        norm = float(strategy.step(lr))
-        # One collective gives the mean loss, and whether any rank was asked to stop, so that all
-        # of them stop after the same step. The gradient's length is the same on all ranks.
-        mean, stopping = ranks.average(
-            [total.item() / strategy.accumulate, STOP.wanted()], self.device
-        )
-        self.guard.accepts(mean, norm)
+            with clock.part(PASSES):
+                loss = self.task.loss(strategy.forward(inputs), inputs, targets)
+                HEART.move()
+                strategy.backward(loss, last=not left)
+                total += loss.detach()
+        with clock.part(OPTIMIZER):
+            norm = strategy.step(lr)
         self.at = replace(at, step=at.step + 1, samples=at.samples + self.global_batch)
-        seconds = time.monotonic() - began
-        taken = reporting.Step(
-            step=self.at.step, epoch=at.epoch + 1, loss=mean, grad_norm=norm, lr=lr,
-            skipped=self.guard.skipped, samples=self.global_batch, seconds=seconds,
-        )  # fmt: skip
-        return taken, bool(stopping)
+        mean = total / strategy.accumulate
+        self.window.add(Taken(self.at.step, at.epoch + 1, lr, mean, norm))
 
     def test(self) -> float | None:
-        """Accuracy on the test images; None when a rank was asked to stop."""
-        return test_accuracy(self.strategy.module, self.digits, self.me, self.device)
+        """The task's figure, of the test samples; None when a rank was asked to stop."""
+        return testing.test(
+            self.strategy, self.data, self.task, self.me, self.device, workers=self.args.workers
+        )
 
     def save(self) -> str:
         """Save each rank's part; every rank returns when the checkpoint counts.
@@ -141,19 +146,32 @@ def prepare(args: argparse.Namespace, me: ranks.Ranks, make: Make) -> Training:
     Raises:
         UsageError: the data can't be read, or are fewer than one global batch.
     """
-    digits = mnist.load(args.data, args.limit)
+    row = MODELS[args.model]
+    data = open_data(args.data, shape=row.sample, limit=args.limit)
     device = ranks.join(me)
-    example = mnist.to_input(digits.train_images[:2], device)
-    strategy = make(args, me, device, build(args.model, DIGITS, args.seed), example)
-    count = len(digits.train_labels)
-    at = Position(args.model, strategy.optimizer_name, args.seed, count, me.world_size)
-    guard, checkpoints = loop.LossGuard(args.max_skipped), checkpoint.Checkpoints(me.run_dir)
-    saver = Saver(me, checkpoints, background=args.save_in_background)
-    training = Training(args, me, device, digits, strategy, at, guard, checkpoints, saver)
+    places = torch.arange(2) % len(data.train)
+    example = data.view()(data.train.read(places)[0].to(device), places)
+    strategy = make(args, me, device, build(args.model, data.shape, args.seed), example)
+    count = len(data.train)
+    checkpoints = checkpoint.Checkpoints(me.run_dir)
+    training = Training(
+        args,
+        me,
+        device,
+        data,
+        TASKS[row.task],
+        strategy,
+        at=Position(args.model, strategy.optimizer_name, args.seed, count, me.world_size),
+        guard=loop.LossGuard(args.max_skipped + strategy.trials),
+        checkpoints=checkpoints,
+        saver=Saver(me, checkpoints, background=args.save_in_background),
+        window=Window(args.log_every, device),
+        clock=Clock(device),
+    )
     if count < training.global_batch:
         of_a_rank = strategy.micro_batch * strategy.accumulate
         raise reporting.UsageError(
-            f"{count} training images are fewer than one global batch of {of_a_rank} x "
+            f"{count} training samples are fewer than one global batch of {of_a_rank} x "
             f"{me.world_size} ranks. Make a rank's batch smaller (--batch-size, or the batch of "
             "DeepSpeed's configuration) or use fewer ranks."
         )
@@ -168,7 +186,7 @@ def run(args: argparse.Namespace, make: Make) -> None:
     training = prepare(args, me, make)
     loop.begin(training)
     strategy = training.strategy
-    report = reporting.Reporter(me.run_dir, me.rank, args.log_every)
+    report = reporting.Reporter(me.run_dir, me.rank, args.log_every, training.task.figure)
     if args.watch:
         report.also(targets.Watchers(args.watch, me.run_dir).take)
     report.start(

@@ -45,6 +45,7 @@ class Single:
         self.micro_batch, self.accumulate = int(args.batch_size), int(args.accumulate)
         self._args, self._me, self._device = args, me, device
         self._scale = precision.LossScale(args.precision, device)
+        self.trials = precision.TRIALS if self._scale.moves else 0
         self.module: nn.Module = self.placed(net)
         self._optimizer = optimizers.make(args, self.module.parameters())
         self._sharded: Sharded | None = None
@@ -92,6 +93,12 @@ class Single:
         """The model's answer to a micro batch."""
         with precision.autocast(self._args.precision, self._device):
             return self.model(inputs).float()
+
+    def predict(self, inputs: Tensor) -> Tensor:
+        """The same in a test: only fsdp's ranks need each other there."""
+        with precision.autocast(self._args.precision, self._device):
+            outputs: Tensor = self.module(inputs)
+            return outputs.float()
 
     def backward(self, loss: Tensor, last: bool) -> None:
         """Add to the gradient; after the step's last micro batch it is averaged over the ranks."""

@@ -33,12 +33,17 @@ class Strategy(Protocol):
     """Samples of a rank in one forward pass."""
     accumulate: int
     """Micro batches of a step. A global batch is micro_batch x accumulate x ranks."""
+    trials: int
+    """Steps that it may skip in a row until its loss scale is found."""
 
     def rate(self, done: float) -> float:
         """The learning rate when this share (0 to 1) of the planned samples is done."""
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """The model's answer to a micro batch."""
+        """The model's answer to a micro batch, in float32."""
+
+    def predict(self, inputs: Tensor) -> Tensor:
+        """The same in a test. Every rank calls it equally often, perhaps with no sample at all."""
 
     def backward(self, loss: Tensor, last: bool) -> None:
         """Add a micro batch's part to the gradient.

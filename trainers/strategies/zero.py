@@ -22,6 +22,8 @@ from strategies.strategy import poisoned
 class Zero:
     """DeepSpeed's engine. Its configuration decides on stage, optimizer, precision and batch."""
 
+    trials = 0
+
     def __init__(
         self,
         args: argparse.Namespace,
@@ -54,9 +56,17 @@ class Zero:
         return float(self._engine.get_lr()[0])
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Logits of a micro batch."""
-        logits: Tensor = self._engine(inputs.to(self._dtype)).float()
-        return logits
+        """The model's answer to a micro batch."""
+        outputs: Tensor = self._engine(self._input(inputs)).float()
+        return outputs
+
+    def predict(self, inputs: Tensor) -> Tensor:
+        """The same in a test."""
+        outputs: Tensor = self.module(self._input(inputs)).float()
+        return outputs
+
+    def _input(self, inputs: Tensor) -> Tensor:
+        return inputs.to(self._dtype) if inputs.is_floating_point() else inputs
 
     def backward(self, loss: Tensor, last: bool) -> None:
         """Add to the gradient; the engine divides by the number of micro batches."""
