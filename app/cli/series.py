@@ -193,10 +193,16 @@ def refuse_second_ladder(runs: "Runs", run_id: str, *, drop: bool) -> None:
     Raises:
         InputError: the earlier one is unfinished.
     """
+    from lumitui.app.scale.series import LadderUnfinished
+
     parent = runs.history.get(run_id).id
     while drop and (left := runs.series.unfinished_ladder(parent)):
         runs.series.leave_out(left.series.id)
-    runs.series.refuse_second_ladder(parent)
+    try:
+        runs.series.refuse_second_ladder(parent)
+    except LadderUnfinished as error:
+        hint = f"Send the rest with {_rest_of_ladder(parent)}, or add --no-rest to leave it out."
+        raise InputError(error.message, hint) from error
 
 
 def _send(

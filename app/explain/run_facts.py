@@ -182,24 +182,27 @@ def proof_table(verdict: Verdict) -> ProofTable:
     sentence names it, and its long list of cores would leave no room for the others.
     """
     shared = len({row.planned for row in verdict.rows}) == 1 and len(verdict.rows) > 1
-    bus = any(row.device for row in verdict.rows)
-    titles: tuple[str, ...] = ("rank", "host", "found", "GPUs")
+    # Left out, too, where no rank told of a GPU, as on a node without any.
+    gpus, bus = any(row.gpus for row in verdict.rows), any(row.device for row in verdict.rows)
+    titles: tuple[str, ...] = ("rank", "host", "found")
     if not shared:
-        titles = ("rank", "local", "host", "planned", "found", "GPUs")
-    titles += ("PCI", "") if bus else ("",)
+        titles = ("rank", "local", "host", "planned", "found")
+    titles += (*(("GPUs",) if gpus else ()), *(("PCI",) if bus else ()), "")
     rows = sorted(verdict.rows, key=lambda row: row.ok)
-    return ProofTable(titles, tuple(_proof_row(row, shared=shared, bus=bus) for row in rows))
+    made = (_proof_row(row, shared=shared, gpus=gpus, bus=bus) for row in rows)
+    return ProofTable(titles, tuple(made))
 
 
-def _proof_row(row: RankProof, *, shared: bool, bus: bool) -> ProofRow:
-    found, gpus = row.found or "?", _ranges(row.gpus) or "?"
+def _proof_row(row: RankProof, *, shared: bool, gpus: bool, bus: bool) -> ProofRow:
     # Without a plan there is nothing that could be right.
     verdict = "differs" if not row.ok else "ok" if row.planned else ""
-    device = (brief(row.device) or "?",) if bus else ()
+    devices: tuple[str, ...] = (_ranges(row.gpus) or "?",) if gpus else ()
+    devices += (brief(row.device) or "?",) if bus else ()
+    found = (row.found or "?", *devices, verdict)
     if shared:
-        return ProofRow((str(row.rank), row.host or "?", found, gpus, *device, verdict), row.ok)
+        return ProofRow((str(row.rank), row.host or "?", *found), row.ok)
     place = (str(row.rank), str(row.local_rank), row.host or "?")
-    return ProofRow((*place, row.planned or "-", found, gpus, *device, verdict), row.ok)
+    return ProofRow((*place, row.planned or "-", *found), row.ok)
 
 
 @lru_cache(maxsize=1024)  # the ranks of a thousand nodes see the same few lists

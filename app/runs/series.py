@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from lumitui.app.history.listing.series import Kind, Member, Series
 from lumitui.app.scale.resubmission import Resubmission
-from lumitui.app.scale.series import Outcome, Standing, standing
+from lumitui.app.scale.series import LadderUnfinished, Outcome, Standing, standing
 from lumitui.app.send.lock import sender_lock
 from lumitui.app.send.shipment import slug
-from lumitui.remote.errors import InputError, LinkError, LumiError
+from lumitui.remote.errors import LinkError, LumiError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -107,7 +107,8 @@ class SeriesRuns:
         """Write down a run on several sizes, which are sent next; nothing is sent.
 
         Raises:
-            InputError: one of them has an error, or an earlier ladder of the run is unfinished.
+            InputError: one of them has an error.
+            LadderUnfinished: an earlier ladder of the run is unfinished.
             HistoryError: they cannot be written.
         """
         self.refuse_second_ladder(plans[0].parent.id)
@@ -168,13 +169,12 @@ class SeriesRuns:
         """Raise while an earlier ladder of a run is unfinished: a size would be sent twice.
 
         Raises:
-            InputError: it is; the message names it.
+            LadderUnfinished: it is; the message names it.
         """
         if now := self.unfinished_ladder(parent_id):
-            raise InputError(
+            raise LadderUnfinished(
                 f"An earlier ladder of {parent_id} is unfinished: {now.sentence}",
-                f"Send the rest with `lumitui resubmit {parent_id} --rest`, "
-                "or add --no-rest to leave it out.",
+                "Send the rest of it first, or leave it out.",
             )
 
     def settled(self, now: Standing) -> Standing:

@@ -8,7 +8,7 @@ from lumitui.app.explain.words import count, price, price_limit
 from lumitui.app.history.listing.series import Member, Series
 from lumitui.app.history.run import Run
 from lumitui.app.scale.resubmission import Resubmission
-from lumitui.remote.errors import LumiError, OutcomeUnknown
+from lumitui.remote.errors import InputError, LumiError, OutcomeUnknown
 from lumitui.remote.scheduler.protocol import State
 
 _NEVER_A_JOB = (State.NOT_SENT, State.REFUSED)
@@ -40,8 +40,10 @@ class Standing:
     @property
     def sentence(self) -> str:
         """The same in one line."""
-        sent = f"{len(self.sent)} of {count(len(self.series.members), 'run')}"
-        return f"{self.series.id}: {sent} were sent, {len(self.left)} were not."
+        sent = _sent(len(self.sent), len(self.series.members))
+        rest = f"{len(self.left)} {_was(len(self.left))} not"
+        open_ = f", {len(self.open)} not known yet" if self.open else ""
+        return f"{self.series.id}: {sent}, {rest}{open_}."
 
 
 def standing(series: Series, runs: Mapping[str, Run]) -> Standing:
@@ -56,6 +58,10 @@ def standing(series: Series, runs: Mapping[str, Run]) -> Standing:
         else:
             sent.append((member, run))
     return Standing(series, tuple(sent), tuple(unsettled), tuple(left))
+
+
+class LadderUnfinished(InputError):
+    """An earlier ladder of a run is unfinished: a new one could send a size twice."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +96,7 @@ def failure(series: Series, outcomes: Sequence[Outcome]) -> LumiError | None:
     done = sent_of(outcomes)
     verb = "failed" if not isinstance(error, OutcomeUnknown) else "may have failed"
     return type(error)(
-        f"{len(done)} of {len(outcomes)} runs were sent{_names(run.id for run in done)}. "
+        f"{_sent(len(done), len(outcomes))}{_names(run.id for run in done)}. "
         f"Then {failed.member.words} {verb}: {error.message}",
         error.hint,
     )
@@ -101,6 +107,14 @@ def _line(outcome: Outcome) -> str:
         return f"{outcome.member.words}: sent, {outcome.run.id} is job {outcome.run.job_id}."
     why = outcome.error.message if outcome.error else "It was not tried."
     return f"{outcome.member.words}: not sent. {why}"
+
+
+def _sent(number: int, total: int) -> str:
+    return f"{number} of {count(total, 'run')} {_was(number)} sent"
+
+
+def _was(number: int) -> str:
+    return "was" if number == 1 else "were"
 
 
 def _names(ids: Iterable[str]) -> str:

@@ -13,6 +13,7 @@ from textual import events
 from textual.app import App
 from textual.message_pump import MessagePump
 from textual.screen import Screen
+from textual.widget import Widget
 
 TURNS = 50
 """Looks at what is under way that cost the loop nothing but a turn: most keys need a few."""
@@ -37,6 +38,8 @@ class OrderedKeysApp(App[int]):
         """Those whose turn it is: they are in the queue once more."""
         self._was_plain = False
         """Whether the last one, when it was handed over, could only move or write."""
+        self._typed_in: Widget | None = None
+        """The field that it was typed into."""
         self._quiet = False
         """Whether all that the person did has had its effect; not before the first screen is."""
         self._turns: asyncio.Task[None] | None = None
@@ -54,7 +57,8 @@ class OrderedKeysApp(App[int]):
             if isinstance(event, events.Key | events.Paste) and not self._is_free_for(event):
                 self._waiting.append(event)
             else:
-                self._quiet, self._was_plain = False, self._is_plain(event)
+                self._quiet = False
+                self._acts_now(event)
                 await super().on_event(event)
             if self._turns is None or self._turns.done():
                 self._turns = asyncio.create_task(self._take_turns())
@@ -72,12 +76,28 @@ class OrderedKeysApp(App[int]):
         """
         return self._was_plain and self._is_plain(event)
 
+    @property
+    def is_typed_in(self) -> bool:
+        """Whether the last key was typed into the field that has the focus."""
+        return self._typed_in is not None and self.focused is self._typed_in
+
+    def _acts_now(self, event: events.Event) -> None:
+        """Note what kind of key is handed over, and to which field."""
+        self._was_plain = self._is_plain(event)
+        self._typed_in = self.focused if self._is_typed(event) else None
+
+    def _is_typed(self, event: events.Event) -> bool:
+        field = self.focused
+        return (
+            isinstance(event, events.Key)
+            and field is not None
+            and field.check_consume_key(event.key, event.character)
+        )
+
     def _is_plain(self, event: events.Event) -> bool:
         if not isinstance(event, events.Key):
             return False
-        field = self.focused
-        typed = field is not None and field.check_consume_key(event.key, event.character)
-        return typed or event.key in MOVES
+        return self._is_typed(event) or event.key in MOVES
 
     async def _take_turns(self) -> None:
         """Hand over the keys that wait, each when the one before is done.
@@ -94,7 +114,7 @@ class OrderedKeysApp(App[int]):
                 first or not settled or self._goes_with_last(self._waiting[0])
             ):
                 first, event = False, self._waiting.popleft()
-                self._was_plain = self._is_plain(event)
+                self._acts_now(event)
                 self._released.append(event)
                 if not self.post_message(event):
                     return

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
-from textual import on
+from textual import events, on
 from textual.await_complete import AwaitComplete
 from textual.filter import LineFilter
 from textual.screen import Screen
@@ -82,7 +82,8 @@ class TerminalApp(OrderedKeysApp):
     def show_error(self, error: BaseException) -> None:
         """Show an error in a dialog; every error of the TUI is shown here.
 
-        While a question is open it waits: the person's next key is meant for the question.
+        While a question is open, or the person types in a field, it is told in a notice and waits:
+        the next key is not meant for it.
         """
         if not isinstance(error, LumiError):
             error = LumiError(
@@ -90,18 +91,27 @@ class TerminalApp(OrderedKeysApp):
                 "Please report it. What was sent is in the history.",
             )
         self._errors.append(error)
-        if _is_question(self.screen):
-            words = f"{error.message} More when this is closed."
+        if _is_question(self.screen) or self.is_typed_in:
+            words = f"{error.message} More when {self._until()}."
             self.notify(words, severity="error", markup=False)
         self._show_next_error()
 
+    def _until(self) -> str:
+        return "this is closed" if _is_question(self.screen) else "the field is left"
+
     def _show_next_error(self) -> None:
-        """Show the error that waits longest, unless a question or another error is open."""
+        """Show the error that waits longest, if nothing else has the next key."""
         from lumitui.app.tui.dialogs.notices import ErrorDialog
 
-        free = not isinstance(self.screen, ErrorDialog) and not _is_question(self.screen)
-        if self._errors and free:
+        taken = isinstance(self.screen, ErrorDialog) or _is_question(self.screen)
+        if self._errors and not taken and not self.is_typed_in:
             self.push_screen(ErrorDialog(self._errors.popleft()))
+
+    @on(events.DescendantBlur)
+    def _field_left(self) -> None:
+        """Show an error that waited while the person typed."""
+        if self._errors:
+            self.call_later(self._show_next_error)
 
     def pop_screen(self) -> AwaitComplete:
         """Close the screen on top; then show an error that waited for it."""

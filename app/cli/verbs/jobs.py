@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 import click
+from click.core import ParameterSource
 
 from lumitui.app.cli import output, series
 from lumitui.app.cli.confirm import (
@@ -203,6 +204,30 @@ class _Changes(TypedDict):
     start: "Start | None"
 
 
+_PLANNED = {
+    "ladder": "--ladder", "nodes": "--nodes", "settings": "--set", "code": "--code",
+    "start": "--from",
+}  # fmt: skip
+"""The options of `resubmit` that say what is sent: of a rest that is written down already."""
+
+
+def _refuse_changes_of_rest() -> None:
+    """Refuse an option that `--rest` could not heed.
+
+    Raises:
+        InputError: one was given; the message names it.
+    """
+    ctx = click.get_current_context()
+    given = [
+        option
+        for name, option in _PLANNED.items()
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        message = f"--rest sends what was planned before, without {' and '.join(given)}."
+        raise InputError(message, "Leave out one or the other.")
+
+
 @click.command()
 @run_argument
 @click.option(
@@ -255,9 +280,7 @@ def resubmit(
         if ladder is not None and changes["nodes"] is not None:
             raise InputError("--nodes and --ladder exclude each other.", "Give one of them.")
         if rest:
-            if ladder or changes["nodes"] is not None or changes["settings"]:
-                message = "--rest sends what was planned before, without changes."
-                raise InputError(message, "Leave out --ladder, --nodes and --set.")
+            _refuse_changes_of_rest()
             series.resubmit_rest(reply, runs, run_id, yes=yes)
             return
         if ladder is not None:

@@ -32,6 +32,9 @@ class GpusPane(RowList):
     def draw(self, run: Run) -> None:
         """Read the GPUs of a running job if that is due; say why for any other."""
         now = time.monotonic()
+        if run.layout.on_cpu:
+            self._say(f"The run has no GPUs: it has {words.layout_size(run.layout)}.")
+            return
         if run.state is not State.RUNNING:
             if self._asked is None:
                 self._say(f"Its GPUs can be read while it is running; it is {run.state}.")

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from lumitui.app.scale.series import Standing
     from lumitui.app.tui.dialogs.sending import SendingDialog
 
+_UNFINISHED = "The key U asks to send the rest of it; a no there leaves it out."
+
 
 class ScalingWorkers(CoreApp):
     """An app that studies how runs scale, and sends several runs."""
@@ -50,11 +52,15 @@ class ScalingWorkers(CoreApp):
         def report(step: str, words: str) -> None:
             dialog.post_message(messages.StepReported(step, words))
 
+        from lumitui.app.scale.series import LadderUnfinished
+
         ended = messages.SeriesEnded(dialog, None, ())
         try:
             series = begin()
             outcomes = self.runs.series.send(series.id, report=report, agreed=agreed)
             ended = messages.SeriesEnded(dialog, series, outcomes)
+        except LadderUnfinished as error:
+            raise LadderUnfinished(error.message, _UNFINISHED) from error
         finally:
             self.post_message(ended)
 

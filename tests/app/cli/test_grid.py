@@ -61,7 +61,7 @@ def test_the_rest_of_a_grid_is_sent_by_one_option(
     assert [row["run"] is None for row in told["members"]] == [False, True, True]
     assert told["members"][1]["error"] == "The link was lost."
     noted = here("status").stderr
-    assert f"1 of 3 runs were sent, 2 were not. `lumitui submit {job} --rest`" in noted
+    assert f"1 of 3 runs was sent, 2 were not. `lumitui submit {job} --rest`" in noted
     sent = here("submit", str(job), "--rest", "--yes")
     assert sent.returncode == 0, sent.stderr
     assert "were not" not in here("status").stderr
@@ -104,6 +104,8 @@ def test_a_ladder_is_one_question_and_each_size_once(here: Here, job: Path, runs
     assert len(runs.history.page()) == 3
     assert f"`lumitui resubmit {parent.id} --rest` sends those." in here("status").stderr
     assert here("resubmit", parent.id, "--rest", "--nodes", "2", "--yes").returncode == 2
+    planned = here("resubmit", parent.id, "--rest", "--code", "same", "--from", "scratch", "--yes")
+    assert planned.returncode == 2 and "without --code and --from" in planned.stderr
     rest = here("resubmit", parent.id, "--rest", "--yes", "--json")
     assert rest.returncode == 0, rest.stderr
     assert "not sent: 1 node, 2 nodes" in rest.stderr

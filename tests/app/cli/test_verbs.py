@@ -106,6 +106,7 @@ def test_sites_schema_and_binding_are_printed(
     data = envelope(here("bind", "lumi", "--ranks", "2", "--json"))["data"]
     assert [item["cores"] for item in data] == ["49-55", "57-63"]
     assert here("bind", "lumi", "--ranks", "9").returncode == 2
+    assert "GPU" not in here("bind", "laptop").stdout
 
 
 # -- runs, on this machine

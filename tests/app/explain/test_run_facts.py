@@ -76,3 +76,10 @@ def test_a_plan_that_all_ranks_share_has_no_column() -> None:
     found = run_facts.proof_table(verdict_on(reports(layout), layout))
     assert found.titles == ("rank", "host", "found", "GPUs", "")
     assert all(len(row.cells) == 5 for row in found.rows)
+
+
+def test_the_proof_has_no_column_for_gpus_that_no_rank_told_of() -> None:
+    items = [item | {"gpus": ""} for item in reports(EXACT)]
+    found = run_facts.proof_table(verdict_on(items, replace(EXACT, on_cpu=True)))
+    assert found.titles == ("rank", "local", "host", "planned", "found", "")
+    assert {len(row.cells) for row in found.rows} == {6}

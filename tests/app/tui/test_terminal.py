@@ -4,6 +4,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from textual.widgets import Input
 
 from lumitui.app.settings import Settings
 from lumitui.app.tui import terminal
@@ -11,12 +12,15 @@ from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.notices import ErrorDialog
 from lumitui.app.tui.dialogs.question import QuestionDialog
 from lumitui.app.tui.screens.new import NewScreen
+from lumitui.remote.errors import LumiError
+from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.ssh.prompts import Question
 from tests.support.driven_tui import (
     app_of,
     sees,
     until,
 )
+from tests.support.jobs.made_runs import a_run
 
 
 async def test_a_mistake_of_ours_is_one_sentence(
@@ -74,3 +78,26 @@ async def test_a_question_of_the_connection_is_answered_declined_or_withdrawn(
         thread.join(5)
         assert not thread.is_alive()
     assert answers == [None], "leaving declines"
+
+
+async def test_an_error_waits_until_the_field_is_left_in_which_somebody_types(
+    settings: Settings,
+) -> None:
+    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
+        app = app_of(pilot)
+        app.runs.history.begin(a_run("typed-000001", state=State.DONE))
+        app.history_changed()
+        await sees(pilot, "typed-000001")
+        await pilot.press("slash", "t", "y")
+        app.show_error(LumiError("The site is away.", "Look at the network."))
+        await pilot.press("p", "q")
+        assert not isinstance(app.screen, ErrorDialog)
+        assert app.screen.query_one("#filter", Input).value == "typq"
+        assert "The site is away. More when the field is left." in notices(app)
+        await pilot.press("backspace", "enter")
+        await until(pilot, lambda: isinstance(app.screen, ErrorDialog), "the error")
+        await sees(pilot, "Look at the network")
+
+
+def notices(app: LumiApp) -> list[str]:
+    return [notice.message for notice in app._notifications]

@@ -15,7 +15,7 @@ from lumitui.app.tui.dialogs.resubmit import ResubmitDialog
 from lumitui.app.tui.screens.runs import RunsScreen
 from lumitui.app.tui.widgets.tables.size_ladder import SizeLadder
 from lumitui.remote.errors import LinkError, RefusedError
-from tests.support.driven_tui import cut_off, ended, runs_of, sees, sent, until
+from tests.support.driven_tui import cut_off, ended, runs_of, sees, sent, shown, until
 from tests.support.jobs.trained_runs import train
 
 
@@ -109,3 +109,21 @@ async def test_a_refused_size_is_neither_marked_nor_sent(settings: Settings) -> 
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, RunsScreen), "nothing sent")
         assert len(runs_of(pilot)) == 1
+
+
+async def test_a_second_ladder_is_refused_with_the_key_that_sends_the_first(
+    settings: Settings,
+) -> None:
+    app = LumiApp(settings)
+    run = train(app.runs.history, {1: 1000.0})[0]
+    app.runs.history.update(run.id, snapshot="0123456789abcdef")
+    plans = [app.runs.plan_resubmission(run.id, nodes=nodes) for nodes in (2, 4)]
+    app.runs.series.begin_ladder(plans)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await sees(pilot, run.id)
+        app._confirm_ladder(tuple(plans))
+        await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")
+        await pilot.press("y")
+        await until(pilot, lambda: isinstance(app.screen, ErrorDialog), "the refusal")
+        await sees(pilot, "The key U asks to send the rest")
+        assert "lumitui resubmit" not in shown(pilot)

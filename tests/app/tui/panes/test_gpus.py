@@ -1,14 +1,18 @@
 """The pane with the GPUs of a job: read when it opens, idle ones first, or a sentence."""
 
+from dataclasses import replace
+
 import pytest
 
 from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.screens.run import RunScreen
 from lumitui.app.watch.sites.clusters import Clusters, RunGpus
 from lumitui.remote.errors import RefusedError
 from lumitui.remote.scheduler.gpus import Gpu
 from lumitui.remote.scheduler.protocol import State
 from tests.support.driven_tui import sees, until
+from tests.support.jobs.binding_reports import EXACT
 from tests.support.jobs.made_runs import a_run
 
 
@@ -42,3 +46,12 @@ async def test_the_gpus_of_a_running_job(
         await pilot.press("j", "u")
         await sees(pilot, "can be read while it is running; it is done")
         assert asked == ["runs-000002"] * 2
+
+
+async def test_a_run_on_cpu_is_not_said_to_have_gpus(settings: Settings) -> None:
+    app = LumiApp(settings)
+    layout = replace(EXACT, nodes=2, on_cpu=True)
+    app.runs.history.begin(a_run("cores-000001", state=State.RUNNING, job_id="41", layout=layout))
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.push_screen(RunScreen(app.runs, "cores-000001", "gpus"))
+        await sees(pilot, r"The run has no GPUs: it has 2 nodes, 16 ranks on CPU\.")

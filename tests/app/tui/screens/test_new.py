@@ -259,7 +259,7 @@ async def test_the_rest_of_a_grid_is_offered_after_a_failure_and_at_the_next_sta
         assert not cut_off(pilot)
     async with LumiApp(settings, runs=runs).run_test(size=(80, 24)) as pilot:  # not answered: again
         await until(pilot, lambda: toasts(pilot), "what is left")
-        assert "1 of 3 runs were sent, 2 were not. The key U asks" in " ".join(toasts(pilot))
+        assert "1 of 3 runs was sent, 2 were not. The key U asks" in " ".join(toasts(pilot))
         await pilot.press("y")  # meant for another question: no question opens by itself
         assert not app_of(pilot).screen.is_modal and len(tried) == 2
         await pilot.press("U")
