@@ -90,6 +90,21 @@ def test_each_launcher_with_each_strategy_on_two_nodes(
     assert (proof.kind, proof.measured) == (kind, 4)
 
 
+@pytest.mark.slow
+def test_a_zero_training_goes_on_with_more_ranks(cluster_runs: Runs, tmp_path: Path) -> None:
+    runs = cluster_runs
+    spec = changed(DEEPSPEED, {"gpus_per_node": 2, "nodes": 1}, "few ranks")
+    first = finish(runs, runs.send(runs.preview(spec, tmp_path)), seconds=240)
+    assert_trained(runs, first, 2)
+    plan = runs.plan_resubmission(
+        first.id, nodes=2, start="checkpoint", settings=["args=[--steps, '5']"]
+    )
+    second = finish(runs, runs.resubmit(plan), seconds=240)
+    assert_trained(runs, second, 4)
+    steps = [point.step for point in runs.history.metrics.of(second.id) if point.loss is not None]
+    assert steps == [4, 5]
+
+
 @pytest.mark.both_slurms
 def test_a_wrong_mask_is_found(cluster_runs: Runs, tmp_path: Path) -> None:
     runs = cluster_runs
