@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
-from lumitui.app.explain import chain_words, words
+from lumitui.app.explain import chain_words, speed_words, words
 from lumitui.app.explain.proof.binding_proof import Verdict
 from lumitui.app.explain.proof.device_proof import brief
 from lumitui.app.explain.proof.rank_proof import RankProof
@@ -78,6 +78,11 @@ class Totals(Protocol):
     @property
     def global_batch(self) -> int | None:
         """Samples per step over all ranks."""
+        ...
+
+    @property
+    def throughput(self) -> speed_words.Speed:
+        """What is told beside `samples_per_s`."""
         ...
 
 
@@ -234,12 +239,13 @@ def metrics(totals: Totals, broken: int) -> list[Row]:
     """Return what a run's metrics come to; `broken` lines of metrics.jsonl could not be read."""
     if not totals.steps:
         return []
-    speed = words.number(totals.samples_per_s, " samples/s (median after warm-up)")
+    speed = speed_words.samples(totals.samples_per_s, totals.throughput)
     lines = f"{words.count(broken, 'line')} of metrics.jsonl that cannot be read"
     rows = (
         ("steps", totals.steps, f"{totals.steps:,}"),
         ("last loss", totals.last_loss, words.number(totals.last_loss)),
         ("throughput", totals.samples_per_s, speed),
+        *speed_words.compute(totals.throughput),
         ("test accuracy", totals.test_accuracy, words.number(totals.test_accuracy)),
         ("trained for", totals.seconds, _trained_for(totals.seconds)),
         ("ranks", totals.world_size, f"{totals.world_size}"),

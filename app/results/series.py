@@ -9,6 +9,7 @@ from lumitui.app.results.summary import Curve, curve_of
 MOST_SERIES = 12
 """Numbers of a run that are shown; a person's own trainer may write hundreds."""
 _FIRST = ("loss", "samples_per_s", "lr", "test_accuracy")
+_THEN = ("tokens_per_s", "tflops", "mfu")
 _EVENTS = ("step", "eval")
 
 
@@ -37,8 +38,8 @@ def series_of(points: Iterable[MetricPoint], most: int = MOST_SERIES) -> tuple[S
         if point.event in _EVENTS and step is not None:
             for name, value in _numbers(point):
                 found.setdefault(name, {})[step] = value
-    names = [name for name in _FIRST if name in found]
-    names += sorted(name for name in found if name not in _FIRST)
+    names = [name for name in _FIRST + _THEN if name in found]
+    names += sorted(name for name in found if name not in names)
     return tuple(_series(name, found[name]) for name in names[:most])
 
 

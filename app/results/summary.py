@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 from typing import Literal
 
 from lumitui.app.history.metric_points import MetricPoint
 from lumitui.app.history.metric_speeds import speeds_of
+from lumitui.app.results.throughput import Throughput, throughput_of
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Summary:
     world_size: int | None
     """Of the last attempt."""
     global_batch: int | None
+    throughput: Throughput = field(default_factory=Throughput)
 
 
 def summarize(points: Iterable[MetricPoint]) -> Summary:
@@ -52,15 +54,17 @@ def summarize(points: Iterable[MetricPoint]) -> Summary:
             losses.pop(point.step, None)
             losses[point.step] = math.nan if point.loss is None else point.loss
     speeds = speeds_of(points).values
+    middle = median(speeds) if speeds else None
     last = next(reversed(losses.values()), math.nan)
     return Summary(
         steps=next(reversed(losses), 0) + (0 in losses),
         last_loss=None if math.isnan(last) else last,
-        samples_per_s=median(speeds) if speeds else None,
+        samples_per_s=middle,
         test_accuracy=accuracy,
         seconds=sum(ends) or None,
         world_size=world_size,
         global_batch=global_batch,
+        throughput=throughput_of(points, middle),
     )
 
 

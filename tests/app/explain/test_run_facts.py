@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from lumitui.app.explain import run_facts
 from lumitui.app.results.summary import Summary
+from lumitui.app.results.throughput import Throughput
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.binding_reports import EXACT, reports, verdict_on
 from tests.support.jobs.made_runs import a_run
@@ -60,6 +61,22 @@ def test_metrics_that_are_not_known_have_no_row() -> None:
         ("speed", "300 (last of 2 at the end of the log)"),
         ("loss", "not found at the end of the log"),
     ]
+
+
+def test_what_a_trainer_tells_of_its_speed_has_a_row_each() -> None:
+    parts = (("data_s", 0.03), ("x_s", 0.9))
+    told = Throughput(640.123, 1_310_972.2, 154.321, 0.49462, 312.0, "bf16", 38.25, parts)
+    totals = Summary(1200, 0.5, 812.0, None, 12.0, 16, 256, told)
+    rows = dict(run_facts.metrics(totals, 0))
+    assert rows["throughput"] == "640.1 samples/s over all; 812 samples/s in the median step"
+    assert rows["tokens"] == "1,311,000 tokens/s"
+    assert rows["compute"] == "154.3 TFLOP/s a rank, MFU 49.5 % of 312 (bf16)"
+    assert rows["memory"] == "38.25 GiB at most"
+    assert rows["a step's time"] == "data 3 %, x_s 90 %"
+    rows = dict(run_facts.metrics(replace(totals, throughput=Throughput(tflops=0.25)), 0))
+    assert rows["throughput"] == "812 samples/s (median after warm-up)"
+    assert rows["compute"] == "0.25 TFLOP/s a rank"
+    assert not {"tokens", "memory", "a step's time"} & set(rows)
 
 
 def test_the_proof_has_a_row_a_rank_and_says_which_differs() -> None:
