@@ -18,8 +18,9 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from data.samples import BadData, Samples, View
+from data.samples import BadData, Samples
 from data.shares import Shares
+from data.views import View
 from engine.reporting import TrainingError
 
 AHEAD = 3

@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from data.samples import DataSet, InMemory, first
+from data.samples import DataSet, InMemory
 from engine.reporting import UsageError
 from models.table import Shape
 
@@ -44,8 +44,8 @@ class Digits:
     test_labels: Tensor
 
 
-def open_mnist(folder: Path, limit: int | None = None) -> DataSet:
-    """Open the four files; `limit` keeps only that many training images, the first ones.
+def open_mnist(folder: Path) -> DataSet:
+    """Open the four files.
 
     Raises:
         UsageError: a file is missing or isn't what it should be.
@@ -53,7 +53,7 @@ def open_mnist(folder: Path, limit: int | None = None) -> DataSet:
     digits = load(folder)
     train = InMemory(SHAPE, digits.train_images, digits.train_labels)
     test = InMemory(SHAPE, digits.test_images, digits.test_labels)
-    return DataSet(first(train, limit), test, (MEAN,), (DEVIATION,))
+    return DataSet(train, test, (MEAN,), (DEVIATION,))
 
 
 def load(folder: Path, limit: int | None = None) -> Digits:

@@ -8,6 +8,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from data.views import View
 from engine.reporting import UsageError
 from models.table import Shape
 
@@ -85,33 +86,6 @@ class Range:
 def first(samples: Samples, limit: int | None) -> Samples:
     """At most that many of them."""
     return samples if limit is None or limit >= len(samples) else Range(samples, 0, limit)
-
-
-@dataclass(frozen=True)
-class View:
-    """How stored images become a model's input, on its device.
-
-    Tokens have no mean, and are passed on as they are.
-    """
-
-    mean: tuple[float, ...] = ()
-    """Of each channel, on a scale of 0 to 1."""
-    deviation: tuple[float, ...] = ()
-    dtype: torch.dtype = torch.float32
-    """The model's."""
-    side: int | None = None
-    """Photos are cropped to side x side pixels; None: images stay as they are stored."""
-    seed: int | None = None
-    """Of random crops and flips (see epoch_seed); None: the centre, as tests need it."""
-
-    def __call__(self, inputs: Tensor, places: Tensor) -> Tensor:
-        """Return the input for these samples, which come from these places in the data."""
-        if not self.mean:
-            return inputs
-        mean = torch.tensor(self.mean, device=inputs.device).view(1, -1, 1, 1)
-        deviation = torch.tensor(self.deviation, device=inputs.device).view(1, -1, 1, 1)
-        images = (inputs.float() / 255 - mean) / deviation
-        return images.to(self.dtype, memory_format=torch.contiguous_format)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,182 @@
+"""A folder of images: a subfolder for each class, perhaps below `train` and `val`.
+
+Every image is a file of its own that has to be found, opened and decoded in each epoch. That suits
+a few thousand; pack.py makes shards of more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from data.formats import photos
+from data.samples import BadData, DataSet, Range, Samples
+from models.table import Shape
+
+TESTS = ("val", "valid", "validation", "test")
+"""Names of a folder with images to test on, beside `train`."""
+HELD_OUT = 10
+"""Without such a folder, one sample of that many is kept for the test."""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The images of a folder and their classes.
+
+    They are in an order that mixes the classes and follows from their names alone: the first
+    thousand are a fair sample, and the last ones a fair test.
+    """
+
+    folder: Path
+    classes: tuple[str, ...]
+    names: bytes
+    """All paths below the folder, one after the other: a list of a million strings would be copied
+    into every worker as their reference counts change."""
+    ends: array[int]
+    """Where each of them ends."""
+    targets: array[int]
+
+    def __len__(self) -> int:
+        """How many images there are."""
+        return len(self.targets)
+
+    def path(self, number: int) -> Path:
+        """Where an image is."""
+        start = self.ends[number - 1] if number else 0
+        return self.folder / os.fsdecode(self.names[start : self.ends[number]])
+
+
+def is_one(folder: Path) -> bool:
+    """Whether it has subfolders, or `train` has."""
+    return any(_subfolders(folder))
+
+
+def parts(folder: Path) -> tuple[Path, Path | None]:
+    """The folders of the images to learn from and of those to test on, if there is one."""
+    if not (folder / "train").is_dir():
+        return folder, None
+    tests = [folder / name for name in TESTS if (folder / name).is_dir()]
+    return folder / "train", tests[0] if tests else None
+
+
+def listing(folder: Path, classes: tuple[str, ...] | None = None) -> Listing:
+    """Find the images of a folder.
+
+    Args:
+        folder: has a subfolder for each class.
+        classes: of the images to learn from, when those of a test are listed.
+
+    Raises:
+        BadData: there are none, or a class is unknown.
+    """
+    names = tuple(sorted(_subfolders(folder))) if classes is None else classes
+    unknown = sorted(set(_subfolders(folder)) - set(names))
+    if unknown:
+        raise BadData(
+            f"{folder} has a folder {unknown[0]}, but there is no such class to learn. Both need "
+            "the same folders."
+        )
+    found = [
+        (os.fsencode(f"{name}/{inner}"), target)
+        for target, name in enumerate(names)
+        for inner in _images(folder / name, "")
+    ]
+    if not found:
+        raise BadData(
+            f"{folder} has no images in its subfolders. It needs one subfolder for each class, "
+            f"with files that end in {', '.join(photos.ENDINGS[:3])} or the like."
+        )
+    found.sort(key=lambda one: (hashlib.blake2b(one[0], digest_size=8).digest(), one[0]))
+    ends, total = array("q"), 0
+    for path, _ in found:
+        total += len(path)
+        ends.append(total)
+    joined = b"".join(path for path, _ in found)
+    return Listing(folder, names, joined, ends, array("q", (target for _, target in found)))
+
+
+def _subfolders(folder: Path) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        yield from (each.name for each in entries if each.is_dir() and each.name[0] != ".")
+
+
+def _images(folder: Path, before: str) -> Iterator[str]:
+    if not folder.is_dir():
+        return
+    with os.scandir(folder) as entries:
+        for each in entries:
+            if each.name.startswith("."):
+                continue
+            if each.name.lower().endswith(photos.ENDINGS):
+                yield before + each.name
+            elif each.is_dir():
+                yield from _images(Path(each.path), f"{before}{each.name}/")
+
+
+@dataclass(frozen=True)
+class FolderImages:
+    """Samples that are files of their own."""
+
+    files: Listing
+    shape: Shape
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.files)
+
+    def read(self, places: Tensor) -> tuple[Tensor, Tensor]:
+        """Read and decode the images at these places."""
+        pictures = bytearray()
+        for place in places.tolist():
+            pictures += self.pixels(place)
+        targets = [self.files.targets[place] for place in places.tolist()]
+        return photos.batch(pictures, self.shape), torch.tensor(targets, dtype=torch.int64)
+
+    def pixels(self, number: int) -> bytes:
+        """Read and decode one image.
+
+        Raises:
+            BadData: it is damaged or gone.
+        """
+        path, (channels, side, _) = self.files.path(number), self.shape.input
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise BadData(
+                f"{path} can't be read ({error.strerror}). Copy it again, or take it out."
+            ) from error
+        return photos.pixels(content, str(path), channels, side)
+
+
+def open_folder(folder: Path, shape: Shape | None) -> DataSet:
+    """Open a folder of images; they are scaled to what the model was made for."""
+    learn, tests = parts(folder)
+    files = listing(learn)
+    channels, side = photos.wanted(shape)
+    like = Shape("images", (channels, side, side), len(files.classes))
+    whole = FolderImages(files, like)
+    if tests is None:
+        return photos.photo_set(*held_out(whole, folder), shape)
+    return photos.photo_set(whole, FolderImages(listing(tests, files.classes), like), shape)
+
+
+def held_out(whole: Samples, where: Path) -> tuple[Samples, Samples]:
+    """Keep the last tenth for the test.
+
+    Raises:
+        BadData: that leaves nothing.
+    """
+    kept = len(whole) - len(whole) // HELD_OUT
+    if kept == len(whole):
+        raise BadData(
+            f"{where} has {len(whole)} samples, too few to keep one of {HELD_OUT} for the test. "
+            "Add a folder of its own for the test, or more samples."
+        )
+    return Range(whole, 0, kept), Range(whole, kept, len(whole))

@@ -1,0 +1,166 @@
+"""Packed shards: images as bytes, ready to be copied. pack.py makes them.
+
+A folder with pack.json, the manifest, which is written last, and shards of about 256 MB:
+
+    a line of JSON (see Header), padded with spaces to 4096 bytes
+    the images, one after the other: rows of pixels with their channels together
+    the index: the class of each image, 8 bytes each, the lowest byte first
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from dataclasses import asdict, dataclass
+from itertools import accumulate
+from math import prod
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from data.formats import photos
+from data.formats.open_files import OpenFiles
+from data.samples import BadData, DataSet, Samples
+from models.table import Shape
+
+MANIFEST = "pack.json"
+JOURNAL = "pack.journal"
+"""What is packed so far: until there is a manifest, the packing has not ended."""
+FORMAT = "packed images 1"
+"""First word of manifests and headers: another layout gets another number."""
+HEADER = 4096
+"""Bytes before the first image."""
+LABEL = 8
+"""Bytes of one label."""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A line of the manifest."""
+
+    file: str
+    part: str
+    """"train" or "test"."""
+    count: int
+    """How many images it has."""
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What pack.json says."""
+
+    channels: int
+    side: int
+    classes: tuple[str, ...]
+    """Their names; a label is the place of one."""
+    shards: tuple[Shard, ...]
+    format: str = FORMAT
+
+    @property
+    def shape(self) -> Shape:
+        """What one image is like."""
+        return Shape("images", (self.channels, self.side, self.side), len(self.classes))
+
+    def text(self) -> str:
+        """Return it as it is written."""
+        return json.dumps(asdict(self), indent=1) + "\n"
+
+
+def header(count: int, shape: Shape) -> bytes:
+    """The first bytes of a shard."""
+    says = {"format": FORMAT, "count": count, "input": shape.input}
+    return json.dumps(says).encode().ljust(HEADER - 1) + b"\n"
+
+
+def size(count: int, shape: Shape) -> int:
+    """How many bytes a whole shard has."""
+    return HEADER + count * (prod(shape.input) + LABEL)
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read pack.json.
+
+    Raises:
+        BadData: it is not one, or of another format.
+    """
+    path = folder / MANIFEST
+    try:
+        tree = json.loads(path.read_bytes())
+        found = Manifest(
+            int(tree["channels"]),
+            int(tree["side"]),
+            tuple(map(str, tree["classes"])),
+            tuple(Shard(**each) for each in tree["shards"]),
+            str(tree["format"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BadData(f"{path} can't be read ({error}). Pack the images again.") from error
+    if found.format != FORMAT:
+        raise BadData(
+            f"{path} is of the format {found.format!r}, not {FORMAT!r}. Pack the images again."
+        )
+    return found
+
+
+class PackedImages:
+    """The images of one part of a manifest, in the order of its shards."""
+
+    def __init__(self, folder: Path, manifest: Manifest, part: str) -> None:
+        """Check each shard's header and size, and read the labels.
+
+        Raises:
+            BadData: a shard is missing, cut short or not what the manifest says.
+        """
+        shards = [each for each in manifest.shards if each.part == part]
+        self.shape = manifest.shape
+        self._files = OpenFiles([folder / each.file for each in shards])
+        self._ends = list(accumulate(each.count for each in shards))
+        labels = bytearray()
+        for number, shard in enumerate(shards):
+            labels += self._check(number, shard)
+        self._labels = torch.frombuffer(labels or bytearray(LABEL), dtype=torch.int64)
+        if not len(self) or not 0 <= self._labels.min() <= self._labels.max() < self.shape.classes:
+            raise BadData(
+                f"{folder / MANIFEST} has no {part} images, or their labels are not its classes. "
+                "Pack the images again."
+            )
+
+    def _check(self, number: int, shard: Shard) -> bytearray:
+        files, whole = self._files, size(shard.count, self.shape)
+        found = files.size(number)
+        if found != whole:
+            raise BadData(
+                f"{files.paths[number]} has {found} bytes instead of {whole}. Copy it again, or "
+                "pack the images again."
+            )
+        if files.read(number, 0, HEADER) != header(shard.count, self.shape):
+            raise BadData(
+                f"{files.paths[number]} is not the shard that {MANIFEST} names. Copy both again."
+            )
+        return files.read(number, whole - shard.count * LABEL, shard.count * LABEL)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return self._ends[-1] if self._ends else 0
+
+    def read(self, places: Tensor) -> tuple[Tensor, Tensor]:
+        """Read the images at these places."""
+        channels, height, width = self.shape.input
+        each = channels * height * width
+        whole = bytearray(len(places) * each)
+        into = memoryview(whole)
+        for at, place in enumerate(places.tolist()):
+            number = bisect_right(self._ends, place)
+            before = self._ends[number - 1] if number else 0
+            offset = HEADER + (place - before) * each
+            self._files.read_into(number, offset, into[at * each : (at + 1) * each])
+        return photos.batch(whole, self.shape), self._labels[places]
+
+
+def open_shards(folder: Path, shape: Shape | None) -> DataSet:
+    """Open a folder that pack.py made."""
+    manifest = read_manifest(folder)
+    train: Samples = PackedImages(folder, manifest, "train")
+    return photos.photo_set(train, PackedImages(folder, manifest, "test"), shape)

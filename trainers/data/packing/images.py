@@ -1,0 +1,232 @@
+"""Packs a folder of images into shards: each image is decoded once, not in each epoch.
+
+The same images give the same bytes, whatever the number of workers. A packing that was killed goes
+on: a shard counts when it is on disk under its name and its checksum is in the journal.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    wait,
+)
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from data.formats import photos, shards
+from data.formats.image_folder import HELD_OUT, FolderImages, Listing, listing, parts
+from data.formats.shards import Manifest, Shard
+from data.packing.journal import Journal, put, sha256
+from data.samples import BadData
+from engine.reporting import TrainingError
+from models.table import Shape
+
+SHARD_BYTES = 256_000_000
+"""Of pixels in a shard: large enough for a parallel file system, small enough to be done again."""
+
+THREADS = 16
+"""That ask for sizes and dates of the images."""
+
+Tell = Callable[[int, int], None]
+"""Is told how many images are packed of how many."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """One shard to be made: the images from `start` to before `end` of a listing."""
+
+    folder: Path
+    file: str
+    part: str
+    files: Listing
+    start: int
+    end: int
+    shape: Shape
+
+    def __len__(self) -> int:
+        """How many images it will have."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True)
+class Packed:
+    """What was packed."""
+
+    images: int
+    new: int
+    """How many of them by this call; the others were there."""
+    shards: int
+    size: int
+    """Bytes of all shards."""
+
+
+def pack(folder: Path, out: Path, shape: tuple[int, int], workers: int, tell: Tell) -> Packed:
+    """Pack the images of a folder.
+
+    Args:
+        folder: has a subfolder for each class, perhaps below `train` and `val`.
+        out: where to; made if it is not there.
+        shape: channels and side of what is stored.
+        workers: processes that decode.
+        tell: is told of the progress.
+
+    Raises:
+        BadData: an image is damaged, or `out` holds something else.
+    """
+    photos.pillow()
+    channels, side = shape
+    work = list(_plan(folder, out, channels, side))
+    out.mkdir(parents=True, exist_ok=True)
+    with closing(Journal(out, _digest(work))) as journal:
+        there = [one for one in work if _is_whole(out / one.file, journal.done.get(one.file))]
+        whole = {one.file for one in there}
+        missing = [one for one in work if one.file not in whole]
+        total, before = sum(map(len, work)), sum(map(len, there))
+        for shard in _made(missing, workers, lambda new: tell(before + new, total)):
+            journal.add(shard)
+        made = {one.file: journal.done[one.file] for one in work}
+        wrong = [one.file for one in missing if not _is_whole(out / one.file, made[one.file])]
+        if wrong:
+            raise BadData(
+                f"{out / wrong[0]} can't be read back as it was written: the disk is faulty. Run "
+                "pack.py again, or choose another folder."
+            )
+        like = work[0].shape
+        manifest = Manifest(channels, side, work[0].files.classes, tuple(made.values()))
+        put(out / shards.MANIFEST, manifest.text().encode())
+        for left in out.glob("*.part"):  # by a packing that was killed
+            left.unlink()
+    size = sum(shards.size(len(one), like) for one in work)
+    return Packed(total, total - before, len(work), size)
+
+
+def _is_whole(path: Path, shard: Shard | None) -> bool:
+    return shard is not None and sha256(path) == shard.sha256
+
+
+def _plan(folder: Path, out: Path, channels: int, side: int) -> Iterator[Work]:
+    learn, tests = parts(folder)
+    files = listing(learn)
+    shape = Shape("images", (channels, side, side), len(files.classes))
+    if tests is None:
+        kept = len(files) - len(files) // HELD_OUT
+        ranges = [("train", files, 0, kept), ("test", files, kept, len(files))]
+    else:
+        others = listing(tests, files.classes)
+        ranges = [("train", files, 0, len(files)), ("test", others, 0, len(others))]
+    most = max(1, SHARD_BYTES // (channels * side * side))
+    for part, these, start, end in ranges:
+        if start == end:
+            raise BadData(
+                f"{folder} has {len(files)} images, too few to keep one of {HELD_OUT} for the "
+                "test. Add more, or a folder `val` beside one named `train`."
+            )
+        for number, first in enumerate(range(start, end, most)):
+            name = f"{part}-{number:05}.shard"
+            yield Work(out, name, part, these, first, min(end, first + most), shape)
+
+
+def _digest(work: list[Work]) -> str:
+    """A text that is another one when other images, or others of a size, are packed."""
+    found = hashlib.sha256()
+    for one in work:
+        about = (one.file, one.start, one.end, one.shape.input, one.files.classes)
+        found.update(repr(about).encode())
+    for files in {id(one.files): one.files for one in work}.values():
+        found.update(files.names)
+        with ThreadPoolExecutor(THREADS) as threads:  # a parallel file system answers late
+            abouts = threads.map(lambda path: path.stat(), map(files.path, range(len(files))))
+            for about_file in abouts:
+                found.update(f"{about_file.st_size} {about_file.st_mtime_ns}\n".encode())
+    return found.hexdigest()
+
+
+def _made(work: list[Work], workers: int, tell: Callable[[int], None]) -> Iterator[Shard]:
+    """Make shards in processes; yield each when it is whole."""
+    if not work:
+        return
+    forks = get_context("fork")
+    counter = forks.Value("q", 0)
+    with ProcessPoolExecutor(
+        min(workers, len(work)), mp_context=forks, initializer=_begin, initargs=(work, counter)
+    ) as pool:
+        waiting: set[Future[Shard]] = {pool.submit(_make, number) for number in range(len(work))}
+        try:
+            while waiting:
+                ready, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
+                tell(counter.value)
+                yield from (each.result() for each in ready)
+        except BrokenProcessPool as error:
+            raise TrainingError(
+                "A process that packs has died, perhaps for want of memory. Run pack.py again: "
+                "it goes on; with fewer --workers if it happens again."
+            ) from error
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+_given: list[Work] = []
+"""What a worker may be asked for: inherited by its fork, for the listing may be large."""
+_counter: Any = None
+"""Images that were packed, by all workers."""
+
+
+def _begin(work: list[Work], counter: Any) -> None:
+    """Begin a worker: it ends with the packing, however that ends."""
+    global _counter
+    _given[:], _counter = work, counter
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def _make(number: int) -> Shard:
+    return make(_given[number])
+
+
+def _count() -> None:
+    with _counter.get_lock():
+        _counter.value += 1
+
+
+def make(work: Work) -> Shard:
+    """Make one shard: it gets its name when it is whole and on disk."""
+    images = FolderImages(work.files, work.shape)
+    path = work.folder / work.file
+    aside = path.with_name(path.name + ".part")
+    found = hashlib.sha256()
+    try:
+        with aside.open("wb") as file:
+
+            def write(content: bytes) -> None:
+                found.update(content)
+                file.write(content)
+
+            write(shards.header(len(work), work.shape))
+            for number in range(work.start, work.end):
+                write(images.pixels(number))
+                _count()
+            targets = work.files.targets[work.start : work.end]
+            write(b"".join(target.to_bytes(shards.LABEL, "little") for target in targets))
+            file.flush()
+            os.fsync(file.fileno())
+        aside.rename(path)
+    except OSError as error:
+        raise BadData(
+            f"{aside} can't be written ({error.strerror}). Make room, or choose another folder; "
+            "then run pack.py again: it goes on."
+        ) from error
+    return Shard(work.file, work.part, len(work), found.hexdigest())
