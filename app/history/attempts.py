@@ -77,10 +77,10 @@ def _after(record: AttemptRecord, data: dict[object, object], when: float) -> At
     return replace(record, ended=when, rc=rc, step=step, end=str(end))
 
 
-def seconds_before(records: Iterable[AttemptRecord], attempt: int) -> float:
-    """Return how long the attempts before `attempt` ran, as far as that is known."""
-    earlier = (record for record in records if record.number < attempt)
-    return sum((record.ended or record.started) - record.started for record in earlier)
+def seconds_ended(records: Iterable[AttemptRecord]) -> float:
+    """Return how long the attempts ran that have ended, as far as that is known."""
+    over = (record for record in records if record.end)
+    return sum((record.ended or record.started) - record.started for record in over)
 
 
 def trained(records: Iterable[AttemptRecord]) -> Iterator[tuple[AttemptRecord, int | None]]:

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
 
-from lumitui.app.history.attempts import AttemptRecord, seconds_before
+from lumitui.app.history.attempts import AttemptRecord, seconds_ended
 from lumitui.app.history.kept_spec import Brief, LateSpec
 from lumitui.app.job.launch import Layout, Price
 from lumitui.remote import walltime
@@ -139,7 +139,9 @@ class Run:
 
         Of a run without `chain:` that was requeued, only the last attempt's time is known.
         """
-        seconds = seconds_before(self.attempts, self.attempt) + self.elapsed(now)
+        seconds = seconds_ended(self.attempts)
+        if not self.attempts or not self.attempts[-1].end or self.attempt > len(self.attempts):
+            seconds += self.elapsed(now)
         return min(self.price.per_hour * seconds / 3600, self.price.amount)
 
     def as_of(self, now: float) -> float | None:

@@ -111,6 +111,13 @@ def _readme(launch: Launch, site: Site) -> str:
     return "\n".join(_readme_lines(launch.spec, site, slug(launch.spec.name))) + "\n"
 
 
+def _one_limit(spec: JobSpec) -> Iterator[str]:
+    if spec.chain > 1:
+        yield f"It takes one time limit: `chain: {spec.chain}` needs what lumitui adds to a job."
+        yield "To continue from the checkpoint, call `sbatch job.sh` again when the job has ended."
+        yield ""
+
+
 def _readme_lines(spec: JobSpec, site: Site, name: str) -> Iterator[str]:
     host = site.hosts.login or site.name
     yield from (
@@ -123,6 +130,7 @@ def _readme_lines(spec: JobSpec, site: Site, name: str) -> Iterator[str]:
         *(f"3. Set {key}, whose value is not here: `export {key}=…`" for key in spec.secrets),
         f"{4 if spec.secrets else 3}. `sbatch job.sh`",
         "",
+        *_one_limit(spec),
         f"The log is `slurm-{name}-JOB.out`. What the program writes to `$RUN_DIR` comes here too.",
         "",
         "It needs:",

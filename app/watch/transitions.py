@@ -134,7 +134,9 @@ def _from_job(run: Run, job: JobStatus, exit_file: ExitFile | None) -> Changes:
     if job.submitted is not None:
         changes["submitted"] = job.submitted
     if state.is_final:
-        changes |= _end(state, exit_file)
+        # Cancelled while it waited to run again: the exit file is that of the attempt before.
+        unbegun = state is State.CANCELLED and never_ran
+        changes |= _end(state, None if unbegun else exit_file)
         changes["ended"] = job.ended or changes.get("ended")
     if state is State.FAILED and exit_file is None:
         code = job.exit_code.partition(":")[0]

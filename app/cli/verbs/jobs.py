@@ -141,6 +141,8 @@ def export(reply: Reply, job: Path, folder: Path) -> None:
         found = without_secrets(read(runs, job))
         show_findings(found)
         done = runs.export(found, folder)
+    if found.launch.spec.chain > 1:
+        say("note: what is exported takes one time limit; README.md says how it continues.")
     reply.give(
         {"path": str(done.path), "files": done.files},
         f"Wrote {done.path}. Its README.md says how to run it.",

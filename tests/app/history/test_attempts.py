@@ -1,11 +1,15 @@
 """attempts.jsonl: what it comes to, read in pieces, with attempts that were killed, and damaged."""
 
 import json
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumitui.app.history.attempts import KILLED, AttemptRecord, merged, seconds_before, trained
+from lumitui.app.history.attempts import KILLED, AttemptRecord, merged, seconds_ended, trained
+from lumitui.app.job.launch import Price
+from lumitui.remote.scheduler.protocol import State
+from tests.support.jobs.made_runs import a_run
 
 
 def lines(*told: dict[str, object]) -> bytes:
@@ -33,10 +37,21 @@ def test_pieces_of_the_file_give_the_same_as_all_of_it(cut: int) -> None:
     first = merged((), b"".join(rows[:cut]))
     assert merged(first, b"".join(rows[cut:])) == RECORDS
     assert [steps for _, steps in trained(RECORDS)] == [30, None, 40]
-    assert [seconds_before(RECORDS, attempt) for attempt in (1, 2, 3)] == [0, 60, 100]
+    assert [seconds_ended(RECORDS[:count]) for count in range(4)] == [0, 60, 100, 150]
 
 
 @given(st.binary(max_size=300), st.integers(0, len(FILE)))
 def test_damage_is_passed_over(noise: bytes, at: int) -> None:
     for record in merged((), FILE[:at] + noise + FILE[at:]):
         assert 1 <= record.number <= 999
+
+
+def test_a_bill_counts_every_attempt_and_the_one_that_runs() -> None:
+    waiting = a_run(attempts=RECORDS[:1], state=State.QUEUED, price=Price(400, "GPU-hours", 3600))
+    assert waiting.billed(1000.0) == 60
+    running = replace(waiting, attempts=RECORDS[:2], attempt=3, state=State.RUNNING, started=900.0)
+    assert running.billed(930.0) == 60 + 40 + 30
+    last = replace(RECORDS[2], end="", ended=None)
+    assert replace(running, attempts=(*RECORDS[:2], last)).billed(930.0) == 130
+    over = replace(running, attempts=RECORDS, state=State.FAILED, ended=951.0)
+    assert over.billed(2000.0) == 150

@@ -47,7 +47,8 @@ def modes(folder: Path) -> dict[str, int]:
 def test_it_holds_the_script_the_code_and_a_readme(
     runs: Runs, project: Path, tmp_path: Path
 ) -> None:
-    spec = hello_job(site="lumi", links={"sub/data": "/scratch/project_1/it's"})
+    chain = {"chain": 4, "resume": ["--resume"], "signal": "USR1@60"}
+    spec = hello_job(site="lumi", links={"sub/data": "/scratch/project_1/it's"}, **chain)
     old = os.umask(0)
     try:
         done = exported(runs, spec, project, tmp_path / "a b" / "out")
@@ -68,6 +69,7 @@ def test_it_holds_the_script_the_code_and_a_readme(
     assert os.readlink(out / "code" / "sub" / "data") == "/scratch/project_1/it's"
     assert (out / "code" / "hello.py").read_text() == (project / "hello.py").read_text()
     readme = (out / "README.md").read_text()
+    assert "It takes one time limit: `chain: 4`" in readme
     assert "sbatch job.sh" in readme and "the partition small-g" in readme
     assert "/scratch/project_1/it's (the code's link sub/data)" in readme
     assert done.files == 3

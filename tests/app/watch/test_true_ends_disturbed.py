@@ -3,7 +3,6 @@
 In order, each test leaves the cluster as it was; jobs are forgotten by squeue after ten seconds.
 """
 
-import contextlib
 import os
 import signal
 import time
@@ -19,7 +18,9 @@ from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.endings import (
     bring_up,
     in_shell,
+    kill_node,
     opened,
+    pid_of,
     queue,
     send,
     start_again,
@@ -56,32 +57,11 @@ def forgetful(cluster: Cluster) -> Iterator[None]:
     assert cluster.admin("scontrol", "reconfigure").returncode == 0
 
 
-def pid_of(cluster: Cluster, name: str) -> int:
-    """Return the process id of a daemon of the cluster."""
-    return int((cluster.root / "run" / f"{name}.pid").read_text())
-
-
 def ended_daemon(cluster: Cluster, name: str) -> None:
     """End a daemon of the cluster by its pid, and wait until it is gone."""
     pid = pid_of(cluster, name)
     os.kill(pid, signal.SIGTERM)
     wait_until(lambda: not Path(f"/proc/{pid}").exists(), 20, f"{name} has ended")
-
-
-def kill_node(cluster: Cluster, node: str) -> None:
-    """Kill every process with the host name of a node, as if its power failed."""
-    daemon = pid_of(cluster, f"slurmd.{node}")
-    there = os.stat(f"/proc/{daemon}/ns/uts").st_ino
-    pids = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # it ended meanwhile
-            if os.stat(entry / "ns" / "uts").st_ino == there:
-                pids.append(int(entry.name))
-    assert daemon in pids
-    assert len(pids) > 6  # slurmstepd of two steps of two jobs, their shells and tasks
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
 
 
 def on_a_killed_node(runs: Runs, cluster: Cluster, folder: Path) -> tuple[Run, Run]:

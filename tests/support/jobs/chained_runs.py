@@ -1,11 +1,15 @@
 """Trainings in bash that need several time limits: how each attempt ends is said beforehand."""
 
 import json
+import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
+from lumitui.app.send.preview import Preview
 from tests.support.jobs.small_jobs import hello_job
+from tests.support.servers.cluster import Cluster
 
 PROGRAM = r"""#!/bin/bash
 # Rank 0 trains three steps an attempt, from its checkpoint on. PLAN has a word for each attempt:
@@ -44,6 +48,11 @@ esac
 
 def chained(runs: Runs, project: Path, plan: str, **changes: object) -> Run:
     """Send a run whose attempts end as the words of `plan` say."""
+    return runs.send(chained_preview(runs, project, plan, **changes))
+
+
+def chained_preview(runs: Runs, project: Path, plan: str, **changes: object) -> Preview:
+    """Return such a run as it would be sent."""
     project.mkdir(exist_ok=True)
     program = project / "train"
     if not program.exists():
@@ -61,7 +70,7 @@ def chained(runs: Runs, project: Path, plan: str, **changes: object) -> Run:
         "memory": "400M",
         "proof": "off",
     }
-    return runs.send(runs.preview(hello_job(**(job | changes)), project))
+    return runs.preview(hello_job(**(job | changes)), project)
 
 
 def steps_of(metrics: str) -> list[tuple[int, int]]:
@@ -73,3 +82,26 @@ def steps_of(metrics: str) -> list[tuple[int, int]]:
         elif "event" not in line:
             found.append((line["step"], attempt))
     return found
+
+
+def retrained(steps: Sequence[tuple[int, int]]) -> set[int]:
+    """Return the steps of `steps_of` that several attempts trained."""
+    found = [step for step, _ in steps]
+    return {step for step in found if found.count(step) > 1}
+
+
+def hurry(cluster: Cluster, sent: Iterable[Run]) -> None:
+    """Let the jobs of `sent` that went back into the queue start soon, not after two minutes.
+
+    Not at once: see `endings.start_again`.
+    """
+    rows = cluster.admin("squeue", "-h", "-t", "PD", "-o", "%A %r %S").stdout.splitlines()
+    mine = {run.job_id for run in sent}
+    for job, reason, start in (row.split() for row in rows):
+        soon = time.time() + 10
+        if job in mine and reason == "BeginTime" and _epoch(start) > soon:
+            cluster.admin("scontrol", "update", f"jobid={job}", "StartTime=now+2seconds")
+
+
+def _epoch(start: str) -> float:
+    return 0.0 if start == "N/A" else time.mktime(time.strptime(start, "%Y-%m-%dT%H:%M:%S"))

@@ -2,9 +2,10 @@
 
 import os
 import shlex
+import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lumitui.app.history.run import Run
@@ -126,3 +127,24 @@ def bring_up(cluster: Cluster) -> None:
 def limits_memory(cluster: Cluster) -> bool:
     """Whether the kernel limits the memory of the cluster's jobs."""
     return "TaskPlugin=task/cgroup" in (cluster.root / "etc" / "slurm.conf").read_text()
+
+
+def pid_of(cluster: Cluster, name: str) -> int:
+    """Return the process id of a daemon of the cluster."""
+    return int((cluster.root / "run" / f"{name}.pid").read_text())
+
+
+def kill_node(cluster: Cluster, node: str) -> None:
+    """Kill every process with the host name of a node, as if its power failed."""
+    daemon = pid_of(cluster, f"slurmd.{node}")
+    there = os.stat(f"/proc/{daemon}/ns/uts").st_ino
+    pids = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it ended meanwhile
+            if os.stat(entry / "ns" / "uts").st_ino == there:
+                pids.append(int(entry.name))
+    assert daemon in pids
+    assert len(pids) > 4  # slurmstepd of a job and of its step, its shell and its tasks
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
