@@ -41,7 +41,13 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> dict[int, float]:
     assert list(found) == list(range(1, 13))
     assert found[12] < 0.97 * found[1]
     assert "test accuracy" in job.output().splitlines()[-1]
-    assert reported(run_dir)[0].items() >= {"world_size": 4, "global_batch": 64}.items()
+    start, *told = reported(run_dir)
+    assert start.items() >= {"world_size": 4, "global_batch": 64, "precision": "fp32"}.items()
+    assert start["forward_flops"] == 5_676_160
+    split = {"data_s", "forward_backward_s", "optimizer_s", "communication_s", "exposed_s"}
+    last = next(line for line in reversed(told) if "loss" in line)
+    assert last.keys() >= split | {"tflops", "memory_gib"}
+    assert not last.keys() & {"mfu", "tokens_per_s"}  # of a card's peak, of text
     return found
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NoReturn, Protocol
 
+import torch
 import torch.distributed as dist
 
 from data.loading import Batch, Batches
@@ -19,11 +20,13 @@ from engine import ranks, reporting
 from engine.heartbeat import HEART
 from engine.stop_request import STOP, STOPPED_EARLY
 from engine.throughput.clock import Clock
+from engine.throughput.figures import Figures, memory
 from engine.watchers.trace import Trace
 from engine.window import Window
 from saving import checkpoint
 from saving.position import Position
 from saving.saver import Saver
+from strategies.strategy import Strategy
 
 DIVERGED = 86
 """Exit code of a training that was ended because its loss was no longer a number."""
@@ -90,12 +93,15 @@ class Training(Protocol):
 
     args: argparse.Namespace
     me: ranks.Ranks
+    device: torch.device
     at: Position
     guard: LossGuard
     checkpoints: checkpoint.Checkpoints
     saver: Saver
     window: Window
     clock: Clock
+    figures: Figures
+    strategy: Strategy
 
     @property
     def global_batch(self) -> int:
@@ -190,12 +196,14 @@ def read(training: Training, report: reporting.Reporter) -> None:
     steps, stopping = training.window.read(STOP.wanted())
     spent = training.clock.read()
     split = {name: seconds / len(steps) for name, seconds in spent.items()}
+    split |= training.strategy.communication() | memory(training.device)
     for one in steps:
         guard.accepts(one.loss, one.norm)
+        figures = training.figures.step(training.global_batch / one.seconds)
         taken = reporting.Step(
             step=one.taken.step, epoch=one.taken.epoch, loss=one.loss, grad_norm=one.norm,
             lr=one.taken.lr, skipped=guard.skipped, samples=training.global_batch,
-            seconds=one.seconds, ended=one.ended, split=split,
+            seconds=one.seconds, ended=one.ended, split=split | figures,
         )  # fmt: skip
         report.step(taken)
         if guard.gives_up:

@@ -7,9 +7,11 @@ import math
 import os
 import platform
 import shutil
+import statistics
 import sys
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -58,7 +60,7 @@ class Step:
     ended: float | None = None
     """When, by time.monotonic(); None: now."""
     split: Mapping[str, float] = field(default_factory=dict)
-    """Where the seconds went; see engine/throughput/clock.py."""
+    """Where the seconds went, and what the speed comes to; see engine/throughput/."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,7 @@ class Reporter:
         self._log_every = log_every
         self._began = self._trains_since = time.monotonic()
         self._samples = 0
+        self._speeds: deque[float] = deque(maxlen=10_000)
         self._spent = {"step_s": 0.0, "save_s": 0.0, "test_s": 0.0}
         self._torn = False
         self._lost = 0
@@ -120,7 +123,8 @@ class Reporter:
             **facts,
         )
         self._trains_since = time.monotonic()
-        said = (f"{key} {_short(value)}" for key, value in facts.items())
+        known = {key: value for key, value in facts.items() if value is not None}
+        said = (f"{key} {_short(value)}" for key, value in known.items())
         self.say(", ".join(said) + f", on {name}")
 
     def step(self, taken: Step) -> None:
@@ -128,6 +132,7 @@ class Reporter:
         self._samples += taken.samples
         self._spent["step_s"] += taken.seconds
         speed = taken.samples / taken.seconds
+        self._speeds.append(speed)
         self._metric(
             step=taken.step,
             epoch=taken.epoch,
@@ -143,6 +148,7 @@ class Reporter:
             self.say(
                 f"step {taken.step} | epoch {taken.epoch} | loss {taken.loss:.4f} | "
                 f"lr {taken.lr:.4g} | {speed:.0f} samples/s"
+                + (f" | MFU {taken.split['mfu']:.1%}" if "mfu" in taken.split else "")
                 + (f" | {taken.skipped} skipped" if taken.skipped else "")
             )
 
@@ -191,7 +197,8 @@ class Reporter:
         """Report the result.
 
         samples_per_s is over all the time since the start line, so that a slow disk or a slow
-        loader shows; step_s, save_s and test_s say where that time went, and other_s is the rest.
+        loader shows; the median of the last 10,000 steps is beside it. step_s, save_s and test_s
+        say where that time went, and other_s is the rest.
         """
         wall = time.monotonic() - self._trains_since
         rest = {"other_s": max(0.0, wall - sum(self._spent.values()))}
@@ -200,6 +207,7 @@ class Reporter:
             step=step,
             seconds=self._seconds(),
             samples_per_s=self._samples / wall if self._samples else None,
+            median_samples_per_s=statistics.median(self._speeds) if self._speeds else None,
             **{self._figure: figure},
             **{name: round(spent, 4) for name, spent in (self._spent | rest).items()},
         )

@@ -21,6 +21,7 @@ from engine import loop, ranks, reporting, testing
 from engine.heartbeat import HEART
 from engine.tasks import TASKS, Task
 from engine.throughput.clock import DATA, OPTIMIZER, PASSES, Clock
+from engine.throughput.figures import Figures
 from engine.watchers import targets
 from engine.window import Taken, Window
 from models.table import MODELS, build, size
@@ -46,6 +47,7 @@ class Training:
     saver: Saver
     window: Window
     clock: Clock
+    figures: Figures
 
     @property
     def global_batch(self) -> int:
@@ -167,6 +169,7 @@ def prepare(args: argparse.Namespace, me: ranks.Ranks, make: Make) -> Training:
         saver=Saver(me, checkpoints, background=args.save_in_background),
         window=Window(args.log_every, device),
         clock=Clock(device),
+        figures=Figures.of(args.model, data.shape, me.world_size, device, strategy.precision),
     )
     if count < training.global_batch:
         of_a_rank = strategy.micro_batch * strategy.accumulate
@@ -201,5 +204,6 @@ def run(args: argparse.Namespace, make: Make) -> None:
         epochs=args.epochs,
         train_samples=training.at.train_samples,
         first_step=training.at.step + 1,
+        **training.figures.start(),
     )
     loop.train(training, report)

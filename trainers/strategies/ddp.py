@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from engine import precision
+from engine.throughput import clock
 from strategies.pytorch import Single
 
 
@@ -34,6 +35,10 @@ class Ddp(Single):
     def averaging(self, last: bool) -> AbstractContextManager[None]:
         """Ranks meet in the last backward pass of a step only."""
         return nullcontext() if last else self._wrapped.no_sync()
+
+    def communication(self) -> dict[str, float]:
+        """As DDP has measured it."""
+        return clock.communication(self._wrapped) if self._me.world_size > 1 else {}
 
     def prepared(self, example: Tensor) -> None:
         """Let DDP sort its buckets by one backward pass, and forget what it computed.

@@ -44,6 +44,7 @@ class Single:
         self.optimizer_name, self.lr = str(args.optimizer), float(args.lr)
         self.micro_batch, self.accumulate = int(args.batch_size), int(args.accumulate)
         self._args, self._me, self._device = args, me, device
+        self.precision = str(args.precision)
         self._scale = precision.LossScale(args.precision, device)
         self.trials = precision.TRIALS if self._scale.moves else 0
         self.module: nn.Module = self.placed(net)
@@ -82,6 +83,10 @@ class Single:
         """Continue from what `state` gave, on any number of ranks."""
         self.module.load_state_dict(tree["model"])
         optimizers.load(self._optimizer, tree["optimizer"])
+
+    def communication(self) -> dict[str, float]:
+        """What is known of the time on the wire; nothing where it isn't measured."""
+        return {}
 
     # --------------------------------------------------------------------- what the loop asks
 

@@ -33,6 +33,8 @@ class Strategy(Protocol):
     """Samples of a rank in one forward pass."""
     accumulate: int
     """Micro batches of a step. A global batch is micro_batch x accumulate x ranks."""
+    precision: str
+    """Of the matrix products: fp32, bf16 or fp16."""
     trials: int
     """Steps that it may skip in a row until its loss scale is found."""
 
@@ -61,6 +63,9 @@ class Strategy(Protocol):
             The length of the gradient of all weights and ranks, before clipping. Not finite: no
             weight was changed, on any rank.
         """
+
+    def communication(self) -> dict[str, float]:
+        """Seconds of a backward pass that the gradients were on their way, where that is known."""
 
     def stage(self, folder: Path, copy: bool) -> Write:
         """Take what this rank has to save in a folder that stands; see saving/saver.py.

@@ -48,6 +48,8 @@ class Zero:
         self.micro_batch = int(engine.train_micro_batch_size_per_gpu())
         self.accumulate = int(engine.gradient_accumulation_steps())
         self._dtype = next(engine.module.parameters()).dtype
+        short = {torch.bfloat16: "bf16", torch.float16: "fp16"}
+        self.precision = short.get(self._dtype, "fp32")
         self._device = device
         self._staging = Staging()
 
@@ -89,6 +91,10 @@ class Zero:
             return 0.0 if engine.fp16_enabled() else math.inf
         norm = engine.get_global_grad_norm()
         return 0.0 if norm is None else float(norm)
+
+    def communication(self) -> dict[str, float]:
+        """DeepSpeed doesn't say without waiting for the GPU."""
+        return {}
 
     def stage(self, folder: Path, copy: bool) -> Write:
         """Take this rank's part, as DeepSpeed would write it.
