@@ -91,7 +91,7 @@ def _conclude(
         return "not measured", f"No rank reported.{_probe(found)}"
     if not layout.planned_cores:
         why = layout.unplanned or "none were planned"
-        words = f"{len(rows)} ranks reported, without cores to compare: {why}."
+        words = f"{len(rows):,} ranks reported, without cores to compare: {why}."
         return "not measured", words + _silent(rows, layout) + _absent(missing, found)
     if not any(row.found for row in rows):
         return "not measured", "The ranks reported no cores: there is no taskset where they run."
@@ -101,7 +101,7 @@ def _conclude(
         without = f" {ranks_named(silent)} found no taskset." if silent else ""
         return (
             "not measured",
-            f"Only {measured} of {expected} ranks reported; those have the planned cores."
+            f"Only {measured:,} of {expected:,} ranks reported; those have the planned cores."
             + without
             + _silent(rows, layout)
             + _absent(missing, found),
@@ -113,21 +113,21 @@ def _all_measured(rows: list[RankProof], layout: Layout) -> tuple[Kind, str]:
     """Return the verdict on ranks that all reported and of which none is wrong."""
     measured = [row for row in rows if row.found]
     hosts = len({row.host for row in measured})
-    where = "one node" if hosts == 1 else f"{hosts} nodes"
+    where = "one node" if hosts == 1 else f"{hosts:,} nodes"
     told = layout.on_cpu or any(row.gpus or row.devices for row in rows)
     gpus = "" if told else " They did not report which GPUs they see."
     silent = _silent(rows, layout)
     gpus += silent
     if layout.ranks_per_node > 1 and len(set(layout.planned_cores)) == 1:
         return "unbound", (
-            f"All {len(measured)} ranks measured on {where} share their node's cores "
+            f"All {len(measured):,} ranks measured on {where} share their node's cores "
             f"{layout.planned_cores[0]}: nothing binds a rank to "
             + ("cores of its own." if layout.on_cpu else f"those near its GPU.{gpus}")
         )
     what = "the planned cores" if layout.exact else "cores of their own NUMA domain"
     # Cores beside a GPU that nobody has seen prove nothing: the job asked for both.
     kind: Kind = "not measured" if silent else "proved"
-    return kind, f"All {len(measured)} ranks measured on {where} have {what}.{gpus}"
+    return kind, f"All {len(measured):,} ranks measured on {where} have {what}.{gpus}"
 
 
 def _silent(rows: list[RankProof], layout: Layout) -> str:

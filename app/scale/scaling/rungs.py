@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from lumitui.app.explain.words import price
 from lumitui.app.scale.scaling import words
 from lumitui.app.scale.scaling.study import Scaling, Size
 
@@ -48,17 +49,17 @@ def _cells(size: Size, scaling: Scaling) -> tuple[str, ...]:
     if size.refused or offer is None:
         return (*start, "-", "-", "-", f"refused: {size.refused}")
     if size.whole is None:
-        most = f"at most {words.price_cell(offer.most)} {unit}" if offer.most else "nothing"
+        most = f"at most {price(offer.most)} {unit}" if offer.most else "nothing"
         return (*start, "-", "-", most, "")
     if not scaling.knows_work:
-        most = f"at most {words.price_cell(offer.most)} {unit}" if offer.most else "nothing"
+        most = f"at most {price(offer.most)} {unit}" if offer.most else "nothing"
         return (*start, "-", words.percent(size.efficiency), most, _origin(size))
-    price = words.middle(size.whole.price, words.price_cell)
+    paid = words.middle(size.whole.price, price)
     return (
         *start,
         words.middle(size.whole.seconds, words.time_text),
         words.percent(size.efficiency),
-        f"{price} {unit}" if size.whole.price.high > 0 else "nothing",
+        f"{paid} {unit}" if size.whole.price.high > 0 else "nothing",
         _note(size),
     )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import compress
 
 from lumitui.app.explain import words
 from lumitui.app.scale.scaling.advice import Advice
@@ -25,8 +26,11 @@ class ScalingTable:
     rows: tuple[tuple[str, ...], ...]
 
 
-def table(scaling: Scaling) -> ScalingTable:
-    """Return a row for each size; time and price are of `scaling.whole`, as all that is told."""
+def table(scaling: Scaling, *, speed_up: bool = True) -> ScalingTable:
+    """Return a row for each size; time and price are of `scaling.whole`, as all that is told.
+
+    `speed_up`: whether it has a column beside the efficiency.
+    """
     titles = (
         "nodes",
         scaling.device.plural,
@@ -40,9 +44,11 @@ def table(scaling: Scaling) -> ScalingTable:
         "measured from",
     )
     rows = tuple(_row(size) for size in scaling.sizes)
-    if not any(size.offer and size.offer.per_hour for size in scaling.sizes):
-        return ScalingTable(_without(titles, 8), tuple(_without(row, 8) for row in rows))
-    return ScalingTable(titles, rows)
+    priced = any(size.offer and size.offer.per_hour for size in scaling.sizes)
+    kept = [(title != "price" or priced) and (title != "speed-up" or speed_up) for title in titles]
+    return ScalingTable(
+        tuple(compress(titles, kept)), tuple(tuple(compress(row, kept)) for row in rows)
+    )
 
 
 def _row(size: Size) -> tuple[str, ...]:
@@ -67,10 +73,6 @@ def _speed(size: Size) -> str:
     if size.speed is None or size.speed.likely is None:
         return "-"
     return f"{'' if size.measured else '~'}{short(size.speed.likely)}"
-
-
-def _without(cells: tuple[str, ...], at: int) -> tuple[str, ...]:
-    return cells[:at] + cells[at + 1 :]
 
 
 def heading(scaling: Scaling) -> str:

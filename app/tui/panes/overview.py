@@ -176,13 +176,12 @@ def page(
         else:
             top.append((label, text))
     facts = run_facts.facts(run, now)
-    wide = width >= WIDE
-    if wide:
-        if found and (lineage := lineage_text(run, found, width - _LABELS)):
-            top.append(("lineage", lineage))
-        return Group(labelled(top), Text(), _columns(facts))
     # The labels of both halves stand below each other; relatives need the whole width.
     labels = max(len(label) for label, _ in [*top, *facts])
+    if width >= WIDE:
+        if found and (lineage := lineage_text(run, found, width - _LABELS)):
+            top.append(("lineage", lineage))
+        return Group(labelled(top, labels), Text(), _columns(facts, labels))
     parts: list[RenderableType] = [labelled(top, labels)]
     if found and (lineage := lineage_text(run, found, width)):
         parts += [Text("lineage", "dim"), plain(lineage)]
@@ -208,13 +207,13 @@ def _relative(lead: str, run: Run, width: int) -> str:
     return f"{lead}{shorten(run.id, max(_LEAST_ID, width - len(lead + rest)))}{rest}"
 
 
-def _columns(facts: Sequence[run_facts.Row]) -> RenderableType:
-    """Return facts in two columns, to be read downwards."""
+def _columns(facts: Sequence[run_facts.Row], labels: int) -> RenderableType:
+    """Return facts in two columns, to be read downwards; labels have `labels` cells."""
     half = (len(facts) + 1) // 2
     table = Table.grid(expand=True, padding=(0, 2, 0, 0))
     table.add_column(ratio=1)
     table.add_column(ratio=1)
-    table.add_row(labelled(facts[:half]), labelled(facts[half:]))
+    table.add_row(labelled(facts[:half], labels), labelled(facts[half:], labels))
     return table
 
 

@@ -139,6 +139,7 @@ class FullScreen(Screen[None]):
         text.append(links)
         for part in self._title_parts:
             text.append("  ").append(styled.plain(part) if isinstance(part, str) else part)
+        text.truncate(self.size.width, overflow="ellipsis")
         if text != self._title:
             self._title = text
             self.query_one("#title", Static).update(text, layout=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
@@ -21,18 +22,21 @@ from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.chart import Mark, ScalingChart
 from lumitui.app.tui.widgets.input import LineInput
 from lumitui.app.tui.widgets.scroll import Scroll
-from lumitui.app.tui.widgets.tables.row_list import Row, RowList, Table
+from lumitui.app.tui.widgets.tables.row_list import GAP, Row, RowList, Table
 from lumitui.remote.errors import InputError, LumiError
 
 if TYPE_CHECKING:
     from lumitui.app.runs import Runs
     from lumitui.app.scale.scaling.study import Scaling
+    from lumitui.app.scale.scaling.words import ScalingTable
 
 
 FIELDS = (("deadline", "such as 6h"), ("budget", "such as 500"), ("samples", "as the run"))
 """The fields, and what an empty one shows: an example or what counts without it."""
 TALL = 20
 """Rows of a terminal in which there is room for the chart."""
+_LEAST_ID = 12
+"""Cells that the id of a run keeps; the last ones tell the runs of one name apart."""
 ROOMY = 34
 """Rows in which all words have room below table and chart."""
 
@@ -127,7 +131,9 @@ class ScalingScreen(RunPage):
         heading, rest = words.heading(found), [words.basis(found), *words.notes(found)]
         # In a low terminal every line above the table counts.
         above, below = ([], [heading, *rest]) if self.size.height < TALL else ([heading], rest)
-        self.query_one("#sizes", RowList).show(list(map(styled.plain, above)), table_of(found))
+        self.query_one("#sizes", RowList).show(
+            list(map(styled.plain, above)), table_of(found, self.size.width - 2)
+        )
         below = [line for line in below if line]
         self.query_one("#basis", Static).update(styled.plain("\n".join(below), "dim"))
 
@@ -217,9 +223,28 @@ def marks_of(found: Scaling) -> list[Mark]:
     ]
 
 
-def table_of(found: Scaling) -> Table:
-    """Return a row for each size; what is only predicted is in italics and says so."""
-    shown = words.table(found)
+def table_of(found: Scaling, width: int) -> Table:
+    """Return a row for each size; what is only predicted is in italics and says so.
+
+    Where `width` cells are too few, the efficiency says what the speed-up does, and long ids of
+    runs are cut in their middle.
+    """
+    whole = _table_of(found, words.table(found))
+    if _width(whole) <= width:
+        return whole
+    shown = words.table(found, speed_up=False)
+    without = replace(shown, rows=tuple((*row[:-1], "") for row in shown.rows))
+    least = _table_of(found, without)
+    room = max(_LEAST_ID, width - _width(least) + len(shown.titles[-1]))
+    rows = tuple((*row[:-1], styled.shorten(row[-1], room)) for row in shown.rows)
+    return _table_of(found, replace(shown, rows=rows))
+
+
+def _width(table: Table) -> int:
+    return sum(table.widths()) + GAP * (len(table.titles) - 1)
+
+
+def _table_of(found: Scaling, shown: ScalingTable) -> Table:
     rows = []
     for size, cells in zip(found.sizes, shown.rows, strict=True):
         style = "" if size.measured else "red" if size.refused else "italic"

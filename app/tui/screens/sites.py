@@ -18,10 +18,11 @@ from lumitui.app.watch.sites.schedule import Schedule
 from lumitui.remote.errors import InputError
 from lumitui.remote.transport.footprint import Footprint
 
-POLLING = """One connection to each site is kept open. A poll of all its watched runs is
-one request with one squeue; sacct runs only for jobs that left the queue.
-A site without unfinished runs is not polled, and none is after 10 minutes
-without a key or focus."""
+POLLING = (
+    "One connection to each site is kept open. A poll of all its watched runs is one request with "
+    "one squeue; sacct runs only for jobs that left the queue. A site without unfinished runs is "
+    "not polled, and none is after 10 minutes without a key or focus."
+)
 
 
 class SitesScreen(FullScreen):

@@ -1,10 +1,13 @@
 """The two lines at the bottom: what a mouse can press, and the keys."""
 
+from rich.cells import cell_len
 from rich.text import Text
+from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Button, Footer
+from textual.widgets._footer import FooterKey
 
 
 class Keys(Footer):
@@ -14,6 +17,8 @@ class Keys(Footer):
     """
 
     _made: tuple[object, ...] = ()
+    _room = 0
+    """Cells of the terminal that they were made for."""
 
     def bindings_changed(self, screen: Screen[object]) -> None:
         """Make the keys of `screen` again if they are others than those that stand here."""
@@ -25,6 +30,22 @@ class Keys(Footer):
         if keys != self._made and screen.app.app_focus and self.is_attached:
             self._made = keys
             super().bindings_changed(screen)
+
+    def compose(self) -> ComposeResult:
+        """Yield the keys that can be read whole."""
+        room = self._room = self.app.size.width
+        for key in super().compose():
+            if isinstance(key, FooterKey):
+                room -= cell_len(f"{key.key_display} {key.description}")
+                if room < 0:
+                    return
+                room -= 1  # between two keys
+            yield key
+
+    def on_resize(self) -> None:
+        """Make the keys again where others fit."""
+        if self.app.size.width != self._room:
+            self.call_after_refresh(self.recompose)
 
 
 def footer() -> Footer:

@@ -6,6 +6,7 @@ from typing import ClassVar
 from rich.cells import cell_len
 from rich.text import Text
 from textual.binding import Binding, BindingType
+from textual.geometry import Region
 from textual.message import Message
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
@@ -60,7 +61,8 @@ class SizeLadder(OptionList):
         at = next((i for i, rung in enumerate(self._rungs) if rung.nodes == nodes), None)
         with self.prevent(OptionList.OptionHighlighted):
             self.highlighted = None if at is None or self._rungs[at].refused else at
-        self.call_after_refresh(self.scroll_to_highlight)
+        if at is not None:  # a refused size is shown, too: what is below says why
+            self.call_after_refresh(self.scroll_to_region, Region(0, at, 1, 1), animate=False)
 
     @property
     def chosen(self) -> int | None:
