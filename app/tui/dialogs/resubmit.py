@@ -34,8 +34,6 @@ from lumitui.app.tui.widgets.tables.size_ladder import SizeLadder
 from lumitui.remote import walltime
 from lumitui.remote.errors import InputError, LumiError
 
-LEAST_HEIGHT = 20
-"""Lines of the dialog with a short plan."""
 Code = Literal["same", "current"]
 Outcome = Resubmission | LumiError
 """A plan, or why there is none."""
@@ -69,8 +67,6 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
         self._plans: dict[int, Outcome] = {}
         self._wanted: set[int] = set()
         """The sizes whose plans were asked for."""
-        self._height = LEAST_HEIGHT
-        """Lines that the plans shown so far needed."""
         self._basis = ""
         self._news: CodeNews | None = None
         """What has changed in the project since it ran; nothing is sent before that is known."""
@@ -220,21 +216,12 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
         parts += [] if shown is None else [_described(shown, self._basis)]
         if parts:
             self.query_one("#changes", Static).update(Group(*parts))
-            self.call_after_refresh(self._fit)
         ready = self._ready_plans()
         sizes = ", ".join(f"{size:,}" for size in self._to_send)
         noun = "node" if self._to_send == [1] else "nodes"
         button.label = Text(f"Send on {sizes} {noun}" if ready else "Send")
         button.disabled = not ready
         button.refresh(layout=True)
-
-    def _fit(self) -> None:
-        """Leave out lines that no plan needed so far; the box never shrinks under the mouse."""
-        plan, box = self.query_one("#plan"), self.query_one(".resubmit")
-        needed = box.outer_size.height - plan.size.height + plan.virtual_size.height
-        if needed > self._height:
-            self._height = needed
-            box.styles.height = needed
 
     def _refusals(self, besides: int | None) -> Iterator[Text]:
         """Yield why marked sizes cannot be sent, each reason once."""

@@ -236,7 +236,10 @@ def table_of(found: Scaling, width: int) -> Table:
     without = replace(shown, rows=tuple((*row[:-1], "") for row in shown.rows))
     least = _table_of(found, without)
     room = max(_LEAST_ID, width - _width(least) + len(shown.titles[-1]))
-    rows = tuple((*row[:-1], styled.shorten(row[-1], room)) for row in shown.rows)
+    rows = tuple(
+        (*row[:-1], styled.shorten(row[-1].partition(" (")[0], room) if size.source else row[-1])
+        for size, row in zip(found.sizes, shown.rows, strict=True)
+    )
     return _table_of(found, replace(shown, rows=rows))
 
 

@@ -100,3 +100,23 @@ def test_a_shortened_id_keeps_the_end_that_tells_it_apart() -> None:
 def test_every_state_has_a_colour_and_its_word() -> None:
     for state in State:
         assert styled.state_text(state).plain == str(state)
+
+
+async def test_the_line_of_keys_ends_with_a_whole_key_and_a_long_title_with_an_ellipsis(
+    settings: Settings,
+) -> None:
+    app = LumiApp(settings)
+    app.runs.history.begin(a_run("実" * 30 + "-0a1b2c", state=State.DONE, job_id="12345678"))
+    async with app.run_test(size=(79, 24)) as pilot:
+        await sees(pilot, "0a1b2c")
+        app.push_screen(RunScreen(app.runs, "実" * 30 + "-0a1b2c"))
+
+        def is_whole() -> bool:
+            keys = app.screen.query("FooterKey")
+            return bool(keys) and keys.last().region.right <= app.size.width
+
+        for width in (40, 79, 120):
+            await pilot.resize_terminal(width, 24)
+            await until(pilot, is_whole, "whole keys")
+            title = screen_lines(app)[0].rstrip()
+            assert title.endswith(("…", "GPUs")), title
