@@ -1,0 +1,1 @@
+"""What the bundled trainers cost on a CPU: `make bench-trainers`."""
