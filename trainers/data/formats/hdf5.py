@@ -1,7 +1,8 @@
 """HDF5: `images` and `labels`, at the top of a file or in its groups `train` and `test`.
 
-`images` is uint8, (count, height, width, channels) or (count, height, width); or the bytes of an
-image file each. h5py reads one sample at a time, in one thread: pack.py's shards are faster.
+`images` is (count, height, width), with 1 or 3 channels before or after height and width: uint8,
+or floats from 0 to 1, as the LUMI AI Guide makes them. Or it has the bytes of an image file each.
+h5py reads one sample at a time, in one thread: pack.py's shards are faster.
 """
 
 from __future__ import annotations
@@ -39,13 +40,17 @@ class Hdf5Images:
         self._opened_by = 0
         images, labels = self._datasets()
         self._encoded = images.ndim == 1
-        channels, side = photos.wanted(shape)
+        self._floats = str(images.dtype) == "float32"
+        self._first = images.ndim == 4 and images.shape[3] not in (1, 3)
+        """Whether the channels come before height and width."""
         if self._encoded:
+            channels, side = photos.wanted(shape)
             size: tuple[int, ...] = (channels, side, side)
         else:
-            height, width = images.shape[1:3]
-            size = (images.shape[3] if images.ndim == 4 else 1, height, width)
-        whole = images.ndim in (1, 3, 4) and (self._encoded or str(images.dtype) == "uint8")
+            around = images.shape[1:] if images.ndim == 4 else (*images.shape[1:], 1)
+            size = around if self._first else (around[-1], *around[:-1])
+        known = self._encoded or self._floats or str(images.dtype) == "uint8"
+        whole = known and len(size) == 3 and size[0] in (1, 3)
         if not whole or len(images) != len(labels) or not len(labels):
             raise BadData(
                 f"{path} has images of {images.dtype} in the shape {images.shape} and "
@@ -81,19 +86,29 @@ class Hdf5Images:
     def read(self, places: Tensor) -> tuple[Tensor, Tensor]:
         """Read the images at these places, one after the other: HDF5 wants its indices sorted."""
         images, _ = self._datasets()
-        channels, side, _ = self.shape.input
         pictures = bytearray()
         for place in places.tolist():
             try:
-                stored = bytes(images[place])
+                stored = images[place]
             except (OSError, RuntimeError) as error:
                 raise BadData(
                     f"{self._path}: image {place} can't be read ({error}). Copy the file again."
                 ) from error
-            if self._encoded:
-                stored = photos.pixels(stored, f"{self._path}: image {place}", channels, side)
-            pictures += stored
+            pictures += self._pixels(stored, place)
         return photos.batch(pictures, self.shape), self._labels[places]
+
+    def _pixels(self, stored: Any, place: int) -> bytes:
+        """Rows of pixels with their channels together, of what h5py gave: an array of numpy."""
+        if self._encoded:
+            channels, side, _ = self.shape.input
+            name = f"{self._path}: image {place}"
+            return photos.pixels(bytes(stored), name, channels, side)
+        if self._floats:
+            stored = (stored * 255).round().clip(0, 255).astype("uint8")
+        if self._first:
+            stored = stored.transpose(1, 2, 0)
+        found: bytes = stored.tobytes()
+        return found
 
 
 def h5py() -> Any:

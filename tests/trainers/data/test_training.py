@@ -1,0 +1,71 @@
+"""A training on photos: any ranks and workers continue it within an epoch, with the same crops."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.support.trainers.pictures import make_folder
+from tests.support.trainers.ranks import STOPPED_EARLY, events, held_at, losses, train, train_alone
+from tests.support.trainers.ranks import alone as started_alone
+
+SMALL = ("--size", "28", "--grey", "--workers", "1")
+"""Photos of the size that the small networks were made for, so that they are cropped."""
+
+
+@pytest.fixture
+def packed(tmp_path: Path, needs_torch: None) -> Path:
+    """80 photos of two classes, 72 of them to learn from."""
+    make_folder(tmp_path / "from", {"a": 40, "b": 40})
+    words = ("pack.py", str(tmp_path / "from"), str(tmp_path / "packed"), *SMALL)
+    code, said = train_alone(tmp_path, *words)
+    assert code == 0, said
+    return tmp_path / "packed"
+
+
+def words(where: Path, *more: str) -> tuple[str, ...]:
+    model = (
+        "--model",
+        "cnn-gn",
+        "--epochs",
+        "2",
+        "--eval",
+        "end",
+        "--log-every",
+        "1",
+        "--lr",
+        "0.002",
+    )
+    return ("ddp.py", *model, "--data", str(where), *more)
+
+
+def test_other_ranks_and_workers_continue_within_an_epoch(packed: Path, tmp_path: Path) -> None:
+    whole, parts, folder = tmp_path / "whole", tmp_path / "parts", tmp_path / "folder"
+    train(whole, 1, *words(packed, "--batch-size", "8"))
+    train(parts, 2, *words(packed, "--batch-size", "4", "--steps", "4", "--workers", "1"))
+    train(parts, 1, *words(packed, "--batch-size", "8", "--workers", "2", "--resume"))
+    assert losses(parts) == pytest.approx(losses(whole), abs=1e-5)
+    assert sorted(losses(whole)) == list(range(1, 19))
+    # The folder that was packed gives the same training.
+    train(folder, 1, *words(tmp_path / "from", "--batch-size", "8", "--steps", "3"))
+    assert losses(folder) == pytest.approx(
+        {step: loss for step, loss in losses(whole).items() if step <= 3}, abs=1e-6
+    )
+
+
+def test_a_signal_to_every_process_saves_and_stops(packed: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    before = held_at(run, 3)
+    with started_alone(run, *words(packed, "--workers", "2"), before=before) as job:
+        job.wait_for_step(3)
+        rank = job.processes[0].pid
+        workers = Path(f"/proc/{rank}/task/{rank}/children").read_text().split()
+        assert len(workers) == 2
+        for each in (*workers, str(rank)):
+            os.kill(int(each), signal.SIGTERM)
+        job.release()
+        assert job.wait() == [STOPPED_EARLY], job.output()
+    (stopped,) = events(run, "stop")
+    assert stopped["step"] in (3, 4)
+    assert not any(Path(f"/proc/{each}").exists() for each in workers)
