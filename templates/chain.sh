@@ -52,7 +52,8 @@ lumitui_new_checkpoints() {
 lumitui_go_on() {
   local step last next=requeue why=
   step=$(lumitui_new_metrics | sed -n 's/.*"step": *\([0-9]\{1,15\}\)[,}].*/\1/p' | tail -n 1)
-  last=$(sed -n 's/.*"event": "ended".*"step": \([0-9]\{1,15\}\),.*/\1/p' "$RUN_DIR/attempts.jsonl" | tail -n 1)
+  # Of those that were saved: a node that comes back may write a line about steps that were lost.
+  last=$(sed -n 's/.*"step": \([0-9]\{1,15\}\), "next": "requeue".*/\1/p' "$RUN_DIR/attempts.jsonl" | tail -n 1)
   if ((rc == 0)); then
     next='done'
   elif ((rc != 85)); then

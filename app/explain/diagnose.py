@@ -127,7 +127,8 @@ def diagnose(ending: Ending) -> list[Diagnosis]:
     evidence = _Evidence(log.lines, failed_rank, ending.world_size)
     known_rc = rc if _is_ours(rc, failed_rank, ending.spec) else None
     stop = CHAIN_ENDS.get(ending.chain_end, EXIT_CODES[STOPPED_EARLY])
-    found = list(_of_state(state, ending.word, ending.reason, known_rc, failed_rank, stop))
+    found = [_LATE] if _was_late(ending) else []
+    found += list(_of_state(state, ending.word, ending.reason, known_rc, failed_rank, stop))
     found += _of_hang(known_rc, evidence)
     ended_by = culprit(log.lines, failed_rank)
     crashed = rc in _CRASHED and log.label_is_rank
@@ -143,6 +144,18 @@ def diagnose(ending: Ending) -> list[Diagnosis]:
     if known_rc and known_rc not in (1, STOPPED_EARLY, HUNG):
         found += _of_code(known_rc, failed_rank)
     return _distinct(found) or [_nothing_known(state, rc, failed_rank, log.lines)]
+
+
+_LATE = Diagnosis(
+    "chain-late",
+    "The attempt did not end before its time limit, so that no other one followed.",
+    "Let its program end earlier, with more seconds in `signal:` if it is your own; then resubmit "
+    "from the checkpoint.",
+)
+
+
+def _was_late(ending: Ending) -> bool:
+    return ending.state is State.TIMEOUT and ending.spec is not None and ending.spec.chain > 1
 
 
 def _is_ours(rc: int | None, failed_rank: int | None, spec: JobSpec | None) -> bool:

@@ -54,7 +54,7 @@ def merged(known: Iterable[AttemptRecord], lines: bytes) -> tuple[AttemptRecord,
             _close(found, number, moment(data.get("alive")))
             nodes, job_id = short(data.get("nodes"), _MOST_NODES), short(data.get("job"), 40)
             found[number] = AttemptRecord(number, job_id, nodes, when)
-        elif number in found:
+        elif number in found and found[number].end != KILLED:  # else its node came back
             found[number] = _after(found[number], data, when)
     return tuple(found[number] for number in sorted(found))
 

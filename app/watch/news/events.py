@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lumitui.app.explain import words
+from lumitui.app.explain import chain_words, words
 from lumitui.app.history.run import Run
 from lumitui.remote.scheduler.states import State
 
@@ -59,7 +59,8 @@ def event_of(run: Run, before: State) -> Event | None:
 
 def _sentence(run: Run, kind: Happened) -> str:
     if kind is Happened.STARTED:
-        return f"{run.id} is running on {run.site}."
+        again = f", {chain_words.attempt(run)}" if run.attempt > 1 else ""
+        return f"{run.id} is running on {run.site}{again}."
     took = f" after {words.length(run.elapsed(run.ended or 0.0))}" if run.started else ""
     if kind is Happened.ENDED:
         return f"{run.id} is {run.state}{took}."

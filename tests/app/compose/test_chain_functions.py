@@ -30,7 +30,7 @@ export JOB=$$
 sleep() {{ echo "slept $1"; }}
 scancel() {{ echo "scancel $1"; }}
 lumitui_begin
-lumitui_chain 3
+lumitui_chain "${{LIMITS:-3}}"
 launch() {{ echo '{{"step": 5}}' >>metrics.jsonl; return "${{RC:-85}}"; }}
 lumitui_run launch
 """
@@ -139,3 +139,13 @@ def test_a_killed_attempts_half_line_spoils_no_other(folder: Path) -> None:
     (folder / "attempts.jsonl").write_text('{"attempt": 1, "job"')
     done = attempt(folder, RC="0", SLURM_RESTART_COUNT="1")
     assert [line["event"] for line in done.notes] == ["began", "ended"]
+
+
+def test_steps_that_a_dead_node_lost_are_no_measure_of_progress(folder: Path) -> None:
+    lines = [
+        '{"attempt": 1, "event": "ended", "rc": 85, "step": 3, "next": "requeue"}',
+        '{"attempt": 2, "event": "ended", "rc": 87, "step": 9, "next": "failed"}',
+    ]
+    (folder / "attempts.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    done = attempt(folder, "running 2", "ok", SLURM_RESTART_COUNT="2", LIMITS="4")
+    assert (done.notes[-1]["step"], done.notes[-1]["next"]) == (5, "requeue")

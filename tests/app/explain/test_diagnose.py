@@ -147,6 +147,22 @@ def test_a_run_that_did_not_fail_has_no_reasons(state: State) -> None:
     assert diagnose(Ending(state, rc=0, log="FATAL:   permission denied")) == []
 
 
+@pytest.mark.parametrize(
+    ("state", "rc", "end", "expected"),
+    [
+        (State.TIMEOUT, None, "", "chain-late"),
+        (State.FAILED, 85, "used-up", "chain-used-up"),
+        (State.FAILED, 85, "no-progress", "chain-no-progress"),
+        (State.FAILED, 85, "refused", "chain-refused"),
+        (State.FAILED, 85, "requeue", "stopped-early"),
+    ],
+)
+def test_why_a_chain_ended(state: State, rc: int | None, end: str, expected: str) -> None:
+    spec = hello_job(chain=4)
+    found = diagnose(Ending(state, rc=rc, spec=spec, chain_end=end))
+    assert found[0].id == expected
+
+
 def test_torchruns_root_cause_names_the_rank_and_not_the_node() -> None:
     found = why(TORCHRUN, rank=1)
     assert (found[0].id, found[0].rank) == ("exception", 3)

@@ -21,6 +21,7 @@ FILE = lines(
     {"attempt": 1, "time": 160, "event": "ended", "rc": 85, "step": 30, "next": "requeue"},
     {"attempt": 2, "time": 300, "event": "began", "nodes": "nid3", "alive": 161},
     {"attempt": 3, "time": 900, "event": "began", "nodes": "nid4", "alive": 340},
+    {"attempt": 2, "time": 905, "event": "ended", "rc": 87, "step": 99, "next": "failed"},
     {"attempt": 3, "time": 950, "event": "ended", "rc": 85, "step": 70, "next": "requeue"},
     {"attempt": 3, "time": 960, "event": "refused", "said": "Access denied"},
 )

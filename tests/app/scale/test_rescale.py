@@ -175,3 +175,11 @@ def test_a_batch_that_is_not_a_number_is_refused(size: str) -> None:
     with pytest.raises(InputError, match="not a number of samples"):
         rescale(first, LUMI, nodes=2)
     rescale(first, LUMI, nodes=2, settings=["--batch-size=8"])
+
+
+def test_a_chain_stays_and_is_paid_for_on_every_size() -> None:
+    scaled = rescale(launched(job(chain=4)), LUMI, nodes=2)
+    assert (scaled.launch.spec.chain, "lumitui_chain 4" in scaled.launch.script) == (4, True)
+    one = rescale(launched(job(chain=4)), LUMI, nodes=2, settings=["chain=1"])
+    assert scaled.launch.price.amount == 4 * one.launch.price.amount
+    assert apply_settings(job(), ["chain=3"]).chain == 3

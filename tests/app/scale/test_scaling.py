@@ -54,6 +54,16 @@ def test_where_the_work_is_not_known_no_time_is_told_and_no_limit_passed() -> No
     assert study(SPEEDS, 8).knows_work
 
 
+def test_a_chain_has_the_time_of_all_its_limits() -> None:
+    chained = replace(RUN, spec=RUN.spec.model_copy(update={"chain": 4}))
+    one, four = (
+        size_of(scaling_of(run, [MeasuredRun(run, training(1000.0))], []), 1).offer
+        for run in (RUN, chained)
+    )
+    assert one is not None and four is not None
+    assert four.limit == 4 * one.limit
+
+
 def test_metrics_say_speed_spread_and_work() -> None:
     parsed = [parse_line(line) for line in lines_of([10.0] * 5 + [90, 100, 110], 8, 64, 640)]
     found = training_of([point for point in parsed if point])

@@ -15,7 +15,7 @@ from lumitui.app.runs import Runs
 from lumitui.remote.run_folder import MACHINERY
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.chained_runs import chained_preview, hurry, retrained, steps_of
-from tests.support.jobs.endings import bring_up, in_shell, kill_node, opened, queue
+from tests.support.jobs.endings import bring_up, ended_daemon, in_shell, kill_node, opened, queue
 from tests.support.jobs.small_jobs import finish, wait_until
 from tests.support.servers.cluster import Cluster
 
@@ -144,3 +144,29 @@ def test_a_training_with_pytorch_goes_on_after_signals_and_a_dead_node(
     reached = max(step for step, number in steps if number == 2)
     again = retrained(steps)
     assert not again or (max(again) == reached and reached - min(again) < 100)
+
+
+def test_slurmctld_is_away_when_an_attempt_ends(
+    runs: Runs, cluster: Cluster, tmp_path: Path
+) -> None:
+    run = runs.send(chained_preview(runs, tmp_path / "project", "hold 0", name="away"))
+
+    def says(words: str) -> bool:
+        return words in cluster.login(f"cat {run.folder}/attempt-1.out").stdout
+
+    wait_until(lambda: says("trained to step 3"), 60)
+    ended_daemon(cluster, "slurmctld")
+    in_shell(cluster, f": >{run.folder}/go-on-1")
+    ended = f"grep -q requeue {run.folder}/attempts.jsonl"
+    wait_until(lambda: cluster.login(ended).returncode == 0, 60, "attempt 1 has ended")
+    bring_up(cluster)
+
+    def over() -> bool:
+        hurry(cluster, [run])
+        return queue(cluster, run) not in GOING
+
+    wait_until(over, 180, "the training is done")
+    run = finish(runs, run)
+    assert (run.state, [record.end for record in run.attempts]) == (State.DONE, ["requeue", "done"])
+    steps = metrics_of(cluster, run)
+    assert [step for step, _ in steps] == list(range(1, 7))

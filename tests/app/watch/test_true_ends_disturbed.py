@@ -17,6 +17,7 @@ from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.endings import (
     bring_up,
+    ended_daemon,
     in_shell,
     kill_node,
     opened,
@@ -55,13 +56,6 @@ def forgetful(cluster: Cluster) -> Iterator[None]:
     yield
     config.write_text(text)
     assert cluster.admin("scontrol", "reconfigure").returncode == 0
-
-
-def ended_daemon(cluster: Cluster, name: str) -> None:
-    """End a daemon of the cluster by its pid, and wait until it is gone."""
-    pid = pid_of(cluster, name)
-    os.kill(pid, signal.SIGTERM)
-    wait_until(lambda: not Path(f"/proc/{pid}").exists(), 20, f"{name} has ended")
 
 
 def on_a_killed_node(runs: Runs, cluster: Cluster, folder: Path) -> tuple[Run, Run]:

@@ -134,6 +134,13 @@ def pid_of(cluster: Cluster, name: str) -> int:
     return int((cluster.root / "run" / f"{name}.pid").read_text())
 
 
+def ended_daemon(cluster: Cluster, name: str) -> None:
+    """End a daemon of the cluster by its pid, and wait until it is gone."""
+    pid = pid_of(cluster, name)
+    os.kill(pid, signal.SIGTERM)
+    wait_until(lambda: not Path(f"/proc/{pid}").exists(), 20, f"{name} has ended")
+
+
 def kill_node(cluster: Cluster, node: str) -> None:
     """Kill every process with the host name of a node, as if its power failed."""
     daemon = pid_of(cluster, f"slurmd.{node}")
