@@ -1,5 +1,6 @@
-"""Every strategy trains the same: single, ddp, fsdp and zero, accumulated or not, within 1e-5."""
+"""Every strategy trains the same: single, ddp, fsdp and zero, accumulated or not."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,13 @@ pytestmark = pytest.mark.usefixtures("needs_torch")
 
 # Group norm, so that the number of ranks changes nothing but the order of float32 sums. A global
 # batch of 32 in every case; a clip that is at work in every step.
-SAME = ("--model", "cnn-gn", "--limit", "256", "--eval", "never", "--optimizer", "adamw",
-        "--weight-decay", "0.1", "--clip", "0.5", "--lr", "0.001",
-        "--schedule", "constant")  # fmt: skip
-SHORT = (*SAME, "--steps", "4")
+SAME = ("--model", "cnn-gn", "--limit", "256", "--eval", "never")
+PYTORCH = ("--optimizer", "adamw", "--weight-decay", "0.1", "--clip", "0.5", "--lr", "0.001",
+           "--schedule", "constant")  # fmt: skip
+SHORT = (*SAME, *PYTORCH, "--steps", "4")
 EXACT = 1e-5
+BF16 = 0.02
+"""bf16 has 8 bits: each number is right to 0.4 %."""
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +30,8 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[int, float]:
 
 
 def test_ddp_with_accumulation_trains_as_one_rank(tmp_path: Path, alone: dict[int, float]) -> None:
-    train(tmp_path, 2, "ddp.py", *SHORT, "--batch-size", "4", "--accumulate", "4")
+    split = ("--batch-size", "4", "--accumulate", "4", "--channels-last", "yes")
+    train(tmp_path, 2, "ddp.py", *SHORT, *split)
     assert losses(tmp_path) == pytest.approx(alone, abs=EXACT)
     assert reported(tmp_path)[0].items() >= {"strategy": "ddp", "global_batch": 32}.items()
 
@@ -41,4 +45,86 @@ def test_fsdp_trains_as_one_rank_which_goes_on_from_its_checkpoint(
     train(tmp_path, 1, "ddp.py", *SHORT, "--batch-size", "32", "--resume", "--steps", "3")
     train(tmp_path, 2, "fsdp.py", *SHORT, *split, "--resume")
     assert [line["first_step"] for line in reported(tmp_path) if "first_step" in line] == [1, 3, 4]
+    assert losses(tmp_path) == pytest.approx(alone, abs=EXACT)
+
+
+def test_bf16_trains_within_its_own_tolerance(tmp_path: Path, alone: dict[int, float]) -> None:
+    train(tmp_path, 2, "fsdp.py", *SHORT, "--batch-size", "16", "--precision", "bf16")
+    found = losses(tmp_path)
+    assert found == pytest.approx(alone, abs=BF16)
+    assert found != pytest.approx(alone, abs=EXACT)  # it was bf16
+
+
+# -------------------------------------------------------------------------- the whole matrix
+
+
+LONG = ("--steps", "50", "--epochs", "10")
+FIFTY = 1e-3
+"""Adam divides by the gradient's own size, so that rounding counts; after 50 steps it is 3e-4."""
+
+
+@pytest.fixture(scope="module")
+def fifty(tmp_path_factory: pytest.TempPathFactory) -> dict[int, float]:
+    """The losses of 50 steps of one rank."""
+    run_dir = tmp_path_factory.mktemp("fifty")
+    train(run_dir, 1, "ddp.py", *SAME, *PYTORCH, *LONG, "--batch-size", "32")
+    found = losses(run_dir)
+    assert found[50] < 0.8 * found[1]
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+@pytest.mark.parametrize("accumulate", [1, 4])
+@pytest.mark.parametrize(("trainer", "ranks"), [("ddp.py", 1), ("ddp.py", 4), ("fsdp.py", 4)])
+def test_fifty_steps_are_those_of_one_rank(
+    tmp_path: Path,
+    fifty: dict[int, float],
+    trainer: str,
+    ranks: int,
+    accumulate: int,
+    precision: str,
+) -> None:
+    split = ("--batch-size", str(32 // ranks // accumulate), "--accumulate", str(accumulate))
+    train(tmp_path, ranks, trainer, *SAME, *PYTORCH, *LONG, *split, "--precision", precision)
+    found = losses(tmp_path)
+    if precision == "fp16":  # its first steps find the scale
+        assert reported(tmp_path)[-1]["step"] == 50
+        assert len(found) == 50
+        assert found[50] < 0.9 * found[1]
+    else:
+        assert found == pytest.approx(fifty, abs=FIFTY if precision == "fp32" else 0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("needs_deepspeed")
+@pytest.mark.parametrize("accumulate", [1, 2])
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_fifty_steps_of_zero_are_those_of_one_rank(
+    tmp_path: Path, fifty: dict[int, float], stage: int, accumulate: int
+) -> None:
+    config = {
+        "train_batch_size": 32,
+        "gradient_accumulation_steps": accumulate,
+        "steps_per_print": 1_000_000,
+        "zero_optimization": {"stage": stage},
+        "gradient_clipping": 0.5,
+        "optimizer": {
+            "type": "AdamW",
+            "params": {"lr": 0.001, "weight_decay": 0.1, "torch_adam": True},
+        },
+    }
+    path = tmp_path / "ds.json"
+    path.write_text(json.dumps(config))
+    train(tmp_path, 2, "deepspeed_zero.py", *SAME, *LONG, "--deepspeed_config", str(path))
+    assert reported(tmp_path)[0]["strategy"] == f"zero{stage}"
+    assert losses(tmp_path) == pytest.approx(fifty, abs=FIFTY)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trainer", ["ddp.py", "fsdp.py"])
+def test_a_compiled_model_trains_the_same(
+    tmp_path: Path, alone: dict[int, float], trainer: str
+) -> None:
+    train(tmp_path, 2, trainer, *SHORT, "--batch-size", "16", "--compile")
     assert losses(tmp_path) == pytest.approx(alone, abs=EXACT)

@@ -74,6 +74,11 @@ def add_torch(parser: argparse.ArgumentParser) -> None:
     add("--weight-decay", type=float, default=0.0, help="(default: 0)")
     add("--clip", type=float, default=0.0, metavar="LENGTH",
         help="longest gradient of a step (default: any)")  # fmt: skip
+    # How fast, and in how much memory. None of it changes what is learnt, but for rounding.
+    add("--compile", action="store_true", help="compile the model: minutes before the first step")
+    add("--recompute", action="store_true", help="keep less of each block for the backward pass")
+    add("--channels-last", choices=("auto", "yes", "no"), default="auto",
+        help="order of an image's values in memory (auto: yes on GPUs)")  # fmt: skip
     add("--precision", choices=PRECISIONS, default="fp32", help="of the arithmetic (default: fp32)")
     add("--save", choices=("whole", "sharded"),
         help="as one file, or one of each rank (default: whole; fsdp: sharded)")  # fmt: skip

@@ -20,11 +20,13 @@ class Ddp(Single):
 
     def placed(self, net: nn.Module) -> nn.Module:
         """Wrap it; tests and checkpoints get the model itself."""
-        module = super().placed(net)
+        module = self.on_device(net)
         on_gpu = [self._device] if self._device.type == "cuda" else None
         self._wrapped = DistributedDataParallel(
             module, device_ids=on_gpu, gradient_as_bucket_view=True
         )
+        if self._args.compile:  # as a whole: it is cut where gradients can be sent
+            self._wrapped.compile()
         return module
 
     def model(self, inputs: Tensor) -> Tensor:

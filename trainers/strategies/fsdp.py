@@ -16,9 +16,9 @@ from torch import Tensor, nn
 
 from engine import precision
 from engine.reporting import UsageError
-from models.table import MODELS
 from saving import files as on_disk
 from strategies import optimizers
+from strategies.blocks import blocks
 from strategies.pytorch import Single
 
 try:
@@ -47,9 +47,13 @@ class Fsdp(Single):
         policy = MixedPrecisionPolicy(
             param_dtype=precision.PRECISIONS[self._args.precision], reduce_dtype=torch.float32
         )
-        blocks = MODELS[self._args.model].blocks
-        for part in [one for one in net.modules() if type(one).__name__ in blocks]:
+        parts = blocks(net, self._args.model)
+        for part in parts:
+            if self._args.compile:  # each by itself: what gathers weights can't be compiled
+                part.compile()
             fully_shard(part, mesh=mesh, mp_policy=policy)
+        if self._args.compile and not parts:
+            net.compile()
         self._split = fully_shard(net, mesh=mesh, mp_policy=policy)
         return net
 

@@ -16,7 +16,7 @@ from engine.ranks import Ranks
 from saving import files as on_disk
 from saving.saver import Write
 from saving.staging import Staging, local
-from strategies import optimizers
+from strategies import blocks, optimizers
 from strategies.strategy import poisoned
 
 if TYPE_CHECKING:
@@ -47,6 +47,9 @@ class Single:
         self.precision = str(args.precision)
         self._scale = precision.LossScale(args.precision, device)
         self.trials = precision.TRIALS if self._scale.moves else 0
+        wanted = {"yes": True, "no": False, "auto": device.type == "cuda"}[args.channels_last]
+        self._channels_last = wanted and example.dim() == 4
+        blocks.prepare(net, args)
         self.module: nn.Module = self.placed(net)
         self._optimizer = optimizers.make(args, self.module.parameters())
         self._sharded: Sharded | None = None
@@ -57,7 +60,17 @@ class Single:
 
     def placed(self, net: nn.Module) -> nn.Module:
         """The model with its weights where they are to be."""
-        return net.to(self._device)
+        module = self.on_device(net)
+        if self._args.compile:
+            module.compile()
+        return module
+
+    def on_device(self, net: nn.Module) -> nn.Module:
+        """The whole model there, in the order of memory that suits its input."""
+        there = net.to(self._device)
+        if self._channels_last:
+            there.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        return there
 
     def prepared(self, example: Tensor) -> None:
         """Make ready for the first step what takes an input to do so."""
@@ -97,13 +110,18 @@ class Single:
     def forward(self, inputs: Tensor) -> Tensor:
         """The model's answer to a micro batch."""
         with precision.autocast(self._args.precision, self._device):
-            return self.model(inputs).float()
+            return self.model(self._input(inputs)).float()
 
     def predict(self, inputs: Tensor) -> Tensor:
         """The same in a test: only fsdp's ranks need each other there."""
         with precision.autocast(self._args.precision, self._device):
-            outputs: Tensor = self.module(inputs)
+            outputs: Tensor = self.module(self._input(inputs))
             return outputs.float()
+
+    def _input(self, inputs: Tensor) -> Tensor:
+        return (
+            inputs.contiguous(memory_format=torch.channels_last) if self._channels_last else inputs
+        )
 
     def backward(self, loss: Tensor, last: bool) -> None:
         """Add to the gradient; after the step's last micro batch it is averaged over the ranks."""

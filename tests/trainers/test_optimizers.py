@@ -1,0 +1,86 @@
+"""Steps that are skipped on the device, fp16's scale, blocks that are computed again."""
+
+from argparse import Namespace
+from typing import Any
+
+import pytest
+
+from tests.support.trainers.ranks import Load
+
+
+def trained(load: Load, make: Any, bad: tuple[int, ...]) -> tuple[Any, Any]:
+    """Five steps of a small model; those in `bad` are to be skipped. Returns its weights."""
+    torch, optimizers = load("torch"), load("strategies.optimizers")
+    torch.manual_seed(0)
+    net = torch.nn.Linear(5, 3)
+    optimizer = make(net.parameters())
+    good = 0
+    for number in range(5):
+        net(torch.full((2, 5), 0.1 * (1 + good))).square().sum().backward()
+        if number in bad:
+            for weight in net.parameters():
+                weight.grad.fill_(torch.nan)
+        optimizers.step(optimizer, torch.tensor(number not in bad))
+        optimizer.zero_grad()
+        good += number not in bad
+    return torch.cat([weight.detach().flatten() for weight in net.parameters()]), optimizer
+
+
+@pytest.mark.parametrize("name", ["sgd", "adam", "adamw"])
+def test_a_skipped_step_changes_neither_weights_nor_state(load: Load, name: str) -> None:
+    torch, optimizers = load("torch"), load("strategies.optimizers")
+    args = Namespace(optimizer=name, lr=0.1, weight_decay=0.01)
+
+    def ours(weights: Any) -> Any:
+        return optimizers.make(args, weights)
+
+    def plain(weights: Any) -> Any:
+        if name == "sgd":
+            return torch.optim.SGD(weights, 0.1, momentum=0.9, weight_decay=0.01)
+        kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[name]
+        return kind(weights, 0.1, weight_decay=0.01)
+
+    bad = (0, 2)  # the first of all, when there is no state yet
+    weights, optimizer = trained(load, ours, bad)
+    expected, _ = trained(load, plain, bad)
+    assert all(group["fused"] for group in optimizer.param_groups)
+    assert torch.allclose(weights, expected, rtol=0, atol=1e-6)
+
+
+def test_the_scale_of_fp16_is_halved_until_it_fits_and_grows_again(load: Load) -> None:
+    torch, precision = load("torch"), load("engine.precision")
+    scale = precision.LossScale("fp16", torch.device("cpu"))
+    no, yes = torch.tensor(False), torch.tensor(True)
+    for _ in range(3):
+        scale.update(no)
+    assert float(scale.scale) == precision.FIRST_SCALE / 8
+    for _ in range(precision.GROWS_AFTER - 1):
+        scale.update(yes)
+    again = precision.LossScale("fp16", torch.device("cpu"))
+    again.load(scale.state())
+    assert float(again.scale) == precision.FIRST_SCALE / 8
+    again.update(yes)
+    assert again.state() == {"scale": precision.FIRST_SCALE / 4, "good": 0.0}
+    bf16 = precision.LossScale("bf16", torch.device("cpu"))
+    bf16.update(no)
+    assert (bf16.moves, float(bf16.scale)) == (False, 1.0)
+
+
+def test_blocks_are_computed_again_with_the_same_gradients(load: Load) -> None:
+    torch, blocks, table = load("torch"), load("strategies.blocks"), load("models.table")
+    gradients, passes = [], []
+    for recompute in (False, True):
+        net = table.build("gpt2-tiny", table.MODELS["gpt2-tiny"].sample, seed=0)
+        names = list(net.state_dict())
+        blocks.prepare(net, Namespace(recompute=recompute, model="gpt2-tiny"))
+        assert list(net.state_dict()) == names
+        calls: list[int] = []
+        first = blocks.blocks(net, "gpt2-tiny")[0]
+        next(first.children()).register_forward_hook(lambda *given, calls=calls: calls.append(1))
+        net(torch.arange(64)[None]).square().mean().backward()
+        gradients.append([weight.grad for weight in net.parameters()])
+        passes.append(len(calls))
+    assert passes == [1, 2]
+    assert all(map(torch.equal, *gradients))
+    with pytest.raises(load("engine.reporting").UsageError, match="cnn has no blocks"):
+        blocks.prepare(torch.nn.Linear(1, 1), Namespace(recompute=True, model="cnn"))
