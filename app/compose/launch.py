@@ -25,6 +25,7 @@ from lumitui.app.compose.program import (
 from lumitui.app.job.launch import Launch, LaunchFile, Layout, measured_nodes
 from lumitui.app.job.script_args import argument_value, batch_argument
 from lumitui.app.job.spec import JobSpec
+from lumitui.app.job.stop_lead import signal_of
 from lumitui.remote.errors import InputError
 from lumitui.remote.run_folder import CODE_ARCHIVE, DEEPSPEED_CONFIG, MACHINERY, PROBE_SCRIPT
 from lumitui.remote.site.profile import Site
@@ -93,7 +94,7 @@ def _script(
     The launcher's command is a function, which the probe and then the program are given to; in the
     plain one it is the command itself.
     """
-    signal = _stop_signal(place, exported=bool(plain))
+    signal = _stop_signal(place)
     values = _values(place, layout) | {"exported": bool(plain), "signal": _handled(place, signal)}
     values |= {"stop_on": _to_script(signal), "chain": 1 if plain else place.spec.chain}
     directives = _directives(place, layout, signal, exported=bool(plain))
@@ -170,7 +171,7 @@ def _directives(
     return [*lines, *spec.sbatch]
 
 
-def _stop_signal(place: Placement, *, exported: bool) -> str | None:
+def _stop_signal(place: Placement) -> str | None:
     """Return sbatch's `--signal` of this job: the one it asks for, or another in its place.
 
     A bundled trainer looks for a file that the script makes when the signal comes (`B:`), under
@@ -178,8 +179,8 @@ def _stop_signal(place: Placement, *, exported: bool) -> str | None:
     of SIGUSR1; every version passes on SIGTERM.
     """
     launcher = place.launcher
-    wanted = place.spec.signal or (place.trainer.signal if place.trainer else None)
-    if wanted and place.trainer and not exported:
+    wanted = signal_of(place.spec)
+    if wanted and place.trainer:
         return f"B:{wanted}"
     if launcher.tasks == "one":
         return None  # Slurm signals steps, and there is none

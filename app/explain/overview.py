@@ -10,6 +10,7 @@ from lumitui.app.explain.proof.binding_proof import Verdict
 from lumitui.app.explain.run_facts import Row, Totals
 from lumitui.app.explain.waiting import waited
 from lumitui.app.history.run import Run
+from lumitui.app.job.stop_lead import short_lead
 from lumitui.remote import walltime
 from lumitui.remote.scheduler.states import State
 
@@ -119,6 +120,14 @@ def loss(totals: Totals | None) -> str:
     return f"{words.number(totals.last_loss)} after {words.count(totals.steps, 'step')}"
 
 
+def _saves(run: Run, totals: Totals | None) -> str:
+    """Return that a running job's saves are too slow for its lead; '' where they are not."""
+    slowest = totals.slowest_save if totals else None
+    if run.state is not State.RUNNING or not slowest or slowest < 1:
+        return ""
+    return short_lead(run.spec, slowest)
+
+
 RELATIVE_TITLES = ("run", "state", "nodes", "samples/s", "speed-up", "efficiency")
 """Above the cells of `relative`; the last two are against the parent."""
 
@@ -160,6 +169,7 @@ def rows(
         ("throughput", speed(run, totals)),
         ("efficiency", against(beside, parent, run)),
         ("loss", loss(totals)),
+        ("saves", _saves(run, totals)),
         ("billed", words.billed(run, now)),
         ("reason", "" if run.state is State.QUEUED else words.reason(run)),
         ("next", next_step(run, proof, now, explained=explained)),

@@ -85,6 +85,11 @@ class Totals(Protocol):
         """What is told beside `samples_per_s`."""
         ...
 
+    @property
+    def slowest_save(self) -> float | None:
+        """Seconds of the slowest save."""
+        ...
+
 
 def state(run: Run, now: float) -> str:
     """Return the state, with the scheduler's own word for it, and since when it may be another."""

@@ -3,7 +3,7 @@
 import json
 import math
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 
 from lumitui.app.history.file.sqlite_file import Database
@@ -90,6 +90,12 @@ def _number(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
+def slowest_save(points: Iterable[MetricPoint]) -> float | None:
+    """Return the seconds of the slowest save among the points; None where none was measured."""
+    took = [point.extra.get("save_s") for point in points if point.event == "checkpoint"]
+    return max((float(one) for one in took if isinstance(one, int | float)), default=None)
+
+
 class RunMetrics:
     """The metrics of all runs in the history's file."""
 
@@ -167,6 +173,13 @@ class RunMetrics:
         )
         points = (parse_line(str(row[0]).encode()) for row in reversed(rows))
         return [point for point in points if point is not None]
+
+    def slowest_save(self, run_id: str) -> float | None:
+        """Return the seconds of the run's slowest save; None where none was measured."""
+        rows = self._file.rows(
+            "SELECT line FROM metrics WHERE run = ? AND instr(line, '\"checkpoint\"')", (run_id,)
+        )
+        return slowest_save(point for row in rows if (point := parse_line(str(row[0]).encode())))
 
     def spread(self, run_id: str, most: int) -> list[MetricPoint]:
         """Return at most `most` points from all over the run, in their order; no others are read.

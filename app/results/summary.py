@@ -7,7 +7,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Literal
 
-from lumitui.app.history.metric_points import MetricPoint
+from lumitui.app.history.metric_points import MetricPoint, slowest_save
 from lumitui.app.history.metric_speeds import speeds_of
 from lumitui.app.results.throughput import Throughput, throughput_of
 
@@ -29,6 +29,8 @@ class Summary:
     """Of the last attempt."""
     global_batch: int | None
     throughput: Throughput = field(default_factory=Throughput)
+    slowest_save: float | None = None
+    """Seconds."""
 
 
 def summarize(points: Iterable[MetricPoint]) -> Summary:
@@ -65,6 +67,7 @@ def summarize(points: Iterable[MetricPoint]) -> Summary:
         world_size=world_size,
         global_batch=global_batch,
         throughput=throughput_of(points, middle),
+        slowest_save=slowest_save(points),
     )
 
 

@@ -111,10 +111,21 @@ class Launches(Core):
 
         parent = self.history.get(run_id)
         site = self.sites.load(parent.site)
-        request = ResubmissionRequest(nodes, tuple(settings), code, start)
         lineage = self.history.lineage(parent.id)
+        slowest = self._slowest_save(parent, lineage)
+        request = ResubmissionRequest(nodes, tuple(settings), code, start, slowest)
         command = self._connections.get(site).scheduler.command()
         return plan(parent, lineage, site, command, request, self._hashes)
+
+    def _slowest_save(self, run: Run, lineage: Sequence[Run]) -> float | None:
+        """Return the seconds of the slowest save of a run, or of the run before it that has one."""
+        known = {other.id: other for other in lineage}
+        older: Run | None = run
+        while older is not None:
+            if slowest := self.history.metrics.slowest_save(older.id):
+                return slowest
+            older = known.get(older.parent or "")
+        return None
 
     def code_news(self, run_id: str) -> CodeNews:
         """Return what has changed in the project of a run since it was sent; no site is asked.

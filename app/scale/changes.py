@@ -8,6 +8,7 @@ from lumitui.app.compose.deepspeed_batch import TRAIN, sent_config
 from lumitui.app.explain import chain_words, words
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.script_args import argument_value, rate_argument, with_argument
+from lumitui.app.job.stop_lead import signal_of
 from lumitui.app.results.job_rows import differing_rows
 from lumitui.app.scale import learning_rate
 
@@ -44,8 +45,9 @@ def changes_between(before: Launch, after: Launch) -> tuple[Change, ...]:
         row("arguments", _other_arguments),
         row("billed at most", lambda launch: words.amount(launch.price)),
     ]
+    rows += [change for change in [row("stop signal", _signal)] if change.differs]
     rows += _config_changes(before, after)
-    shown = {"nodes", "partition", "time", "chain", "args", "name"}
+    shown = {"signal", "nodes", "partition", "time", "chain", "args", "name"}
     rows += [
         Change(key, old, new)
         for key, (old, new) in differing_rows([before.spec, after.spec])
@@ -69,6 +71,12 @@ def effect(changes: Sequence[Change]) -> str:
     if rate.differs:
         return f"{said}; the learning rate becomes {rate.after}, before {rate.before}."
     return f"{said}; the learning rate stays {rate.after}."
+
+
+def _signal(launch: Launch) -> str:
+    """Return the stop signal with its seconds before the time limit."""
+    name, _, seconds = (signal_of(launch.spec) or "").partition("@")
+    return f"{name}, {seconds} s before the limit" if name else "none"
 
 
 def _gpus(launch: Launch) -> int:

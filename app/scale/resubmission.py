@@ -11,6 +11,7 @@ from lumitui.app.compose.deepspeed_batch import (
 )
 from lumitui.app.history.run import Run
 from lumitui.app.job.launch import Launch, LaunchFile
+from lumitui.app.job.stop_lead import longer_signal
 from lumitui.app.scale.changes import Change
 from lumitui.app.scale.rescale import apply_settings, rescale
 from lumitui.app.scale.start import Start, choose_start
@@ -36,6 +37,8 @@ class ResubmissionRequest:
     code: CodeChoice = "same"
     start: Start | None = None
     """None: from the last checkpoint when it failed and can continue, else from scratch."""
+    slowest_save: float | None = None
+    """Seconds, as the parent or a run before it has measured; nobody asks for it."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,7 @@ def plan(
         launch_of(parent),
         site,
         nodes=request.nodes,
-        settings=request.settings,
+        settings=(*request.settings, *_stop_signal(parent, request)),
         deepspeed_config=config.text,
         config_ranks=config.ranks,
     )
@@ -117,6 +120,15 @@ def plan(
         request,
         insists=request.start == "checkpoint",
     )
+
+
+def _stop_signal(parent: Run, request: ResubmissionRequest) -> tuple[str, ...]:
+    """Return the setting of a stop signal that leaves time for the saves; () where it does."""
+    if any(setting.startswith("signal=") for setting in request.settings):
+        return ()
+    wanted = apply_settings(parent.spec, request.settings)
+    signal = longer_signal(wanted, request.slowest_save)
+    return (f"signal={signal}",) if signal else ()
 
 
 def _config(parent: Run, lineage: Sequence[Run], request: ResubmissionRequest) -> _Config:

@@ -14,8 +14,7 @@
 set -eo pipefail
 umask 077
 cd "$SLURM_SUBMIT_DIR"
-export RUN_DIR=$PWD
-unset SLURM_EXPORT_ENV
+export RUN_DIR=$PWD; unset SLURM_EXPORT_ENV
 
 # Modules
 module purge
@@ -26,8 +25,7 @@ SIF=/appl/local/laifs/containers/lumi-multitorch-u24r70f21m50t210-20260415_13062
 
 # Environment
 export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK # srun does not take it from sbatch
-# NODE_TMP: the job's own folder on every node
-NODE_TMP=$(mktemp -u "/tmp"/"$USER-$SLURM_JOB_ID-XXXXXXXXXX")
+NODE_TMP=$(mktemp -u "/tmp"/"$USER-$SLURM_JOB_ID-XXXXXXXXXX") # the job's own folder on every node
 on_nodes() { srun --overlap --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 "$@"; }
 trap 'on_nodes rm -rf "$NODE_TMP"' EXIT
 on_nodes mkdir -p "$NODE_TMP" "$NODE_TMP"/miopen-cache "$NODE_TMP"/miopen-config

@@ -8,15 +8,15 @@
 #SBATCH --mem-per-gpu=60G
 #SBATCH --time=01:00:00
 #SBATCH --open-mode=append
-#SBATCH --signal=USR1@60
+#SBATCH --signal=B:USR1@60
 #SBATCH --job-name=srun
 #SBATCH --output=slurm-%x-%j.out
 # Written by lumitui, for plain Slurm: README.md says what it needs. In this folder: sbatch job.sh
 set -eo pipefail
 umask 077
 cd "$SLURM_SUBMIT_DIR"
-export RUN_DIR=$PWD
-unset SLURM_EXPORT_ENV
+export RUN_DIR=$PWD; unset SLURM_EXPORT_ENV
+rm -f stop; trap ': >"$RUN_DIR/stop"' USR1 # near the time limit it asks the trainer to save
 
 # Modules
 module purge
@@ -26,8 +26,7 @@ module load Local-LAIF lumi-aif-singularity-bindings
 SIF=/appl/local/laifs/containers/lumi-multitorch-u24r70f21m50t210-20260415_130625/lumi-multitorch-full-u24r70f21m50t210-20260415_130625.sif
 
 # Environment
-# NODE_TMP: the job's own folder on every node
-NODE_TMP=$(mktemp -u "/tmp"/"$USER-$SLURM_JOB_ID-XXXXXXXXXX")
+NODE_TMP=$(mktemp -u "/tmp"/"$USER-$SLURM_JOB_ID-XXXXXXXXXX") # the job's own folder on every node
 on_nodes() { srun --overlap --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 "$@"; }
 trap 'on_nodes rm -rf "$NODE_TMP"' EXIT
 on_nodes mkdir -p "$NODE_TMP" "$NODE_TMP"/miopen-cache "$NODE_TMP"/miopen-config
@@ -57,4 +56,5 @@ resume=(); if compgen -G "$RUN_DIR/checkpoints/*" >/dev/null; then resume=(--res
 srun --kill-on-bad-exit=1 --label --cpu-bind=v,mask_cpu="$CPU_BIND_MASKS" \
   singularity run "$SIF" \
   bash -c 'export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; exec "$@"' rank \
-  python "$RUN_DIR"/code/.lumitui/trainers/ddp.py --model vit --steps 3 --batch-size 8 "${resume[@]}"
+  python "$RUN_DIR"/code/.lumitui/trainers/ddp.py --model vit --steps 3 --batch-size 8 "${resume[@]}" &
+while rc=0; wait $! || rc=$?; kill -0 $! 2>/dev/null; do :; done; exit "$rc" # a signal ends a `wait` only

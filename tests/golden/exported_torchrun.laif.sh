@@ -8,15 +8,15 @@
 #SBATCH --mem=480G
 #SBATCH --time=01:00:00
 #SBATCH --open-mode=append
-#SBATCH --signal=USR1@60
+#SBATCH --signal=B:USR1@60
 #SBATCH --job-name=torchrun
 #SBATCH --output=slurm-%x-%j.out
 # Written by lumitui, for plain Slurm: README.md says what it needs. In this folder: sbatch job.sh
 set -eo pipefail
 umask 077
 cd "$SLURM_SUBMIT_DIR"
-export RUN_DIR=$PWD
-unset SLURM_EXPORT_ENV
+export RUN_DIR=$PWD; unset SLURM_EXPORT_ENV
+rm -f stop; trap ': >"$RUN_DIR/stop"' USR1 # near the time limit it asks the trainer to save
 
 # Modules
 module purge
@@ -27,8 +27,7 @@ SIF=/appl/local/laifs/containers/lumi-multitorch-u24r70f21m50t210-20260415_13062
 
 # Environment
 export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK # srun does not take it from sbatch
-# NODE_TMP: the job's own folder on every node
-NODE_TMP=$(mktemp -u "/tmp"/"$USER-$SLURM_JOB_ID-XXXXXXXXXX")
+NODE_TMP=$(mktemp -u "/tmp"/"$USER-$SLURM_JOB_ID-XXXXXXXXXX") # the job's own folder on every node
 on_nodes() { srun --overlap --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 "$@"; }
 trap 'on_nodes rm -rf "$NODE_TMP"' EXIT
 on_nodes mkdir -p "$NODE_TMP" "$NODE_TMP"/miopen-cache "$NODE_TMP"/miopen-config
@@ -55,4 +54,5 @@ srun --kill-on-bad-exit=1 --label \
   --nnodes="$SLURM_JOB_NUM_NODES" --nproc_per_node=8 --numa-binding=exclusive \
   --rdzv_id="$SLURM_JOB_ID" --rdzv_backend=c10d --rdzv_endpoint="$MASTER_ADDR:$MASTER_PORT" \
   --signals-to-handle=SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1 \
-  "$RUN_DIR"/code/.lumitui/trainers/deepspeed_zero.py --model vit --steps 3 --deepspeed --deepspeed_config "$RUN_DIR/ds_config.json" "${resume[@]}"
+  "$RUN_DIR"/code/.lumitui/trainers/deepspeed_zero.py --model vit --steps 3 --deepspeed --deepspeed_config "$RUN_DIR/ds_config.json" "${resume[@]}" &
+while rc=0; wait $! || rc=$?; kill -0 $! 2>/dev/null; do :; done; exit "$rc" # a signal ends a `wait` only

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.job.spec import JobSpec
+from lumitui.app.job.spec import JobSpec, parse_job
 from lumitui.app.runs import Runs
 from lumitui.app.send.export import Exported
 from lumitui.remote.errors import InputError
 from lumitui.remote.transport.shell import quote
-from tests.support.jobs.small_jobs import hello_job, hello_project
+from tests.support.jobs.small_jobs import hello_job, hello_project, wait_until
 from tests.support.servers.cluster import Cluster
 
 SECRET = "pl4nted-0f-the-export"
@@ -182,6 +182,49 @@ JOBS: dict[str, dict[str, object]] = {
     },
     "masks": {"partition": "standard-g", "gpus_per_node": 8},
 }
+
+
+STOPPED = """\
+name: stopped
+site: minilumi
+account: project_462000001
+partition: small-g
+gpus_per_node: 2
+time: "00:05:00"
+launcher: torchrun
+trainer: ddp
+args: [--model, cnn-gn, --epochs, "5000", --limit, "64", --eval, never]
+"""
+
+
+def test_a_signal_near_the_time_limit_lets_an_exported_trainer_save(
+    cluster_runs: Runs, cluster: Cluster, place: Path, tmp_path: Path
+) -> None:
+    """A signal that reached torchrun would kill a save after 30 s; the file has all of the lead."""
+    spec = parse_job(STOPPED, "stopped")
+    cluster_runs.export(cluster_runs.preview(spec, tmp_path), place)
+    assert "#SBATCH --signal=B:USR1@60\n" in (place / "job.sh").read_text()
+    (place / "stop").touch()  # of an earlier job
+    subprocess.run(["chown", "-R", f"{cluster.user}:", str(place)], check=True)
+    job = cluster.login(f"cd {quote(str(place))} && sbatch --parsable job.sh", timeout=60)
+    number = job.stdout.strip()
+    try:
+        wait_until(lambda: '"step": 5,' in read(place / "metrics.jsonl"), 120, job.stderr)
+        assert cluster.login(f"scancel --batch --signal=USR1 {number}").returncode == 0
+        wait_until(lambda: '"event": "stop"' in read(place / "metrics.jsonl"), 60)
+        queue = f"squeue -h -j {number} 2>/dev/null"
+        wait_until(lambda: not cluster.login(queue).stdout.strip(), 60, "its end")
+    finally:
+        cluster.login(f"scancel {number}")
+    assert '"signal": "the file stop"' in read(place / "metrics.jsonl")
+    assert list((place / "checkpoints").glob("*/manifest.json"))
+    # The log has all of the launch's end: the script waited for it.
+    log = "\n".join(path.read_text() for path in place.glob("slurm-*.out"))
+    assert "stopped by the file stop after step" in log and "ChildFailedError" in log
+
+
+def read(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
 
 
 def test_plain_sbatch_runs_it(

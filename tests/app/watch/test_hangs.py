@@ -57,13 +57,13 @@ def test_a_stopped_rank_is_named_and_said_to_move_again(
         assert now().hang == ""
         pid = process_of(run, 3)
         os.kill(pid, signal.SIGSTOP)
-        wait_until(lambda: bool(now().hang), 60, "the name of the rank")
+        wait_until(lambda: bool(now().hang), 120, "the name of the rank")
         said = now().hang
         assert said.startswith("Rank 3 on nid"), said
         assert ", its process is stopped; the others wait at step " in said
         assert runs.why(run.id)[0].sentence.startswith("Rank 3 on nid")
         os.kill(pid, signal.SIGCONT)
-        wait_until(lambda: not now().hang, 60, "that it moves again")
+        wait_until(lambda: not now().hang, 120, "that it moves again")
         assert now().state is State.RUNNING
         assert b" moves again." in runs.read_log(run.id)[1]
     finally:

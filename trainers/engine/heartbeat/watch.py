@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import sys
 import threading
 import time
@@ -72,12 +73,19 @@ class Watch:
         self._hang = seconds_of("TRAINER_HANG_SECONDS")
         self._tick = self._still / 8
         self._seen: dict[int, tuple[Record, float, float]] = {}
-        self._pulse = 0
+        self._pulse = 1
+        records.pulse(place.local, self._pulse)  # its process is known from now on
         self._woke = time.monotonic()
         self._stall: Stall | None = None
         self._told_at = 0.0
-        self._published = 0.0
+        self._published: tuple[float, list[int]] | None = None
+        """When this node said how it is, and how often its ranks had moved."""
+        self._looked = 0.0
         self._stop = threading.Event()
+        if place.rank == 0:  # what an attempt left that was killed
+            shutil.rmtree(place.run_dir / FOLDER, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                (place.run_dir / FILE).unlink(missing_ok=True)
 
     def stop(self) -> None:
         """End the thread, and take away what it has said."""
@@ -156,18 +164,35 @@ class Watch:
         say(f"{alone or 'The ranks move'} again.")
 
     def _publish(self, seen: Sequence[Seen], now: float) -> None:
-        """Say to the other nodes how this one is: when it stands still, or another one does."""
+        """Say to the other nodes how this one is: when it stands still, or another one does.
+
+        What is said holds until it is said anew, so that a node that moves again says so at once.
+        """
         folder = self._place.run_dir / FOLDER
-        if now - self._published < 4 * self._tick:
+        counts = [one.count for one in seen]
+        if self._published is None or self._published[1] == counts:
+            last = self._published[0] if self._published else self._looked
+            if now - last < 4 * self._tick and not self._begins_to_be_still(seen):
+                return
+        self._looked = now
+        if max(one.still for one in seen) < self._still / 2 and not self._has_others(folder):
+            if self._published:
+                self._withdraw()
             return
-        if max(one.still for one in seen) < self._still / 2 and not _has_files(folder):
-            return
-        self._published = now
         folder.mkdir(exist_ok=True)
         content = {"time": time.time(), "seen": [asdict(one) for one in seen]}
         _write(folder / str(self._index), content)
+        self._published = now, counts
+
+    def _begins_to_be_still(self, seen: Sequence[Seen]) -> bool:
+        return self._published is None and max(one.still for one in seen) >= self._still / 2
+
+    def _has_others(self, folder: Path) -> bool:
+        mine = str(self._index)
+        return folder.is_dir() and any(path.name != mine for path in folder.glob("[0-9]*"))
 
     def _withdraw(self) -> None:
+        self._published = None
         with contextlib.suppress(OSError):
             (self._place.run_dir / FOLDER / str(self._index)).unlink(missing_ok=True)
             (self._place.run_dir / FOLDER).rmdir()
@@ -200,10 +225,6 @@ def say(text: str) -> None:
     """Print a line at once, in one piece."""
     with contextlib.suppress(OSError):
         os.write(sys.stderr.fileno(), f"{text}\n".encode())
-
-
-def _has_files(folder: Path) -> bool:
-    return folder.is_dir() and any(folder.iterdir())
 
 
 def _write(path: Path, content: object) -> None:
