@@ -172,3 +172,10 @@ def test_the_flight_recorder_has_the_names_that_this_pytorch_reads(
     environ = {"TORCH_FR_BUFFER_SIZE": "2000"}
     load("engine.ranks").name_flight_recorder(version, environ)
     assert environ.get("TORCH_NCCL_TRACE_BUFFER_SIZE") == old
+
+
+def test_only_a_gpu_is_bound_to_the_process_group(load: Load) -> None:
+    torch, ranks = load("torch"), load("engine.ranks")
+    assert ranks.device_of_group(torch.device("cpu")) == {}
+    gpu = torch.device("cuda", 3)
+    assert ranks.device_of_group(gpu) == {"device_id": gpu}

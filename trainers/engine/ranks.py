@@ -7,6 +7,7 @@ Without the first five it trains alone.
 
 from __future__ import annotations
 
+import inspect
 import os
 import platform
 import sys
@@ -14,7 +15,7 @@ from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import torch
 import torch.distributed as dist
@@ -184,7 +185,7 @@ OLD_NAMES = {
     "TORCH_FR_BUFFER_SIZE": "TORCH_NCCL_TRACE_BUFFER_SIZE",
     "TORCH_FR_DUMP_TEMP_FILE": "TORCH_NCCL_DEBUG_INFO_TEMP_FILE",
 }
-"""What the flight recorder's variables were called; The first has its new name
+"""What the flight recorder's variables were called; the first has its new name
 since PyTorch 2.8, the second since 2.9 or 2.10. Version 2.13 reads both, and warns of these."""
 
 
@@ -196,6 +197,16 @@ def name_flight_recorder(version: str, environ: MutableMapping[str, str]) -> Non
             environ.setdefault(old, environ[new])
 
 
+def device_of_group(device: torch.device) -> dict[str, Any]:
+    """Return the argument that binds the process group to a GPU: PyTorch 2.3 and newer have it.
+
+    Each rank then makes its communicator at once, not in its first collective, where it would
+    hang, and two ranks with one GPU fail there. gloo's groups have no device.
+    """
+    takes = "device_id" in inspect.signature(dist.init_process_group).parameters
+    return {"device_id": device} if device.type == "cuda" and takes else {}
+
+
 def join(ranks: Ranks) -> torch.device:
     """Choose this rank's device and join the process group: nccl on GPUs, else gloo."""
     device = choose_device(ranks)
@@ -204,7 +215,7 @@ def join(ranks: Ranks) -> torch.device:
     # 10 minutes: a rank that never comes must not hold the others' nodes for gloo's 30.
     limit = timedelta(minutes=10)
     if all(name in os.environ for name in LAUNCHER_VARIABLES):
-        dist.init_process_group(backend, timeout=limit)
+        dist.init_process_group(backend, timeout=limit, **device_of_group(device))
     else:  # alone: no port, so that two trainings on one machine never meet
         dist.init_process_group(
             backend,
