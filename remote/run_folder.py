@@ -21,6 +21,10 @@ SECRETS = ".secrets"
 """The values of `secrets:`, which are never brought back to the laptop."""
 PROBE_SCRIPT = "probe.sh"
 """What measures the binding of every rank (templates/probe.sh)."""
+PREFLIGHT = "preflight.json"
+"""What the preflight found; binding.json has it too."""
+PREFLIGHT_SCRIPTS = ("preflight.py", "preflight_verdict.py")
+"""What measures GPUs and network before the launch (trainers/preflight), in a job that asks."""
 SCRIPTS = (JOB_SCRIPT, MACHINERY, PROBE_SCRIPT)
 """What a job runs of lumitui's, in the order in which it is hashed."""
 DEEPSPEED_CONFIG = "ds_config.json"

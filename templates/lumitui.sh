@@ -15,7 +15,7 @@ lumitui_begin() {
   attempt=$((${SLURM_RESTART_COUNT:-0} + 1))
   # A requeued job writes a log of its own, and proves its binding anew: the nodes may be others.
   if ((attempt > 1)); then
-    rm -f "$RUN_DIR/binding.json" "$RUN_DIR/hung.json" || true
+    rm -f "$RUN_DIR/binding.json" "$RUN_DIR/hung.json" "$RUN_DIR/preflight.json" || true
     exec >>"$RUN_DIR/attempt-$attempt.out" 2>&1
   fi
   # PyTorch writes what each rank's collectives did when one of them times out. Older versions know
@@ -130,37 +130,88 @@ lumitui_unpack_once() {
   ' unpack "$CODE" "$RUN_DIR/code.tar.gz" "$@"
 }
 
-# lumitui_prove LAUNCH...: the binding of every rank. The probe takes the program's place in the same
-# launch. Whatever becomes of it, the job goes on.
-lumitui_prove() {
-  local probe=0 limit=60 began=$SECONDS said=
+# lumitui_measure LIMIT GRACE PORT LAUNCH...: something takes the program's place in the same launch, for so many
+# seconds. `ended`: how, as timeout says; `said`: what was printed of it. Whatever becomes of it, the job goes on.
+lumitui_measure() {
+  local limit=$1 grace=$2 port=$3 began=$SECONDS
+  shift 3
+  ended=0 said=
   export PROOF_DIR=$RUN_DIR/.proof-$attempt
   mkdir -p "$PROOF_DIR" || true
   (
-    # A port of its own: what a stopped probe leaves behind must not be in the launch's way.
-    MASTER_PORT=$((MASTER_PORT + 10000))
+    # A port of its own: what a stopped step leaves behind must not be in the launch's way.
+    MASTER_PORT=$port
     export SIF CPU_BIND_MASKS
     # timeout starts no function, so that a bash of its own does; it outlives the signal, or a step
     # that is ending would be in the launch's way too. -p: no BASH_ENV.
-    timeout -k 15 "$limit" bash -pc "
+    timeout -k "$grace" "$limit" bash -pc "
       trap : TERM
       srun() { command srun --overlap \"\$@\"; }
       $(declare -f launch)
       \"\$@\"" prove "$@"
-  ) >"$PROOF_DIR/said" 2>&1 || probe=$?
+  ) >"$PROOF_DIR/said" 2>&1 || ended=$?
   cat "$PROOF_DIR/said" || true
   # 137 is also what a killed rank leaves.
-  if ((probe == 137 && SECONDS - began >= limit)); then probe=124; fi
-  if ((probe)); then
+  if ((ended == 137 && SECONDS - began >= limit)); then ended=124; fi
+  if ((ended)); then
     said=$(grep -m 1 -E 'error:|fatal:|FATAL|Error:' "$PROOF_DIR/said" || tail -n 1 "$PROOF_DIR/said") || true
     said=$(tr -cd 'A-Za-z0-9 ._,:/()-' <<<"${said:0:300}") || true
-    echo "lumitui: the probe ended with $probe; the binding is not proven." >&2
   fi
+}
+
+# lumitui_preflight MODE LAUNCH...: are the GPUs and the network of every rank as fast as they should be? It ends
+# within 30 s. MODE: `warn` or `end` the job. Where there is no PyTorch nothing is measured, and nothing ends.
+lumitui_preflight() {
+  local mode=$1 limit=25 state= why=
+  shift
+  rm -f "$RUN_DIR/preflight.json" || true
+  lumitui_measure "$limit" 5 $((20000 + (MASTER_PORT + 5000) % 10000)) "$@" "--seconds=$((limit - 3))"
+  state=$(sed -n 's/.*"state": "\([a-z ]*\)".*/\1/p' "$RUN_DIR/preflight.json" 2>/dev/null) || true
+  why=$(sed -n 's/.*"state": "[a-z ]*", "why": "\([^"]*\)".*/\1/p' "$RUN_DIR/preflight.json" 2>/dev/null) || true
+  # Without a verdict rank 0 did not live to give one: it never began, or something ended or held it.
+  case $state in
+    good | bad | 'not run') ;;
+    *)
+      if [[ -n $state ]]; then state=bad; else state='not run'; fi
+      why="it ended with $ended${said:+: $said}"
+      if ((ended == 124)); then why="it did not end within $limit s" state=bad; fi
+      case $said in *'No module named'*torch*) why='no torch' ;; esac
+      printf '{"state": "%s", "why": "%s"}\n' "$state" "$why" >"$RUN_DIR/preflight.json" || true
+      ;;
+  esac
+  case $state in
+    good) ;;
+    'not run') echo "lumitui: preflight not run: $why." >&2 ;;
+    *)
+      if [[ $mode == end ]]; then
+        echo "lumitui: preflight: $why; nothing was launched." >&2
+        strict=79
+      else
+        echo "lumitui: preflight: $why; the job goes on." >&2
+      fi
+      ;;
+  esac
+  ended=0 said=
+}
+
+# lumitui_prove LAUNCH...: the binding of every rank, by the probe.
+lumitui_prove() {
+  local limit=60 grace=15 probe
+  lumitui_measure "$limit" "$grace" $((MASTER_PORT + 10000)) "$@"
+  probe=$ended
+  if ((probe)); then echo "lumitui: the probe ended with $probe; the binding is not proven." >&2; fi
+  lumitui_report
+}
+
+# binding.json: what the ranks reported, how the probe ended where that was not well, and the preflight. Only
+# once: who has read it does not read it again.
+lumitui_report() {
   {
     echo '[' &&
       {
         cat "$PROOF_DIR"/rank-* 2>/dev/null || true
-        if ((probe)); then printf '{"probe": %d, "said": "%s"}\n' "$probe" "$said"; fi
+        if ((ended)); then printf '{"probe": %d, "said": "%s"}\n' "$ended" "$said"; fi
+        sed '1!d; s/^/{"preflight": /; s/$/}/' "$RUN_DIR/preflight.json" 2>/dev/null || true
       } | sed '$!s/$/,/' &&
       echo ']'
   } >"$RUN_DIR/.binding.json" && mv -f "$RUN_DIR/.binding.json" "$RUN_DIR/binding.json" ||

@@ -130,7 +130,8 @@ def _lines(lines: Sequence[str]) -> str:
 
 
 def _proof(proof: Verdict, columns: int) -> str:
-    sentences = [spell_out(line) for line in (proof.sentence, *run_facts.differences(proof))]
+    told = [*run_facts.differences(proof), *run_facts.preflight(proof)]
+    sentences = [spell_out(line) for line in (proof.sentence, *told)]
     lines = [line for text in sentences for line in textwrap.wrap(text, columns - 2) or [""]]
     found = run_facts.proof_table(proof)
     if found.rows:

@@ -8,7 +8,7 @@ import jinja2
 
 from lumitui.app.compose import deepspeed_batch as batches
 from lumitui.app.compose.binding import taskset_list
-from lumitui.app.compose.launchers import TEMPLATES
+from lumitui.app.compose.launchers import TEMPLATES, TRAINER_FOLDER
 from lumitui.app.compose.layout import layout_of
 from lumitui.app.compose.placement import Placement, placement_of
 from lumitui.app.compose.price import memory_options, price_of
@@ -20,6 +20,7 @@ from lumitui.app.compose.program import (
     container_environment,
     expand,
     interpreter,
+    preflight_of,
     program_of,
 )
 from lumitui.app.job.launch import Launch, LaunchFile, Layout, measured_nodes
@@ -27,7 +28,13 @@ from lumitui.app.job.script_args import argument_value, batch_argument
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.stop_lead import signal_of
 from lumitui.remote.errors import InputError
-from lumitui.remote.run_folder import CODE_ARCHIVE, DEEPSPEED_CONFIG, MACHINERY, PROBE_SCRIPT
+from lumitui.remote.run_folder import (
+    CODE_ARCHIVE,
+    DEEPSPEED_CONFIG,
+    MACHINERY,
+    PREFLIGHT_SCRIPTS,
+    PROBE_SCRIPT,
+)
 from lumitui.remote.site.profile import Site
 from lumitui.remote.transport.shell import quote
 
@@ -58,6 +65,8 @@ def compose(spec: JobSpec, site: Site, *, deepspeed_config: str | None = None) -
     program = program_of(place, has_config=config is not None)
     machinery = _template(MACHINERY) + (_template(_CHAIN) if spec.chain > 1 else "")
     files = [LaunchFile(MACHINERY, machinery), LaunchFile(PROBE_SCRIPT, _template(PROBE_SCRIPT))]
+    if place.preflight != "off":
+        files += [LaunchFile(name, _template(f"preflight/{name}")) for name in PREFLIGHT_SCRIPTS]
     if config is not None:
         files.append(LaunchFile(DEEPSPEED_CONFIG, json.dumps(config, indent=2) + "\n"))
     return Launch(
@@ -99,8 +108,10 @@ def _script(
     values |= {"stop_on": _to_script(signal), "chain": 1 if plain else place.spec.chain}
     directives = _directives(place, layout, signal, exported=bool(plain))
     values |= {"directives": [*directives, *plain]}
-    started, probe = (words.words_for(place.launcher) for words in (program, PROBE))
-    values |= {"program": started, "probe": probe, "started": started if plain else '"$@"'}
+    preflight = preflight_of(place, layout)
+    words = [each.words_for(place.launcher) for each in (program, PROBE, preflight)]
+    values |= dict(zip(("program", "probe", "preflight_program"), words, strict=True))
+    values |= {"started": words[0] if plain else '"$@"'}
     launch = _render(f"launchers/{place.launcher.name}.sh.j2", values)
     launch = launch.strip("\n")
     body = launch if plain else "\n".join(f"  {line}" for line in launch.split("\n"))
@@ -138,6 +149,7 @@ def _values(place: Placement, layout: Layout) -> dict[str, object]:
         "can_resume": bool(place.resume_arguments),
         "resume_arguments": " ".join(quote(word) for word in place.resume_arguments),
         "proof": spec.proof,
+        "preflight": place.preflight,
         "activate": f"{activate}; " if activate else "",
         "python": interpreter(place),
         "torchrun_binding": place.torchrun_binding,
@@ -215,7 +227,8 @@ def _global_batch(spec: JobSpec, layout: Layout) -> int | None:
 @cache
 def _template(name: str) -> str:
     """Return a file that goes to the run's folder as it is."""
-    return (TEMPLATES / name).read_text(encoding="utf-8")
+    folder = TRAINER_FOLDER if name.startswith("preflight/") else TEMPLATES
+    return (folder / name).read_text(encoding="utf-8")
 
 
 def _render(template: str, values: Mapping[str, object]) -> str:

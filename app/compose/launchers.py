@@ -8,6 +8,7 @@ from pathlib import Path
 import yaml
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
+TRAINER_FOLDER = TEMPLATES.parent / "trainers"
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,11 @@ class Placement:
         return self.partition.allocation == "node" or self.spec.exclusive
 
     @property
+    def preflight(self) -> str:
+        """Whether GPUs and network are measured before the launch: `warn`, `end` or `off`."""
+        return self.spec.preflight or self.site.preflight
+
+    @property
     def torchrun_binding(self) -> str:
         """How torchrun's workers get their cores in this job: `numa`, `script` or `none`."""
         bound = self.whole_nodes and self.spec.binding != "none"

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from lumitui.app.compose.launchers import Launcher
 from lumitui.app.compose.placement import Placement
+from lumitui.app.job.launch import Layout
 from lumitui.remote import walltime
 from lumitui.remote.errors import InputError
-from lumitui.remote.run_folder import DEEPSPEED_CONFIG, PROBE_SCRIPT
+from lumitui.remote.run_folder import DEEPSPEED_CONFIG, PREFLIGHT_SCRIPTS, PROBE_SCRIPT
 from lumitui.remote.transport.shell import quote
 
 BUNDLED = ".lumitui/trainers"
@@ -28,6 +29,21 @@ class Program:
         if launcher.starts == "command":
             return self.command
         return self.script or f"--no-python {self.command}"
+
+
+def preflight_of(place: Placement, layout: Layout) -> Program:
+    """Return what measures GPUs and network before the job's own program, in its environment."""
+    node = place.site.node
+    words = [f"--gpus={0 if layout.on_cpu else layout.gpus_per_node}"]
+    if layout.gpu_bus:
+        words.append(f"--bus={','.join(layout.gpu_bus)}")
+    if node.gemm_tflops:
+        words.append(f"--gemm={node.gemm_tflops:g}")
+    # A figure of the profile is for all GPUs of a node.
+    if node.links and layout.gpus_per_node == node.gpus:
+        words += [f"--in-node={node.links.in_node:g}", f"--all-nodes={node.links.between_nodes:g}"]
+    command = " ".join([f'"$RUN_DIR"/{PREFLIGHT_SCRIPTS[0]}', *words])
+    return Program(f"{interpreter(place)} {command}", command)
 
 
 PROBE = Program(f'sh "$RUN_DIR/{PROBE_SCRIPT}"')

@@ -19,6 +19,7 @@ _LAUNCHER = re.compile(r"torch[./]distributed[./](?:elastic|run|launcher)|Root C
 _WENT_ON = re.compile(
     r"^lumitui: the probe ended with \d+; the binding is not proven\."
     r"|^lumitui: .*; trying again in \d+ s\."
+    r"|^lumitui: preflight: .*; the job goes on\.|^lumitui: preflight not run: "
 )
 _NOT_LAUNCHED = re.compile(r"^lumitui: .*; nothing was launched\.")
 

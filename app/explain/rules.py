@@ -229,6 +229,13 @@ RULES: tuple[LogRule, ...] = (
         "Read the proof; use whole nodes, or `proof: on` to run anyway.",
     ),
     _rule(
+        "preflight",
+        r"lumitui: preflight: (?P<what>.+); nothing was launched\.",
+        "The preflight found {what}, and `preflight: end` ended the job.",
+        "Resubmit it without that node (`sbatch: [--exclude=NODE]`), and tell the site's support; "
+        "or use `preflight: warn` to run anyway.",
+    ),
+    _rule(
         "second-job",
         r"lumitui: attempt \d+ belongs to job (?P<what>\d+)",
         "This job was a second one for the same run and ended at once; job {what} has it.",
@@ -297,6 +304,11 @@ EXIT_CODES: Mapping[int, Meaning] = {
         "proof-strict",
         "The ranks did not get their planned cores, and `proof: strict` ended the job.",
         "Read the proof; use whole nodes, or `proof: on` to run anyway.",
+    ),
+    79: Meaning(
+        "preflight",
+        "The preflight found a slow or wrong rank, and `preflight: end` ended the job.",
+        "Read the proof; resubmit without that node, or use `preflight: warn` to run anyway.",
     ),
     85: Meaning(
         "stopped-early",

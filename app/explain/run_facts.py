@@ -224,6 +224,16 @@ def _ranges(gpus: str) -> str:
     return format_cores(numbers) if in_order else gpus
 
 
+def preflight(verdict: Verdict, most: int = 10) -> list[str]:
+    """Return what the preflight said, in one sentence, and each of its findings in a line."""
+    found = verdict.preflight
+    if found is None:
+        return []
+    more = len(found.findings) - most
+    lines = list(found.findings[:most]) if len(found.findings) > 1 else []
+    return [found.sentence, *lines, *([f"{more} more findings"] if more > 0 else [])]
+
+
 def differences(verdict: Verdict, most: int = 10) -> list[str]:
     """Return a line for each thing that is wrong, with the ranks that have it; at most `most`.
 

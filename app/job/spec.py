@@ -112,6 +112,10 @@ class JobSpec(Part):
     proof: Literal["on", "strict", "off"] = "on"
     """`strict`: the job ends before the launch when a rank has other cores or another GPU than
     planned, or when no driver tells which GPU it has."""
+    preflight: Literal["warn", "end", "off"] | None = None
+    """Whether the GPUs and the network are measured before the launch, in half a minute at most:
+    `warn` names a rank or node that is slow or wrong, `end` ends the job then. None: as the site's
+    profile says."""
     project: Line = "."
     """The folder that is sent, relative to the job file's folder."""
     ship: Literal["auto", "files", "archive"] = "auto"

@@ -238,6 +238,7 @@ def _bundled(spec: JobSpec) -> dict[str, Path]:
         place = path.relative_to(TRAINER_FOLDER)
         # A checkout holds caches there: mypy's alone has 38 MB.
         cached = any(part.startswith((".", "__pycache__")) for part in place.parts)
-        if path.is_file() and not cached and place.as_posix() not in others:
+        alone = place.parts[0] == "preflight"  # it goes to the run's folder, with any program
+        if path.is_file() and not (cached or alone) and place.as_posix() not in others:
             found[f"{BUNDLED}/{place.as_posix()}"] = path
     return found

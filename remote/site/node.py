@@ -57,7 +57,10 @@ class NodeShape(Facts):
     no_gpu_cores: str = "the profile does not know which cores are nearest to each GPU"
     """Why `gpu_cores` is empty."""
     links: Links | None = None
-    """For the prediction of other sizes from one; None: they are not predicted so."""
+    """For the prediction of other sizes from one, and what a preflight should find; None: other
+    sizes are not predicted so, and ranks and nodes are compared with each other alone."""
+    gemm_tflops: Annotated[float, Field(gt=0, le=1e5)] | None = None
+    """TFLOP/s that a large bf16 matrix product reaches on one GPU; None: nobody measured it."""
     gpu_numa: tuple[Annotated[int, Field(ge=0, le=100_000)], ...] = ()
     """NUMA domain of each GPU, in local-rank order."""
     gpu_bus: tuple[Annotated[str, BeforeValidator(_bus), Field(pattern=_BUS)], ...] = ()

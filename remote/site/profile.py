@@ -134,6 +134,9 @@ class Site(Facts):
     nothing reads it yet."""
     gpu_readings: GpuReadings | None = None
     """How the GPUs of a running job are read; None: they are not."""
+    preflight: Literal["warn", "end", "off"] = "off"
+    """What a job whose file does not say it does before its launch: see the key `preflight` there.
+    Worth its half minute where a slow node would cost hours."""
     billing_unit: str = "GPU-hours"
     retired: str | None = None
     """The date from which it runs no more jobs."""

@@ -55,5 +55,6 @@ launch() {
     singularity exec -B /scratch/project_462000001/resources/visualtransformer-env.sqsh:/user-software:image-src=/ "$SIF" \
     bash -c 'export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; exec "$@"' rank "$@"
 }
+lumitui_preflight warn launch python "$RUN_DIR"/preflight.py --gpus=8 --bus=c1,c6,c9,ce,d1,d6,d9,de --in-node=100 --all-nodes=87.6
 lumitui_prove launch sh "$RUN_DIR/probe.sh"
 lumitui_run launch python "$RUN_DIR"/code/.lumitui/trainers/ddp.py --model vit --steps 3 --batch-size 8 "${resume[@]}"

@@ -56,5 +56,6 @@ launch() {
     singularity exec -B /scratch/project_462000001/resources/visualtransformer-env.sqsh:/user-software:image-src=/ -B /scratch/project_462000001/resources/deepspeed_adam:/user-software/lib/python3.12/site-packages/deepspeed/ops/csrc/adam -B /scratch/project_462000001/resources/deepspeed_includes:/user-software/lib/python3.12/site-packages/deepspeed/ops/csrc/includes "$SIF" \
     bash -c 'export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; exec "$@"' rank "$@"
 }
+lumitui_preflight warn launch python "$RUN_DIR"/preflight.py --gpus=8 --bus=c1,c6,c9,ce,d1,d6,d9,de --in-node=100 --all-nodes=87.6
 lumitui_prove launch sh "$RUN_DIR/probe.sh"
 lumitui_run launch python "$RUN_DIR"/code/.lumitui/trainers/deepspeed_zero.py --model vit --steps 3 --deepspeed --deepspeed_config "$RUN_DIR/ds_config.json" "${resume[@]}"

@@ -35,6 +35,11 @@ def status(reply: Reply, site_name: str | None) -> None:
     warnings = [
         *news.warnings,
         *(f"{key}: {p.sentence}" for key, p in proofs if p.kind == "differs"),
+        *(
+            f"{key}: {p.preflight.sentence}"
+            for key, p in proofs
+            if p.preflight and p.preflight.state == "bad"
+        ),
     ]
     for warning in warnings:
         warn(warning)

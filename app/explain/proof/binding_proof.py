@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Literal
 
 from lumitui.app.explain.proof.device_proof import compare_devices, unmeasured
+from lumitui.app.explain.proof.preflight import Preflight
 from lumitui.app.explain.proof.probe_report import ProbeReport, read
 from lumitui.app.explain.proof.rank_proof import RankProof, compare_ranks
 from lumitui.app.explain.words import ranks_named
@@ -29,6 +30,8 @@ class Verdict:
     """Ranks that should have."""
     rows: tuple[RankProof, ...]
     sentence: str
+    preflight: Preflight | None = None
+    """What the preflight found; None: there was none, or it has not reported yet."""
 
 
 @lru_cache(maxsize=4)  # a screen asks for the same run's each second; 8,192 ranks take 0.2 s
@@ -53,11 +56,14 @@ def verdict(
     if found is None:
         why = "binding.json cannot be read: it is truncated, or the probe did not write it."
         return Verdict("not measured", 0, expected, (), why)
+    if proof == "off" and not found.reports:
+        _, why = _nothing(ended, proof, job)
+        return Verdict("not measured", 0, expected, (), why, found.preflight)
     rows = compare_devices(compare_ranks(found.reports, layout), layout)
     measured = sum(1 for row in rows if row.found)
     kind, sentence = _conclude(rows, layout, found, expected)
     sentence += _sampled(rows, layout)
-    return Verdict(kind, measured, expected, tuple(rows), sentence)
+    return Verdict(kind, measured, expected, tuple(rows), sentence, found.preflight)
 
 
 def verdict_of(run: Run) -> Verdict:

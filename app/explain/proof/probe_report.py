@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 from functools import lru_cache
 
+from lumitui.app.explain.proof.preflight import Preflight, preflight_of
 from lumitui.app.explain.safe_text import plain
 
 
@@ -37,6 +38,8 @@ class ProbeReport:
     """The exit code of the probe's launch where it did not end well."""
     said: str
     """What that launch said of it."""
+    preflight: Preflight | None = None
+    """None: there was none."""
 
 
 def read(text: str) -> ProbeReport | None:
@@ -56,18 +59,21 @@ def read(text: str) -> ProbeReport | None:
     reports: list[Report] = []
     probe: int | None = None
     said = ""
+    preflight: Preflight | None = None
     for record in records:
         code = record.get("probe")
         if type(code) is int:
             probe, said = code, " ".join(_text(record.get("said")).split())
+        elif (found := preflight_of(record.get("preflight"))) is not None:
+            preflight = found
         elif (report := _report(record)) is not None:
             reports.append(report)
         else:
             broken += 1
-    if broken and not reports:
+    if broken and not reports and preflight is None:
         return None
     reports.sort(key=lambda item: (item.rank, item.host, item.cores))
-    return ProbeReport(tuple(reports), broken, probe, said)
+    return ProbeReport(tuple(reports), broken, probe, said, preflight)
 
 
 def _records(text: str) -> list[dict[str, object]] | None:

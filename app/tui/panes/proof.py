@@ -45,9 +45,11 @@ def verdict_line(found: Verdict) -> Text:
 
 
 def proof_lines(found: Verdict) -> list[Text]:
-    """Return the verdict and what differs, a line each."""
+    """Return the verdict, what differs, and what the preflight found, a line each."""
     different = run_facts.differences(found)
-    return [verdict_line(found), *(plain(line, "bold red") for line in different)]
+    style = "bold red" if found.preflight and found.preflight.state == "bad" else ""
+    measured = [plain(line, style) for line in run_facts.preflight(found)]
+    return [verdict_line(found), *(plain(line, "bold red") for line in different), *measured]
 
 
 def rank_table(found: Verdict) -> Table | None:

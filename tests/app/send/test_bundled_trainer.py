@@ -18,6 +18,12 @@ def test_what_tools_leave_in_a_checkout_is_not_sent(
     shutil.copytree(
         TRAINER_FOLDER, folder, ignore=lambda at, names: [n for n in names if "cache" in n]
     )
+    others = {
+        "deepspeed_zero.py",
+        "fsdp.py",
+        "preflight/preflight.py",
+        "preflight/preflight_verdict.py",
+    }
     files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     for name in caches:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -25,7 +31,5 @@ def test_what_tools_leave_in_a_checkout_is_not_sent(
     monkeypatch.setattr("lumitui.app.send.source.TRAINER_FOLDER", folder)
     spec = hello_job().model_copy(update={"script": None, "trainer": "ddp"})
     sent = {entry.path for entry in collect(spec, project).manifest.entries}
-    assert sent == {
-        f".lumitui/trainers/{name}" for name in files - {"deepspeed_zero.py", "fsdp.py"}
-    }
+    assert sent == {f".lumitui/trainers/{name}" for name in files - others}
     assert len(sent) > 10

@@ -224,9 +224,10 @@ def test_each_field_of_a_rule_is_one_of_a_job_file(lumi: Site) -> None:
 def test_the_mini_cluster_changes_only_what_a_stand_in_must(lumi: Site) -> None:
     mini = ALL.load("minilumi")
     same = set(Site.model_fields) - {"name", "title", "slurm_version", "hosts", "poll_seconds"}
-    for key in same - {"containers", "partitions", "environment"}:
+    for key in same - {"containers", "partitions", "environment", "preflight"}:
         assert getattr(mini, key) == getattr(lumi, key), key
-    # Its GPUs are names only.
+    # Its GPUs are names only, and its ranks share two cores.
+    assert (lumi.preflight, mini.preflight) == ("warn", "off")
     assert mini.environment == lumi.environment | {"TRAINER_DEVICE": "cpu"}
     assert mini.partitions.items() >= lumi.partitions.items()
     added = {"scrap-g", "spare-g"}  # jobs there can be preempted, which LUMI does to nobody

@@ -35,7 +35,7 @@ class Failure:
 
 
 def sooner(script: str) -> str:
-    return script.replace("limit=60 ", "limit=3 ").replace("timeout -k 15 ", "timeout -k 2 ")
+    return script.replace("limit=60 ", "limit=3 ").replace("grace=15", "grace=2")
 
 
 def in_its_launch(old: str, new: str) -> Plant:

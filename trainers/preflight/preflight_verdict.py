@@ -1,0 +1,168 @@
+"""What the reports of a preflight mean: which ranks and nodes are wrong or slow, by name. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+SLOW = 0.8
+"""A rank below this share of the (upper) median of all is named."""
+WEAK = 0.7
+"""A figure below this share of what the site's profile expects is named: those were measured with
+other sizes, and a network that fell back to TCP reaches a tenth."""
+UNITS = {"gemm": "TFLOP/s", "node": "GB/s", "all": "GB/s"}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is expected; 0 or empty where nobody knows."""
+
+    world: int
+    per_node: int
+    gpus: int = 0
+    """GPUs of a node; 0: the ranks run on the CPU."""
+    bus: tuple[str, ...] = ()
+    """PCI bus or address of each local rank's GPU."""
+    gemm: float = 0.0
+    node: float = 0.0
+    all: float = 0.0
+
+
+@dataclass
+class Report:
+    """What one rank has told so far."""
+
+    host: str = ""
+    cores: tuple[int, ...] = ()
+    devices: int = 0
+    """GPUs that PyTorch finds."""
+    address: str = ""
+    """PCI address of its GPU, where PyTorch tells."""
+    near: tuple[int, ...] = ()
+    """The cores beside that GPU, as the kernel says."""
+    gemm: float = 0.0
+    """TFLOP/s of a large matrix product."""
+    node: float = 0.0
+    """Bus bandwidth of an all-reduce within the node, in GB/s."""
+    all: float = 0.0
+    """The same over all nodes."""
+    error: str = ""
+    """What failed on it."""
+    done: bool = False
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something wrong, and where."""
+
+    ranks: tuple[int, ...]
+    host: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """The content of preflight.json. `state` is begun, good, bad or not run."""
+
+    state: str
+    why: str = ""
+    seconds: float = 0.0
+    figures: dict[str, float] = field(default_factory=dict)
+    """The median of each kind of UNITS that was measured."""
+    findings: tuple[Finding, ...] = ()
+
+
+def conclude(reports: Sequence[Report | None], wanted: Wanted, seconds: float) -> Result:
+    """Return what the reports mean, by rank; None is a rank that never told anything."""
+    findings = [*_silent(reports, wanted), *_broken(reports), *_devices(reports, wanted)]
+    figures = {}
+    for kind in UNITS:
+        known = [value for item in reports if item and (value := getattr(item, kind)) > 0]
+        if known:
+            figures[kind] = round(statistics.median(known), 3)
+            findings += _slow(kind, reports, wanted)
+    if wanted.world > 1 and not findings and "all" not in figures:
+        findings.append(Finding((), "", "the all-reduce was not measured: the time was over"))
+    why = findings[0].text if findings else ""
+    return Result("bad" if findings else "good", why, round(seconds, 1), figures, tuple(findings))
+
+
+def _silent(reports: Sequence[Report | None], wanted: Wanted) -> list[Finding]:
+    hosts = {rank // wanted.per_node: item.host for rank, item in enumerate(reports) if item}
+    found = []
+    for rank, item in enumerate(reports):
+        if item is None or not (item.done or item.error):
+            host = hosts.get(rank // wanted.per_node, "")
+            what = "did not answer" if item is None else "did not end in time"
+            found.append(_named((rank,), host, what))
+    return found
+
+
+def _broken(reports: Sequence[Report | None]) -> list[Finding]:
+    return [
+        _named((rank,), item.host, item.error)
+        for rank, item in enumerate(reports)
+        if item and item.error
+    ]
+
+
+def _devices(reports: Sequence[Report | None], wanted: Wanted) -> list[Finding]:
+    found = []
+    for rank, item in enumerate(reports):
+        if item is None or item.error or not wanted.gpus:
+            continue
+        local = rank % wanted.per_node
+        planned = wanted.bus[local] if local < len(wanted.bus) else ""
+        # One GPU is that of a rank which was given its own.
+        if item.devices < wanted.gpus and item.devices != 1:
+            text = f"PyTorch finds {item.devices} GPUs, planned {wanted.gpus}"
+        elif planned and item.address and not _is_bus(item.address, planned):
+            text = f"its GPU is {item.address}, the plan says {planned}"
+        elif item.near and item.cores and not set(item.near) & set(item.cores):
+            text = f"none of its cores is beside its GPU {item.address}"
+        else:
+            continue
+        found.append(_named((rank,), item.host, text))
+    return found
+
+
+def _is_bus(address: str, planned: str) -> bool:
+    return address == planned or address.split(":")[1:2] == [planned]
+
+
+def _slow(kind: str, reports: Sequence[Report | None], wanted: Wanted) -> list[Finding]:
+    """Name the ranks whose figure is low; a node whose ranks all are low is named once."""
+    values = {r: getattr(item, kind) for r, item in enumerate(reports) if item}
+    values = {rank: value for rank, value in values.items() if value > 0}
+    expected: float = getattr(wanted, kind)
+    median = statistics.median_high(values.values())
+    if kind == "all":  # one figure, of all together
+        low = min(values.values())
+        text = (
+            f"the all-reduce over all nodes reached {low:.3g} GB/s, the profile says {expected:g}"
+        )
+        return [Finding((), "", text)] if low < WEAK * expected else []
+    slow = {r: v for r, v in values.items() if v < max(SLOW * median, WEAK * expected)}
+    name = "GEMM" if kind == "gemm" else "all-reduce within the node"
+    found = []
+    for node in sorted({rank // wanted.per_node for rank in slow}):
+        mine = [rank for rank in values if rank // wanted.per_node == node]
+        bad = [rank for rank in mine if rank in slow]
+        whole = len(bad) == len(mine) and (len(mine) > 1 or kind == "node")
+        for ranks in [tuple(bad)] if whole else [(rank,) for rank in bad]:
+            value = statistics.median([slow[rank] for rank in ranks])
+            beside = f"the median is {median:.3g}"
+            if value >= SLOW * median:
+                beside = f"the profile says {expected:g}"
+            text = f"its {name} reached {value:.3g} {UNITS[kind]}, {beside}"
+            first = reports[ranks[0]]
+            found.append(_named(ranks, first.host if first else "", text))
+    return found
+
+
+def _named(ranks: tuple[int, ...], host: str, what: str) -> Finding:
+    where = f" on {host}" if host else ""
+    if len(ranks) > 1:
+        return Finding(ranks, host, f"{host} with ranks {ranks[0]} to {ranks[-1]}: {what}")
+    return Finding(ranks, host, f"rank {ranks[0]}{where}: {what}")
