@@ -73,6 +73,7 @@ _FIELDS: tuple[tuple[str, Kind, str, str], ...] = (
     ("secrets", "words", "none", "names of variables here that the job may read"),
     ("binding", "choice", "auto", "whether each rank is bound to the cores near its GPU"),
     ("proof", "choice", "on", "whether the job measures its binding"),
+    ("preflight", "choice", "the site's", "whether speed and network are measured first"),
     ("signal", "text", "none", "a signal before the time limit, like USR1@120"),
     ("hang", "text", "none", "how long a rank may hang before the job ends, like 00:10:00"),
     ("resume", "words", "none", "arguments that continue from a checkpoint"),
@@ -85,6 +86,7 @@ _FIELDS: tuple[tuple[str, Kind, str, str], ...] = (
 )
 _SHORT = {
     "binding": ("auto", "masks", "none"), "proof": ("on", "strict", "off"),
+    "preflight": ("warn", "end", "off"),
     "exclusive": ("false", "true"), "ship": ("auto", "files", "archive"),
 }  # fmt: skip
 
