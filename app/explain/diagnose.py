@@ -53,8 +53,6 @@ CHAIN_ENDS: Mapping[str, Meaning] = {
 
 _STRICT = 78
 """job.sh's own exit code when `proof: strict` launched nothing."""
-_PREFLIGHT = 79
-"""The same when `preflight: end` launched nothing."""
 _CRASHED = (135, 137, 139)
 """No exception of Python ends like this: one that the log shows was handled."""
 
@@ -116,7 +114,7 @@ def diagnose(ending: Ending) -> list[Diagnosis]:
     First comes what the scheduler decided, then the exception of the rank that failed first, in
     the words of the rule that knows it. Without an exception: causes in the order in which the
     log shows them. Last come what is usually a consequence of another rank's end, and the exit
-    code. Codes 85 to 88, 78 and 79 are lumitui's own only in jobs of which `ending.spec` says so.
+    code. The codes 85 to 88 and 78 are lumitui's own only in jobs of which `ending.spec` says so.
     """
     state, rc = ending.state, ending.rc
     if state is State.RUNNING and HANGS.match(ending.reason):
@@ -165,8 +163,6 @@ def _is_ours(rc: int | None, failed_rank: int | None, spec: JobSpec | None) -> b
     if rc in _OF_TRAINERS:
         chained = spec is not None and spec.chain > 1 and rc == STOPPED_EARLY
         return chained or (spec is not None and spec.trainer is not None)
-    if rc == _PREFLIGHT:
-        return spec is not None and spec.preflight == "end" and failed_rank is None
     if rc == _STRICT:
         return spec is not None and spec.proof == "strict" and failed_rank is None
     return True

@@ -305,11 +305,6 @@ EXIT_CODES: Mapping[int, Meaning] = {
         "The ranks did not get their planned cores, and `proof: strict` ended the job.",
         "Read the proof; use whole nodes, or `proof: on` to run anyway.",
     ),
-    79: Meaning(
-        "preflight",
-        "The preflight found a slow or wrong rank, and `preflight: end` ended the job.",
-        "Read the proof; resubmit without that node, or use `preflight: warn` to run anyway.",
-    ),
     85: Meaning(
         "stopped-early",
         "The trainer stopped early on a signal; its checkpoint is saved and nothing is lost.",

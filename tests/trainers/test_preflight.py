@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +33,10 @@ def decide() -> Iterator[ModuleType]:
     del sys.modules["preflight_verdict"]
 
 
+Change = Mapping[str, object] | None
+"""What a rank reports otherwise; None: nothing."""
+
+
 @dataclass(frozen=True)
 class Eight:
     """Two nodes of four GPUs, all well, with what a test changes."""
@@ -40,7 +44,7 @@ class Eight:
     decide: Any
     wanted: Any
 
-    def conclude(self, *changes: tuple[int, dict[str, object] | None]) -> Any:
+    def conclude(self, *changes: tuple[int, Change]) -> Any:
         reports: list[Any] = [
             self.decide.Report(
                 f"nid{rank // 4}", (rank % 4,), 4, f"0000:c{rank % 4}:00.0", (rank % 4,),
@@ -92,9 +96,7 @@ def test_ranks_that_are_all_well_are_good(eight: Eight) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_named(
-    eight: Eight, rank: int, change: dict[str, object] | None, says: str
-) -> None:
+def test_what_is_wrong_is_named(eight: Eight, rank: int, change: Change, says: str) -> None:
     found = eight.conclude((rank, change))
     assert (found.state, texts(found)) == ("bad", [says])
     assert found.why == says
