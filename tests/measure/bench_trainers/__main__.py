@@ -12,10 +12,15 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from importlib import import_module
+from pathlib import Path
 
 from tests.measure.bench_trainers.row import Row
 
-SECTIONS = ("overhead", "wire")
+SECTIONS = sorted(
+    path.stem
+    for path in Path(__file__).parent.glob("*.py")
+    if not path.stem.startswith("_") and path.stem != "row"
+)
 
 
 def section(name: str) -> Callable[[], Iterator[Row]]:
