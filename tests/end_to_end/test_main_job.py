@@ -23,6 +23,11 @@ DEEPSPEED = changed(
     {"trainer": "deepspeed_zero", "strategy": "zero1", "args": ["--steps", "3"], "nodes": 2},
     "deepspeed",
 )
+FSDP = changed(
+    parse_job(TRAIN, "train"),
+    {"trainer": "fsdp", "strategy": "fsdp", "args": ["--steps", "3"], "nodes": 2},
+    "fsdp",
+)
 TORCHRUN = changed(parse_job(TRAIN, "train"), {"launcher": "torchrun", "nodes": 2}, "torchrun")
 
 
@@ -72,9 +77,10 @@ def test_srun_on_one_node_then_on_two_by_the_command_line(
     [
         pytest.param(TORCHRUN, marks=pytest.mark.slow),
         pytest.param(DEEPSPEED, marks=pytest.mark.slow),
+        pytest.param(FSDP, marks=pytest.mark.slow),
         changed(DEEPSPEED, {"launcher": "torchrun"}, "deepspeed torchrun"),
     ],
-    ids=["ddp-torchrun", "zero1-srun", "zero1-torchrun"],
+    ids=["ddp-torchrun", "zero1-srun", "fsdp-srun", "zero1-torchrun"],
 )
 def test_each_launcher_with_each_strategy_on_two_nodes(
     cluster_runs: Runs, tmp_path: Path, spec: JobSpec

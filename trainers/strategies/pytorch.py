@@ -110,15 +110,16 @@ class Single:
     def forward(self, inputs: Tensor) -> Tensor:
         """The model's answer to a micro batch."""
         with precision.autocast(self._args.precision, self._device):
-            return self.model(self._input(inputs)).float()
+            return self.model(self.input(inputs)).float()
 
     def predict(self, inputs: Tensor) -> Tensor:
         """The same in a test: only fsdp's ranks need each other there."""
         with precision.autocast(self._args.precision, self._device):
-            outputs: Tensor = self.module(self._input(inputs))
+            outputs: Tensor = self.module(self.input(inputs))
             return outputs.float()
 
-    def _input(self, inputs: Tensor) -> Tensor:
+    def input(self, inputs: Tensor) -> Tensor:
+        """The input in the order of memory that the model has."""
         return (
             inputs.contiguous(memory_format=torch.channels_last) if self._channels_last else inputs
         )
