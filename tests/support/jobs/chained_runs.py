@@ -18,7 +18,11 @@ PROGRAM = r"""#!/bin/bash
 attempt=$((${SLURM_RESTART_COUNT:-0} + 1))
 read -ra plan <<<"$PLAN"
 how=${plan[attempt - 1]:-0}
-[[ $RANK == 0 ]] || { [[ $how == wait || $how == hold ]] && sleep 600; exit 0; }
+told() { until [[ -e $RUN_DIR/go-on-$attempt ]]; do sleep 0.2; done; }
+if [[ $RANK != 0 ]]; then
+  case $how in wait) sleep 600 ;; hold) told ;; esac
+  exit 0
+fi
 say() { echo "$1" >>"$RUN_DIR/metrics.jsonl"; }
 mkdir -p "$RUN_DIR/checkpoints"
 step=$(cat "$RUN_DIR/checkpoints/step" 2>/dev/null || echo 0)
@@ -32,7 +36,7 @@ fi
 echo "attempt $attempt trained to step $step"
 case $how in
   wait) sleep 600 & wait ;;
-  hold) until [[ -e $RUN_DIR/go-on-$attempt ]]; do sleep 0.2; done; how=85 ;;
+  hold) told && how=85 ;;
 esac
 if [[ $how == lost || ( $how == [0-9]* && $how != 7 ) ]]; then
   echo "$step" >"$RUN_DIR/checkpoints/step.new" && mv "$RUN_DIR"/checkpoints/step{.new,}
