@@ -5,20 +5,20 @@ The words may hold text from a site: make it safe where it is drawn (`safe_text`
 
 from typing import Protocol
 
-from lumitui.app.explain import words
 from lumitui.app.history.attempts import KILLED, AttemptRecord
 from lumitui.app.history.run import Run
 
-SAVED = "its checkpoint is saved"
 _ENDS = {
-    "requeue": f"{SAVED}, and the job went back into the queue",
-    "done": "the training is done",
-    "used-up": f"{SAVED}, and it was the last one",
-    "no-progress": "nothing new was trained, so that no other attempt follows",
-    "cancelled": "the run was cancelled before it did anything",
-    "refused": f"{SAVED}, but the job could not go back into the queue",
-    KILLED: "it was ended from outside: a node failed, or its job was requeued or preempted",
+    "requeue": "saved{at}, queued again",
+    "done": "done{at}",
+    "failed": "failed{at} with exit {rc}",
+    "used-up": "saved{at}; no limit is left",
+    "no-progress": "ended: it trained nothing new",
+    "cancelled": "did nothing: the run was cancelled",
+    "refused": "saved{at}; its requeue was refused",
+    KILLED: "was ended: node, requeue or preemption",
 }
+"""Short: at 80 columns there is room for 50 characters."""
 
 
 class Limits(Protocol):
@@ -54,8 +54,12 @@ def began(record: AttemptRecord) -> str:
 
 def ended(record: AttemptRecord, steps: int | None) -> str:
     """Return how an attempt ended, and how many steps it trained, as far as that is known."""
-    done = f" after step {record.step:,}" if record.step is not None else ""
-    done += f" ({words.count(steps, 'new step')})" if steps is not None else ""
-    why = _ENDS.get(record.end) or f"the program failed (exit {record.rc})"
+    at = f" at step {record.step:,}" if record.step is not None else ""
+    at += f" ({steps:,} new)" if at and steps is not None else ""
     said = f" ({record.said})" if record.said else ""
-    return f"attempt {record.number} ended{done}: {why}{said}"
+    return f"attempt {record.number} {_ENDS[record.end].format(at=at, rc=record.rc)}{said}"
+
+
+def may_go_on(run: Run) -> bool:
+    """Return whether a chain ended with nothing wrong but that no limit is left."""
+    return bool(run.attempts) and run.attempts[-1].end in ("used-up", "refused")

@@ -173,7 +173,8 @@ def _of_state(
 ) -> Iterator[Diagnosis]:
     words = plain(" ".join(part for part in (word, reason) if part))
     if rc == STOPPED_EARLY and state is State.FAILED:
-        yield Diagnosis(stop.id, stop.sentence, stop.do, words, failed_rank)
+        whose = failed_rank if stop.id == "stopped-early" else None
+        yield Diagnosis(stop.id, stop.sentence, stop.do, words, whose)
     if (rule_of_state := STATE_RULES.get(state)) is not None:
         yield Diagnosis(rule_of_state.id, rule_of_state.sentence, rule_of_state.do, words)
 

@@ -28,6 +28,7 @@ NEXT = {
     State.PREEMPTED: "Send it again: a job that comes first took its nodes.",
 }
 """What to do with a run in each state; nothing where there is only waiting."""
+CONTINUE = "Send it again to continue from its last checkpoint."
 EXPLAINED = "Change what caused it, then send it again."
 UNPROVED = "Look at the proof: ranks have other cores or GPUs than planned, so it may be slow."
 
@@ -85,6 +86,8 @@ def next_step(run: Run, proof: Verdict | None, now: float = 0.0, *, explained: b
         return HANGS
     if proof and proof.kind == "differs" and not run.state.is_final:
         return UNPROVED
+    if run.state is State.FAILED and chain_words.may_go_on(run):
+        return CONTINUE
     if explained and run.state is State.FAILED:
         return EXPLAINED
     return NEXT.get(run.state, "")

@@ -90,7 +90,11 @@ def _before(run: Run, proof: Verdict | None) -> Iterator[Happening]:
     late = run.created - min(filter(None, (run.submitted, run.started)), default=run.created)
     clock = f" (its clock is {words.length(round(late))} ahead of the site's)" if late >= 1 else ""
     yield Happening(run.created, f"made on this machine{clock}", leads=True)
-    if run.submitted:
+    begun = run.attempts[0].started if run.attempts else None
+    requeued = run.submitted is not None and begun is not None and run.submitted > begun
+    if requeued and run.state is State.QUEUED:
+        yield Happening(run.submitted, "in the queue again")
+    elif run.submitted and not requeued:
         job = f" as job {run.job_id}" if run.job_id else ""
         # The laptop's clock dates it until the site does. A requeue dates it anew.
         yield Happening(run.submitted, f"submitted to {run.site}{job}", leads=run.attempt == 1)

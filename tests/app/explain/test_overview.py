@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lumitui.app.explain import overview, row_words, run_facts, words
+from lumitui.app.history.attempts import AttemptRecord
 from lumitui.app.results.summary import Summary
 from lumitui.app.scale.speedup import Speedup
 from lumitui.remote.scheduler.protocol import State
@@ -88,3 +89,13 @@ def test_a_silent_site_lets_neither_time_nor_bill_go_on() -> None:
     fresh = replace(run, updated=NOW - 30)
     assert run_facts.state(fresh, NOW) == "running"
     assert fresh.elapsed(NOW) == 3000 and "as of" not in overview.story(fresh, NOW)
+
+
+def test_a_chain_that_has_no_limit_left_is_to_be_continued() -> None:
+    record = AttemptRecord(1, "7", "nid1", 100.0, 160.0, 85, 30, "used-up")
+    spec = RUN.spec.model_copy(update={"chain": 4})
+    ended = replace(RUN, state=State.FAILED, attempts=(record,), spec=spec)
+    assert overview.next_step(ended, None, explained=True) == overview.CONTINUE
+    failed = replace(ended, attempts=(replace(record, end="failed"),))
+    assert overview.next_step(failed, None) == overview.NEXT[State.FAILED]
+    assert "attempt 1 of at most 4" in overview.story(replace(ended, job_id="7"), NOW)

@@ -4,11 +4,12 @@ import json
 from dataclasses import replace
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumitui.app.explain import timeline
-from lumitui.app.history.attempts import KILLED, AttemptRecord
+from lumitui.app.explain import chain_words, timeline
+from lumitui.app.history.attempts import ENDS, KILLED, AttemptRecord
 from lumitui.app.history.metric_points import MetricPoint, parse_line
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.binding_reports import EXACT, reports, verdict_on
@@ -111,6 +112,16 @@ def test_no_metrics_break_the_order(lines: list[dict[str, object]]) -> None:
     assert len(timeline.rows(found, NOW)) == len(found)
 
 
+def test_a_chain_that_waits_again_is_told_when_it_began_to_wait() -> None:
+    records = (AttemptRecord(1, "7", "nid1", NOW - 900, NOW - 840, 85, 12, "requeue"),)
+    run = replace(RUN, attempts=records, attempt=1, started=None, ended=None, rc=None,
+                  state=State.QUEUED, submitted=NOW - 839, binding=None)  # fmt: skip
+    told = [item.what for item in timeline.happenings(run, (), None)]
+    assert told[0] == "made on this machine"
+    assert told[1] == "attempt 1 started as job 7 on nid1"
+    assert told[3:] == ["in the queue again"]
+
+
 def test_each_attempt_of_a_chain_is_told() -> None:
     records = (
         AttemptRecord(1, "7", "nid[1-2]", NOW - 900, NOW - 840, 85, 1200, "requeue"),
@@ -121,11 +132,15 @@ def test_each_attempt_of_a_chain_is_told() -> None:
     told = [item.what for item in timeline.happenings(run, (), None)]
     assert told[2:-1] == [
         "attempt 1 started as job 7 on nid[1-2]",
-        "attempt 1 ended after step 1,200 (1,200 new steps): its checkpoint is saved, and the job "
-        "went back into the queue",
+        "attempt 1 saved at step 1,200 (1,200 new), queued again",
         "attempt 2 started as job 7 on nid3",
-        "attempt 2 ended: it was ended from outside: a node failed, or its job was requeued or "
-        "preempted",
+        "attempt 2 was ended: node, requeue or preemption",
         "attempt 3 started as job 7 on nid4",
-        "attempt 3 ended after step 1,300 (100 new steps): the program failed (exit 7)",
+        "attempt 3 failed at step 1,300 (100 new) with exit 7",
     ]
+
+
+@pytest.mark.parametrize("end", [*ENDS, KILLED])
+def test_every_end_of_an_attempt_has_words(end: str) -> None:
+    record = AttemptRecord(2, "7", "nid1", 0.0, 1.0, 1, None, end, "Access denied")
+    assert chain_words.ended(record, None).startswith("attempt 2 ")
