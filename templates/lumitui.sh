@@ -174,7 +174,8 @@ lumitui_preflight() {
     *)
       if [[ -n $state ]]; then state=bad; else state='not run'; fi
       why="it ended with $ended${said:+: $said}"
-      if ((ended == 124)); then why="it did not end within $limit s" state=bad; fi
+      if ((ended == 124)) && [[ $state == bad ]]; then why="it did not end within $limit s"; fi
+      if ((ended == 124)) && [[ $state != bad ]]; then why="it did not begin within $limit s"; fi
       case $said in *'No module named'*torch*) why='no torch' ;; esac
       printf '{"state": "%s", "why": "%s"}\n' "$state" "$why" >"$RUN_DIR/preflight.json" || true
       ;;

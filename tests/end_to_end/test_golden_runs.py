@@ -14,8 +14,8 @@ from tests.support.jobs.golden_jobs import RESOURCES, golden_path, job_of
 from tests.support.jobs.small_jobs import finish
 from tests.support.servers.cluster import Cluster
 
-NOT_HERE = ("--numa-binding=exclusive",)
-"""What CPU torch cannot do; minilumi's profile says so (`torchrun_binding: none`)."""
+NOT_HERE = ("--numa-binding=exclusive", "lumitui_preflight")
+"""What CPU torch cannot do, or not fast; minilumi's profile says so."""
 
 
 @pytest.fixture(scope="module")

@@ -124,9 +124,21 @@ def test_what_the_profile_expects_counts_where_all_are_slow_alike(eight: Eight) 
     ]
 
 
-def test_an_all_reduce_that_found_no_time_is_told(eight: Eight) -> None:
+def test_an_all_reduce_that_found_no_time_is_told_and_is_no_fault(eight: Eight) -> None:
     found = eight.conclude(*((rank, {"node": 0.0, "all": 0.0}) for rank in range(8)))
-    assert texts(found) == ["the all-reduce was not measured: the time was over"]
+    assert (found.state, found.findings) == ("good", ())
+    assert found.why == "the all-reduce was not measured, the time was over"
+
+
+def test_those_that_wait_for_a_rank_are_not_to_blame(eight: Eight) -> None:
+    hung = {"done": False, "all": 0.0}
+    found = eight.conclude(*((rank, hung) for rank in range(8)))
+    assert texts(found) == ["an all-reduce of all ranks did not end in time"]
+    behind = [(rank, hung | {"node": 0.0}) for rank in (4, 5, 6, 7)]
+    found = eight.conclude(*((rank, hung) for rank in range(4)), *behind)
+    assert [item.ranks for item in found.findings] == [(4,), (5,), (6,), (7,)]
+    found = eight.conclude(*((rank, hung) for rank in range(8)), (6, None))
+    assert texts(found) == ["rank 6 on nid1: did not answer"]
 
 
 @contextmanager
@@ -168,12 +180,12 @@ torch.randn = randn
 
 @pytest.fixture
 def throttled() -> Iterator[Path]:
-    """A group of the kernel's whose processes get a fiftieth of a core, on a busy machine, too."""
+    """A group of the kernel's whose processes get a 25th of a core, on a busy machine, too."""
     folder = CPU / f"lumitui-test-{os.getpid()}"
     if not (CPU / "cpu.cfs_quota_us").exists() or os.geteuid() != 0:
         pytest.skip("only root with cgroup v1 may slow one process")
     folder.mkdir()
-    (folder / "cpu.cfs_period_us").write_text("50000")
+    (folder / "cpu.cfs_period_us").write_text("25000")
     (folder / "cpu.cfs_quota_us").write_text("1000")
     yield folder
     for pid in (folder / "cgroup.procs").read_text().split():
@@ -212,6 +224,32 @@ def test_gpus_that_pytorch_does_not_find_are_an_error_of_each_rank(tmp_path: Pat
     found = result(tmp_path)
     assert [item["ranks"] for item in found["findings"]] == [[0], [1]]
     assert found["why"] == "rank 0 on nid0: PyTorch finds 0 GPUs, planned 2"
+
+
+@pytest.mark.usefixtures("needs_torch")
+def test_an_error_is_told_in_words_that_no_shell_has_to_quote(tmp_path: Path) -> None:
+    broken = """
+import torch
+def randn(*size, **more):
+    raise RuntimeError('HIP "error":\\n $(touch no) \\\\ it`s')
+torch.randn = randn
+"""
+    with preflight(tmp_path, 2, before=broken.replace("{", "{{").replace("}", "}}")) as job:
+        assert job.wait() == [0, 0], job.output()
+    assert result(tmp_path)["why"] == "rank 0 on nid0: HIP error : (touch no) it s"
+
+
+@pytest.mark.usefixtures("needs_torch")
+def test_a_slow_start_of_pytorch_is_no_fault_of_a_rank(tmp_path: Path) -> None:
+    # Rank 1 has not answered when rank 0, whose own start took most of the time, concludes.
+    late = "import time\nreal = time.monotonic\nshift = iter([0.0])\n"
+    late += "time.monotonic = lambda: real() + next(shift, 1.2)\n"
+    held = "import os, signal\nif {rank} == 1: os.kill(os.getpid(), signal.SIGSTOP)"
+    with preflight(tmp_path, 2, "--seconds=2", before=late + held) as job:
+        assert job.processes[0].wait(timeout=60) == 0, job.output()
+        job.processes[1].send_signal(signal.SIGKILL)
+    found = result(tmp_path)
+    assert (found["state"], found["why"]) == ("not run", "PyTorch took too long to start")
 
 
 def test_without_torch_it_is_not_run_and_that_is_no_error(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from typing import Any
 from preflight_verdict import UNITS, Report, Result, Wanted, conclude
 
 RESULT = "preflight.json"
+QUOTED = "\"'\\`$"
 
 
 # -- what the ranks tell each other
@@ -194,7 +195,7 @@ def measure(board: Board, report: Report, wanted: Wanted, local_rank: int, until
     try:
         _measure(board, report, wanted, local_rank, until)
     except (RuntimeError, OSError, AssertionError, ValueError) as error:
-        report.error = " ".join(str(error).split())[:200] or type(error).__name__
+        report.error = _plain(str(error))[:200] or type(error).__name__
     report.done = True
     board.tell(report)
     board.store.add("lumitui/done", 1)
@@ -203,7 +204,7 @@ def measure(board: Board, report: Report, wanted: Wanted, local_rank: int, until
 def _measure(board: Board, report: Report, wanted: Wanted, local_rank: int, until: float) -> None:
     rank, world, per_node = board.rank, board.world, wanted.per_node
     # Together: ranks that share cores or power are compared under the same load.
-    board.gate("begin", fit=True, until=until)
+    board.gate("begin", fit=True, until=until - 0.4 * board.seconds)
     fit = False
     try:
         device = choose_device(report, local_rank, wanted.gpus)
@@ -212,7 +213,8 @@ def _measure(board: Board, report: Report, wanted: Wanted, local_rank: int, unti
     finally:
         board.tell(report)
         # A rank that failed still comes: the others must not wait for it in a collective.
-        together = world > 1 and board.gate("all-reduce", fit=fit, until=until)
+        late = min(time.monotonic() + 5, until - 0.15 * board.seconds)
+        together = world > 1 and board.gate("all-reduce", fit=fit, until=late)
     if together:
         join(board, device)
         first = rank - rank % per_node
@@ -228,20 +230,27 @@ def write(result: Result) -> None:
     """Write the result in one piece."""
     folder = Path(os.environ.get("RUN_DIR", "."))
     draft = folder / f".{RESULT}.{os.getpid()}"
-    draft.write_text(_plain(json.dumps(asdict(result))) + "\n")
+    draft.write_text(json.dumps(asdict(result)) + "\n")
     draft.replace(folder / RESULT)
 
 
 def _plain(text: str) -> str:
-    """Return JSON without the characters that the job's shell would have to quote."""
-    return "".join(c if " " <= c <= "~" and c not in "\\`$" else " " for c in text)
+    """Return text in one line, with nothing that JSON or the job's shell would have to quote."""
+    return " ".join(
+        "".join(
+            c if c.isascii() and c.isprintable() and c not in QUOTED else " " for c in text
+        ).split()
+    )
 
 
-def finish(board: Board, wanted: Wanted, began: float, until: float) -> None:
+def finish(board: Board, wanted: Wanted, began: float, until: float, slowly: bool) -> None:
     """Wait for all ranks, at most until that moment; write the result; end the process."""
     while board.store.add("lumitui/done", 0) < board.world and time.monotonic() < until:
         time.sleep(0.05)
-    result = conclude(board.reports(), wanted, time.monotonic() - began)
+    reports = board.reports()
+    result = conclude(reports, wanted, time.monotonic() - began)
+    if slowly and None in reports:
+        result = Result("not run", "PyTorch took too long to start", result.seconds)
     write(result)
     for item in result.findings[:20]:
         print(f"preflight: {item.text}")
@@ -272,15 +281,19 @@ def main() -> int:
     if rank == 0:
         write(Result("begun", "the preflight broke off"))
     until = began + given.seconds
-    report = Report(os.environ.get("LUMITUI_NODE") or platform.node(), _cores())
+    report = Report(_plain(os.environ.get("LUMITUI_NODE") or platform.node()), _cores())
+    # Where the packages came slowly, ranks that did not answer may be just as slow.
+    slowly = time.monotonic() - began > given.seconds / 2
     board = Board(rank, world, given.seconds)
     # Rank 0 concludes when all are done, or when the time is over: then its own part may hang.
     target, words = (
-        (finish, (board.again(), wanted, began, until)) if rank == 0 else (_leave, (until + 2,))
+        (finish, (board.again(), wanted, began, until, slowly))
+        if rank == 0
+        else (_leave, (until + 2,))
     )
     last = threading.Thread(target=target, args=words, daemon=True)
     last.start()
-    measure(board, report, wanted, local_rank, until - 0.4 * given.seconds)
+    measure(board, report, wanted, local_rank, until)
     if rank == 0:
         last.join()
     sys.stdout.flush()

@@ -67,6 +67,7 @@ class Result:
 
     state: str
     why: str = ""
+    """The first finding; of a good one, what could not be measured."""
     seconds: float = 0.0
     figures: dict[str, float] = field(default_factory=dict)
     """The median of each kind of UNITS that was measured."""
@@ -82,21 +83,29 @@ def conclude(reports: Sequence[Report | None], wanted: Wanted, seconds: float) -
         if known:
             figures[kind] = round(statistics.median(known), 3)
             findings += _slow(kind, reports, wanted)
-    if wanted.world > 1 and not findings and "all" not in figures:
-        findings.append(Finding((), "", "the all-reduce was not measured: the time was over"))
     why = findings[0].text if findings else ""
+    if wanted.world > 1 and not findings and "all" not in figures:
+        why = "the all-reduce was not measured, the time was over"
     return Result("bad" if findings else "good", why, round(seconds, 1), figures, tuple(findings))
 
 
 def _silent(reports: Sequence[Report | None], wanted: Wanted) -> list[Finding]:
+    """Name the ranks that came least far: those that wait for them are not to blame."""
     hosts = {rank // wanted.per_node: item.host for rank, item in enumerate(reports) if item}
-    found = []
-    for rank, item in enumerate(reports):
-        if item is None or not (item.done or item.error):
-            host = hosts.get(rank // wanted.per_node, "")
-            what = "did not answer" if item is None else "did not end in time"
-            found.append(_named((rank,), host, what))
-    return found
+    left = [rank for rank, item in enumerate(reports) if item is None or not item.done]
+    least = min((_progress(reports[rank]) for rank in left), default=0)
+    to_blame = [rank for rank in left if _progress(reports[rank]) == least]
+    if least and len(to_blame) == len(reports) > 1:
+        return [Finding((), "", "an all-reduce of all ranks did not end in time")]
+    what = "did not end in time" if least else "did not answer"
+    return [_named((rank,), hosts.get(rank // wanted.per_node, ""), what) for rank in to_blame]
+
+
+def _progress(report: Report | None) -> int:
+    """Return how far a rank came: 0 if it told nothing."""
+    if report is None:
+        return 0
+    return 1 + sum(value > 0 for value in (report.gemm, report.node, report.all))
 
 
 def _broken(reports: Sequence[Report | None]) -> list[Finding]:

@@ -56,7 +56,8 @@ def _sentence(
     known = figures if isinstance(figures, Mapping) else {}
     values = [(words, _number(known.get(key))) for key, words in _FIGURES]
     parts = [words.format(f"{value:.3g}") for words, value in values if value]
-    return f"Preflight: good{', ' if parts else ''}{', '.join(parts)}."
+    # Of a good one `why` says what could not be measured.
+    return f"Preflight: {', '.join(['good', *parts, *([why] if why else [])])}."
 
 
 def _number(value: object) -> float:

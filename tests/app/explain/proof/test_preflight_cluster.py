@@ -18,12 +18,12 @@ CPU = Path("/sys/fs/cgroup/cpu")
 
 @pytest.fixture
 def throttled() -> Iterator[Path]:
-    """A group of the kernel's that gets a fiftieth of a core, and that any process may enter."""
+    """A group of the kernel's that gets a 25th of a core, and that any process may enter."""
     folder = CPU / f"lumitui-cluster-test-{os.getpid()}"
     if not (CPU / "cpu.cfs_quota_us").exists():
         pytest.skip("the kernel has no cgroup v1, in which one process can be slowed")
     folder.mkdir()
-    (folder / "cpu.cfs_period_us").write_text("50000")
+    (folder / "cpu.cfs_period_us").write_text("25000")
     (folder / "cpu.cfs_quota_us").write_text("1000")
     (folder / "cgroup.procs").chmod(0o666)
     yield folder

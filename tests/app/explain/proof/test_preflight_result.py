@@ -35,6 +35,7 @@ LAUNCHES = {
     "no python": "echo 'bash: python: command not found' >&2; exit 127",
     "crash": 'echo \'{"state": "begun", "why": "x"}\' >"$RUN_DIR/preflight.json";'
     " echo 'srun: error: nid000007: task 9: Segmentation fault' >&2; exit 139",
+    "cold": "sleep 60",
     "hang": 'echo \'{"state": "begun", "why": "x"}\' >"$RUN_DIR/preflight.json"; sleep 60',
 }
 
@@ -83,22 +84,31 @@ def test_what_the_job_does_with_a_result(
         assert said[0].endswith("; the job goes on.")
 
 
-def test_a_preflight_that_hangs_costs_its_limit(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("launch", "code", "says"),
+    [
+        ("hang", "79", "preflight: it did not end within 1 s; nothing was launched."),
+        # Nobody knows whether what has not begun would have been slow.
+        ("cold", "", "preflight not run: it did not begin within 1 s."),
+    ],
+)
+def test_a_preflight_costs_no_more_than_its_limit(
+    tmp_path: Path, launch: str, code: str, says: str
+) -> None:
     machinery = (TEMPLATES / "lumitui.sh").read_text()
-    (tmp_path / "lumitui.sh").write_text(
-        machinery.replace("local mode=$1 limit=25", "local mode=$1 limit=1")
-    )
+    short = machinery.replace("local mode=$1 limit=25", "local mode=$1 limit=1")
+    (tmp_path / "lumitui.sh").write_text(short)
     script = (
         f'. "$RUN_DIR/lumitui.sh"; attempt=1 MASTER_PORT=1 strict=; '
-        f'launch() {{ {LAUNCHES["hang"]}; }}; lumitui_preflight end launch x; echo "$strict"'
+        f'launch() {{ {LAUNCHES[launch]}; }}; lumitui_preflight end launch x; echo "=$strict"'
     )
     done = subprocess.run(
         ["bash", "-c", script],
         env={"PATH": "/usr/bin:/bin", "RUN_DIR": str(tmp_path)},
         capture_output=True, text=True, timeout=40,
     )  # fmt: skip
-    assert done.stdout.splitlines()[-1] == "79", done.stderr
-    assert "preflight: it did not end within 1 s; nothing was launched." in done.stderr
+    assert done.stdout.splitlines()[-1] == f"={code}", done.stderr
+    assert f"lumitui: {says}" in done.stderr
 
 
 def test_why_names_the_preflight_as_the_cause() -> None:
