@@ -11,8 +11,7 @@
 #SBATCH --job-name=plain
 #SBATCH --output=slurm-%x-%j.out
 # Written by lumitui, for plain Slurm: README.md says what it needs. In this folder: sbatch job.sh
-set -eo pipefail
-umask 077
+set -eo pipefail; umask 077
 cd "$SLURM_SUBMIT_DIR"
 export RUN_DIR=$PWD; unset SLURM_EXPORT_ENV
 
@@ -37,6 +36,7 @@ export TRITON_CACHE_DIR="${NODE_TMP}/triton"
 export TORCHINDUCTOR_CACHE_DIR="${NODE_TMP}/inductor"
 export TORCH_EXTENSIONS_DIR="${NODE_TMP}/extensions"
 export FI_MR_CACHE_MONITOR="userfaultfd"
+export NCCL_NET="AWS Libfabric"
 export PYTHONUNBUFFERED="1"
 : "${WANDB_API_KEY:?export it before sbatch}"
 

@@ -12,8 +12,7 @@
 #SBATCH --job-name=srun
 #SBATCH --output=slurm-%x-%j.out
 # Written by lumitui, for plain Slurm: README.md says what it needs. In this folder: sbatch job.sh
-set -eo pipefail
-umask 077
+set -eo pipefail; umask 077
 cd "$SLURM_SUBMIT_DIR"
 export RUN_DIR=$PWD; unset SLURM_EXPORT_ENV
 rm -f stop; trap ': >"$RUN_DIR/stop"' USR1 # near the time limit it asks the trainer to save
@@ -38,6 +37,7 @@ export TRITON_CACHE_DIR="${NODE_TMP}/triton"
 export TORCHINDUCTOR_CACHE_DIR="${NODE_TMP}/inductor"
 export TORCH_EXTENSIONS_DIR="${NODE_TMP}/extensions"
 export FI_MR_CACHE_MONITOR="userfaultfd"
+export NCCL_NET="AWS Libfabric"
 export PYTHONUNBUFFERED="1"
 
 # Rendezvous

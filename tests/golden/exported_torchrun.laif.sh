@@ -12,8 +12,7 @@
 #SBATCH --job-name=torchrun
 #SBATCH --output=slurm-%x-%j.out
 # Written by lumitui, for plain Slurm: README.md says what it needs. In this folder: sbatch job.sh
-set -eo pipefail
-umask 077
+set -eo pipefail; umask 077
 cd "$SLURM_SUBMIT_DIR"
 export RUN_DIR=$PWD; unset SLURM_EXPORT_ENV
 rm -f stop; trap ': >"$RUN_DIR/stop"' USR1 # near the time limit it asks the trainer to save
@@ -39,6 +38,7 @@ export TRITON_CACHE_DIR="${NODE_TMP}/triton"
 export TORCHINDUCTOR_CACHE_DIR="${NODE_TMP}/inductor"
 export TORCH_EXTENSIONS_DIR="${NODE_TMP}/extensions"
 export FI_MR_CACHE_MONITOR="userfaultfd"
+export NCCL_NET="AWS Libfabric"
 export PYTHONUNBUFFERED="1"
 
 # Rendezvous
@@ -50,6 +50,7 @@ cd "$RUN_DIR"/code
 # Continue from this run's own checkpoints when there are any
 resume=(); if compgen -G "$RUN_DIR/checkpoints/*" >/dev/null; then resume=(--resume); fi
 srun --kill-on-bad-exit=1 --label \
+  bash -c 'export PET_LOCAL_ADDR=$SLURMD_NODENAME; exec "$@"' node \
   singularity run "$SIF" python -m torch.distributed.run \
   --nnodes="$SLURM_JOB_NUM_NODES" --nproc_per_node=8 --numa-binding=exclusive \
   --rdzv_id="$SLURM_JOB_ID" --rdzv_backend=c10d --rdzv_endpoint="$MASTER_ADDR:$MASTER_PORT" \

@@ -48,6 +48,7 @@ cd "$RUN_DIR"/code
 resume=(); if compgen -G "$RUN_DIR/checkpoints/*" >/dev/null; then resume=(--resume); fi
 launch() {
   srun --kill-on-bad-exit=1 --label \
+    bash -c 'export PET_LOCAL_ADDR=$SLURMD_NODENAME; exec "$@"' node \
     singularity exec -B /scratch/project_462000001/resources/visualtransformer-env.sqsh:/user-software:image-src=/ "$SIF" python -m torch.distributed.run \
     --nnodes="$SLURM_JOB_NUM_NODES" --nproc_per_node=8 \
     --rdzv_id="$SLURM_JOB_ID" --rdzv_backend=c10d --rdzv_endpoint="$MASTER_ADDR:$MASTER_PORT" \

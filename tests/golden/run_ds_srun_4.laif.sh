@@ -33,6 +33,7 @@ export TRITON_CACHE_DIR="${NODE_TMP}/triton"
 export TORCHINDUCTOR_CACHE_DIR="${NODE_TMP}/inductor"
 export TORCH_EXTENSIONS_DIR="${NODE_TMP}/extensions"
 export FI_MR_CACHE_MONITOR="userfaultfd"
+export NCCL_NET="AWS Libfabric"
 export PYTHONUNBUFFERED="1"
 
 # Rendezvous

@@ -34,6 +34,7 @@ export TRITON_CACHE_DIR="${NODE_TMP}/triton"
 export TORCHINDUCTOR_CACHE_DIR="${NODE_TMP}/inductor"
 export TORCH_EXTENSIONS_DIR="${NODE_TMP}/extensions"
 export FI_MR_CACHE_MONITOR="userfaultfd"
+export NCCL_NET="AWS Libfabric"
 export PYTHONUNBUFFERED="1"
 
 # Rendezvous
@@ -46,6 +47,7 @@ cd "$RUN_DIR"/code
 resume=(); if compgen -G "$RUN_DIR/checkpoints/*" >/dev/null; then resume=(--resume); fi
 launch() {
   srun --kill-on-bad-exit=1 --label \
+    bash -c 'export PET_LOCAL_ADDR=$SLURMD_NODENAME; exec "$@"' node \
     singularity run "$SIF" python -m torch.distributed.run \
     --nnodes="$SLURM_JOB_NUM_NODES" --nproc_per_node=8 --numa-binding=exclusive \
     --rdzv_id="$SLURM_JOB_ID" --rdzv_backend=c10d --rdzv_endpoint="$MASTER_ADDR:$MASTER_PORT" \

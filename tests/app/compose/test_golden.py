@@ -146,7 +146,8 @@ def exported(lines: list[str]) -> Iterator[tuple[str, str]]:
             values[match[1]] = match[2]
         if line.startswith("export "):
             words = line.removeprefix("export ").partition(" # ")[0]
-            for name, sign, value in re.findall(r"(\w+)(?:(=)(\$\(\(.*?\)\)|\S*))?", words):
+            value_of = r"""(\w+)(?:(=)(\$\(\(.*?\)\)|"[^"]*"|\S*))?"""
+            for name, sign, value in re.findall(value_of, words):
                 text = value if sign else values.get(name, "")
                 yield name, text.strip('"')
 
@@ -177,6 +178,11 @@ def launch_differences(
 ) -> Iterator[tuple[str, str, bool]]:
     image = words.index("$SIF")
     call = words.index("singularity")
+    if "bash" in words[:call]:
+        shell = words.index("bash")
+        assert words[shell + 2] == 'export PET_LOCAL_ADDR=$SLURMD_NODENAME; exec "$@"'
+        yield "srun", "PET_LOCAL_ADDR", True
+        words, call, image = [*words[:shell], *words[call:]], shell, image - (call - shell)
     srun = {word.partition("=")[0] for word in words[1:call]}
     guide_srun = {word.partition("=")[0] for word in script.srun_options}
     for option in srun - guide_srun:

@@ -49,6 +49,7 @@ def test_an_image_gets_the_variables_that_it_needs(
     script = compose(job(nodes=4, container=chosen(image)), LUMI).script
     assert ('export FI_MR_CACHE_MONITOR="userfaultfd"' in script) is monitored
     assert ("NCCL_SOCKET_IFNAME" in script) is interface
+    assert ('export NCCL_NET="AWS Libfabric"' in script) is ("/laifs/" in image)
     assert ("NCCL_NET_GDR_LEVEL" in script) is level
     assert "kdreg2" not in script and "--shutdown-timeout" not in script
 

@@ -255,6 +255,17 @@ def test_a_job_that_needs_no_folder_on_its_nodes_makes_none() -> None:
     )
 
 
+def test_torchrun_calls_a_node_as_slurm_does_where_there_are_several() -> None:
+    named = "bash -c 'export PET_LOCAL_ADDR=$SLURMD_NODENAME; exec \"$@\"' node"
+    for nodes, launcher, there in (
+        (2, "torchrun", True),
+        (1, "torchrun", False),
+        (2, "srun", False),
+    ):
+        spec = job(nodes=nodes, launcher=launcher, container={"none": True})
+        assert (named in compose(spec, LUMI).script) is there
+
+
 def test_a_hang_ends_a_bundled_trainer_after_the_time_that_the_job_gives() -> None:
     assert "HANG" not in compose(job(script=None, trainer="ddp"), LUMI).script
     asked = job(script=None, trainer="ddp", hang="10:00")

@@ -20,6 +20,13 @@ TASK_DIFFERENCES: tuple[Difference, ...] = (
     ),
     Difference("srun", "--label", "added", "--label", "a line of the log names its task"),
     Difference(
+        "srun",
+        "PET_LOCAL_ADDR",
+        "added",
+        "the node's name in Slurm",
+        "torchrun's own name for it may be one that other nodes do not know (pytorch #73656)",
+    ),
+    Difference(
         "call",
         "image",
         "replaced",
