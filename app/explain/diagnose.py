@@ -78,6 +78,21 @@ class Diagnosis:
     line: str = ""
     """The line of the log, or the scheduler's words, that shows it."""
     rank: int | None = None
+    place: str = ""
+    """The line of the person's code that raised it: `train.py:88 (forward)`."""
+
+    @property
+    def brief(self) -> str:
+        """The same in a few words, what tells runs apart first, as a row has room for it."""
+        rank = "" if self.rank is None else f"rank {self.rank}"
+        where = " ".join(part for part in (rank, self.place.partition(" (")[0]) if part)
+        raised = _RAISED.match(self.line.strip()) if self.id == "exception" else None
+        what = raised[1] if raised else self.sentence.partition(". ")[0].removesuffix(".")
+        return f"{where}: {what}" if where and where not in what else what
+
+
+_RAISED = re.compile(r"(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*)(?::|$)")
+"""The last line of a traceback, as `torch.OutOfMemoryError: …`."""
 
 
 @dataclass(frozen=True)
@@ -270,7 +285,7 @@ def _exception(ended_by: Culprit, evidence: _Evidence) -> Diagnosis:
         for rule in RULES:
             if match := rule.pattern.search(line.text):
                 known = _diagnosis(rule, match, line, evidence)
-                return replace(known, rank=rank)
+                return replace(known, rank=rank, place=raised.place)
     who = "The program" if rank is None else f"Rank {rank}"
     if raised.place:
         where = f" at {raised.place}"
@@ -283,6 +298,7 @@ def _exception(ended_by: Culprit, evidence: _Evidence) -> Diagnosis:
         do,
         raised.line.text,
         rank,
+        raised.place,
     )
 
 

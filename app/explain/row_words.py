@@ -124,6 +124,8 @@ def _queued(run: Run, now: float) -> str:
 
 
 def _cause(run: Run) -> str:
+    if run.cause:
+        return run.cause
     reason = words.scheduler_reason(run)
     parts = []
     if run.failed_rank is not None:

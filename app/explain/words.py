@@ -248,11 +248,13 @@ def reason(run: "Run") -> str:
 
 
 def cause(diagnosis: "Diagnosis") -> str:
-    """Return what happened, with the rank it happened to."""
+    """Return what happened, with the rank it happened to and the line of code."""
     sentence, rank = diagnosis.sentence, diagnosis.rank
-    if rank is None or f"Rank {rank} " in sentence:
-        return sentence
-    return f"{sentence.removesuffix('.')} (rank {rank})."
+    place = diagnosis.place.partition(" (")[0]
+    at = f"at {place}" if place and place not in sentence else ""
+    who = f"rank {rank}" if rank is not None and f"Rank {rank} " not in sentence else ""
+    both = ", ".join(part for part in (who, at) if part)
+    return f"{sentence.removesuffix('.')} ({both})." if both else sentence
 
 
 def no_cause(run: "Run") -> str:

@@ -104,6 +104,8 @@ class Run:
     """What a run with `chain:` wrote of its attempts; empty for all others."""
     attempts_read: int = 0
     """Bytes of attempts.jsonl already here."""
+    cause: str = ""
+    """Why it failed, in a few words, once its log was read for that; empty before."""
 
     @property
     def brief(self) -> Brief:
@@ -197,6 +199,7 @@ class Changes(TypedDict, total=False):
     exits: int
     attempts: tuple[AttemptRecord, ...]
     attempts_read: int
+    cause: str
     snapshot: str | None
     note: str
     folder: str

@@ -81,6 +81,10 @@ def _attempts(db: sqlite3.Connection) -> None:
     db.execute("ALTER TABLE runs ADD COLUMN attempts_read INTEGER NOT NULL DEFAULT 0")
 
 
+def _cause(db: sqlite3.Connection) -> None:
+    db.execute("ALTER TABLE runs ADD COLUMN cause TEXT NOT NULL DEFAULT ''")
+
+
 MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [
     _first_tables,
     _about,
@@ -89,6 +93,7 @@ MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [
     _machinery,
     _series,
     _attempts,
+    _cause,
 ]
 """Each brings the schema from its index to the next."""
 

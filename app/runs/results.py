@@ -62,14 +62,21 @@ class Results(Watching):
     def why(self, run_id: str) -> list[Diagnosis]:
         """Return why a run failed, the likeliest reason first; the site is asked for its log.
 
+        The first is kept in a few words, so that lists say it without asking again.
+
         Raises:
             InputError: no such run.
             LinkError: the site cannot be reached.
         """
         from lumitui.app.explain.diagnose import diagnose
+        from lumitui.app.history.listing.states import WENT_WRONG
         from lumitui.app.watch.ending import ending_of
 
-        return diagnose(ending_of(self._watcher, self.history.get(run_id)))
+        run = self.history.get(run_id)
+        found = diagnose(ending_of(self._watcher, run))
+        if run.state in WENT_WRONG and found and found[0].brief != run.cause:
+            self.history.update(run.id, cause=found[0].brief)
+        return found
 
     def fetch(self, run_id: str, target: Path, patterns: Sequence[str] = ()) -> FetchOutcome:
         """Bring results to `target`, verified by hash; files that are equal already stay.

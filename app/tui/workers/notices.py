@@ -1,5 +1,6 @@
 """Notices of what happens to runs: toasts, the terminal, the desktop, a webhook; and catch-up."""
 
+import contextlib
 import os
 import time
 from typing import TYPE_CHECKING, Literal
@@ -123,6 +124,19 @@ class NoticeWorkers(CoreApp):
         for sentence in sentences:
             self._toast(sentence, bad=failed)
         self._tell_outside(found)
+        ended = [event.run_id for event in found if event.happened is Happened.FAILED]
+        if ended and single:  # of many, the log is read when a person asks
+            self._find_causes(ended)
+
+    @work(thread=True, group="causes", exit_on_error=False)
+    def _find_causes(self, run_ids: list[str]) -> None:
+        """Read once why runs failed, a request each; the list sees that history has changed."""
+        from lumitui.remote.ssh.prompts import attendance
+
+        for run_id in run_ids:
+            # The key that asks why says what is wrong.
+            with attendance(False), contextlib.suppress(LumiError):
+                self.runs.why(run_id)
 
     def _toast(self, words: str, *, bad: bool) -> None:
         severity: Literal["warning", "information"] = "warning" if bad else "information"

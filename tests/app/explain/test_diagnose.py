@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lumitui.app.explain import words
 from lumitui.app.explain.diagnose import Diagnosis, Ending, diagnose
 from lumitui.app.explain.rules import CONSEQUENCES, RULES, STATE_RULES
 from lumitui.app.explain.safe_text import CONTROL, plain
@@ -336,3 +337,17 @@ srun: error: nid005002: task 9: Exited with exit code 1
     assert bare.sentence == "The program raised an exception." and "traceback" in bare.do
     lines = log.replace(", in attention", ", in <module>")
     assert why(lines, rank=9)[0].sentence == "Rank 9 raised an exception at train.py:5."
+
+
+def test_a_cause_in_a_few_words_begins_with_what_tells_runs_apart() -> None:
+    log = """5: Traceback (most recent call last):
+5:   File "/site-packages/torch/nn/modules/module.py", line 1, in forward
+5:   File "/scratch/run/code/model.py", line 88, in forward
+5: {}"""
+    known = why(log.format("torch.OutOfMemoryError: HIP out of memory."), rank=5)[0]
+    assert known.brief == "rank 5 model.py:88: A GPU ran out of memory"
+    assert words.cause(known) == "A GPU ran out of memory (rank 5, at model.py:88)."
+    other = why(log.format("my.own.OddError: [/] odd"), rank=5)[0]
+    assert other.brief == "rank 5 model.py:88: OddError"
+    assert words.cause(other) == "Rank 5 raised an exception at model.py:88 (forward)."
+    assert why("srun: error: nid005001: task 3: Out Of Memory")[0].brief.startswith("rank 3: ")

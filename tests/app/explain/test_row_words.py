@@ -28,6 +28,8 @@ NOW = 1_700_000_000.0
             "rank 5, exit 1",
         ),
         (a_run(state=State.FAILED, reason="RaisedSignal:9"), "RaisedSignal:9"),
+        (a_run(state=State.FAILED, rc=1, cause="train.py:8: KeyError"), "train.py:8: KeyError"),
+        (a_run(state=State.RUNNING, cause="train.py:8: KeyError"), ""),
         (a_run(state=State.TIMEOUT, reason="TimeLimit"), ""),
         (a_run(state=State.OUT_OF_MEMORY, reason="OutOfMemory", failed_rank=0), "rank 0"),
         (a_run(state=State.REFUSED, reason="Invalid account"), "Invalid account"),

@@ -69,6 +69,8 @@ async def test_why_a_run_failed_is_shown(settings: Settings, project: Path) -> N
         run = await sent(pilot, "fail.yaml")
         await sees(pilot, run.id)
         assert (await ended(pilot, run.id)).state is State.FAILED
+        # Without a key: its log was read once when it ended.
+        await sees(pilot, r"failed +hello-\w+ +\S+ +\S+ .*rank \d hello\.py:\d+: ")
         await pilot.press("d")
         await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen), "the run")
         await sees(pilot, r"No module named 'nowhere\[/\]'")
