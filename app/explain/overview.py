@@ -9,6 +9,7 @@ from lumitui.app.explain import chain_words, words
 from lumitui.app.explain.proof.binding_proof import Verdict
 from lumitui.app.explain.run_facts import Row, Totals
 from lumitui.app.explain.waiting import waited
+from lumitui.app.history.listing.states import WENT_WRONG
 from lumitui.app.history.run import Run
 from lumitui.app.job.stop_lead import short_lead
 from lumitui.remote import walltime
@@ -73,6 +74,11 @@ def story(run: Run, now: float) -> str:
 
 def _limit(run: Run) -> str:
     return words.length(walltime.seconds_of(run.brief.time))
+
+
+def _reason(run: Run) -> str:
+    """Return why it failed in a few words, once that is known; before, what the scheduler says."""
+    return run.cause if run.cause and run.state in WENT_WRONG else words.reason(run)
 
 
 def next_step(run: Run, proof: Verdict | None, now: float = 0.0, *, explained: bool = False) -> str:
@@ -174,7 +180,7 @@ def rows(
         ("loss", loss(totals)),
         ("saves", _saves(run, totals)),
         ("billed", words.billed(run, now)),
-        ("reason", "" if run.state is State.QUEUED else words.reason(run)),
-        ("next", next_step(run, proof, now, explained=explained)),
+        ("reason", "" if run.state is State.QUEUED else _reason(run)),
+        ("next", next_step(run, proof, now, explained=explained or bool(run.cause))),
     )
     return [(label, text) for label, text in found if text]

@@ -233,6 +233,7 @@ def table_of(found: Scaling, width: int) -> Table:
     if _width(whole) <= width:
         return whole
     shown = words.table(found, speed_up=False)
+    shown = replace(shown, titles=(*shown.titles[:-1], "from"))
     without = replace(shown, rows=tuple((*row[:-1], "") for row in shown.rows))
     least = _table_of(found, without)
     room = max(_LEAST_ID, width - _width(least) + len(shown.titles[-1]))

@@ -99,3 +99,11 @@ def test_a_chain_that_has_no_limit_left_is_to_be_continued() -> None:
     failed = replace(ended, attempts=(replace(record, end="failed"),))
     assert overview.next_step(failed, None) == overview.NEXT[State.FAILED]
     assert "attempt 1 of at most 4" in overview.story(replace(ended, job_id="7"), NOW)
+
+
+def test_a_cause_that_is_known_is_the_reason_and_needs_no_question() -> None:
+    failed = replace(RUN, state=State.FAILED, rc=1, failed_rank=5, ended=NOW)
+    known = replace(failed, cause="rank 5 model.py:88: A GPU ran out of memory")
+    asked, told = (dict(overview.rows(run, NOW, None, None, None)) for run in (failed, known))
+    assert asked["reason"] == "rank 5, exit 1" and "Ask why" in asked["next"]
+    assert told["reason"] == known.cause and "Ask why" not in told["next"]
