@@ -4,7 +4,7 @@
 # make lowest   some tests on the lowest versions that pyproject.toml allows
 # make lock     write the lists of versions and hashes again (needs uv); UPGRADE=--upgrade takes newer versions
 # make bench-tui  measure the TUI and the verbs beside bare programs
-# make bench-trainers  measure the trainers on the CPU: loop, bytes on the wire; exit 1 over a limit
+# make bench-trainers  measure the trainers on the CPU: loop, bytes on the wire, data formats; exit 1 over a limit
 # make sbom     write build/lumitui.cdx.json, a CycloneDX list of what requirements.txt installs
 # make chaos    break 1,000 sends on the mini cluster; N=50 SEED=7 breaks 50, drawn from seed 7
 # make picture  draw docs/architecture.svg from the imports
