@@ -173,10 +173,10 @@ def test_text_becomes_tokens(load: Load, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_kill_9_at_any_moment_costs_what_was_not_finished(tmp_path: Path) -> None:
-    make_folder(tmp_path / "from", {"a": 1500, "b": 1500}, size=(300, 200))
+    make_folder(tmp_path / "from", {"a": 400, "b": 400}, size=(1200, 900))
     command = [PYTHON, str(TRAINERS / "pack.py"), str(tmp_path / "from")]
     subprocess.run([*command, str(tmp_path / "whole")], check=True, timeout=300)
-    for delay in itertools.count(2.0, 0.4):
+    for delay in itertools.count(3.0, 1.0):
         process = subprocess.Popen([*command, str(tmp_path / "out"), "--workers", "2"])
         try:
             process.wait(timeout=delay)
