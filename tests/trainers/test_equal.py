@@ -59,8 +59,9 @@ def test_bf16_trains_within_its_own_tolerance(tmp_path: Path, alone: dict[int, f
 
 
 LONG = ("--steps", "50", "--epochs", "10")
-FIFTY = 1e-3
-"""Adam divides by the gradient's own size, so that rounding counts; after 50 steps it is 3e-4."""
+FIFTY = {"fp32": 2e-3, "bf16": 0.05}
+"""Adam divides by the gradient's own size, which enlarges rounding: 2e-7 after 4 steps was 8e-4 at
+the most within 50 (ddp with 4 ranks), bf16's 2e-3 was 0.013. A wrong share differs at once."""
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +94,7 @@ def test_fifty_steps_are_those_of_one_rank(
         assert len(found) == 50
         assert found[50] < 0.9 * found[1]
     else:
-        assert found == pytest.approx(fifty, abs=FIFTY if precision == "fp32" else 0.1)
+        assert found == pytest.approx(fifty, abs=FIFTY[precision])
 
 
 @pytest.mark.slow
@@ -118,7 +119,7 @@ def test_fifty_steps_of_zero_are_those_of_one_rank(
     path.write_text(json.dumps(config))
     train(tmp_path, 2, "deepspeed_zero.py", *SAME, *LONG, "--deepspeed_config", str(path))
     assert reported(tmp_path)[0]["strategy"] == f"zero{stage}"
-    assert losses(tmp_path) == pytest.approx(fifty, abs=FIFTY)
+    assert losses(tmp_path) == pytest.approx(fifty, abs=FIFTY["fp32"])
 
 
 @pytest.mark.slow

@@ -84,7 +84,7 @@ def test_trainers_import_nothing_of_the_laptop() -> None:
 
 
 def test_the_learning_rate_warms_up_and_falls_to_nothing(load: Load) -> None:
-    rates = [load("engine.schedule").cosine(0.02, done / 1000) for done in range(1001)]
+    rates = [load("strategies.schedule").cosine(0.02, done / 1000) for done in range(1001)]
     assert rates[0] == pytest.approx(0.002)
     assert rates.index(max(rates)) == pytest.approx(50, abs=1)
     assert max(rates) == pytest.approx(0.02, rel=0.01)

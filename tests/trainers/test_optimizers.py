@@ -48,7 +48,7 @@ def test_a_skipped_step_changes_neither_weights_nor_state(load: Load, name: str)
 
 
 def test_the_scale_of_fp16_is_halved_until_it_fits_and_grows_again(load: Load) -> None:
-    torch, precision = load("torch"), load("engine.precision")
+    torch, precision = load("torch"), load("strategies.precision")
     scale = precision.LossScale("fp16", torch.device("cpu"))
     no, yes = torch.tensor(False), torch.tensor(True)
     for _ in range(3):

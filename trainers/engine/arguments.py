@@ -6,11 +6,11 @@ import argparse
 import sys
 
 from data.mnist import SAMPLE
-from engine.precision import PRECISIONS
-from engine.schedule import SCHEDULES
 from engine.watchers import targets, trace
 from models.table import MODELS
 from strategies.optimizers import OPTIMIZERS
+from strategies.precision import PRECISIONS
+from strategies.schedule import SCHEDULES
 
 
 def count(text: str) -> int:

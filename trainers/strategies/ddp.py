@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from engine import precision
 from engine.throughput import clock
+from strategies import precision
 from strategies.pytorch import Single
 
 

@@ -14,10 +14,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from engine import precision
 from engine.reporting import UsageError
 from saving import files as on_disk
-from strategies import optimizers
+from strategies import optimizers, precision
 from strategies.blocks import blocks
 from strategies.pytorch import Single
 

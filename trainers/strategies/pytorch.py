@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from engine import precision, schedule
 from engine.ranks import Ranks
 from saving import files as on_disk
 from saving.saver import Write
 from saving.staging import Staging, local
-from strategies import blocks, optimizers
+from strategies import blocks, optimizers, precision, schedule
 from strategies.strategy import poisoned
 
 if TYPE_CHECKING:
