@@ -60,6 +60,7 @@ class Board:
 
     def tell(self, report: Report) -> None:
         """Tell what this rank knows of itself."""
+        report.told = time.time()
         self.store.set(f"lumitui/{self.rank}", json.dumps(asdict(report)))
         # The get of a key that is not there waits; a sum of 0 asks whether it is.
         self.store.add(f"lumitui/told/{self.rank}", 1)
@@ -248,7 +249,7 @@ def finish(board: Board, wanted: Wanted, began: float, until: float, slowly: boo
     while board.store.add("lumitui/done", 0) < board.world and time.monotonic() < until:
         time.sleep(0.05)
     reports = board.reports()
-    result = conclude(reports, wanted, time.monotonic() - began)
+    result = conclude(reports, wanted, time.monotonic() - began, time.time())
     if slowly and None in reports:
         result = Result("not run", "PyTorch took too long to start", result.seconds)
     write(result)

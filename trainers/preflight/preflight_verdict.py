@@ -6,6 +6,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+WAITED = 5.0
+"""Seconds after which ranks that have got further are said to wait for those that have not."""
 SLOW = 0.8
 """A rank below this share of the (upper) median of all is named."""
 WEAK = 0.7
@@ -50,6 +52,8 @@ class Report:
     error: str = ""
     """What failed on it."""
     done: bool = False
+    told: float = 0.0
+    """When it told this, in seconds since the epoch: the clocks of a cluster's nodes agree."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +78,11 @@ class Result:
     findings: tuple[Finding, ...] = ()
 
 
-def conclude(reports: Sequence[Report | None], wanted: Wanted, seconds: float) -> Result:
-    """Return what the reports mean, by rank; None is a rank that never told anything."""
-    findings = [*_silent(reports, wanted), *_broken(reports), *_devices(reports, wanted)]
+def conclude(
+    reports: Sequence[Report | None], wanted: Wanted, seconds: float, now: float
+) -> Result:
+    """Return what the reports mean at the moment `now`, by rank; None: it never told anything."""
+    findings = [*_silent(reports, wanted, now), *_broken(reports), *_devices(reports, wanted)]
     figures = {}
     for kind in UNITS:
         known = [value for item in reports if item and (value := getattr(item, kind)) > 0]
@@ -89,14 +95,19 @@ def conclude(reports: Sequence[Report | None], wanted: Wanted, seconds: float) -
     return Result("bad" if findings else "good", why, round(seconds, 1), figures, tuple(findings))
 
 
-def _silent(reports: Sequence[Report | None], wanted: Wanted) -> list[Finding]:
-    """Name the ranks that came least far: those that wait for them are not to blame."""
+def _silent(reports: Sequence[Report | None], wanted: Wanted, now: float) -> list[Finding]:
+    """Name the ranks that came least far: those that wait for them are not to blame.
+
+    Nobody is, where all came equally far, or where the others have not waited for long: the first
+    collective of a healthy network may take 16 s.
+    """
     hosts = {rank // wanted.per_node: item.host for rank, item in enumerate(reports) if item}
     left = [rank for rank, item in enumerate(reports) if item is None or not item.done]
     least = min((_progress(reports[rank]) for rank in left), default=0)
     to_blame = [rank for rank in left if _progress(reports[rank]) == least]
-    if least and len(to_blame) == len(reports) > 1:
-        return [Finding((), "", "an all-reduce of all ranks did not end in time")]
+    ahead = [item.told for rank, item in enumerate(reports) if item and rank not in to_blame]
+    if least and len(reports) > 1 and (not ahead or now - max(ahead) < WAITED):
+        return []
     what = "did not end in time" if least else "did not answer"
     return [_named((rank,), hosts.get(rank // wanted.per_node, ""), what) for rank in to_blame]
 
