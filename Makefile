@@ -4,7 +4,8 @@
 # make lowest   some tests on the lowest versions that pyproject.toml allows
 # make lock     write the lists of versions and hashes again (needs uv); UPGRADE=--upgrade takes newer versions
 # make bench-tui  measure the TUI and the verbs beside bare programs
-# make bench-trainers  measure the trainers on the CPU: loop, bytes on the wire, data formats; exit 1 over a limit
+# make bench-trainers  measure the trainers on the CPU: loop, wire, saves, data formats; exit 1 over a limit
+# make bench-gpu  measure the trainers on a GPU, some 30 minutes; PARTS=gemm measures one part
 # make sbom     write build/lumitui.cdx.json, a CycloneDX list of what requirements.txt installs
 # make chaos    break 1,000 sends on the mini cluster; N=50 SEED=7 breaks 50, drawn from seed 7
 # make picture  draw docs/architecture.svg from the imports
@@ -15,7 +16,7 @@ PY := .venv/bin/python
 # Each of some 1,000 processes that the tests start would compile all of it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-alone test-cluster test-slurm24 test-all check audit lowest lock sbom setup packages bench bench-history bench-tui bench-trainers footprint chaos picture screenshots recording cluster-up cluster-down
+.PHONY: demo test test-alone test-cluster test-slurm24 test-all check audit lowest lock sbom setup packages bench bench-history bench-tui bench-trainers bench-gpu footprint chaos picture screenshots recording cluster-up cluster-down
 
 setup:
 	@.ci/setup
@@ -85,6 +86,10 @@ bench-tui: setup
 # SECTIONS=wire measures one alone; JSON=1 prints one object.
 bench-trainers: setup
 	@$(PY) -m tests.measure.bench_trainers $(SECTIONS) $(if $(JSON),--json)
+
+# Needs no setup: PYTHON is one with a PyTorch for the GPU.
+bench-gpu:
+	@$(or $(PYTHON),python3) -m tests.measure.bench_gpu $(PARTS)
 
 footprint: setup cluster-up
 	@$(PY) -m tests.measure.footprint

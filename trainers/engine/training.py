@@ -199,6 +199,7 @@ def run(args: argparse.Namespace, make: Make) -> None:
         parameters=size(strategy.module),
         world_size=me.world_size,
         global_batch=training.global_batch,
+        accumulate=strategy.accumulate,
         optimizer=strategy.optimizer_name,
         lr=strategy.lr,
         epochs=args.epochs,
