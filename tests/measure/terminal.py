@@ -72,22 +72,25 @@ class Terminal:
         """Type `keys`."""
         os.write(self._screen, keys.encode())
 
-    def key(self, key: str) -> float:
-        """Type a key; return the seconds until something is printed."""
+    def key(self, key: str) -> tuple[float, float]:
+        """Type a key; return the seconds until something is printed, and the processor's."""
         while self._read(0.0):
             pass
-        began = time.perf_counter()
+        began, before = time.perf_counter(), self.processor()
         self.send(key)
         self._read(30)
-        return time.perf_counter() - began
+        return time.perf_counter() - began, self.processor() - before
 
-    def p95(self, keys: str, times: int, every: float = 0.1) -> float:
-        """Type `keys` in turn, `times` in all; return the 95th percentile of `key`."""
+    def p95(self, keys: str, times: int, every: float = 0.1) -> tuple[float, float]:
+        """Type `keys` in turn, `times` in all; return the 95th percentiles of `key`."""
         took = []
         for number in range(times):
             took.append(self.key(keys[number % len(keys)]))
             self.idle(every)
-        return statistics.quantiles(took, n=20)[-1]
+        wall, processor = (
+            statistics.quantiles(column, n=20)[-1] for column in zip(*took, strict=True)
+        )
+        return wall, processor
 
     def processor(self) -> float:
         """Return the processor's seconds so far (Linux; elsewhere 0).
