@@ -33,6 +33,8 @@ class Chain:
     rc: int | None
     ends: list[str]
     limits: int = 4
+    packed: bool = False
+    """Its code is unpacked on the node for each attempt, and it has a secret."""
 
 
 CHAINS = {
@@ -42,6 +44,7 @@ CHAINS = {
     "requeued": Chain("85 wait 0", State.DONE, 0, ["requeue", KILLED, "done"]),
     # By the administrator and by the job in the same moment.
     "crossing": Chain("hold 0 0", State.DONE, 0, ["requeue", "done"]),
+    "packed": Chain("85 0", State.DONE, 0, ["requeue", "done"], packed=True),
     "cancelled": Chain("85 0", State.CANCELLED, None, ["requeue"]),
 }
 
@@ -52,11 +55,14 @@ def chains(
 ) -> Iterator[tuple[Runs, dict[str, Run]]]:
     """All of CHAINS, ended."""
     folder = tmp_path_factory.mktemp("chains")
-    with opened(cluster, folder) as runs:
-        sent = {
-            name: chained(runs, folder / "project", chain.plan, name=name, chain=chain.limits)
-            for name, chain in CHAINS.items()
-        }
+    with opened(cluster, folder) as runs, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TOKEN", "known to both attempts")
+        sent = {}
+        for name, chain in CHAINS.items():
+            changes: dict[str, object] = {"name": name, "chain": chain.limits}
+            if chain.packed:
+                changes |= {"ship": "archive", "secrets": ["TOKEN"]}
+            sent[name] = chained(runs, folder / "project", chain.plan, **changes)
         jobs = " ".join(run.job_id or "" for run in sent.values())
         try:
             _go_on(cluster, sent)
@@ -147,3 +153,12 @@ def test_a_poll_at_any_time_sees_one_job_that_goes_on(
     assert (run.state, [record.end for record in run.attempts]) == (State.CANCELLED, ["requeue"])
     notes = in_shell(cluster, f"cat {run.folder}/attempts.jsonl; ls {run.folder}/cancelled")
     assert [json.loads(line)["event"] for line in notes.splitlines()[:-1]] == ["began", "ended"]
+
+
+def test_each_attempt_has_the_secrets_and_the_last_one_removes_them(
+    cluster: Cluster, chains: tuple[Runs, dict[str, Run]]
+) -> None:
+    folder = chains[1]["packed"].folder
+    told = in_shell(cluster, f"cat {folder}/attempt-[12].out; ls -A {folder}")
+    assert told.count("with a secret") == 2
+    assert ".secrets" not in told.split()

@@ -33,7 +33,7 @@ if [[ $how != stay ]]; then
     say "{\"step\": $step, \"loss\": 0.$attempt, \"seconds\": $seconds}"
   done
 fi
-echo "attempt $attempt trained to step $step"
+echo "attempt $attempt trained to step $step${TOKEN:+ with a secret}"
 case $how in
   wait) sleep 600 & wait ;;
   hold) told && how=85 ;;
