@@ -33,16 +33,17 @@ FIRST, LAST = 6, 16
 """Steps between which is counted: connections stand, buckets have their order."""
 BATCH = 4
 NOTE = f"""
-from engine import reporting
-real = reporting.Reporter.step
-def step(self, taken):
-    real(self, taken)
-    if self._reports and taken.step in ({FIRST}, {LAST}):
+from engine import training
+real, calls = training.Training.step, []
+def step(self, *words):
+    calls.append(self)
+    if self.me.rank == 0 and len(calls) in ({FIRST}, {LAST}):
         # Not /sys/class/net: it shows the namespace that it was mounted in.
         (sent,) = [line.split()[9] for line in open("/proc/self/net/dev") if "lo:" in line]
         with open("wire", "a") as file:
             print(sent, file=file)
-reporting.Reporter.step = step
+    return real(self, *words)
+training.Training.step = step
 """
 CASES = {"ddp": 2, "fsdp": 4, "zero1": 3, "zero2": 3, "zero3": 3}
 """How often the size of the model is sent; see the top."""
