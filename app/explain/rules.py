@@ -243,7 +243,8 @@ RULES: tuple[LogRule, ...] = (
     ),
     _rule(
         "usage",
-        r"^[\w.-]+\.py: error: (?P<what>.+)|^(?:ddp|fsdp|deepspeed_zero)\.py: (?P<said>.+)",
+        r"^[\w.-]+\.py: error: (?P<what>.+)"
+        r"|^(?:ddp|fsdp|deepspeed_zero|lightning_trainer)\.py: (?P<said>.+)",
         "The program refused to start.",
         "Fix what the line names, usually in `args:`.",
     ),

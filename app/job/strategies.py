@@ -28,6 +28,7 @@ STRATEGIES: dict[str, Strategy] = {
     "fsdp": Strategy(
         "PyTorch; parameters, gradients and optimizer states are split", "fsdp", passes=3
     ),
+    "lightning": Strategy("as ddp, driven by PyTorch Lightning's Trainer", "lightning_trainer"),
     "zero1": Strategy("DeepSpeed; optimizer states are split", "deepspeed_zero", 1, passes=3),
     "zero2": Strategy("DeepSpeed; and gradients", "deepspeed_zero", 2, passes=3),
     "zero3": Strategy("DeepSpeed; and parameters", "deepspeed_zero", 3, passes=3),
@@ -57,6 +58,7 @@ class Trainer:
 TRAINERS: dict[str, Trainer] = {
     "ddp": Trainer("ddp.py", ("ddp", "single")),
     "fsdp": Trainer("fsdp.py", ("fsdp",)),
+    "lightning_trainer": Trainer("lightning_trainer.py", ("lightning",)),
     "deepspeed_zero": Trainer(
         "deepspeed_zero.py",
         ("zero1", "zero2", "zero3"),

@@ -35,6 +35,13 @@ def needs_torch() -> None:
 
 
 @pytest.fixture
+def needs_lightning() -> None:
+    """Skip where PyTorch Lightning is not installed."""
+    if not importlib.util.find_spec("lightning"):
+        pytest.skip("PyTorch Lightning is not installed")
+
+
+@pytest.fixture
 def needs_deepspeed() -> None:
     """Skip where DeepSpeed is not installed."""
     if not importlib.util.find_spec("deepspeed"):

@@ -1,11 +1,11 @@
-"""Every strategy trains the same: single, ddp, fsdp and zero, accumulated or not."""
+"""Every strategy trains the same: single, ddp, fsdp, lightning and zero, accumulated or not."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from tests.support.trainers.ranks import losses, reported, train
+from tests.support.trainers.ranks import STOPPED_EARLY, losses, ranks, reported, train
 
 pytestmark = pytest.mark.usefixtures("needs_torch")
 
@@ -34,6 +34,22 @@ def test_ddp_with_accumulation_trains_as_one_rank(tmp_path: Path, alone: dict[in
     train(tmp_path, 2, "ddp.py", *SHORT, *split)
     assert losses(tmp_path) == pytest.approx(alone, abs=EXACT)
     assert reported(tmp_path)[0].items() >= {"strategy": "ddp", "global_batch": 32}.items()
+
+
+@pytest.mark.usefixtures("needs_lightning")
+def test_lightning_trains_as_one_rank_stops_and_goes_on_with_any_ranks(
+    tmp_path: Path, alone: dict[int, float]
+) -> None:
+    shared = ("lightning_trainer.py", *SHORT, "--batch-size", "8", "--resume")
+    tmp_path.joinpath("stop").touch()
+    with ranks(tmp_path, 2, *shared, "--accumulate", "2") as job:
+        assert job.wait() == [STOPPED_EARLY] * 2, job.output()
+    start = reported(tmp_path)[0]
+    assert start.items() >= {"strategy": "lightning", "global_batch": 32}.items()
+    train(tmp_path, 1, *shared, "--accumulate", "4", "--steps", "3")
+    train(tmp_path, 2, *shared, "--accumulate", "2")
+    assert [line["first_step"] for line in reported(tmp_path) if "first_step" in line] == [1, 2, 4]
+    assert losses(tmp_path) == pytest.approx(alone, abs=EXACT)
 
 
 def test_fsdp_trains_as_one_rank_which_goes_on_from_its_checkpoint(

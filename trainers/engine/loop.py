@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import NoReturn, Protocol
 
 import torch
-import torch.distributed as dist
 
 from data.loading import Batch, Batches
 from engine import ranks, reporting
@@ -153,21 +152,31 @@ def train(training: Training, report: reporting.Reporter) -> None:
         figure = None
         if training.epoch_has_more():
             break  # --steps ended it within the epoch
-        training.at = replace(training.at, epoch=training.at.epoch + 1, samples=0)
-        if args.eval == "epoch":
-            figure = test(training, report)
-            report.test(step=training.at.step, epoch=training.at.epoch, figure=figure)
+        figure = end_epoch(training, report)
+    finish(training, report, figure)
+
+
+def end_epoch(training: Training, report: reporting.Reporter) -> float | None:
+    """Go to the next epoch; return the task's figure if it is tested after each."""
+    training.at = replace(training.at, epoch=training.at.epoch + 1, samples=0)
+    if training.args.eval != "epoch":
+        return None
+    figure = test(training, report)
+    report.test(step=training.at.step, epoch=training.at.epoch, figure=figure)
+    return figure
+
+
+def finish(training: Training, report: reporting.Reporter, figure: float | None) -> None:
+    """Save, and test if the last epoch's end has given no `figure`."""
     # Steps that were skipped at the very end have changed nothing: one bad batch must not keep a
     # training from ever ending well. save() refuses weights that are not finite.
     with HEART.doing("save"), report.timed("save_s"):
         training.save()
     tell_of_saves(training, report)
-    if figure is None and args.eval != "never":
+    if figure is None and training.args.eval != "never":
         figure = test(training, report)
     report.end(step=training.at.step, figure=figure)
     HEART.close()
-    dist.barrier()
-    dist.destroy_process_group()
 
 
 def train_epoch(training: Training, report: reporting.Reporter, traced: Trace) -> None:

@@ -35,6 +35,10 @@ class StopRequest:
         """Name of the first signal, or of the file; empty while nobody asked."""
         self._folder: Path | None = None
         self._looks_again = 0.0
+        self.listen()
+
+    def listen(self) -> None:
+        """Listen again, after a library has taken the signals for itself."""
         for number in (signal.SIGUSR1, signal.SIGTERM):
             signal.signal(number, self._note)
 

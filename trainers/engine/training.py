@@ -8,10 +8,12 @@ Out: $RUN_DIR/metrics.jsonl, see engine/reporting.py; $RUN_DIR/checkpoints/, see
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
+import torch.distributed as dist
+from torch import Tensor
 
 from data.loading import Batch, Batches
 from data.samples import DataSet
@@ -72,14 +74,8 @@ class Training:
 
         The device is given the work, and nothing is read from it: `window` tells what came out.
         """
-        at, strategy, clock = self.at, self.strategy, self.clock
-        self.window.begin()
-        done = (at.epoch + at.samples / at.train_samples) / self.args.epochs
-        lr = strategy.rate(done)
-        # The random numbers of a step (dropout) follow from its place and the rank: there is
-        # nothing to save, and a resumed training draws the same.
-        number = (self.args.seed * 1_000_003 + at.step) * 65_537 + self.me.rank
-        torch.manual_seed(seed_of(number))
+        strategy, clock = self.strategy, self.clock
+        lr = self.begin_step()
         total = torch.zeros((), device=self.device)
         for left in reversed(range(strategy.accumulate)):
             with clock.part(DATA):
@@ -92,9 +88,24 @@ class Training:
                 total += loss.detach()
         with clock.part(OPTIMIZER):
             norm = strategy.step(lr)
+        self.end_step(lr, total / strategy.accumulate, norm)
+
+    def begin_step(self) -> float:
+        """Begin a step; return its learning rate."""
+        at = self.at
+        self.window.begin()
+        # The random numbers of a step (dropout) follow from its place and the rank: there is
+        # nothing to save, and a resumed training draws the same.
+        number = (self.args.seed * 1_000_003 + at.step) * 65_537 + self.me.rank
+        torch.manual_seed(seed_of(number))
+        done = (at.epoch + at.samples / at.train_samples) / self.args.epochs
+        return self.strategy.rate(done)
+
+    def end_step(self, lr: float, loss: Tensor, norm: Tensor) -> None:
+        """Count a step that was given to the device: its loss on this rank, its gradient."""
+        at = self.at
         self.at = replace(at, step=at.step + 1, samples=at.samples + self.global_batch)
-        mean = total / strategy.accumulate
-        self.window.add(Taken(self.at.step, at.epoch + 1, lr, mean, norm))
+        self.window.add(Taken(self.at.step, at.epoch + 1, lr, loss, norm))
 
     def test(self) -> float | None:
         """The task's figure, of the test samples; None when a rank was asked to stop."""
@@ -181,8 +192,15 @@ def prepare(args: argparse.Namespace, me: ranks.Ranks, make: Make) -> Training:
     return training
 
 
-def run(args: argparse.Namespace, make: Make) -> None:
-    """Train from the beginning or the last checkpoint to the end, or until asked to stop."""
+def run(
+    args: argparse.Namespace,
+    make: Make,
+    train: Callable[[Training, reporting.Reporter], None] = loop.train,
+) -> None:
+    """Train from the beginning or the last checkpoint to the end, or until asked to stop.
+
+    `train` goes through the epochs, and ends with loop.finish.
+    """
     me = ranks.read_ranks()
     targets.check_packages(args.watch)
     ranks.choose_cores(me)
@@ -207,4 +225,6 @@ def run(args: argparse.Namespace, make: Make) -> None:
         first_step=training.at.step + 1,
         **training.figures.start(),
     )
-    loop.train(training, report)
+    train(training, report)
+    dist.barrier()
+    dist.destroy_process_group()

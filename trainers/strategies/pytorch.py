@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.ranks import Ranks
+from engine.reporting import UsageError
 from saving import files as on_disk
 from saving.saver import Write
 from saving.staging import Staging, local
@@ -174,6 +175,11 @@ class Single:
         if (folder / on_disk.METADATA).is_file():
             scale = self._parts().load(folder, self._loss_scale())
         else:
+            if not (folder / STATE).is_file():
+                raise UsageError(
+                    f"{folder} has no {STATE}: another trainer made it. Resume with that one, or "
+                    "start in an empty run folder."
+                )
             scale = on_disk.load(folder / STATE, self._device)
             self.take(scale)
         if self._scale.moves and "loss scale" in scale:

@@ -21,6 +21,7 @@ def test_what_tools_leave_in_a_checkout_is_not_sent(
     others = {
         "deepspeed_zero.py",
         "fsdp.py",
+        "lightning_trainer.py",
         "preflight/preflight.py",
         "preflight/preflight_verdict.py",
     }

@@ -68,12 +68,16 @@ class Server:
         self._process.wait(timeout=30)
 
 
+LIBRARIES = {"deepspeed_zero.py": "deepspeed", "lightning_trainer.py": "lightning.pytorch"}
+"""What a trainer imports beside PyTorch."""
+
+
 @functools.cache
-def server(with_deepspeed: bool) -> Server:
+def server(library: str | None) -> Server:
     """The server of this test process for trainers, started when the first test needs it."""
     # PyTorch imports _dynamo with the first optimizer.
     names = ["torch._dynamo", "torch.distributed.fsdp", "torch.distributed.elastic.multiprocessing"]
-    return Server(*names, *(["deepspeed"] if with_deepspeed else []))
+    return Server(*names, *([library] if library else []))
 
 
 class Forked:
@@ -81,7 +85,7 @@ class Forked:
 
     def __init__(self, words: list[str], environ: dict[str, str], out: Path, before: str) -> None:
         """Start it; `before` is Python that runs ahead of the trainer."""
-        self._server = server("deepspeed" in Path(words[0]).name)
+        self._server = server(LIBRARIES.get(Path(words[0]).name))
         self._code: int | None = None
         values = {"words": words, "environ": environ, "out": str(out), "before": before}
         self.pid: int = self._server.ask("start", **values)["pid"]

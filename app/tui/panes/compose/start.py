@@ -22,6 +22,7 @@ _RUN, _EXAMPLE = "run:", "example:"
 _EXAMPLES = {
     "ddp": "the bundled trainer, whole model on each rank",
     "fsdp": "the bundled trainer, the model split over the ranks",
+    "lightning": "the bundled trainer with PyTorch Lightning",
     "deepspeed_zero": "the bundled trainer with DeepSpeed",
     "script": "a training script of your own",
 }
