@@ -1,4 +1,4 @@
-"""One rank's micro batches: read by worker processes, and copied to the device ahead of time.
+"""One rank's micro batches: read by threads or processes, and copied to the device ahead of time.
 
 Nothing here has a position of its own that a checkpoint would have to save. Loaders that deal out
 an endless stream must save where each worker is (torchdata's StatefulDataLoader does), and then
@@ -9,7 +9,10 @@ data/shares.py), so a training goes on at its next sample with any number of ran
 from __future__ import annotations
 
 import signal
+import threading
+from collections import deque
 from collections.abc import Generator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -59,10 +62,13 @@ class Batches:
             shares: which of them make each micro batch.
             view: how the model gets them.
             device: where to.
-            workers: processes that read; 0 reads in this one, when a batch is asked for.
+            workers: threads or processes that read, whichever is right for the data; 0 reads when
+                a batch is asked for.
         """
         self._shares, self._view, self._device = shares, view, device
-        self._host = _host_batches(samples, shares, min(workers, len(shares)), device)
+        workers = min(workers, len(shares))
+        read = _in_threads if workers and samples.in_threads else _in_processes
+        self._host = read(samples, shares, workers, device)
         self._batches: Generator[Batch, None, None] = (
             self._on_gpu() if device.type == "cuda" else self._on_cpu()
         )
@@ -89,7 +95,7 @@ class Batches:
         self.close()
 
     def close(self) -> None:
-        """End the worker processes."""
+        """End the workers."""
         self._batches.close()
         self._host.close()
 
@@ -129,10 +135,41 @@ class _Reader(Dataset["Batch | _Damage"]):
             return _Damage(str(error))
 
 
-def _host_batches(
+def _in_threads(
     samples: Samples, shares: Shares, workers: int, device: torch.device
 ) -> Generator[Batch, None, None]:
-    """Read the micro batches into this process's memory; pinned, when a GPU copies them."""
+    """Read the micro batches in threads, a few ahead; pinned, when a GPU copies them."""
+
+    def begin() -> None:
+        if device.type == "cuda":
+            torch.cuda.set_device(device)  # or each thread would use a little of the first GPU
+
+    def read(number: int) -> Batch:
+        try:
+            inputs, targets = samples.read(shares[number])
+        except OSError as error:
+            raise BadData(str(error)) from error
+        if device.type == "cuda":
+            return inputs.pin_memory(), targets.pin_memory()
+        return inputs, targets
+
+    pool = ThreadPoolExecutor(workers, "data", initializer=begin)
+    waiting: deque[Future[Batch]] = deque()
+    try:
+        for number in range(len(shares)):
+            waiting.append(pool.submit(read, number))
+            if len(waiting) > workers * AHEAD:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # a disk that hangs must not hold the rest
+
+
+def _in_processes(
+    samples: Samples, shares: Shares, workers: int, device: torch.device
+) -> Generator[Batch, None, None]:
+    """Read the micro batches in processes, or in this one; pinned, when a GPU copies them."""
     loader = DataLoader(
         _Reader(samples),
         batch_size=None,  # a share is a batch
@@ -183,7 +220,8 @@ def _start(loader: DataLoader[Batch | _Damage]) -> Iterator[Batch | _Damage]:
         return iter(loader)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, heard)
-        signal.signal(signal.SIGCHLD, before)
+        if before is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGCHLD, before)
 
 
 def _as_it_is(batch: Any) -> Any:

@@ -41,6 +41,7 @@ class SyntheticImages:
     shape: Shape
     count: int
     start: int
+    in_threads = True
 
     def __len__(self) -> int:
         """How many there are."""
@@ -68,6 +69,7 @@ class SyntheticTokens:
     shape: Shape
     count: int
     start: int
+    in_threads = True
 
     def __len__(self) -> int:
         """How many there are."""

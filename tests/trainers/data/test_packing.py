@@ -2,8 +2,6 @@
 
 import itertools
 import json
-import os
-import signal
 import subprocess
 import time
 from collections.abc import Callable
@@ -26,8 +24,9 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture
 def pack(load: Load, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """Pack in this process: 24x24 pixels, ten images a shard."""
+    """Pack in this process: 24x24 pixels, ten images a shard; two files are open at a time."""
     images = load("data.packing.images")
+    monkeypatch.setattr(load("data.formats.open_files"), "MOST", 2)
     monkeypatch.setattr(images, "SHARD_BYTES", 10 * 3 * 24 * 24)
 
     def run(folder: Path, out: Path, workers: int = 1, side: int = 24) -> Any:
@@ -173,18 +172,27 @@ def test_text_becomes_tokens(load: Load, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_kill_9_at_any_moment_costs_what_was_not_finished(tmp_path: Path) -> None:
-    make_folder(tmp_path / "from", {"a": 400, "b": 400}, size=(1200, 900))
+    make_folder(tmp_path / "from", {"a": 100, "b": 100}, size=(600, 400))
     command = [PYTHON, str(TRAINERS / "pack.py"), str(tmp_path / "from")]
     subprocess.run([*command, str(tmp_path / "whole")], check=True, timeout=300)
-    for delay in itertools.count(3.0, 1.0):
-        process = subprocess.Popen([*command, str(tmp_path / "out"), "--workers", "2"])
-        try:
-            process.wait(timeout=delay)
-        except subprocess.TimeoutExpired:
-            os.kill(process.pid, signal.SIGKILL)
-            process.wait(timeout=30)
-            time.sleep(0.1)  # its workers die with it
-        else:
-            assert process.returncode == 0
-            break
-    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+    out = tmp_path / "out"
+    whole = contents(tmp_path / "whole")
+    for name, share in itertools.product(("train", "test"), (0.01, 0.5, 0.99)):
+        kill_when(
+            out / f"{name}-00000.shard.part", share * len(whole[f"{name}-00000.shard"]), command
+        )
+    subprocess.run([*command, str(out), "--workers", "1"], check=True, timeout=300)
+    assert contents(out) == whole
+
+
+def kill_when(part: Path, size: float, command: list[str]) -> None:
+    """Pack until a part has that many bytes, then kill; or to the end, if it was too quick."""
+    process = subprocess.Popen([*command, str(part.parent), "--workers", "1"])
+    try:
+        while process.poll() is None and not (part.exists() and part.stat().st_size >= size):
+            time.sleep(0.001)
+    except FileNotFoundError:
+        pass  # it has just got its name
+    process.kill()
+    process.wait(timeout=30)
+    time.sleep(0.1)  # its worker dies with it

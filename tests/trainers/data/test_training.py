@@ -48,16 +48,18 @@ def test_other_ranks_and_workers_continue_within_an_epoch(packed: Path, tmp_path
     assert losses(parts) == pytest.approx(losses(whole), abs=1e-5)
     assert sorted(losses(whole)) == list(range(1, 19))
     # The folder that was packed gives the same training.
-    train(folder, 1, *words(tmp_path / "from", "--batch-size", "8", "--steps", "3"))
+    again = words(tmp_path / "from", "--batch-size", "8", "--steps", "3", "--workers", "1")
+    train(folder, 1, *again)
     assert losses(folder) == pytest.approx(
         {step: loss for step, loss in losses(whole).items() if step <= 3}, abs=1e-6
     )
 
 
-def test_a_signal_to_every_process_saves_and_stops(packed: Path, tmp_path: Path) -> None:
+def test_a_signal_to_every_process_saves_and_stops(needs_torch: None, tmp_path: Path) -> None:
+    make_folder(tmp_path / "from", {"a": 40, "b": 40})
     run = tmp_path / "run"
     before = held_at(run, 3)
-    with started_alone(run, *words(packed, "--workers", "2"), before=before) as job:
+    with started_alone(run, *words(tmp_path / "from", "--workers", "2"), before=before) as job:
         job.wait_for_step(3)
         rank = job.processes[0].pid
         workers = Path(f"/proc/{rank}/task/{rank}/children").read_text().split()

@@ -29,6 +29,8 @@ TESTS = ("test", "val", "valid", "validation")
 class Hdf5Images:
     """The samples of one group of a file."""
 
+    in_threads = False
+
     def __init__(self, path: Path, group: str, shape: Shape | None) -> None:
         """Look at the sizes.
 

@@ -126,6 +126,7 @@ class FolderImages:
 
     files: Listing
     shape: Shape
+    in_threads = False
 
     def __len__(self) -> int:
         """How many there are."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from io import FileIO
 from pathlib import Path
+from threading import Lock
 
 from data.samples import BadData
 
@@ -23,7 +25,8 @@ class OpenFiles:
     def __init__(self, paths: Sequence[Path]) -> None:
         """Know the files; each is opened when it is read first."""
         self.paths = list(paths)
-        self._open: dict[int, int] = {}
+        self._open: dict[int, FileIO] = {}
+        self._opening = Lock()
 
     def read_into(self, number: int, offset: int, into: memoryview) -> None:
         """Fill `into` from this offset on.
@@ -35,7 +38,7 @@ class OpenFiles:
         try:
             file = self._file(number)
             while into:
-                got = os.preadv(file, [into], offset)
+                got = os.preadv(file.fileno(), [into], offset)
                 if not got:
                     raise BadData(f"{path} is cut short: it ends at byte {offset}. Copy it again.")
                 into, offset = into[got:], offset + got
@@ -67,10 +70,12 @@ class OpenFiles:
                 f"{self.paths[number]} can't be read ({error.strerror}). Copy it again."
             ) from error
 
-    def _file(self, number: int) -> int:
-        # A file's position is never used, so the processes forked from this one may share it.
-        if number not in self._open:
-            if len(self._open) >= MOST:
-                os.close(self._open.pop(next(iter(self._open))))
-            self._open[number] = os.open(self.paths[number], os.O_RDONLY | os.O_CLOEXEC)
-        return self._open[number]
+    def _file(self, number: int) -> FileIO:
+        # A file's position is never used, so threads and forked processes may share it. One that
+        # another thread still reads is closed when that has its bytes: it holds on to the file.
+        with self._opening:
+            if number not in self._open:
+                if len(self._open) >= MOST:
+                    del self._open[next(iter(self._open))]
+                self._open[number] = FileIO(self.paths[number])
+            return self._open[number]

@@ -34,6 +34,8 @@ TESTS = ("val", "valid", "validation", "test")
 class TarImages:
     """The samples of some tars, in the order of their names."""
 
+    in_threads = False
+
     def __init__(self, tars: list[Path], shape: Shape | None) -> None:
         """Find the samples.
 

@@ -38,6 +38,8 @@ class Sidecar:
 class TokenWindows:
     """The windows of one token file."""
 
+    in_threads = True
+
     def __init__(self, path: Path, length: int) -> None:
         """Check the file and what is said of it.
 
