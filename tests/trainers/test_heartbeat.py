@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -179,3 +180,26 @@ def test_only_a_gpu_is_bound_to_the_process_group(load: Load) -> None:
     assert ranks.device_of_group(torch.device("cpu")) == {}
     gpu = torch.device("cuda", 3)
     assert ranks.device_of_group(gpu) == {"device_id": gpu}
+
+
+def test_a_node_takes_back_what_it_said_as_soon_as_it_moves(
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An old report, read 20 s later, would make a hang of a step that was only slow."""
+    watch, record = load("engine.heartbeat.watch"), load("engine.heartbeat.record")
+    now = 0.0
+    clock = SimpleNamespace(monotonic=lambda: now, time=time.time)
+    monkeypatch.setattr(watch, "time", clock)
+    records = record.Records(tmp_path / "memory", 1)
+    watching = watch.Watch(records, watch.Place(1, 0, {0: "a", 1: "b"}, tmp_path))
+    assert records.read(0).pid == os.getpid()  # a rank that stops at once is known, too
+    said = tmp_path / ".hung" / "1"
+    seen = []
+    for tick in range(12):
+        now = tick * 5.0
+        if tick == 8:
+            records.move(0, 7, 3, 1, 0.1)
+        watching._look()
+        seen.append(said.exists())
+    # From half of the 40 s on, until it moves.
+    assert seen == [False] * 4 + [True] * 4 + [False] * 4

@@ -1,5 +1,6 @@
 """The trainers in one process: checkpoints, what they refuse and what they report."""
 
+import ast
 import importlib
 import importlib.metadata
 import importlib.util
@@ -73,6 +74,20 @@ def test_a_process_ignores_a_projects_packages_and_notes_a_signal_while_it_impor
     )
     assert (done.returncode, done.stderr) == (STOPPED_EARLY, "")
     assert "stopped by SIGUSR1 after step 1; checkpoints/start-0001-step-" in done.stdout
+
+
+def test_every_trainer_listens_for_signals_before_it_imports_anything_else() -> None:
+    """What comes before is Python's own `__future__`; pack.py trains nothing."""
+    trainers = {path for path in TRAINERS.glob("*.py") if path.name != "pack.py"}
+    assert len(trainers) >= 3
+    for path in trainers:
+        first = next(
+            node
+            for node in ast.parse(path.read_text()).body
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            and not (isinstance(node, ast.ImportFrom) and node.module == "__future__")
+        )
+        assert isinstance(first, ast.ImportFrom) and first.module == "engine.stop_request", path
 
 
 def test_trainers_import_nothing_of_the_laptop() -> None:

@@ -78,6 +78,7 @@ class Training:
         lr = self.begin_step()
         total = torch.zeros((), device=self.device)
         for left in reversed(range(strategy.accumulate)):
+            HEART.move("data")
             with clock.part(DATA):
                 inputs, targets = next(batches)
             HEART.move()
