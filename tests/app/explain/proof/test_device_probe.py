@@ -100,12 +100,11 @@ def test_a_gpu_of_another_job_is_not_this_ranks(tmp_path: Path) -> None:
     assert probe("sh", driver, tmp_path) == ("none", "")
 
 
-@pytest.mark.parametrize("shell", SHELLS)
-def test_a_rank_sees_what_cuda_would_show_it(shell: str, tmp_path: Path) -> None:
+def test_a_rank_sees_what_cuda_would_show_it(tmp_path: Path) -> None:
     driver = nvidia(tmp_path / "driver")
 
     def told(before: str = "", **environ: str) -> Told:
-        return probe(shell, driver, tmp_path, before, **environ)
+        return probe("sh", driver, tmp_path, before, **environ)
 
     assert told() == (at("1b", "2c", "9d", "ad"), at("ad"))
     assert told(CUDA_VISIBLE_DEVICES="2,0", LOCAL_RANK="1") == (at("9d", "1b"), at("1b"))

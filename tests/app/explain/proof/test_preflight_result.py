@@ -143,7 +143,7 @@ def test_the_proof_shows_it_beside_the_binding() -> None:
     assert run_facts.preflight(verdict_on(reports(EXACT))) == []
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
