@@ -22,7 +22,7 @@ from tests.support.trainers.ranks import (
 pytestmark = pytest.mark.usefixtures("needs_torch", "needs_deepspeed")
 
 ZERO = ("deepspeed_zero.py", "--model", "vit", "--limit", "512", "--epochs", "2",
-        "--save-every", "5", "--eval", "end")  # fmt: skip
+        "--save-every", "5", "--eval", "end", "--log-every", "1")  # fmt: skip
 
 
 @pytest.mark.slow

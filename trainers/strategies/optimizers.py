@@ -43,7 +43,7 @@ class Sgd(torch.optim.SGD):
                 state["momentum_buffer"] = torch.zeros_like(weight)
             moments.append(local(state["momentum_buffer"]))
         fused: dict[str, Any] = {}  # none of it for a PyTorch that knows none
-        if group["fused"]:
+        if group.get("fused"):
             fused = {"fused": True, "found_inf": getattr(self, "found_inf", None)}
         sgd(
             [local(weight) for weight in weights],
