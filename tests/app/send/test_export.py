@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import tarfile
@@ -16,6 +17,7 @@ from lumitui.app.send.export import Exported
 from lumitui.remote.errors import InputError
 from lumitui.remote.transport.shell import quote
 from tests.support.jobs.small_jobs import hello_job, hello_project, wait_until
+from tests.support.places import GOLDEN
 from tests.support.servers.cluster import Cluster
 
 SECRET = "pl4nted-0f-the-export"
@@ -145,6 +147,23 @@ def test_a_job_that_could_not_be_sent_is_not_exported(
     assert not (tmp_path / "out").exists()
 
 
+def test_a_signal_to_an_exported_script_is_a_file_for_its_trainer(tmp_path: Path) -> None:
+    text = (GOLDEN / "exported_srun.laif.sh").read_text().splitlines()
+    asks = next(line for line in text if line.startswith("rm -f stop; trap"))
+    waits = next(line for line in text if line.startswith("while rc=0; wait"))
+    trains = (
+        "{ touch on; until [ -e stop ]; do sleep 0.05; done; sleep 0.3; echo saved; exit 85; } &"
+    )
+    lines = ["set -eo pipefail", "export RUN_DIR=$PWD", asks, trains, waits]
+    (tmp_path / "stop").touch()  # of an earlier job
+    with subprocess.Popen(
+        ["bash", "-c", "\n".join(lines)], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    ) as job:
+        wait_until((tmp_path / "on").exists)
+        job.send_signal(signal.SIGUSR1)
+        assert (job.wait(timeout=60), job.communicate()[0]) == (85, "saved\n")
+
+
 # -- on the mini cluster, by plain sbatch of its login user
 
 
@@ -197,6 +216,7 @@ args: [--model, cnn-gn, --epochs, "5000", --limit, "64", --eval, never]
 """
 
 
+@pytest.mark.slow  # the lines of its script that do it are run above
 def test_a_signal_near_the_time_limit_lets_an_exported_trainer_save(
     cluster_runs: Runs, cluster: Cluster, place: Path, tmp_path: Path
 ) -> None:
