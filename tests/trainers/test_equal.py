@@ -46,10 +46,22 @@ def test_lightning_trains_as_one_rank_stops_and_goes_on_with_any_ranks(
         assert job.wait() == [STOPPED_EARLY] * 2, job.output()
     start = reported(tmp_path)[0]
     assert start.items() >= {"strategy": "lightning", "global_batch": 32}.items()
-    train(tmp_path, 1, *shared, "--accumulate", "4", "--steps", "3")
-    train(tmp_path, 2, *shared, "--accumulate", "2")
-    assert [line["first_step"] for line in reported(tmp_path) if "first_step" in line] == [1, 2, 4]
+    train(tmp_path, 1, *shared, "--accumulate", "4")
+    assert [line["first_step"] for line in reported(tmp_path) if "first_step" in line] == [1, 2]
     assert losses(tmp_path) == pytest.approx(alone, abs=EXACT)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("needs_lightning")
+def test_lightning_goes_on_after_any_step_of_an_epoch(tmp_path: Path) -> None:
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    epochs = (*SAME, "--limit", "128", "--epochs", "3", "--save-every", "3", "--eval", "epoch")
+    train(whole, 1, "ddp.py", *epochs, "--batch-size", "32")
+    for world_size, last in ((2, "3"), (1, "4"), (2, "5"), (2, "8"), (1, "11"), (2, "12")):
+        size = ("--batch-size", str(32 // world_size), "--steps", last)
+        train(parts, world_size, "lightning_trainer.py", *epochs, *size, "--resume")
+    assert list(losses(whole)) == list(range(1, 13))
+    assert losses(parts) == pytest.approx(losses(whole), abs=EXACT)
 
 
 def test_fsdp_trains_as_one_rank_which_goes_on_from_its_checkpoint(
