@@ -7,7 +7,7 @@ _SECRET = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD)S?(?:_|$)", re.IGNORE
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LAUNCH = frozenset(
     {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
-    | {"RUN_DIR", "SRUN_CPUS_PER_TASK"}
+    | {"RUN_DIR", "SRUN_CPUS_PER_TASK", "PET_LOCAL_ADDR"}
 )
 # Variables of job.sh and lumitui.sh, besides those in small letters: they need their own values.
 _SCRIPT = frozenset({"CODE", "CPU_BIND_MASKS", "NODE_TMP", "PROOF_DIR", "SIF"})
