@@ -55,7 +55,7 @@ check: setup
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
-	cd trainers && ../.venv/bin/mypy --strict .
+	cd trainers && ../.venv/bin/mypy --strict --python-version 3.10 .
 	.venv/bin/lint-imports
 	@$(PY) -m tests.repository.supply.audit
 

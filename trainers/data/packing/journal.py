@@ -79,11 +79,14 @@ class Journal:
 
 def sha256(path: Path) -> str:
     """The checksum of a file; of none, an empty text."""
+    found = hashlib.sha256()
     try:
         with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+            while chunk := file.read(2**20):
+                found.update(chunk)
     except FileNotFoundError:
         return ""
+    return found.hexdigest()
 
 
 def put(path: Path, content: bytes) -> None:
