@@ -111,7 +111,8 @@ def facts(run: Run, now: float) -> list[Row]:
         ),
         ("time", _limit(run)),
         ("created", words.clock(run.created)),
-        ("submitted", words.clock(run.submitted)),
+        # Of a job that went back into the queue Slurm knows only when that was.
+        ("submitted" if run.attempt == 1 else "queued again", words.clock(run.submitted)),
         *expectations(run, now),
         ("started", words.clock(run.started)),
         ("ended", words.clock(run.ended)),

@@ -10,5 +10,6 @@ case $SLURM in
 esac
 # Beside it, COPY=1, 2 ... is another one of the same kind, in a folder and on ports of its own.
 if ((${COPY:=0})); then
+  ((COPY < 40)) || { echo "COPY=$COPY: its ports would be above 65535; take 1 to 39" >&2; exit 1; }
   DEFAULT_ROOT+=-$COPY DEFAULT_SSH_PORT=$((DEFAULT_SSH_PORT + 40 * COPY)) DEFAULT_BASE=$((DEFAULT_BASE + 800 * COPY))
 fi
