@@ -193,7 +193,8 @@ TOLD_IN_TEST = """
 import os, signal, torch
 real = torch.nn.Module.eval
 def stopped(model):
-    os.kill(os.getpid(), signal.SIGTERM)
+    if next(model.parameters()).device.type != "meta":  # that one is only counted
+        os.kill(os.getpid(), signal.SIGTERM)
     return real(model)
 torch.nn.Module.eval = stopped
 """
