@@ -4,7 +4,7 @@
 # First of all: the run's folder, this attempt's log, and the claim, so that a run is one job.
 lumitui_begin() {
   umask 077
-  strict= NODE_TMP= stops= chain=
+  strict= NODE_TMP= stops= chain= relaunch= stopped= killed=
   # A login file's NONE would take the job's variables from the ranks, its WORLD_SIZE mislead them.
   unset SLURM_EXPORT_ENV WORLD_SIZE LOCAL_WORLD_SIZE
   # A login file may have gone elsewhere; sbatch was called in the run's folder.
@@ -39,7 +39,7 @@ lumitui_begin() {
 # It reaches the ranks of every launcher; torchrun kills its own 30 s after a signal that it gets.
 lumitui_stop_on() {
   rm -f "$RUN_DIR/stop" || true # an earlier attempt's
-  trap 'signalled=yes; : >"$RUN_DIR/stop" || true' "$1"
+  trap 'signalled=yes stopped=yes; : >"$RUN_DIR/stop" || true' "$1"
   stops=yes
 }
 
@@ -263,10 +263,13 @@ lumitui_run() {
   before=$(wc -c <"$RUN_DIR/attempt-$attempt.out") || before=0
   if [[ -n $strict ]]; then
     rc=$strict
-  elif [[ -n $stops ]]; then
-    lumitui_wait "$@" || rc=$?
   else
-    "$@" || rc=$?
+    lumitui_launch "$@" || rc=$?
+    # Only after the launch before it has returned.
+    while [[ -n $relaunch ]] && lumitui_launch_again; do
+      rc=0
+      lumitui_launch "$@" || rc=$?
+    done
   fi
   # Only after the launch returned: a trap would write the file for a killed job too.
   lumitui_record "$before"
@@ -281,12 +284,17 @@ lumitui_run() {
   lumitui_exit "$rc"
 }
 
+lumitui_launch() {
+  if [[ -n $stops || -n $relaunch ]]; then lumitui_wait "$@"; else "$@"; fi
+}
+
 # lumitui_wait LAUNCH...: run it so that a signal is acted on at once. Bash does that between two
 # commands only, or while it waits for one in the background.
 lumitui_wait() {
-  local child rc=0 killed= signalled=
+  local child rc=0 signalled=
   # A cancelled job ends when its ranks have saved, and leaves no exit file.
   trap 'signalled=yes killed=yes' TERM
+  if [[ -n $killed ]]; then lumitui_exit 143; fi
   "$@" &
   child=$!
   while :; do
@@ -299,10 +307,21 @@ lumitui_wait() {
   return "$rc"
 }
 
-# lumitui_record BEFORE: write the exit file. srun returns the highest code; the first line about a
-# task that it wrote after so many bytes of the log says who failed first, and how: `rc`.
+# lumitui_record BEFORE: write the exit file about a launch that began after so many bytes of the log.
 lumitui_record() {
-  local first rank=null oom=false ended
+  local rank=null oom=false ended
+  lumitui_failure "$1"
+  ended=$(date +%s)
+  printf '{"rc": %d, "rank": %s, "job": "%s", "attempt": %d, "started": %d, "ended": %d, "oom": %s}\n' \
+    "$rc" "${rank:-null}" "$SLURM_JOB_ID" "$attempt" $((ended - SECONDS)) "$ended" "$oom" \
+    >"$RUN_DIR/.exit-$attempt" &&
+    mv "$RUN_DIR/.exit-$attempt" "$RUN_DIR/attempt-$attempt.exit" || true
+}
+
+# lumitui_failure BEFORE: `rank`, `rc` and `oom` of the one that failed first. srun returns the highest code;
+# the first line about a task that it wrote after so many bytes of the log says who it was, and how it ended.
+lumitui_failure() {
+  local first
   first=$(tail -c "+$(($1 + 1))" "$RUN_DIR/attempt-$attempt.out" | tail -c 1000000 |
     sed -n 's/^srun: error: [^:]*: tasks\{0,1\} \([0-9]\{1,\}\)[^:]*: /\1 /p' | head -n 1) || true
   if ((rc != 0)); then
@@ -319,9 +338,4 @@ lumitui_record() {
     # torchrun ends with 1, whatever its ranks end with; the last event of a trainer says it.
     if [[ -n $chain ]] && lumitui_new_metrics | grep -q '"event": "stop"'; then rc=85; fi
   fi
-  ended=$(date +%s)
-  printf '{"rc": %d, "rank": %s, "job": "%s", "attempt": %d, "started": %d, "ended": %d, "oom": %s}\n' \
-    "$rc" "${rank:-null}" "$SLURM_JOB_ID" "$attempt" $((ended - SECONDS)) "$ended" "$oom" \
-    >"$RUN_DIR/.exit-$attempt" &&
-    mv "$RUN_DIR/.exit-$attempt" "$RUN_DIR/attempt-$attempt.exit" || true
 }

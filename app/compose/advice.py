@@ -11,7 +11,7 @@ from datetime import date
 from lumitui.app.compose.deepspeed_batch import MICRO, sent_config, whole
 from lumitui.app.compose.finding import Finding, Fix, Rule
 from lumitui.app.compose.placement import Placement, placement_of
-from lumitui.app.compose.rules import binding, chain, slurm
+from lumitui.app.compose.rules import binding, chain, relaunch, slurm
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.script_args import argument_value
 from lumitui.app.job.spec import JobSpec
@@ -213,6 +213,7 @@ RULES: tuple[Rule, ...] = (
     _account,
     *slurm.RULES,
     *chain.RULES,
+    *relaunch.RULES,
     _launcher,
     _environment,
     _image,

@@ -1,7 +1,7 @@
 """From a job file and a profile to a launch: `compose` derives the job script. Pure."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 
 import jinja2
@@ -26,7 +26,8 @@ from lumitui.app.compose.program import (
 from lumitui.app.job.launch import Launch, LaunchFile, Layout, measured_nodes
 from lumitui.app.job.script_args import argument_value, batch_argument
 from lumitui.app.job.spec import JobSpec
-from lumitui.app.job.stop_lead import signal_of
+from lumitui.app.job.stop_lead import lead_of, signal_of
+from lumitui.remote import walltime
 from lumitui.remote.errors import InputError
 from lumitui.remote.run_folder import (
     CODE_ARCHIVE,
@@ -40,6 +41,8 @@ from lumitui.remote.transport.shell import quote
 
 _CHAIN = "chain.sh"
 """What the machinery of a job with `chain:` has besides."""
+_RELAUNCH = "relaunch.sh"
+"""The same of one with `relaunch:`."""
 _OWN = "${NODE_TMP}/"
 """Where a profile's folder begins that is the job's own: inside the folder that the job makes."""
 
@@ -63,7 +66,7 @@ def compose(spec: JobSpec, site: Site, *, deepspeed_config: str | None = None) -
     layout = layout_of(place)
     config, train = batches.deepspeed_of(spec, layout, deepspeed_config)
     program = program_of(place, has_config=config is not None)
-    machinery = _template(MACHINERY) + (_template(_CHAIN) if spec.chain > 1 else "")
+    machinery = "".join(map(_template, _machinery(spec)))
     files = [LaunchFile(MACHINERY, machinery), LaunchFile(PROBE_SCRIPT, _template(PROBE_SCRIPT))]
     if place.preflight != "off":
         files += [LaunchFile(name, _template(f"preflight/{name}")) for name in PREFLIGHT_SCRIPTS]
@@ -78,6 +81,15 @@ def compose(spec: JobSpec, site: Site, *, deepspeed_config: str | None = None) -
         global_batch=train or _global_batch(spec, layout),
         can_resume=bool(place.resume_arguments),
     )
+
+
+def _machinery(spec: JobSpec) -> Iterator[str]:
+    """Yield the files that make up what the script calls."""
+    yield MACHINERY
+    if spec.chain > 1:
+        yield _CHAIN
+    if spec.relaunch:
+        yield _RELAUNCH
 
 
 def plain_script(launch: Launch, site: Site, name: str) -> str:
@@ -108,6 +120,7 @@ def _script(
     values |= {"stop_on": _to_script(signal), "chain": 1 if plain else place.spec.chain}
     directives = _directives(place, layout, signal, exported=bool(plain))
     values |= {"directives": [*directives, *plain]}
+    values |= {"relaunch": 0 if plain else place.spec.relaunch}
     preflight = preflight_of(place, layout)
     words = [each.words_for(place.launcher) for each in (program, PROBE, preflight)]
     values |= dict(zip(("program", "probe", "preflight_program"), words, strict=True))
@@ -146,6 +159,8 @@ def _values(place: Placement, layout: Layout) -> dict[str, object]:
         "workdir": spec.workdir,
         "archive": CODE_ARCHIVE if packed else "",
         "links": spec.links,
+        "limit": walltime.seconds_of(spec.time),
+        "lead": lead_of(spec) or 0,
         "can_resume": bool(place.resume_arguments),
         "resume_arguments": " ".join(quote(word) for word in place.resume_arguments),
         "proof": spec.proof,

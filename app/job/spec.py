@@ -23,6 +23,8 @@ MOST_NODES = 10_000
 """More than any machine has: a larger number is a slip of the finger."""
 MOST_LIMITS = 100
 """Time limits of one run: of two days each, more than half a year."""
+MOST_RELAUNCHES = 10
+"""A machine that breaks a program more often is not one to stay on."""
 
 
 class Part(BaseModel):
@@ -93,6 +95,8 @@ class JobSpec(Part):
     chain: Annotated[int, Field(ge=1, le=MOST_LIMITS)] = 1
     """How many time limits the run may take: an attempt that stopped near its limit, with its
     checkpoint saved, goes back into the queue and continues."""
+    relaunch: Annotated[int, Field(ge=0, le=MOST_RELAUNCHES)] = 0
+    """How often a program that fails is launched again in its allocation, from its checkpoint."""
     launcher: Line = "srun"
     strategy: str = "ddp"
     trainer: str | None = None

@@ -118,6 +118,13 @@ def _one_limit(spec: JobSpec) -> Iterator[str]:
         yield ""
 
 
+def _one_launch(spec: JobSpec) -> Iterator[str]:
+    if spec.relaunch:
+        adds = f"`relaunch: {spec.relaunch}` needs what lumitui adds to a job."
+        yield f"It launches the program once: {adds}"
+        yield ""
+
+
 def _readme_lines(spec: JobSpec, site: Site, name: str) -> Iterator[str]:
     host = site.hosts.login or site.name
     yield from (
@@ -131,6 +138,7 @@ def _readme_lines(spec: JobSpec, site: Site, name: str) -> Iterator[str]:
         f"{4 if spec.secrets else 3}. `sbatch job.sh`",
         "",
         *_one_limit(spec),
+        *_one_launch(spec),
         f"The log is `slurm-{name}-JOB.out`. What the program writes to `$RUN_DIR` comes here too.",
         "",
         "It needs:",

@@ -8,8 +8,12 @@ from lumitui.remote import run_folder
 from lumitui.remote.run_folder import attempt_exit, attempt_log, attempt_of_log
 
 TEMPLATES = Path(lumitui.__file__).parent / "templates"
-TEXT = "".join((TEMPLATES / name).read_text() for name in ("job.sh.j2", "lumitui.sh", "chain.sh"))
-SCRATCH = {".began", ".binding.json", ".exit-$attempt", ".proof-$attempt", "flight-$attempt-rank-"}
+SCRIPTS = ("job.sh.j2", "lumitui.sh", "chain.sh", "relaunch.sh")
+TEXT = "".join((TEMPLATES / name).read_text() for name in SCRIPTS)
+SCRATCH = {
+    ".began", ".binding.json", ".exit-$attempt", ".launched", ".proof-$attempt",
+    "flight-$attempt-rank-", "flight-$attempt-launch-$launch-rank-",
+}  # fmt: skip
 """What a job alone makes, renames and removes; PyTorch adds the rank to the last."""
 NAMES = {
     value for name, value in vars(run_folder).items() if name.isupper() and isinstance(value, str)

@@ -61,6 +61,7 @@ _FIELDS: tuple[tuple[str, Kind, str, str], ...] = (
     ("gpus_per_node", "number", "all", "GPUs of each node, a rank for each"),
     ("time", "text", "", "the time limit: hours:minutes:seconds"),
     ("chain", "number", "1", "how many time limits it may take, one after the other"),
+    ("relaunch", "number", "0", "how often a program that fails starts again in its job"),
     ("launcher", "choice", "srun", "what starts the ranks"),
     ("strategy", "choice", "ddp", "how the ranks train together"),
     ("trainer", "choice", "none", "a bundled trainer, or your own script"),

@@ -55,7 +55,9 @@ def test_the_launch_stands_in_it_once(script: Script) -> None:
 
 
 def test_what_the_scripts_call_is_in_the_file_beside_them() -> None:
-    machinery = "".join((TEMPLATES / name).read_text() for name in (MACHINERY, "chain.sh"))
+    machinery = "".join(
+        (TEMPLATES / name).read_text() for name in (MACHINERY, "chain.sh", "relaunch.sh")
+    )
     defined = set(re.findall(r"^(lumitui_\w+)\(\) \{", machinery, re.MULTILINE))
     text = (TEMPLATES / "job.sh.j2").read_text()
     called = set(re.findall(r"lumitui_\w+", text)) - {"lumitui_"}

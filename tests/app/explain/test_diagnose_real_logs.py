@@ -131,6 +131,13 @@ def test_the_trouble_of_the_probe_is_not_the_trouble_of_the_ranks() -> None:
     assert [item.id for item in why(cancelled + PROBE + "2: bye\n", rc=3)] == ["unknown"]
 
 
+def test_what_ended_an_earlier_launch_is_not_what_ended_the_last() -> None:
+    script = (Path(lumitui.app.__file__).parents[1] / "templates/relaunch.sh").read_text()
+    assert "lumitui: launch $launch of $((relaunch + 1)): $rank ended with $rc" in script
+    again = "lumitui: launch 2 of 3: rank 2 ended with 1 after step 8; goes on from its last\n"
+    assert [item.id for item in why(KEY_ERROR + again + "2: bye\n", rc=3)] == ["unknown"]
+
+
 def test_where_a_strict_proof_launched_nothing_the_probes_trouble_is_the_cause() -> None:
     strict = "lumitui: local rank 0 has its cores 1-7 on 0 of 1 nodes; nothing was launched.\n"
     found = why(PROBE + strict, rc=78, rank=None)

@@ -49,7 +49,7 @@ def modes(folder: Path) -> dict[str, int]:
 def test_it_holds_the_script_the_code_and_a_readme(
     runs: Runs, project: Path, tmp_path: Path
 ) -> None:
-    chain = {"chain": 4, "resume": ["--resume"], "signal": "USR1@60"}
+    chain = {"chain": 4, "relaunch": 2, "resume": ["--resume"], "signal": "USR1@60"}
     spec = hello_job(site="lumi", links={"sub/data": "/scratch/project_1/it's"}, **chain)
     old = os.umask(0)
     try:
@@ -72,6 +72,7 @@ def test_it_holds_the_script_the_code_and_a_readme(
     assert (out / "code" / "hello.py").read_text() == (project / "hello.py").read_text()
     readme = (out / "README.md").read_text()
     assert "It takes one time limit: `chain: 4`" in readme
+    assert "It launches the program once: `relaunch: 2` needs" in readme
     assert "sbatch job.sh" in readme and "the partition small-g" in readme
     assert "/scratch/project_1/it's (the code's link sub/data)" in readme
     assert done.files == 3

@@ -10,23 +10,10 @@ from lumitui.app.history.run import Run
 from lumitui.app.job.spec import changed, parse_job
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.protocol import State
+from tests.support.jobs.endings import process_of
 from tests.support.jobs.small_jobs import TRAIN, finish, wait_until
 
 ENDLESS = ("--epochs", "5000", "--limit", "256", "--batch-size", "8", "--eval", "never")
-
-
-def process_of(run: Run, rank: int) -> int:
-    """Return the id of the process that trains as a rank; the nodes are this machine."""
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            known = (folder / "environ").read_bytes().split(b"\0")
-            name = (folder / "cmdline").read_bytes().split(b"\0")[0]
-        except OSError:
-            continue
-        mine = f"RANK={rank}".encode() in known and f"RUN_DIR={run.folder}".encode() in known
-        if mine and b"python" in name:
-            return int(folder.name)
-    raise AssertionError(f"no process of rank {rank}")
 
 
 @pytest.mark.parametrize("still", ["2", pytest.param("", marks=pytest.mark.slow)])

@@ -155,3 +155,17 @@ def kill_node(cluster: Cluster, node: str) -> None:
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+
+
+def process_of(run: Run, rank: int) -> int:
+    """Return the id of the process that trains as a rank; the nodes are this machine."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            known = (folder / "environ").read_bytes().split(b"\0")
+            name = (folder / "cmdline").read_bytes().split(b"\0")[0]
+        except OSError:
+            continue
+        mine = f"RANK={rank}".encode() in known and f"RUN_DIR={run.folder}".encode() in known
+        if mine and b"python" in name:
+            return int(folder.name)
+    raise AssertionError(f"no process of rank {rank}")
