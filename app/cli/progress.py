@@ -83,7 +83,7 @@ def follow_log(runs: "Runs", run_id: str, last: int) -> None:
 
 def write_log(runs: "Runs", run_id: str, last: int) -> None:
     """Write a run's log to stdout, from its `last` bytes on until the run has ended."""
-    from lumitui.app.watch.follow_log import LogGrew
+    from lumitui.app.watch.log.follow import LogGrew
 
     write = log_writer()
     for event in runs.follow(run_id, last=last):

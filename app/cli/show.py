@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from lumitui.app.cli.output import run_data
 from lumitui.app.cli.tables import pairs, section, table
-from lumitui.app.explain import overview, run_facts, timeline, words
-from lumitui.app.explain.diagnose import Diagnosis
+from lumitui.app.explain import overview, run_facts, timeline
+from lumitui.app.explain.failure.diagnose import Diagnosis
 from lumitui.app.explain.proof.binding_proof import Verdict
 from lumitui.app.explain.safe_text import spell_out
 from lumitui.app.explain.timeline import Attempt
@@ -117,7 +117,7 @@ def page_text(page: RunPage, now: float, columns: int) -> str:
 
 def _cause(found: Diagnosis) -> str:
     evidence = [f"  {found.line}"] if found.line else []
-    return _lines([f"{words.cause(found)} {found.do}", *evidence])
+    return _lines([f"{found.cause} {found.do}", *evidence])
 
 
 def _timeline(page: RunPage, now: float) -> str:

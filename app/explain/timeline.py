@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from lumitui.app.explain import chain_words, words
 from lumitui.app.explain.proof.binding_proof import Verdict
 from lumitui.app.history.attempts import trained
-from lumitui.app.history.metric_points import MetricPoint
+from lumitui.app.history.metrics.points import MetricPoint
 from lumitui.app.history.run import Run
 from lumitui.remote.scheduler.states import State
 

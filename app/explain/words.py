@@ -10,7 +10,6 @@ from lumitui.remote.scheduler.states import State
 
 if TYPE_CHECKING:
     # Pydantic, which these bring, takes longer than a short verb of the command line.
-    from lumitui.app.explain.diagnose import Diagnosis
     from lumitui.app.history.run import Run
     from lumitui.app.job.launch import Layout, Price
 
@@ -245,16 +244,6 @@ def reason(run: "Run") -> str:
     rank = f"rank {run.failed_rank}, " if run.failed_rank is not None else ""
     # Slurm's NonZeroExitCode says no more than that.
     return f"{rank}exit {run.rc}" + (f", {words}" if words not in ("", "NonZeroExitCode") else "")
-
-
-def cause(diagnosis: "Diagnosis") -> str:
-    """Return what happened, with the rank it happened to and the line of code."""
-    sentence, rank = diagnosis.sentence, diagnosis.rank
-    place = diagnosis.place.partition(" (")[0]
-    at = f"at {place}" if place and place not in sentence else ""
-    who = f"rank {rank}" if rank is not None and f"Rank {rank} " not in sentence else ""
-    both = ", ".join(part for part in (who, at) if part)
-    return f"{sentence.removesuffix('.')} ({both})." if both else sentence
 
 
 def no_cause(run: "Run") -> str:

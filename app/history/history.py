@@ -29,7 +29,7 @@ from lumitui.remote.scheduler.states import State
 if TYPE_CHECKING:
     from lumitui.app.history.listing.glance import Glances
     from lumitui.app.history.listing.series import KnownSeries
-    from lumitui.app.history.metric_points import RunMetrics
+    from lumitui.app.history.metrics.points import RunMetrics
 
 _TEXTS = tuple(kind for kind in OF_RUNS if kind not in PARTS)
 """What `get` reads, and no list."""
@@ -60,7 +60,7 @@ class History:
     @cached_property
     def metrics(self) -> "RunMetrics":
         """The lines of each run's metrics.jsonl."""
-        from lumitui.app.history.metric_points import RunMetrics
+        from lumitui.app.history.metrics.points import RunMetrics
 
         return RunMetrics(self._file)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lumitui.app.history.history import History
-from lumitui.app.history.metric_points import MetricPoint
+from lumitui.app.history.metrics.points import MetricPoint
 from lumitui.app.history.run import Run
 from lumitui.app.results.job_rows import differing_rows, value_words
 from lumitui.app.results.summary import Curve, curve, summarize

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lumitui.app.history.history import History
-from lumitui.app.history.metric_points import MetricPoint
+from lumitui.app.history.metrics.points import MetricPoint
 from lumitui.app.results.series import Series, series_of
 from lumitui.app.results.summary import Curve, Summary, curve, summarize
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from lumitui.app.history.metric_points import MetricPoint
+from lumitui.app.history.metrics.points import MetricPoint
 from lumitui.app.results.summary import Curve, curve_of
 
 MOST_SERIES = 12

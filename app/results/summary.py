@@ -7,8 +7,8 @@ from itertools import pairwise
 from statistics import median
 from typing import Literal
 
-from lumitui.app.history.metric_points import MetricPoint, slowest_save
-from lumitui.app.history.metric_speeds import speeds_of
+from lumitui.app.history.metrics.points import MetricPoint, slowest_save
+from lumitui.app.history.metrics.speeds import speeds_of
 from lumitui.app.results.throughput import Throughput, throughput_of
 
 

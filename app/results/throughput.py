@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lumitui.app.history.metric_points import MetricPoint
-from lumitui.app.history.metric_speeds import WARM_UP_STEPS
+from lumitui.app.history.metrics.points import MetricPoint
+from lumitui.app.history.metrics.speeds import WARM_UP_STEPS
 
 PARTS = ("data_s", "forward_backward_s", "optimizer_s", "communication_s", "exposed_s")
 """Seconds of a step that a trainer tells (trainers/engine/throughput/clock.py)."""

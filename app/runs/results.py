@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from lumitui.app.explain.diagnose import Diagnosis
+    from lumitui.app.explain.failure.diagnose import Diagnosis
     from lumitui.app.explain.proof.binding_proof import Verdict
     from lumitui.app.history.run import Run
     from lumitui.app.results.board import Boards
@@ -68,7 +68,7 @@ class Results(Watching):
             InputError: no such run.
             LinkError: the site cannot be reached.
         """
-        from lumitui.app.explain.diagnose import diagnose
+        from lumitui.app.explain.failure.diagnose import diagnose
         from lumitui.app.history.listing.states import WENT_WRONG
         from lumitui.app.watch.ending import ending_of
 

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from lumitui.app.history.run import Run
-    from lumitui.app.watch.follow_log import LogEvent
-    from lumitui.app.watch.log_pages import LogPages
+    from lumitui.app.watch.log.follow import LogEvent
+    from lumitui.app.watch.log.pages import LogPages
     from lumitui.app.watch.refresh import Refreshed, Warn
     from lumitui.app.watch.sites.clusters import Clusters
     from lumitui.app.watch.wait import Stop
@@ -60,7 +60,7 @@ class Watching(Core):
     @cached_property
     def pages(self) -> LogPages:
         """Any part of a run's log."""
-        from lumitui.app.watch.log_pages import LogPages
+        from lumitui.app.watch.log.pages import LogPages
 
         return LogPages(self._watcher, self._kept_logs)
 
@@ -74,7 +74,7 @@ class Watching(Core):
             RefusedError: there is no such log.
             LinkError: the site cannot be reached.
         """
-        from lumitui.app.watch.follow_log import read_end
+        from lumitui.app.watch.log.follow import read_end
 
         run = self.history.get(run_id)
         start, data = read_end(self._transport(run), run, attempt, last)
@@ -93,7 +93,7 @@ class Watching(Core):
             AnswerNeeded: the link was lost, and a new one needs a person.
             LinkError: the site cannot be reached, or the link was cut again and again.
         """
-        from lumitui.app.watch.follow_log import FIRST_BYTES, follow
+        from lumitui.app.watch.log.follow import FIRST_BYTES, follow
 
         last = FIRST_BYTES if last is None else last
         return follow(self._watcher, self.history.get(run_id), last=last, stop=stop)
@@ -114,7 +114,7 @@ class Watching(Core):
         Raises:
             InputError: no such run.
         """
-        from lumitui.app.watch.follow_log import show
+        from lumitui.app.watch.log.follow import show
 
         run = self.history.get(run_id)
         events = show(self._watcher, run, attempt=attempt, offset=offset, stop=stop)

@@ -2,9 +2,9 @@
 
 import contextlib
 
-from lumitui.app.explain.diagnose import STOPPED_EARLY, Ending
+from lumitui.app.explain.failure.diagnose import STOPPED_EARLY, Ending
 from lumitui.app.history.run import Run
-from lumitui.app.watch.follow_log import read_end
+from lumitui.app.watch.log.follow import read_end
 from lumitui.app.watch.refresh import Watcher
 from lumitui.remote.errors import RefusedError
 

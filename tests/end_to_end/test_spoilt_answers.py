@@ -18,7 +18,7 @@ import pytest
 from lumitui.app.cli.main import lumitui
 from lumitui.app.cli.process import run_verb
 from lumitui.app.runs import Runs
-from lumitui.app.watch import follow_log
+from lumitui.app.watch.log import follow as follow_log
 from lumitui.remote.connect import Connection
 from lumitui.remote.laptop.scheduler import Process
 from lumitui.remote.scheduler.protocol import Scheduler, State

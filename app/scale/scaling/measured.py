@@ -6,8 +6,8 @@ from itertools import pairwise
 from statistics import median
 
 from lumitui.app.explain import words
-from lumitui.app.history.metric_points import MetricPoint
-from lumitui.app.history.metric_speeds import WARM_UP_STEPS, speeds_of
+from lumitui.app.history.metrics.points import MetricPoint
+from lumitui.app.history.metrics.speeds import WARM_UP_STEPS, speeds_of
 from lumitui.app.history.run import Run
 from lumitui.app.job.script_args import (
     argument_value,

@@ -13,8 +13,8 @@ from lumitui.app.tui.messages.common import Answer
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from lumitui.app.watch.follow_log import LogEvent
-    from lumitui.app.watch.log_pages import Found
+    from lumitui.app.watch.log.follow import LogEvent
+    from lumitui.app.watch.log.pages import Found
     from lumitui.remote.errors import LumiError
     from lumitui.remote.scheduler.log_search import Sought
     from lumitui.remote.scheduler.run_log import Page

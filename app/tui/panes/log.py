@@ -8,7 +8,8 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
-from lumitui.app.explain import log_words, words
+from lumitui.app.explain import words
+from lumitui.app.explain.log import words as log_words
 from lumitui.app.history.run import Run
 from lumitui.app.tui import messages
 from lumitui.app.tui.widgets import styled
@@ -16,8 +17,8 @@ from lumitui.app.tui.widgets.log.log_finder import LogFinder
 from lumitui.app.tui.widgets.log.log_ranks import LogPlace, LogRanks, places
 from lumitui.app.tui.widgets.log.log_view import LogView
 from lumitui.app.tui.widgets.log.rank_chips import RankChips
-from lumitui.app.watch.follow_log import LogBegan, LogEnded, LogGrew, LogHeard, LogLost, LogWaits
-from lumitui.app.watch.log_pages import KeptPage
+from lumitui.app.watch.log.follow import LogBegan, LogEnded, LogGrew, LogHeard, LogLost, LogWaits
+from lumitui.app.watch.log.pages import KeptPage
 from lumitui.remote.scheduler.run_log import BLOCK, Page
 
 

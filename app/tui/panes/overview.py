@@ -29,7 +29,7 @@ from lumitui.app.tui.widgets.steady import Steady
 from lumitui.app.tui.widgets.styled import COLOURS, labelled, plain, shorten
 
 if TYPE_CHECKING:
-    from lumitui.app.explain.diagnose import Diagnosis
+    from lumitui.app.explain.failure.diagnose import Diagnosis
     from lumitui.app.scale.overview import Overview
 
 WIDE = 110
@@ -223,7 +223,7 @@ def causes(run: Run, diagnoses: Sequence[Diagnosis]) -> RenderableType:
         return Text(f"{words.no_cause(run)}\n", "dim")
     parts = []
     for found in diagnoses:
-        parts.append(Text.assemble(plain(words.cause(found), "bold yellow"), f"\n  {found.do}"))
+        parts.append(Text.assemble(plain(found.cause, "bold yellow"), f"\n  {found.do}"))
         if found.line:
             parts.append(plain(f"  {found.line}", "dim"))
     return Group(*parts, Text())

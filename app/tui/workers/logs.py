@@ -27,7 +27,7 @@ class LogWorkers(CoreApp):
 
     @work(thread=True, group="follow", exclusive=True, exit_on_error=False)
     def _follow(self, wanted: messages.FollowWanted) -> None:
-        from lumitui.app.watch.follow_log import LogEnded, LogGrew
+        from lumitui.app.watch.log.follow import LogEnded, LogGrew
         from lumitui.app.watch.wait import rest
 
         worker = get_current_worker()

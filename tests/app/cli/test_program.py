@@ -54,7 +54,7 @@ def test_lists_load_nothing_that_sends_or_explains(home: Home) -> None:
         "textual", "rich", "paramiko", "cryptography", "jinja2", "hjson", "tarfile", "yaml",
         "regex", "pydantic", "pydantic_core", "lumitui.app.compose", "lumitui.app.scale",
         "lumitui.app.results", "lumitui.remote.scheduler.protocol",
-        "lumitui.app.send.submit", "lumitui.app.explain.diagnose",
+        "lumitui.app.send.submit", "lumitui.app.explain.failure.diagnose",
         "lumitui.remote.source", "lumitui.remote.snapshots", "lumitui.remote.doctor",
     }  # fmt: skip
     for verb in ("status", "history"):

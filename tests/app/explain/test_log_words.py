@@ -3,9 +3,9 @@
 import math
 import time
 
-from lumitui.app.explain import log_words
-from lumitui.app.explain.log_errors import LogError
-from lumitui.app.explain.log_words import RankMark
+from lumitui.app.explain.log import words as log_words
+from lumitui.app.explain.log.errors import LogError
+from lumitui.app.explain.log.words import RankMark
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.made_runs import a_run
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lumitui.app.explain import chain_words, timeline
 from lumitui.app.history.attempts import ENDS, KILLED, AttemptRecord
-from lumitui.app.history.metric_points import MetricPoint, parse_line
+from lumitui.app.history.metrics.points import MetricPoint, parse_line
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.binding_reports import EXACT, reports, verdict_on
 from tests.support.jobs.made_runs import a_run

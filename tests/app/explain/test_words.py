@@ -6,7 +6,7 @@ import pytest
 
 from lumitui.app.cli import output
 from lumitui.app.explain import words
-from lumitui.app.explain.diagnose import Diagnosis
+from lumitui.app.explain.failure.diagnose import Diagnosis
 from lumitui.app.job.launch import Price
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.made_runs import a_run
@@ -115,6 +115,6 @@ def test_the_reason_of_a_failure_names_rank_and_exit_code() -> None:
 
 
 def test_a_cause_names_its_rank_once() -> None:
-    assert words.cause(Diagnosis("a", "It crashed.", "", rank=3)) == "It crashed (rank 3)."
-    assert words.cause(Diagnosis("a", "Rank 3 crashed.", "", rank=3)) == "Rank 3 crashed."
-    assert words.cause(Diagnosis("a", "It crashed.", "")) == "It crashed."
+    assert Diagnosis("a", "It crashed.", "", rank=3).cause == "It crashed (rank 3)."
+    assert Diagnosis("a", "Rank 3 crashed.", "", rank=3).cause == "Rank 3 crashed."
+    assert Diagnosis("a", "It crashed.", "").cause == "It crashed."

@@ -2,9 +2,9 @@
 
 import pytest
 
-from lumitui.app.history import metric_points
 from lumitui.app.history.history import History
-from lumitui.app.history.metric_points import MetricPoint, parse_line
+from lumitui.app.history.metrics import points as metric_points
+from lumitui.app.history.metrics.points import MetricPoint, parse_line
 from lumitui.app.results.summary import summarize
 from lumitui.remote.errors import LumiError
 from tests.support.jobs.made_runs import a_run

@@ -1,7 +1,7 @@
 """Every number of metrics.jsonl over its steps."""
 
 from lumitui.app.explain import run_facts
-from lumitui.app.history.metric_points import parse_line
+from lumitui.app.history.metrics.points import parse_line
 from lumitui.app.results.series import MOST_SERIES, series_of
 
 LINES = (

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lumitui.app.explain import run_facts
-from lumitui.app.history.metric_points import MetricPoint, parse_line
+from lumitui.app.history.metrics.points import MetricPoint, parse_line
 from lumitui.app.results.summary import Curve, Summary, curve, summarize, thinned
 
 

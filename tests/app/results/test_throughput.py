@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lumitui.app.history.metric_points import MetricPoint, parse_line
+from lumitui.app.history.metrics.points import MetricPoint, parse_line
 from lumitui.app.results.series import series_of
 from lumitui.app.results.summary import summarize
 from lumitui.app.results.throughput import Throughput

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lumitui.app.cli.output import as_data
 from lumitui.app.history.history import History
-from lumitui.app.history.metric_points import parse_line
+from lumitui.app.history.metrics.points import parse_line
 from lumitui.app.runs import Runs
 from lumitui.app.scale.scaling import rungs, words
 from lumitui.app.scale.scaling.advice import Goal, advise, seconds_in

@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from lumitui.app.explain.diagnose import STOPPED_EARLY
+from lumitui.app.explain.failure.diagnose import STOPPED_EARLY
 from lumitui.app.history.history import History
 from lumitui.app.watch.ending import ending_of
 from lumitui.app.watch.refresh import Watcher

@@ -8,7 +8,7 @@ from lumitui.app.cli.output import Reply
 from lumitui.app.cli.progress import show_end, wait_for_end
 from lumitui.app.runs import Runs
 from lumitui.app.watch import transitions
-from lumitui.app.watch.follow_log import LogGrew
+from lumitui.app.watch.log.follow import LogGrew
 from lumitui.app.watch.refresh import Refreshed, Watcher, refresh
 from lumitui.remote.errors import OutcomeUnknown, WaitTimedOut
 from lumitui.remote.scheduler.protocol import State

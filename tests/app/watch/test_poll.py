@@ -10,7 +10,7 @@ import pytest
 
 from lumitui.app.runs import Runs
 from lumitui.app.watch import poll
-from lumitui.app.watch.follow_log import log_path
+from lumitui.app.watch.log.follow import log_path
 from lumitui.app.watch.refresh import Refreshed
 from lumitui.remote.connect import Connection, connect
 from lumitui.remote.scheduler.protocol import (

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.explain.log_errors import PATTERN, first_of_each
+from lumitui.app.explain.log.errors import PATTERN, first_of_each
 from lumitui.remote.errors import AnswerUnusable, RefusedError
 from lumitui.remote.scheduler import log_search
 from lumitui.remote.scheduler.log_search import MOST, WIDTH, Match, Sought, find

@@ -1,6 +1,6 @@
 """The reasons that `diagnose` finds in the log of a failed run."""
 
-from lumitui.app.explain.diagnose import Diagnosis, Ending, diagnose
+from lumitui.app.explain.failure.diagnose import Diagnosis, Ending, diagnose
 from lumitui.remote.scheduler.protocol import State
 
 

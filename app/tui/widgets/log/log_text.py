@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from rich.style import Style
 
-from lumitui.app.explain.log_folds import Fold
-from lumitui.app.explain.log_lines import line_of
+from lumitui.app.explain.log.folds import Fold
+from lumitui.app.explain.log.lines import line_of
 from lumitui.app.explain.safe_text import coloured_parts
 from lumitui.app.tui.widgets.log.ansi import NOTHING, after
 

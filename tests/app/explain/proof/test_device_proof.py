@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.compose.launchers import TEMPLATES
-from lumitui.app.explain.diagnose import Ending, diagnose
+from lumitui.app.explain.failure.diagnose import Ending, diagnose
 from lumitui.app.explain.proof.binding_proof import Verdict
 from lumitui.app.explain.run_facts import proof_table
 from lumitui.remote.scheduler.states import State

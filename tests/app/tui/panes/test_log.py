@@ -11,8 +11,8 @@ from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.panes.log import LogPane
 from lumitui.app.tui.widgets.log.log_view import LogView
 from lumitui.app.tui.widgets.log.log_window import KEPT_LINES
-from lumitui.app.watch.follow_log import LogBegan, LogEvent, LogGrew, LogHeard, LogLost
-from lumitui.app.watch.log_pages import KeptPage
+from lumitui.app.watch.log.follow import LogBegan, LogEvent, LogGrew, LogHeard, LogLost
+from lumitui.app.watch.log.pages import KeptPage
 from tests.support.driven_tui import (
     sees,
     shown,

@@ -9,9 +9,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lumitui.app.explain.hangs import HANG, HUNG, WAITING, ended, hung
-from lumitui.app.explain.log_lines import LogLine, log_of
-from lumitui.app.explain.rules import (
+from lumitui.app.explain.failure.hangs import HANG, HUNG, WAITING, ended, hung
+from lumitui.app.explain.failure.rules import (
     CONSEQUENCES,
     EXIT_CODES,
     RULES,
@@ -20,9 +19,10 @@ from lumitui.app.explain.rules import (
     LogRule,
     Meaning,
 )
+from lumitui.app.explain.failure.straggler import straggler
+from lumitui.app.explain.failure.tracebacks import Culprit, culprit
+from lumitui.app.explain.log.lines import LogLine, log_of
 from lumitui.app.explain.safe_text import plain
-from lumitui.app.explain.straggler import straggler
-from lumitui.app.explain.tracebacks import Culprit, culprit
 from lumitui.app.history.run import HANGS
 from lumitui.app.job.spec import JobSpec
 from lumitui.remote.scheduler.states import State
@@ -80,6 +80,16 @@ class Diagnosis:
     rank: int | None = None
     place: str = ""
     """The line of the person's code that raised it: `train.py:88 (forward)`."""
+
+    @property
+    def cause(self) -> str:
+        """What happened, with the rank it happened to and the line of code."""
+        place = self.place.partition(" (")[0]
+        at = f"at {place}" if place and place not in self.sentence else ""
+        known = self.rank is None or f"Rank {self.rank} " in self.sentence
+        who = "" if known else f"rank {self.rank}"
+        both = ", ".join(part for part in (who, at) if part)
+        return f"{self.sentence.removesuffix('.')} ({both})." if both else self.sentence
 
     @property
     def brief(self) -> str:

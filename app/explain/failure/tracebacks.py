@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from lumitui.app.explain.log_lines import LogLine
-from lumitui.app.explain.rules import CONSEQUENCES
+from lumitui.app.explain.failure.rules import CONSEQUENCES
+from lumitui.app.explain.log.lines import LogLine
 
 _BEGIN = "Traceback (most recent call last)"
 # A traceback ends at its first line that is not indented; in torchrun's report all of it is.

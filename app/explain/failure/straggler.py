@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lumitui.app.explain.log_lines import LogLine
+from lumitui.app.explain.log.lines import LogLine
 
 _TAG = re.compile(r"\[rank(\d{1,6})\]:")
 _PLACE = re.compile(r"\[(?:(PG [^\[\]]{1,200}) )?Rank (\d{1,6})\]")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lumitui.app.explain import words
-from lumitui.app.explain.log_errors import LogError
+from lumitui.app.explain.log.errors import LogError
 from lumitui.app.history.run import NEWS_SECONDS, Run
 from lumitui.remote.scheduler.states import State
 

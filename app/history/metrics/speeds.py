@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lumitui.app.history.metric_points import MetricPoint
+from lumitui.app.history.metrics.points import MetricPoint
 
 WARM_UP_STEPS = 5
 """Steps of each attempt that say nothing about speed: kernels are compiled, caches fill."""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lumitui.app.explain.log_lines import line_of
+from lumitui.app.explain.log.lines import line_of
 from lumitui.app.explain.safe_text import plain
 
 PATTERN = (

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lumitui.app.explain import words
-from lumitui.app.explain.diagnose import Diagnosis, Ending, diagnose
-from lumitui.app.explain.rules import CONSEQUENCES, RULES, STATE_RULES
+from lumitui.app.explain.failure.diagnose import Diagnosis, Ending, diagnose
+from lumitui.app.explain.failure.rules import CONSEQUENCES, RULES, STATE_RULES
 from lumitui.app.explain.safe_text import CONTROL, plain
 from lumitui.app.job.spec import JobSpec
 from lumitui.remote.scheduler.protocol import State
@@ -346,8 +345,8 @@ def test_a_cause_in_a_few_words_begins_with_what_tells_runs_apart() -> None:
 5: {}"""
     known = why(log.format("torch.OutOfMemoryError: HIP out of memory."), rank=5)[0]
     assert known.brief == "rank 5 model.py:88: A GPU ran out of memory"
-    assert words.cause(known) == "A GPU ran out of memory (rank 5, at model.py:88)."
+    assert known.cause == "A GPU ran out of memory (rank 5, at model.py:88)."
     other = why(log.format("my.own.OddError: [/] odd"), rank=5)[0]
     assert other.brief == "rank 5 model.py:88: OddError"
-    assert words.cause(other) == "Rank 5 raised an exception at model.py:88 (forward)."
+    assert other.cause == "Rank 5 raised an exception at model.py:88 (forward)."
     assert why("srun: error: nid005001: task 3: Out Of Memory")[0].brief.startswith("rank 3: ")

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from lumitui.app.runs import Runs
-from lumitui.app.watch import follow_log
-from lumitui.app.watch.follow_log import (
+from lumitui.app.watch.log import follow as follow_log
+from lumitui.app.watch.log.follow import (
     LogBegan,
     LogEnded,
     LogEvent,

@@ -6,9 +6,9 @@ The sentences are those of trainers/engine/heartbeat/judge.py and watch.py.
 import re
 from collections.abc import Sequence
 
-from lumitui.app.explain.log_lines import LogLine
-from lumitui.app.explain.rules import Meaning
-from lumitui.app.explain.straggler import Straggler
+from lumitui.app.explain.failure.rules import Meaning
+from lumitui.app.explain.failure.straggler import Straggler
+from lumitui.app.explain.log.lines import LogLine
 
 HUNG = 88
 """The bundled trainers' exit code when they ended because a rank hung (`hang:`)."""

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from lumitui.app.explain.safe_text import LogFilter
 from lumitui.app.history.run import Run
-from lumitui.app.watch.follow_log import LogBegan, LogEvent, LogGrew, log_path
-from lumitui.app.watch.log_store import MOST_OF_RUN, KeptLogs
+from lumitui.app.watch.log.follow import LogBegan, LogEvent, LogGrew, log_path
+from lumitui.app.watch.log.store import MOST_OF_RUN, KeptLogs
 from lumitui.app.watch.refresh import Watcher
 from lumitui.remote.errors import LinkError, RefusedError
 from lumitui.remote.scheduler import log_search, run_log

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import lumitui.app
-from lumitui.app.explain.diagnose import Ending, diagnose
+from lumitui.app.explain.failure.diagnose import Ending, diagnose
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.failed_logs import why
 

@@ -4,7 +4,7 @@ import os
 import random
 from pathlib import Path
 
-from lumitui.app.watch.log_store import PART, KeptLogs
+from lumitui.app.watch.log.store import PART, KeptLogs
 
 
 def test_what_was_kept_is_read_again_wherever_it_was_cut(tmp_path: Path) -> None:

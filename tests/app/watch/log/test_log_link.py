@@ -9,8 +9,8 @@ import pytest
 
 from lumitui.app.cli.progress import print_log
 from lumitui.app.runs import Runs
-from lumitui.app.watch.follow_log import LogBegan, LogEvent, LogGrew, LogHeard, LogLost
-from lumitui.app.watch.log_pages import KeptPage
+from lumitui.app.watch.log.follow import LogBegan, LogEvent, LogGrew, LogHeard, LogLost
+from lumitui.app.watch.log.pages import KeptPage
 from lumitui.remote.connect import Connection
 from lumitui.remote.errors import LinkError
 from lumitui.remote.scheduler.log_search import Sought

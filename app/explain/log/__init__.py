@@ -1,0 +1,1 @@
+"""What a run's log says: errors, folded repeats, lines of ranks, tracebacks."""

@@ -1,0 +1,1 @@
+"""The numbers of a training, as the history keeps them."""
