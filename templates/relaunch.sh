@@ -96,7 +96,7 @@ lumitui_can_launch() {
   for pause in 0 2 5 10 20; do
     sleep "$pause"
     if [[ -n $killed ]]; then lumitui_exit 143; fi
-    if job=$(scontrol show job "$SLURM_JOB_ID" 2>/dev/null); then break; fi
+    if job=$(SLURM_TIME_FORMAT=standard scontrol show job "$SLURM_JOB_ID" 2>/dev/null); then break; fi
   done
   # Cancelled; or this node was given up and came back, while another attempt runs under the same id.
   if ! [[ "$job " =~ JobState=RUNNING[[:space:]] && "$job " =~ Restarts=$((attempt - 1))[[:space:]] ]]; then

@@ -19,7 +19,7 @@ exit "${AWAY:-0}"
 """
 SCONTROL = """#!/bin/bash
 echo scontrol >>"$CALLS"
-[[ -z ${CONTROLLER_AWAY:-} ]] || exit 1
+[[ -z ${CONTROLLER_AWAY:-} && $SLURM_TIME_FORMAT == standard ]] || exit 1
 echo "JobId=9 JobState=${STATE:-RUNNING} Restarts=${RESTARTS:-0} EndTime=${END:-Unknown} "
 """
 HEAD = f"""
@@ -154,7 +154,11 @@ def test_torchrun_hides_how_its_ranks_ended(
         ("save a; : >$RUN_DIR/cancelled; return 1", {}, "it was asked to stop"),
         ("save a; return 1", {"AWAY": "1"}, "not all of its nodes answer"),
         ("save a; return 1", {"LIMIT": "120"}, "too soon for another launch"),
-        ("save a; return 1", {"END": "2020-01-01T00:00:00"}, "too soon for another launch"),
+        (
+            "save a; return 1",
+            {"END": "2020-01-01T00:00:00", "SLURM_TIME_FORMAT": "relative"},
+            "too soon for another launch",
+        ),
         ("save a; return 1", {"STATE": "CANCELLED"}, "Slurm does not say that the job goes on"),
         # Another attempt runs, and this node was given up.
         ("save a; return 1", {"RESTARTS": "1"}, "Slurm does not say that the job goes on"),

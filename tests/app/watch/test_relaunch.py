@@ -12,22 +12,26 @@ PROGRAM = r"""#!/bin/bash
 # Rank 0 trains one step and saves it. Each launch then ends as the next word of PLAN says: rank 1
 # is killed, or rank 0 ends with a number.
 read -ra plan <<<"$PLAN"
-step=$(cat "$RUN_DIR/checkpoints/step" 2>/dev/null || echo 0)
+attempt=$((${SLURM_RESTART_COUNT:-0} + 1))
+told=$RUN_DIR/told-$attempt-$MASTER_PORT
 if [[ $RANK == 1 ]]; then
-  [[ ${plan[step]} == die ]] || exit 0
-  until (($(cat "$RUN_DIR/checkpoints/step" 2>/dev/null || echo 0) > step)); do sleep 0.1; done
-  kill -9 $$
+  until [[ -e $told ]]; do sleep 0.05; done
+  [[ $(<"$told") != die ]] || kill -9 $$
+  exit 0
 fi
-how=${plan[step]} attempt=$((${SLURM_RESTART_COUNT:-0} + 1))
+step=$(cat "$RUN_DIR/checkpoints/step" 2>/dev/null || echo 0)
+how=${plan[step]}
 say() { echo "$1" >>"$RUN_DIR/metrics.jsonl"; }
 say "{\"event\": \"start\", \"time\": $(date +%s), \"attempt\": $attempt, \"world_size\": 2}"
 say "{\"step\": $((step + 1)), \"loss\": 0.5, \"seconds\": 1}"
 echo "$* from $step at port $MASTER_PORT"
-sleep 0.5 # rank 1 has read the old step
 mkdir -p "$RUN_DIR/checkpoints"
 echo $((step + 1)) >"$RUN_DIR/checkpoints/new" && mv "$RUN_DIR"/checkpoints/{new,step}
+# It takes its time to end.
+trap 'kill $!; sleep 0.3; echo "left $step"; exit 1' TERM
+echo "$how" >"$told.new" && mv "$told"{.new,}
 case $how in
-  die) sleep 600 ;;
+  die) sleep 600 & wait ;;
   *) exit "$how" ;;
 esac
 """
@@ -52,6 +56,7 @@ def test_a_program_goes_on_in_its_job_after_a_rank_was_killed(runs: Runs, tmp_pa
     for step, log in zip((1, 3), logs, strict=True):
         said = f"launch 2 of 2: rank 1 ended with 137 after step {step}; goes on from its last"
         assert said in log
+        assert log.index(f"left {step - 1}") < log.index("launch 2 of 2")
     ports = [line.split()[-1] for log in logs for line in log.splitlines() if " at port " in line]
     assert [line.count("--resume from") for line in logs] == [1, 2]
     assert len(set(ports[:2])) == len(set(ports[2:])) == 2

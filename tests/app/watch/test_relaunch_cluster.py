@@ -19,9 +19,22 @@ STEPS = 300
 ARGS = f"--model cnn-gn --steps {STEPS} --epochs 1000 --batch-size 8 --eval never --save-every 20"
 
 
-@pytest.mark.parametrize("launcher", ["srun", pytest.param("torchrun", marks=pytest.mark.slow)])
-def test_a_training_goes_on_in_its_allocation_after_a_rank_was_killed(
-    cluster: Cluster, cluster_runs: Runs, tmp_path: Path, launcher: str
+@pytest.mark.parametrize(
+    ("launcher", "fault", "said"),
+    [
+        ("srun", signal.SIGKILL, "rank 1 ended with 137"),
+        pytest.param("torchrun", signal.SIGKILL, "rank 1 ended with 137", marks=pytest.mark.slow),
+        # It hangs, and `hang:` ends the training.
+        pytest.param("srun", signal.SIGSTOP, "rank 0 ended with 88", marks=pytest.mark.slow),
+    ],
+)
+def test_a_training_goes_on_in_its_allocation_after_a_rank_was_lost(
+    cluster: Cluster,
+    cluster_runs: Runs,
+    tmp_path: Path,
+    launcher: str,
+    fault: signal.Signals,
+    said: str,
 ) -> None:
     runs = cluster_runs
     spec = changed(
@@ -29,6 +42,7 @@ def test_a_training_goes_on_in_its_allocation_after_a_rank_was_killed(
         {
             "partition": "small-g", "nodes": 2, "gpus_per_node": 1, "args": ARGS.split(),
             "proof": "off", "preflight": "off", "launcher": launcher, "relaunch": 1,
+            "hang": "00:01:00", "env": {"TRAINER_STILL_SECONDS": "2"},
         },
         "t",
     )  # fmt: skip
@@ -40,14 +54,14 @@ def test_a_training_goes_on_in_its_allocation_after_a_rank_was_killed(
 
     try:
         wait_until(lambda: any(one.get("step", 0) == 30 for one in events()), 120, "step 30")
-        os.kill(process_of(run, 1), signal.SIGKILL)
+        os.kill(process_of(run, 1), fault)
         run = finish(runs, run)
     finally:
         if not runs.history.get(run.id).state.is_final:
             runs.cancel(run.id)
     log = runs.read_log(run.id)[1].decode()
     assert (run.state, run.rc, run.attempt) == (State.DONE, 0, 1), log
-    assert "lumitui: launch 2 of 2: rank 1 ended with 137 after step " in log
+    assert f"lumitui: launch 2 of 2: {said} after step " in log
     found = events()
     starts = [number for number, one in enumerate(found) if one.get("event") == "start"]
     assert len(starts) == 2
