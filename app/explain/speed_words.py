@@ -1,6 +1,6 @@
 """How fast a run trains, in words: samples, tokens, operations, and where a step's time goes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from lumitui.app.explain import words
@@ -9,9 +9,9 @@ _PARTS = {
     "data_s": "data",
     "forward_backward_s": "forward and backward",
     "optimizer_s": "optimizer",
-    "communication_s": "on the wire",
-    "exposed_s": "waiting for the wire",
 }
+_WITHIN = {"communication_s": "on the wire", "exposed_s": "waiting for the wire"}
+"""Parts that lie within the backward pass; the second lies within the first."""
 
 
 class Speed(Protocol):
@@ -73,13 +73,27 @@ def compute(speed: Speed) -> list[tuple[str, float | None, str]]:
     if speed.mfu is not None:
         of = words.number(speed.peak_tflops, f" ({speed.precision})")
         compute += f", MFU {100 * speed.mfu:.1f} % of {of}"
-    parts = [f"{_PARTS.get(name, name)} {100 * share:.0f} %" for name, share in speed.parts]
     return [
         ("tokens", speed.tokens_per_s, words.number(_short(speed.tokens_per_s), " tokens/s")),
         ("compute", speed.tflops, compute),
         ("memory", speed.memory_gib, words.number(_short(speed.memory_gib), " GiB at most")),
-        ("a step's time", speed.parts[0][1] if parts else None, ", ".join(parts)),
+        ("a step's time", speed.parts[0][1] if speed.parts else None, _split(speed.parts)),
     ]
+
+
+def _split(parts: Sequence[tuple[str, float]]) -> str:
+    """Return the parts of a step, which add up; after them those that lie within one of them."""
+
+    def listed(names: Mapping[str, str], chosen: Iterable[tuple[str, float]]) -> str:
+        return ", ".join(f"{names.get(name, name)} {100 * share:.0f} %" for name, share in chosen)
+
+    whole = listed(_PARTS, (part for part in parts if part[0] not in _WITHIN))
+    within = listed(_WITHIN, (part for part in parts if part[0] in _WITHIN))
+    if not within:
+        return whole
+    shares = dict(parts)
+    nested = " (in that)" if _WITHIN.keys() <= shares.keys() else ""
+    return f"{whole}; the backward pass includes: {within}{nested}"
 
 
 def _short(value: float | None) -> float | None:

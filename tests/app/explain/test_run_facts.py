@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from lumitui.app.explain import run_facts
 from lumitui.app.results.summary import Summary
-from lumitui.app.results.throughput import Throughput
+from lumitui.app.results.throughput import PARTS, Throughput
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.binding_reports import EXACT, reports, verdict_on
 from tests.support.jobs.made_runs import a_run
@@ -100,3 +100,14 @@ def test_the_proof_has_no_column_for_gpus_that_no_rank_told_of() -> None:
     found = run_facts.proof_table(verdict_on(items, replace(EXACT, on_cpu=True)))
     assert found.titles == ("rank", "local", "host", "planned", "found", "")
     assert {len(row.cells) for row in found.rows} == {6}
+
+
+def test_the_parts_of_a_step_add_up_and_what_lies_within_them_is_said_apart() -> None:
+    shares = (0.0, 0.98, 0.01, 0.15, 0.1)
+    told = Throughput(parts=tuple(zip(PARTS, shares, strict=True)))
+    rows = dict(run_facts.metrics(Summary(9, 0.5, 812.0, None, 12.0, 2, 64, told), 0))
+    adding, _, within = rows["a step's time"].partition("; ")
+    assert adding == "data 0 %, forward and backward 98 %, optimizer 1 %"
+    assert within == (
+        "the backward pass includes: on the wire 15 %, waiting for the wire 10 % (in that)"
+    )
