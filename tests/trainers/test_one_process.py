@@ -312,9 +312,9 @@ def test_a_seed_may_have_any_size_but_may_not_change(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("needs_torch")
 def test_an_error_leaves_its_file_and_a_new_attempt_removes_it(tmp_path: Path) -> None:
     (tmp_path / "checkpoints").write_text("in the way")
-    assert train_alone(tmp_path, *SHORT)[0] == 1
+    assert train_alone(tmp_path, *SHORT)[0] == 2
     error = json.loads((tmp_path / "errors" / "rank-0.json").read_text())["message"]
-    assert "NotADirectoryError" in error["message"] or "could not be written" in error["message"]
+    assert "could not be written" in error["message"]
     assert int(error["extraInfo"]["timestamp"]) > 1_700_000_000
     (tmp_path / "checkpoints").unlink()
     assert train_alone(tmp_path, *SHORT)[0] == 0

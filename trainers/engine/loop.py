@@ -139,6 +139,13 @@ def begin(training: Training) -> None:
     checkpoint.by_first(me, training.checkpoints.take_over)
     if training.args.resume:
         training.resume()
+    elif me.rank == 0 and (earlier := training.checkpoints.newest_first()):
+        print(
+            f"This starts from the beginning. The checkpoints of an earlier training stay in "
+            f"{training.checkpoints.folder}, the newest is {earlier[0].folder.name}; with --resume "
+            "it would have gone on.",
+            flush=True,
+        )
 
 
 def train(training: Training, report: reporting.Reporter) -> None:

@@ -146,6 +146,7 @@ class Training:
             UsageError: it was made by another training, or it can't be read.
         """
         saved = checkpoint.newest_whole(self.checkpoints, self.me)
+        self.checkpoints.continues(saved)
         if saved is None:
             return
         at = saved.read()

@@ -3,11 +3,15 @@
     checkpoints/start-0002-step-00000120/state.pt        what a save wrote, or each rank's part
     checkpoints/start-0002-step-00000120/manifest.json   size and SHA-256 of each file; written last
 
-A folder without a manifest is a save that was cut: it doesn't count. No save writes into the files
-of another. Each start of a training in a run folder takes the next number (the file .start-0002 in
-the run folder), and the newest checkpoint is that of the highest start: a node that comes back
-from the dead and goes on saving can't put its checkpoint before that of the attempt which took
-over.
+A folder without a manifest is a save that was cut: it doesn't count. While a save is under way
+the folder has the file .unfinished; without that and without a manifest, somebody took the
+manifest away. No save writes into the files of another.
+
+Each start of a training in a run folder takes the next number (the file .start-0002 in the run
+folder), and the newest checkpoint is that of the highest start: a node that comes back from the
+dead and goes on saving can't put its checkpoint before that of the attempt which took over. A
+start that did not resume begins another training: it never removes what earlier starts saved. The
+manifest says with which start its training began.
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ import torch.distributed as dist
 
 from engine import ranks
 from engine.reporting import TrainingError, UsageError, attempt
-from saving.files import MANIFEST, NAME, Saved, seal, sync, write_whole
+from saving.files import MANIFEST, NAME, UNFINISHED, Saved, seal, sync, write_whole
 from saving.position import Position
 from saving.staging import local
 
@@ -56,6 +60,8 @@ class Checkpoints:
         self.folder = run_dir / "checkpoints"
         self._keep = keep
         self._start = 0
+        self._first = 0
+        """The start with which this training began; this one, unless it resumed."""
         self._damaged: set[Path] = set()
 
     def newest_first(self) -> list[Saved]:
@@ -63,8 +69,22 @@ class Checkpoints:
         found = map(Saved.at, self.folder.glob("start-*"))
         return sorted((one for one in found if one), key=_age, reverse=True)
 
+    def lost(self) -> list[str]:
+        """Names of saves that were finished, but whose manifest is gone."""
+        found = (path for path in self.folder.glob("start-*") if NAME.fullmatch(path.name))
+        return sorted(path.name for path in found if _lacks_manifest(path))
+
     def take_over(self) -> None:
-        """Take the next number: what an earlier start of this training saves is older now."""
+        """Take the next number: what an earlier start of this training saves is older now.
+
+        Raises:
+            UsageError: no checkpoint could be written: what should be their folder is a file.
+        """
+        if self.folder.exists() and not self.folder.is_dir():
+            raise UsageError(
+                f"{self.folder} is not a folder, so that checkpoints could not be written. "
+                "Move it away, or set RUN_DIR to another folder."
+            )
         self._run_dir.mkdir(parents=True, exist_ok=True)
         while not self._start:
             number = 1 + self._latest_start()
@@ -72,10 +92,17 @@ class Checkpoints:
                 (self._run_dir / f".start-{number:04}").touch(exist_ok=False)
             except FileExistsError:
                 continue  # another process took it in this moment
-            self._start = number
+            self._start = self._first = number
         for token in self._run_dir.glob(".start-*"):
             if _number(token) < self._start:
                 token.unlink(missing_ok=True)
+
+    def continues(self, saved: Saved | None) -> None:
+        """Note that this start goes on from a checkpoint: its training's older ones may go.
+
+        None: it was asked to resume, and only saves that were cut are there. They may go.
+        """
+        self._first = saved.first_start() if saved else 1
 
     def _latest_start(self) -> int:
         tokens = [_number(path) for path in self._run_dir.glob(".start-*")]
@@ -95,19 +122,28 @@ class Checkpoints:
         folder = self.folder / f"start-{self._start:04}-step-{step:08}"
         shutil.rmtree(folder, ignore_errors=True)  # a save that failed
         folder.mkdir(parents=True)
+        (folder / UNFINISHED).touch()
+        sync(folder)
         return Saved(folder, self._start, step)
 
     def commit(self, saved: Saved, at: Position) -> None:
         """Make a save count: write its manifest, then remove what is too old."""
-        content = {"position": asdict(at), "files": saved.files, "attempt": attempt()}
+        content = {
+            "position": asdict(at),
+            "files": saved.files,
+            "attempt": attempt(),
+            "first_start": self._first,
+        }
         whole = json.dumps({"content": content, "sha256": seal(content)}, indent=1).encode()
         write_whole(saved.folder / MANIFEST, lambda file: file.write(whole))
         sync(self.folder)
-        kept = [one.folder for one in self.newest_first() if one.folder not in self._damaged]
+        (saved.folder / UNFINISHED).unlink(missing_ok=True)
+        kept = [one.folder for one in self._own() if one.folder not in self._damaged]
         for other in self.folder.glob("start-*"):
             named = NAME.fullmatch(other.name)
-            # What a later start saves is none of ours.
-            if named and int(named[1]) <= self._start and other not in kept[: self._keep]:
+            # What a later start saves is none of ours, nor what another training has saved.
+            ours = named and self._first <= int(named[1]) <= self._start
+            if ours and other not in kept[: self._keep]:
                 shutil.rmtree(other, ignore_errors=True)
         # What an attempt that was killed while it resumed had divided anew (strategies/zero_parts).
         shutil.rmtree(self.folder / ".universal", ignore_errors=True)
@@ -118,12 +154,22 @@ class Checkpoints:
 
     def discard(self, step: int) -> bool:
         """Remove this start's checkpoint of a step if an older one is left; whether it did."""
-        kept = self.newest_first()
+        kept = self._own()
         bad = [one for one in kept if (one.start, one.step) == (self._start, step)]
         if not bad or len(kept) < 2:
             return False
         shutil.rmtree(bad[0].folder, ignore_errors=True)
         return True
+
+    def _own(self) -> list[Saved]:
+        """Those of this training, the newest first; of a later start, too."""
+        return [one for one in self.newest_first() if one.start >= self._first]
+
+
+def _lacks_manifest(folder: Path) -> bool:
+    if (folder / MANIFEST).exists() or (folder / UNFINISHED).exists():
+        return False
+    return folder.is_dir() and any(folder.iterdir())
 
 
 def _age(one: Saved) -> tuple[int, int]:
@@ -219,5 +265,11 @@ def newest_whole(checkpoints: Checkpoints, me: ranks.Ranks) -> Saved | None:
         raise UsageError(
             f"None of the {len(names)} checkpoints in {checkpoints.folder} is whole. "
             "Bring one back from a copy, or move the folder away to start from the beginning."
+        )
+    lost = ranks.gather(checkpoints.lost())[0]
+    if lost:
+        raise UsageError(
+            f"{checkpoints.folder / lost[-1]} has lost its {MANIFEST}, and no other checkpoint is "
+            "whole. Bring it back from a copy, or move the folder away to start from the beginning."
         )
     return None

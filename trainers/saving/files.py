@@ -18,6 +18,8 @@ from saving.position import Position
 Tree = dict[str, dict[str, object]]
 """Parts by name, each of tensors, numbers, text and lists: what weights_only loading accepts."""
 MANIFEST = "manifest.json"
+UNFINISHED = ".unfinished"
+"""Stands in a checkpoint's folder until its manifest does."""
 METADATA = ".metadata"
 """What torch.distributed.checkpoint calls its list of parts (saving/sharded.py)."""
 NAME = re.compile(r"start-(\d{4,})-step-(\d{8,})")
@@ -110,6 +112,11 @@ class Saved:
         if not named or not (folder / MANIFEST).is_file():
             return None
         return cls(folder, int(named[1]), int(named[2]))
+
+    def first_start(self) -> int:
+        """The start with which its training began; its own where the manifest doesn't say."""
+        content = json.loads((self.folder / MANIFEST).read_bytes())["content"]
+        return int(content.get("first_start", self.start))
 
     def read(self) -> Position:
         """Read the manifest: the position, and into `files` what is known of each file.

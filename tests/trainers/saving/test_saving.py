@@ -112,10 +112,51 @@ def test_only_the_last_two_are_kept_and_a_damaged_one_is_none_of_them(
     kept = saved_by(load, tmp_path, 1, 2, 3)
     assert [one.step for one in kept.newest_first()] == [3, 2]
     later = saved_by(load, tmp_path)
+    later.continues(kept.newest_first()[1])
     later.distrust(kept.newest_first()[0].folder)
     position = load("saving.position").Position("cnn", "sgd", 0, 8, 1, 4)
     later.commit(later.begin(4), position)
     assert [one.step for one in kept.newest_first()] == [4, 2]
+
+
+def test_a_start_that_did_not_resume_removes_nothing_of_another_training(
+    load: Load, tmp_path: Path
+) -> None:
+    saved_by(load, tmp_path, 8, 9)
+    fresh = saved_by(load, tmp_path, 1, 2, 3)
+    steps = [(one.start, one.step) for one in fresh.newest_first()]
+    assert steps == [(2, 3), (2, 2), (1, 9), (1, 8)]
+    assert fresh.discard(2)
+    assert not fresh.discard(3)  # the last of its training
+    third = load("saving.checkpoint").Checkpoints(tmp_path)
+    third.take_over()
+    third.continues(third.newest_first()[0])
+    position = load("saving.position").Position("cnn", "sgd", 0, 8, 1, 4)
+    for step in (4, 5):
+        third.commit(third.begin(step), position)
+    assert [one.start for one in third.newest_first()] == [3, 3, 1, 1]  # of its own: the last two
+
+
+def test_a_finished_save_without_its_manifest_is_missed_and_a_cut_one_is_not(
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint = load("saving.checkpoint")
+    monkeypatch.setattr(load("engine.ranks"), "gather", lambda value, group=None: [value])
+    me = load("engine.ranks").Ranks(0, 0, 1, 1, tmp_path)
+    kept = saved_by(load, tmp_path)
+    cut = kept.begin(1)
+    (cut.folder / "state.pt").write_bytes(b"half")
+    assert checkpoint.newest_whole(kept, me) is None
+    saved_by(load, tmp_path, 5)
+    for manifest in tmp_path.glob("checkpoints/*/manifest.json"):
+        manifest.unlink()
+    with pytest.raises(load("engine.reporting").UsageError, match="step-00000005 has lost its"):
+        checkpoint.newest_whole(kept, me)
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "checkpoints").write_text("in the way")
+    with pytest.raises(load("engine.reporting").UsageError, match="is not a folder"):
+        saved_by(load, other)
 
 
 @pytest.mark.usefixtures("needs_torch")
