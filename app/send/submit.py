@@ -11,7 +11,14 @@ from lumitui.app.send.run_folder import folder_plan
 from lumitui.app.send.settle import record, settle_now, submission_of
 from lumitui.app.send.shipment import Shipment
 from lumitui.remote.connect import Connection
-from lumitui.remote.errors import HistoryError, InputError, LinkError, OutcomeUnknown, RefusedError
+from lumitui.remote.errors import (
+    HistoryError,
+    InputError,
+    LinkError,
+    LinkLost,
+    OutcomeUnknown,
+    RefusedError,
+)
 from lumitui.remote.scheduler.protocol import Scheduler, State
 from lumitui.remote.snapshots.archive import sync_archive
 from lumitui.remote.snapshots.prepare import SnapshotGone, prepare
@@ -22,6 +29,8 @@ from lumitui.remote.transport.protocol import Transport
 
 SEND_STEPS = ("begin", "sync", "prepare", "submit", "record")
 """The steps of a send, in order. Before `submit` there is certainly no job."""
+
+_SEND_AGAIN = "Send it again when the site answers."
 
 Report = Callable[[str, str], None]
 """Called with the name of the step that begins, and a few words for the person."""
@@ -40,6 +49,7 @@ def send(
 
     Raises:
         RefusedError: the site said no; certainly no job.
+        InputError: the code could not be sent as it was read; certainly no job.
         LinkError: the link was lost before the submit step; certainly no job.
         OutcomeUnknown: there may be a job; a refresh settles it later.
         HistoryError: the history cannot be written; certainly no job.
@@ -69,8 +79,14 @@ def send(
     except LinkError as error:
         words = error.message
         history.update(run.id, state=State.NOT_SENT, reason=words, snapshot=run.snapshot)
-        raise type(error)(f"{words} No job was submitted.", error.hint) from error
-    except (RefusedError, InputError) as error:
+        # The request that was lost made no job, whatever became of it.
+        advice = _SEND_AGAIN if isinstance(error, LinkLost) else error.hint
+        raise type(error)(f"{words} No job was submitted.", advice) from error
+    except InputError as error:
+        # It is this laptop that said no: the site refused nothing.
+        history.update(run.id, state=State.NOT_SENT, reason=error.message, snapshot=run.snapshot)
+        raise
+    except RefusedError as error:
         words = error.message
         history.update(run.id, state=State.REFUSED, reason=words, snapshot=run.snapshot)
         if hint := membership_hint(words, run):

@@ -56,6 +56,9 @@ _STRICT = 78
 _CRASHED = (135, 137, 139)
 """No exception of Python ends like this: one that the log shows was handled."""
 
+_NOT_STARTED = (126, 127)
+"""Exit codes of a shell that could not start a program (bash(1), EXIT STATUS)."""
+
 # slurmstepd adds its node where it writes into a labelled log.
 _SLURM = re.compile(r"^(?:srun|slurmstepd(?:-\S+)?): ")
 _ENDED_BY_SLURM = ("time-limit", "node-failed", "host-memory")
@@ -216,7 +219,8 @@ def _of_code(rc: int, failed_rank: int | None) -> list[Diagnosis]:
     rule = EXIT_CODES.get(rc)
     if rule is None:
         return []
-    sentence = rule.sentence.replace("The program", who, 1)
+    # What cannot be started is the program that the rank should become.
+    sentence = rule.sentence if rc in _NOT_STARTED else rule.sentence.replace("The program", who, 1)
     return [Diagnosis(rule.id, sentence, rule.do, f"exit code {rc}", failed_rank)]
 
 

@@ -156,6 +156,14 @@ RULES: tuple[LogRule, ...] = (
         "Remove old files, or point caches and checkpoints elsewhere.",
     ),
     _rule(
+        "no-command",
+        r": exec: (?P<what>[^\s:]+): (?:command )?not found"
+        r"|^(?:/usr/bin/)?env: ['\u2018]?(?P<shebang>[^'\u2019:]+)['\u2019]?: No such file"
+        r"|error: execve\(\): (?P<path>[^\s:]+): No such file",
+        "The program {what} was not found.",
+        "Check the container and the name of the interpreter.",
+    ),
+    _rule(
         "no-module",
         r"^\s*ModuleNotFoundError: No module named '?(?P<what>[\w.]+)",
         "Python cannot find the module {what} where the ranks run.",

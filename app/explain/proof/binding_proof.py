@@ -9,7 +9,7 @@ from lumitui.app.explain.proof.device_proof import compare_devices, unmeasured
 from lumitui.app.explain.proof.preflight import Preflight
 from lumitui.app.explain.proof.probe_report import ProbeReport, read
 from lumitui.app.explain.proof.rank_proof import RankProof, compare_ranks
-from lumitui.app.explain.words import ranks_named
+from lumitui.app.explain.words import count, ranks_named
 from lumitui.app.history.run import Run
 from lumitui.app.job.launch import ALL_NODES, Layout, measured_nodes
 
@@ -97,7 +97,7 @@ def _conclude(
         return "not measured", f"No rank reported.{_probe(found)}"
     if not layout.planned_cores:
         why = layout.unplanned or "none were planned"
-        words = f"{len(rows):,} ranks reported, without cores to compare: {why}."
+        words = f"{count(len(rows), 'rank')} reported, without cores to compare: {why}."
         return "not measured", words + _silent(rows, layout) + _absent(missing, found)
     if not any(row.found for row in rows):
         return "not measured", "The ranks reported no cores: there is no taskset where they run."

@@ -14,18 +14,18 @@ GROUPS: Mapping[str, frozenset[State]] = {
             State.OUT_OF_MEMORY,
             State.NODE_FAILED,
             State.PREEMPTED,
-            State.REFUSED,
         }
     ),
+    "refused": frozenset({State.REFUSED}),
     "not sent": frozenset({State.NOT_SENT}),
     "unknown": frozenset({State.UNKNOWN}),
     "unfinished": frozenset(state for state in State if not state.is_final),
     "ended": frozenset(state for state in State if state.is_final),
 }
-"""Several states under one word; the bar at the top counts the first five."""
-COUNTED = ("running", "waiting", "failed", "not sent", "unknown")
+"""Several states under one word; the bar at the top counts the first six."""
+COUNTED = ("running", "waiting", "failed", "refused", "not sent", "unknown")
 """The groups that the bar at the top counts."""
-WENT_WRONG = GROUPS["failed"] | GROUPS["not sent"]
+WENT_WRONG = GROUPS["failed"] | GROUPS["refused"] | GROUPS["not sent"]
 """The states of a run that ended, or never began, in a way that a person should read of."""
 _SHORT = {"oom": State.OUT_OF_MEMORY, "pending": State.QUEUED, "completed": State.DONE}
 """What people who know Slurm type."""

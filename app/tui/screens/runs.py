@@ -41,6 +41,7 @@ _COUNT_STYLES = {
     "running": "green",
     "waiting": "yellow",
     "failed": "red",
+    "refused": "red",
     "not sent": "red",
     "unknown": "magenta",
 }

@@ -257,6 +257,30 @@ def test_the_exit_code_speaks_when_nothing_else_does(rc: int | None, expected: s
         assert found[0].line == "some line"
 
 
+@pytest.mark.parametrize(
+    ("line", "missing"),
+    [
+        ("rank: line 1: exec: python: not found", "python"),
+        ("/bin/sh: 1: exec: python3.11: not found", "python3.11"),
+        ("/usr/bin/env: \u2018python\u2019: No such file or directory", "python"),
+        ("slurmstepd: error: execve(): /opt/py/bin/python: No such file or directory",
+         "/opt/py/bin/python"),
+    ],
+)  # fmt: skip
+def test_a_program_that_is_not_there_is_named_and_is_not_the_rank(line: str, missing: str) -> None:
+    (found,) = why(f"0: {line}\nsrun: error: nid005001: task 0: Exited", rc=127, rank=0)
+    assert found.sentence == f"The program {missing} was not found."
+    assert found.brief == f"rank 0: The program {missing} was not found"
+    assert "interpreter" in found.do
+
+
+@pytest.mark.parametrize(("rc", "said"), [(127, "was not found"), (126, "cannot be executed")])
+def test_what_cannot_be_started_is_the_program_and_not_the_rank(rc: int, said: str) -> None:
+    (found,) = why("some line", rc=rc, rank=0)
+    assert said in found.sentence and "Rank 0" not in found.sentence
+    assert found.cause.endswith(f"{said} (rank 0).")
+
+
 def test_stopped_early_comes_before_what_the_log_shows() -> None:
     log = "1: Connection closed by peer\nslurmstepd: DUE TO TIME LIMIT"
     found = why(log, rc=85, spec=bundled())
