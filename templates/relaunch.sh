@@ -38,18 +38,19 @@ lumitui_launch_again() {
   echo "$launch" >"$RUN_DIR/.launched" || true
 }
 
-# torchrun ends with 1, whatever its ranks end with: what it prints of the first that failed on each node.
+# torchrun ends with 1, whatever its ranks end with: what it prints of the first that failed on each node. One
+# that ended with 1 may only have lost the other: any other code goes before it.
 lumitui_torchrun_failure() {
-  local line found=
+  local line one=
   while read -r line; do
     case $line in
-      'rank '*) [[ -n $found ]] || rank=${line#rank } ;;
+      'rank '*) one=${line#rank } ;;
       'code '*)
-        failed+=("${line#code }")
-        if [[ -z $found ]]; then
-          found=yes rc=${line#code }
-          if ((rc < 0)); then rc=$((128 - rc)); fi
+        line=${line#code }
+        if ((${#failed[@]} == 0 || (rc == 1 && line != 1))); then
+          rank=$one rc=$((line < 0 ? 128 - line : line))
         fi
+        failed+=("$line")
         ;;
     esac
   done < <(tail -c "+$((before + 1))" "$RUN_DIR/attempt-$attempt.out" | tail -c 1000000 | sed -n '

@@ -47,7 +47,7 @@ TORCHRUN = """
 0:   exitcode  : 85 (pid: 41)
 0: Root Cause (first observed failure):
 0: [0]:
-0:   rank      : 1 (local_rank: 1)
+0:   rank      : {rank} (local_rank: 1)
 0:   exitcode  : {code} (pid: 42)
 0:   traceback : Signal 9 (SIGKILL) received by PID 42
 """
@@ -137,7 +137,8 @@ def test_torchrun_hides_how_its_ranks_ended(
     folder: Path, code: int, launches: int, words: str
 ) -> None:
     """Of those that it ended itself nothing follows: they may have saved."""
-    said = f"unset WORLD_SIZE; save a; cat <<'END'{TORCHRUN.format(code=code)}END\nreturn 1"
+    reports = TORCHRUN.format(rank=0, code=1) + TORCHRUN.format(rank=1, code=code)
+    said = f"unset WORLD_SIZE; save a; cat <<'END'{reports}END\nreturn 1"
     done = job(folder, f"{said}\n", "return 0")
     assert (len(done.launches), done.rc) == (launches, int(launches == 1))
     assert words in done.out

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 from pathlib import Path
 from typing import Any
@@ -15,15 +16,18 @@ from tests.support.jobs.endings import in_shell, process_of
 from tests.support.jobs.small_jobs import TRAIN, finish, wait_until
 from tests.support.servers.cluster import Cluster
 
-STEPS = 300
+STEPS = 200
 ARGS = f"--model cnn-gn --steps {STEPS} --epochs 1000 --batch-size 8 --eval never --save-every 20"
+
+LOST = "rank (?:1 ended with 137|0 ended with 1)"
+"""The one that was killed, or the one that lost it: whom Slurm hears of first is chance."""
 
 
 @pytest.mark.parametrize(
     ("launcher", "fault", "said"),
     [
-        ("srun", signal.SIGKILL, "rank 1 ended with 137"),
-        pytest.param("torchrun", signal.SIGKILL, "rank 1 ended with 137", marks=pytest.mark.slow),
+        ("srun", signal.SIGKILL, LOST),
+        pytest.param("torchrun", signal.SIGKILL, LOST, marks=pytest.mark.slow),
         # It hangs, and `hang:` ends the training.
         pytest.param("srun", signal.SIGSTOP, "rank 0 ended with 88", marks=pytest.mark.slow),
     ],
@@ -61,7 +65,7 @@ def test_a_training_goes_on_in_its_allocation_after_a_rank_was_lost(
             runs.cancel(run.id)
     log = runs.read_log(run.id)[1].decode()
     assert (run.state, run.rc, run.attempt) == (State.DONE, 0, 1), log
-    assert f"lumitui: launch 2 of 2: {said} after step " in log
+    assert re.search(f"^lumitui: launch 2 of 2: {said} after step \\d+; goes on", log, re.M), log
     found = events()
     starts = [number for number, one in enumerate(found) if one.get("event") == "start"]
     assert len(starts) == 2
