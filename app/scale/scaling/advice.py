@@ -4,13 +4,19 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from lumitui.app.explain.words import count
+from lumitui.app.explain.words import length as duration
 from lumitui.app.scale.scaling.model import Estimate
 from lumitui.app.scale.scaling.study import Cost, Scaling, Size
 from lumitui.remote import walltime
 from lumitui.remote.errors import InputError
 
 WORTHWHILE = 75.0
-"""Percent of efficiency below which no size is recommended without a deadline. A choice."""
+"""Percent below which no size is recommended without a deadline: a choice.
+
+Of the training steps' efficiency, and of the whole run's: its price on the smallest measured size
+over its price there. The start of a run costs more on more nodes, and gets no faster.
+"""
 _LENGTH = re.compile(r"^(?P<number>\d{1,9}(?:\.\d{1,6})?) ?(?P<unit>[smhd])$", re.ASCII)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -58,7 +64,7 @@ def advise(scaling: Scaling, goal: Goal) -> Advice:
     if not sizes:
         return Advice(None, "none", "Nothing was measured yet, so no size can be recommended.")
     if goal.deadline is None and goal.budget is None:
-        return _worthwhile(sizes)
+        return _worthwhile(scaling, sizes)
     for certainty, bound in (("sure", _worst), ("likely", _likely), ("at best", _best)):
         fitting = [size for size in sizes if size.whole and _keeps(size.whole, goal, bound)]
         if fitting:
@@ -117,21 +123,70 @@ def _chosen(fitting: Sequence[Size], goal: Goal, certainty: str) -> Advice:
     return Advice(size.nodes, sure, why)
 
 
-def _worthwhile(sizes: Sequence[Size]) -> Advice:
-    known = [
-        size
-        for size in sizes
-        if size.efficiency
-        and (size.efficiency.low if size.efficiency.likely is None else size.efficiency.likely)
-        >= WORTHWHILE
+def _worthwhile(scaling: Scaling, sizes: Sequence[Size]) -> Advice:
+    """Return the largest size that is known to be worth its price, in the run's own partition."""
+    base = next((size for size in sizes if size.measured), sizes[0])
+    staying = [size for size in sizes if not scaling.moves_to(size)]
+    known = [size for size in staying if _at_least(size) >= WORTHWHILE]
+    if alone := len({size.gpus for size in scaling.measured}) < 2:
+        known = [size for size in known if size.measured]  # nothing checks a prediction
+    paying = [size for size in known if not scaling.knows_work or _pays(size, base)]
+    chosen = paying[-1] if paying else base
+    said = f"It is the largest size known to have an efficiency of at least {WORTHWHILE:.0f} %."
+    if alone:
+        said = "It is the only size that was measured: run one more before you take more."
+    elif chosen == base:
+        said = f"No larger size is known to be worth its price at {WORTHWHILE:.0f} % efficiency."
+    more = [
+        _too_dear(next((size for size in known if size.nodes > chosen.nodes), None), base),
+        "" if alone else _unknown([size for size in staying if size.nodes > chosen.nodes]),
     ]
-    if not known:
-        size = sizes[0]
-        return Advice(size.nodes, "measured", "No larger size is as efficient.")
-    size = known[-1]
-    sentence = f"It is the largest size with an efficiency of at least {WORTHWHILE:.0f} %."
-    certainty = "measured" if size.measured else "likely"
-    return Advice(size.nodes, certainty, sentence)
+    certainty = "measured" if chosen.measured else "sure"
+    return Advice(chosen.nodes, certainty, " ".join(filter(None, (said, *more))))
+
+
+def _at_least(size: Size) -> float:
+    """Return the efficiency that is certain: what was measured, or the low end of the rest."""
+    if size.efficiency is None:
+        return 0.0
+    return _middle(size.efficiency) if size.measured else size.efficiency.low
+
+
+def _paid(size: Size) -> float:
+    """Return what the whole run costs: its price, or GPU-hours where nothing is billed."""
+    if size.whole is None:
+        return 0.0
+    return _middle(size.whole.price) or _middle(size.whole.gpu_hours)
+
+
+def _pays(size: Size, base: Size) -> bool:
+    return _paid(size) * WORTHWHILE <= 100 * _paid(base) * (1 + 1e-9)
+
+
+def _too_dear(size: Size | None, base: Size) -> str:
+    """Return what `size` would save for how much more; '' without one."""
+    if size is None or size.whole is None or base.whole is None or not _paid(base):
+        return ""
+    saved = _middle(base.whole.seconds) - _middle(size.whole.seconds)
+    saves = f"{duration(saved)} of {duration(_middle(base.whole.seconds))}"
+    return (
+        f"{count(size.nodes, 'node')} would save {saves if saved >= 1 else 'nothing'} for "
+        f"{_paid(size) / _paid(base):,.1f} times the price: more nodes pay for longer work."
+    )
+
+
+def _unknown(sizes: Sequence[Size]) -> str:
+    """Return of which sizes nobody knows whether they are efficient enough; '' of none."""
+    open_ = [
+        size.efficiency
+        for size in sizes
+        if size.efficiency and _at_least(size) < WORTHWHILE <= size.efficiency.high
+        if not size.measured
+    ]
+    if not open_:
+        return ""
+    low, high = min(each.low for each in open_), max(each.high for each in open_)
+    return f"Whether larger sizes reach that is not known: it may be {low:.0f} to {high:.0f} %."
 
 
 def _nothing_fits(sizes: Sequence[Size], goal: Goal) -> str:

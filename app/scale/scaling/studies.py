@@ -158,6 +158,8 @@ def _offer(run: Run, site: Site, nodes: int, settings: Sequence[str]) -> Offer:
         ).launch
     except InputError as error:
         return Offer(nodes, nodes * layout.gpus_per_node, 0.0, 0.0, 0.0, refused=error.message)
+    given = site.partitions.get(launch.spec.partition)
+    whole_nodes = given is not None and given.allocation == "node" and not launch.layout.on_cpu
     return Offer(
         nodes,
         nodes * launch.layout.gpus_per_node,
@@ -166,4 +168,5 @@ def _offer(run: Run, site: Site, nodes: int, settings: Sequence[str]) -> Offer:
         launch.price.amount,
         launch.spec.partition,
         batch_of(launch.spec),
+        idle=max(0, site.node.gpus - launch.layout.gpus_per_node) if whole_nodes else 0,
     )

@@ -52,6 +52,8 @@ class Offer:
     """The argument with the samples of one rank and step; None: not known, or none."""
     refused: str = ""
     """Why the run cannot be sent on so many nodes; '' where it can."""
+    idle: int = 0
+    """GPUs of each node that are the job's and that no rank uses."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,13 @@ class Scaling:
     """Samples of an epoch; None: not known."""
     steps: StepModel | None = None
     """What the predictions rest on, where they rest on one size; None: on Amdahl's law."""
+    partition: str = ""
+    """That of the run."""
+
+    def moves_to(self, size: Size) -> str:
+        """Return the other partition that a job of `size` moves to; '' where it stays."""
+        other = size.offer.partition if size.offer else ""
+        return other if other != self.partition else ""
 
     @property
     def knows_work(self) -> bool:
@@ -177,6 +186,7 @@ def scaling_of(
         model.serial_share if model else None,
         epoch_of(family),
         steps,
+        run.spec.partition,
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import compress
 
 from lumitui.app.explain import words
-from lumitui.app.scale.scaling.advice import Advice
+from lumitui.app.scale.scaling.advice import WORTHWHILE, Advice
 from lumitui.app.scale.scaling.model import Estimate
 from lumitui.app.scale.scaling.step_time import StepModel
 from lumitui.app.scale.scaling.study import Cost, Scaling, Size
@@ -29,7 +29,7 @@ class ScalingTable:
 def table(scaling: Scaling, *, speed_up: bool = True) -> ScalingTable:
     """Return a row for each size; time and price are of `scaling.whole`, as all that is told.
 
-    `speed_up`: whether it has a column beside the efficiency.
+    `speed_up`: whether it has a column beside the efficiency, and room for the latter's interval.
     """
     titles = (
         "nodes",
@@ -43,7 +43,7 @@ def table(scaling: Scaling, *, speed_up: bool = True) -> ScalingTable:
         "price",
         "measured from",
     )
-    rows = tuple(_row(size) for size in scaling.sizes)
+    rows = tuple(_row(size, ranged=speed_up) for size in scaling.sizes)
     priced = any(size.offer and size.offer.per_hour for size in scaling.sizes)
     kept = [(title != "price" or priced) and (title != "speed-up" or speed_up) for title in titles]
     return ScalingTable(
@@ -51,7 +51,7 @@ def table(scaling: Scaling, *, speed_up: bool = True) -> ScalingTable:
     )
 
 
-def _row(size: Size) -> tuple[str, ...]:
+def _row(size: Size, *, ranged: bool) -> tuple[str, ...]:
     start = (f"{size.nodes:,}", f"{size.gpus:,}")
     if size.speed is None or size.whole is None:
         return (*start, *("-",) * 7, size.refused or "-")
@@ -61,12 +61,20 @@ def _row(size: Size) -> tuple[str, ...]:
         _speed(size),
         f"{short(size.speed.low)}-{short(size.speed.high)}" if wide else "-",
         f"{middle(size.speed_up, short)} x",
-        percent(size.efficiency),
+        percent(_ranged(size) if ranged else size.efficiency),
         middle(size.whole.seconds, time_text),
         middle(size.whole.gpu_hours, price_cell),
         middle(size.whole.price, price_cell) if size.offer and size.offer.per_hour else "-",
         size.source or size.refused or PREDICTED,
     )
+
+
+def _ranged(size: Size) -> Estimate | None:
+    """Return the efficiency, as an interval where nobody knows whether it is worthwhile."""
+    value = size.efficiency
+    if value is None or size.measured or not value.low < WORTHWHILE <= value.high:
+        return value
+    return Estimate(value.low, value.high, None)
 
 
 def _speed(size: Size) -> str:
@@ -148,11 +156,37 @@ def recommendation(scaling: Scaling, advice: Advice) -> str:
     return (
         f"Take {words.count(chosen.nodes, 'node')}. {advice.sentence} {takes} "
         f"{cost_text(chosen.whole, scaling.unit)}.{late}{little if chosen.nodes > 1 else ''}"
+        f"{_move(scaling, chosen)}"
     )
+
+
+def _move(scaling: Scaling, size: Size) -> str:
+    other = scaling.moves_to(size)
+    return f" The job moves to {other}{_idle(size)}." if other else ""
+
+
+def _idle(size: Size) -> str:
+    if size.offer is None or not size.offer.idle:
+        return ""
+    gpus = words.count(size.offer.idle, "GPU")
+    return f", where {gpus} of each node {'stays' if size.offer.idle == 1 else 'stay'} idle"
+
+
+def _moves(scaling: Scaling) -> Iterator[str]:
+    """Yield for each other partition the sizes that move there."""
+    moved = [size for size in scaling.sizes if scaling.moves_to(size)]
+    for other in dict.fromkeys(map(scaling.moves_to, moved)):
+        there = [size for size in moved if scaling.moves_to(size) == other]
+        nodes = ", ".join(f"{size.nodes:,}" for size in there)
+        yield (
+            f"On {nodes} nodes the job moves to {other}{_idle(there[-1])}: such a size is "
+            "recommended only for a deadline or a budget."
+        )
 
 
 def notes(scaling: Scaling) -> Iterator[str]:
     """Yield what else a reader must know, a sentence each."""
+    yield from _moves(scaling)
     if scaling.overhead >= 1:
         took = words.length(scaling.overhead)
         yield f"Each time includes {took} besides the steps: start, tests and checkpoints."

@@ -16,7 +16,9 @@ def test_a_lineage_is_shown_drawn_and_given_as_json(here: Here, runs: Runs, tmp_
     assert "are for the 5,120 samples that" in " ".join(shown.stdout.split())
     assert "An epoch has 60,000 samples." in shown.stdout
     assert "97 %" in shown.stdout and "predicted" in shown.stdout
-    assert "Take 8 nodes." in shown.stdout
+    assert "Take 1 node." in shown.stdout and "for longer work." in shown.stdout
+    longer = " ".join(here("scaling", run.id, "--samples", "100000000").stdout.split())
+    assert "Take 4 nodes." in longer and "Whether larger sizes reach that is not known" in longer
     plot = tmp_path / "out.svg"
     for _ in range(2):  # an SVG that is there is replaced
         done = here("scaling", run.id, "--json", "--deadline", "1h", "--plot", str(plot))

@@ -99,7 +99,8 @@ def test_the_table_compares_with_the_smallest_size_and_prices_an_epoch() -> None
         "Time and price in GPU-hours are for the 60,000 samples that r2 trained; "
     )
     said = words.recommendation(found, advise(found, Goal()))
-    assert "60,000" not in said and said.endswith("so many nodes pay for longer work.")
+    assert "60,000" not in said and said.startswith("Take 1 node. No larger size is known")
+    assert "2 nodes would save 30 s of 2 min 10 s for 1.5 times the price" in said
     assert next(words.notes(found)).startswith("Each time includes 1 min 10 s")
     assert four.whole and four.whole.seconds.likely == pytest.approx(90.0)
 
@@ -216,6 +217,27 @@ def _without_start(size: Size) -> Size:
     return replace(size, whole=size.part)
 
 
+def test_nothing_is_recommended_that_nobody_knows() -> None:
+    found = study({1: 1000.0, 2: 1980.0}, 4, 8)
+    found = replace(found, sizes=tuple(_without_start(size) for size in found.sizes))
+    advice = advise(found, Goal())
+    assert (advice.nodes, advice.certainty) == (2, "measured")
+    assert "Whether larger sizes reach that is not known: it may be 25 to 100 %" in advice.sentence
+    assert words.table(found).rows[3][5] == "25-100 %"
+
+
+def test_a_size_of_another_partition_is_named_and_not_recommended_by_itself() -> None:
+    moved = Offer(4, 32, 16.0, 3600.0, 16.0, "whole-nodes", idle=6)
+    family = [MeasuredRun(trained(f"r{n}", n), training(1000.0 * n)) for n in (1, 2, 4)]
+    found = scaling_of(family[0].run, family, [moved])
+    found = replace(found, sizes=tuple(_without_start(size) for size in found.sizes))
+    assert advise(found, Goal()).nodes == 2
+    said = "On 4 nodes the job moves to whole-nodes, where 6 GPUs of each node stay idle"
+    assert any(note.startswith(said) for note in words.notes(found))
+    chosen = words.recommendation(found, advise(found, Goal(deadline=16)))
+    assert chosen.startswith("Take 4 nodes.") and "The job moves to whole-nodes, where" in chosen
+
+
 def test_one_size_keeps_to_a_deadline_at_best() -> None:
     found = study({1: 1000.0}, 2)
     found = replace(found, sizes=tuple(_without_start(size) for size in found.sizes))
@@ -329,7 +351,9 @@ def test_one_size_predicts_others_where_the_links_of_the_site_are_known(runs: Ru
     assert said.startswith("A step of 1 node takes 256 ms, of which the exchange adds")
     assert "each rank sends 693 MB a step" in said and "87.6 GB/s between nodes" in said
     assert words.table(found).rows[2][2].startswith("~")
-    assert advise(found, Goal()).nodes == 16
+    advice = advise(found, Goal())
+    assert (advice.nodes, advice.certainty) == (1, "measured")
+    assert "the only size that was measured: run one more" in advice.sentence
 
 
 def test_a_batch_that_is_shared_by_more_ranks_is_predicted_as_such(runs: Runs) -> None:

@@ -26,7 +26,7 @@ async def test_a_lineage_is_compared_drawn_and_a_size_recommended(settings: Sett
         await sees(pilot, r"1,940 +1,900-1,980 +97 %.* vit-2n-000002\n")
         await sees(pilot, r"~6,\d+")
         await sees(pilot, "● measured")
-        await sees(pilot, "Take 8 nodes")
+        await sees(pilot, "Take 1 node")
         assert not cut_off(pilot) and not app.screen.show_vertical_scrollbar
         await pilot.press("D", "1", "s", "enter")
         await sees(pilot, "No size up to 16 nodes is as fast")
