@@ -66,7 +66,11 @@ async def test_a_run_is_shown_with_its_relatives_and_read_once(
         await sees(pilot, "efficiency +94 % of vit-1n: 3.76 x its throughput, 1 to 4 nodes")
         await sees(pilot, "loss +█.* after 19 steps")
         await sees(pilot, r"job +7, attempt 1 {5,}\w+ +\w")  # two columns of facts
-        drawn = screen.query_one(OverviewPane).query_one(".facts")
+        pane = screen.query_one(OverviewPane)
+        # Text keeps its width when the scrollbar comes: it is laid out again for its height only.
+        assert not pane.show_vertical_scrollbar
+        assert pane.scrollable_content_region.width < pane.container_size.width
+        drawn = pane.query_one(".facts")
         monkeypatch.setattr(drawn, "update", lambda content: pytest.fail("drawn again"))
         before = len(gathered)
         for _ in range(10):
