@@ -67,14 +67,17 @@ class LossGuard:
         """Whether more steps than allowed were skipped in a row."""
         return self.in_a_row > self._most
 
-    def check(self, step: int, checkpoints: checkpoint.Checkpoints, me: ranks.Ranks) -> None:
+    def check(
+        self, step: int, checkpoints: checkpoint.Checkpoints, me: ranks.Ranks, saved: bool
+    ) -> None:
         """End the training after too many skipped steps.
 
         The checkpoint after the last good step goes, if there is an older one: nothing shows that
         its weights were good.
 
         Raises:
-            Diverged: more than allowed followed each other; `step` is the last.
+            Diverged: more than allowed followed each other; `step` is the last. Its words are of
+                whether this training has `saved` a checkpoint.
         """
         if not self.gives_up:
             return
@@ -82,8 +85,13 @@ class LossGuard:
             checkpoints.discard(step - self.in_a_row)
         raise Diverged(
             f"The loss or its gradient was not a finite number in the last {self.in_a_row} "
-            f"steps, up to step {step}. Resume from the last checkpoint with a lower learning "
-            "rate, or look at the data of these steps."
+            f"steps, up to step {step}. "
+            + (
+                "Resume from the last checkpoint"
+                if saved
+                else "There is no checkpoint: start again"
+            )
+            + " with a lower learning rate, or look at the data of these steps."
         )
 
 
@@ -136,7 +144,7 @@ def begin(training: Training) -> None:
         STOP.watch(me.run_dir)
     if trouble := HEART.start(me.rank, me.run_dir, ranks.gather):
         print(f"A rank that hangs will not be named ({trouble}).", file=sys.stderr, flush=True)
-    checkpoint.by_first(me, training.checkpoints.take_over)
+    checkpoint.by_first(me, training.checkpoints.take_over, me.run_dir)
     if training.args.resume:
         training.resume()
     elif me.rank == 0 and (earlier := training.checkpoints.newest_first()):
@@ -224,7 +232,8 @@ def read(training: Training, report: reporting.Reporter) -> None:
         report.step(taken)
         if guard.gives_up:
             training.saver.wait()  # it may be the one that is to be discarded
-        guard.check(taken.step, training.checkpoints, training.me)
+        saved = training.saver.last is not None
+        guard.check(taken.step, training.checkpoints, training.me, saved)
     tell_of_saves(training, report)
     if stopping:
         stop(training, report)

@@ -286,9 +286,8 @@ def run(main: Callable[[], None]) -> NoReturn:
 
     0: trained to the end. A TrainingError has its own code, and is printed as a sentence: by
     the first rank of each node, or by each that has it. A SystemExit keeps its own code, and
-    Ctrl-C is 130. Any other exception is 1: its traceback is printed, and
-    $RUN_DIR/errors/rank-N.json keeps message, traceback and time in the form of PyTorch's
-    `record`.
+    Ctrl-C is 130. Any other exception is 1: its traceback is printed, and kept with message and
+    time in $RUN_DIR/errors/rank-N.json, in the form of PyTorch's `record`.
     """
     code = 1
     says = (os.environ.get("LOCAL_RANK") or "0") == "0"
@@ -331,9 +330,21 @@ def _recorded(main: Callable[[], None]) -> None:
         ) from error
     # torchrun names a file of its own in a temporary folder and reads it; ours is a copy then.
     file = Path(os.environ.setdefault("TORCHELASTIC_ERROR_FILE", str(mine)))
+    raised: list[BaseException] = []
+
+    def noted() -> None:
+        try:
+            main()
+        except BaseException as error:
+            raised.append(error)
+            raise
+
     try:
-        record(main)()
-    except Exception:
-        if file != mine and file.exists():
-            shutil.copyfile(file, mine)
-        raise
+        record(noted)()
+    except Exception as error:
+        raised.append(error)
+        with suppress(OSError):
+            if file != mine and file.exists():
+                shutil.copyfile(file, mine)
+    if raised:  # and not what `record` raises when the disk is too full for the error's file
+        raise raised[0]

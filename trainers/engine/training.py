@@ -137,7 +137,8 @@ class Training:
 
     def _check_weights(self) -> None:
         weights = self.strategy.module.parameters
-        checkpoint.together(lambda: checkpoint.check_finite(weights()))
+        finite = checkpoint.check_finite
+        checkpoint.together(lambda: finite(weights()), self.checkpoints.folder)
 
     def resume(self) -> None:
         """Continue from the newest whole checkpoint.

@@ -30,7 +30,7 @@ import torch.distributed as dist
 
 from engine import ranks
 from engine.reporting import TrainingError, UsageError, attempt
-from saving.files import MANIFEST, NAME, UNFINISHED, Saved, seal, sync, write_whole
+from saving.files import MANIFEST, NAME, UNFINISHED, Saved, cause, seal, sync, write_whole
 from saving.position import Position
 from saving.staging import local
 
@@ -49,6 +49,11 @@ class Overtaken(TrainingError):
 
 class SaveFailed(TrainingError):
     """A checkpoint could not be made; those before it are untouched."""
+
+    def after(self, last: Saved | None) -> SaveFailed:
+        """The same error, which also says what there is to go on from."""
+        kept = f"{last.folder.name} is whole" if last else "there is no checkpoint before it"
+        return SaveFailed(f"{str(self).removesuffix('.')}; {kept}.")
 
 
 class Checkpoints:
@@ -148,6 +153,11 @@ class Checkpoints:
         # What an attempt that was killed while it resumed had divided anew (strategies/zero_parts).
         shutil.rmtree(self.folder / ".universal", ignore_errors=True)
 
+    def drop(self, saved: Saved) -> None:
+        """Remove what a save that failed has written: the disk may be full of it."""
+        if not (saved.folder / MANIFEST).exists():
+            shutil.rmtree(saved.folder, ignore_errors=True)
+
     def distrust(self, folder: Path) -> None:
         """Let a checkpoint that can't be used go with the next save."""
         self._damaged.add(folder)
@@ -187,8 +197,10 @@ def _number(token: Path) -> int:
 Result = TypeVar("Result")
 
 
-def together(work: Callable[[], Result], group: dist.ProcessGroup | None = None) -> list[Result]:
-    """Do each rank's part of a save; return what the ranks' parts returned.
+def together(
+    work: Callable[[], Result], folder: Path, group: dist.ProcessGroup | None = None
+) -> list[Result]:
+    """Do each rank's part of a save in a folder; return what the ranks' parts returned.
 
     The ranks agree over `group`, or over that of the training.
 
@@ -203,8 +215,8 @@ def together(work: Callable[[], Result], group: dist.ProcessGroup | None = None)
         outcome = error
     except (OSError, RuntimeError) as error:  # PyTorch's writer turns a full disk into the latter
         outcome = SaveFailed(
-            f"The checkpoint could not be written ({error}). Look at the free space and the quota; "
-            "the checkpoints before it are whole."
+            f"The checkpoint could not be written ({cause(error, folder)}). Look at the free space "
+            "and the quota."
         )
     done = []
     for result in ranks.gather(outcome, group):
@@ -215,14 +227,17 @@ def together(work: Callable[[], Result], group: dist.ProcessGroup | None = None)
 
 
 def by_first(
-    me: ranks.Ranks, work: Callable[[], Result], group: dist.ProcessGroup | None = None
+    me: ranks.Ranks,
+    work: Callable[[], Result],
+    folder: Path,
+    group: dist.ProcessGroup | None = None,
 ) -> Result:
     """Do a part of a save on rank 0; return what it returned, on every rank.
 
     Raises:
         TrainingError: as together.
     """
-    return cast("Result", together(lambda: work() if me.rank == 0 else None, group)[0])
+    return cast("Result", together(lambda: work() if me.rank == 0 else None, folder, group)[0])
 
 
 def check_finite(weights: Iterable[torch.Tensor]) -> None:
@@ -236,7 +251,7 @@ def check_finite(weights: Iterable[torch.Tensor]) -> None:
         if not bool(torch.isfinite(weight).all()):
             raise SaveFailed(
                 "Some weights are not finite numbers, so that no checkpoint is made of them. "
-                "Resume from the last one with a lower learning rate."
+                "Take a lower learning rate, from an earlier checkpoint or from the beginning."
             )
 
 

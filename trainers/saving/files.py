@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Protocol
@@ -49,6 +50,32 @@ def write_whole(path: Path, write: Writer) -> None:
     finally:
         aside.unlink(missing_ok=True)
     sync(path.parent)
+
+
+PROBE = 2**20
+"""Bytes that are written to learn whether a disk takes any more."""
+
+
+def cause(error: Exception, folder: Path) -> str:
+    """Why nothing could be written in a folder, in the system's words where that can be learned.
+
+    PyTorch's writer says `iostream error` or the like when a disk or a quota is full. So a little
+    is written again, in Python.
+    """
+    if not isinstance(error, OSError):
+        probe = folder / ".probe"
+        try:
+            with probe.open("wb") as file:
+                file.write(bytes(PROBE))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as found:
+            error = found
+        with suppress(OSError):
+            probe.unlink(missing_ok=True)
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror + (f": {error.filename}" if error.filename else "")
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def sync(path: Path) -> None:

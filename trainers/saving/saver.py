@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import torch.distributed as dist
 
@@ -21,6 +22,7 @@ from saving.checkpoint import Checkpoints, SaveFailed, by_first, together
 from saving.files import Saved, describe
 from saving.position import Position
 
+Result = TypeVar("Result")
 Write: TypeAlias = Callable[[], list[str]]
 """Writes a rank's part of a save; returns the names of its files in the save's folder."""
 Stage: TypeAlias = Callable[[Path, bool], Write]
@@ -110,7 +112,7 @@ class Saver:
         self.wait()
         if self.last and self.last.step == at.step:
             last = self.last
-            by_first(self._me, lambda: self._checkpoints.commit(last, at))
+            self._first(lambda: self._checkpoints.commit(last, at))
             return last
         began = time.monotonic()
         place, write = self._stage(at, stage)
@@ -149,13 +151,32 @@ class Saver:
         self._ended.append(Ended(at.step, seconds, waited, saved, error))
 
     def _stage(self, at: Position, stage: Stage) -> tuple[Saved, Write]:
-        place = by_first(self._me, lambda: self._checkpoints.begin(at.step))
+        place = self._first(lambda: self._checkpoints.begin(at.step))
         staged: list[Write] = []
-        together(lambda: staged.append(stage(place.folder, self.background)))
+        with self._dropped_if_it_fails(place, None):
+            together(lambda: staged.append(stage(place.folder, self.background)), place.folder)
         return place, staged[0]
 
     def _finish(self, place: Saved, at: Position, write: Write) -> None:
-        for files in together(lambda: describe(place.folder, write()), self._group):
-            place.files.update(files)
-        by_first(self._me, lambda: self._checkpoints.commit(place, at), self._group)
+        folder, group = place.folder, self._group
+        with self._dropped_if_it_fails(place, group):
+            for files in together(lambda: describe(folder, write()), folder, group):
+                place.files.update(files)
+            by_first(self._me, lambda: self._checkpoints.commit(place, at), folder, group)
         self.last = place
+
+    def _first(self, work: Callable[[], Result]) -> Result:
+        """Do what rank 0 does in the folder of all checkpoints."""
+        try:
+            return by_first(self._me, work, self._checkpoints.folder)
+        except SaveFailed as error:
+            raise error.after(self.last) from error
+
+    @contextmanager
+    def _dropped_if_it_fails(self, place: Saved, group: dist.ProcessGroup | None) -> Iterator[None]:
+        """Give a full disk back what a failed save has written, and say what is left."""
+        try:
+            yield
+        except SaveFailed as error:
+            by_first(self._me, lambda: self._checkpoints.drop(place), place.folder, group)
+            raise error.after(self.last) from error

@@ -192,6 +192,15 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))  # a disk that fills
 """
 
 
+NO_ERROR_FILE = """
+import errno, os
+from torch.distributed.elastic.multiprocessing.errors import error_handler
+def full(self, error):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+error_handler.ErrorHandler.record_exception = full
+"""
+
+
 @pytest.mark.usefixtures("needs_torch")
 def test_a_full_disk_costs_checkpoints_and_metrics_but_no_step(tmp_path: Path) -> None:
     assert train_alone(tmp_path, *DDP, "--steps", "2")[0] == 0
@@ -201,7 +210,15 @@ def test_a_full_disk_costs_checkpoints_and_metrics_but_no_step(tmp_path: Path) -
     assert "The checkpoint could not be written (" in output
     assert [line["step"] for line in events(tmp_path, "not-saved")] == [4, 6]
     assert list(losses(tmp_path)) == [1, 2, 3, 4, 5, 6]
+    assert "(File too large" in output and "; start-0001-step-00000002 is whole." in output
     assert checkpoints(tmp_path) == ["start-0001-step-00000002"]
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == checkpoints(tmp_path)
+    full = FULL + NO_ERROR_FILE
+    code, output = train_alone(tmp_path / "new", *DDP, "--steps", "3", before=full)
+    assert code == 1 and "Traceback" not in output
+    sentence = output.splitlines()[-1]
+    assert sentence.startswith("ddp.py: The checkpoint could not be written (File too large")
+    assert sentence.endswith("; there is no checkpoint before it.")
     (tmp_path / "metrics.jsonl").unlink()
     (tmp_path / "metrics.jsonl").symlink_to("/dev/full")
     code, output = train_alone(tmp_path, *DDP, "--resume", "--steps", "4")
@@ -228,6 +245,19 @@ def test_losses_that_are_no_numbers_end_the_training_and_spoil_no_checkpoint(
     assert train_alone(tmp_path, *DDP, "--resume", "--steps", "6")[0] == 0
     again = losses(tmp_path)
     assert {step: again[step] for step in range(1, 7)} == losses(tmp_path / "good")
+
+
+@pytest.mark.parametrize(
+    ("saved", "words"), [(True, "Resume from the last checkpoint"), (False, "is no checkpoint: st")]
+)
+def test_a_lost_training_names_a_checkpoint_only_where_there_is_one(
+    load: Load, tmp_path: Path, saved: bool, words: str
+) -> None:
+    loop, me = load("engine.loop"), load("engine.ranks").Ranks(0, 0, 1, 1, tmp_path)
+    guard = loop.LossGuard(0)
+    guard.accepts(float("nan"))
+    with pytest.raises(loop.Diverged, match=words):
+        guard.check(1, load("saving.checkpoint").Checkpoints(tmp_path), me, saved)
 
 
 TOLD_IN_TEST = """
