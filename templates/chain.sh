@@ -11,6 +11,11 @@ lumitui_chain() {
   local alive before=$((attempt - 1))
   # An attempt that was killed wrote no end; its log shows how long it lived.
   alive=$(date -r "$RUN_DIR/attempt-$before.out" +%s 2>/dev/null) || alive=null
+  # A requeue by hand, or a node that failed. Its end is told before the next one begins.
+  if grep -q "^{\"attempt\": $before, .*\"event\": \"began\"" "$RUN_DIR/attempts.jsonl" 2>/dev/null &&
+    ! grep -q "^{\"attempt\": $before, .*\"event\": \"ended\"" "$RUN_DIR/attempts.jsonl"; then
+    attempt=$before lumitui_note '"event": "ended", "rc": null, "step": null, "next": "killed"'
+  fi
   lumitui_note "$(printf '"event": "began", "nodes": "%s", "alive": %s' \
     "$(tr -cd 'A-Za-z0-9,[]._-' <<<"$SLURM_JOB_NODELIST")" "$alive")"
   : >"$RUN_DIR/.began" || true

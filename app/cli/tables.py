@@ -117,9 +117,11 @@ def run_table(runs: Sequence["Run"], now: float, columns: int, silent: Collectio
     rows = []
     for run in runs:
         stale = run.site in silent and not run.state.is_final
-        elapsed = walltime.text_of(int(run.elapsed(run.updated if stale else now)))
+        ran, limit = words.time_and_limit(run, run.updated if stale else now)
+        most = run.brief.time if limit == walltime.seconds_of(run.brief.time) else ""
+        elapsed = f"{walltime.text_of(int(ran))}/{most or walltime.text_of(limit)}"
         news = [words.recent_clock(run.updated, now) if stale else "now"] if silent else []
-        facts = (run.job_id or "-", f"{elapsed}/{run.brief.time}", run.site, words.reason(run))
+        facts = (run.job_id or "-", elapsed, run.site, words.reason(run))
         rows.append((run.id, run.state.value, *news, run.layout.nodes, *facts))
     titles = ["RUN", "STATE", "NODES", "JOB", "ELAPSED/LIMIT", "SITE", "REASON"]
     shrink = [6, 5, 0, 6, 4, 3]

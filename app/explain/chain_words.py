@@ -5,8 +5,9 @@ The words may hold text from a site: make it safe where it is drawn (`safe_text`
 
 from typing import Protocol
 
-from lumitui.app.history.attempts import KILLED, AttemptRecord
+from lumitui.app.history.attempts import KILLED, SAVED, AttemptRecord, saved
 from lumitui.app.history.run import Run
+from lumitui.remote.scheduler.states import State
 
 _ENDS = {
     "requeue": "saved{at}, queued again",
@@ -43,7 +44,10 @@ def time_limit(limits: Limits) -> str:
 def attempt(run: Run) -> str:
     """Return `attempt 2`, or `attempt 2 of at most 4`."""
     most = run.brief.chain
-    return f"attempt {run.attempt}" + (f" of at most {most}" if most > 1 else "")
+    number = run.attempt
+    if run.between_attempts and not run.state.is_final:
+        number = run.attempts[-1].number + 1
+    return f"attempt {number}" + (f" of at most {most}" if most > 1 else "")
 
 
 def began(record: AttemptRecord) -> str:
@@ -61,5 +65,15 @@ def ended(record: AttemptRecord, steps: int | None) -> str:
 
 
 def may_go_on(run: Run) -> bool:
-    """Return whether a chain ended with nothing wrong but that no limit is left."""
+    """Return whether a chain ended with nothing wrong but that no attempt follows."""
+    if run.state is State.CANCELLED:
+        return saved(run.attempts)
     return bool(run.attempts) and run.attempts[-1].end in ("used-up", "refused")
+
+
+def kept(run: Run) -> str:
+    """Return what a cancel leaves of a chain that has trained; '' where no attempt saved."""
+    steps = [item.step for item in run.attempts if item.end in SAVED and item.step is not None]
+    if not saved(run.attempts):
+        return ""
+    return f"{f'step {steps[-1]:,}' if steps else 'its checkpoint'} is saved and stays"

@@ -30,6 +30,9 @@ NEXT = {
 }
 """What to do with a run in each state; nothing where there is only waiting."""
 CONTINUE = "Send it again to continue from its last checkpoint."
+CONTINUE_CANCELLED = (
+    "If you still need it, send it again from its last checkpoint: what it trained is saved."
+)
 EXPLAINED = "Change what caused it, then send it again."
 UNPROVED = "Look at the proof: ranks have other cores or GPUs than planned, so it may be slow."
 
@@ -58,6 +61,8 @@ def story(run: Run, now: float) -> str:
     if run.job_id is None:
         return ""
     queue = f"{words.length(waited(run, now))} in the queue"
+    if run.attempts and (run.state.is_final or run.between_attempts):
+        return _chain_story(run, now)
     if run.started is None:
         return f"ended after {queue}" if run.state.is_final else queue
     ran = f"{words.length(run.elapsed(now))} of at most {_limit(run)}"
@@ -72,13 +77,25 @@ def story(run: Run, now: float) -> str:
     return f"{verb} {ran}{again}, after {queue}{ended}{f'; {old}' if old else ''}"
 
 
+def _chain_story(run: Run, now: float) -> str:
+    """Return how long all attempts of a chain ran that has ended, or waits for the next one."""
+    attempts = words.count(len(run.attempts), "attempt")
+    most = f"{run.brief.chain} x {_limit(run)}"
+    ran = f"ran {words.length(run.ran(now))} in {attempts} of at most {most}"
+    if not run.state.is_final:
+        return f"{ran}; {words.length(waited(run, now))} in the queue again"
+    return ran + (f"; ended {words.length(now - run.ended)} ago" if run.ended else "")
+
+
 def _limit(run: Run) -> str:
     return words.length(walltime.seconds_of(run.brief.time))
 
 
 def _reason(run: Run) -> str:
     """Return why it failed in a few words, once that is known; before, what the scheduler says."""
-    return run.cause if run.cause and run.state in WENT_WRONG else words.reason(run)
+    if run.cause and run.state in WENT_WRONG and not words.chain_end(run):
+        return run.cause
+    return words.reason(run)
 
 
 def next_step(run: Run, proof: Verdict | None, now: float = 0.0, *, explained: bool = False) -> str:
@@ -92,6 +109,8 @@ def next_step(run: Run, proof: Verdict | None, now: float = 0.0, *, explained: b
         return HANGS
     if proof and proof.kind == "differs" and not run.state.is_final:
         return UNPROVED
+    if run.state is State.CANCELLED and chain_words.may_go_on(run):
+        return CONTINUE_CANCELLED
     if run.state is State.FAILED and chain_words.may_go_on(run):
         return CONTINUE
     if explained and run.state is State.FAILED:

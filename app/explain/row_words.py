@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 
 from lumitui.app.explain import words
-from lumitui.app.explain.waiting import plain_reason
+from lumitui.app.explain.waiting import again, plain_reason
 from lumitui.app.history.listing.states import GROUPS, WENT_WRONG
 from lumitui.app.history.run import Run
 from lumitui.remote import walltime
@@ -107,12 +107,12 @@ def news(run: Run, now: float) -> str:
         return old
     if run.state is State.RUNNING:
         return run.hang
-    return words.scheduler_reason(run) if run.state is State.CANCELLED else ""
+    return words.reason(run) if run.state is State.CANCELLED else ""
 
 
 def _queued(run: Run, now: float) -> str:
     reason = (words.scheduler_reason(run) or "None").split(",")[0]
-    place = _PLACES.get(reason)
+    place = "queued again" if again(run) else _PLACES.get(reason)
     if place is None:
         place = plain_reason(run)
     if run.expected_start is None:
@@ -124,8 +124,8 @@ def _queued(run: Run, now: float) -> str:
 
 
 def _cause(run: Run) -> str:
-    if run.cause:
-        return run.cause
+    if said := words.chain_end(run) or run.cause:
+        return said
     reason = words.scheduler_reason(run)
     parts = []
     if run.failed_rank is not None:

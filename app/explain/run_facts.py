@@ -112,7 +112,7 @@ def facts(run: Run, now: float) -> list[Row]:
         ("time", _limit(run)),
         ("created", words.clock(run.created)),
         # Of a job that went back into the queue Slurm knows only when that was.
-        ("submitted" if run.attempt == 1 else "queued again", words.clock(run.submitted)),
+        ("queued again" if run.queued_again else "submitted", words.clock(run.submitted)),
         *expectations(run, now),
         ("started", words.clock(run.started)),
         ("ended", words.clock(run.ended)),
@@ -139,13 +139,15 @@ def _place(run: Run) -> str:
 def _exit(run: Run) -> str:
     if run.rc is None:
         return ""
+    if words.chain_end(run):
+        return f"code {run.rc}: asked to stop"
     rank = f", rank {run.failed_rank} failed first" if run.failed_rank is not None else ""
     return f"code {run.rc}{rank}"
 
 
 def _limit(run: Run) -> str:
     """Return the time limit of a run that has not started; of others the overview tells it."""
-    if run.started is not None:
+    if run.started is not None or run.attempts:
         return ""
     times = f"{run.brief.chain} x " if run.brief.chain > 1 else ""
     return f"not started, at most {times}{words.length(walltime.seconds_of(run.brief.time))}"

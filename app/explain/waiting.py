@@ -3,7 +3,7 @@
 The reasons are Slurm's (squeue(1), "JOB REASON CODES"; slurm.schedmd.com/job_reason_codes.html).
 """
 
-from lumitui.app.explain.words import ahead, heard, length, scheduler_reason
+from lumitui.app.explain.words import ahead, count, heard, length, reason, scheduler_reason
 from lumitui.app.history.run import Run
 from lumitui.remote.scheduler.states import State
 
@@ -44,11 +44,19 @@ BEGINNINGS = {
 """Families of reasons, by how they begin."""
 
 
+def again(run: Run) -> bool:
+    """Return whether a chain waits for a while because its last attempt queued it again."""
+    begins = scheduler_reason(run).split(",")[0] == "BeginTime"
+    return begins and run.between_attempts and run.attempts[-1].end == "requeue"
+
+
 def plain_reason(run: Run) -> str:
     """Return why a queued run waits, with the scheduler's own word; '' for a run that does not."""
     if run.state is not State.QUEUED:
         return ""
     word = scheduler_reason(run) or "None"
+    if again(run):
+        return f"its last attempt queued it again; Slurm makes such a job wait a little ({word})"
     # "ReqNodeNotAvail, UnavailableNodes:nid[005001-005002]"
     said = REASONS.get(word.split(",")[0]) or next(
         (words for begin, words in BEGINNINGS.items() if word.startswith(begin)), ""
@@ -74,6 +82,10 @@ def expectations(run: Run, now: float) -> list[tuple[str, str]]:
     """
     old = heard(run, now)
     since = f", as heard at {old}" if old else ""
+    # A limit ends an attempt only.
+    number = run.attempts[-1].number + 1 if run.between_attempts else run.attempt
+    left = run.brief.chain - number
+    follow = f"; {count(left, 'attempt')} more may follow" if left > 0 else ""
     if run.state is State.QUEUED:
         start = run.expected_start
         begins = _start(start, now) if start else "the scheduler has given no time yet"
@@ -87,9 +99,9 @@ def expectations(run: Run, now: float) -> list[tuple[str, str]]:
         if not (start and (end := run.latest_end)):
             return lines
         # It takes as long from a later start.
-        return [*lines, ("expected end", ahead(end + max(0.0, now - start), now) + since)]
+        return [*lines, ("expected end", ahead(end + max(0.0, now - start), now) + since + follow)]
     if run.state is State.RUNNING and run.latest_end:
-        return [("latest end", ahead(run.latest_end, now) + since)]
+        return [("latest end", ahead(run.latest_end, now) + since + follow)]
     return []
 
 
@@ -102,13 +114,13 @@ def no_failure(run: Run, now: float) -> str:
         case State.DONE:
             return "It did not fail: it is done."
         case State.CANCELLED:
-            reason = scheduler_reason(run)
-            return f"It did not fail: it was cancelled{f' ({reason})' if reason else ''}."
+            why = reason(run)
+            return f"It did not fail: it was cancelled{f' ({why})' if why else ''}."
         case State.SENDING:
             return "It is on its way to the site; nothing has failed so far."
         case State.NOT_SENT:
-            reason = scheduler_reason(run)
-            return f"It never became a job{f': {reason}' if reason else ''}. Nothing was billed."
+            why = scheduler_reason(run)
+            return f"It never became a job{f': {why}' if why else ''}. Nothing was billed."
         case State.QUEUED:
             start = run.expected_start
             begins = f" It is expected to start {_start(start, now)}." if start else ""

@@ -172,8 +172,16 @@ def short_length(seconds: float) -> str:
 
 def elapsed_of_limit(run: "Run", now: float) -> str:
     """Return the job's elapsed time and its time limit, for a table: `12m/1h00`."""
-    limit = short_length(walltime.seconds_of(run.brief.time))
-    return f"{short_length(run.elapsed(now)) if run.started else '-'}/{limit}"
+    ran, seconds = time_and_limit(run, now)
+    return f"{short_length(ran) if ran or run.started else '-'}/{short_length(seconds)}"
+
+
+def time_and_limit(run: "Run", now: float) -> tuple[float, int]:
+    """Return how long the job ran, and its limit; of a chain that ended or waits, of it all."""
+    limit = walltime.seconds_of(run.brief.time)
+    if run.attempts and (run.state.is_final or run.between_attempts):
+        return run.ran(now), limit * run.brief.chain
+    return run.elapsed(now), limit
 
 
 def ahead(moment: float, now: float) -> str:
@@ -237,13 +245,40 @@ def scheduler_reason(run: "Run") -> str:
 
 
 def reason(run: "Run") -> str:
-    """Return why the run is as it is in one line; of a failure, which rank and its exit code."""
+    """Return why the run is as it is in one line; of a failure, which rank and its exit code.
+
+    Of a chain that failed with nothing wrong in the program: why no other attempt follows.
+    """
+    words = chain_end(run)
+    if words:
+        return words
     words = scheduler_reason(run)
     if run.state is not State.FAILED or not run.rc:
         return words
     rank = f"rank {run.failed_rank}, " if run.failed_rank is not None else ""
     # Slurm's NonZeroExitCode says no more than that.
     return f"{rank}exit {run.rc}" + (f", {words}" if words not in ("", "NonZeroExitCode") else "")
+
+
+_STOPPED = 85
+"""The exit code of an attempt that was asked to stop, and saved (templates/chain.sh)."""
+
+
+def chain_end(run: "Run") -> str:
+    """Return why a chain ended before its training did; '' for any other run."""
+    if not run.attempts:
+        return ""
+    last = run.attempts[-1]
+    at = f"saved at step {last.step:,}" if last.step is not None else "a checkpoint is kept"
+    if run.state is State.CANCELLED and run.between_attempts and last.end == "requeue":
+        return f"before attempt {last.number + 1} started; {at}"
+    if run.state is not State.FAILED or run.rc != _STOPPED:
+        return ""
+    if last.end == "used-up":
+        return f"no time limit is left of {run.brief.chain}; {at}"
+    if last.end == "refused":
+        return f"its requeue was refused; {at}"
+    return "no progress: it trained nothing new" if last.end == "no-progress" else ""
 
 
 def no_cause(run: "Run") -> str:

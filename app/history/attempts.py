@@ -20,6 +20,9 @@ KILLED = "killed"
 ENDS = ("requeue", "done", "failed", "used-up", "no-progress", "cancelled", "refused")
 """What a job says of an attempt's end; `refused`: Slurm did not take it back into the queue."""
 
+SAVED = ("requeue", "used-up", "refused")
+"""The ends of an attempt that was asked to stop, and saved."""
+
 
 @dataclass(frozen=True)
 class AttemptRecord:
@@ -81,6 +84,11 @@ def seconds_ended(records: Iterable[AttemptRecord]) -> float:
     """Return how long the attempts ran that have ended, as far as that is known."""
     over = (record for record in records if record.end)
     return sum((record.ended or record.started) - record.started for record in over)
+
+
+def saved(records: Iterable[AttemptRecord]) -> bool:
+    """Return whether an attempt ended with a checkpoint to go on from."""
+    return any(record.end in SAVED for record in records)
 
 
 def trained(records: Iterable[AttemptRecord]) -> Iterator[tuple[AttemptRecord, int | None]]:

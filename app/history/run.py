@@ -131,6 +131,18 @@ class Run:
         return start + walltime.seconds_of(self.brief.time) if start else None
 
     @property
+    def queued_again(self) -> bool:
+        """Whether the moment of its submission is that of a requeue: Slurm keeps no other."""
+        begun = self.attempts[0].started if self.attempts else None
+        late = self.submitted is not None and begun is not None and self.submitted > begun
+        return self.attempt > 1 or late
+
+    @property
+    def between_attempts(self) -> bool:
+        """Whether an attempt has ended, and no other one has begun."""
+        return bool(self.attempts) and bool(self.attempts[-1].end) and self.started is None
+
+    @property
     def hang(self) -> str:
         """What does not move in the job, as a bundled trainer says it; '' where nothing hangs."""
         words = " ".join(self.reason.split()) if self.state is State.RUNNING else ""
@@ -141,10 +153,14 @@ class Run:
 
         Of a run without `chain:` that was requeued, only the last attempt's time is known.
         """
+        return min(self.price.per_hour * self.ran(now) / 3600, self.price.amount)
+
+    def ran(self, now: float) -> float:
+        """Return the seconds that it ran so far; with `chain:`, in all its attempts together."""
         seconds = seconds_ended(self.attempts)
         if not self.attempts or not self.attempts[-1].end or self.attempt > len(self.attempts):
             seconds += self.elapsed(now)
-        return min(self.price.per_hour * seconds / 3600, self.price.amount)
+        return seconds
 
     def as_of(self, now: float) -> float | None:
         """Return when its site last answered, if that is too long ago to say how it is now.
@@ -166,12 +182,15 @@ class Run:
     def elapsed(self, now: float) -> float:
         """Return the seconds the job has been running, or ran; 0 before it starts.
 
-        While the site is out of reach it is as of the last answer: the job may have ended.
+        While the site is out of reach it is as of the last answer: the job may have ended. Beyond
+        its time limit it is only where the site told so: it may wait in the queue again.
         """
         if self.started is None:
             return 0.0
         as_of = self.as_of(now)
-        end = now if as_of is None else as_of
+        limit = self.started + walltime.seconds_of(self.brief.time)
+        told = max(self.updated, limit) if self.updated else now
+        end = min(now, told) if as_of is None else as_of
         if self.state.is_final or self.state is State.UNKNOWN:
             # Nobody saw the end: the site's last answer bounds it.
             end = self.updated if self.ended is None else self.ended

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from lumitui.app.compose.deepspeed_batch import has_deepspeed, read_config
+from lumitui.app.history.attempts import saved
 from lumitui.app.history.run import Run
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
@@ -34,14 +35,17 @@ def choose_start(parent: Run, launch: Launch, start: Start | None, notes: list[s
     failed = parent.state in (
         State.FAILED, State.TIMEOUT, State.NODE_FAILED, State.PREEMPTED, State.OUT_OF_MEMORY
     )  # fmt: skip
+    # Who cancels a chain that has saved its steps need not train them again.
+    failed = failed or (parent.state is State.CANCELLED and saved(parent.attempts))
     if start is None:
         start = "scratch"
-        if failed and launch.can_resume and parent.started:
+        if failed and launch.can_resume and (parent.started or parent.attempts):
             if unfit:
                 notes.append(f"It starts from scratch: {unfit}.")
             else:
                 start = "checkpoint"
-                words = f"{parent.id} {parent.state}: it continues from its last checkpoint."
+                was = "was " if parent.state is State.CANCELLED else ""
+                words = f"{parent.id} {was}{parent.state}: it continues from its last checkpoint."
                 notes.append(words)
     ranks, wanted = parent.layout.world_size, launch.layout.world_size
     own_zero = launch.spec.trainer is None and has_deepspeed(launch.spec)

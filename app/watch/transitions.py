@@ -16,6 +16,7 @@ ACCOUNTING_SECONDS = 600.0
 may have been the time limit, memory or a cancel. slurmctld keeps what slurmdbd cannot take yet."""
 _NOBODY = "accounting does not know it"
 """The reason of a run says it, and `nobody_knows` finds it there: histories have it already."""
+_UNBEGUN = "before it started"
 STALE_SECONDS = 5.0
 """An exit file so much older than the job's start is an earlier attempt's; clocks of nodes
 differ by less, and a requeued job waits for longer (AuthInfo=cred_expire, 120 s by default)."""
@@ -75,6 +76,8 @@ def transition(run: Run, poll: Poll, now: float) -> Changes:
     known = max((item.attempt for item in files.exits if item != exit_file), default=run.exits)
     if job is not None and (job.state.is_final or run.id not in poll.gone):
         changes |= _from_job(run, job, exit_file)
+        if changes["reason"] == _UNBEGUN and (begun := _attempts_begun(run, files)):
+            changes["reason"] = f"before attempt {begun + 1} started"
         if changes["state"] is State.RUNNING and (hang := _hang(files, poll.clock)):
             changes["reason"] = hang
     elif run.id in poll.gone:
@@ -87,6 +90,12 @@ def transition(run: Run, poll: Poll, now: float) -> Changes:
     if known != run.exits:
         changes["exits"] = known
     return changes
+
+
+def _attempts_begun(run: Run, files: RunFiles) -> int:
+    """Return how many attempts left a trace of their own; 0: none is known to have begun."""
+    known = merged(run.attempts, files.attempts)
+    return max(run.exits, *(item.attempt for item in files.exits), *(it.number for it in known), 0)
 
 
 def _exit_file(run: Run, files: RunFiles, attempt: int, job: JobStatus | None) -> ExitFile | None:
@@ -115,7 +124,7 @@ def _from_job(run: Run, job: JobStatus, exit_file: ExitFile | None) -> Changes:
     never_ran = state.is_final and not job.nodes
     if state is State.CANCELLED and never_ran:
         # The queue keeps why it waited, like Priority, which says nothing about its end.
-        reason = "before it started"
+        reason = _UNBEGUN
     elif state is State.FAILED and exit_file is not None and exit_file.oom:
         # A step that ran out of memory does not make its job OUT_OF_MEMORY.
         state, reason = State.OUT_OF_MEMORY, f"srun: task {exit_file.rank} ran out of memory"

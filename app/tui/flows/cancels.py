@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from textual import on
 
-from lumitui.app.explain import words
+from lumitui.app.explain import chain_words, words
 from lumitui.app.tui import messages
 from lumitui.app.tui.flows.leaving import LeavingApp
 from lumitui.app.tui.screens.runs import RunsScreen
@@ -147,6 +147,7 @@ def terms(run: Run) -> list[tuple[str, str]]:
         ("state", str(run.state)),
         ("job", run.job_id or "not known yet"),
         ("asks for", words.layout_size(run.layout)),
+        *([("trained", kept)] if (kept := chain_words.kept(run)) else []),
     ]
 
 

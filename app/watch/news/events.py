@@ -61,9 +61,12 @@ def _sentence(run: Run, kind: Happened) -> str:
     if kind is Happened.STARTED:
         again = f", {chain_words.attempt(run)}" if run.attempt > 1 else ""
         return f"{run.id} is running on {run.site}{again}."
-    took = f" after {words.length(run.elapsed(run.ended or 0.0))}" if run.started else ""
+    ran = run.ran(run.ended or 0.0)
+    took = f" after {words.length(ran)}" if run.started or ran else ""
     if kind is Happened.ENDED:
         return f"{run.id} is {run.state}{took}."
+    if stopped := words.chain_end(run):
+        return f"{run.id} stopped{took}: {stopped}."
     why = words.reason(run)
     return f"{run.id}: {run.state}{took}{f' ({why})' if why else ''}."
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.compose.launchers import TEMPLATES
+from lumitui.app.history.attempts import merged
 
 SCONTROL = """#!/bin/bash
 echo "$1" >>"$CALLS"
@@ -133,6 +134,18 @@ def test_an_attempt_beyond_the_last_one_does_nothing(folder: Path) -> None:
     assert (done.code, done.asked, done.notes[-1]["next"]) == (85, [], "used-up")
     assert not (folder / "metrics.jsonl").exists()
     assert json.loads((folder / "attempt-4.exit").read_text())["rc"] == 85
+
+
+def test_an_attempt_that_was_requeued_by_hand_has_an_end(folder: Path) -> None:
+    began = '{"attempt": 3, "job": "9", "time": 5, "event": "began", "nodes": "n1", "alive": null}'
+    (folder / "attempts.jsonl").write_text(f"{began}\n")
+    notes = attempt(folder, SLURM_RESTART_COUNT="3").notes
+    told = [(line["attempt"], line["event"], line.get("next")) for line in notes]
+    assert told == [
+        (3, "began", None), (3, "ended", "killed"), (4, "began", None), (4, "ended", "used-up")
+    ]  # fmt: skip
+    lines = (folder / "attempts.jsonl").read_bytes()
+    assert [record.end for record in merged((), lines)] == ["killed", "used-up"]
 
 
 def test_a_killed_attempts_half_line_spoils_no_other(folder: Path) -> None:

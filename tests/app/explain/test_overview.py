@@ -4,10 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from lumitui.app.cli.tables import run_table
 from lumitui.app.explain import overview, row_words, run_facts, words
+from lumitui.app.explain.waiting import no_failure
 from lumitui.app.history.attempts import AttemptRecord
 from lumitui.app.results.summary import Summary
 from lumitui.app.scale.speedup import Speedup
+from lumitui.app.tui.flows.cancels import terms
+from lumitui.app.watch.news.events import event_of
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.binding_reports import reports, verdict_on
 from tests.support.jobs.made_runs import a_run
@@ -98,7 +102,7 @@ def test_a_chain_that_has_no_limit_left_is_to_be_continued() -> None:
     assert overview.next_step(ended, None, explained=True) == overview.CONTINUE
     failed = replace(ended, attempts=(replace(record, end="failed"),))
     assert overview.next_step(failed, None) == overview.NEXT[State.FAILED]
-    assert "attempt 1 of at most 4" in overview.story(replace(ended, job_id="7"), NOW)
+    assert "in 1 attempt of at most 4 x" in overview.story(replace(ended, job_id="7"), NOW)
 
 
 def test_a_cause_that_is_known_is_the_reason_and_needs_no_question() -> None:
@@ -107,3 +111,71 @@ def test_a_cause_that_is_known_is_the_reason_and_needs_no_question() -> None:
     asked, told = (dict(overview.rows(run, NOW, None, None, None)) for run in (failed, known))
     assert asked["reason"] == "rank 5, exit 1" and "Ask why" in asked["next"]
     assert told["reason"] == known.cause and "Ask why" not in told["next"]
+
+
+CHAIN = replace(
+    RUN,
+    spec=RUN.spec.model_copy(update={"chain": 3, "time": "00:02:00"}),
+    attempts=(AttemptRecord(1, "7", "nid1", NOW - 200, NOW - 140, 85, 350, "requeue"),),
+    started=None,
+    submitted=NOW - 140,
+)
+
+
+def test_a_chain_cancelled_between_attempts_did_train_and_can_go_on() -> None:
+    # Histories have this reason of such runs.
+    run = replace(CHAIN, state=State.CANCELLED, ended=NOW - 76, reason="before it started")
+    told = dict(overview.rows(run, NOW, None, None, None)) | dict(run_facts.facts(run, NOW))
+    assert told["reason"] == "before attempt 2 started; saved at step 350"
+    assert told["timing"] == "ran 1 min in 1 attempt of at most 3 x 2 min; ended 1 min 16 s ago"
+    assert told["next"] == overview.CONTINUE_CANCELLED and "not started" not in told.get("time", "")
+    assert row_words.news(run, NOW) == told["reason"] and told["reason"] in no_failure(run, NOW)
+    assert words.elapsed_of_limit(run, NOW) == "1m/6m"
+    asked = dict(terms(replace(run, state=State.QUEUED)))
+    assert asked["trained"] == "step 350 is saved and stays"
+    never = replace(run, attempts=())
+    assert "trained" not in dict(terms(replace(never, state=State.QUEUED)))
+    assert words.reason(never) == "before it started"
+    assert overview.next_step(never, None) == overview.NEXT[State.CANCELLED]
+
+
+def test_a_chain_that_waits_for_its_next_attempt_says_which_and_why() -> None:
+    run = replace(CHAIN, state=State.QUEUED, reason="BeginTime", expected_start=NOW + 60)
+    told = dict(overview.rows(run, NOW, None, None, None)) | dict(run_facts.facts(run, NOW))
+    assert told["job"] == "7, attempt 2 of at most 3"
+    assert told["waits for"].startswith("its last attempt queued it again")
+    assert "queued again" in told and "submitted" not in told and "time" not in told
+    assert told["expected end"].endswith("; 1 attempt more may follow")
+    assert told["timing"].startswith("ran 1 min in 1 attempt of at most 3 x 2 min")
+    assert row_words.news(run, NOW).endswith("queued again")
+
+
+@pytest.mark.parametrize(
+    ("end", "step", "words"),
+    [
+        ("used-up", 650, "no time limit is left of 3; saved at step 650"),
+        ("used-up", None, "no time limit is left of 3; a checkpoint is kept"),
+        ("no-progress", 350, "no progress: it trained nothing new"),
+        ("refused", 350, "its requeue was refused; saved at step 350"),
+        ("failed", 350, "rank 0, exit 85"),
+    ],
+)
+def test_a_chain_says_why_no_attempt_follows(end: str, step: int | None, words: str) -> None:
+    last = AttemptRecord(2, "7", "nid1", NOW - 100, NOW - 40, 85, step, end)
+    run = replace(
+        CHAIN, state=State.FAILED, rc=85, failed_rank=0, attempts=(*CHAIN.attempts, last),
+        started=NOW - 100, ended=NOW - 40,
+    )  # fmt: skip
+    assert row_words.news(run, NOW) == dict(overview.rows(run, NOW, None, None, None))["reason"]
+    assert row_words.news(run, NOW) == words
+    row = run_table([run], NOW, 200)
+    assert words in row and "00:02:00/00:06:00" in row
+    told = event_of(run, State.RUNNING)
+    verb = "failed" if end == "failed" else "stopped"
+    assert told is not None and f"{verb} after 2 min" in told.sentence and words in told.sentence
+
+
+def test_an_attempt_is_not_shown_past_its_limit_unless_the_site_said_so() -> None:
+    run = replace(CHAIN, state=State.RUNNING, started=NOW - 150, updated=NOW - 80)
+    assert words.elapsed_of_limit(run, NOW) == "2m/2m"
+    assert words.elapsed_of_limit(replace(run, updated=NOW - 10), NOW) == "2m20/2m"

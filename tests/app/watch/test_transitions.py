@@ -182,6 +182,8 @@ def test_a_job_cancelled_while_it_waited_never_started() -> None:
     changes = transition(RUN, poll(waited), NOW)
     assert (changes["started"], changes["ended"]) == (None, NOW)
     assert changes["reason"] == "before it started"
+    again = transition(RUN, poll(waited, exit_file(85)), NOW)
+    assert again["reason"] == "before attempt 2 started", "it has trained"
 
 
 def test_a_step_out_of_memory_is_the_runs_end() -> None:
