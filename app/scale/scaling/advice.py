@@ -4,8 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from lumitui.app.explain.words import count
-from lumitui.app.explain.words import length as duration
+from lumitui.app.explain.words import count, length
 from lumitui.app.scale.scaling.model import Estimate
 from lumitui.app.scale.scaling.study import Cost, Scaling, Size
 from lumitui.remote import walltime
@@ -137,12 +136,13 @@ def _worthwhile(scaling: Scaling, sizes: Sequence[Size]) -> Advice:
         said = "It is the only size that was measured: run one more before you take more."
     elif chosen == base:
         said = f"No larger size is known to be worth its price at {WORTHWHILE:.0f} % efficiency."
-    more = [
-        _too_dear(next((size for size in known if size.nodes > chosen.nodes), None), base),
-        "" if alone else _unknown([size for size in staying if size.nodes > chosen.nodes]),
-    ]
+    more = _too_dear(next((size for size in known if size.nodes > chosen.nodes), None), base)
+    if more and chosen == base:
+        said = ""  # it is efficient enough, but the run is too short for it
+    if not more and not alone:
+        more = _unknown([size for size in staying if size.nodes > chosen.nodes])
     certainty = "measured" if chosen.measured else "sure"
-    return Advice(chosen.nodes, certainty, " ".join(filter(None, (said, *more))))
+    return Advice(chosen.nodes, certainty, " ".join(filter(None, (said, more))))
 
 
 def _at_least(size: Size) -> float:
@@ -168,7 +168,7 @@ def _too_dear(size: Size | None, base: Size) -> str:
     if size is None or size.whole is None or base.whole is None or not _paid(base):
         return ""
     saved = _middle(base.whole.seconds) - _middle(size.whole.seconds)
-    saves = f"{duration(saved)} of {duration(_middle(base.whole.seconds))}"
+    saves = f"{length(saved + 0.5)} of {length(_middle(base.whole.seconds) + 0.5)}"
     return (
         f"{count(size.nodes, 'node')} would save {saves if saved >= 1 else 'nothing'} for "
         f"{_paid(size) / _paid(base):,.1f} times the price: more nodes pay for longer work."
