@@ -1,5 +1,6 @@
 """The trainers in one process: checkpoints, what they refuse and what they report."""
 
+import argparse
 import ast
 import importlib
 import importlib.metadata
@@ -260,6 +261,18 @@ def test_attempts_are_counted_from_one(load: Load) -> None:
     assert attempt({}) == 1
     assert attempt({"SLURM_RESTART_COUNT": "2"}) == 3
     assert attempt({"SLURM_RESTART_COUNT": "2", "RUN_ATTEMPT": "7"}) == 7
+
+
+@pytest.mark.parametrize("words", ["--lr -1", "--lr nan", "--clip inf", "--weight-decay=-1"])
+def test_a_rate_that_is_no_rate_is_refused(
+    load: Load, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parser = argparse.ArgumentParser()
+    load("engine.arguments").add_torch(parser)
+    assert parser.parse_args(["--lr", "1e30", "--clip", "0"]).lr == 1e30
+    with pytest.raises(SystemExit):
+        parser.parse_args(words.split())
+    assert "is not a number of at least 0" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -38,6 +38,15 @@ def open_data(where: str, *, shape: Shape | None = None, limit: int | None = Non
     if made_up:
         how_many = int(made_up[1] or synthetic.COUNT)
         return synthetic.open_synthetic(shape or mnist.SHAPE, min(how_many, limit or how_many))
+    if not where:
+        raise UsageError(
+            "--data is empty. Give it a folder or a file, or leave it out for the sample."
+        )
+    if where.startswith(f"{synthetic.NAME}:"):
+        raise UsageError(
+            f"--data {where} has no whole number of at least 1, with 12 digits at most, behind its "
+            f"colon. Write it like {synthetic.NAME}:1000."
+        )
     path = Path(where)
     try:
         found = _in_folder(path, shape) if path.is_dir() else _in_file(path, shape)

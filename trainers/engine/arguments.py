@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 
 from data.mnist import SAMPLE
@@ -23,6 +24,17 @@ def count(text: str) -> int:
 def whole(text: str) -> int:
     """Read a whole number, 0 too, from the command line."""
     return 0 if text == "0" else count(text)
+
+
+def amount(text: str) -> float:
+    """Read a number from the command line that is finite and not below 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 0")
+    return value
 
 
 def add_shared(parser: argparse.ArgumentParser) -> None:
@@ -69,10 +81,10 @@ def add_torch(parser: argparse.ArgumentParser) -> None:
     # How. The rate warms up and falls to 0 along a cosine over all epochs. It isn't multiplied
     # by the number of ranks here: that is a choice to make when a job is scaled.
     add("--optimizer", choices=OPTIMIZERS, default="sgd", help="sgd has momentum 0.9")
-    add("--lr", type=float, default=0.02, help="highest learning rate (default: 0.02)")
+    add("--lr", type=amount, default=0.02, help="highest learning rate (default: 0.02)")
     add("--schedule", choices=SCHEDULES, default="cosine", help="of the rate (default: cosine)")
-    add("--weight-decay", type=float, default=0.0, help="(default: 0)")
-    add("--clip", type=float, default=0.0, metavar="LENGTH",
+    add("--weight-decay", type=amount, default=0.0, help="(default: 0)")
+    add("--clip", type=amount, default=0.0, metavar="LENGTH",
         help="longest gradient of a step (default: any)")  # fmt: skip
     # How fast, and in how much memory. None of it changes what is learnt, but for rounding.
     add("--compile", action="store_true", help="compile the model: minutes before the first step")

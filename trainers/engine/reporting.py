@@ -123,8 +123,8 @@ class Reporter:
             **facts,
         )
         self._trains_since = time.monotonic()
-        known = {key: value for key, value in facts.items() if value is not None}
-        said = (f"{key} {_short(value)}" for key, value in known.items())
+        facts.pop("changed", None)  # has a line of its own
+        said = (f"{key} {_short(value)}" for key, value in facts.items() if value is not None)
         self.say(", ".join(said) + f", on {name}")
 
     def step(self, taken: Step) -> None:

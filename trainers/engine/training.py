@@ -28,7 +28,7 @@ from engine.watchers import targets
 from engine.window import Taken, Window
 from models.table import MODELS, build, size
 from saving import checkpoint
-from saving.position import Position
+from saving.position import Position, Settings, changes
 from saving.saver import Saver
 from strategies.strategy import Make, Strategy
 
@@ -50,6 +50,8 @@ class Training:
     window: Window
     clock: Clock
     figures: Figures
+    changed: str = ""
+    """What differs from the checkpoint that it goes on from, in words."""
 
     @property
     def global_batch(self) -> int:
@@ -152,6 +154,7 @@ class Training:
             return
         at = saved.read()
         self.at.check_continues(at)
+        self.changed = changes(saved.settings(), self.checkpoints.settings)
         self.strategy.load(saved.folder, at.world_size)
         self.at, self.saver.last = replace(at, world_size=self.me.world_size), saved
 
@@ -185,6 +188,7 @@ def prepare(args: argparse.Namespace, me: ranks.Ranks, make: Make) -> Training:
         clock=Clock(device),
         figures=Figures.of(args.model, data.shape, me.world_size, device, strategy.precision),
     )
+    checkpoints.settings = settings(training)
     if count < training.global_batch:
         of_a_rank = strategy.micro_batch * strategy.accumulate
         raise reporting.UsageError(
@@ -193,6 +197,15 @@ def prepare(args: argparse.Namespace, me: ranks.Ranks, make: Make) -> Training:
             "DeepSpeed's configuration) or use fewer ranks."
         )
     return training
+
+
+def settings(of: Training) -> Settings:
+    """What a resume may change, with other losses than those of an undisturbed training."""
+    found: dict[str, object] = {"global batch": of.global_batch}
+    found |= {"lr": of.strategy.lr, "precision": of.strategy.precision}
+    names = ("epochs", "schedule", "weight_decay", "clip")  # DeepSpeed's are in its configuration
+    given = vars(of.args)
+    return found | {name.replace("_", " "): given[name] for name in names if name in given}
 
 
 def run(
@@ -227,7 +240,10 @@ def run(
         train_samples=training.at.train_samples,
         first_step=training.at.step + 1,
         **training.figures.start(),
+        **({"changed": training.changed} if training.changed else {}),
     )
+    if training.changed:
+        report.say(f"Changed since the checkpoint: {training.changed}.")
     train(training, report)
     dist.barrier()
     dist.destroy_process_group()

@@ -17,10 +17,12 @@ manifest says with which start its training began.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar, cast
@@ -31,7 +33,7 @@ import torch.distributed as dist
 from engine import ranks
 from engine.reporting import TrainingError, UsageError, attempt
 from saving.files import MANIFEST, NAME, UNFINISHED, Saved, cause, seal, sync, write_whole
-from saving.position import Position
+from saving.position import Position, Settings
 from saving.staging import local
 
 KEEP = 2
@@ -64,6 +66,8 @@ class Checkpoints:
         self._run_dir = run_dir
         self.folder = run_dir / "checkpoints"
         self._keep = keep
+        self.settings: Settings = {}
+        """Kept in each checkpoint, to say what has changed when a training continues."""
         self._start = 0
         self._first = 0
         """The start with which this training began; this one, unless it resumed."""
@@ -138,6 +142,7 @@ class Checkpoints:
             "files": saved.files,
             "attempt": attempt(),
             "first_start": self._first,
+            "settings": dict(self.settings),
         }
         whole = json.dumps({"content": content, "sha256": seal(content)}, indent=1).encode()
         write_whole(saved.folder / MANIFEST, lambda file: file.write(whole))
@@ -155,8 +160,12 @@ class Checkpoints:
 
     def drop(self, saved: Saved) -> None:
         """Remove what a save that failed has written: the disk may be full of it."""
-        if not (saved.folder / MANIFEST).exists():
-            shutil.rmtree(saved.folder, ignore_errors=True)
+        if (saved.folder / MANIFEST).exists():
+            return
+        with suppress(OSError):
+            for path in saved.folder.iterdir():
+                os.truncate(path, 0)  # PyTorch may still have it open, which keeps its room
+        shutil.rmtree(saved.folder, ignore_errors=True)
 
     def distrust(self, folder: Path) -> None:
         """Let a checkpoint that can't be used go with the next save."""

@@ -9,12 +9,12 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, Any, Protocol
 
 import torch
 
 from engine.reporting import UsageError
-from saving.position import Position
+from saving.position import Position, Settings
 
 Tree = dict[str, dict[str, object]]
 """Parts by name, each of tensors, numbers, text and lists: what weights_only loading accepts."""
@@ -142,8 +142,15 @@ class Saved:
 
     def first_start(self) -> int:
         """The start with which its training began; its own where the manifest doesn't say."""
-        content = json.loads((self.folder / MANIFEST).read_bytes())["content"]
-        return int(content.get("first_start", self.start))
+        return int(self._content().get("first_start", self.start))
+
+    def settings(self) -> Settings:
+        """With what it was made."""
+        return dict(self._content().get("settings", {}))
+
+    def _content(self) -> dict[str, Any]:
+        content: dict[str, Any] = json.loads((self.folder / MANIFEST).read_bytes())["content"]
+        return content
 
     def read(self) -> Position:
         """Read the manifest: the position, and into `files` what is known of each file.

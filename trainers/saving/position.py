@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from engine.reporting import UsageError
+
+Settings = Mapping[str, object]
+"""What of a training may change when it continues, but not without a word: numbers and texts."""
+
+
+def changes(before: Settings, now: Settings) -> str:
+    """What differs between the settings of a checkpoint and those of now; empty: nothing known."""
+    both = [name for name in now if name in before and before[name] != now[name]]
+    return ", ".join(f"{name} from {before[name]} to {now[name]}" for name in both)
 
 
 @dataclass(frozen=True)

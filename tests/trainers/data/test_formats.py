@@ -253,3 +253,11 @@ def test_a_training_without_pillow_is_told_to_pack(load: Load, tmp_path: Path) -
         patch.setitem(sys.modules, "PIL", None)
         with pytest.raises(load("engine.reporting").UsageError, match="Install pillow, or pack"):
             data.train.read(load("torch").arange(2))
+
+
+def test_a_class_without_images_is_named(
+    load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_folder(tmp_path, {"a": 8, "b": 8, "c": 0, "d": 0})
+    open_data(load, tmp_path)
+    assert capsys.readouterr().err.startswith(f"{tmp_path}/c has no images; the model gets this")

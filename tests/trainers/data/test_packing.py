@@ -153,6 +153,16 @@ def test_a_damaged_image_ends_the_packing_with_its_name(tmp_path: Path) -> None:
     assert said.startswith("11 images, 0.000 GB in 2 shards, are in ") and "images/s)" in said
 
 
+def test_no_shards_are_written_among_the_images(load: Load, tmp_path: Path) -> None:
+    make_folder(tmp_path / "a", {"x": 2})
+    make_folder(tmp_path / "b" / "train", {"x": 2})
+    images = load("data.packing.images")
+    for folder, out in (("a", "a"), ("a", "a/x/out"), ("b", "b/train/out"), ("b", "b/../b")):
+        with pytest.raises(load("data.sets").BadData, match="is where the images are"):
+            images.pack(tmp_path / folder, tmp_path / out, (3, 8), 1, lambda *_: None)
+        assert not list(tmp_path.rglob("*.journal"))
+
+
 def test_text_becomes_tokens(load: Load, tmp_path: Path) -> None:
     torch = load("torch")
     (tmp_path / "books").mkdir()

@@ -21,6 +21,19 @@ def test_the_sample_is_mnist(load: Load) -> None:
 
 
 @pytest.mark.parametrize(
+    ("where", "words"),
+    [
+        ("", "--data is empty"),
+        ("synthetic:0", "synthetic:0 has no whole number of at least 1"),
+        ("synthetic:-4", "Write it like synthetic:1000"),
+    ],
+)
+def test_data_that_are_misspelt_are_named(load: Load, where: str, words: str) -> None:
+    with pytest.raises(load("engine.reporting").UsageError, match=words):
+        load("data.sets").open_data(where)
+
+
+@pytest.mark.parametrize(
     ("kind", "size", "classes"), [("images", (3, 32, 32), 100), ("tokens", (16,), 50)]
 )
 def test_synthetic_samples_follow_from_their_places(

@@ -236,6 +236,9 @@ def test_losses_that_are_no_numbers_end_the_training_and_spoil_no_checkpoint(
     ruin = (*DDP, "--resume", "--lr", "1e30", "--save-every", "1", "--max-skipped", "2")
     code, output = train_alone(tmp_path, *ruin)
     assert code == DIVERGED, output
+    assert "Changed since the checkpoint: lr from 0.02 to 1e+30.\n" in output
+    told = [line.get("changed") for line in events(tmp_path, "start")]
+    assert told == [None, "lr from 0.02 to 1e+30"]
     assert "not a finite number in the last 3 steps" in output
     assert reported(tmp_path)[-1]["skipped"] == 3
     newest = load("saving.checkpoint").Checkpoints(tmp_path).newest_first()[0]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -92,6 +93,14 @@ def listing(folder: Path, classes: tuple[str, ...] | None = None) -> Listing:
         raise BadData(
             f"{folder} has no images in its subfolders. It needs one subfolder for each class, "
             f"with files that end in {', '.join(photos.ENDINGS[:3])} or the like."
+        )
+    missing = sorted(set(range(len(names))) - {target for _, target in found})
+    if missing and classes is None and (os.environ.get("RANK") or "0") == "0":
+        print(
+            f"{folder / names[missing[0]]} has no images; the model gets this class all the same"
+            + (f", and {len(missing) - 1} more like it." if missing[1:] else "."),
+            file=sys.stderr,
+            flush=True,
         )
     found.sort(key=lambda one: (hashlib.blake2b(one[0], digest_size=8).digest(), one[0]))
     ends, total = array("q"), 0

@@ -88,6 +88,13 @@ def pack(folder: Path, out: Path, shape: tuple[int, int], workers: int, tell: Te
     """
     photos.pillow()
     channels, side = shape
+    for read in (folder, *filter(None, parts(folder))):
+        inside = out.resolve().is_relative_to(read.resolve())
+        if out.resolve() == folder.resolve() or (inside and read in parts(folder)):
+            raise BadData(
+                f"{out} is where the images are, and shards among them would change what --data "
+                "finds there. Name another folder to write to."
+            )
     work = list(_plan(folder, out, channels, side))
     out.mkdir(parents=True, exist_ok=True)
     with closing(Journal(out, _digest(work))) as journal:
