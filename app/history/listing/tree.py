@@ -65,6 +65,15 @@ def arranged(entries: Sequence[Entry], folded: Collection[str] = ()) -> list[Lin
     return lines
 
 
+def with_descendants(entries: Sequence[Entry], run: str) -> tuple[str, ...]:
+    """Return a run and all that stand below it in the tree."""
+    lines = arranged(entries)
+    at = next((at for at, line in enumerate(lines) if line.id == run), None)
+    if at is None:
+        return (run,)
+    return tuple(line.id for line in lines[at : at + 1 + lines[at].children])
+
+
 def series_heads(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
     """Return the runs of each series in the order in which they were sent, by the first's id.
 

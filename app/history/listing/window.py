@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from lumitui.app.history.listing.find_runs import EVERYTHING, Entry, Filter, Listing, RunFinder
 from lumitui.app.history.listing.order import NEWEST, Order
 from lumitui.app.history.listing.states import GROUPS
-from lumitui.app.history.listing.tree import Line, arranged, flat, series_heads
+from lumitui.app.history.listing.tree import Line, arranged, flat, series_heads, with_descendants
 from lumitui.app.history.run import Run
 from lumitui.remote.scheduler.states import State
 
@@ -140,6 +140,13 @@ class RunWindow:
     def place(self, run_id: str | None) -> int | None:
         """Return the number of the line of a run; None: it is not shown."""
         return None if run_id is None else self._places.get(run_id)
+
+    def stood_for(self, run_id: str) -> tuple[str, ...]:
+        """Return the runs that the line of a run is about: of a folded series, all of it."""
+        at = self.place(run_id)
+        if at is None or not (self.lines[at].folded and self.lines[at].summary):
+            return (run_id,)
+        return with_descendants(self._entries, run_id)
 
     def fold(self, run_id: str, *, folded: bool) -> None:
         """Hide or show what descends from a run, or the series that it stands for."""

@@ -27,7 +27,7 @@ from lumitui.app.tui import messages
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.bars import footer
 from lumitui.app.tui.widgets.choice import Choice
-from lumitui.app.tui.widgets.input import LineInput
+from lumitui.app.tui.widgets.input import FigureInput
 from lumitui.app.tui.widgets.launch_text import findings_text
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.tables.size_ladder import SizeLadder
@@ -52,7 +52,10 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
         Binding("escape", "close", "Close", id="resubmit.close", tooltip="Close; send nothing"),
         Binding("ctrl+s", "send", "Send", id="resubmit.send", tooltip="Send the run"),
         Binding("down", "sizes", "Sizes", show=False, id="resubmit.sizes",
-                tooltip="Go to the sizes"),
+                tooltip="Go to the sizes, where space marks several"),
+        # In the fields, too: neither a number nor a time has a question mark.
+        Binding("question_mark", "app.help", "Help", key_display="?", priority=True,
+                id="resubmit.help", tooltip="Show the keys that work here"),
         Binding("ctrl+o", "code", "Code", id="resubmit.code",
                 tooltip="Send the code that ran, or the project as it is now"),
     ]  # fmt: skip
@@ -76,11 +79,12 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
         yield footer()
         with Vertical(classes="dialog resubmit") as box:
             box.border_title = Text(f"Resubmit {self._parent_run.id}")
+            box.border_subtitle = "↓ sizes, space marks several"
             with Horizontal(classes="fields"):
                 yield Label("nodes ")
-                yield LineInput(str(self._asked), type="integer", id="nodes", compact=True)
+                yield FigureInput(str(self._asked), type="integer", id="nodes", compact=True)
                 yield Label("time ")
-                yield LineInput(self._parent_run.spec.time, id="time", compact=True)
+                yield FigureInput(self._parent_run.spec.time, id="time", compact=True)
                 yield Choice[Start](
                     [("scratch", "from scratch"), ("checkpoint", "from checkpoint")], id="start"
                 )

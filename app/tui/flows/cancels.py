@@ -83,7 +83,7 @@ class CancelApp(LeavingApp):
                 self.cancel_runs(ids)
 
         if not (runs := live()):
-            message = f"{words.count(len(event.run_ids), 'marked run')}: all have ended."
+            message = f"{words.count(len(event.run_ids), 'run')}: all have ended."
             self.show_error(InputError(message, "There is nothing to cancel."))
             return
         jobs = words.count(len(runs), "job")
@@ -99,7 +99,7 @@ class CancelApp(LeavingApp):
         if len(runs) > most:
             lines.append(("and", f"{len(runs) - most} more"))
         if ended := marked - len(runs):
-            lines.append(("not these", f"{words.count(ended, 'marked run')} ended already"))
+            lines.append(("not these", f"{words.count(ended, 'run')} ended already"))
         return lines
 
     @on(messages.ManyCancelled)

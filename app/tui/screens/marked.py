@@ -39,12 +39,17 @@ class MarkedPage(RunPage):
         """The ids of the marked runs, in the order in which they were marked."""
         raise NotImplementedError
 
+    @property
+    def under_cursor(self) -> tuple[str, ...]:
+        """The ids of the runs under the cursor: several on the row of a folded series."""
+        raise NotImplementedError
+
     def unmark(self) -> None:
         """Take all marks away."""
         raise NotImplementedError
 
     def _meant(self) -> tuple[str, ...]:
-        return self.marked or (self._chosen(),)
+        return self.marked or self.under_cursor or (self._chosen(),)
 
     def _ask(
         self,
@@ -67,9 +72,10 @@ class MarkedPage(RunPage):
         return runs[0] if len(runs) == 1 else words.count(len(runs), "run")
 
     def action_cancel(self) -> None:
-        """Cancel the jobs of the marked runs after asking once; without marks, of this one."""
-        if self.marked:
-            self.post_message(messages.CancelManyWanted(self.marked))
+        """Cancel the jobs of the marked runs after asking once; without marks, of this row."""
+        runs = self.marked or self.under_cursor
+        if self.marked or len(runs) > 1:
+            self.post_message(messages.CancelManyWanted(runs))
         else:
             super().action_cancel()
 

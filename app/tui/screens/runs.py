@@ -116,6 +116,11 @@ class RunsScreen(MarkedPage):
         """The marked runs."""
         return tuple(self._table.marks)
 
+    @property
+    def under_cursor(self) -> tuple[str, ...]:
+        """The runs under the cursor."""
+        return self._table.meant
+
     def unmark(self) -> None:
         """Take all marks away."""
         self._table.unmark()

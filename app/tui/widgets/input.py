@@ -19,6 +19,14 @@ class LineInput(Input):
         return key in _TYPED or super().check_consume_key(key, character)
 
 
+class FigureInput(LineInput):
+    """A field for a number or a time, in which no question mark can stand: that is for help."""
+
+    def check_consume_key(self, key: str, character: str | None) -> bool:
+        """Whether the key is typed here."""
+        return key != "question_mark" and super().check_consume_key(key, character)
+
+
 class FilterInput(LineInput):
     """The field that filters a table."""
 

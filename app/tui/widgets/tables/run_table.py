@@ -51,7 +51,7 @@ class RunTable(ScrollView, can_focus=True):
         Binding("G,end", "bottom", "End", show=False, id="table.end", tooltip="Last run"),
         Binding("enter", "open", "Open", id="table.open", tooltip="Open the run"),
         Binding("space", "mark", "Mark", id="table.mark",
-                tooltip="Mark the run for cancel, compare, tag or fetch"),
+                tooltip="Mark the run, or all of a folded grid, for cancel, compare, tag or fetch"),
         Binding("z", "fold", "Fold", show=False, id="table.fold",
                 tooltip="Hide or show the runs below this one"),
         Binding("left", "fold_in", show=False, id="table.fold-in",
@@ -102,6 +102,11 @@ class RunTable(ScrollView, can_focus=True):
     def selected(self) -> str | None:
         """The id of the run under the cursor."""
         return self._chosen
+
+    @property
+    def meant(self) -> tuple[str, ...]:
+        """The ids of the runs under the cursor: several on the row of a folded series."""
+        return self._window.stood_for(self._chosen) if self._chosen else ()
 
     def choose(self, run_id: str) -> None:
         """Put the cursor on a run as soon as the list has it."""
@@ -158,12 +163,11 @@ class RunTable(ScrollView, can_focus=True):
             self.post_message(self.Opened())
 
     def action_mark(self) -> None:
-        """Mark the run under the cursor, or take its mark away, and go to the next."""
-        if self._chosen:
-            if self._chosen in self.marks:
-                del self.marks[self._chosen]
-            else:
-                self.marks[self._chosen] = None
+        """Mark the run or folded series under the cursor, or unmark it, and go to the next."""
+        if meant := self.meant:
+            rest = {run: None for run in self.marks if run not in meant}
+            whole = len(self.marks) == len(rest) + len(meant)
+            self.marks = rest if whole else self.marks | dict.fromkeys(meant)
             self.refresh()
             self.post_message(self.Marked())
             self._go(self._at + 1)

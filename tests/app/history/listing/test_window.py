@@ -154,8 +154,11 @@ def test_a_series_is_one_row_until_it_is_opened(history: History) -> None:
         ("r-1", 2, "3 done"), ("r-0", 0, ""),
     ]  # fmt: skip
     assert window.place("r-3") == 0, "a hidden run is found where its series stands"
+    assert window.stood_for("r-1") == ("r-1", "r-2", "r-3"), "a folded series is one thing"
+    assert window.stood_for("r-0") == ("r-0",)
     window.fold("r-1", folded=False)
     assert [line.id for line in window.lines] == ["r-1", "r-2", "r-3", "r-0"]
+    assert window.stood_for("r-1") == ("r-1",)
     window.fold("r-1", folded=True)
     assert len(window.lines) == 2
     window.show(order=Order(By.NAME))

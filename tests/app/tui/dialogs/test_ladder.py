@@ -26,7 +26,12 @@ async def test_two_marked_sizes_are_sent_after_one_yes(settings: Settings, proje
         await pilot.press("+")
         await until(pilot, lambda: isinstance(pilot.app.screen, ResubmitDialog), "the dialog")
         await sees(pilot, r"\[ \] +2 +4 +- +- +nothing")
-        await pilot.press("down", "space", "g", "space")
+        await sees(pilot, "space marks several")
+        await pilot.press("?")  # in the field, where the dialog begins
+        await sees(pilot, "Send the code that ran, or the project")
+        await pilot.press("escape", "down")
+        assert isinstance(pilot.app.screen.focused, SizeLadder), "as the frame says"
+        await pilot.press("space", "g", "space")
         await sees(pilot, "Send on 1, 2 nodes")
         assert not cut_off(pilot)
         await pilot.press("enter", "enter")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lumitui.app.history.listing.series import Member, Series
 from lumitui.app.history.run import Run
 from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
@@ -186,7 +187,7 @@ async def test_marked_runs_are_cancelled_tagged_and_compared(
         await pilot.press("c")
         await sees(pilot, "Cancel 2 jobs\\?")
         await sees(pilot, "run-000003 +queued, 2 nodes")
-        await sees(pilot, "not these +1 marked run ended already")
+        await sees(pilot, "not these +1 run ended already")
         assert app.screen.focused is app.screen.query_one("#no")
         await pilot.press("enter", "c", "y")
         await sees(pilot, "run-000002: The site is gone.")
@@ -215,6 +216,28 @@ async def test_marked_runs_are_cancelled_tagged_and_compared(
         await pilot.press("escape", "N", *"a note", "enter")
         await until(pilot, lambda: history.get("run-000000").note == "a note", "the note")
         await sees(pilot, "a note")
+
+
+async def test_the_row_of_a_folded_grid_is_all_of_its_runs(settings: Settings) -> None:
+    app = LumiApp(settings)
+    many(app, 4)
+    members = tuple(Member(place, f"cell {place}", "{}") for place in (1, 2, 3))
+    app.runs.history.series.begin(Series("grid-1", "grid", "somewhere", "", 1.0, members))
+    for place in (1, 2, 3):
+        app.runs.history.series.claim("grid-1", place, f"run-00000{place}")
+        app.runs.history.update(f"run-00000{place}", state=State.QUEUED)
+    async with app.run_test(size=(80, 24)) as pilot:
+        table = app.screen.query_one(RunTable)
+        await until(pilot, lambda: table.selected == "run-000001", "the folded grid")
+        await pilot.press("c")
+        await sees(pilot, "Cancel 3 jobs\\?")
+        await pilot.press("n", "space")
+        await sees(pilot, "3 marked")
+        assert list(table.marks) == ["run-000001", "run-000002", "run-000003"]
+        table.choose("run-000001")
+        table.changed()
+        await pilot.press("space")
+        assert not table.marks
 
 
 async def test_resubmissions_are_a_tree_that_folds(settings: Settings) -> None:
