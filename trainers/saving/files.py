@@ -62,7 +62,7 @@ def cause(error: Exception, folder: Path) -> str:
     PyTorch's writer says `iostream error` or the like when a disk or a quota is full. So a little
     is written again, in Python.
     """
-    if not isinstance(error, OSError):
+    if not isinstance(error, OSError) or not error.strerror:
         probe = folder / ".probe"
         try:
             with probe.open("wb") as file:
@@ -70,7 +70,7 @@ def cause(error: Exception, folder: Path) -> str:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as found:
-            error = found
+            error = OSError(found.errno, found.strerror)  # the probe is nobody's business
         with suppress(OSError):
             probe.unlink(missing_ok=True)
     if isinstance(error, OSError) and error.strerror:

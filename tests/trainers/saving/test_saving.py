@@ -2,6 +2,7 @@
 
 import json
 import random
+import resource
 import signal
 import time
 from pathlib import Path
@@ -261,6 +262,20 @@ def test_a_lost_training_names_a_checkpoint_only_where_there_is_one(
     guard.accepts(float("nan"))
     with pytest.raises(loop.Diverged, match=words):
         guard.check(1, load("saving.checkpoint").Checkpoints(tmp_path), me, saved)
+
+
+def test_pytorchs_words_for_a_full_disk_are_the_systems(load: Load, tmp_path: Path) -> None:
+    cause = load("saving.files").cause
+    for error in (RuntimeError("iostream error\nat 0x7f"), OSError("rank 1: iostream error")):
+        assert cause(error, tmp_path).endswith("iostream error")  # the disk has room
+        assert not list(tmp_path.iterdir())
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+        try:
+            assert cause(error, tmp_path).startswith("File too large")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert cause(OSError(28, "No space left on device", "/a/b"), tmp_path).endswith("device: /a/b")
 
 
 TOLD_IN_TEST = """
