@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from lumitui.app.history.metrics.points import MetricPoint
 from lumitui.app.history.metrics.speeds import WARM_UP_STEPS
 
-PARTS = ("data_s", "forward_backward_s", "optimizer_s", "communication_s", "exposed_s")
+WIRE = ("communication_s", "exposed_s")
+"""Seconds of a backward pass in which gradients are on their way, and those it waits for them."""
+PARTS = ("data_s", "forward_backward_s", "optimizer_s", *WIRE)
 """Seconds of a step that a trainer tells (trainers/engine/throughput/clock.py)."""
 
 

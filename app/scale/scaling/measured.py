@@ -16,11 +16,16 @@ from lumitui.app.job.script_args import (
     with_argument,
 )
 from lumitui.app.results.summary import summarize
+from lumitui.app.results.throughput import WIRE
 from lumitui.app.scale.scaling.model import FASTEST, SLOWEST, Point
+from lumitui.app.scale.scaling.step_time import Wire
 from lumitui.remote.scheduler.protocol import State
 
 _DEVIATIONS = 2.563
 """Standard deviations between the 10th and the 90th percentile of a normal distribution."""
+
+_SHORTEST = 1e-9
+"""Seconds: an exchange that claims to be shorter was not measured."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,8 @@ class Training:
     """Of the network."""
     micro_steps: int = 1
     """Batches that are accumulated in a step."""
+    wire: Wire | None = None
+    """What it measured of the exchange, as it told last; None: it did not."""
     missing: str = ""
     """The key of metrics.jsonl without which there is no speed, although steps are reported."""
 
@@ -126,6 +133,7 @@ def training_of(points: Sequence[MetricPoint]) -> Training:
         global_batch=batch if batch and batch > 0 else None,
         parameters=_count(start.extra.get("parameters")),
         micro_steps=_count(start.extra.get("accumulate")) or 1,
+        wire=_wire(points),
         missing="" if values else _missing(points),
     )
 
@@ -213,6 +221,15 @@ def _missing(points: Sequence[MetricPoint]) -> str:
         if steps and not any(getattr(point, key) for point in steps):
             return key
     return ""
+
+
+def _wire(points: Sequence[MetricPoint]) -> Wire | None:
+    """Return what the trainer told last of its exchange; None where that cannot be true."""
+    for point in reversed(points):
+        sending, exposed = (point.extra.get(name) for name in WIRE)
+        if isinstance(sending, float) and isinstance(exposed, float):
+            return Wire(sending, exposed) if sending > _SHORTEST and exposed >= 0 else None
+    return None
 
 
 def _percentile(ordered: Sequence[float], percent: int) -> float:

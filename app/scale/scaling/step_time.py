@@ -9,7 +9,8 @@ for n ranks: the bytes that a rank sends in ring all-reduces (two passes), or wi
 parameters (three), over the slowest part of the ring, and what each message waits. DDP sends
 gradients in messages of 25 MiB while the backward pass goes on, which is two thirds of the
 computing. What fits into that time is hidden, but not free: it slows the computing down. The last
-message has nothing left to hide behind.
+message has nothing left to hide behind. Where the run measured its own exchange, that counts: the
+profile's links then only say how many times as long it takes on other sizes.
 
 What the model does not know: the start of a run, loaders that cannot follow, ranks that wait for
 a slow one. The tests hold it to the published tables, row by row.
@@ -48,6 +49,8 @@ class Exchange:
     """Of a gradient: autocast keeps float32."""
     micro_steps: int = 1
     """Batches that are accumulated in a step; only the last one's backward pass hides anything."""
+    slower: float = 1.0
+    """How many times as long it takes as over `links` alone, where a run measured it."""
 
     @property
     def bytes(self) -> int:
@@ -70,7 +73,8 @@ class Exchange:
         else:
             bandwidth, latency = links.in_node, links.latency_in_node
         sent = self.bytes * self.passes * (ranks - 1) / ranks
-        return sent / (bandwidth * 1e9) + self.messages * latency * 1e-6 * math.log2(ranks)
+        alone = sent / (bandwidth * 1e9) + self.messages * latency * 1e-6 * math.log2(ranks)
+        return self.slower * alone
 
     def exposed(self, ranks: int, nodes: int, compute: float) -> float:
         """Return what the exchange adds to a step that computes for `compute` seconds."""
@@ -79,6 +83,16 @@ class Exchange:
         room = BACKWARD * compute / self.micro_steps
         hidden = min(whole - last, room)
         return whole - hidden + HIDDEN_COST * hidden
+
+
+@dataclass(frozen=True)
+class Wire:
+    """What a run measured of its exchange, in seconds of a step."""
+
+    seconds: float
+    """In which gradients were on their way, with the wait for slower ranks."""
+    exposed: float
+    """Of these, after the last gradient was computed: what it adds to the step."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +125,8 @@ class Measured:
     """The relative standard deviation of a step."""
     argument: int | None = None
     """What the script's argument for the batch was, where it has one."""
+    wire: Wire | None = None
+    """None: its run did not measure the exchange."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +141,9 @@ class StepModel:
         """Where the measured step's time went: what is not exchange is computing."""
         here = self.measured
         step = here.batch * here.gpus / here.speed
+        if here.wire is not None:
+            exposed = min(here.wire.exposed, (1 - _LEAST_COMPUTE) * step)
+            return StepTime(step - exposed, here.wire.seconds, exposed)
         low, high = _LEAST_COMPUTE * step, step
         for _ in range(60):  # what is exposed grows with what hides it
             middle = (low + high) / 2
@@ -141,9 +160,14 @@ class StepModel:
         `batch` is how many times the samples a rank has in a step, there.
         """
         compute, exchange = self.calibrated.compute * batch, self.exchange
-        return StepTime(
-            compute, exchange.seconds(gpus, nodes), exchange.exposed(gpus, nodes, compute)
-        )
+        seconds = exchange.seconds(gpus, nodes)
+        exposed = exchange.exposed(gpus, nodes, compute)
+        here = self.measured
+        if here.wire is not None and seconds:
+            # What the model gives for the measured size is known to be wrong by so much.
+            expected = exchange.exposed(here.gpus, here.nodes, self.calibrated.compute)
+            exposed = max(0.0, exposed + self.calibrated.exposed - expected)
+        return StepTime(compute, seconds, exposed)
 
     def at(self, gpus: int, nodes: int, batch: float = 1.0) -> Estimate:
         """Return the throughput in samples a second, and what 8 of 10 trainings lie in."""

@@ -1,7 +1,7 @@
 """The sizes of a training beside each other: measured and predicted, with time and price. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from lumitui.app.compose.deepspeed_batch import whole
@@ -198,9 +198,16 @@ def _step_model(size: MeasuredSize, links: Links) -> StepModel | None:
         return None
     batch = found.global_batch / size.gpus
     noise = max(point.error for point in size.points)
+    exchange = Exchange(found.parameters, strategy.passes, links, micro_steps=found.micro_steps)
+    wire, alone = found.wire, exchange.seconds(size.gpus, size.nodes)
+    step = found.global_batch / size.speed
+    if wire is not None and (not alone or wire.seconds > step):
+        wire = None  # more than a step has: the figure is not of one step
+    if wire is not None:
+        exchange = replace(exchange, slower=wire.seconds / alone)
+    argument = batch_of(item.run.spec)
     return StepModel(
-        Measured(size.gpus, size.nodes, size.speed, batch, noise, batch_of(item.run.spec)),
-        Exchange(found.parameters, strategy.passes, links, micro_steps=found.micro_steps),
+        Measured(size.gpus, size.nodes, size.speed, batch, noise, argument, wire), exchange
     )
 
 

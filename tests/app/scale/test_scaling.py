@@ -21,6 +21,7 @@ from lumitui.app.scale.scaling.studies import Question
 from lumitui.app.scale.scaling.study import Offer, Scaling, Size, scaling_of
 from lumitui.remote.errors import InputError
 from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.site.node import Links
 from tests.support.jobs.trained_runs import lines_of, train, trained
 
 SPEEDS = {1: 1000.0, 2: 1940.0, 4: 3500.0}
@@ -349,12 +350,44 @@ def test_one_size_predicts_others_where_the_links_of_the_site_are_known(runs: Ru
     # More than no gain, less than ideal: the exchange of 350 MB costs a little of 256 ms.
     assert 3700 < four.speed.likely < 3995 and four.speed.low < 0.8 * four.speed.likely
     said = words.basis(found)
-    assert said.startswith("A step of 1 node takes 256 ms, of which the exchange adds")
+    assert said.startswith("A step of 1 node takes 256 ms, of which by the profile's links")
     assert "each rank sends 693 MB a step" in said and "87.6 GB/s between nodes" in said
     assert words.table(found).rows[2][2].startswith("~")
     advice = advise(found, Goal())
     assert (advice.nodes, advice.certainty) == (1, "measured")
     assert "the only size that was measured: run one more" in advice.sentence
+
+
+def test_an_exchange_that_the_run_measured_counts_not_the_profiles_links(runs: Runs) -> None:
+    plain, told = trained("plain", 1, metrics_offset=2), trained("told", 1, metrics_offset=2)
+    for run in (plain, told):
+        runs.history.begin(run)
+        lines = lines_of([1000.0] * 20, 8, 256, 60_000, parameters=25_000)
+        if run is told:  # 15 % of the 256 ms on the wire, 10 % waiting for it
+            lines.append(
+                b'{"step": 21, "samples_per_s": 1000, "communication_s": 0.0384,'
+                b' "exposed_s": 0.0256}'
+            )
+        runs.history.metrics.add(run.id, lines)
+    found, assumed = runs.scaling.of("told"), runs.scaling.of("plain")
+    assert found.steps and found.steps.calibrated.exposed == 0.0256
+    assert found.steps.step(8, 1).exposed == pytest.approx(0.0256)
+    said = words.basis(found)
+    assert "waited 25.6 ms for the wire, as measured (38.4 ms on the wire); 230 ms" in said
+    assert "times as long, as it did here" in said and "profile" not in said
+    four, hoped = size_of(found, 4).speed, size_of(assumed, 4).speed
+    assert four and hoped and four.likely and hoped.likely and four.likely < 0.95 * hoped.likely
+
+
+@pytest.mark.parametrize("exposed", [-1.0, 0.0, 9e9])
+def test_figures_of_the_wire_that_cannot_be_true_change_nothing(exposed: float) -> None:
+    line = b'{"step": 1, "communication_s": %f, "exposed_s": %f}' % (exposed, exposed)
+    parsed = [parse_line(each) for each in [*lines_of([10.0] * 9, 8, 64, 640, parameters=9), line]]
+    made = training_of([point for point in parsed if point])
+    offers = [Offer(2, 16, 8.0, 60.0, 8.0)]
+    links = Links(in_node=100, between_nodes=50, latency_in_node=1, latency_between_nodes=9)
+    found = scaling_of(RUN, [MeasuredRun(RUN, made)], offers, links=links)
+    assert found.steps and found.steps.measured.wire is None
 
 
 def test_a_batch_that_is_shared_by_more_ranks_is_predicted_as_such(runs: Runs) -> None:

@@ -1,12 +1,12 @@
 """The prediction from one size, held to every published table of trainings on several sizes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumitui.app.scale.scaling.step_time import HIGH, LOW, Exchange, Measured, StepModel
+from lumitui.app.scale.scaling.step_time import HIGH, LOW, Exchange, Measured, StepModel, Wire
 from lumitui.remote.site.node import Links
 from lumitui.remote.site.sites import BUILT_IN, Sites
 
@@ -159,3 +159,18 @@ def test_a_rank_alone_and_links_without_limits_scale_ideally() -> None:
     assert model.at(64, 8).likely == pytest.approx(6400, rel=1e-3)
     alone = StepModel(Measured(1, 1, 100.0, 32), Exchange(10**9, 0, LINKS["puhti"]))
     assert alone.at(64, 8).likely == pytest.approx(6400)
+
+
+@given(_links, st.floats(1e-6, 1), st.floats(0, 1), st.integers(1, 10**10))
+def test_any_measured_exchange_is_kept_and_gives_finite_speeds(
+    links: Links, share: float, exposed: float, parameters: int
+) -> None:
+    step = 32 * 8 / 100.0
+    wire = Wire(share * step, share * exposed * step)
+    plain = Exchange(parameters, 2, links)
+    slower = wire.seconds / plain.seconds(8, 1)
+    model = StepModel(Measured(8, 1, 100.0, 32, wire=wire), replace(plain, slower=slower))
+    assert model.at(8, 1).likely == pytest.approx(100.0, rel=1e-6)
+    for nodes in (2, 64):
+        found = model.at(8 * nodes, nodes)
+        assert found.likely is not None and 0 < found.low <= found.likely <= found.high
