@@ -119,7 +119,14 @@ def _rest_of_ladder(parent: str) -> str:
 def note_rest(runs: "Runs", job: Path) -> None:
     """Say on stderr that something is left of the last grid of a job file, before it is sent."""
     if left := _left(runs, job):
-        say(f"note: {left.sentence} {_rest_of_grid(job)} sends those alone.")
+        alone = f"{_rest_of_grid(job)} sends those alone, --no-rest leaves them out."
+        say(f"note: {left.sentence} {alone}")
+
+
+def leave_out_rest(runs: "Runs", job: Path) -> None:
+    """Offer what is left of the last grid of a job file no more."""
+    if left := _left(runs, job):
+        runs.series.leave_out(left.series.id)
 
 
 def note_unsent(runs: "Runs") -> None:

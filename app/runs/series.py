@@ -285,7 +285,7 @@ class SeriesRuns:
         return outcomes
 
     def _send_one(self, series: Series, member: Member, one: _Ready, report: Report) -> Run:
-        note = f"grid {series.id}: {member.words}" if series.kind == "grid" else one.preview.note
+        note = f"{series.kind} {series.id}: {member.words}"
 
         def begun(run: Run) -> None:
             self._core.history.series.claim(series.id, member.place, run.id)

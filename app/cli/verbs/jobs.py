@@ -168,12 +168,22 @@ def export(reply: Reply, job: Path, folder: Path) -> None:
     default=0,
     help="Leave out the first N runs of a grid, which were sent before.",
 )
-@click.option("--rest", is_flag=True, help="Send what is left of the job file's last grid.")
+@click.option(
+    "--rest/--no-rest",
+    default=None,
+    help="Send what is left of the job file's last grid, or leave it out and send all anew.",
+)
 @yes_option
 @json_option
 @click.pass_obj
 def submit(
-    reply: Reply, job: Path, wait: bool, timeout: float | None, skip: int, rest: bool, yes: bool
+    reply: Reply,
+    job: Path,
+    wait: bool,
+    timeout: float | None,
+    skip: int,
+    rest: bool | None,
+    yes: bool,
 ) -> None:
     """Send a job after you confirm.
 
@@ -185,9 +195,11 @@ def submit(
             return
         found = without_first(read_all(runs, job), skip)
         refuse_wait(bool(found[0].cell) and (wait or timeout is not None))
-        if found[0].cell and not skip:
+        if found[0].cell and not skip and rest is None:
             series.note_rest(runs, job)
         agree_to_submit(found, yes=yes)
+        if rest is False:
+            series.leave_out_rest(runs, job)
         if found[0].cell:
             series.send_grid(reply, runs, found, job)
             return

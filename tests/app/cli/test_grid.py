@@ -62,11 +62,23 @@ def test_the_rest_of_a_grid_is_sent_by_one_option(
     assert told["members"][1]["error"] == "The link was lost."
     noted = here("status").stderr
     assert f"1 of 3 runs was sent, 2 were not. `lumitui submit {job} --rest`" in noted
+    asked = here("submit", str(job), "--no-rest")
+    assert asked.returncode == 2 and "1 of 3 runs was sent" in here("status").stderr, (
+        "nobody agreed"
+    )
     sent = here("submit", str(job), "--rest", "--yes")
     assert sent.returncode == 0, sent.stderr
     assert "were not" not in here("status").stderr
     assert "not sent: env.SEED=2, env.SEED=3" in sent.stderr
     assert [run.spec.env["SEED"] for run in runs.history.page()] == ["3", "2", "1"]
+    tried[:] = ["once"]
+    assert here("submit", str(job), "--yes").returncode == 3
+    assert "0 of 3 runs were sent" in here("status").stderr
+    tried[:] = ["once", "twice"]
+    job.write_text(HELLO + 'grid: {env.SEED: ["4", "5"]}\n')
+    anew = here("submit", str(job), "--no-rest", "--yes")
+    assert anew.returncode == 0, anew.stderr
+    assert "0 of 3 runs were sent" not in anew.stderr + here("status").stderr
 
 
 def test_a_ladder_is_one_question_and_each_size_once(here: Here, job: Path, runs: Runs) -> None:
@@ -88,6 +100,9 @@ def test_a_ladder_is_one_question_and_each_size_once(here: Here, job: Path, runs
     assert "NODES  RANKS" in done.stderr and "in all: nothing is billed" in done.stderr
     made = [run for run in runs.history.page() if run.parent == parent.id]
     assert sorted(run.layout.nodes for run in made) == [1, 2]
+    (ladder,) = {run.note.split(":")[0] for run in made}
+    assert ladder == f"ladder {json.loads(done.stdout)['data']['series']}"
+    assert {run.note.partition(": ")[2] for run in made} == {"1 node", "2 nodes"}
     told = json.loads(done.stdout)["data"]
     assert [row["settings"] for row in told["members"]] == ["1 node", "2 nodes"]
     assert {row["run"] for row in told["members"]} == {run.id for run in made}
