@@ -51,7 +51,7 @@ class RunTable(ScrollView, can_focus=True):
         Binding("G,end", "bottom", "End", show=False, id="table.end", tooltip="Last run"),
         Binding("enter", "open", "Open", id="table.open", tooltip="Open the run"),
         Binding("space", "mark", "Mark", id="table.mark",
-                tooltip="Mark the run, or all of a folded grid, for cancel, compare, tag or fetch"),
+                tooltip="Mark the run or folded grid for cancel, compare, tag or fetch"),
         Binding("z", "fold", "Fold", show=False, id="table.fold",
                 tooltip="Hide or show the runs below this one"),
         Binding("left", "fold_in", show=False, id="table.fold-in",
