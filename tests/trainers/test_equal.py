@@ -36,6 +36,7 @@ def test_ddp_with_accumulation_trains_as_one_rank(tmp_path: Path, alone: dict[in
     assert reported(tmp_path)[0].items() >= {"strategy": "ddp", "global_batch": 32}.items()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("needs_lightning")
 def test_lightning_trains_as_one_rank_stops_and_goes_on_with_any_ranks(
     tmp_path: Path, alone: dict[int, float]

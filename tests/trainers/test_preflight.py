@@ -212,6 +212,7 @@ def test_a_rank_that_the_kernel_slows_is_named(tmp_path: Path, throttled: Path) 
     assert "preflight: rank 3 on nid1: its GEMM reached" in job.output()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("needs_torch")
 def test_a_rank_that_hangs_costs_no_more_than_the_limit_and_is_named(tmp_path: Path) -> None:
     # It stops before it measures; the others wait for it at the next gate, rank 0 for the time.

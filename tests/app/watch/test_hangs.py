@@ -16,6 +16,7 @@ from tests.support.jobs.small_jobs import TRAIN, finish, wait_until
 ENDLESS = ("--epochs", "5000", "--limit", "256", "--batch-size", "8", "--eval", "never")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("still", ["2", pytest.param("", marks=pytest.mark.slow)])
 def test_a_stopped_rank_is_named_and_said_to_move_again(
     cluster_runs: Runs, tmp_path: Path, still: str

@@ -23,6 +23,7 @@ LOST = "rank (?:1 ended with 137|0 ended with 1)"
 """The one that was killed, or the one that lost it: whom Slurm hears of first is chance."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("launcher", "fault", "said"),
     [

@@ -97,6 +97,7 @@ def test_a_damaged_file_is_named_when_its_batch_is_due(
     assert got == 8  # of samples 0 to 63
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_a_sentence_and_raised_nowhere_else(load: Load) -> None:
     samples = load("data.sets").open_data("synthetic:200").train
     shares = in_order(load, 200)

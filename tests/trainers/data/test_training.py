@@ -40,6 +40,7 @@ def words(where: Path, *more: str) -> tuple[str, ...]:
     return ("ddp.py", *model, "--data", str(where), *more)
 
 
+@pytest.mark.slow
 def test_other_ranks_and_workers_continue_within_an_epoch(packed: Path, tmp_path: Path) -> None:
     whole, parts, folder = tmp_path / "whole", tmp_path / "parts", tmp_path / "folder"
     train(whole, 1, *words(packed, "--batch-size", "8"))

@@ -154,6 +154,7 @@ def test_ranks_that_hang_in_a_training_are_named_until_they_move(
     assert not (tmp_path / ".hung").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("needs_torch")
 def test_a_hang_ends_the_training_where_that_is_asked_for(tmp_path: Path) -> None:
     limits = {"TRAINER_STILL_SECONDS": "1", "TRAINER_HANG_SECONDS": "2"}

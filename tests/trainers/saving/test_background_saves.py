@@ -73,6 +73,7 @@ torch.save = save
 """
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("needs_deepspeed")
 def test_a_full_disk_of_one_zero_rank_costs_that_save_alone(tmp_path: Path) -> None:
     words = ("deepspeed_zero.py", "--limit", "512", "--epochs", "1", "--eval", "never",

@@ -53,6 +53,7 @@ def test_a_checkpoint_in_parts_goes_on_with_other_ranks(
     assert losses(parted) == pytest.approx(losses(whole), abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("needs_deepspeed")
 @pytest.mark.parametrize(
     ("stage", "before", "after"),

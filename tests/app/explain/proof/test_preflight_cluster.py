@@ -53,6 +53,7 @@ def slowed(launch: Launch, folder: Path) -> Launch:
     return replace(launch, files=tuple(machinery))
 
 
+@pytest.mark.slow
 def test_a_slow_node_ends_the_job_and_a_good_one_runs(proving: Proving, throttled: Path) -> None:
     good = proving.send(
         where_job(launcher="torchrun", container="laif", ranks=2, preflight="warn"),
