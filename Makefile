@@ -8,6 +8,7 @@
 # make bench-gpu  measure the trainers on a GPU, some 30 minutes; PARTS=gemm measures one part
 # make sbom     write build/lumitui.cdx.json, a CycloneDX list of what requirements.txt installs
 # make chaos    break 1,000 sends on the mini cluster; N=50 SEED=7 breaks 50, drawn from seed 7
+# make systems  run each job script of the documents on a mini cluster of its site's shape; docs/systems.md
 # make picture  draw docs/architecture.svg from the imports
 # make screenshots  draw every screen to build/screens, and the pictures of the README
 # make recording    draw the demo as an animated picture, from a real session
@@ -16,7 +17,7 @@ PY := .venv/bin/python
 # Each of some 1,000 processes that the tests start would compile all of it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-alone test-cluster test-slurm24 test-all check audit lowest lock sbom setup packages bench bench-history bench-tui bench-trainers bench-gpu footprint chaos picture screenshots recording cluster-up cluster-down
+.PHONY: demo exam test test-alone test-cluster test-slurm24 test-all check audit lowest lock sbom setup packages bench bench-history bench-tui bench-trainers bench-gpu footprint chaos systems picture screenshots recording cluster-up cluster-down
 
 setup:
 	@.ci/setup
@@ -51,6 +52,11 @@ test-all: setup packages
 	@$(PY) -m pytest
 	@$(SLURM24) -m "both_slurms and cluster"
 
+# Hours on a small machine. A failed row does not keep the others from running.
+systems: setup packages
+	-@$(PY) -m pytest tests/end_to_end/systems
+	@$(PY) -m tests.support.systems.page
+
 check: setup
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
@@ -75,6 +81,10 @@ sbom: setup
 
 bench: bench-history bench-tui setup cluster-up
 	@$(PY) -m tests.measure.bench
+
+# HALF=--held-out scores the half that no rule was tuned on.
+exam: setup
+	@$(PY) -m tests.exam.score $(HALF)
 
 bench-history: setup
 	@$(PY) -m tests.measure.bench_history

@@ -6,8 +6,9 @@ import getpass
 import math
 import os
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,20 @@ class Connection:
     """Returns sentences for a person about how the connection is configured; usually none."""
     log: RequestLog = field(default_factory=RequestLog)
     """What the site was asked lately."""
+    transfer: Callable[[], Transport] | None = None
+    """Returns a new connection to the host for files; None: files go over `transport`."""
+
+    @contextmanager
+    def files(self) -> Iterator[Transport]:
+        """Yield what files travel over; a connection of their own is closed at the end."""
+        if self.transfer is None:
+            yield self.transport
+            return
+        transport = self.transfer()
+        try:
+            yield transport
+        finally:
+            transport.close()
 
     def root(self, site: Site, account: str, project: str) -> str:
         """Return the folder of a project on the site."""
@@ -81,6 +96,7 @@ def connect(site: Site, ask: Ask) -> Connection:
         port=hosts.port,
         user=hosts.user,
         config=Path(os.path.expanduser(hosts.ssh_config)) if hosts.ssh_config else None,
+        renew=hosts.renew,
         identity=Path(os.path.expanduser(hosts.identity)) if hosts.identity else None,
         fingerprints={
             _KEY_TYPES.get(kind, kind): text for kind, text in hosts.fingerprints.items()
@@ -89,15 +105,25 @@ def connect(site: Site, ask: Ask) -> Connection:
     ssh, log = Ssh(login, ask), RequestLog()
     link = Logged(ssh, log)
     slurm = Slurm(link)
+    # Its host key is its own: what the site publishes for the login nodes does not count there.
+    other = replace(login, host=hosts.transfer or "", port=None, fingerprints={})
+    lines = [ssh]
+    """The connections there are: to the login node, and the latest for files."""
+
+    def for_files() -> Transport:
+        lines[1:] = [Ssh(other, ask)]
+        return Logged(lines[1], log)
+
     return Connection(
         link,
         slurm,
         lambda: ssh.user,
         "~",
         lambda: footprint(ssh, slurm),
-        silence=ssh.silence,
+        silence=lambda: min(line.silence() for line in lines),
         notes=lambda: ssh.notes,
         log=log,
+        transfer=for_files if hosts.transfer else None,
     )
 
 

@@ -2,8 +2,8 @@
 
 Standard library only: the supervisor of the embedded site imports this module with `python -I -S`.
 
-`templates/job.sh.j2` and `templates/lumitui.sh` spell these names themselves. They are texts that a
-person reads; a test checks that they and this module agree.
+The scripts in `templates/job/` spell these names themselves. They are texts that a person reads;
+a test checks that they and this module agree.
 """
 
 import re
@@ -11,7 +11,7 @@ import re
 JOB_SCRIPT = "job.sh"
 """The batch script as it was composed."""
 MACHINERY = "lumitui.sh"
-"""The functions that job.sh calls (templates/lumitui.sh); older folders do not have it."""
+"""The functions that job.sh calls (templates/job/lumitui.sh); older folders do not have it."""
 RECORD = "lumitui.json"
 """What the run is; a lost history is rebuilt from it. Not `run.json`: a person's own script may
 write such a file beside it."""
@@ -20,13 +20,19 @@ RECORD_FROM_SCRATCH = ".record-from-scratch"
 SECRETS = ".secrets"
 """The values of `secrets:`, which are never brought back to the laptop."""
 PROBE_SCRIPT = "probe.sh"
-"""What measures the binding of every rank (templates/probe.sh)."""
+"""What measures the binding of every rank (templates/job/probe.sh)."""
 PREFLIGHT = "preflight.json"
 """What the preflight found; binding.json has it too."""
 PREFLIGHT_SCRIPTS = ("preflight.py", "preflight_verdict.py")
 """What measures GPUs and network before the launch (trainers/preflight), in a job that asks."""
+VENV_SCRIPT = "venv.sh"
+"""What builds the environment of `venv:`, in a job that has one; `venv.log` is what it said."""
+VENVS = "venvs"
+"""The folder of environments: beside the projects' folders, and in an exported job's own."""
 SCRIPTS = (JOB_SCRIPT, MACHINERY, PROBE_SCRIPT)
 """What a job runs of lumitui's, in the order in which it is hashed."""
+HOSTFILE = "hostfile"
+"""The job's nodes and their ranks, in a job that asks for it."""
 DEEPSPEED_CONFIG = "ds_config.json"
 """DeepSpeed's configuration, with the batch sizes of this run."""
 
@@ -43,6 +49,10 @@ CLAIM = "attempt-1.claim"
 """A link to the id of the one job that may run; to `void` when none may run any more."""
 STATE = "attempt-1.state"
 """The embedded site's record of the job; it takes the place of Slurm's queue and accounting."""
+
+STAGE = "stage"
+"""A folder of links, each called as in `stage:` of the job file, to what the site's runs share. The
+store of that, beside the projects' folders, has the same name."""
 
 ATTEMPTS = "attempts.jsonl"
 """What a run with `chain:` writes of each attempt, one JSON object a line: its start, its end."""

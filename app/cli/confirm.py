@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lumitui.app.cli import tables
 from lumitui.app.cli.output import has_person, say
-from lumitui.app.explain import chain_words, words
+from lumitui.app.cli.views import tables
+from lumitui.app.explain import words
+from lumitui.app.explain.phrases import chain_words
 from lumitui.app.explain.safe_text import spell_out
 from lumitui.remote.errors import InputError, LumiError
 
@@ -50,6 +51,7 @@ def confirm(question: str, *, yes: bool, otherwise: str) -> None:
     if yes:
         return
     if not has_person():
+        say(spell_out(question, keep="\n"))
         raise InputError(
             "This needs a confirmation, and there is no terminal to ask on.", "Add --yes."
         )

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lumitui.app.cli import tables
 from lumitui.app.cli.confirm import show_changes, show_findings
 from lumitui.app.cli.output import say
 from lumitui.app.cli.progress import write_log
 from lumitui.app.cli.session import read
+from lumitui.app.cli.views import tables
 from lumitui.app.explain import words
 from lumitui.app.results.summary import summarize
 from lumitui.app.scale.speedup import TrainedRun, speedups

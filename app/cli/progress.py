@@ -6,9 +6,13 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import click
+
 from lumitui.app.cli.output import Reply, as_data, has_person, run_data, say, warn
+from lumitui.app.cli.session import columns
+from lumitui.app.cli.views.tables import cut
 from lumitui.app.explain import words
-from lumitui.app.explain.safe_text import LogFilter
+from lumitui.app.explain.safe_text import LogFilter, spell_out
 from lumitui.remote.errors import LinkError, OutcomeUnknown, RunFailed, WaitTimedOut
 from lumitui.remote.scheduler.states import State
 
@@ -17,10 +21,27 @@ if TYPE_CHECKING:
     from lumitui.app.runs import Runs
 
 
-def show_step(step: str, words: str) -> None:
-    """Print on a terminal which step of a send begins."""
-    if words and has_person():
-        say(f"… {words}")
+class _Steps:
+    """Prints the steps of a send; a line about a transfer replaces the one before it."""
+
+    def __init__(self) -> None:
+        self._open = False
+
+    def __call__(self, step: str, words: str) -> None:
+        """Print on a terminal which step of a send begins, or how far it is."""
+        if not words or not has_person():
+            return
+        moves = words.startswith(("reading ", "staging "))
+        if self._open:
+            click.echo("\r\x1b[K", err=True, nl=False, color=True)
+        line = spell_out(f"… {words}")
+        # A line that wraps could not be replaced.
+        click.echo(cut(line, columns() - 1) if moves else line, err=True, nl=not moves)
+        self._open = moves
+
+
+show_step = _Steps()
+"""Prints on a terminal which step of a send begins, or how far it is."""
 
 
 def show_sent(reply: Reply, run: "Run") -> None:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lumitui.app.cli import tables
 from lumitui.app.cli.confirm import (
     NOTHING_SENT,
     agree_to_submit,
@@ -17,6 +16,7 @@ from lumitui.app.cli.confirm import (
 )
 from lumitui.app.cli.output import Reply, run_data, say
 from lumitui.app.cli.progress import show_step
+from lumitui.app.cli.views import tables
 from lumitui.app.explain import words
 from lumitui.remote.errors import InputError, LumiError
 

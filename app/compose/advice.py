@@ -11,7 +11,17 @@ from datetime import date
 from lumitui.app.compose.deepspeed_batch import MICRO, sent_config, whole
 from lumitui.app.compose.finding import Finding, Fix, Rule
 from lumitui.app.compose.placement import Placement, placement_of
-from lumitui.app.compose.rules import binding, chain, relaunch, slurm
+from lumitui.app.compose.rules import (
+    architecture,
+    binding,
+    chain,
+    launcher,
+    offline,
+    partition,
+    relaunch,
+    slurm,
+    venv,
+)
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.script_args import argument_value
 from lumitui.app.job.spec import JobSpec
@@ -35,15 +45,26 @@ def _account(launch: Launch, place: Placement) -> Iterator[Finding]:
 
 
 def _retired(launch: Launch, place: Placement) -> Iterator[Finding]:
-    if place.site.retired and date.today().isoformat() >= place.site.retired:
+    if place.site.is_closed(date.today()):
+        site, other = place.site, place.site.replaced_by
         yield Finding(
             "retired",
             "error",
-            f"{place.site.name} has run no jobs since {place.site.retired}.",
-            "Choose another site.",
+            f"{site.name} has run no jobs since {site.retired}.{_readable(site)}",
+            f"Use {other}, which takes its place: `site: {other}`."
+            if other
+            else "Choose another site.",
             "the site's profile",
             field="site",
         )
+
+
+def _readable(site: Site) -> str:
+    """Return until when the files of a retired site can be read."""
+    if site.readable_until is None:
+        return ""
+    over = date.today() > date.fromisoformat(site.readable_until)
+    return f" Its files {'could' if over else 'can'} be read there until {site.readable_until}."
 
 
 def _launcher(launch: Launch, place: Placement) -> Iterator[Finding]:
@@ -145,7 +166,7 @@ def _archive(launch: Launch, place: Placement) -> Iterator[Finding]:
         "archive",
         "note",
         f"The code is sent as one archive, like every project over {MAX_FILES} files or "
-        f"{MAX_BYTES / 1e6:.0f} MB: each node unpacks it into {place.site.node_folder}{disk} "
+        f"{MAX_BYTES / 1e6:.0f} MB: each node unpacks it into {place.node_folder}{disk} "
         "before the launch, and what the program writes beside its code is lost when the job ends.",
         "Write results to $RUN_DIR; exclude data in .lumituiignore and reach it with `links:`.",
         "the site's profile, node_folder",
@@ -158,7 +179,7 @@ def _archive(launch: Launch, place: Placement) -> Iterator[Finding]:
             "warning",
             f"`fetch:` names {lost[0]}, but the code of this job is not in the run's folder.",
             "Let the program write it to $RUN_DIR, and name it from there.",
-            "templates/job.sh.j2",
+            "templates/job/job.sh.j2",
             field="fetch",
         )
 
@@ -211,12 +232,17 @@ def _two_micro_batches(launch: Launch, place: Placement) -> Iterator[Finding]:
 RULES: tuple[Rule, ...] = (
     _retired,
     _account,
+    *partition.RULES,
     *slurm.RULES,
     *chain.RULES,
     *relaunch.RULES,
+    *launcher.RULES,
+    *offline.RULES,
+    *venv.RULES,
     _launcher,
     _environment,
     _image,
+    *architecture.RULES,
     _site_rules,
     _strategy_stage,
     _two_micro_batches,

@@ -11,7 +11,7 @@ import hjson
 
 from lumitui.app.job.launch import Launch, Layout
 from lumitui.app.job.spec import JobSpec
-from lumitui.app.job.strategies import STRATEGIES
+from lumitui.app.job.strategies import STRATEGIES, Strategy
 from lumitui.remote.errors import InputError
 from lumitui.remote.run_folder import DEEPSPEED_CONFIG
 
@@ -170,11 +170,28 @@ def deepspeed_of(
     name = spec.deepspeed.config if spec.deepspeed else "the trainer's ds_config.json"
     config = read_config(text, name)
     if spec.deepspeed is None:
-        zero = config.get("zero_optimization")
-        stage = STRATEGIES[spec.strategy].zero_stage
-        config["zero_optimization"] = (zero if isinstance(zero, dict) else {}) | {"stage": stage}
+        config = with_strategy(config, STRATEGIES[spec.strategy])
     batch = batch_of(config, layout.ranks_per_node, layout.nodes)
     return with_batch(config, batch), batch.train
+
+
+def with_strategy(config: dict[str, object], strategy: Strategy) -> dict[str, object]:
+    """Return `config` with what `strategy` says of ZeRO.
+
+    DeepSpeed's own Adam for CPUs takes the place of PyTorch's where the optimizer is in their
+    memory: 5 to 7 times as fast there (source: deepspeed/ops/adam/cpu_adam.py).
+    """
+    zero = config.get("zero_optimization")
+    places = {key: {"device": "cpu", "pin_memory": True} for key in strategy.offload}
+    merged = (zero if isinstance(zero, dict) else {}) | {"stage": strategy.zero_stage} | places
+    config = config | {"zero_optimization": merged}
+    optimizer = config.get("optimizer")
+    if strategy.offload and isinstance(optimizer, dict):
+        given = optimizer.get("params")
+        params = given if isinstance(given, dict) else {}
+        kept = {key: value for key, value in params.items() if key != "torch_adam"}
+        config["optimizer"] = optimizer | {"params": kept}
+    return config
 
 
 def sent_config(launch: Launch) -> dict[str, object]:

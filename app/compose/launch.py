@@ -11,18 +11,22 @@ from lumitui.app.compose.binding import taskset_list
 from lumitui.app.compose.launchers import TEMPLATES, TRAINER_FOLDER
 from lumitui.app.compose.layout import layout_of
 from lumitui.app.compose.placement import Placement, placement_of
-from lumitui.app.compose.price import memory_options, price_of
-from lumitui.app.compose.program import (
+from lumitui.app.compose.price import device_options, memory_options, price_of
+from lumitui.app.compose.script import staged
+from lumitui.app.compose.script.program import (
     PROBE,
     Program,
     code_folder,
     container_call,
     container_environment,
     expand,
+    gpu_numbers,
     interpreter,
+    mpi_of,
     preflight_of,
     program_of,
 )
+from lumitui.app.compose.script.venv import venv_name, venv_values
 from lumitui.app.job.launch import Launch, LaunchFile, Layout, measured_nodes
 from lumitui.app.job.script_args import argument_value, batch_argument
 from lumitui.app.job.spec import JobSpec
@@ -35,14 +39,30 @@ from lumitui.remote.run_folder import (
     MACHINERY,
     PREFLIGHT_SCRIPTS,
     PROBE_SCRIPT,
+    VENV_SCRIPT,
 )
 from lumitui.remote.site.profile import Site
 from lumitui.remote.transport.shell import quote
 
+_PROOF = "proof.sh"
+"""What every job measures before its program starts: after the machinery."""
+_FAILED_RANK = "failed_rank.sh"
+"""What a launcher says of the rank that failed, also in every job."""
 _CHAIN = "chain.sh"
 """What the machinery of a job with `chain:` has besides."""
 _RELAUNCH = "relaunch.sh"
 """The same of one with `relaunch:`."""
+_COMPILED = "compiled.sh"
+"""The same of one whose compilers write into folders of the job's own."""
+_COMPILERS = (
+    "TORCHINDUCTOR_CACHE_DIR",
+    "TRITON_CACHE_DIR",
+    "MIOPEN_CUSTOM_CACHE_DIR",
+    "MIOPEN_USER_DB_PATH",
+)
+"""Variables with the folders of what Inductor, Triton and MIOpen compiled."""
+_STAGE = "stage.sh"
+"""The same of one with `stage:`."""
 _OWN = "${NODE_TMP}/"
 """Where a profile's folder begins that is the job's own: inside the folder that the job makes."""
 
@@ -66,10 +86,12 @@ def compose(spec: JobSpec, site: Site, *, deepspeed_config: str | None = None) -
     layout = layout_of(place)
     config, train = batches.deepspeed_of(spec, layout, deepspeed_config)
     program = program_of(place, has_config=config is not None)
-    machinery = "".join(map(_template, _machinery(spec)))
+    machinery = "".join(map(_template, _machinery(place)))
     files = [LaunchFile(MACHINERY, machinery), LaunchFile(PROBE_SCRIPT, _template(PROBE_SCRIPT))]
     if place.preflight != "off":
         files += [LaunchFile(name, _template(f"preflight/{name}")) for name in PREFLIGHT_SCRIPTS]
+    if spec.venv:
+        files.append(LaunchFile(VENV_SCRIPT, _render("job/venv.sh.j2", venv_values(place))))
     if config is not None:
         files.append(LaunchFile(DEEPSPEED_CONFIG, json.dumps(config, indent=2) + "\n"))
     return Launch(
@@ -83,13 +105,28 @@ def compose(spec: JobSpec, site: Site, *, deepspeed_config: str | None = None) -
     )
 
 
-def _machinery(spec: JobSpec) -> Iterator[str]:
+def _machinery(place: Placement) -> Iterator[str]:
     """Yield the files that make up what the script calls."""
+    spec = place.spec
     yield MACHINERY
+    yield _PROOF
+    yield _FAILED_RANK
+    if _compiled(place, container_environment(place)):
+        yield _COMPILED
     if spec.chain > 1:
         yield _CHAIN
     if spec.relaunch:
         yield _RELAUNCH
+    if spec.stage:
+        yield _STAGE
+
+
+def _compiled(place: Placement, environment: Mapping[str, str]) -> list[str]:
+    """Return the job's own folders in which compilers keep what they made."""
+    if not place.spec.keep_compiled:
+        return []
+    folders = (environment.get(name, "") for name in _COMPILERS)
+    return [path.removeprefix(_OWN) for path in folders if path.startswith(_OWN)]
 
 
 def plain_script(launch: Launch, site: Site, name: str) -> str:
@@ -128,29 +165,42 @@ def _script(
     launch = _render(f"launchers/{place.launcher.name}.sh.j2", values)
     launch = launch.strip("\n")
     body = launch if plain else "\n".join(f"  {line}" for line in launch.split("\n"))
-    return _render("job.sh.j2", values | {"launch": body}).rstrip("\n") + "\n"
+    return _render("job/job.sh.j2", values | {"launch": body}).rstrip("\n") + "\n"
 
 
 def _values(place: Placement, layout: Layout) -> dict[str, object]:
     """Return what the templates of the script and of its launcher both read."""
     spec, site, container = place.spec, place.site, place.container
-    activate = container.activate if container and not spec.container.venv else ""
+    venv = venv_name(place) if spec.venv else spec.container.venv or ""
+    activate = container.activate if container and not venv else ""
     environment = container_environment(place)
     own = [path.removeprefix(_OWN) for path in site.node_directories if path.startswith(_OWN)]
     packed = spec.ship == "archive"
     needs_tmp = packed or own or any("${NODE_TMP}" in value for value in environment.values())
+    mpi = mpi_of(place)
     return {
-        "modules": place.runtime.modules,
+        "modules": (*place.runtime.modules, *(mpi.modules if mpi else ())),
         "container": container_call(place),
+        "venv": venv if spec.venv else "",
         "generation": spec.container.generation or site.default_container,
-        "image": place.image,
+        "image": staged.word(place.image, spec.stage),
         "environment": environment,
-        "user_environment": spec.env,
+        "user_environment": {
+            name: staged.word(value, spec.stage) for name, value in spec.env.items()
+        },
+        "staged": list(spec.stage),
+        "staged_links": {one.link: name for name, one in spec.stage.items() if one.link},
         "secrets": spec.secrets,
-        "node_tmp": site.node_folder if needs_tmp else "",
+        "node_tmp": place.node_folder if needs_tmp else "",
         "node_folders": own,
         "node_directories": [path for path in site.node_directories if not path.startswith(_OWN)],
         "launcher_tasks": place.launcher.tasks,
+        "binding": place.launcher.binding,
+        "mpi": mpi,
+        "hostfile": spec.hostfile,
+        "visible_gpus": site.visible_gpus,
+        "some_gpus": layout.gpus_per_node < site.node.gpus and not layout.on_cpu,
+        "gpu_numbers": gpu_numbers(place, layout),
         "layout": layout,
         "masks": layout.masks,
         "planned_cores": tuple(map(taskset_list, layout.planned_cores if layout.exact else ())),
@@ -165,6 +215,8 @@ def _values(place: Placement, layout: Layout) -> dict[str, object]:
         "resume_arguments": " ".join(quote(word) for word in place.resume_arguments),
         "proof": spec.proof,
         "preflight": place.preflight,
+        "compiled": _compiled(place, environment),
+        "compiled_for": "|".join((site.node.gpu, venv, place.runtime.python)),
         "activate": f"{activate}; " if activate else "",
         "python": interpreter(place),
         "torchrun_binding": place.torchrun_binding,
@@ -179,9 +231,8 @@ def _directives(
     lines = []
     if site.account.required:
         lines.append(f"--account={spec.account}")
-    lines += [f"--partition={spec.partition}", f"--nodes={spec.nodes}"]
-    if site.gpu_request:
-        lines.append(site.gpu_request.format(gpus=layout.gpus_per_node))
+    lines += [f"--partition={place.partition.slurm_partition or spec.partition}"]
+    lines += [f"--nodes={spec.nodes}", *device_options(place, layout)]
     lines += [
         f"--ntasks-per-node={layout.tasks_per_node}",
         f"--cpus-per-task={layout.cpus_per_task}",
@@ -202,16 +253,16 @@ def _stop_signal(place: Placement) -> str | None:
     """Return sbatch's `--signal` of this job: the one it asks for, or another in its place.
 
     A bundled trainer looks for a file that the script makes when the signal comes (`B:`), under
-    each launcher. Any other program gets the signal. A torchrun without `--signals-to-handle` dies
-    of SIGUSR1; every version passes on SIGTERM.
+    each launcher. Any other program gets the signal, unless it asks for the file (`B:`). A
+    torchrun without `--signals-to-handle` dies of SIGUSR1; every version passes on SIGTERM.
     """
     launcher = place.launcher
     wanted = signal_of(place.spec)
-    if wanted and place.trainer:
-        return f"B:{wanted}"
-    if launcher.tasks == "one":
-        return None  # Slurm signals steps, and there is none
-    if wanted is None or launcher.binding != "torchrun":
+    if wanted and (place.trainer or wanted.startswith("B:")):
+        return f"B:{wanted.removeprefix('B:')}"
+    if launcher.signals == "none":
+        return None  # Slurm signals the tasks of steps: there are none, or they pass nothing on
+    if wanted is None or launcher.signals == "all":
         return wanted
     if place.runtime.torchrun_signals:
         return wanted
@@ -242,7 +293,7 @@ def _global_batch(spec: JobSpec, layout: Layout) -> int | None:
 @cache
 def _template(name: str) -> str:
     """Return a file that goes to the run's folder as it is."""
-    folder = TRAINER_FOLDER if name.startswith("preflight/") else TEMPLATES
+    folder = TRAINER_FOLDER if name.startswith("preflight/") else TEMPLATES / "job"
     return (folder / name).read_text(encoding="utf-8")
 
 

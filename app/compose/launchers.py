@@ -1,9 +1,11 @@
 """The launchers, which start a job's ranks: one for each template in `templates/launchers/`."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -18,14 +20,24 @@ class Launcher:
     name: str
     summary: str
     tasks: str
-    """`rank`: one Slurm task per rank; `node`: one per node, which starts the ranks; `one`: one
-    in all."""
+    """`rank`: one Slurm task per rank; `node`: one per node, which starts the ranks; `slot`: room
+    for one task per rank, which the launcher starts itself; `one`: one in all."""
     binding: str
-    """Who binds the ranks to cores: `masks` (srun), `torchrun` (its workers) or `none`."""
+    """Who binds the ranks to cores: `masks` (srun), `torchrun` (its workers), `wrapper` (each rank
+    itself, before it becomes the program) or `none`."""
     multi_node: bool
     starts: str
     """What its words are followed by: a `command`; or a Python `script` and its arguments, or
     `--no-python` and a command."""
+    signals: str
+    """How a stop signal reaches a program that is no bundled trainer: `all` (Slurm sends it to each
+    rank), `torchrun` (its agent passes on SIGTERM, and others where its version can) or `none`."""
+    on_one_node: Mapping[str, Any] = field(default_factory=dict)
+    """What of the above is otherwise where the job has one node."""
+
+    def on(self, nodes: int) -> "Launcher":
+        """Return the launcher as it is for a job of so many nodes."""
+        return replace(self, **self.on_one_node) if nodes == 1 else self
 
 
 @cache

@@ -19,7 +19,7 @@ def layout_of(place: Placement) -> Layout:
     """
     spec, gpus = place.spec, _gpus_per_node(place)
     _check_masks(place)
-    tasks = gpus if place.launcher.tasks == "rank" else 1
+    tasks = gpus if place.launcher.tasks in ("rank", "slot") else 1
     cpus = spec.cpus_per_task or needed_cores(place, gpus) // tasks
     layout = Layout(spec.nodes, gpus, tasks, cpus, gpus, place.whole_nodes)
     node = place.site.node
@@ -33,16 +33,16 @@ def needed_cores(place: Placement, ranks: int) -> int:
     A launcher that is one task per node gets all cores of a whole node: with fewer, its step has
     the job's first cores, and torchrun finds none beside GPUs whose cores are others.
     """
-    if place.whole_nodes and place.launcher.tasks == "node":
-        return len(place.site.node.usable_cores)
-    return place.site.cores_per_gpu * ranks
+    site = place.site
+    if place.whole_nodes and place.launcher.tasks == "node" and not site.cores_fixed:
+        return len(site.node.usable_cores)
+    return site.cores_per_gpu * ranks
 
 
 def _gpus_per_node(place: Placement) -> int:
     """Return the GPUs that the job uses on each node: one for each rank there."""
     spec, site, launcher = place.spec, place.site, place.launcher
-    single = STRATEGIES[spec.strategy].single_rank
-    gpus = spec.gpus_per_node or (1 if single or launcher.tasks == "one" else site.node.gpus)
+    single, gpus = STRATEGIES[spec.strategy].single_rank, place.gpus_per_node
     if gpus > site.node.gpus:
         raise InputError(
             f"gpus_per_node: {gpus} is more than the "
@@ -75,10 +75,9 @@ def _check_masks(place: Placement) -> None:
             "Use a partition of whole nodes, `exclusive: true`, or `binding: auto`.",
             field="binding",
         )
-    if launcher.binding != "masks":
+    if launcher.binding not in ("masks", "wrapper"):
         raise InputError(
-            f"The launcher {launcher.name} cannot use masks: they would bind all its ranks "
-            "to the first rank's cores.",
+            f"The launcher {launcher.name} cannot use masks here.",
             "Use `launcher: srun`, or `binding: auto`.",
             field="launcher",
         )
@@ -90,7 +89,7 @@ def _with_cores(layout: Layout, place: Placement) -> Layout:
     unplanned = _unplanned(layout, place)
     if unplanned:
         return replace(layout, unplanned=unplanned)
-    if place.launcher.binding == "masks":
+    if place.launcher.binding in ("masks", "wrapper"):
         bound = rank_bindings(node, ranks)
         masks = tuple(item.mask for item in bound)
         return replace(layout, masks=masks, planned_cores=tuple(item.cores for item in bound))

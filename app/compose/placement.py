@@ -1,11 +1,11 @@
 """A job file at a site: what it names there, looked up once. Pure."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lumitui.app.compose.launchers import Launcher, launchers
 from lumitui.app.job.spec import JobSpec
-from lumitui.app.job.strategies import TRAINERS, Trainer
+from lumitui.app.job.strategies import STRATEGIES, TRAINERS, Trainer
 from lumitui.remote.errors import InputError
 from lumitui.remote.site.container import Container
 from lumitui.remote.site.partition import Partition
@@ -36,7 +36,29 @@ class Placement:
     @property
     def whole_nodes(self) -> bool:
         """Whether the job has all of its nodes to itself."""
-        return self.partition.allocation == "node" or self.spec.exclusive
+        if self.partition.allocation == "node" or self.spec.exclusive:
+            return True
+        return self.partition.whole_when_full and self._takes_all
+
+    @property
+    def _takes_all(self) -> bool:
+        """Whether the job asks for all GPUs and all cores of its nodes."""
+        node, gpus = self.site.node, self.gpus_per_node
+        tasks = gpus if self.launcher.tasks == "rank" else 1
+        cores = (self.spec.cpus_per_task or 0) * tasks or self.site.cores_per_gpu * gpus
+        return gpus == node.gpus and cores >= len(node.usable_cores)
+
+    @property
+    def gpus_per_node(self) -> int:
+        """The GPUs that the job uses on each node, which may be more than a node has."""
+        single = STRATEGIES[self.spec.strategy].single_rank or self.launcher.tasks == "one"
+        return self.spec.gpus_per_node or (1 if single else self.site.node.gpus)
+
+    @property
+    def node_folder(self) -> str:
+        """A folder of each node's own, on the disk that the job asks for where it asks for one."""
+        disk = self.site.local_disk
+        return f"${{{disk.variable}}}" if disk and self.spec.local_disk else self.site.node_folder
 
     @property
     def preflight(self) -> str:
@@ -45,7 +67,7 @@ class Placement:
 
     @property
     def torchrun_binding(self) -> str:
-        """How torchrun's workers get their cores in this job: `numa`, `script` or `none`."""
+        """How torchrun's workers get their cores in this job: as in the profile, or `none`."""
         bound = self.whole_nodes and self.spec.binding != "none"
         return self.runtime.torchrun_binding if bound else "none"
 
@@ -66,8 +88,11 @@ def placement_of(spec: JobSpec, site: Site) -> Placement:
     Raises:
         InputError: no such partition, launcher or container generation.
     """
-    launcher = _launcher_of(spec)
-    return Placement(spec, site, partition_of(spec, site), launcher, _container_of(spec, site))
+    launcher, container = _launcher_of(spec), _container_of(spec, site)
+    place = Placement(spec, site, partition_of(spec, site), launcher, container)
+    if launcher.binding == "torchrun" and place.torchrun_binding == "masks":
+        return replace(place, launcher=replace(launcher, binding="wrapper", starts="command"))
+    return place
 
 
 def partition_of(spec: JobSpec, site: Site) -> Partition:
@@ -97,7 +122,7 @@ def _launcher_of(spec: JobSpec) -> Launcher:
             f"Known are {', '.join(launchers())}.",
             field="launcher",
         )
-    return launchers()[spec.launcher]
+    return launchers()[spec.launcher].on(spec.nodes)
 
 
 def _container_of(spec: JobSpec, site: Site) -> Container | None:
@@ -106,8 +131,9 @@ def _container_of(spec: JobSpec, site: Site) -> Container | None:
     Raises:
         InputError: the site has no such generation.
     """
-    name = spec.container.generation or site.default_container
     wanted = spec.container.image or spec.container.binds or spec.container.venv
+    only = next(iter(site.containers)) if wanted and len(site.containers) == 1 else None
+    name = spec.container.generation or site.default_container or only
     if name is None and wanted and not spec.container.none:
         raise InputError(
             f"{site.name} has no containers, so `container:` would have no effect.",
@@ -124,6 +150,12 @@ def _container_of(spec: JobSpec, site: Site) -> Container | None:
             field="container.generation",
         )
     container = site.containers[name]
+    if not (spec.container.image or container.image):
+        raise InputError(
+            f"{site.name} has no image of its own for the generation {name!r}.",
+            "Name yours: `container: {image: /path/of/image.sif}`.",
+            field="container.image",
+        )
     for variant in container.variants:
         if re.search(variant.matches, spec.container.image or container.image):
             update = variant.model_dump(exclude={"matches"}, exclude_none=True)

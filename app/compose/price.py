@@ -1,4 +1,4 @@
-"""What a job is billed, and the memory it asks for, which the bill depends on. Pure."""
+"""What a job is billed, and the memory, GPUs and disk it asks for, which it is billed by. Pure."""
 
 import math
 import re
@@ -6,6 +6,7 @@ import re
 from lumitui.app.compose.placement import Placement
 from lumitui.app.job.launch import Layout, Price
 from lumitui.remote import walltime
+from lumitui.remote.site.partition import Billing
 
 _GIB = {"K": 1 / 1048576, "M": 1 / 1024, "G": 1.0, "T": 1024.0, "": 1 / 1024}
 
@@ -16,9 +17,9 @@ def price_of(place: Placement, layout: Layout) -> Price:
     cores = layout.cpus_per_task * layout.tasks_per_node
     memory = memory_gib(place, layout)
     gpus = layout.gpus_per_node
-    if spec.exclusive:
-        cores, memory, gpus = len(site.node.usable_cores), site.node.memory_gib, site.node.gpus
     billing = place.partition.billing
+    if spec.exclusive or _bills_whole_nodes(billing, spec.nodes):
+        cores, memory, gpus = len(site.node.usable_cores), site.node.memory_gib, site.node.gpus
     if billing.kind == "node":
         rate = billing.per_node_hour
     elif billing.kind == "slice":
@@ -33,15 +34,39 @@ def price_of(place: Placement, layout: Layout) -> Price:
             cores * billing.per_core_hour
             + memory * billing.per_gib_hour
             + gpus * billing.per_gpu_hour
+            + (spec.local_disk or 0) * billing.per_disk_gib_hour
         )
     per_hour = rate * spec.nodes
     hours = spec.chain * walltime.seconds_of(spec.time) / 3600
     return Price(round(per_hour * hours, 3), site.billing_unit, per_hour)
 
 
+def _bills_whole_nodes(billing: Billing, nodes: int) -> bool:
+    return billing.kind == "sum" and nodes >= (billing.whole_nodes_from or math.inf)
+
+
+def device_options(place: Placement, layout: Layout) -> list[str]:
+    """Return the job's GPUs and its part of each node's disk as #SBATCH options.
+
+    Both in one `--gres` where the site writes GPUs so: a second one takes the place of the first
+    (slurm, src/common/slurm_opt.c, `arg_set_gres`).
+    """
+    site, asked = place.site, place.spec.local_disk
+    request = place.partition.gpu_request or site.gpu_request
+    options = [request.format(gpus=layout.gpus_per_node)] if request else []
+    if asked is None or site.local_disk is None:
+        return options
+    disk = site.local_disk.request.format(gib=asked)
+    if options and options[0].startswith("--gres="):
+        return [f"{options[0]},{disk}"]
+    return [*options, f"--gres={disk}"]
+
+
 def memory_options(place: Placement, layout: Layout) -> list[str]:
     """Return the job's memory as #SBATCH options; [] where the site decides."""
     spec, site = place.spec, place.site
+    if not site.memory_option:
+        return []
     if spec.memory:
         return [f"--mem={spec.memory}"]
     if spec.exclusive and site.memory_per_node:

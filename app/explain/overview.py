@@ -3,9 +3,11 @@
 The words may hold text from a site: make it safe where it is drawn (`safe_text`).
 """
 
+from collections.abc import Sequence
 from typing import Protocol
 
-from lumitui.app.explain import chain_words, words
+from lumitui.app.explain import words
+from lumitui.app.explain.phrases import chain_words
 from lumitui.app.explain.proof.binding_proof import Verdict
 from lumitui.app.explain.run_facts import Row, Totals
 from lumitui.app.explain.waiting import waited
@@ -174,6 +176,13 @@ def relative(
         "-" if speed_up is None else f"{words.number(_rounded(speed_up))} x",
         "-" if efficiency is None else f"{efficiency:.0f} %",
     )
+
+
+def with_grid(rows: list[Row], advice: Sequence[str]) -> list[Row]:
+    """Return the overview with what the run's grid says, before what comes next."""
+    found = [("grid", " ".join(advice))] if advice else []
+    last = [row for row in rows if row[0] == "next"]
+    return [*(row for row in rows if row[0] != "next"), *found, *last]
 
 
 def rows(

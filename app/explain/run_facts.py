@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
-from lumitui.app.explain import chain_words, speed_words, words
+from lumitui.app.explain import words
+from lumitui.app.explain.phrases import chain_words, speed_words
 from lumitui.app.explain.proof.binding_proof import Verdict
 from lumitui.app.explain.proof.device_proof import brief
 from lumitui.app.explain.proof.rank_proof import RankProof

@@ -9,7 +9,8 @@ The words may hold text from a site: make it safe where it is drawn (`safe_text`
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from lumitui.app.explain import chain_words, words
+from lumitui.app.explain import words
+from lumitui.app.explain.phrases import chain_words
 from lumitui.app.explain.proof.binding_proof import Verdict
 from lumitui.app.history.attempts import trained
 from lumitui.app.history.metrics.points import MetricPoint

@@ -261,7 +261,7 @@ def reason(run: "Run") -> str:
 
 
 _STOPPED = 85
-"""The exit code of an attempt that was asked to stop, and saved (templates/chain.sh)."""
+"""The exit code of an attempt that was asked to stop, and saved (templates/job/chain.sh)."""
 
 
 def chain_end(run: "Run") -> str:

@@ -1,7 +1,7 @@
 """What a run with `chain:` wrote of its attempts, and what they come to. Pure.
 
-The job (templates/chain.sh) appends two lines to attempts.jsonl for each attempt: `began`, `ended`.
-An attempt that was killed has no second one.
+The job (templates/job/chain.sh) appends two lines to attempts.jsonl for each attempt: `began` and
+`ended`. An attempt that was killed has no second one.
 """
 
 from collections.abc import Iterable, Iterator

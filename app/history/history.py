@@ -13,8 +13,8 @@ from lumitui.app.history.known_snapshots import KnownSnapshots
 from lumitui.app.history.listing.find_runs import Filter, RunFinder
 from lumitui.app.history.listing.order import NEWEST, Order
 from lumitui.app.history.pending_warnings import PendingWarnings
+from lumitui.app.history.rows.run_row import PARTS, column, to_row
 from lumitui.app.history.run import UNFINISHED, Changes, Run, one_line, unknown_run
-from lumitui.app.history.run_row import PARTS, column, to_row
 from lumitui.app.history.texts.store import (
     OF_RUNS,
     RECORDED,

@@ -11,7 +11,7 @@ from lumitui.remote import walltime
 from lumitui.remote.errors import HistoryError, InputError
 from lumitui.remote.run_folder import JOB_SCRIPT, MACHINERY, PROBE_SCRIPT
 from lumitui.remote.scheduler.states import State
-from lumitui.remote.site.unseen import SEPARATOR, UNSEEN
+from lumitui.remote.site.reading.unseen import SEPARATOR, UNSEEN
 
 if TYPE_CHECKING:
     from lumitui.app.job.spec import JobSpec

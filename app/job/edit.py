@@ -11,7 +11,7 @@ import yaml
 
 from lumitui.app.job.yaml_marks import Value, candidates, find, scalar
 from lumitui.remote.errors import InputError
-from lumitui.remote.site.yaml_document import Document
+from lumitui.remote.site.reading.yaml_document import Document
 
 __all__ = ["Value", "place_of", "rename", "set_value"]
 
@@ -36,11 +36,20 @@ def set_value(text: str, place: tuple[str, ...], value: Value | None) -> str:
         for name, item in steps:
             text = set_value(text, (*place, name), item)
         return text
-    steps_of_list = _steps(_at(before.data, place), value)
-    if len(steps_of_list) > 1:
-        for step in steps_of_list:
-            text = set_value(text, place, step)
-        return text
+    for step in _steps(_at(before.data, place), value)[:-1]:
+        # Not compared anew: with items that are alike, other steps could follow, without end.
+        text = _written(text, place, step)
+    return _written(text, place, value)
+
+
+def _written(text: str, place: tuple[str, ...], value: Value | None) -> str:
+    """Return `text` with the value at `place` written in the way that keeps most of it.
+
+    Raises:
+        InputError: there is no way.
+    """
+    before = Document(text, "the job file", plain=True)
+    wanted = _with(before.data, place, value)
     for candidate in candidates(text, before.root, place, value):
         try:
             found = Document(candidate, "the job file", plain=True).data

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from lumitui.app.job.spec import JobSpec
 
 ALL_NODES = 16
-"""On more nodes than this, the probe measures only the first and the last (templates/probe.sh)."""
+"""On more nodes, the probe measures only the first and the last (templates/job/probe.sh)."""
 
 
 def measured_nodes(nodes: int) -> int:

@@ -13,11 +13,22 @@ from pydantic import (
     model_validator,
 )
 
-from lumitui.app.job.fields import Hang, Inside, Line, Memory, Name, Signal, Text, Walltime, Word
-from lumitui.app.job.log_pattern import check_log_pattern
+from lumitui.app.job.keys.fields import (
+    Hang,
+    Inside,
+    Line,
+    Memory,
+    Name,
+    Signal,
+    Text,
+    Walltime,
+    Word,
+)
+from lumitui.app.job.keys.log_pattern import check_log_pattern
+from lumitui.app.job.keys.variables import check_environment_name, check_secret_name
+from lumitui.app.job.keys.venv import Venv
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
-from lumitui.app.job.variables import check_environment_name, check_secret_name
-from lumitui.remote.site.validation import validate
+from lumitui.remote.site.reading.validation import validate
 
 MOST_NODES = 10_000
 """More than any machine has: a larger number is a slip of the finger."""
@@ -25,6 +36,14 @@ MOST_LIMITS = 100
 """Time limits of one run: of two days each, more than half a year."""
 MOST_RELAUNCHES = 10
 """A machine that breaks a program more often is not one to stay on."""
+
+
+StageName = Annotated[str, Field(pattern="^[A-Z][A-Z0-9_]{0,30}$")]
+"""The name of something staged, as a part of a variable's name."""
+
+
+def _only_path(value: object) -> object:
+    return {"path": value} if isinstance(value, str) else value
 
 
 class Part(BaseModel):
@@ -76,6 +95,16 @@ class Scale(Part):
     lr: LearningRateRule = LearningRateRule()
 
 
+class StagedPath(Part):
+    """Data, a model or an image that the site gets once, and all runs there share."""
+
+    path: Line
+    """A file or folder on this machine, relative to the project; `~` is the home. Of a container's
+    definition (`*.def`) the image is sent, which is built here."""
+    link: Inside | None = None
+    """Where it appears below the code, too."""
+
+
 class JobSpec(Part):
     """A job file: what to run and how. Everything else is derived."""
 
@@ -89,6 +118,8 @@ class JobSpec(Part):
     cpus_per_task: Annotated[int, Field(ge=1)] | None = None
     memory: Memory | None = None
     """`--mem`, per node; None: the site's share for the GPUs."""
+    local_disk: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    """GiB on each node's own disk, at a site where a job asks for them; None: none."""
     exclusive: bool = False
     """Whether a shared partition gives whole nodes, and bills them, so that masks are right."""
     time: Walltime
@@ -104,6 +135,9 @@ class JobSpec(Part):
     args: tuple[Text, ...] = ()
     resume: tuple[Text, ...] = ()
     """Arguments that make the person's own script continue from `$RUN_DIR/checkpoints`."""
+    hostfile: bool = False
+    """Whether the job writes `$RUN_DIR/hostfile` for a program that starts ranks itself: a line
+    `HOST slots=RANKS` for each node, as DeepSpeed and Open MPI read it."""
     signal: Signal | None = None
     """sbatch's `--signal`, like `USR1@120`, when the script saves on that signal."""
     hang: Hang | None = None
@@ -112,6 +146,9 @@ class JobSpec(Part):
     secrets: tuple[str, ...] = ()
     """Names of the laptop's variables that the job may read; their values are never shown."""
     container: ContainerChoice = ContainerChoice()
+    venv: Venv | None = None
+    """Packages that the image or the modules lack: a requirements file of the project, or a list.
+    They are installed once, and shared by all runs that need the same."""
     binding: Literal["auto", "masks", "none"] = "auto"
     proof: Literal["on", "strict", "off"] = "on"
     """`strict`: the job ends before the launch when a rank has other cores or another GPU than
@@ -120,6 +157,8 @@ class JobSpec(Part):
     """Whether the GPUs and the network are measured before the launch, in half a minute at most:
     `warn` names a rank or node that is slow or wrong, `end` ends the job then. None: as the site's
     profile says."""
+    keep_compiled: bool = True
+    """Whether the next job gets what Inductor, Triton and MIOpen compiled in this one."""
     project: Line = "."
     """The folder that is sent, relative to the job file's folder."""
     ship: Literal["auto", "files", "archive"] = "auto"
@@ -132,6 +171,9 @@ class JobSpec(Part):
     preview names them. Paths from the project's root; `*`, `**` and folders as in .gitignore."""
     workdir: Inside = "."
     links: dict[Inside, Line] = {}
+    stage: dict[StageName, Annotated[StagedPath, BeforeValidator(_only_path)]] = {}
+    """What the site gets before the run, each under a name: `DATA` is `$STAGE_DATA` in the job, and
+    also in `args:`, `env:` and `container.image`."""
     fetch: tuple[Inside, ...] = ()
     metrics: dict[Line, Line] = {}
     """Names of series, each with a regular expression of one group that is searched in the log."""
@@ -205,7 +247,7 @@ def read_job(path: Path) -> JobSpec:
     Raises:
         InputError: every mistake in it, with its line.
     """
-    from lumitui.remote.site.yaml_document import read_document
+    from lumitui.remote.site.reading.yaml_document import read_document
 
     document = read_document(path, plain=True)
     return validate(document, JobSpec, document.data)
@@ -213,7 +255,7 @@ def read_job(path: Path) -> JobSpec:
 
 def parse_job(text: str, name: str) -> JobSpec:
     """Return the job that `text` describes; errors call it `name`."""
-    from lumitui.remote.site.yaml_document import Document
+    from lumitui.remote.site.reading.yaml_document import Document
 
     document = Document(text, name, plain=True)
     return validate(document, JobSpec, document.data)
@@ -222,6 +264,6 @@ def parse_job(text: str, name: str) -> JobSpec:
 def changed(spec: JobSpec, changes: dict[str, Any], name: str) -> JobSpec:
     """Return `spec` with top-level keys replaced and validated; errors call it `name`."""
     data = spec.model_dump(mode="json", exclude_defaults=True) | changes
-    from lumitui.remote.site.yaml_document import Document
+    from lumitui.remote.site.reading.yaml_document import Document
 
     return validate(Document("", name), JobSpec, data)

@@ -15,12 +15,17 @@ class Strategy:
     """The bundled trainer that does it."""
     zero_stage: int | None = None
     """DeepSpeed's `zero_optimization.stage`; None: no DeepSpeed configuration."""
+    offload: tuple[str, ...] = ()
+    """Keys of DeepSpeed's `zero_optimization` that are given the device `cpu`: what the memory of
+    the nodes holds instead of the GPUs'."""
     single_rank: bool = False
     passes: int = 2
     """How often each rank sends the size of the model in a step, less its own share: 2 for an
     all-reduce; 3 where weights are gathered twice, or, as DeepSpeed does, gathered after an
     all-reduce. `make bench-trainers` counts the bytes."""
 
+
+_OPTIMIZER = ("offload_optimizer",)
 
 STRATEGIES: dict[str, Strategy] = {
     "ddp": Strategy("every rank has the whole model; gradients are averaged", "ddp"),
@@ -32,6 +37,19 @@ STRATEGIES: dict[str, Strategy] = {
     "zero1": Strategy("DeepSpeed; optimizer states are split", "deepspeed_zero", 1, passes=3),
     "zero2": Strategy("DeepSpeed; and gradients", "deepspeed_zero", 2, passes=3),
     "zero3": Strategy("DeepSpeed; and parameters", "deepspeed_zero", 3, passes=3),
+    "zero1-offload": Strategy(
+        "as zero1; the optimizer is in the CPU's memory", "deepspeed_zero", 1, _OPTIMIZER, passes=3
+    ),
+    "zero2-offload": Strategy(
+        "as zero2; the optimizer is in the CPU's memory", "deepspeed_zero", 2, _OPTIMIZER, passes=3
+    ),
+    "zero3-offload": Strategy(
+        "as zero3; optimizer and parameters are in the CPU's memory",
+        "deepspeed_zero",
+        3,
+        (*_OPTIMIZER, "offload_param"),
+        passes=3,
+    ),
 }
 
 
@@ -61,7 +79,7 @@ TRAINERS: dict[str, Trainer] = {
     "lightning_trainer": Trainer("lightning_trainer.py", ("lightning",)),
     "deepspeed_zero": Trainer(
         "deepspeed_zero.py",
-        ("zero1", "zero2", "zero3"),
+        tuple(name for name, row in STRATEGIES.items() if row.zero_stage),
         divides=("adam", "adamw"),
         batch_arg=None,
         lr_arg=None,

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from difflib import SequenceMatcher
 
 import yaml
 
@@ -97,22 +96,17 @@ def _items(text: str, found: tuple[yaml.Node, yaml.Node], value: Value) -> list[
     if not items or len(items) < len(node.value):
         return []
     block = not node.flow_style
-    (step,) = [
-        code
-        for code in SequenceMatcher(
-            a=[item.value for item in items], b=list(value), autojunk=False
-        ).get_opcodes()
-        if code[0] != "equal"
-    ][:1]
-    kind, low, _, first, last = step
-    if kind == "insert":
-        added = [scalar(str(word)) for word in value[first:last]]
+    now, more = [item.value for item in items], len(value) - len(items)
+    pairs = enumerate(zip(now, value, strict=False))
+    low = next((at for at, (old, new) in pairs if old != new), min(len(now), len(value)))
+    if more > 0:
+        added = [scalar(str(word)) for word in value[low : low + more]]
         text = _add_items(text, items, low, added, block=block)
-    elif kind == "delete":
+    elif more < 0:
         text = _drop_item(text, node, low)
     else:
         item = items[low]
-        new = scalar(str(value[first]), item.style)
+        new = scalar(str(value[low]), item.style)
         text = _with_comment(text, item.start_mark.index, _end(text, item), new)
     if block and not value:
         colon = text.index(":", key.end_mark.index) + 1

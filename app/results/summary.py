@@ -108,7 +108,12 @@ def thinned(values: Sequence[float], most: int) -> tuple[float, ...]:
     """Return at most `most` values: the means of equal shares. Sums of huge ones stay finite."""
     count = min(most, len(values))
     edges = [len(values) * index // count for index in range(count + 1)] if count else [0]
-    return tuple(
-        math.fsum(value / (end - begin) for value in values[begin:end])
-        for begin, end in pairwise(edges)
-    )
+    return tuple(_mean(values[begin:end]) for begin, end in pairwise(edges))
+
+
+def _mean(values: Sequence[float]) -> float:
+    """Return the mean; halves, since rounded parts of the largest number add up to more than it."""
+    if len(values) == 1:
+        return values[0]
+    twice = 2 * math.fsum(value / len(values) / 2 for value in values)
+    return min(max(twice, min(values)), max(values))

@@ -12,6 +12,7 @@ from lumitui.app.runs.upkeep import Upkeep
 
 if TYPE_CHECKING:
     from lumitui.app.runs.series import SeriesRuns
+    from lumitui.app.survey.surveys import Surveys
 
 
 class Runs(Launches, Results, Upkeep):
@@ -23,3 +24,10 @@ class Runs(Launches, Results, Upkeep):
         from lumitui.app.runs.series import SeriesRuns
 
         return SeriesRuns(self, self._locks)
+
+    @cached_property
+    def surveys(self) -> "Surveys":
+        """Clusters that no profile describes yet, and what their nodes say."""
+        from lumitui.app.survey.surveys import Surveys
+
+        return Surveys(self, lambda: self._connections, self._transport, self._settings)

@@ -35,6 +35,7 @@ class Core:
 
         `tell` receives what the person should read while an older version's history is converted.
         """
+        self._settings = settings
         self.sites = Sites(settings.profiles)
         self.history = History(settings.history, tell)
         self._locks, self._hashes = settings.data / "sending", settings.data / "hashes"

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from lumitui.app.environments.environments import Environments
     from lumitui.app.history.run import Run
     from lumitui.app.job.spec import JobSpec
     from lumitui.app.scale.code_news import CodeNews
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from lumitui.app.send.drafts.drafts import Drafts
     from lumitui.app.send.export import Exported
     from lumitui.app.send.preview import Preview
-    from lumitui.app.send.submit import Report
+    from lumitui.app.send.submission.submit import Report
 
 
 class Launches(Core):
@@ -38,11 +39,19 @@ class Launches(Core):
         return only(self.drafts.previews(spec, folder, job_file))
 
     @cached_property
+    def environments(self) -> Environments:
+        """The container images and the virtual environments of sites."""
+        from lumitui.app.environments.environments import Environments
+
+        return Environments(self.sites, self._connections, self.history, self._data)
+
+    @cached_property
     def drafts(self) -> Drafts:
         """Job files that are being written, and the runs of a grid."""
         from lumitui.app.send.drafts.drafts import Drafts
 
-        return Drafts(self.sites, self._connections, self.history, self._hashes)
+        images = self.environments.choices
+        return Drafts(self.sites, self._connections, self.history, self._hashes, images)
 
     def export(self, preview: Preview, target: Path) -> Exported:
         """Write the job of `preview` as a folder for plain Slurm; no site is asked.
@@ -72,7 +81,7 @@ class Launches(Core):
         """
         from lumitui.app.send.lock import sender_lock
         from lumitui.app.send.shipment import shipment_of
-        from lumitui.app.send.submit import send
+        from lumitui.app.send.submission.submit import send
         from lumitui.remote.errors import RefusedError
 
         preview.check()

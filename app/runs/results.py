@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lumitui.app.results.figures import Figures
     from lumitui.app.results.log_patterns import LogFigures
     from lumitui.app.results.run_files import RunFiles
+    from lumitui.app.results.sweep import Sweeps
     from lumitui.remote.snapshots.fetch import FetchOutcome
 
 
@@ -87,7 +88,15 @@ class Results(Watching):
         from lumitui.app.results.fetch import bring
 
         run = self.history.get(run_id)
-        return bring(run, self._transport(run), target, patterns)
+        with self._watcher.connection(run.site).files() as transport:
+            return bring(run, transport, target, patterns)
+
+    @cached_property
+    def sweeps(self) -> Sweeps:
+        """The runs of grids beside each other."""
+        from lumitui.app.results.sweep import Sweeps
+
+        return Sweeps(self.history)
 
     @cached_property
     def comparisons(self) -> Comparisons:

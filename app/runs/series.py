@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from lumitui.app.scale.start import Start
     from lumitui.app.send.drafts.drafts import Drafts
     from lumitui.app.send.preview import Preview
-    from lumitui.app.send.submit import Report
+    from lumitui.app.send.submission.submit import Report
     from lumitui.app.watch.refresh import Refreshed
 
 _LONGEST_NOTE = 200

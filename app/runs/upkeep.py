@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from lumitui.app.runs.watching import Watching
@@ -10,6 +10,7 @@ from lumitui.app.runs.watching import Watching
 if TYPE_CHECKING:
     from lumitui.app.watch.recover import Recovered
     from lumitui.app.watch.refresh import Warn
+    from lumitui.app.watch.sites.stocks import Stocks
     from lumitui.remote.doctor.check import Check
     from lumitui.remote.snapshots.prune import Pruned
     from lumitui.remote.transport.request_log import Request
@@ -64,6 +65,13 @@ class Upkeep(Watching):
         connection = self._watcher.connection(site_name)
         work_root = partial(connection.work_root, site)
         return examine(connection.transport, site, account, work_root, connection.notes)
+
+    @cached_property
+    def stocks(self) -> Stocks:
+        """What is staged on sites."""
+        from lumitui.app.watch.sites.stocks import Stocks
+
+        return Stocks(self.history, self.sites, self._watcher.connection)
 
     def requests(self) -> dict[str, list[Request]]:
         """Return what each site was asked lately, the newest first; no site is asked."""

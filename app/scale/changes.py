@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lumitui.app.compose.deepspeed_batch import TRAIN, sent_config
-from lumitui.app.explain import chain_words, words
+from lumitui.app.explain import words
+from lumitui.app.explain.phrases import chain_words
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.script_args import argument_value, rate_argument, with_argument
 from lumitui.app.job.stop_lead import signal_of

@@ -8,7 +8,7 @@ from lumitui.app.history.known_snapshots import KnownSnapshots
 from lumitui.app.history.run import Run
 from lumitui.app.results.comparison import changes
 from lumitui.app.scale.resubmission import CodeChoice
-from lumitui.app.send import source
+from lumitui.app.send.code import source
 from lumitui.remote.errors import InputError
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.source.manifest import Manifest

@@ -10,6 +10,7 @@ from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
 from lumitui.app.results.figures import Figures, figures_from
 from lumitui.app.results.summary import Summary
+from lumitui.app.results.sweep import Pace, pace_of, sweep, workers_in
 from lumitui.app.scale.speedup import Speedup, TrainedRun, speedups
 
 _MOST = 200
@@ -39,6 +40,8 @@ class Overview:
     """The run with its ancestors and descendants, each below its parent."""
     attempts: tuple[Attempt, ...] = ()
     """The starts of its program, from its metrics."""
+    advice: tuple[str, ...] = ()
+    """What the runs of its grid say about the number of loader workers."""
 
     @property
     def comparison(self) -> tuple[Run, Speedup] | None:
@@ -69,7 +72,18 @@ class Overviews:
         run = self._history.get(run_id)
         own = self._metrics(run)
         relatives = self._relatives(self._history.lineage(run.id))
-        return Overview(run, verdict_of(run), own.figures, relatives, own.attempts)
+        advice = self._advice(run)
+        return Overview(run, verdict_of(run), own.figures, relatives, own.attempts, advice)
+
+    def _advice(self, run: Run) -> tuple[str, ...]:
+        """Return what follows from the grid of a run, where that is about loader workers."""
+        series = self._history.series.of_run(run.id)
+        if series is None or any(workers_in(one.words) is None for one in series.members):
+            return ()
+        names = [one.run for one in series.members if one.run]
+        known = self._history.finder.with_ids(names)
+        states = {name: one.state.value for name, one in known.items()}
+        return sweep(series, states, lambda name: self._metrics(known[name]).pace).advice
 
     def figures(self, run: Run) -> Figures:
         """Return the figures of a run's metrics; those of 20,000 steps take 0.3 s once."""
@@ -82,7 +96,7 @@ class Overviews:
         if known is None:
             points = self._history.metrics.of(run.id)
             broken = self._history.metrics.broken(run.id)
-            known = _Metrics(figures_from(points, broken), attempts_of(points))
+            known = _Metrics(figures_from(points, broken), attempts_of(points), pace_of(points))
             with self._lock:
                 self._read[key] = known
                 while len(self._read) > _MOST:
@@ -107,6 +121,7 @@ class _Metrics:
 
     figures: Figures
     attempts: tuple[Attempt, ...]
+    pace: Pace
 
 
 def _tree(family: Sequence[Run]) -> Iterator[tuple[Run, int]]:

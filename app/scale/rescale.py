@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 from lumitui.app.compose import deepspeed_batch as batches
@@ -23,7 +24,7 @@ from lumitui.app.scale.changes import Change, changes_between
 from lumitui.app.scale.learning_rate import with_rate
 from lumitui.remote.errors import InputError
 from lumitui.remote.site.profile import Site
-from lumitui.remote.site.yaml_document import Document
+from lumitui.remote.site.reading.yaml_document import Document
 
 
 @dataclass(frozen=True)
@@ -109,17 +110,19 @@ def _value(text: str) -> object:
 
 
 def _partition(spec: JobSpec, site: Site, notes: list[str]) -> JobSpec:
-    partition = partition_of(spec, site)
-    while spec.nodes > partition.max_nodes and partition.grows_to:
-        larger = partition.grows_to
-        notes.append(
-            f"{spec.partition} has at most {partition.max_nodes} nodes: the job moves to {larger}."
-        )
+    partition_of(spec, site)  # raises where there is no such partition
+    gpus = spec.nodes * placement_of(spec, site).gpus_per_node
+    steps = list(site.partitions_from(spec.partition))
+    for (name, partition), (larger, _) in pairwise(steps):
+        limit = partition.too_small(spec.nodes, gpus)
+        if not limit:
+            break
+        notes.append(f"{name} has {limit}: the job moves to {larger}.")
         spec = changed(spec, {"partition": larger}, "partition")
-        partition = site.partitions[larger]
-    if spec.nodes > partition.max_nodes:
+    most = site.partitions[spec.partition].max_nodes
+    if spec.nodes > most:
         raise InputError(
-            f"{spec.nodes} nodes are more than {spec.partition} has ({partition.max_nodes}).",
+            f"{spec.nodes} nodes are more than {spec.partition} has ({most}).",
             "Ask for fewer.",
         )
     return spec

@@ -1,5 +1,6 @@
 """A run made ready to be submitted again, on other nodes or with other settings. No network."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +16,8 @@ from lumitui.app.job.stop_lead import longer_signal
 from lumitui.app.scale.changes import Change
 from lumitui.app.scale.rescale import apply_settings, rescale
 from lumitui.app.scale.start import Start, choose_start
-from lumitui.app.send import source
+from lumitui.app.send.code import source
+from lumitui.app.send.code.requirements import with_requirements
 from lumitui.app.send.preview import Preview, preview_of
 from lumitui.app.send.shipment import Inheritance
 from lumitui.remote.errors import InputError
@@ -95,7 +97,9 @@ def plan(
         )
     project = Path(parent.project)
     if request.code == "current":
-        parent = replace(parent, spec=source.with_ship_mode(parent.spec, project))
+        spec = source.with_ship_mode(parent.spec, project)
+        parent, read = _with_requirements(replace(parent, spec=spec), request.settings)
+        request = replace(request, settings=(*request.settings, *read))
     config = _config(parent, lineage, request)
     scaled = rescale(
         launch_of(parent),
@@ -120,6 +124,18 @@ def plan(
         request,
         insists=request.start == "checkpoint",
     )
+
+
+def _with_requirements(parent: Run, settings: Sequence[str]) -> tuple[Run, tuple[str, ...]]:
+    """Return `parent` with what the files of its `venv` say now.
+
+    Another `venv` of the settings is read in its place: what its files say is one more setting.
+    """
+    project = Path(parent.project)
+    if not any(re.match(r"venv[.=]", setting) for setting in settings):
+        return replace(parent, spec=with_requirements(parent.spec, project)), ()
+    wanted = with_requirements(apply_settings(parent.spec, settings), project)
+    return parent, (f"venv={wanted.venv.model_dump_json()}",) if wanted.venv else ()
 
 
 def _stop_signal(parent: Run, request: ResubmissionRequest) -> tuple[str, ...]:

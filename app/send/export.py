@@ -10,12 +10,12 @@ from pathlib import Path
 from lumitui.app.compose.launch import plain_script
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import JobSpec
-from lumitui.app.send import source
+from lumitui.app.send.code import source
 from lumitui.app.send.preview import Preview
 from lumitui.app.send.shipment import slug
 from lumitui.app.settings import version
 from lumitui.remote.errors import InputError
-from lumitui.remote.run_folder import CODE, CODE_ARCHIVE, DEEPSPEED_CONFIG, JOB_SCRIPT
+from lumitui.remote.run_folder import CODE, CODE_ARCHIVE, DEEPSPEED_CONFIG, JOB_SCRIPT, VENV_SCRIPT
 from lumitui.remote.site.profile import Site
 from lumitui.remote.snapshots.tar import Packed, content, tar_stream
 from lumitui.remote.source.manifest import Entry
@@ -83,6 +83,8 @@ def _write_files(folder: Path, preview: Preview, code: source.Code) -> None:
     script = plain_script(launch, preview.site, slug(spec.name))
     _write(folder / JOB_SCRIPT, [script.encode()], 0o700)
     _write(folder / README, [_readme(launch, preview.site).encode()], 0o600)
+    if venv := launch.texts.get(VENV_SCRIPT):
+        _write(folder / VENV_SCRIPT, [venv.encode()], 0o600)
     if config := launch.texts.get(DEEPSPEED_CONFIG):
         _write(folder / DEEPSPEED_CONFIG, [config.encode()], 0o600)
     links = (Entry(name.rstrip("/"), 0, False, "", to) for name, to in spec.links.items())
@@ -150,5 +152,12 @@ def _readme_lines(spec: JobSpec, site: Site, name: str) -> Iterator[str]:
     for path in (*spec.container.binds, spec.container.venv):
         if path:
             yield f"- {path} (bound into the container)"
+    if spec.venv:
+        yield f"- {', '.join(spec.venv.lines)} (the job installs them once, into venvs/)"
+        yield "  `bash venv.sh venvs` does it before, on a login node, where that costs nothing"
     for link, to in spec.links.items():
         yield f"- {to} (the code's link {link})"
+    for key, one in spec.stage.items():
+        yield f"- {one.path} of the laptop: copy it there, and `export STAGE_{key}=…` where it is"
+        if one.link:
+            yield f'  `ln -s "$STAGE_{key}" code/{one.link}` puts it where the code looks for it'

@@ -6,7 +6,10 @@ from pathlib import Path
 from lumitui.app.compose.advice import findings
 from lumitui.app.compose.finding import Finding
 from lumitui.app.job.launch import Launch
-from lumitui.app.send.source import Files
+from lumitui.app.send.code import downloads
+from lumitui.app.send.code.installs import installs_finding
+from lumitui.app.send.code.source import Files
+from lumitui.app.send.staging.staging import findings_of as staged_findings
 from lumitui.remote.errors import InputError
 from lumitui.remote.site.profile import Site
 
@@ -53,5 +56,8 @@ def preview_of(
     launch: Launch, site: Site, command: str, files: Files, job_file: Path | None, cell: str = ""
 ) -> Preview:
     """Return the preview of `launch`, which `command` submits at `site` with `files`."""
-    said = (*findings(launch, site), *files.findings)
+    installs = installs_finding(files.install, launch.spec, site)
+    staged = staged_findings(launch.spec, files.project, site) if files.ships_code else ()
+    loads = downloads.findings_of(launch.spec, files.project, site)
+    said = (*findings(launch, site), *installs, *files.findings, *staged, *loads)
     return Preview(launch, site, command, said, files, job_file, cell)

@@ -10,10 +10,11 @@ from pathlib import Path
 from lumitui.app.compose.deepspeed_batch import sent_text
 from lumitui.app.history.run import Run
 from lumitui.app.job.launch import Launch
-from lumitui.app.send import source
+from lumitui.app.send.code import source
+from lumitui.app.send.code.provenance import provenance
+from lumitui.app.send.code.source import Code
 from lumitui.app.send.preview import Preview
-from lumitui.app.send.provenance import provenance
-from lumitui.app.send.source import Code
+from lumitui.app.send.staging.staging import Staging, staging_of
 from lumitui.remote.connect import Connection
 from lumitui.remote.errors import InputError
 from lumitui.remote.run_folder import MACHINERY, PROBE_SCRIPT
@@ -53,6 +54,11 @@ class Shipment:
     """What to send, or the id of a snapshot that is on the site already."""
     secret_values: Mapping[str, str] = field(repr=False)
     checkpoints: Checkpoints | None = None
+    login_build_seconds: float | None = None
+    """How long the environment of `venv:` may be built on the login host before the job is
+    submitted; None: there is none, or the job builds it."""
+    staging: Staging | str | None = None
+    """What to stage, or the folder of the run that shares what it has; None: nothing."""
 
     @property
     def snapshot(self) -> str:
@@ -80,7 +86,22 @@ def shipment_of(
     checkpoints = None
     if inheritance and inheritance.continues:
         checkpoints = Checkpoints(inheritance.parent.folder, inheritance.checkpoint_needed)
-    return Shipment(run, preview.launch, code, values, checkpoints)
+    recipe = preview.site.venv
+    login = spec.venv is not None and recipe.build == "login"
+    seconds = recipe.minutes * 60.0 if login else None
+    staging = _staging(preview, connection, hashes, inheritance)
+    return Shipment(run, preview.launch, code, values, checkpoints, seconds, staging)
+
+
+def _staging(
+    preview: Preview, connection: Connection, hashes: Path, inheritance: Inheritance | None
+) -> Staging | str | None:
+    spec = preview.launch.spec
+    if not spec.stage:
+        return None
+    if inheritance and inheritance.same_code and inheritance.parent.spec.stage == spec.stage:
+        return inheritance.parent.folder
+    return staging_of(spec, preview.project, preview.site, connection, hashes)
 
 
 def _refuse_unseen(preview: Preview, code: Code) -> None:

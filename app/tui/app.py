@@ -21,7 +21,7 @@ from lumitui.app.runs import Runs
 from lumitui.app.settings import Settings, is_first_run
 from lumitui.app.tui import messages
 from lumitui.app.tui.flows.first_run import FirstRunApp
-from lumitui.app.tui.pauses import Pauses
+from lumitui.app.tui.loop.pauses import Pauses
 from lumitui.app.tui.preferences.themes import keep_theme, kept_theme, offer_themes
 from lumitui.app.tui.screens.runs import RunsScreen
 from lumitui.app.tui.workers.refreshes import TICK

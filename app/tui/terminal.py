@@ -14,7 +14,7 @@ from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
 from lumitui.app.tui import messages
-from lumitui.app.tui.key_order import OrderedKeysApp
+from lumitui.app.tui.loop.key_order import OrderedKeysApp
 from lumitui.app.tui.preferences.contrast import ReadableText
 from lumitui.app.tui.widgets.control_filter import ControlFilter
 from lumitui.remote.errors import LumiError

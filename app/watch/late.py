@@ -68,7 +68,7 @@ def cancel_late(run: Run, scheduler: "Scheduler") -> None:
         RefusedError: the scheduler would not.
         LinkError: the site could not be asked.
     """
-    from lumitui.app.send.settle import GRACE_SECONDS, submission_of
+    from lumitui.app.send.submission.settle import GRACE_SECONDS, submission_of
     from lumitui.app.watch.transitions import watch_of
 
     if run.job_id is not None:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from lumitui.app.explain.words import length
 from lumitui.app.history.history import History
+from lumitui.app.history.rows.run_record import run_of
 from lumitui.app.history.run import Run
-from lumitui.app.history.run_record import run_of
 from lumitui.app.watch.refresh import Watcher, refresh
 from lumitui.app.watch.transitions import watch_of
 from lumitui.remote.connect import Connection

@@ -7,6 +7,7 @@ from lumitui.remote import walltime
 from lumitui.remote.cores import format_cores, parse_cores
 from lumitui.remote.doctor.check import Check, Status
 from lumitui.remote.site.profile import Site
+from lumitui.remote.survey.slurm_records import records
 from lumitui.remote.transport.fields import count
 
 _LONGEST_NAME = 200
@@ -26,17 +27,19 @@ def version(text: str, site: Site) -> Check:
 
 def partitions(text: str, site: Site) -> Iterator[Check]:
     """Check every partition of the profile against `scontrol show partition -o`."""
-    found = {record.get("PartitionName"): record for record in _records(text)}
+    found = {record.get("PartitionName"): record for record in records(text)}
     if not found:
         words = text.strip()[-200:] or "no answer"
         yield Check("partitions", "failed", words, "", "Try `scontrol show partition` there.")
         return
     for name, partition in site.partitions.items():
-        record = found.get(name)
+        qos = partition.slurm_partition  # of a QOS, Slurm's partition has only the outer limits
+        record = found.get(qos or name)
         title = f"partition {name}"
         if record is None:
             known = ", ".join(sorted(filter(None, found)))
-            yield Check(title, "failed", f"not found; the site has {known}", "", f"Remove {name}.")
+            wanted = f"{qos} was not found" if qos else "not found"
+            yield Check(title, "failed", f"{wanted}; the site has {known}", "", f"Remove {name}.")
             continue
         allocation = "node" if record.get("OverSubscribe") == "EXCLUSIVE" else "shared"
         wrong = [
@@ -46,7 +49,7 @@ def partitions(text: str, site: Site) -> Iterator[Check]:
                 ("max_nodes", _count(record), str(partition.max_nodes)),
                 ("allocation", allocation, partition.allocation),
             )
-            if not _same(key, real, planned)
+            if not _same(key, real, planned) and not (qos and key.startswith("max_"))
         ]
         state = record.get("State", "UP")
         if wrong:
@@ -65,7 +68,7 @@ def partitions(text: str, site: Site) -> Iterator[Check]:
 
 def node(text: str, site: Site) -> Iterator[Check]:
     """Check the shape of one GPU node against `scontrol show node -o`."""
-    found = _records(text)
+    found = records(text)
     if not found or "NodeName" not in found[0]:
         words = text.strip()[-200:] or "no answer"
         yield Check("node", "warning", words, "", "Try `scontrol show node` there.")
@@ -121,15 +124,6 @@ def accounts(found: Sequence[str], account: str, site: Site) -> Check:
     return Check("account", "ok", listed)
 
 
-def _records(text: str) -> list[dict[str, str]]:
-    """Return the `Key=value` records of `scontrol … -o`, a line each."""
-    return [
-        dict(re.findall(r"(?:^|\s)([A-Za-z][\w/:]*)=(\S*)", line))
-        for line in text.splitlines()
-        if "=" in line
-    ]
-
-
 def _cores(text: str) -> set[int]:
     """Return the cores that Slurm lists; none where the text is no list of cores."""
     try:
@@ -147,10 +141,16 @@ def _count(record: Mapping[str, str]) -> str:
     return limit if limit.isdecimal() else total
 
 
+_NO_LIMIT = 100 * 86_400
+"""Seconds that stand for no limit in a profile, or more: no site lets a job run so long."""
+
+
 def _same(key: str, real: str, planned: str) -> bool:
     if key != "max_time" or real == planned:
         return real == planned
     try:
+        if real == "UNLIMITED":
+            return walltime.seconds_of(planned) >= _NO_LIMIT
         return walltime.seconds_of(real) == walltime.seconds_of(planned)
     except ValueError:
         return False

@@ -217,7 +217,7 @@ going() {
 }
 one() {
   id=$2 NAME=$3 TOKEN=$4 RUN=$5
-  # A job that goes back into the queue in this moment ends at it (templates/chain.sh).
+  # A job that goes back into the queue in this moment ends at it (templates/job/chain.sh).
   stop() { [ ! -d "$RUN" ] || : >"$RUN/{cancelled}"; }
   if [ $silent -ne 0 ]; then
     stop

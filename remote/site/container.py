@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from lumitui.remote.site.environments import ByMinor, ImageListing
 from lumitui.remote.site.facts import Facts, Pattern, WholePath
 
 
@@ -12,7 +13,7 @@ class ImageVariant(Facts):
 
     matches: Pattern
     """A regular expression on the image's path."""
-    torchrun_binding: Literal["numa", "script", "none"] | None = None
+    torchrun_binding: Literal["numa", "masks", "script", "none"] | None = None
     torchrun_signals: bool | None = None
     drop_environment: tuple[str, ...] | None = None
     forbidden_environment: tuple[str, ...] | None = None
@@ -22,9 +23,12 @@ class Container(Facts):
     """One generation of a site's containers: what belongs together, never mixed."""
 
     image: str
+    """The image of a job that names none; empty: each job must name one."""
     images: Pattern | None = None
     """A regular expression that matches the path of every image of this generation and of no
     other; None: the names do not show the generation."""
+    listing: ImageListing | None = None
+    """How `lumitui containers` finds the generation's images; None: only `image` is shown."""
     variants: tuple[ImageVariant, ...] = ()
     """Images that need other options; the first match counts."""
     call: tuple[str, ...]
@@ -36,9 +40,11 @@ class Container(Facts):
     activate: str = ""
     """A command run inside the container before the program, e.g. `$WITH_CONDA`."""
     python: str = "python"
-    torchrun_binding: Literal["numa", "script", "none"] = "none"
-    """How torchrun's workers get their cores: its own `--numa-binding`, the training
-    script, or not at all."""
+    python_version: ByMinor = ""
+    """The version of that Python, where the images of the generation have one."""
+    torchrun_binding: Literal["numa", "masks", "script", "none"] = "none"
+    """How torchrun's workers get their cores: its own `--numa-binding`; `masks`, by which each
+    binds itself; the training script; or not at all."""
     torchrun_signals: bool = False
     """Whether its torchrun has `--signals-to-handle` (torch 2.10 and newer): without it SIGUSR1
     kills the agent and leaves its ranks running, so that they are sent SIGTERM instead."""

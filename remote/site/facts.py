@@ -2,6 +2,7 @@
 
 import re
 import string
+from datetime import date
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
@@ -66,6 +67,32 @@ def _work_path(text: str) -> str:
     return text
 
 
+def _one_word(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_][\w.,+-]*", text):
+        raise ValueError(f"{text!r} must be one word, without spaces")
+    return text
+
+
+def _variable(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
+        raise ValueError(f"{text!r} is not the name of a variable, like LOCAL_SCRATCH")
+    return text
+
+
+def _day(text: str) -> str:
+    try:
+        date.fromisoformat(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is not a date like 2026-07-31") from error
+    return text
+
+
+Day = Annotated[str, AfterValidator(_day)]
+"""A date as text, `YYYY-MM-DD`."""
+OneWord = Annotated[str, AfterValidator(_one_word)]
+"""A name that Slurm knows, like that of a partition."""
+Variable = Annotated[str, AfterValidator(_variable)]
+"""The name of a variable of the shell, without its `$`."""
 WholePath = Annotated[str, AfterValidator(_whole_path)]
 """A path from /: nothing expands `~` there, it would become a folder of that name."""
 NodePath = Annotated[str, AfterValidator(_node_path)]

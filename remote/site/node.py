@@ -1,7 +1,7 @@
 """The shape of a GPU node: its cores, its GPUs, and which cores are near to which GPU."""
 
 from functools import cached_property
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -39,6 +39,8 @@ class NodeShape(Facts):
 
     cores: Count
     threads_per_core: Count = 1
+    architecture: Literal["x86_64", "aarch64"] = "x86_64"
+    """What its programs are compiled for, as `uname -m` says it."""
     reserved_cores: Cores = ""
     """Cores no job may use."""
     memory_gib: Count

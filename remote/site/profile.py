@@ -1,12 +1,24 @@
 """A site: one cluster as its profile describes it. Facts as data, no code for a site."""
 
+from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from lumitui.remote.site.container import Container
-from lumitui.remote.site.facts import Count, Facts, NodePath, Pattern, WorkPath, fills
+from lumitui.remote.site.environments import Mpi, VenvRecipe
+from lumitui.remote.site.facts import (
+    Count,
+    Day,
+    Facts,
+    NodePath,
+    Pattern,
+    Variable,
+    WorkPath,
+    fills,
+)
 from lumitui.remote.site.gpu_readings import GpuReadings
 from lumitui.remote.site.node import NodeShape
 from lumitui.remote.site.partition import Partition
@@ -34,8 +46,9 @@ class Hosts(Facts):
     port: Annotated[int, Field(ge=1, le=65_535)] | None = None
     user: str | None = None
     transfer: str | None = None
-    """A separate host for data transfer, where the site has one. For the upload of large code;
-    nothing reads it yet."""
+    """A separate host for data transfer, where the site has one."""
+    renew: str = ""
+    """What a person does when the credentials have expired, as a sentence; shown with the error."""
     identity: str | None = None
     """A private key that is tried first."""
     ssh_config: str | None = None
@@ -57,6 +70,17 @@ class Account(Facts):
     required: bool = True
     pattern: Pattern = r"^\S+$"
     example: str = ""
+
+
+class LocalDisk(Facts):
+    """A disk of the node, of which a job gets as much as it asks for: `local_disk:` in its file."""
+
+    request: Annotated[str, fills("gib")]
+    """What is asked of Slurm for `{gib}` GiB on each node, as one of the things of `--gres`."""
+    max_gib: Count
+    """The most that a job may ask for on a node."""
+    variable: Variable
+    """The variable that names the job's folder there."""
 
 
 class SiteRule(Facts):
@@ -103,8 +127,14 @@ class Site(Facts):
     """`--mem-per-gpu` of a job with one task per GPU; empty: the site decides."""
     memory_per_node: str = ""
     """`--mem` of a job with one task per node that takes all GPUs; empty: the site decides."""
+    memory_option: bool = True
+    """Whether a job may ask for memory; if not, `--mem` is never written."""
     cores_per_gpu: Count
     """`--cpus-per-task` of one rank."""
+    cores_fixed: bool = False
+    """Whether a job must ask for exactly `cores_per_gpu` cores for each GPU."""
+    local_disk: LocalDisk | None = None
+    """The disk of a node that a job can ask for; None: there is none, or nothing is asked."""
     sbatch_arguments: tuple[str, ...] = ()
     """#SBATCH options of every job, e.g. `--hint=nomultithread`."""
     modules: tuple[str, ...] = ()
@@ -115,20 +145,27 @@ class Site(Facts):
     """Folders made on every node before the launch. Those in `${NODE_TMP}/` are the job's own."""
     python: str = "python3"
     """The interpreter of a job without a container."""
-    torchrun_binding: Literal["numa", "script", "none"] = "none"
+    torchrun_binding: Literal["numa", "masks", "script", "none"] = "none"
     """As in `containers`, for a job without one."""
     torchrun_signals: bool = False
     """As in `containers`."""
+    venv: VenvRecipe = VenvRecipe()
+    """How `venv:` of a job file becomes an environment."""
     containers: dict[str, Container] = Field(default={})
     default_container: str | None = None
     launchers: Annotated[tuple[Launcher, ...], Field(min_length=1)] = ("srun", "torchrun")
     """Launchers that work at this site, the preferred first."""
+    mpi: Mpi | None = None
+    """What the launcher mpirun starts; None: the profile names no MPI."""
     requeue: bool = True
     """Whether a job may put itself back into the queue (`scontrol requeue` on its node), which
     `chain:` needs."""
     internet_on_compute_nodes: bool = True
-    """Whether a job can download weights or report to the internet. For the adviser; nothing
-    reads it yet."""
+    """Whether a job can download weights or report to the internet."""
+    offline_environment: dict[str, str] = Field(default={})
+    """Exported in jobs where `internet_on_compute_nodes` is false, e.g. `HF_HUB_OFFLINE`."""
+    file_group: Annotated[str, fills("account", "user")] = ""
+    """The group that staged files get on the site; empty: the site decides."""
     visible_gpus: str = "CUDA_VISIBLE_DEVICES"
     """The variable that lists a task's GPUs. For the node map and the launchers of other sites;
     nothing reads it yet."""
@@ -138,8 +175,12 @@ class Site(Facts):
     """What a job whose file does not say it does before its launch: see the key `preflight` there.
     Worth its half minute where a slow node would cost hours."""
     billing_unit: str = "GPU-hours"
-    retired: str | None = None
+    retired: Day | None = None
     """The date from which it runs no more jobs."""
+    replaced_by: str | None = None
+    """The site to use in its place."""
+    readable_until: Day | None = None
+    """The date until which files can be read there once it is retired."""
     rules: tuple[SiteRule, ...] = ()
     commands: dict[str, str] = Field(default={})
     """What to type there: `balance`, `quota`, `shell` …; shown by `lumitui sites NAME`."""
@@ -147,6 +188,25 @@ class Site(Facts):
     """What else a person should know; shown by `lumitui sites NAME`."""
     unverified: tuple[str, ...] = ()
     """Keys of this profile that nobody has checked on the site."""
+
+    def is_closed(self, today: date) -> bool:
+        """Return whether it runs no jobs any more."""
+        return self.retired is not None and today >= date.fromisoformat(self.retired)
+
+    def summary(self, today: date) -> str:
+        """Return what it is in a few words: its title and a node's GPUs, or that it is closed."""
+        if self.is_closed(today):
+            instead = f"; use {self.replaced_by}" if self.replaced_by else ""
+            return f"{self.title}: closed on {self.retired}{instead}"
+        return f"{self.title}: {self.node.gpus} x {self.node.gpu} a node"
+
+    def partitions_from(self, name: str) -> Iterator[tuple[str, Partition]]:
+        """Yield the partition `name`, and those that a job grows to from there, each once."""
+        following, seen = name if name in self.partitions else None, set[str]()
+        while following is not None and following not in seen:
+            seen.add(following)
+            yield following, self.partitions[following]
+            following = self.partitions[following].grows_to
 
     @model_validator(mode="after")
     def _references(self) -> Self:

@@ -14,7 +14,7 @@ from lumitui.remote.errors import InputError
 
 if TYPE_CHECKING:
     from lumitui.remote.site.profile import Site
-    from lumitui.remote.site.yaml_document import Document
+    from lumitui.remote.site.reading.yaml_document import Document
 
 BUILT_IN = Path(__file__).resolve().parents[2] / "templates" / "sites"
 """The profiles that come with the program."""
@@ -65,6 +65,10 @@ class Sites:
         """
         return self._find(name)[0]
 
+    def own(self) -> list[str]:
+        """Return the names of the profiles that a person has written or changed, in order."""
+        return [name for name, paths in sorted(self._files.items()) if paths[0].parent != BUILT_IN]
+
     def load(self, name: str) -> Site:
         """Return the site called `name`.
 
@@ -73,7 +77,7 @@ class Sites:
         """
         # Late: lists of runs need no profile.
         from lumitui.remote.site.profile import Site
-        from lumitui.remote.site.validation import validate
+        from lumitui.remote.site.reading.validation import validate
 
         document, data = self._merged(name, ())
         return validate(document, Site, data)
@@ -85,7 +89,7 @@ class Sites:
         raise InputError(f"There is no site called {name!r}.", f"Known are: {known}.", field="site")
 
     def _merged(self, name: str, seen: tuple[Path, ...]) -> tuple[Document, dict[str, object]]:
-        from lumitui.remote.site.yaml_document import read_document
+        from lumitui.remote.site.reading.yaml_document import read_document
 
         # A person's own profile may extend the built-in one of the same name.
         candidates = [path for path in self._find(name) if path not in seen]

@@ -4,7 +4,7 @@ import io
 import tarfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lumitui.remote.errors import RefusedError
 from lumitui.remote.run_folder import (
@@ -12,6 +12,7 @@ from lumitui.remote.run_folder import (
     CODE,
     RECORD,
     RECORD_FROM_SCRATCH,
+    STAGE,
     preparing_seconds,
 )
 from lumitui.remote.snapshots.store import archive_copy_script, copy_script
@@ -47,6 +48,10 @@ class Plan:
     """The folder of the run whose checkpoints are copied; `files` then has RECORD_FROM_SCRATCH."""
     needs_checkpoints: bool
     """Whether it is an error that there are none."""
+    staged: Mapping[str, str] = field(default_factory=dict)
+    """What is staged for the run: its name to its path on the site."""
+    staged_from: str | None = None
+    """The folder of the run whose staged things it shares; None: `staged` has them."""
 
 
 class SnapshotGone(RefusedError):
@@ -72,6 +77,12 @@ def prepare(transport: Transport, plan: Plan) -> bool:
     if result.code == 3 and "no-checkpoints" in result.text:
         raise RefusedError(
             f"{plan.checkpoints_from} has no checkpoints.", "Resubmit with `--from scratch`."
+        )
+    if result.code == 6 and "staged-gone" in result.text:
+        name = result.text.partition("staged-gone")[2].strip()[:40]
+        raise RefusedError(
+            f"What was staged as {name} is no longer on the site.",
+            "Resubmit with `--code current`, which stages it again.",
         )
     if result.code:
         words = last_words(result.err, result.out, default=f"exit status {result.code}")
@@ -109,6 +120,7 @@ def _script(plan: Plan) -> str:
         f"cd {folder}",
         "tar -xzf -",
     ]
+    lines += _staged_lines(plan)
     if plan.archive:
         lines.append(archive_copy_script(plan.snapshot, plan.folder))
     else:
@@ -131,6 +143,23 @@ def _link_lines(links: Mapping[str, str]) -> list[str]:
             f"printf '%s\\n' {taken} >&2; exit 1; fi",
             f"ln -s -- {quote(target)} {quote(path)}",
         ]
+    return lines
+
+
+def _staged_lines(plan: Plan) -> list[str]:
+    lines = []
+    if plan.staged_from is not None:
+        source = quote(f"{plan.staged_from}/{STAGE}")
+        lines += [f"[ ! -d {source} ] || cp -PR {source} {STAGE}"]
+    elif plan.staged:
+        lines += [f"mkdir {STAGE}"]
+        lines += [
+            f"ln -s -- {quote(place)} {quote(f'{STAGE}/{name}')}"
+            for name, place in plan.staged.items()
+        ]
+    if lines:
+        gone = 'echo "staged-gone ${l##*/}"; exit 6'
+        lines += [f'for l in {STAGE}/*; do [ ! -L "$l" ] || [ -e "$l" ] || {{ {gone}; }}; done']
     return lines
 
 

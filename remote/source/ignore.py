@@ -58,20 +58,22 @@ class Ignoring:
     """Whether the folder itself is left out, and entered only for what is brought back."""
     tracked: tuple[str, ...] = ()
     """Files that git tracks although a pattern matches them, sorted; they are sent."""
+    elsewhere: frozenset[str] = frozenset()
+    """Files and folders that get to the site another way, from the root; no rule counts there."""
 
     @staticmethod
-    def of(root: Path) -> "Ignoring":
+    def of(root: Path, elsewhere: frozenset[str] = frozenset()) -> "Ignoring":
         """Return the rules from outside the project: those of the repository it is part of.
 
         Where they leave out the project itself they do not count: the person named it.
         """
         found = repository(root)
         if found is None:
-            return Ignoring()
+            return Ignoring(elsewhere=elsewhere)
         git = tuple(_outer(found, root))
         if found.below and _decided(git, ""):
-            return Ignoring()
-        return Ignoring(git=git, tracked=found.tracked)
+            return Ignoring(elsewhere=elsewhere)
+        return Ignoring(git=git, tracked=found.tracked, elsewhere=elsewhere)
 
     def within(self, folder: Path, below: str, names: Collection[str]) -> "Ignoring":
         """Return these rules and those of the ignore files among `names` in `folder`."""
@@ -87,6 +89,8 @@ class Ignoring:
 
     def choice(self, path: str) -> Choice:
         """Return what happens to `path`; a folder's ends in a slash."""
+        if path.removesuffix("/") in self.elsewhere:
+            return Choice(False)
         own = _decided(self.own, path)
         ignored = self.left_out or bool(_decided(self.git, path)) if own is None else own
         if ignored and own is None and self._tracks(path) == path:

@@ -26,6 +26,7 @@ def scan(
     guard: Guard | None = None,
     limits: Limits = Limits(),  # noqa: B008  # frozen
     hashes: Hashes | None = None,
+    elsewhere: frozenset[str] = frozenset(),
 ) -> Manifest:
     """Return the manifest of what is sent of the project below `root`.
 
@@ -39,13 +40,14 @@ def scan(
         guard: decides what is kept back, and keeps what it decided.
         limits: how much of it there may be.
         hashes: what is known of the files from earlier; brought up to date and saved.
+        elsewhere: files and folders in it that get to the site another way.
 
     Raises:
         InputError: something that must not or cannot be sent, or too much of it.
     """
     if not root.is_dir():
         raise InputError(f"The project folder {root} does not exist.", "Correct `project:`.")
-    found = walk(root, limits)
+    found = walk(root, limits, elsewhere)
     taken = {path for path, _ in found.files} | {path for path, _ in found.links}
     for path, source in sorted((extra or {}).items()):
         if path in taken:

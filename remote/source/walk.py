@@ -91,18 +91,26 @@ class Found:
         )
 
 
-def walk(root: Path, limits: Limits) -> Found:
-    """Return what of the project below `root` is sent, far enough to describe what is too much."""
+def walk(root: Path, limits: Limits, elsewhere: frozenset[str] = frozenset()) -> Found:
+    """Return what of the project below `root` is sent, far enough to describe what is too much.
+
+    `elsewhere` are the files and folders in it that are no part of what is sent.
+    """
     found = Found(limits.files * (_WALKED if limits.files <= MAX_FILES else 2))
-    _walk(root, "", Ignoring.of(root), found)
+    _walk(root, "", Ignoring.of(root, elsewhere), found)
     return found
 
 
-def exceeds(root: Path, limits: Limits = Limits()) -> bool:  # frozen
+def exceeds(
+    root: Path,
+    limits: Limits = Limits(),  # frozen
+    *,
+    elsewhere: frozenset[str] = frozenset(),
+) -> bool:
     """Whether the project is over the limits: a walk that reads no file and stops there."""
     found = Found(limits.files + 1, limits.bytes + 1)
     if root.is_dir():
-        _walk(root, "", Ignoring.of(root), found)
+        _walk(root, "", Ignoring.of(root, elsewhere), found)
     return found.full
 
 

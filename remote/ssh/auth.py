@@ -144,11 +144,14 @@ class LogIn:
             hint = "Connect again, but not often: sites lock an account after a few wrong answers."
         elif self._keyring.objections:
             why = f"was refused: {'; '.join(self._keyring.objections)}"
-            hint = "Get a new certificate where the site gives them out, and connect again."
+            hint = self._host.renew or (
+                "Get a new certificate where the site gives them out, and connect again."
+            )
         else:
             why = f"was refused; offered: {offered}"
             hint = "Register one of these public keys at the site, or set User and IdentityFile."
             hint += f" The site accepts: {', '.join(self._accepted)}." if self._accepted else ""
+            hint += f" {self._host.renew}" if self._host.renew else ""
         off = [name for name in self._accepted if name in METHODS.difference(self._host.methods)]
         hint += f" Your ssh configuration switches off: {', '.join(off)}." if off else ""
         messages, unusable = " ".join(self._dialog.messages), ", ".join(self._keyring.unusable)

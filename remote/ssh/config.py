@@ -21,6 +21,8 @@ class Login:
     """Host keys as the site publishes them: key type (`ssh-ed25519`) -> `SHA256:...`."""
     identity: Path | None = None
     """A private key that is tried first."""
+    renew: str = ""
+    """What a person does when the credentials have expired, as a sentence."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,8 @@ class HostConfig:
     """New keys are made after so many bytes; 0: the library decides."""
     algorithms: Algorithms
     trust: Trust
+    renew: str
+    """What a person does when the credentials have expired; empty: nobody said."""
     notes: tuple[str, ...]
     """Sentences about options that lumitui reads otherwise than OpenSSH; usually none."""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lumitui.app.cli import tables
+from lumitui.app.cli.views import tables
 from lumitui.app.compose.advice import findings
 from lumitui.app.compose.launch import compose
 from lumitui.app.explain import words
@@ -22,9 +22,9 @@ from lumitui.remote.doctor.examine import examine
 from lumitui.remote.errors import LumiError
 from lumitui.remote.laptop import scheduler
 from lumitui.remote.site.profile import Site
+from lumitui.remote.site.reading.validation import validate
+from lumitui.remote.site.reading.yaml_document import Document
 from lumitui.remote.site.sites import BUILT_IN, Sites
-from lumitui.remote.site.validation import validate
-from lumitui.remote.site.yaml_document import Document
 from tests.support.attacks.hostile_text import FRAGMENTS
 from tests.support.attacks.spoilt_text import many, survive, worse
 from tests.support.attacks.whole_texts import (

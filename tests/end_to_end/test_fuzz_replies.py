@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console, Group
 
-from lumitui.app.cli import tables
+from lumitui.app.cli.views import tables
 from lumitui.app.explain import run_facts, words
 from lumitui.app.explain.proof import binding_proof
 from lumitui.app.explain.safe_text import CONTROL

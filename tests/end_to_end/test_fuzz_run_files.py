@@ -11,9 +11,9 @@ from rich.console import Console
 
 from lumitui.app.explain.failure.diagnose import Ending, diagnose
 from lumitui.app.explain.safe_text import CONTROL, LogFilter
-from lumitui.app.history import run_record
 from lumitui.app.history.history import History
 from lumitui.app.history.metrics.points import parse_line
+from lumitui.app.history.rows import run_record
 from lumitui.app.results.figures import figures_of
 from lumitui.app.results.summary import curve, summarize
 from lumitui.app.tui.panes.metrics import summary_table

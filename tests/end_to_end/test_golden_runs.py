@@ -1,6 +1,5 @@
 """Every golden job is also run: the same bytes, on the mini cluster, to the end."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,9 +9,10 @@ from lumitui.app.results.summary import summarize
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.protocol import State
 from tests.support.guide.scripts import NAMES, SCRIPTS, Script
-from tests.support.jobs.golden_jobs import RESOURCES, golden_path, job_of
+from tests.support.jobs.golden_jobs import golden_path, job_of
 from tests.support.jobs.small_jobs import finish
 from tests.support.servers.cluster import Cluster
+from tests.support.systems.resources import put_resources
 
 NOT_HERE = ("--numa-binding=exclusive", "lumitui_preflight")
 """What CPU torch cannot do, or not fast; minilumi's profile says so."""
@@ -21,18 +21,7 @@ NOT_HERE = ("--numa-binding=exclusive", "lumitui_preflight")
 @pytest.fixture(scope="module")
 def resources(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Put what the guide's setup copies where the legacy jobs look: a venv, two folders."""
-    folder = tmp_path_factory.mktemp("environment")
-    (folder / "bin").mkdir()
-    for name in ("python", "python3"):
-        (folder / "bin" / name).write_text(f'#!/bin/sh\nexec {cluster.python} "$@"\n')
-        (folder / "bin" / name).chmod(0o755)
-    place = Path(RESOURCES)
-    for name in ("deepspeed_adam", "deepspeed_includes"):
-        (place / name).mkdir(parents=True, exist_ok=True)
-    squashed = place / "visualtransformer-env.sqsh"
-    argv = ["mksquashfs", str(folder), str(squashed), "-noappend", "-no-xattrs", "-quiet"]
-    subprocess.run(argv, check=True, capture_output=True, timeout=60)
-    subprocess.run(["chmod", "-R", "a+rX", str(place)], check=True)
+    put_resources(cluster, tmp_path_factory.mktemp("environment"))
 
 
 @pytest.mark.slow

@@ -46,7 +46,8 @@ def assert_trained(runs: Runs, run: Run, world_size: int) -> None:
 
 
 # A rank takes five seconds of a processor to import torch: whole nodes are for the slow tests.
-@pytest.mark.parametrize("ranks", [4, pytest.param(8, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [4, 8])
 def test_srun_on_one_node_then_on_two_by_the_command_line(
     cluster_runs: Runs, home: Home, tmp_path: Path, ranks: int
 ) -> None:
@@ -72,12 +73,13 @@ def test_srun_on_one_node_then_on_two_by_the_command_line(
     assert [run.id for run in runs.history.lineage(second.id)] == [first.id, second.id]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "spec",
     [
-        pytest.param(TORCHRUN, marks=pytest.mark.slow),
-        pytest.param(DEEPSPEED, marks=pytest.mark.slow),
-        pytest.param(FSDP, marks=pytest.mark.slow),
+        TORCHRUN,
+        DEEPSPEED,
+        FSDP,
         changed(DEEPSPEED, {"launcher": "torchrun"}, "deepspeed torchrun"),
     ],
     ids=["ddp-torchrun", "zero1-srun", "fsdp-srun", "zero1-torchrun"],

@@ -25,6 +25,7 @@ SIF=/appl/local/laifs/containers/lumi-multitorch-u24r70f21m50t210-20260415_13062
 
 # Environment
 lumitui_node_tmp "/tmp" miopen-cache miopen-config # NODE_TMP: the job's own folder on every node
+lumitui_compiled 3600 'GCD (half an AMD MI250X)||python' inductor triton miopen-cache miopen-config # kept from job to job
 export TORCH_HOME="/scratch/${SLURM_JOB_ACCOUNT}/${USER}/torch_home"
 export HF_HOME="/scratch/${SLURM_JOB_ACCOUNT}/${USER}/hf_home"
 export MIOPEN_CUSTOM_CACHE_DIR="${NODE_TMP}/miopen-cache"

@@ -25,6 +25,7 @@ SIF=/appl/local/containers/sif-images/lumi-pytorch-rocm-6.2.1-python-3.12-pytorc
 
 # Environment
 lumitui_node_tmp "/tmp" miopen-cache miopen-config # NODE_TMP: the job's own folder on every node
+lumitui_compiled 3600 'GCD (half an AMD MI250X)|/scratch/project_462000001/resources/visualtransformer-env.sqsh|python' inductor triton miopen-cache miopen-config # kept from job to job
 export TORCH_HOME="/scratch/${SLURM_JOB_ACCOUNT}/${USER}/torch_home"
 export HF_HOME="/scratch/${SLURM_JOB_ACCOUNT}/${USER}/hf_home"
 export NCCL_SOCKET_IFNAME="hsn0,hsn1,hsn2,hsn3"

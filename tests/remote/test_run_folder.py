@@ -7,8 +7,16 @@ import lumitui
 from lumitui.remote import run_folder
 from lumitui.remote.run_folder import attempt_exit, attempt_log, attempt_of_log
 
-TEMPLATES = Path(lumitui.__file__).parent / "templates"
-SCRIPTS = ("job.sh.j2", "lumitui.sh", "chain.sh", "relaunch.sh")
+TEMPLATES = Path(lumitui.__file__).parent / "templates" / "job"
+SCRIPTS = (
+    "job.sh.j2",
+    "lumitui.sh",
+    "proof.sh",
+    "failed_rank.sh",
+    "chain.sh",
+    "relaunch.sh",
+    "compiled.sh",
+)
 TEXT = "".join((TEMPLATES / name).read_text() for name in SCRIPTS)
 SCRATCH = {
     ".began", ".binding.json", ".exit-$attempt", ".launched", ".proof-$attempt",

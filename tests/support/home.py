@@ -1,6 +1,7 @@
 """A person's own folders, new for each test."""
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,11 +31,16 @@ class Home:
         """The same as settings."""
         return settings(self.environ)
 
-    def add_cluster(self, cluster: Cluster, name: str = "minilumi") -> None:
-        """Make the mini cluster (perhaps behind a proxy) the site `name`."""
-        text = (SITES / "minilumi.yaml").read_text()
-        text = text.replace("/tmp/minilumi/ssh/config", str(cluster.ssh_config))
+    def add_cluster(
+        self, cluster: Cluster, name: str = "minilumi", profile: str = "minilumi"
+    ) -> None:
+        """Make the mini cluster (perhaps behind a proxy) the site `name`.
+
+        `profile` is the one of its shape in tests/cluster/sites.
+        """
+        text = (SITES / f"{profile}.yaml").read_text()
+        text = re.sub(r"/tmp/mini\w+/ssh/config", str(cluster.ssh_config), text)
         text = text.replace("22.05.8", cluster.slurm_version)
         (self.config / "sites" / f"{name}.yaml").write_text(
-            text.replace("name: minilumi", f"name: {name}", 1)
+            text.replace(f"name: {profile}", f"name: {name}", 1)
         )

@@ -18,9 +18,17 @@ class Words:
 
 VERBS: Mapping[str, tuple[Words, ...]] = {
     "init": (Words("--site laptop --trainer ddp --output {new}/job.yaml", writes=True),),
-    "sites": (Words(""), Words("lumi"), Words("laptop --json")),
+    "new": (
+        Words("--list"),
+        Words("--list --json"),
+        Words("--example jax --output {new}/jax.yaml", writes=True),
+    ),
+    "sites": (Words(""), Words("lumi"), Words("laptop --json"), Words("--check {job}")),
     "cluster": (Words("laptop"), Words("laptop --json")),
     "doctor": (Words("laptop"),),
+    # A site without containers is refused, and is not asked.
+    "containers": (Words("laptop"), Words("laptop --with torch --json")),
+    "envs": (Words("laptop"), Words("laptop --json"), Words("laptop --prune", writes=True)),
     "schema": (Words(""), Words("site")),
     "preview": (Words("{job}", writes=True), Words("{job} --json"), Words("{job} --script")),
     # The job's site has no Slurm: it is refused, and writes nothing.
@@ -30,6 +38,8 @@ VERBS: Mapping[str, tuple[Words, ...]] = {
     "logs": (Words("{run}"),),
     "history": (Words(""), Words("--json"), Words("--recover laptop", writes=True)),
     "show": (Words("{run}"), Words("{run} --json")),
+    # The run did not fail; a test of its own reads logs.
+    "why": (Words("{run}"), Words("{run} --json")),
     "note": (Words("{run} remember", writes=True),),
     "diff": (Words("{run} {run}"),),
     "scaling": (
@@ -39,12 +49,15 @@ VERBS: Mapping[str, tuple[Words, ...]] = {
         Words("{run} --predict"),
         Words("{run} --plot {new}/scaling.svg"),
     ),
+    # The run was sent by itself: it is refused, and writes nothing.
+    "grid": (Words("{run}"),),
     "resubmit": (Words("{run}", writes=True), Words("{run} --nodes 2")),
     "cancel": (Words("{run}", writes=True),),
     "fetch": (Words("{run} --to {new}/results", writes=True),),
     # The run has reported nothing: it is refused, and nothing is served.
     "board": (Words("{run}"),),
     "prune": (Words("laptop", writes=True), Words("laptop --dry-run")),
+    "stage": (Words("laptop"), Words("laptop --prune --dry-run")),
     "bind": (Words("lumi"),),
     "demo": (Words("--to {new}/demo", writes=True),),
     "tui": (Words("{job}"),),

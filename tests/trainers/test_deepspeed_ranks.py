@@ -121,8 +121,8 @@ def test_no_kill_while_deepspeed_saves_costs_the_last_checkpoint(tmp_path: Path)
 @pytest.mark.parametrize(
     ("config", "complaint"),
     [
-        ('{"train_batch_size": 63}', "63 != 31 * 1 * 2"),
-        ("{train_batch_size: ", "DeepSpeed refuses"),
+        pytest.param('{"train_batch_size": 63}', "63 != 31 * 1 * 2", marks=pytest.mark.slow),
+        pytest.param("{train_batch_size: ", "DeepSpeed refuses", marks=pytest.mark.slow),
         (None, "There is no DeepSpeed configuration"),
     ],
 )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.trainers.ranks import STOPPED_EARLY, losses, ranks, reported, train
+from tests.support.trainers.ranks import STOPPED_EARLY, checkpoints, losses, ranks, reported, train
 
 pytestmark = pytest.mark.usefixtures("needs_torch")
 
@@ -65,11 +65,40 @@ def test_lightning_goes_on_after_any_step_of_an_epoch(tmp_path: Path) -> None:
     assert losses(parts) == pytest.approx(losses(whole), abs=EXACT)
 
 
+WHERE = """
+import os
+from models import table
+real = table.build
+def build(*args):
+    net = real(*args)
+    kinds = {tensor.device.type for tensor in net.parameters()}
+    if not os.path.exists(name := f"built-{os.environ['RANK']}"):  # later to count operations
+        open(name, "w").write(" ".join(kinds))
+    return net
+table.build = build
+"""
+"""Notes where a rank has built the model."""
+
+
+@pytest.mark.parametrize("model", ["gpt2-tiny", pytest.param("llama-tiny", marks=pytest.mark.slow)])
+def test_shared_weights_stay_one_where_the_first_rank_gives_them_to_the_others(
+    tmp_path: Path, model: str
+) -> None:
+    words = ("--model", model, "--data", "synthetic:64", "--eval", "never", "--steps", "3")
+    train(tmp_path / "one", 1, "ddp.py", *words, *PYTORCH, "--batch-size", "8")
+    train(tmp_path / "two", 2, "fsdp.py", *words, *PYTORCH, "--batch-size", "4")
+    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=EXACT)
+
+
 def test_fsdp_trains_as_one_rank_which_goes_on_from_its_checkpoint(
     tmp_path: Path, alone: dict[int, float]
 ) -> None:
     split = ("--batch-size", "8", "--accumulate", "2")
-    train(tmp_path, 2, "fsdp.py", *SHORT, *split, "--steps", "2")
+    train(tmp_path, 2, "fsdp.py", *SHORT, *split, "--steps", "2", before=WHERE)
+    newest = tmp_path / "checkpoints" / checkpoints(tmp_path)[-1]
+    known = json.loads((newest / "manifest.json").read_text())["content"]["files"]
+    assert set(known) == {"__0_0.distcp", "__1_0.distcp", ".metadata"}  # a part of each rank
+    assert [(tmp_path / f"built-{rank}").read_text() for rank in "01"] == ["cpu", "meta"]
     assert reported(tmp_path)[0].items() >= {"strategy": "fsdp", "global_batch": 32}.items()
     train(tmp_path, 1, "ddp.py", *SHORT, "--batch-size", "32", "--resume", "--steps", "3")
     train(tmp_path, 2, "fsdp.py", *SHORT, *split, "--resume")

@@ -10,7 +10,6 @@ import json
 import math
 import os
 import pickle
-import platform
 import re
 import subprocess
 import sys
@@ -27,7 +26,6 @@ from tests.support.trainers.ranks import (
     Load,
     checkpoints,
     clean_environ,
-    ranks,
     reported,
     train_alone,
 )
@@ -105,73 +103,6 @@ def test_the_learning_rate_warms_up_and_falls_to_nothing(load: Load) -> None:
     assert rates.index(max(rates)) == pytest.approx(50, abs=1)
     assert max(rates) == pytest.approx(0.02, rel=0.01)
     assert rates[1000] == pytest.approx(0)
-
-
-# ---------------------------------------------------------------------------- who I am
-
-
-FULL = {
-    "RANK": "5",
-    "LOCAL_RANK": "1",
-    "WORLD_SIZE": "8",
-    "MASTER_ADDR": "nid001",
-    "MASTER_PORT": "15678",
-}
-
-
-def test_the_launcher_says_who_i_am(load: Load) -> None:
-    ranks = load("engine.ranks")
-    assert ranks.read_ranks({}) == ranks.Ranks(0, 0, 1, 1, Path())
-    mine = ranks.read_ranks(FULL | {"RUN_DIR": "/run", "LOCAL_WORLD_SIZE": "4"})
-    assert mine == ranks.Ranks(5, 1, 8, 4, Path("/run"))
-    assert ranks.read_ranks(FULL | {"SLURM_NTASKS_PER_NODE": "4"}).local_world_size == 4
-
-
-@pytest.mark.parametrize(
-    ("environ", "complaint"),
-    [
-        ({"RANK": "0", "WORLD_SIZE": "2"}, "LOCAL_RANK, MASTER_ADDR, MASTER_PORT"),
-        (FULL | {"RANK": "8"}, "RANK=8 does not fit WORLD_SIZE=8"),
-        (FULL | {"RANK": "$SLURM_PROCID"}, "not a whole number"),
-        ({"SLURM_STEP_NUM_TASKS": "8"}, "RANK is not set"),
-    ],
-)
-def test_a_wrong_launch_is_refused(load: Load, environ: dict[str, str], complaint: str) -> None:
-    with pytest.raises(load("engine.reporting").UsageError) as caught:
-        load("engine.ranks").read_ranks(environ)
-    assert complaint in str(caught.value)
-
-
-# Eight ranks of a LUMI node whose launcher gave all of them the same 56 cores, bound ones, and
-# two that share half of their cores.
-ALL, HALF = frozenset(range(56)), frozenset(range(4))
-
-
-@pytest.mark.parametrize(
-    ("masks", "threads"),
-    [
-        ([ALL] * 8, 7),
-        ([frozenset(range(7 * n, 7 * n + 7)) for n in range(8)], 7),
-        ([HALF, frozenset(range(2, 6))], 3),
-        ([frozenset({0})] * 4, 1),
-    ],
-)
-def test_ranks_that_share_cores_share_their_threads(
-    load: Load, masks: list[frozenset[int]], threads: int
-) -> None:
-    of_all = [("a", mask) for mask in masks] + [("b", ALL)] * 8
-    assert load("engine.ranks").threads(of_all[0], of_all) == threads
-
-
-@pytest.mark.usefixtures("needs_torch")
-def test_gpus_that_were_asked_for_and_are_not_there_end_every_rank(tmp_path: Path) -> None:
-    with ranks(tmp_path, 2, *SHORT, SLURM_GPUS_ON_NODE="8", CUDA_VISIBLE_DEVICES="") as job:
-        assert job.wait() == [2, 2]
-    for rank in range(2):
-        assert f"Rank {rank} on {platform.node()} can use no GPU, though Slurm" in job.output()
-    assert "Traceback" not in job.output()
-    given = {"SLURM_GPUS_ON_NODE": "8", "TRAINER_DEVICE": "cpu", "CUDA_VISIBLE_DEVICES": ""}
-    assert train_alone(tmp_path, *SHORT, **given)[0] == 0
 
 
 # ------------------------------------------------------------------------- checkpoints

@@ -35,8 +35,8 @@ def open_synthetic(shape: Shape, count: int = COUNT) -> DataSet:
 
 
 @dataclass(frozen=True)
-class SyntheticImages:
-    """Each class has a picture of random pixels; each sample makes it a little lighter."""
+class Synthetic:
+    """Samples of a shape, from that number on."""
 
     shape: Shape
     count: int
@@ -46,6 +46,11 @@ class SyntheticImages:
     def __len__(self) -> int:
         """How many there are."""
         return self.count
+
+
+@dataclass(frozen=True)
+class SyntheticImages(Synthetic):
+    """Each class has a picture of random pixels; each sample makes it a little lighter."""
 
     @cached_property
     def _pictures(self) -> Tensor:
@@ -63,17 +68,8 @@ class SyntheticImages:
 
 
 @dataclass(frozen=True)
-class SyntheticTokens:
+class SyntheticTokens(Synthetic):
     """Each sample counts up from some token, in steps that it keeps: the next one can be known."""
-
-    shape: Shape
-    count: int
-    start: int
-    in_threads = True
-
-    def __len__(self) -> int:
-        """How many there are."""
-        return self.count
 
     def read(self, places: Tensor) -> tuple[Tensor, Tensor]:
         """Make the samples at these places; a target is the token after its input."""

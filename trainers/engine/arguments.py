@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+from pathlib import Path
 
 from data.mnist import SAMPLE
 from engine.watchers import targets, trace
@@ -47,6 +48,8 @@ def add_shared(parser: argparse.ArgumentParser) -> None:
         default=str(SAMPLE),
         help="folder or file, or synthetic (default: a sample of MNIST)",
     )
+    add("--init", type=Path, metavar="PATH",
+        help="begin with these weights: a checkpoint, or a folder of *.safetensors")  # fmt: skip
     add("--limit", type=count, metavar="N", help="use only the first N training samples")
     add("--workers", type=whole, default=0, help="processes that read data for a rank (default: 0)")
     add("--seed", type=int, default=0, help="of weights and order (default: %(default)s)")

@@ -1,8 +1,9 @@
 """This process among the ranks: launcher variables, process group, device and cores.
 
-Whatever started the processes (srun, torchrun, deepspeed, mpirun, a shell loop), a trainer reads
-the same six variables: RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and RUN_DIR.
-Without the first five it trains alone.
+Whatever started the processes (srun, torchrun, deepspeed, accelerate, mpirun, a shell loop), a
+trainer reads the same six variables: RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and
+RUN_DIR. Where nobody set the first three, those of mpirun or srun take their place. Without all of
+them it trains alone.
 """
 
 from __future__ import annotations
@@ -23,14 +24,26 @@ import torch.distributed as dist
 from engine.reporting import UsageError
 
 LAUNCHER_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+OWN_NAMES = (
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMI_RANK", "MPI_LOCALRANKID", "PMI_SIZE"),
+    ("PMI_RANK", "PMI_LOCAL_RANK", "PMI_SIZE"),
+    ("PMIX_RANK", "SLURM_LOCALID", "SLURM_STEP_NUM_TASKS"),
+    ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_STEP_NUM_TASKS"),
+)
+"""What Open MPI, Hydra (MPICH and Intel MPI), Cray's PMI, PMIx and srun call RANK, LOCAL_RANK and
+WORLD_SIZE. Under mpirun, srun's are those of mpirun's daemons: the first of these that are there
+count. A batch script has SLURM_PROCID too, but not the number of a step's tasks."""
 # Each names how many processes some launcher started; more than one without RANK would be that
 # many separate trainings writing over each other.
-PROCESS_COUNTS = ("SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+PROCESS_COUNTS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
 # What torchrun, deepspeed, mpirun and srun call the number of ranks on this node.
 NODE_COUNTS = (
     "LOCAL_WORLD_SIZE",
     "LOCAL_SIZE",
     "OMPI_COMM_WORLD_LOCAL_SIZE",
+    "MPI_LOCALNRANKS",
+    "PMI_LOCAL_SIZE",
     "SLURM_NTASKS_PER_NODE",
 )
 
@@ -47,31 +60,36 @@ class Ranks:
     run_dir: Path
 
 
-def read_ranks(environ: Mapping[str, str] = os.environ) -> Ranks:
+def read_ranks(environ: MutableMapping[str, str] = os.environ) -> Ranks:
     """Read this process's place from the launcher's variables.
+
+    What only the launcher's own variables say is set in `environ` under the names that PyTorch,
+    DeepSpeed and Lightning read.
 
     Raises:
         UsageError: only some of the variables are set, one isn't a number, or the numbers
             contradict each other.
     """
     run_dir = Path(environ.get("RUN_DIR", "."))
-    missing = [name for name in LAUNCHER_VARIABLES if not environ.get(name)]
-    if len(missing) == len(LAUNCHER_VARIABLES):
+    own = next((names for names in OWN_NAMES if all(map(environ.get, names))), None)
+    if not any(map(environ.get, LAUNCHER_VARIABLES)):
         for name in PROCESS_COUNTS:
             if environ.get(name, "1") not in ("", "1"):
+                unknown = LAUNCHER_VARIABLES[len(own or ()) :]
                 raise UsageError(
-                    f"{name}={environ[name]} processes were started but RANK is not set. "
-                    f"Set {', '.join(LAUNCHER_VARIABLES)} for each process before python starts."
+                    f"{name}={environ[name]} processes were started, but {unknown[0]} is not set. "
+                    f"Set {', '.join(unknown)} for each process before python starts."
                 )
         return Ranks(0, 0, 1, 1, run_dir)
-    if missing:
+    found = {ours: environ[name] for ours, name in zip(LAUNCHER_VARIABLES, own or (), strict=False)}
+    found |= {name: environ[name] for name in LAUNCHER_VARIABLES if environ.get(name)}
+    if missing := [name for name in LAUNCHER_VARIABLES if name not in found]:
         raise UsageError(
             f"The launcher set some variables but not {', '.join(missing)}. "
             "Set all five, or none to train alone."
         )
-    rank, local_rank, world_size = (
-        _number(name, environ[name]) for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE")
-    )
+    environ.update(found)
+    rank, local_rank, world_size = (_number(name, found[name]) for name in LAUNCHER_VARIABLES[:3])
     given = [name for name in NODE_COUNTS if environ.get(name)]
     on_node = _number(given[0], environ[given[0]]) if given else None
     if rank >= world_size:
@@ -79,7 +97,26 @@ def read_ranks(environ: Mapping[str, str] = os.environ) -> Ranks:
             f"RANK={rank} does not fit WORLD_SIZE={world_size}: ranks count from 0. "
             "Check the number of tasks and the RANK of each."
         )
+    if own and "TORCHELASTIC_RUN_ID" not in environ:  # torchrun may number the nodes otherwise
+        _agree(rank, world_size, own, environ)
     return Ranks(rank, local_rank, world_size, on_node, run_dir)
+
+
+def _agree(rank: int, world_size: int, own: tuple[str, ...], environ: Mapping[str, str]) -> None:
+    """Hold RANK and WORLD_SIZE against the launcher's `own` variables.
+
+    A launcher of ranks that was itself started by srun makes more ranks than srun has tasks.
+
+    Raises:
+        UsageError: they contradict each other.
+    """
+    its_rank, its_size = (_number(name, environ[name]) for name in (own[0], own[2]))
+    if its_size > world_size or (its_size == world_size and its_rank != rank):
+        raise UsageError(
+            f"RANK={rank} of WORLD_SIZE={world_size} contradicts {own[0]}={its_rank} of "
+            f"{own[2]}={its_size}: some were set before the launcher started. Unset RANK and "
+            "WORLD_SIZE in the job and in login files, or set them for each process."
+        )
 
 
 def _number(name: str, text: str) -> int:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
 
 from data.loading import Batch, Batches
 from data.samples import DataSet
@@ -26,11 +26,11 @@ from engine.throughput.clock import DATA, OPTIMIZER, PASSES, Clock
 from engine.throughput.figures import Figures
 from engine.watchers import targets
 from engine.window import Taken, Window
-from models.table import MODELS, build, size
-from saving import checkpoint
+from models.table import MODELS, Shape, build, size
+from saving import begin, checkpoint
 from saving.position import Position, Settings, changes
 from saving.saver import Saver
-from strategies.strategy import Make, Strategy
+from strategies.strategy import Make, Setup, Strategy
 
 
 @dataclass
@@ -163,14 +163,15 @@ def prepare(args: argparse.Namespace, me: ranks.Ranks, make: Make) -> Training:
     """Load the data, join the other ranks and build the model, the same on every rank.
 
     Raises:
-        UsageError: the data can't be read, or are fewer than one global batch.
+        UsageError: the data or the weights to begin with can't be read, or the data are fewer
+            than one global batch.
     """
     row = MODELS[args.model]
     data = open_data(args.data, shape=row.sample, limit=args.limit)
     device = ranks.join(me)
     places = torch.arange(2) % len(data.train)
     example = data.view()(data.train.read(places)[0].to(device), places)
-    strategy = make(args, me, device, build(args.model, data.shape, args.seed), example)
+    strategy = make(Setup(args, me, device, lambda: _model(args, me, data.shape), example))
     count = len(data.train)
     checkpoints = checkpoint.Checkpoints(me.run_dir)
     training = Training(
@@ -197,6 +198,15 @@ def prepare(args: argparse.Namespace, me: ranks.Ranks, make: Make) -> Training:
             "DeepSpeed's configuration) or use fewer ranks."
         )
     return training
+
+
+def _model(args: argparse.Namespace, me: ranks.Ranks, shape: Shape) -> nn.Module:
+    """Build the model, with the weights that it begins with; a resume has its own."""
+    net = build(args.model, shape, args.seed)
+    if args.init:
+        resumes = args.resume and checkpoint.Checkpoints(me.run_dir).newest_first()
+        begin.begin_with(net, args.init, weights=not resumes)
+    return net
 
 
 def settings(of: Training) -> Settings:

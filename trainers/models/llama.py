@@ -9,6 +9,7 @@ the largest are 2 and 5 (float32 on a CPU).
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -49,6 +50,7 @@ class Llama(nn.Module):
         """Build it; nothing in it depends on the length of the texts."""
         super().__init__()
         self.head_width = size.dim // size.heads
+        self.base = 10_000.0
         embed = TiedEmbedding if size.tied else nn.Embedding
         self.embed_tokens = embed(vocabulary, size.dim)
         self.layers = nn.ModuleList(Layer(size) for _ in range(size.depth))
@@ -58,13 +60,28 @@ class Llama(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Logits (batch, length, vocabulary)."""
-        turn = rotation(tokens.shape[1], self.head_width, tokens.device)
+        turn = rotation(tokens.shape[1], self.head_width, self.base, tokens.device)
         x = self.embed_tokens(tokens)
         for layer in self.layers:
             x = layer(x, turn)
         x = self.norm(x)
         logits: Tensor = self.lm_head(x) if self.lm_head else self.embed_tokens(x)
         return logits
+
+    def suit(self, config: Mapping[str, object]) -> None:
+        """Take over what the weights in a folder of Hugging Face were trained with.
+
+        CodeLlama, for one, turns by another base than Llama 2 (1,000,000).
+
+        Raises:
+            ValueError: they need what this network has not.
+        """
+        if config.get("rope_scaling"):
+            raise ValueError("they stretch the angles of the places (`rope_scaling`)")
+        self.base = float(str(config.get("rope_theta", self.base)))
+        for module in self.modules():
+            if isinstance(module, RmsNorm):
+                module.eps = float(str(config.get("rms_norm_eps", module.eps)))
 
     def init_weights(self) -> None:
         """Draw new weights: normal, the ends of residual paths scaled as GPT-2's.
@@ -158,7 +175,7 @@ class RmsNorm(nn.Module):
         return self.weight * scaled.to(x.dtype)
 
 
-def rotation(length: int, width: int, device: torch.device) -> tuple[Tensor, Tensor]:
+def rotation(length: int, width: int, base: float, device: torch.device) -> tuple[Tensor, Tensor]:
     """Cosine and sine (length, width) of each place's angles (Su et al. 2021, arXiv:2104.09864).
 
     Computed in each forward pass, which costs little, rather than kept: nothing is to be saved,
@@ -166,7 +183,7 @@ def rotation(length: int, width: int, device: torch.device) -> tuple[Tensor, Ten
     """
     half = torch.arange(0, width, 2, device=device, dtype=torch.float32) / width
     places = torch.arange(length, device=device, dtype=torch.float32)
-    angles = (places[:, None] * 10_000.0**-half).repeat(1, 2)
+    angles = (places[:, None] * base**-half).repeat(1, 2)
     return angles.cos(), angles.sin()
 
 

@@ -32,7 +32,8 @@ import torch.distributed as dist
 
 from engine import ranks
 from engine.reporting import TrainingError, UsageError, attempt
-from saving.files import MANIFEST, NAME, UNFINISHED, Saved, cause, seal, sync, write_whole
+from saving.disk import cause, sync, write_whole
+from saving.files import MANIFEST, NAME, UNFINISHED, Saved, seal
 from saving.position import Position, Settings
 from saving.staging import local
 
@@ -145,7 +146,7 @@ class Checkpoints:
             "settings": dict(self.settings),
         }
         whole = json.dumps({"content": content, "sha256": seal(content)}, indent=1).encode()
-        write_whole(saved.folder / MANIFEST, lambda file: file.write(whole))
+        write_whole(saved.folder / MANIFEST, whole)
         sync(self.folder)
         (saved.folder / UNFINISHED).unlink(missing_ok=True)
         kept = [one.folder for one in self._own() if one.folder not in self._damaged]
@@ -186,7 +187,7 @@ class Checkpoints:
 
 
 def _lacks_manifest(folder: Path) -> bool:
-    if (folder / MANIFEST).exists() or (folder / UNFINISHED).exists():
+    if (folder / MANIFEST).is_file() or (folder / UNFINISHED).exists():
         return False
     return folder.is_dir() and any(folder.iterdir())
 

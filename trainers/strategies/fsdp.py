@@ -6,7 +6,8 @@ and drops them again. The blocks are those of the model's row in models/table.py
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import TypeVar
 
@@ -39,8 +40,17 @@ class Fsdp(Single):
     name = "fsdp"
     saves = "sharded"
 
+    def built(self, build: Callable[[], nn.Module]) -> nn.Module:
+        """Rank 0 has the whole model in the CPU's memory; on the others it takes none."""
+        with torch.device("cpu" if self._me.rank == 0 else "meta"):
+            return build()
+
     def placed(self, net: nn.Module) -> nn.Module:
-        """Split it, its blocks first; weights are split on the device, a block at a time."""
+        """Split it, its blocks first; weights come and are split a block at a time."""
+        self._came: set[tuple[int, str]] = set()
+        uses = Counter(tensor for module in net.modules() for tensor in _own(module))
+        shared: dict[Tensor, Tensor | None] = {one: None for one in uses if uses[one] > 1}
+        del uses
         mesh = init_device_mesh(self._device.type, (self._me.world_size,))
         # Gathered in the precision that computes; the sums over ranks stay float32.
         policy = MixedPrecisionPolicy(
@@ -50,11 +60,41 @@ class Fsdp(Single):
         for part in parts:
             if self._args.compile:  # each by itself: what gathers weights can't be compiled
                 part.compile()
+            self._bring(part, shared)
             fully_shard(part, mesh=mesh, mp_policy=policy)
         if self._args.compile and not parts:
             net.compile()
+        self._bring(net, shared)
         self._split = fully_shard(net, mesh=mesh, mp_policy=policy)
         return net
+
+    def _bring(self, part: nn.Module, shared: dict[Tensor, Tensor | None]) -> None:
+        """Give every rank what a part of the model lacks there, as rank 0 has built it.
+
+        `shared` has the tensors that several modules have in common, which come once and stay one.
+        No other is kept: it is dropped as soon as it is split.
+        """
+        for module in part.modules():
+            for kept in (module._parameters, module._buffers):
+                for name, built in kept.items():
+                    if built is None or (id(module), name) in self._came:
+                        continue
+                    self._came.add((id(module), name))
+                    came = shared.get(built)
+                    if came is None:
+                        came = self._from_first(built)
+                    if built in shared:
+                        shared[built] = came
+                    kept[name] = came  # type: ignore[assignment]
+
+    def _from_first(self, built: Tensor) -> Tensor:
+        """A tensor of rank 0's on this rank's device; of the others only its shape is known."""
+        if self._me.rank == 0:
+            came = built.detach().to(self._device)
+        else:
+            came = torch.empty_like(built, device=self._device, requires_grad=False)
+        dist.broadcast(came, 0)
+        return nn.Parameter(came, built.requires_grad) if isinstance(built, nn.Parameter) else came
 
     def averaging(self, last: bool) -> AbstractContextManager[None]:
         """Ranks meet in the last backward pass of a step only."""
@@ -91,6 +131,12 @@ class Fsdp(Single):
                     for name, value in values.items()
                 }
         optimizers.load(self._optimizer, {"state": state})
+
+
+def _own(module: nn.Module) -> Iterator[Tensor]:
+    """The weights and buffers of a module itself."""
+    for kept in (module._parameters, module._buffers):
+        yield from (tensor for tensor in kept.values() if tensor is not None)
 
 
 def _part(value: object, like: object) -> object:

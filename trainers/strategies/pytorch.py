@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,13 +10,12 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from engine.ranks import Ranks
 from engine.reporting import UsageError
 from saving import files as on_disk
 from saving.saver import Write
 from saving.staging import Staging, local
 from strategies import blocks, optimizers, precision, schedule
-from strategies.strategy import poisoned
+from strategies.strategy import Setup, poisoned
 
 if TYPE_CHECKING:
     from saving.sharded import Sharded
@@ -32,31 +30,30 @@ class Single:
     saves = "whole"
     """How, when the arguments don't say: as one file, or as one of each rank (sharded)."""
 
-    def __init__(
-        self,
-        args: argparse.Namespace,
-        me: Ranks,
-        device: torch.device,
-        net: nn.Module,
-        example: Tensor,
-    ) -> None:
-        """Take the model to the device; `example` is two of its inputs there."""
+    def __init__(self, setup: Setup) -> None:
+        """Build the model, and take it to the device."""
+        args, device = setup.args, setup.device
         self.optimizer_name, self.lr = str(args.optimizer), float(args.lr)
         self.micro_batch, self.accumulate = int(args.batch_size), int(args.accumulate)
-        self._args, self._me, self._device = args, me, device
+        self._args, self._me, self._device = args, setup.me, device
         self.precision = str(args.precision)
         self._scale = precision.LossScale(args.precision, device)
         self.trials = precision.TRIALS if self._scale.moves else 0
         wanted = {"yes": True, "no": False, "auto": device.type == "cuda"}[args.channels_last]
-        self._channels_last = wanted and example.dim() == 4
+        self._channels_last = wanted and setup.example.dim() == 4
+        net = self.built(setup.build)
         blocks.prepare(net, args)
         self.module: nn.Module = self.placed(net)
         self._optimizer = optimizers.make(args, self.module.parameters())
         self._sharded: Sharded | None = None
         self._staging = Staging()
-        self.prepared(example)
+        self.prepared(setup.example)
 
     # ------------------------------------------------------------- what a strategy overrides
+
+    def built(self, build: Callable[[], nn.Module]) -> nn.Module:
+        """The model before it is placed, with its first weights."""
+        return build()
 
     def placed(self, net: nn.Module) -> nn.Module:
         """The model with its weights where they are to be."""

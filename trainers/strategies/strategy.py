@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
@@ -86,9 +87,21 @@ class Strategy(Protocol):
         """
 
 
-Make: TypeAlias = Callable[[argparse.Namespace, Ranks, torch.device, nn.Module, Tensor], Strategy]
-"""Builds a strategy in the process group that stands: from a model on the CPU, with the same first
-weights on every rank, and an example of its input on the device."""
+@dataclass(frozen=True)
+class Setup:
+    """What a strategy is built from, in the process group that stands."""
+
+    args: argparse.Namespace
+    me: Ranks
+    device: torch.device
+    build: Callable[[], nn.Module]
+    """Makes the model on the CPU, with the same first weights on every rank; or under
+    `torch.device("meta")`, where it takes no memory."""
+    example: Tensor
+    """Two of the model's inputs, on the device."""
+
+
+Make: TypeAlias = Callable[[Setup], Strategy]
 
 
 def poisoned(loss: Tensor) -> Tensor:

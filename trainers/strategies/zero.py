@@ -5,18 +5,16 @@ Import this before anything imports `deepspeed`.
 
 from __future__ import annotations
 
-import argparse
 import math
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from engine.ranks import Ranks
 from saving.saver import Write
 from saving.staging import Staging
 from strategies import zero_engine, zero_parts
-from strategies.strategy import poisoned
+from strategies.strategy import Setup, poisoned
 
 
 class Zero:
@@ -24,21 +22,14 @@ class Zero:
 
     trials = 0
 
-    def __init__(
-        self,
-        args: argparse.Namespace,
-        me: Ranks,
-        device: torch.device,
-        net: nn.Module,
-        example: Tensor,
-    ) -> None:
+    def __init__(self, setup: Setup) -> None:
         """Start the engine in the process group that stands.
 
         Raises:
             UsageError: DeepSpeed refuses the configuration.
         """
-        self._me = me
-        self._engine = engine = zero_engine.start(args, me, device, net)
+        self._me = setup.me
+        self._engine = engine = zero_engine.start(setup.args, setup.me, setup.device, setup.build())
         self.name = f"zero{engine.zero_optimization_stage()}"
         self.module: nn.Module = engine.module
         self.optimizer_name = str(engine.optimizer_name() or "none")
@@ -50,7 +41,7 @@ class Zero:
         self._dtype = next(engine.module.parameters()).dtype
         short = {torch.bfloat16: "bf16", torch.float16: "fp16"}
         self.precision = short.get(self._dtype, "fp32")
-        self._device = device
+        self._device = setup.device
         self._staging = Staging()
 
     def rate(self, done: float) -> float:

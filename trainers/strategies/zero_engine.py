@@ -9,7 +9,9 @@ import argparse
 import os
 import platform
 import shutil
+import subprocess
 import tempfile
+import traceback
 from pathlib import Path
 from typing import TypeAlias
 
@@ -31,6 +33,12 @@ ALONE = ("0", "0", "1", "127.0.0.1", "29500")
 
 
 Engine: TypeAlias = deepspeed.DeepSpeedEngine
+
+
+class NotCompiled(UsageError):
+    """What DeepSpeed compiles at the start could not be compiled on this node."""
+
+    by_every_rank = True
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +66,7 @@ def start(
     """Build DeepSpeed's engine around a network, in the process group that stands.
 
     Raises:
-        UsageError: DeepSpeed refuses the configuration.
+        UsageError: DeepSpeed refuses the configuration, or can't compile what it needs.
     """
     # DeepSpeed takes the GPU of this number, whichever was chosen: where a launcher shows each rank
     # its own GPU only, local rank 3's is number 0.
@@ -80,9 +88,19 @@ def start(
             f"DeepSpeed refuses {args.deepspeed_config}: {error}. "
             f"Correct it; it has to suit {me.world_size} ranks."
         ) from error
-    engine, *_ = deepspeed.initialize(
-        args=args, model=net, model_parameters=net.parameters(), dist_init_required=False
-    )
+    try:
+        engine, *_ = deepspeed.initialize(
+            args=args, model=net, model_parameters=net.parameters(), dist_init_required=False
+        )
+    except (RuntimeError, ImportError, OSError, subprocess.SubprocessError) as error:
+        if "cpu_adam" not in f"{error} {traceback.format_exc()}":
+            raise
+        first = str(error).strip().partition("\n")[0]
+        raise NotCompiled(
+            f"DeepSpeed could not compile its optimizer for the CPU's memory ({first}). Load a C++ "
+            "compiler, or name it by CXX; or set `torch_adam: true` in the optimizer's `params` of "
+            "its configuration, which is slower."
+        ) from error
     if build_folder:
         shutil.rmtree(build_folder, ignore_errors=True)
     return engine

@@ -79,9 +79,9 @@ def universal(folder: Path, me: Ranks, optimizer: str, saved_by: int) -> Iterato
             f"{saved_by} ranks."
         )
     converter = _Converter(folder, folder.parent / ".universal" / folder.name)
-    while not by_first(me, converter.is_done, folder):
-        pass  # the ranks that wait hear from rank 0 before a collective's time limit ends
     try:
+        while not by_first(me, converter.is_done, folder):
+            pass  # the ranks that wait hear from rank 0 before a collective's time limit ends
         yield converter.target
         together(lambda: None, folder)  # every rank has read it
     finally:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
-from lumitui.app.cli import tables
 from lumitui.app.cli.confirm import confirm
 from lumitui.app.cli.output import Reply, run_data, say, warn
 from lumitui.app.cli.progress import follow_log, print_log
@@ -23,6 +22,7 @@ from lumitui.app.cli.session import (
     sites_beginning,
     yes_option,
 )
+from lumitui.app.cli.views import tables
 from lumitui.app.explain import words
 from lumitui.remote.errors import HistoryError, InputError
 from lumitui.remote.scheduler.states import State
@@ -188,7 +188,7 @@ def _recover(reply: Reply, site_name: str, account: str) -> None:
 @click.pass_obj
 def show(reply: Reply, run_id: str) -> None:
     """Show everything known about a run."""
-    from lumitui.app.cli import show as showing
+    from lumitui.app.cli.views import show as showing
 
     with core() as runs:
         page = showing.gather(runs, run_id)
@@ -232,7 +232,7 @@ def note(reply: Reply, run_id: str, text: str | None, tag: str | None) -> None:
 @click.pass_obj
 def diff(reply: Reply, first: str, second: str) -> None:
     """Compare two runs: job file, script, code and metrics."""
-    from lumitui.app.cli import diff as differing
+    from lumitui.app.cli.views import diff as differing
 
     with core() as runs:
         found = differing.compare_runs(runs, first, second)

@@ -1,15 +1,13 @@
-"""The verbs that make jobs: a first job file, previews, exports, sends, resubmissions."""
+"""The verbs that make jobs: a first job file, previews, exports, sends."""
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 import click
-from click.core import ParameterSource
 
 from lumitui.app.cli import output, series
 from lumitui.app.cli.confirm import (
-    agree_to_resubmit,
     agree_to_submit,
     refuse_errors,
     refuse_wait,
@@ -25,23 +23,18 @@ from lumitui.app.cli.progress import show_sent, show_step, wait_for_end
 from lumitui.app.cli.session import (
     MOST,
     GivenPath,
-    columns,
     core,
     job_argument,
     json_option,
     no_nan,
     read,
     read_all,
-    run_argument,
     sites_beginning,
     yes_option,
 )
 from lumitui.app.explain import words
 from lumitui.app.explain.safe_text import spell_out
 from lumitui.remote.errors import InputError
-
-if TYPE_CHECKING:
-    from lumitui.app.scale.start import Start
 
 
 class _Beginning(TypedDict):
@@ -53,6 +46,21 @@ class _Beginning(TypedDict):
     trainer: str | None
 
 
+class _Cluster(TypedDict):
+    """The options of `init --host`, which describes a cluster."""
+
+    host: str | None
+    user: str | None
+    port: int | None
+    ssh_config: Path | None
+    partition: str | None
+    gpus: int | None
+
+
+class _Options(_Beginning, _Cluster):
+    """All options of `init` but its first two."""
+
+
 @click.command()
 @click.option(
     "--site",
@@ -60,7 +68,24 @@ class _Beginning(TypedDict):
     metavar="SITE",
     required=True,
     shell_complete=sites_beginning,
-    help="Where the job runs.",
+    help="Where the job runs; with --host, the new site's name.",
+)
+@click.option(
+    "--host", metavar="HOST", help="Write a profile of the cluster with this login node instead."
+)
+@click.option("--user", metavar="NAME", help="With --host: your name there.")
+@click.option(
+    "--port", metavar="N", type=click.IntRange(1, 65535), help="With --host: the port of its sshd."
+)
+@click.option(
+    "--ssh-config", metavar="PATH", type=GivenPath(), help="With --host: another ssh_config file."
+)
+@click.option("--partition", metavar="NAME", help="With --host: the partition to describe.")
+@click.option(
+    "--gpus",
+    metavar="N",
+    type=click.IntRange(1, 64),
+    help="With --host: the GPUs of a node, where Slurm shows none.",
 )
 @click.option("--account", metavar="NAME", help="The project that pays.")
 @click.option("--name", metavar="NAME", help="The job's name; by default the example's.")
@@ -76,11 +101,28 @@ class _Beginning(TypedDict):
 )
 @json_option
 @click.pass_obj
-def init(reply: Reply, site_name: str, path: Path, **options: Unpack[_Beginning]) -> None:
-    """Write a commented job file to begin with. It never overwrites a file."""
+def init(reply: Reply, site_name: str, path: Path, **given: Unpack[_Options]) -> None:
+    """Write a first job file, or the profile of a cluster.
+
+    With --host it asks the cluster's Slurm what it is like, once, and writes a profile: what it
+    found, what it guessed, and what is missing. It never overwrites a file.
+    """
+    from lumitui.app.cli.verbs.profile import describe, refuse_options
     from lumitui.app.job import examples
     from lumitui.app.job.spec import parse_job
 
+    options = _Beginning(
+        account=given["account"],
+        name=given["name"],
+        script=given["script"],
+        trainer=given["trainer"],
+    )
+    if given["host"] is not None:
+        for_jobs = ("account", "name", "script", "trainer", "path")
+        refuse_options("is for job files, not for --host", *for_jobs)
+        describe(reply, site_name, given["host"], given)
+        return
+    refuse_options("needs --host", "user", "port", "ssh_config", "partition", "gpus")
     with core() as runs:
         site = runs.sites.load(site_name)
         text = examples.text_for(site, examples.Beginning(**options))
@@ -207,103 +249,3 @@ def submit(
         show_sent(reply, run)
         if wait or timeout is not None:
             wait_for_end(reply, runs, run, timeout)
-
-
-class _Changes(TypedDict):
-    """The options of `resubmit` that say what changes."""
-
-    nodes: int | None
-    settings: tuple[str, ...]
-    code: Literal["same", "current"]
-    start: "Start | None"
-
-
-_PLANNED = {
-    "ladder": "--ladder", "nodes": "--nodes", "settings": "--set", "code": "--code",
-    "start": "--from",
-}  # fmt: skip
-"""The options of `resubmit` that say what is sent: of a rest that is written down already."""
-
-
-def _refuse_changes_of_rest() -> None:
-    """Refuse an option that `--rest` could not heed.
-
-    Raises:
-        InputError: one was given; the message names it.
-    """
-    ctx = click.get_current_context()
-    given = [
-        option
-        for name, option in _PLANNED.items()
-        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
-    ]
-    if given:
-        message = f"--rest sends what was planned before, without {' and '.join(given)}."
-        raise InputError(message, "Leave out one or the other.")
-
-
-@click.command()
-@run_argument
-@click.option(
-    "--nodes", metavar="N", type=int, help="Run on N nodes; what depends on N is recomputed."
-)
-@click.option(
-    "--ladder",
-    metavar="N,N,…",
-    type=series.Sizes(),
-    help="Send it on each of these numbers of nodes, after one question.",
-)
-@click.option(
-    "--rest/--no-rest",
-    default=None,
-    help="Send what is left of the run's last ladder, or leave it out of a new one.",
-)
-@click.option(
-    "--set",
-    "settings",
-    metavar="KEY=VALUE",
-    multiple=True,
-    help="Set a key of the job file (time=02:00:00) or an argument (--lr=0.1); repeatable.",
-)
-@click.option(
-    "--code",
-    type=click.Choice(["same", "current"]),
-    default="same",
-    show_default=True,
-    help="Send the run's code again, or the project as it is now.",
-)
-@click.option(
-    "--from",
-    "start",
-    type=click.Choice(["scratch", "checkpoint"]),
-    help="Where to begin; by default a failed run continues from its checkpoint.",
-)
-@yes_option
-@json_option
-@click.pass_obj
-def resubmit(
-    reply: Reply,
-    run_id: str,
-    ladder: tuple[int, ...] | None,
-    rest: bool | None,
-    yes: bool,
-    **changes: Unpack[_Changes],
-) -> None:
-    """Send a run again after you confirm; also on several sizes."""
-    with core() as runs:
-        if ladder is not None and changes["nodes"] is not None:
-            raise InputError("--nodes and --ladder exclude each other.", "Give one of them.")
-        if rest:
-            _refuse_changes_of_rest()
-            series.resubmit_rest(reply, runs, run_id, yes=yes)
-            return
-        if ladder is not None:
-            series.refuse_second_ladder(runs, run_id, drop=rest is False)
-            plans = series.plan_ladder(
-                ladder, lambda size: runs.plan_resubmission(run_id, **changes | {"nodes": size})
-            )
-            series.resubmit_ladder(reply, runs, plans, columns(), yes=yes)
-            return
-        planned = runs.plan_resubmission(run_id, **changes)
-        agree_to_resubmit(planned, runs.code_news(run_id), columns(), yes=yes)
-        show_sent(reply, runs.resubmit(planned, report=show_step))

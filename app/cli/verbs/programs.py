@@ -9,6 +9,14 @@ import click
 from lumitui.app.cli import output
 from lumitui.app.cli.session import GivenPath, core, open_tui, run_argument
 
+port_option = click.option(
+    "--port",
+    metavar="N",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="The port on this machine; by default a free one.",
+)
+
 
 @click.command()
 @click.option(
@@ -40,13 +48,7 @@ def tui(job: Path | None) -> int:
 
 @click.command()
 @click.argument("job", required=False, type=GivenPath())
-@click.option(
-    "--port",
-    metavar="N",
-    type=click.IntRange(0, 65535),
-    default=0,
-    help="The port on this machine; by default a free one.",
-)
+@port_option
 def web(job: Path | None, port: int) -> None:
     """Show the terminal interface in a browser on this machine.
 
@@ -60,13 +62,7 @@ def web(job: Path | None, port: int) -> None:
 
 @click.command()
 @run_argument
-@click.option(
-    "--port",
-    metavar="N",
-    type=click.IntRange(0, 65535),
-    default=0,
-    help="The port on this machine; by default a free one.",
-)
+@port_option
 def board(run_id: str, port: int) -> None:
     """Show a run's curves in TensorBoard, on this machine alone.
 

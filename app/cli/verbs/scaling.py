@@ -8,10 +8,11 @@ import click
 
 from lumitui.app.cli.output import Reply, say
 from lumitui.app.cli.session import MOST, GivenPath, columns, core, json_option, run_argument
-from lumitui.app.cli.tables import table
+from lumitui.app.cli.views.tables import table
 from lumitui.app.explain.safe_text import spell_out
 
 if TYPE_CHECKING:
+    from lumitui.app.results.sweep import Sweep
     from lumitui.app.scale.scaling.advice import Advice
     from lumitui.app.scale.scaling.study import Scaling
 
@@ -100,3 +101,28 @@ def _text(found: "Scaling", advice: "Advice", columns: int) -> str:
     first, *rest = (textwrap.fill(spell_out(text), columns) for text in sentences)
     rows = table(titles, shown.rows, columns, shrink=(len(titles) - 1, 3))
     return "\n\n".join((first, rows, *rest))
+
+
+@click.command()
+@run_argument
+@json_option
+@click.pass_obj
+def grid(reply: Reply, run_id: str) -> None:
+    """Show the runs of a grid beside each other, and what follows.
+
+    RUN is any of them. For each it prints the seconds of an epoch, the samples a second and how
+    long a step waits for data; where the runs differ in their number of workers, it says which
+    number to take.
+    """
+    with core() as runs:
+        found = runs.sweeps.of(run_id)
+    reply.give(found, _grid_text(found, columns()))
+
+
+def _grid_text(found: "Sweep", columns: int) -> str:
+    from lumitui.app.results.sweep import TITLES
+
+    rows = [row.cells for row in found.rows]
+    titles = [title.upper() for title in TITLES]
+    shown = table(titles, rows, columns, shrink=(len(titles) - 1, 0), ids=len(titles) - 1)
+    return "\n\n".join((shown, *(textwrap.fill(text, columns) for text in found.advice)))

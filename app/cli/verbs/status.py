@@ -4,7 +4,6 @@ import time
 
 import click
 
-from lumitui.app.cli import tables
 from lumitui.app.cli.output import Reply, run_data, say, warn
 from lumitui.app.cli.session import (
     columns,
@@ -14,6 +13,7 @@ from lumitui.app.cli.session import (
     refuse_silence,
     site_option,
 )
+from lumitui.app.cli.views import tables
 
 
 @click.command()

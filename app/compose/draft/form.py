@@ -13,7 +13,7 @@ from lumitui.app.job.strategies import STRATEGIES, TRAINERS
 from lumitui.remote.errors import InputError
 from lumitui.remote.site.partition import Partition
 from lumitui.remote.site.profile import Site
-from lumitui.remote.site.yaml_document import Document
+from lumitui.remote.site.reading.yaml_document import Document
 
 Kind = Literal["text", "number", "choice", "words", "pairs", "lists"]
 
@@ -70,6 +70,7 @@ _FIELDS: tuple[tuple[str, Kind, str, str], ...] = (
     ("grid", "lists", "none", "KEY=VALUE,VALUE …: a run for each combination"),
     ("container.image", "text", "the site's", "the image that the ranks run in"),
     ("container.generation", "choice", "the site's", "the modules and the call of the image"),
+    ("venv", "words", "none", "packages that the image lacks, or a requirements file"),
     ("env", "pairs", "none", "NAME=VALUE …: variables of the program"),
     ("secrets", "words", "none", "names of variables here that the job may read"),
     ("binding", "choice", "auto", "whether each rank is bound to the cores near its GPU"),
@@ -79,7 +80,9 @@ _FIELDS: tuple[tuple[str, Kind, str, str], ...] = (
     ("hang", "text", "none", "how long a rank may hang before the job ends, like 00:10:00"),
     ("resume", "words", "none", "arguments that continue from a checkpoint"),
     ("memory", "text", "the site's", "memory of each node, like 60G"),
+    ("local_disk", "number", "none", "GiB of each node's own disk, where a job asks for it"),
     ("exclusive", "choice", "false", "whole nodes of a shared partition"),
+    ("keep_compiled", "choice", "true", "whether the next job gets what compilers made"),
     ("project", "text", ".", "the folder that is sent"),
     ("ship", "choice", "auto", "the code as files, or as one archive"),
     ("fetch", "words", "none", "the results that `fetch` brings"),
@@ -88,7 +91,8 @@ _FIELDS: tuple[tuple[str, Kind, str, str], ...] = (
 _SHORT = {
     "binding": ("auto", "masks", "none"), "proof": ("on", "strict", "off"),
     "preflight": ("warn", "end", "off"),
-    "exclusive": ("false", "true"), "ship": ("auto", "files", "archive"),
+    "exclusive": ("false", "true"), "keep_compiled": ("true", "false"),
+    "ship": ("auto", "files", "archive"),
 }  # fmt: skip
 
 _ON_CPU = {
@@ -99,24 +103,29 @@ _ON_CPU = {
 
 
 def fields(
-    data: Mapping[str, object], site: Site | None, sites: Sequence[str],
-    problems: Iterable[Problem],
+    data: Mapping[str, object], site: Site | None, sites: Mapping[str, str],
+    problems: Iterable[Problem], images: Sequence[Choice] = (),
 ) -> tuple[Field, ...]:  # fmt: skip
     """Return the form of a job file with `data`; a problem of no field is in none of them.
 
     Args:
         data: The job file as it is written, whether it is right or not.
         site: The profile that it names; None where there is none of that name.
-        sites: The names of all sites.
+        sites: The names of all sites, each with what it is in a few words.
         problems: What is wrong with the file.
+        images: The images that the site is known to have.
     """
     left = list(problems)
     found = []
     for key, kind, default, text in _FIELDS:
+        if key == "venv" and isinstance(data.get(key), Mapping):
+            continue  # its further keys are typed as text
         own = tuple(item for item in left if _is_at(item.field, key))
         left = [item for item in left if item not in own]
         value = written(data, key)
         options = _choices(key, site, sites)
+        if key == "container.image" and site and (images or site.containers):
+            options = _image_choices(site, images)
         names = [option.value for option in options]
         if kind == "choice" and names:
             own = tuple(with_nearest(item, value, names) for item in own)
@@ -136,9 +145,9 @@ def _is_at(field: str, key: str) -> bool:
     return field == key or (field.startswith(f"{key}.") and key != "container")
 
 
-def _choices(key: str, site: Site | None, sites: Sequence[str]) -> tuple[Choice, ...]:
+def _choices(key: str, site: Site | None, sites: Mapping[str, str]) -> tuple[Choice, ...]:
     if key == "site":
-        return tuple(Choice(name) for name in sites)
+        return tuple(Choice(name, text) for name, text in sites.items())
     if key == "strategy":
         return tuple(Choice(name, row.summary) for name, row in STRATEGIES.items())
     if key == "trainer":
@@ -158,11 +167,19 @@ def _choices(key: str, site: Site | None, sites: Sequence[str]) -> tuple[Choice,
     return ()
 
 
+def _image_choices(site: Site, images: Sequence[Choice]) -> tuple[Choice, ...]:
+    """Return the profile's images and those that were found there, none of them twice."""
+    own = [Choice(one.image, name) for name, one in site.containers.items() if one.image]
+    known = {item.value: item for item in (*own, *images)}
+    return (Choice("", "the site's own"), *known.values())
+
+
 def limits(partition: Partition) -> str:
     """Return what a partition allows: `up to 1024 nodes, 2-00:00:00, whole nodes`."""
     nodes = f"up to {partition.max_nodes} node{'' if partition.max_nodes == 1 else 's'}"
     shares = "whole nodes" if partition.allocation == "node" else "parts of nodes"
-    return f"{nodes}, {partition.max_time}, {shares}"
+    gpus = f", {partition.max_gpus} GPUs" if partition.max_gpus else ""
+    return f"{nodes}{gpus}, {partition.max_time}, {shares}"
 
 
 # -- values as text

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from lumitui.app.compose.finding import Finding, Fix, Severity
 from lumitui.app.job import edit
 from lumitui.remote.errors import InputError, LumiError
-from lumitui.remote.site.validation import Mistakes
-from lumitui.remote.site.yaml_document import Document, NotYaml
+from lumitui.remote.site.reading.validation import Mistakes
+from lumitui.remote.site.reading.yaml_document import Document, NotYaml
 
 _RANK: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
 

@@ -17,7 +17,7 @@ def _binding(launch: Launch, place: Placement) -> Iterator[Finding]:
             "note",
             f"Nodes of {spec.partition} are shared: Slurm chooses the cores, and no masks are set.",
             "Use a partition of whole nodes, or `exclusive: true` when all GPUs are used.",
-            "lumi-userguide, distribution-binding.md",
+            "slurm.conf(5), OverSubscribe; srun(1), --cpu-bind",
             field="partition",
         )
     elif not layout.masks and spec.binding == "none":
@@ -26,7 +26,7 @@ def _binding(launch: Launch, place: Placement) -> Iterator[Finding]:
             "warning",
             "Nothing binds the ranks to the cores nearest to their GPUs.",
             "Remove `binding: none`.",
-            "LUMI-AI-Guide, 05-multi-gpu-and-node",
+            "srun(1), --cpu-bind",
             field="binding",
             fix=Fix("bind them", "binding", None),
         )
@@ -40,7 +40,7 @@ def _binding_of_torchrun(launch: Launch, place: Placement) -> Iterator[Finding]:
             "warning",
             "torchrun here does not bind its ranks to cores.",
             "Use `launcher: srun`, which binds each rank with a mask.",
-            "LUMI-AI-Guide #95",
+            "pytorch, torch/numa/binding.py: --numa-binding",
             field="launcher",
             fix=Fix("use srun", "launcher", "srun") if "srun" in place.site.launchers else None,
         )
@@ -54,7 +54,7 @@ def _strict_proof(launch: Launch, place: Placement) -> Iterator[Finding]:
             "warning",
             "No exact cores are planned here, so `proof: strict` stops nothing.",
             "Use `launcher: srun` on whole nodes.",
-            "templates/job.sh.j2",
+            "templates/job/job.sh.j2",
             field="proof",
         )
 

@@ -35,7 +35,7 @@ def _program(launch: Launch, place: Placement) -> Iterator[Finding]:
             "error",
             "Each attempt of the chain would begin anew: nothing says how the script continues.",
             "Name the arguments that make it continue from $RUN_DIR/checkpoints: `resume:`.",
-            "templates/job.sh.j2",
+            "templates/job/job.sh.j2",
             field="resume",
         )
     if place.trainer is None:
@@ -43,24 +43,24 @@ def _program(launch: Launch, place: Placement) -> Iterator[Finding]:
 
 
 def _own_script(launch: Launch, place: Placement) -> Iterator[Finding]:
-    if not launch.spec.signal or place.launcher.tasks == "one":
+    if not launch.spec.signal or place.launcher.signals == "none":
         yield Finding(
             "chain-signal",
             "error",
             "No signal warns the script before its time limit, so that no attempt ends in time.",
             "Name the one on which it saves and ends with 85, like `signal: USR1@300`; the "
             "launcher srun passes it on.",
-            "sbatch(1) --signal; templates/chain.sh",
+            "sbatch(1) --signal; templates/job/chain.sh",
             field="signal",
         )
-    elif place.launcher.tasks == "node":
+    elif place.launcher.signals == "torchrun":
         yield Finding(
             "chain-exit",
             "error",
             f"{place.launcher.name} ends with 1 when the script ends with 85, so that the chain "
             "would end after one attempt.",
             "Use the launcher srun.",
-            "torch/distributed/run.py; templates/chain.sh",
+            "torch/distributed/run.py; templates/job/chain.sh",
             field="launcher",
             fix=Fix("use srun", "launcher", "srun"),
         )
@@ -71,7 +71,7 @@ def _own_script(launch: Launch, place: Placement) -> Iterator[Finding]:
             "The chain goes on only after the script has ended with exit code 85.",
             "Let it save to $RUN_DIR/checkpoints on the signal and end with 85, and with 0 when "
             "the training is done.",
-            "templates/chain.sh",
+            "templates/job/chain.sh",
             field="chain",
         )
 

@@ -15,7 +15,7 @@ def _resume(launch: Launch, place: Placement) -> Iterator[Finding]:
             "Each launch would begin anew: nothing says how the script continues.",
             "Name the arguments that make it continue from $RUN_DIR/checkpoints: `resume:`; or "
             "leave out `relaunch:`.",
-            "templates/relaunch.sh",
+            "templates/job/relaunch.sh",
             field="relaunch",
             fix=Fix("launch it once", "relaunch", None),
         )

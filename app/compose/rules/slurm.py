@@ -1,4 +1,4 @@
-"""The adviser's rules about what a launch asks Slurm for: time, nodes, cores, memory, signals."""
+"""The adviser's rules about what a launch asks Slurm for: cores, memory, disk, options, signals."""
 
 import re
 from collections.abc import Iterator
@@ -11,67 +11,6 @@ from lumitui.app.job.launch import Launch
 from lumitui.remote import walltime
 
 
-def _limits(launch: Launch, place: Placement) -> Iterator[Finding]:
-    spec, partition = launch.spec, place.partition
-    if walltime.seconds_of(spec.time) > walltime.seconds_of(partition.max_time):
-        yield Finding(
-            "time-limit",
-            "error",
-            f"{spec.time} is more than {spec.partition} allows ({partition.max_time}).",
-            "Ask for less, and continue from the checkpoint: `chain: 2` does it by itself.",
-            "the site's profile, partitions",
-            field="time",
-            fix=Fix(f"ask for {partition.max_time}", "time", partition.max_time),
-        )
-    elif partition.doubtful_time and walltime.seconds_of(spec.time) > walltime.seconds_of(
-        partition.doubtful_time
-    ):
-        yield Finding(
-            "doubtful-time",
-            "warning",
-            f"{spec.partition} may end jobs at {partition.doubtful_time}: its documents differ.",
-            f"Ask for {partition.doubtful_time}, or see `lumitui doctor {place.site.name}`.",
-            "the site's profile, partitions",
-            field="time",
-            fix=Fix(f"ask for {partition.doubtful_time}", "time", partition.doubtful_time),
-        )
-    if spec.nodes > partition.max_nodes:
-        other = f" or use {partition.grows_to}" if partition.grows_to else ""
-        yield Finding(
-            "nodes",
-            "error",
-            f"{spec.nodes} nodes are more than {spec.partition} has ({partition.max_nodes}).",
-            f"Ask for fewer{other}.",
-            "the site's profile, partitions",
-            field="nodes",
-            fix=_room(spec.nodes, place),
-        )
-    most = partition.max_gpus_per_node
-    if most is not None and launch.layout.gpus_per_node > most:
-        yield Finding(
-            "gpus",
-            "error",
-            f"{launch.layout.device.some(launch.layout.gpus_per_node)} per node are more than "
-            f"{spec.partition} gives.",
-            f"Ask for {most}.",
-            "the site's profile, partitions",
-            field="gpus_per_node",
-            fix=Fix(f"ask for {most}", "gpus_per_node", str(most)),
-        )
-
-
-def _room(nodes: int, place: Placement) -> Fix:
-    """Return what ends a wish for more nodes than the partition has."""
-    name, seen = place.partition.grows_to, set[str]()
-    while name is not None and name not in seen:
-        if nodes <= place.site.partitions[name].max_nodes:
-            return Fix(f"use {name}", "partition", name)
-        seen.add(name)
-        name = place.site.partitions[name].grows_to
-    most = place.partition.max_nodes
-    return Fix(f"ask for {most}", "nodes", str(most))
-
-
 def _cores(launch: Launch, place: Placement) -> Iterator[Finding]:
     layout, usable = launch.layout, len(place.site.node.usable_cores)
     asked = layout.tasks_per_node * layout.cpus_per_task
@@ -81,7 +20,24 @@ def _cores(launch: Launch, place: Placement) -> Iterator[Finding]:
             "error",
             f"{asked} cores per node are more than the {usable} that a job may use.",
             f"Leave out `cpus_per_task`: {place.site.cores_per_gpu} per GPU fit.",
-            "lumi-userguide, lumig-job.md: 'jobs requesting 64 cores/node will never run'",
+            "the site's profile, node.reserved_cores",
+            field="cpus_per_task",
+            fix=Fix("leave it to the site", "cpus_per_task", None),
+        )
+
+
+def _fixed_cores(launch: Launch, place: Placement) -> Iterator[Finding]:
+    layout, each = launch.layout, place.site.cores_per_gpu
+    asked, right = layout.tasks_per_node * layout.cpus_per_task, each * layout.gpus_per_node
+    if place.site.cores_fixed and asked != right:
+        fewer = asked < right
+        yield Finding(
+            "fixed-cores",
+            "error" if fewer else "warning",
+            f"{asked} cores per node are {'fewer' if fewer else 'more'} than {place.site.name} "
+            f"gives for {layout.device.some(layout.gpus_per_node)}: {each} each, {right} in all.",
+            "Leave out `cpus_per_task`.",
+            "the site's profile, cores_fixed",
             field="cpus_per_task",
             fix=Fix("leave it to the site", "cpus_per_task", None),
         )
@@ -90,10 +46,10 @@ def _cores(launch: Launch, place: Placement) -> Iterator[Finding]:
 def _too_few_cores(launch: Launch, place: Placement) -> Iterator[Finding]:
     layout = launch.layout
     needed = needed_cores(place, layout.ranks_per_node)
-    if place.launcher.tasks != "node" or layout.cpus_per_task >= needed:
+    if place.site.cores_fixed or place.launcher.tasks != "node" or layout.cpus_per_task >= needed:
         return
     if place.site.scheduler == "slurm":
-        bound = place.torchrun_binding != "none"
+        bound = bool(layout.masks) or place.torchrun_binding != "none"
         yield Finding(
             "few-cores",
             "error" if bound else "warning",
@@ -120,6 +76,61 @@ def _memory(launch: Launch, place: Placement) -> Iterator[Finding]:
         )
 
 
+def _no_memory(launch: Launch, place: Placement) -> Iterator[Finding]:
+    if launch.spec.memory and not place.site.memory_option:
+        yield Finding(
+            "memory-option",
+            "error",
+            f"A job at {place.site.name} must not ask for memory: it comes with the cores.",
+            "Remove `memory:`.",
+            "the site's profile, memory_option",
+            field="memory",
+            fix=Fix("leave it to the site", "memory", None),
+        )
+
+
+def _disk(launch: Launch, place: Placement) -> Iterator[Finding]:
+    asked, disk, site = launch.spec.local_disk, place.site.local_disk, place.site
+    if asked is not None and disk is None:
+        known = f" It has: {site.node.local_disk}." if site.node.local_disk else ""
+        yield Finding(
+            "local-disk",
+            "error",
+            f"A job at {site.name} asks for no local disk: `local_disk:` has no effect.{known}",
+            "Remove it.",
+            "the site's profile, local_disk",
+            field="local_disk",
+            fix=Fix("remove it", "local_disk", None),
+        )
+    elif asked is not None and disk is not None and asked > disk.max_gib:
+        yield Finding(
+            "local-disk-size",
+            "error",
+            f"{asked} GiB are more than the {disk.max_gib} that a node's local disk has.",
+            "Ask for less.",
+            "the site's profile, local_disk",
+            field="local_disk",
+            fix=Fix(f"ask for {disk.max_gib}", "local_disk", str(disk.max_gib)),
+        )
+    elif asked is None and disk is not None and f"${disk.variable}" in _words(launch):
+        yield Finding(
+            "local-disk-missing",
+            "error",
+            f"The job names ${disk.variable}, but asks for no local disk, so that it is empty.",
+            "Say how many GiB it needs on each node: `local_disk: 200`.",
+            "the site's profile, local_disk",
+            field="local_disk",
+            fix=Fix("ask for 200 GiB", "local_disk", "200"),
+        )
+
+
+def _words(launch: Launch) -> str:
+    """Return the job's own words in which a variable may be named, with no braces."""
+    spec = launch.spec
+    words = (*spec.args, *spec.env.values(), *spec.container.binds, *spec.links.values())
+    return "\n".join(words).replace("${", "$")
+
+
 def _part_of_a_node(launch: Launch, place: Placement) -> Iterator[Finding]:
     spec, layout, partition = launch.spec, launch.layout, place.partition
     partial = layout.gpus_per_node < place.site.node.gpus and not layout.on_cpu
@@ -130,7 +141,7 @@ def _part_of_a_node(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"{spec.partition} gives and bills whole nodes: "
             f"{place.site.node.gpus - layout.gpus_per_node} GPUs per node stay idle.",
             f"Use all {place.site.node.gpus}, or a shared partition.",
-            "lumi-userguide, billing.md",
+            "the site's profile, allocation",
             field="gpus_per_node",
             fix=Fix(f"use all {place.site.node.gpus}", "gpus_per_node", str(place.site.node.gpus)),
         )
@@ -211,10 +222,12 @@ def _no_heartbeat(launch: Launch, place: Placement) -> Iterator[Finding]:
 
 
 RULES: tuple[Rule, ...] = (
-    _limits,
     _cores,
+    _fixed_cores,
     _too_few_cores,
     _memory,
+    _no_memory,
+    _disk,
     _options,
     _part_of_a_node,
     _no_save,

@@ -10,15 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lumitui.app.explain.failure.hangs import HANG, HUNG, WAITING, ended, hung
-from lumitui.app.explain.failure.rules import (
-    CONSEQUENCES,
-    EXIT_CODES,
-    RULES,
-    SCARCE,
-    STATE_RULES,
-    LogRule,
-    Meaning,
-)
+from lumitui.app.explain.failure.log_rule import LogRule
+from lumitui.app.explain.failure.meanings import EXIT_CODES, STATE_RULES, Meaning
+from lumitui.app.explain.failure.rules import CONSEQUENCES, RULES, SCARCE
 from lumitui.app.explain.failure.straggler import straggler
 from lumitui.app.explain.failure.tracebacks import Culprit, culprit
 from lumitui.app.explain.log.lines import LogLine, log_of

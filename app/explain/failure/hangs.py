@@ -6,7 +6,7 @@ The sentences are those of trainers/engine/heartbeat/judge.py and watch.py.
 import re
 from collections.abc import Sequence
 
-from lumitui.app.explain.failure.rules import Meaning
+from lumitui.app.explain.failure.meanings import Meaning
 from lumitui.app.explain.failure.straggler import Straggler
 from lumitui.app.explain.log.lines import LogLine
 

@@ -1,75 +1,13 @@
-"""What a log's line, a state or an exit code means: Slurm 22-24, PyTorch 2, DeepSpeed, Singularity.
+"""What a line of a log means: Slurm 22-24, PyTorch 2, DeepSpeed, Singularity.
 
 `{what}` in a sentence is what the pattern's groups found; a group `rank` names the rank.
 """
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-
+from lumitui.app.explain.failure.log_rule import LogRule
+from lumitui.app.explain.failure.log_rule import log_rule as _rule
+from lumitui.app.explain.failure.meanings import STATE_RULES
+from lumitui.app.explain.failure.program_rules import DEVICES, PROGRAMS
 from lumitui.remote.scheduler.states import State
-
-
-@dataclass(frozen=True)
-class Meaning:
-    """What happened and what to try."""
-
-    id: str
-    sentence: str
-    do: str
-
-
-@dataclass(frozen=True)
-class LogRule(Meaning):
-    """A meaning, and the line that shows it."""
-
-    pattern: re.Pattern[str]
-
-
-def _rule(name: str, pattern: str, sentence: str, do: str) -> LogRule:
-    return LogRule(name, sentence, do, re.compile(pattern))
-
-
-STATE_RULES: Mapping[State, Meaning] = {
-    State.TIMEOUT: Meaning(
-        "time-limit",
-        "The job reached its time limit.",
-        "Continue from the last checkpoint, with more `time:` or more nodes.",
-    ),
-    State.CANCELLED: Meaning(
-        "cancelled",
-        "The job was cancelled.",
-        "Resubmit it if that was a mistake; if an administrator did it, read the site's news.",
-    ),
-    State.OUT_OF_MEMORY: Meaning(
-        "host-memory",
-        "A process used more main memory than the job asked for, and was killed.",
-        "Use fewer data-loader workers, or ask for more `memory:` or whole nodes.",
-    ),
-    State.NODE_FAILED: Meaning(
-        "node-failed",
-        "A node failed; the job is not to blame.",
-        "Resubmit from the last checkpoint; exclude the node with `sbatch: [--exclude=NODE]`.",
-    ),
-    State.PREEMPTED: Meaning(
-        "preempted",
-        "Another job with a higher priority took the nodes.",
-        "Resubmit from the last checkpoint, or choose a partition without preemption.",
-    ),
-    State.REFUSED: Meaning(
-        "refused",
-        "The site refused the submission; no job was created.",
-        "Fix what the message names and submit again.",
-    ),
-    State.NOT_SENT: Meaning(
-        "not-sent", "No job was created, and none can start any more.", "Submit it again."
-    ),
-    State.UNKNOWN: Meaning(
-        "unknown-end",
-        "It is not known yet whether there is a job, or how it ended.",
-        "Refresh, and do not submit it again before that is known.",
-    ),
-}
 
 RULES: tuple[LogRule, ...] = (
     _rule(
@@ -95,7 +33,9 @@ RULES: tuple[LogRule, ...] = (
     _rule(
         "gpu-memory",
         r"^\s*(?:[\w.]+Error|what\(\)): +(?:(?:HIP|CUDA) error: |(?:HIP|CUDA|GPU) )out of memory"
-        r"|^\s*(?:\w+\.)*OutOfMemoryError\b|(?:hip|cuda)ErrorOutOfMemory",
+        r"|^\s*(?:\w+\.)*OutOfMemoryError\b|(?:hip|cuda)ErrorOutOfMemory"
+        r"|(?:^|ERROR.* |FAILED .*Error: )(?:HIP|CUDA) out of memory\. Tried to allocate"
+        r"|HIP_ERROR_OutOfMemory|CUDA_ERROR_OUT_OF_MEMORY",
         "A GPU ran out of memory.",
         "Make the batch of each rank smaller, use bf16 or activation checkpointing, "
         "or split the states (`strategy: zero2` or `zero3`).",
@@ -139,7 +79,7 @@ RULES: tuple[LogRule, ...] = (
     ),
     _rule(
         "port-in-use",
-        r"EADDRINUSE|[Aa]ddress already in use",
+        r"EADDRINUSE|[Aa]ddress already in use|server socket has failed to listen",
         "The rendezvous port was taken, usually by a process of an earlier launch on that node.",
         "Resubmit: a new job has another port. On shared nodes use `exclusive: true`.",
     ),
@@ -177,6 +117,13 @@ RULES: tuple[LogRule, ...] = (
         "Write paths relative to `workdir:` in the run's copy of the project, or use `links:`.",
     ),
     _rule(
+        "architecture",
+        r"(?P<what>\S+): (?:cannot execute binary file: )?Exec format error"
+        r"|(?P<image>the image's architecture \(\w+\)) could not run on the host's \(\w+\)",
+        "The program is built for other processors than the nodes have ({what}).",
+        "Build it on a login host with the nodes' processors, or choose an image for them.",
+    ),
+    _rule(
         "no-image",
         r"^FATAL: {3}(?:.*: )?could not open image (?P<what>[^\s:]+)",
         "The container image {what} cannot be opened.",
@@ -190,7 +137,7 @@ RULES: tuple[LogRule, ...] = (
     ),
     _rule(
         "container",
-        r"^FATAL: {3}(?P<what>.+)",
+        r"^FATAL: {2,3}(?P<what>.+)|(?P<said>container creation failed: .+)",
         "The container did not start: {what}.",
         "Check the image and `container: {binds: …}`; sources of binds must exist on the site.",
     ),
@@ -216,7 +163,7 @@ RULES: tuple[LogRule, ...] = (
     ),
     _rule(
         "device-ordinal",
-        r"invalid device ordinal|hipErrorInvalidDevice|LOCAL_RANK=\d+ but only \d+ GPUs",
+        r"invalid device ordinal|hipErrorInvalidDevice\b|LOCAL_RANK=\d+ but only \d+ GPUs",
         "A rank asked for a GPU that it does not see.",
         "Let all ranks of a node see all its GPUs (no --gpu-bind, no --gpus-per-task) "
         "and choose by LOCAL_RANK.",
@@ -244,6 +191,12 @@ RULES: tuple[LogRule, ...] = (
         "or use `preflight: warn` to run anyway.",
     ),
     _rule(
+        "venv-build",
+        r"lumitui: the environment could not be built: (?P<what>.+)",
+        "The environment of `venv:` could not be built: {what}.",
+        "Correct `venv:`; venv.log in the run's folder has all that pip said.",
+    ),
+    _rule(
         "second-job",
         r"lumitui: attempt \d+ belongs to job (?P<what>\d+)",
         "This job was a second one for the same run and ended at once; job {what} has it.",
@@ -256,6 +209,8 @@ RULES: tuple[LogRule, ...] = (
         "The program refused to start.",
         "Fix what the line names, usually in `args:`.",
     ),
+    *DEVICES,
+    *PROGRAMS,
 )
 """Causes: the first one in the log is the likeliest."""
 
@@ -279,7 +234,7 @@ CONSEQUENCES: tuple[LogRule, ...] = (
     _rule(
         "network",
         r"nccl(?:System|Internal|Remote)Error|NCCL (?:WARN|error).*(?:[Nn]o interface|unhandled)"
-        r"|DistBackendError",
+        r"|DistBackendError|OFI poll failed|fi_domain failed|NCCL error: unhandled",
         "The GPUs' communication library failed.",
         "Check whether a rank ended earlier; if not, check the network interface and plugin "
         "with NCCL_DEBUG=INFO.",
@@ -306,63 +261,3 @@ CONSEQUENCES: tuple[LogRule, ...] = (
     ),
 )
 """What one rank sees when another has ended: shown after the causes."""
-
-EXIT_CODES: Mapping[int, Meaning] = {
-    2: Meaning("usage", "The program refused to start.", "Fix `args:`."),
-    78: Meaning(
-        "proof-strict",
-        "The ranks did not get their planned cores, and `proof: strict` ended the job.",
-        "Read the proof; use whole nodes, or `proof: on` to run anyway.",
-    ),
-    85: Meaning(
-        "stopped-early",
-        "The trainer stopped early on a signal; its checkpoint is saved and nothing is lost.",
-        "Resubmit from the checkpoint; give it more `time:` if the limit was near.",
-    ),
-    86: Meaning(
-        "diverged",
-        "The loss was not a finite number for several steps; no checkpoint was made of it.",
-        "Resubmit from the checkpoint with a lower learning rate, or look at the data.",
-    ),
-    87: Meaning(
-        "overtaken",
-        "A later attempt works in the run's folder, so that this one ended without saving.",
-        "Follow the later attempt; nothing is lost.",
-    ),
-    126: Meaning(
-        "not-executable",
-        "The program cannot be executed.",
-        "Check the program's path and permissions.",
-    ),
-    127: Meaning(
-        "no-command",
-        "The program was not found.",
-        "Check the container and the name of the interpreter.",
-    ),
-    134: Meaning(
-        "aborted",
-        "The program aborted itself (signal 6), usually in the communication library.",
-        "Read the lines of that rank before its end.",
-    ),
-    135: Meaning(
-        "bus-error",
-        "The program died of a bus error (signal 7).",
-        "Use fewer data-loader workers: /dev/shm may be full.",
-    ),
-    137: Meaning(
-        "killed",
-        "The program was killed (signal 9): out of memory, or ended by the launcher.",
-        "Find the rank that ended first; if it is this one, it used too much main memory.",
-    ),
-    139: Meaning(
-        "segfault",
-        "The program died of a segmentation fault (signal 11).",
-        "Set PYTHONFAULTHANDLER to 1 in `env:` to see where; try another version of the library.",
-    ),
-    143: Meaning(
-        "terminated",
-        "The program was asked to end (signal 15), by the launcher or by a cancel.",
-        "Find the rank that ended first.",
-    ),
-}
-"""Exit codes; 128 + n is signal n (bash(1), EXIT STATUS)."""

@@ -14,7 +14,9 @@ _LABEL = re.compile(r"^ *(\d{1,6}): ?")
 _LOCAL = re.compile(r"^\[[a-z]+\d{1,6}\]: ?")
 # PyTorch's own, in tracebacks and messages, the rank (distributed_c10d.py, excepthook_prefix).
 _RANK = re.compile(r"^\[rank(\d{1,6})\]: ?")
-_LAUNCHER = re.compile(r"torch[./]distributed[./](?:elastic|run|launcher)|Root Cause \(first")
+_LAUNCHER = re.compile(
+    r"torch[./]distributed[./](?:elastic|run|launcher)|Root Cause \(first|^\d*:? ?\[.*\[launch\.py:"
+)
 # What is before one of these ended nothing: the job went on.
 _WENT_ON = re.compile(
     r"^lumitui: the probe ended with \d+; the binding is not proven\."

@@ -10,7 +10,7 @@ from lumitui.app.explain.safe_text import plain
 
 @dataclass(frozen=True)
 class Report:
-    """What one rank found (templates/probe.sh writes it)."""
+    """What one rank found (templates/job/probe.sh writes it)."""
 
     rank: int
     local_rank: int

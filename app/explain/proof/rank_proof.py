@@ -117,6 +117,14 @@ def _kind_of_wrong(found: frozenset[int], planned: frozenset[int], layout: Layou
         return f" (local rank {others[0]}'s)"
     if found < planned:
         return f" (only {len(found)} of {len(planned)})"
+    both, more = found & planned, found - planned
+    if both and more and min(more) > max(planned):
+        apart = min(more) - min(both)
+        if not layout.masks and more == {core + apart for core in both}:
+            return (
+                " (Slurm counts threads as cores: write `sbatch_arguments: [--hint=nomultithread]`"
+                " into the site's profile)"
+            )
     if found > planned and layout.masks:
         # Linux numbers the second threads after all cores; a mask has four of them a digit.
         cores = 4 * len(layout.masks[0].removeprefix("0x"))

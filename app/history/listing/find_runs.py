@@ -12,8 +12,8 @@ from lumitui.app.history.listing.kept_numbers import KeptNumbers
 from lumitui.app.history.listing.like import Condition, containing, like
 from lumitui.app.history.listing.order import NEWEST, Order, is_descending, keys_of, tables_of
 from lumitui.app.history.pending_warnings import PendingWarnings
+from lumitui.app.history.rows.run_row import COLUMNS, PARTS, from_row, part_of
 from lumitui.app.history.run import Run
-from lumitui.app.history.run_row import COLUMNS, PARTS, from_row, part_of
 from lumitui.app.history.texts.packing import LostText, unpack
 from lumitui.app.history.texts.store import OF_RUNS
 from lumitui.remote.scheduler.states import State

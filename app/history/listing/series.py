@@ -100,6 +100,15 @@ class KnownSeries:
         )
         return self.get(str(rows[0][0])) if rows else None
 
+    def of_run(self, run_id: str) -> Series | None:
+        """Return the series that a run was sent with; None: it was sent by itself.
+
+        Raises:
+            HistoryError: the file cannot be read.
+        """
+        rows = self._file.rows("SELECT series FROM series_runs WHERE run = ?", (run_id,))
+        return self.get(str(rows[0][0])) if rows else None
+
     def get(self, series_id: str) -> Series:
         """Return a series.
 

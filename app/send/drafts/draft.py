@@ -12,8 +12,8 @@ from lumitui.app.history.run import Run
 from lumitui.app.job import examples
 from lumitui.app.job.spec import parse_job
 from lumitui.remote.errors import InputError, LumiError
-from lumitui.remote.site.plain_file import read_plain
 from lumitui.remote.site.profile import Site
+from lumitui.remote.site.reading.plain_file import read_plain
 
 MOST_BYTES = 100_000
 """The largest job file that is read."""
@@ -34,6 +34,8 @@ class Draft:
     """The text in that file; None: it was never saved."""
     base: str | None = None
     """job.sh to compare with: the one sent last; None: the one that it was opened with."""
+    files: tuple[tuple[str, str], ...] = ()
+    """Name and text of what an example has beside its job file: written with it, once."""
 
     @property
     def name(self) -> str:
@@ -67,11 +69,12 @@ def from_example(name: str, site: Site, account: str, folder: Path) -> Draft:
     Raises:
         InputError: there is no such example.
     """
-    if name == "script":
+    if name == examples.OWN_SCRIPT:
         beginning = examples.Beginning(account=account or None, script="train.py")
     else:
-        beginning = examples.Beginning(account=account or None, trainer=name)
-    return Draft(examples.text_for(site, beginning), folder, f"the example {name}")
+        beginning = examples.Beginning(account=account or None, example=name)
+    files = examples.chosen(beginning).files
+    return Draft(examples.text_for(site, beginning), folder, f"the example {name}", files=files)
 
 
 def from_run(run: Run) -> Draft:
@@ -82,7 +85,7 @@ def from_run(run: Run) -> Draft:
     folder = Path(run.job_file).parent if run.job_file else Path(run.project)
     text = _comments_of(run)
     if text is None:
-        data = run.spec.model_dump(mode="json", exclude_defaults=True)
+        data = run.spec.model_dump(mode="json", exclude_defaults=True, exclude={"venv": {"sent"}})
         if not run.job_file:
             data.pop("project", None)
         text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)
@@ -97,8 +100,11 @@ def _comments_of(run: Run) -> str | None:
         spec = parse_job(text, "job")
     except LumiError:
         return None
-    ship = {"ship": run.spec.ship}  # `auto` became one of the others
-    return text if spec.model_copy(update=ship) == run.spec else None
+    # `auto` became one of the others, and the run knows what the requirements said.
+    known: dict[str, object] = {"ship": run.spec.ship}
+    if spec.venv and run.spec.venv:
+        known["venv"] = spec.venv.model_copy(update={"sent": run.spec.venv.sent})
+    return text if spec.model_copy(update=known) == run.spec else None
 
 
 def _read(path: Path) -> str:
@@ -141,8 +147,11 @@ def save(draft: Draft, path: Path | None = None) -> Draft:
             f"{target} was changed by another program.",
             "Save this under another name, or read the file again (r).",
         )
+    examples.refuse_there(target.parent, draft.files)
     _write(target, draft.text)
-    return replace(draft, path=target, saved=draft.text)
+    for name, text in draft.files:
+        examples.write_new(target.parent / name, text)
+    return replace(draft, path=target, saved=draft.text, files=())
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,12 +1,13 @@
 """Job files at work: previews of all their runs, and everything that is wrong with one."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path
 
 from lumitui.app.compose.draft import form, problems
-from lumitui.app.compose.draft.form import Field
+from lumitui.app.compose.draft.form import Choice, Field
 from lumitui.app.compose.draft.problems import Problem
 from lumitui.app.compose.launch import compose
 from lumitui.app.history.history import History
@@ -14,7 +15,8 @@ from lumitui.app.history.run import Run
 from lumitui.app.job import grid
 from lumitui.app.job.launch import Price
 from lumitui.app.job.spec import JobSpec
-from lumitui.app.send import source
+from lumitui.app.send.code import source
+from lumitui.app.send.code.requirements import with_requirements
 from lumitui.app.send.drafts import draft as beginnings
 from lumitui.app.send.drafts.draft import Draft
 from lumitui.app.send.folder import project_folder
@@ -22,9 +24,9 @@ from lumitui.app.send.preview import Preview, preview_of
 from lumitui.remote.connect import Connections
 from lumitui.remote.errors import InputError, LumiError
 from lumitui.remote.site.profile import Site
+from lumitui.remote.site.reading.validation import validate
+from lumitui.remote.site.reading.yaml_document import Document
 from lumitui.remote.site.sites import Sites
-from lumitui.remote.site.validation import validate
-from lumitui.remote.site.yaml_document import Document
 
 _FILES = ("project", "trainer", "strategy", "script", "secrets", "workdir", "ship",
           "ship_secrets", "links", "deepspeed", "fetch")  # fmt: skip
@@ -87,9 +89,13 @@ class Drafts:
     history: History
     hashes: Path
     """The folder with the hashes of the projects' files."""
+    images: Callable[[str], Sequence[Choice]] = lambda site: ()
+    """Returns the images that a site is known to have; it is not asked."""
     kept: Draft | None = field(default=None)
     """The draft that a person left without saving it."""
 
+    _summaries: dict[str, str] = field(default_factory=dict)
+    """What each site is in a few words, read once: all profiles take a tenth of a second."""
     _recent: tuple[float, tuple[Preview, ...]] = field(default=(0.0, ()))
     """When a check looked at the files of a project, and what it found."""
 
@@ -99,10 +105,12 @@ class Drafts:
         folder: Path,
         job_file: Path | None = None,
         recent: tuple[Preview, ...] = (),
+        beside: tuple[tuple[str, str], ...] = (),
     ) -> tuple[Preview, ...]:
         """Return what `spec` would send, a preview for each of its runs.
 
-        What `recent` ones say of the same files is taken from them.
+        What `recent` ones say of the same files is taken from them. The files `beside` are not
+        written yet.
 
         Raises:
             InputError: it cannot be composed.
@@ -118,7 +126,9 @@ class Drafts:
             ship = {"ship": same.launch.spec.ship} if same else {}
             ready = cell.spec.model_copy(update=ship)
             ready = ready if same else source.with_ship_mode(ready, root)
-            config = source.deepspeed_config(ready, root)
+            ready = with_requirements(ready, root)
+            named = ready.deepspeed.config if ready.deepspeed else None
+            config = dict(beside).get(named or "") or source.deepspeed_config(ready, root)
             launch = compose(ready, site, deepspeed_config=config)
             command = self.connections.get(site).scheduler.command()
             files = same.files if same else source.look(launch.spec, root, self.hashes)
@@ -141,11 +151,22 @@ class Drafts:
             said = self._further(problems.of_error(error, document), document, draft)
         said = problems.worst_first(said)
         site = previews[0].site if previews else self._site(document.data)
-        rows = form.fields(document.data, site, self.sites.names(), said)
+        images = self.images(site.name) if site else ()
+        rows = form.fields(document.data, site, self._offered(), said, images)
         # The form may know a fix that the rule did not.
         better = {(p.field, p.message): p for row in rows for p in row.problems}
         said = tuple(better.get((item.field, item.message), item) for item in said)
         return Checked(draft, previews, said, rows)
+
+    def _offered(self) -> dict[str, str]:
+        """Return the sites that a job may name, each with what it is."""
+        for name in self.sites.names():
+            if name not in self._summaries:
+                try:
+                    self._summaries[name] = self.sites.load(name).summary(date.today())
+                except InputError:
+                    self._summaries[name] = "its profile cannot be read"
+        return {name: self._summaries[name] for name in self.sites.names()}
 
     def _further(
         self, found: tuple[Problem, ...], document: Document, draft: Draft
@@ -179,12 +200,15 @@ class Drafts:
         A send looks at them again, and refuses what the person has not seen.
         """
         now, (looked, recent) = time.monotonic(), self._recent
-        if now - looked > LOOK_SECONDS:
+        saved = bool(recent) and recent[0].job_file != draft.path  # perhaps with an example's files
+        if now - looked > LOOK_SECONDS or saved:
             looked, recent = now, ()
-        previews = self.previews(spec, draft.folder, draft.path, recent)
+        previews = self.previews(spec, draft.folder, draft.path, recent, draft.files)
         if not recent or previews[0].files is not recent[0].files:
             looked = now
         self._recent = looked, previews[:1]
+        if spec.script in dict(draft.files):
+            previews = tuple(map(_to_save_first, previews))
         return previews
 
     def _site(self, data: Mapping[str, object]) -> Site | None:
@@ -229,6 +253,13 @@ class Drafts:
 
     def _runs(self) -> list[Run]:
         return self.history.page(limit=50)
+
+
+def _to_save_first(preview: Preview) -> Preview:
+    """Return a preview that says of an example's script that it is written with the job file."""
+    do = "Save the job file: the example's files are written beside it then."
+    findings = (replace(one, do=do) if one.id == "script" else one for one in preview.findings)
+    return replace(preview, findings=tuple(findings))
 
 
 def _found(previews: tuple[Preview, ...], spec: JobSpec, document: Document) -> tuple[Problem, ...]:

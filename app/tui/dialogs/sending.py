@@ -13,7 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from lumitui.app.explain.words import length
-from lumitui.app.send.submit import SEND_STEPS
+from lumitui.app.send.submission.submit import SEND_STEPS
 from lumitui.app.tui import messages
 from lumitui.app.tui.widgets.bars import footer
 from lumitui.app.tui.widgets.styled import plain
@@ -75,7 +75,8 @@ class SendingDialog(ModalScreen[None]):
 
     @on(messages.StepReported)
     def _reported(self, event: messages.StepReported) -> None:
-        if event.step != self._step:
+        # A transfer speaks of itself; it may use another connection than the one that is watched.
+        if event.step != self._step or event.words != self._words:
             self._began = time.monotonic()
         self._step, self._words = event.step, event.words
         self._draw()

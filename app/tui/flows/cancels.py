@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from textual import on
 
-from lumitui.app.explain import chain_words, words
+from lumitui.app.explain import words
+from lumitui.app.explain.phrases import chain_words
 from lumitui.app.tui import messages
 from lumitui.app.tui.flows.leaving import LeavingApp
 from lumitui.app.tui.screens.runs import RunsScreen

@@ -152,7 +152,7 @@ def rows(
     if found is None:
         return overview.rows(run, now, None, None, None, explained=explained)
     known = found.proof, found.figures.summary, found.comparison
-    return overview.rows(run, now, *known, explained=explained)
+    return overview.with_grid(overview.rows(run, now, *known, explained=explained), found.advice)
 
 
 def page(

@@ -13,7 +13,7 @@ from textual.keys import Keys, key_to_character
 from textual.screen import ModalScreen
 
 from lumitui.remote.errors import InputError
-from lumitui.remote.site.yaml_document import Document, read_document
+from lumitui.remote.site.reading.yaml_document import Document, read_document
 
 _MODIFIERS = ("ctrl", "shift", "alt", "super", "hyper", "meta")
 _NAMES = {key.value for key in Keys}

@@ -7,6 +7,7 @@ at any step and go on later.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import ClassVar
 
@@ -100,7 +101,8 @@ class GuideScreen(FullScreen):
 
     def _is_cluster(self, name: str) -> bool:
         try:
-            return bool(self.runs.sites.load(name).hosts.login)
+            site = self.runs.sites.load(name)
+            return bool(site.hosts.login) and not site.is_closed(date.today())
         except InputError:
             return False  # the screen Sites says what is wrong with it
 

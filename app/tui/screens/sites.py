@@ -1,6 +1,7 @@
 """The sites: how often each is polled, and what this program has cost its login node."""
 
 import time
+from datetime import date
 from typing import ClassVar
 
 from rich.text import Text
@@ -16,6 +17,7 @@ from lumitui.app.tui.screens.page import FullScreen
 from lumitui.app.tui.widgets.tables.site_table import SiteRow, SiteTable
 from lumitui.app.watch.sites.schedule import Schedule
 from lumitui.remote.errors import InputError
+from lumitui.remote.site.profile import Site
 from lumitui.remote.transport.footprint import Footprint
 
 POLLING = (
@@ -37,6 +39,13 @@ class SitesScreen(FullScreen):
             tooltip="Show the nodes, queue and budget of the site",
         ),
         Binding(
+            "p",
+            "profile",
+            "Profile",
+            id="sites.profile",
+            tooltip="Show what is known of the site: partitions, nodes, containers, prices",
+        ),
+        Binding(
             "L",
             "requests",
             "Log",
@@ -50,7 +59,8 @@ class SitesScreen(FullScreen):
         """Show the sites of `runs`; `schedule` knows when each is polled."""
         super().__init__(runs)
         self._schedule = schedule
-        self._every: dict[str, float | None] = {}
+        self._known: dict[str, Site | None] = {}
+        """The profiles in the order of their rows; None: one that cannot be read."""
 
     def body(self) -> ComposeResult:
         """Yield the table, a line on the site under the cursor, and how sites are polled."""
@@ -60,11 +70,13 @@ class SitesScreen(FullScreen):
 
     def begin(self) -> None:
         """Read the profiles once; draw the counts again every second."""
-        for name in self.runs.sites.names():
+        known: dict[str, Site | None] = {}
+        for name in dict.fromkeys([*self.runs.clusters.sites(), *self.runs.sites.names()]):
             try:
-                self._every[name] = self.runs.sites.load(name).poll_seconds
+                known[name] = self.runs.sites.load(name)
             except InputError:
-                self._every[name] = None  # its line says so
+                known[name] = None  # its line says so
+        self._known = dict(sorted(known.items(), key=lambda row: _is_closed(row[1])))
         self.reread()
         self.query_one(SiteTable).focus()
         self.set_interval(1.0, self.every_second)
@@ -79,8 +91,13 @@ class SitesScreen(FullScreen):
             return
         watched = [run.site for run in self.runs.history.unfinished()]
         rows = [
-            SiteRow(name, watched.count(name), every or 0.0, self.runs.footprint(name))
-            for name, every in self._every.items()
+            SiteRow(
+                name,
+                watched.count(name),
+                site.poll_seconds if site else 0.0,
+                self.runs.footprint(name),
+            )
+            for name, site in self._known.items()
         ]
         table = self.query_one(SiteTable)
         table.show(rows)
@@ -92,9 +109,13 @@ class SitesScreen(FullScreen):
 
     def _line(self, row: SiteRow, seconds: float) -> Text:
         line = Text(no_wrap=True, overflow="ellipsis").append(row.name, "bold")
-        if self._every[row.name] is None:
+        site = self._known[row.name]
+        if site is None:
             hint = f"  run `lumitui sites {row.name}`: its profile cannot be read"
             return line.append(hint, "yellow")
+        if site.retired and _is_closed(site):
+            instead = f"; {site.replaced_by} takes its place" if site.replaced_by else ""
+            return line.append(f"  no jobs since {site.retired}{instead}", "yellow")
         wait = self._schedule.next_refresh(row.name, time.monotonic()) if row.open_runs else None
         next_poll = "not polled" if wait is None else f"next poll in {words.short_length(wait)}"
         line.append(f"  {next_poll}")
@@ -105,6 +126,13 @@ class SitesScreen(FullScreen):
         from lumitui.app.tui.screens.requests import RequestsScreen
 
         self.app.push_screen(RequestsScreen(self.runs))
+
+    def action_profile(self) -> None:
+        """Show the profile of the site under the cursor as a page."""
+        from lumitui.app.tui.dialogs.site_page import SitePageDialog
+
+        if site := self._known.get(self.query_one(SiteTable).selected or ""):
+            self.app.push_screen(SitePageDialog(site))
 
     def action_cluster(self) -> None:
         """Open the screen Cluster at the site under the cursor."""
@@ -118,6 +146,10 @@ class SitesScreen(FullScreen):
     def action_refresh_sites(self) -> None:
         """Poll the sites now."""
         self.post_message(messages.RefreshWanted())
+
+
+def _is_closed(site: Site | None) -> bool:
+    return site is not None and site.is_closed(date.today())
 
 
 def hourly(cost: Footprint, seconds: float) -> str:

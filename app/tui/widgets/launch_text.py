@@ -2,7 +2,8 @@
 
 from rich.text import Text
 
-from lumitui.app.explain import chain_words, words
+from lumitui.app.explain import words
+from lumitui.app.explain.phrases import chain_words
 from lumitui.app.send.preview import Preview
 from lumitui.app.tui.widgets import styled
 

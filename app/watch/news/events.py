@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lumitui.app.explain import chain_words, words
+from lumitui.app.explain import words
+from lumitui.app.explain.phrases import chain_words
 from lumitui.app.history.run import Run
 from lumitui.remote.scheduler.states import State
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from lumitui.app.watch.news.events import Happened
 from lumitui.remote.errors import InputError
-from lumitui.remote.site.yaml_document import read_document
+from lumitui.remote.site.reading.yaml_document import read_document
 
 Terminal = Literal["osc9", "osc777", "off"]
 

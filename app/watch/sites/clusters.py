@@ -97,7 +97,20 @@ class Clusters:
         return RunGpus(gpus, readings.idle_watts, time.time())
 
     def sites(self) -> list[str]:
-        """Return the sites to show: those with runs, the latest first, or else all profiles."""
+        """Return the sites to ask: those with runs, the latest first, or else one's own profiles.
+
+        A profile that only came with the program may be of a site where the person is nobody.
+        """
         used = dict.fromkeys(run.site for run in self._history.page(limit=200))
         known = self._sites.names()
-        return [name for name in used if name in known] or list(known)
+        return [name for name in used if name in known] or self._sites.own() or self._here(known)
+
+    def _here(self, known: list[str]) -> list[str]:
+        """Return the sites that need no login; all that are `known` if there are none."""
+        return [name for name in known if self._needs_none(name)] or known
+
+    def _needs_none(self, name: str) -> bool:
+        try:
+            return self._sites.load(name).scheduler == "process"
+        except InputError:
+            return False  # the screen Sites says what is wrong with it

@@ -168,6 +168,7 @@ def resolve(login: Login, table: Table) -> HostConfig:
         rekey_bytes=options.rekey_bytes(),
         algorithms=algorithms(login.host, table),
         trust=_trust(options, hostname, port),
+        renew=login.renew,
         notes=notes,
     )
 

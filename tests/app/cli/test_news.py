@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from lumitui.app.cli import tables
+from lumitui.app.cli.views import tables
 from lumitui.app.explain import words
 from lumitui.app.history.history import History
 from lumitui.remote.scheduler.protocol import State
@@ -31,7 +31,7 @@ def kept(home: Home) -> History:
 def test_an_unknown_site_is_an_error_that_names_the_known_ones(kept: History, here: Here) -> None:
     for verb in ("status", "history"):
         for more in ((), ("--json",)):
-            told(here(verb, "--site", "lummi", *more), 2, "called 'lummi'", "Known are: away, lapt")
+            told(here(verb, "--site", "lummi", *more), 2, "called 'lummi'", "away, ", "laptop")
     # The profile of this site is gone; its runs are still listed.
     assert "vit-ended-000002" in here("history", "--site", "closed").stdout
     assert here("status", "--site", "closed").returncode == 0

@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from lumitui.app.cli import diff, output, show, tables
+from lumitui.app.cli import output
+from lumitui.app.cli.views import diff, show, tables
 from lumitui.app.compose.advice import findings
 from lumitui.app.compose.binding import rank_bindings
 from lumitui.app.compose.launch import compose
@@ -169,3 +170,12 @@ def test_a_list_of_runs_is_a_table_with_notes_where_there_are_any(columns: int) 
         whole = tables.table(titles[:count], rows, columns, shrink=shrink, ids=0)
         assert tables.history_table(some, columns) == whole
     assert list(tables.history_lines(lambda: [], columns)) == []
+
+
+def test_sites_are_a_line_each_in_80_columns_with_closed_ones_last() -> None:
+    known = Sites([BUILT_IN])
+    lines = tables.site_table([known.load(name) for name in known.names()], 80).splitlines()
+    assert all(len(line) <= 80 for line in lines) and len(lines) == len(known.names()) + 1
+    closed = [line.split()[0] for line in lines if "closed on" in line]
+    assert closed == [line.split()[0] for line in lines[-len(closed) :]]
+    assert lines[-1].endswith("closed on 2026-07-31; use roihu")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.cli import tables
 from lumitui.app.cli.main import lumitui
 from lumitui.app.cli.process import run_verb
+from lumitui.app.cli.views import tables
 from lumitui.app.runs import Runs
 from tests.support.command_line import PROGRAM, Here, envelope, environ, lt, on_terminal, runs_of
 from tests.support.home import Home
@@ -54,7 +54,7 @@ def test_lists_load_nothing_that_sends_or_explains(home: Home) -> None:
         "textual", "rich", "paramiko", "cryptography", "jinja2", "hjson", "tarfile", "yaml",
         "regex", "pydantic", "pydantic_core", "lumitui.app.compose", "lumitui.app.scale",
         "lumitui.app.results", "lumitui.remote.scheduler.protocol",
-        "lumitui.app.send.submit", "lumitui.app.explain.failure.diagnose",
+        "lumitui.app.send.submission.submit", "lumitui.app.explain.failure.diagnose",
         "lumitui.remote.source", "lumitui.remote.snapshots", "lumitui.remote.doctor",
     }  # fmt: skip
     for verb in ("status", "history"):

@@ -12,10 +12,12 @@ from lumitui.app.compose.deepspeed_batch import (
     batch_of,
     fitting_worlds,
     sent_config,
+    with_strategy,
 )
 from lumitui.app.compose.launch import compose
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import JobSpec, changed, parse_job
+from lumitui.app.job.strategies import STRATEGIES
 from lumitui.app.scale.rescale import Scaled, rescale
 from lumitui.remote.errors import InputError
 from lumitui.remote.site.sites import BUILT_IN, Sites
@@ -200,3 +202,22 @@ def test_batch_fields_are_derived_as_deepspeed_does(
 def test_fitting_node_counts_are_the_nearest() -> None:
     assert fitting_worlds(96, 8, 5) == [4, 6]
     assert fitting_worlds(32, 8, 8) == [4]
+
+
+def test_an_offloaded_stage_says_what_the_memory_of_the_nodes_holds() -> None:
+    optimizer = {"type": "Adam", "params": {"lr": 0.1, "torch_adam": True}}
+    config: dict[str, object] = {"optimizer": optimizer, "zero_optimization": {"stage": 1, "x": 2}}
+    there = {"device": "cpu", "pin_memory": True}
+    found = {name: with_strategy(config, row) for name, row in STRATEGIES.items() if row.zero_stage}
+    assert found["zero2"] == config | {"zero_optimization": {"stage": 2, "x": 2}}
+    for stage in (1, 2, 3):
+        zero = {"stage": stage, "x": 2, "offload_optimizer": there}
+        if stage == 3:
+            zero["offload_param"] = there
+        # PyTorch's Adam would step at a fifth of the speed of DeepSpeed's there.
+        own = {"type": "Adam", "params": {"lr": 0.1}}
+        assert found[f"zero{stage}-offload"] == {"optimizer": own, "zero_optimization": zero}
+    assert with_strategy({}, STRATEGIES["zero1-offload"])["zero_optimization"] == {
+        "stage": 1,
+        "offload_optimizer": there,
+    }

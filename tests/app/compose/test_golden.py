@@ -19,6 +19,7 @@ from tests.support.jobs.golden_jobs import (
     exported_scripts,
     golden_path,
     launch_of,
+    launcher_scripts,
 )
 from tests.support.places import GOLDEN
 
@@ -56,10 +57,19 @@ def test_the_launch_stands_in_it_once(script: Script) -> None:
 
 def test_what_the_scripts_call_is_in_the_file_beside_them() -> None:
     machinery = "".join(
-        (TEMPLATES / name).read_text() for name in (MACHINERY, "chain.sh", "relaunch.sh")
+        (TEMPLATES / "job" / name).read_text()
+        for name in (
+            MACHINERY,
+            "proof.sh",
+            "failed_rank.sh",
+            "chain.sh",
+            "relaunch.sh",
+            "compiled.sh",
+            "stage.sh",
+        )
     )
     defined = set(re.findall(r"^(lumitui_\w+)\(\) \{", machinery, re.MULTILINE))
-    text = (TEMPLATES / "job.sh.j2").read_text()
+    text = (TEMPLATES / "job/job.sh.j2").read_text()
     called = set(re.findall(r"lumitui_\w+", text)) - {"lumitui_"}
     assert called and called <= defined
     assert {name for name in defined if machinery.count(name) == 1} <= called
@@ -67,7 +77,8 @@ def test_what_the_scripts_call_is_in_the_file_beside_them() -> None:
 
 def test_reading_the_file_beside_them_does_nothing(tmp_path: Path) -> None:
     state = "<(compgen -v; set +o; trap)"
-    text = f"set -u; before=; before=$(cat {state}); . {TEMPLATES / MACHINERY}\n"
+    text = f"set -u; before=; before=$(cat {state})\n"
+    text += f". {TEMPLATES / 'job' / MACHINERY}; . {TEMPLATES / 'job/proof.sh'}\n"
     text += f'diff <(echo "$before") {state}'
     done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -80,6 +91,13 @@ def test_an_exported_script_is_the_golden_one(path: Path) -> None:
     checked = subprocess.run(["bash", "-n", path], capture_output=True, text=True)
     assert (checked.returncode, checked.stderr) == (0, "")
     assert not re.search(r"lumitui_|attempt|claim|probe|proof", path.read_text())
+
+
+@pytest.mark.parametrize("path", launcher_scripts(), ids=lambda path: path.name)
+def test_a_script_of_another_launcher_is_the_golden_one(path: Path) -> None:
+    assert launcher_scripts()[path] == path.read_text()
+    checked = subprocess.run(["bash", "-n", path], capture_output=True, text=True)
+    assert (checked.returncode, checked.stderr) == (0, "")
 
 
 @each_script

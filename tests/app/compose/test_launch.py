@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lumitui.app.compose.binding import rank_bindings
 from lumitui.app.compose.draft.node_map import bind_text
 from lumitui.app.compose.launch import compose
-from lumitui.app.compose.launchers import TEMPLATES, launchers
+from lumitui.app.compose.launchers import TEMPLATES
 from lumitui.app.job.spec import changed
 from lumitui.remote.cores import format_cores
 from lumitui.remote.errors import InputError
@@ -212,11 +212,6 @@ def _first_statement(text: str) -> str:
     return text[: text.index("\n\n# Rendezvous\n")]
 
 
-def test_every_template_is_a_launcher_that_says_what_it_is() -> None:
-    assert {"srun", "torchrun", "plain"} <= set(launchers())
-    assert all(item.tasks in ("rank", "node", "one") for item in launchers().values())
-
-
 def test_the_script_does_not_depend_on_the_run() -> None:
     assert compose(JOB, LUMI).script == compose(JOB, LUMI).script
     assert "--job-name" not in compose(JOB, LUMI).script
@@ -277,7 +272,8 @@ def test_a_hang_ends_a_bundled_trainer_after_the_time_that_the_job_gives() -> No
 @pytest.mark.parametrize("launcher", ["srun", "torchrun"])
 def test_no_step_but_the_launch_holds_anything(launcher: str) -> None:
     script = compose(changed(JOB, {"launcher": launcher}, "t"), LUMI).script
-    machinery = (TEMPLATES / MACHINERY).read_text()
+    parts = (TEMPLATES / "job" / name for name in (MACHINERY, "proof.sh"))
+    machinery = "".join(part.read_text() for part in parts)
     steps = re.findall(r"(?:^|\s)srun (--|\\\")(\w*)", machinery)
     assert steps and {word for _, word in steps} == {"overlap"}
     steps = [line for line in script.splitlines() if re.search(r"(^|\s)srun --", line)]

@@ -10,8 +10,8 @@ from lumitui.app.compose.launch import compose
 from lumitui.app.job.spec import JobSpec, changed
 from lumitui.remote.errors import InputError
 from lumitui.remote.site.profile import Site
-from lumitui.remote.site.validation import validate
-from lumitui.remote.site.yaml_document import Document
+from lumitui.remote.site.reading.validation import validate
+from lumitui.remote.site.reading.yaml_document import Document
 from tests.support.jobs.lumi_job import JOB, LUMI
 
 STRANGE = [0, -1, 0.5, 10**30, 10**400, 1e308, 5e-324, math.inf, -math.inf, math.nan]

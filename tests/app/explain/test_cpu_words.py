@@ -36,7 +36,7 @@ def test_no_table_and_no_sentence_names_gpus(home: Home) -> None:
     said = [
         *drawn,
         words.layout_size(run.layout),
-        *(field.help for field in form.fields({}, site, [], ())),
+        *(field.help for field in form.fields({}, site, {}, ())),
         *rungs.titles(study),
         *scaling_words.table(study).titles,
         scaling_words.basis(study),

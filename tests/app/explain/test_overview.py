@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lumitui.app.cli.tables import run_table
+from lumitui.app.cli.views.tables import run_table
 from lumitui.app.explain import overview, row_words, run_facts, words
 from lumitui.app.explain.waiting import no_failure
 from lumitui.app.history.attempts import AttemptRecord

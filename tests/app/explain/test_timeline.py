@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumitui.app.explain import chain_words, timeline
+from lumitui.app.explain import timeline
+from lumitui.app.explain.phrases import chain_words
 from lumitui.app.history.attempts import ENDS, KILLED, AttemptRecord
 from lumitui.app.history.metrics.points import MetricPoint, parse_line
 from lumitui.remote.scheduler.protocol import State

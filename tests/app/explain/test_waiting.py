@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lumitui.app.cli import show
+from lumitui.app.cli.views import show
 from lumitui.app.explain import waiting
 from lumitui.app.explain.proof.binding_proof import verdict
 from lumitui.app.results.summary import summarize

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lumitui.app.job import examples
 from lumitui.app.job.edit import Value, set_value
 from lumitui.remote.errors import InputError
-from lumitui.remote.site.yaml_document import Document
+from lumitui.remote.site.reading.yaml_document import Document
 
 JOB = """# what it is for
 name: training   # a name
@@ -161,7 +161,34 @@ def test_any_edit_of_any_file_changes_that_value_alone(
 @settings(max_examples=20)
 @given(st.sampled_from(examples.names()), st.sampled_from(KEYS), WORDS)
 def test_the_examples_keep_every_comment(name: str, key: str, word: str) -> None:
-    text = (examples.EXAMPLES / f"{name}.yaml").read_text()
+    text = examples.examples()[name].text
     after = set_value(text, (key,), word)
     left = comments(after)
     assert all(any(comment in other for other in left) for comment in comments(text))
+
+
+@pytest.mark.parametrize("form", ["node:\n  gpu_numa: [{}]  # the kernel's\n", "{}"])
+@settings(max_examples=100, deadline=None)
+@given(
+    before=st.lists(st.sampled_from("0123"), min_size=1, max_size=5),
+    after=st.lists(st.sampled_from("0123"), max_size=5),
+)
+def test_any_list_becomes_any_other_where_items_are_alike(
+    form: str, before: list[str], after: list[str]
+) -> None:
+    if form == "{}":
+        rows = "".join(f"    - {word}  # item {at}\n" for at, word in enumerate(before))
+        text = f"node:\n  gpu_numa:\n{rows}"
+    else:
+        text = form.format(", ".join(before))
+    found = set_value(text, ("node", "gpu_numa"), after)
+    assert data(found) == {"node": {"gpu_numa": after}}
+    if form != "{}":
+        assert comments(found) == comments(text)
+
+
+def test_domains_measured_anew_replace_the_old_ones() -> None:
+    text = "node:\n  gpu_numa: [1, 0, 3, 2]  # measured\n"
+    assert set_value(text, ("node", "gpu_numa"), ("0", "0", "0", "0")) == (
+        "node:\n  gpu_numa: [0, 0, 0, 0]  # measured\n"
+    )

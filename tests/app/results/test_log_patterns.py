@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumitui.app.cli.show import gather, page_data, page_text
+from lumitui.app.cli.views.show import gather, page_data, page_text
 from lumitui.app.results.log_patterns import series_of
 from lumitui.app.runs import Runs
 from lumitui.remote.errors import InputError

@@ -2,8 +2,9 @@
 
 import json
 import math
+import sys
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lumitui.app.explain import run_facts
@@ -93,6 +94,7 @@ def test_a_step_that_is_written_again_counts_once() -> None:
     assert curve([MetricPoint(event="start")]) == Curve()
 
 
+@example([sys.float_info.max] * 3, 1)
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False)), st.integers(1, 50))
 def test_thinned_values_stay_between_the_bounds(values: list[float], most: int) -> None:
     found = thinned(values, most)

@@ -7,7 +7,7 @@ import pytest
 
 from lumitui.app.runs import Runs
 from lumitui.app.scale.code_news import CodeNews, code_news
-from lumitui.app.send import source
+from lumitui.app.send.code import source
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.made_runs import SPEC, a_run
 

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from lumitui.app.explain.overview import with_grid
 from lumitui.app.history.history import History
+from lumitui.app.history.listing.series import Member, Series
 from lumitui.app.results import summary
 from lumitui.app.scale.overview import Overviews
 from tests.support.jobs.made_runs import a_run
@@ -70,3 +72,25 @@ def test_a_circle_of_parents_ends(tmp_path: Path) -> None:
     assert Overviews(history).of("a").comparison is None
     assert summary.summarize([]).steps == 0
     history.close()
+
+
+def test_a_run_of_a_grid_over_workers_says_how_many_to_take(tmp_path: Path) -> None:
+    history = History(tmp_path / "history.db")
+    members = tuple(Member(at, f"--workers={at}", "{}") for at in (1, 2))
+    history.series.begin(Series("grid-1", "grid", "somewhere", "job.yaml", 1.0, members))
+    for at, speed in ((1, 100.0), (2, 300.0)):
+        history.series.claim("grid-1", at, f"w{at}")
+        history.begin(a_run(f"w{at}", created=float(at)))
+        start = {"event": "start", "global_batch": 10, "train_samples": 60}
+        steps = [{"step": step, "samples_per_s": speed} for step in range(1, 11)]
+        lines = [json.dumps(line).encode() for line in (start, *steps)]
+        history.metrics.add(f"w{at}", lines, (0, 100))
+    overviews = Overviews(history)
+    (advice,) = overviews.of("w1").advice
+    assert advice.startswith("Take --workers=2: 3.0 times as fast as --workers=1.")
+    assert with_grid([("loss", "1"), ("next", "x")], (advice,))[1:] == [
+        ("grid", advice),
+        ("next", "x"),
+    ]
+    measured(history, "other", None, 1, 100.0)
+    assert overviews.of("other").advice == ()

@@ -9,20 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lumitui.app.cli.output import as_data
-from lumitui.app.history.history import History
 from lumitui.app.history.metrics.points import parse_line
-from lumitui.app.runs import Runs
 from lumitui.app.scale.scaling import rungs, words
 from lumitui.app.scale.scaling.advice import Goal, advise, seconds_in
 from lumitui.app.scale.scaling.drawing import drawing
 from lumitui.app.scale.scaling.measured import MeasuredRun, Training, training_of
 from lumitui.app.scale.scaling.model import Estimate
-from lumitui.app.scale.scaling.studies import Question
 from lumitui.app.scale.scaling.study import Offer, Scaling, Size, scaling_of
 from lumitui.remote.errors import InputError
 from lumitui.remote.scheduler.protocol import State
-from lumitui.remote.site.node import Links
-from tests.support.jobs.trained_runs import lines_of, train, trained
+from tests.support.jobs.trained_runs import lines_of, size_of, trained
 
 SPEEDS = {1: 1000.0, 2: 1940.0, 4: 3500.0}
 RUN = trained("r1", 1)
@@ -38,10 +34,6 @@ def study(speeds: dict[int, float], *nodes: int) -> Scaling:
     family = [MeasuredRun(trained(f"r{n}", n), training(speed)) for n, speed in speeds.items()]
     offers = [Offer(n, 8 * n, 4.0 * n, 3600.0, 4.0 * n) for n in nodes]
     return scaling_of(family[0].run, family, offers)
-
-
-def size_of(scaling: Scaling, nodes: int) -> Size:
-    return next(size for size in scaling.sizes if size.nodes == nodes)
 
 
 def test_where_the_work_is_not_known_no_time_is_told_and_no_limit_passed() -> None:
@@ -312,115 +304,3 @@ def test_a_drawing_has_title_axes_ideal_line_and_error_bars() -> None:
     assert (kinds.count("measured"), kinds.count("predicted")) == (4, 2)  # with the legend's
     assert kinds.count("bar") == 3 * 4 and "nodes (GPUs)" in text and "samples/s" in text
     assert "prefers-color-scheme: dark" in text and "nan" not in text
-
-
-def test_the_history_and_the_profile_make_a_study(runs: Runs) -> None:
-    made = train(runs.history, SPEEDS)
-    found = runs.scaling.of(made[1].id, Question((32,)))
-    assert [size.nodes for size in found.sizes] == [1, 2, 4, 8, 16, 32]
-    assert [size.nodes for size in found.measured] == [1, 2, 4]
-    eight = size_of(found, 8)
-    assert eight.offer and eight.offer.per_hour == 32.0
-    assert found.whole.words == f"the {20 * 512:,} samples that {made[1].id} trained"
-    refused = size_of(runs.scaling.of(made[1].id, Question((5000,))), 5000).refused
-    assert refused.startswith("5000 nodes are more than")
-    assert runs.scaling.of(made[1].id) == runs.scaling.of(made[1].id)
-    two = runs.scaling.of(made[1].id, Question(epochs=2)).whole
-    assert two.samples == 120_000 and two.words == "120,000 samples"
-    with pytest.raises(InputError, match="is not known"):
-        runs.history.begin(trained("none", 1))
-        runs.scaling.of("none", Question(epochs=1))
-
-
-def test_metrics_that_came_later_count(runs: Runs) -> None:
-    history: History = runs.history
-    (made,) = train(history, {1: 1000.0})
-    assert runs.scaling.of(made.id).sizes[0].source == f"{made.id} (15 steps)"
-    lines = [b'{"step": %d, "samples_per_s": 1000}' % step for step in range(21, 31)]
-    history.metrics.add(made.id, lines)
-    history.update(made.id, metrics_offset=2)
-    assert runs.scaling.of(made.id).sizes[0].source == f"{made.id} (25 steps)"
-
-
-def test_one_size_predicts_others_where_the_links_of_the_site_are_known(runs: Runs) -> None:
-    (made,) = train(runs.history, {1: 1000.0}, parameters=86_567_656)
-    found = runs.scaling.of(made.id)
-    four = size_of(found, 4)
-    assert four.speed and four.speed.likely and four.efficiency
-    # More than no gain, less than ideal: the exchange of 350 MB costs a little of 256 ms.
-    assert 3700 < four.speed.likely < 3995 and four.speed.low < 0.8 * four.speed.likely
-    said = words.basis(found)
-    assert said.startswith("A step of 1 node takes 256 ms, of which by the profile's links")
-    assert "each rank sends 693 MB a step" in said and "87.6 GB/s between nodes" in said
-    assert words.table(found).rows[2][2].startswith("~")
-    advice = advise(found, Goal())
-    assert (advice.nodes, advice.certainty) == (1, "measured")
-    assert "the only size that was measured: run one more" in advice.sentence
-
-
-def test_an_exchange_that_the_run_measured_counts_not_the_profiles_links(runs: Runs) -> None:
-    plain, told = trained("plain", 1, metrics_offset=2), trained("told", 1, metrics_offset=2)
-    for run in (plain, told):
-        runs.history.begin(run)
-        lines = lines_of([1000.0] * 20, 8, 256, 60_000, parameters=25_000)
-        if run is told:  # 15 % of the 256 ms on the wire, 10 % waiting for it
-            lines.append(
-                b'{"step": 21, "samples_per_s": 1000, "communication_s": 0.0384,'
-                b' "exposed_s": 0.0256}'
-            )
-        runs.history.metrics.add(run.id, lines)
-    found, assumed = runs.scaling.of("told"), runs.scaling.of("plain")
-    assert found.steps and found.steps.calibrated.exposed == 0.0256
-    assert found.steps.step(8, 1).exposed == pytest.approx(0.0256)
-    said = words.basis(found)
-    assert "waited 25.6 ms for the wire, as measured (38.4 ms on the wire); 230 ms" in said
-    assert "times as long, as it did here" in said and "profile" not in said
-    four, hoped = size_of(found, 4).speed, size_of(assumed, 4).speed
-    assert four and hoped and four.likely and hoped.likely and four.likely < 0.95 * hoped.likely
-
-
-@pytest.mark.parametrize("exposed", [-1.0, 0.0, 9e9])
-def test_figures_of_the_wire_that_cannot_be_true_change_nothing(exposed: float) -> None:
-    line = b'{"step": 1, "communication_s": %f, "exposed_s": %f}' % (exposed, exposed)
-    parsed = [parse_line(each) for each in [*lines_of([10.0] * 9, 8, 64, 640, parameters=9), line]]
-    made = training_of([point for point in parsed if point])
-    offers = [Offer(2, 16, 8.0, 60.0, 8.0)]
-    links = Links(in_node=100, between_nodes=50, latency_in_node=1, latency_between_nodes=9)
-    found = scaling_of(RUN, [MeasuredRun(RUN, made)], offers, links=links)
-    assert found.steps and found.steps.measured.wire is None
-
-
-def test_a_batch_that_is_shared_by_more_ranks_is_predicted_as_such(runs: Runs) -> None:
-    (made,) = train(runs.history, {1: 1000.0}, parameters=86_567_656)
-    kept = made.spec.model_copy(update={"scale": None})
-    shared = trained("shared", 1, spec=kept, metrics_offset=2)
-    runs.history.begin(shared)
-    lines = lines_of([1000.0] * 20, 8, 256, 60_000, parameters=86_567_656)
-    runs.history.metrics.add("shared", lines)
-    grown, split = (size_of(runs.scaling.of(name), 16).speed for name in (made.id, "shared"))
-    assert grown and split and grown.likely and split.likely
-    # A sixteenth of the work in a step, and as much to exchange.
-    assert split.likely < 0.75 * grown.likely
-
-
-def test_a_run_alone_predicts_what_its_lineage_measured(runs: Runs) -> None:
-    made = train(runs.history, SPEEDS, parameters=25_557_032)
-    alone = runs.scaling.of(made[0].id, Question(alone=True))
-    assert [size.nodes for size in alone.measured] == [1]
-    four = size_of(alone, 4).speed
-    assert four and four.low < SPEEDS[4] < four.high
-    assert runs.scaling.of(made[0].id).steps is None  # three sizes check Amdahl's law
-
-
-def test_what_cannot_be_predicted_alone_says_what_is_missing(runs: Runs) -> None:
-    (without,) = train(runs.history, {1: 1000.0})
-    with pytest.raises(InputError, match=r"start line .* has no `parameters`"):
-        runs.scaling.of(without.id, Question(alone=True))
-    runs.history.begin(trained("none", 1))
-    with pytest.raises(InputError, match="none has reported no samples/s"):
-        runs.scaling.of("none", Question(alone=True))
-    here = trained("here", 1, site="laptop", metrics_offset=2)
-    runs.history.begin(here)
-    runs.history.metrics.add("here", lines_of([1.0] * 20, 8, 256, 60_000, parameters=1))
-    with pytest.raises(InputError, match="The profile of laptop does not say how fast"):
-        runs.scaling.of("here", Question(alone=True))

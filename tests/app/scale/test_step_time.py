@@ -26,6 +26,12 @@ RESNET50, GPT_NEO, VIT_B16 = 25_557_032, 125_198_592, 86_567_656
 """Parameters: torchvision's tables of models, and EleutherAI/gpt-neo-125M."""
 
 
+CLM_START = 7.0
+"""Seconds of each run_clm.py in which no step ends: loaders, kernels, the first exchange. A run of
+lumitui's measures what it takes besides its steps (`Scaling.overhead`); these tables do not say it.
+It is one free number for 16 published figures, of which 12 are predicted."""
+
+
 @dataclass(frozen=True)
 class Table:
     """A published training: samples a second by GPUs; the first one calibrates the model."""
@@ -38,6 +44,15 @@ class Table:
     batch: int = 32
     accumulated: int = 1
     """Batches of one GPU in a step; more GPUs share them."""
+    steps: int | None = None
+    """Of the whole training, where its samples a second are over all its time."""
+
+    def stepping(self, speed: float) -> float:
+        """Return the samples a second of its steps alone; `speed` is the published one."""
+        if self.steps is None:
+            return speed
+        samples = self.steps * self.batch * self.accumulated
+        return samples / (samples / speed - CLM_START)
 
 
 # Source: mvsjober/ml-benchmarks d5c4253, results.md: ResNet-50, and run_clm.py, which reports the
@@ -58,28 +73,26 @@ PUBLISHED = {
     "Puhti ImageNet": Table("puhti", {1: 323, 4: 1233, 8: 2450}),
     "Mahti ImageNet": Table("mahti", {1: 784, 4: 3085, 8: 5919}),
     "LUMI ImageNet": Table("lumi", {1: 537, 8: 3979, 16: 7704}),
-    "Puhti run_clm": Table("puhti", {1: 16.2, 2: 32, 4: 59.9, 8: 104}, None, GPT_NEO, 2, 64),
-    "Mahti run_clm": Table("mahti", {1: 12.3, 2: 23.4, 4: 41.6, 8: 66.9}, None, GPT_NEO, 2, 64),
+    "Puhti run_clm": Table("puhti", {1: 16.2, 2: 32, 4: 59.9, 8: 104}, None, GPT_NEO, 2, 64, 18),
+    "Mahti run_clm": Table("mahti", {1: 12.3, 2: 23.4, 4: 41.6, 8: 66.9}, None, GPT_NEO, 2, 64, 18),
     "Mahti run_clm, torch 2.3": Table(
-        "mahti", {1: 26.8, 2: 53.5, 4: 94.8, 8: 144}, None, GPT_NEO, 2, 64
+        "mahti", {1: 26.8, 2: 53.5, 4: 94.8, 8: 144}, None, GPT_NEO, 2, 64, 18
     ),
-    "LUMI run_clm": Table("lumi", {1: 21.8, 2: 42.1, 8: 115, 16: 166}, None, GPT_NEO, 2, 64),
+    "LUMI run_clm": Table("lumi", {1: 21.8, 2: 42.1, 8: 115, 16: 166}, None, GPT_NEO, 2, 64, 18),
 }
 # Source: LUMI-AI-Guide, pull request 115: ten epochs of ViT-B/16 on 80,000 images, in seconds on
 # one node and on four. The rest of a step that is not whole counts as one.
 VIT_STEPS = {8: 313, 32: 79}
 VIT_SECONDS = {"srun": (667, 211), "torchrun": (690, 218)}
+BETWEEN = 5.4
+"""Seconds of an epoch without a step: two starts of loaders, and the test. It follows from srun's
+two figures, so that only torchrun's are a test."""
 
 OUT = {
-    # The published number has the start of the training in it, which more GPUs do not shorten:
-    # 18 steps in all, in 7 s of which LUMI's first all-reduce takes up to 10 alone.
-    ("Puhti run_clm", 8), ("Mahti run_clm", 4), ("Mahti run_clm", 8),
-    ("Mahti run_clm, torch 2.3", 8), ("LUMI run_clm", 8), ("LUMI run_clm", 16),
-    # Eight GCDs of one node lose more than the exchange explains; nobody published why.
+    # Eight GCDs of one node lose more than the exchange explains; nobody published why. The same
+    # training in float32, and on NVIDIA's cards, is predicted within 12 %.
     ("LUMI fp16", 16),
-    # Twenty starts of loaders, and tests between the epochs, are in the seconds.
-    ("ViT srun", 32), ("ViT torchrun", 32),
-}  # fmt: skip
+}
 """The rows that are not predicted within the tolerance, and why."""
 
 
@@ -87,32 +100,39 @@ def misses() -> dict[tuple[str, int], float]:
     """The prediction over the published figure, less 1, of each row but those that calibrate."""
     found = {}
     for name, table in PUBLISHED.items():
-        one = table.calibrated or table.speeds[1]
-        for gpus, speed in table.speeds.items():
+        one = table.stepping(table.calibrated or table.speeds[1])
+        for gpus, published in table.speeds.items():
             if gpus == 1:
                 continue
+            speed = published
             micro = max(1, table.accumulated // gpus)
             exchange = Exchange(table.parameters, 2, LINKS[table.site], micro_steps=micro)
             model = StepModel(Measured(1, 1, one, table.batch * table.accumulated), exchange)
             nodes = max(1, gpus // (8 if table.site == "lumi" else 4))
             likely = model.at(gpus, nodes, micro / table.accumulated).likely
             assert likely is not None
+            if table.steps is not None:  # as the table counts: over all of its time
+                samples = table.steps * table.batch * table.accumulated
+                likely = samples / (samples / likely + CLM_START)
             found[name, gpus] = likely / speed - 1
     for name, (one_node, four_nodes) in VIT_SECONDS.items():
-        speed = 10 * VIT_STEPS[8] * 32 * 8 / one_node
+        speed = VIT_STEPS[8] * 32 * 8 / (one_node / 10 - BETWEEN)
         model = StepModel(Measured(8, 1, speed, 32), Exchange(VIT_B16, 2, LINKS["lumi"]))
-        seconds = 10 * VIT_STEPS[32] * model.step(32, 4).seconds
+        seconds = 10 * (VIT_STEPS[32] * model.step(32, 4).seconds + BETWEEN)
         found[f"ViT {name}", 32] = four_nodes / seconds - 1
+    assert abs(found.pop(("ViT srun", 32))) < 0.01
     return found
 
 
-def test_every_published_row_is_predicted_within_15_percent_but_those_that_are_named() -> None:
+def test_every_published_row_is_predicted_within_15_percent_but_the_one_that_is_named() -> None:
     found = misses()
-    assert len(found) == 50
+    assert len(found) == 49
     out = {row for row, miss in found.items() if abs(miss) > TOLERANCE}
     assert out == OUT, {row: round(found[row], 3) for row in sorted(out ^ OUT)}
-    # No row of a training whose steps alone were timed is further off than this.
-    steps = [abs(miss) for (name, _), miss in found.items() if "clm" not in name]
+    # Of trainings whose steps alone were timed, so that no number is free.
+    steps = [
+        abs(miss) for (name, _), miss in found.items() if "clm" not in name and "ViT" not in name
+    ]
     assert sum(miss <= 0.1 for miss in steps) >= 0.8 * len(steps)
 
 

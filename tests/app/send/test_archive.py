@@ -11,7 +11,7 @@ from lumitui.app.compose.advice import findings
 from lumitui.app.compose.launch import compose
 from lumitui.app.job.spec import changed, parse_job
 from lumitui.app.runs import Runs
-from lumitui.app.send.source import collect, with_ship_mode
+from lumitui.app.send.code.source import collect, with_ship_mode
 from lumitui.remote.errors import InputError, RefusedError
 from lumitui.remote.run_folder import CODE_ARCHIVE
 from lumitui.remote.scheduler.protocol import State
@@ -187,7 +187,7 @@ def test_prune_counts_what_it_frees(transport: Transport, folder: str, project: 
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make a project of more than 20 files a large one, and of more than 60 too large."""
     monkeypatch.setattr(walk.exceeds, "__defaults__", (walk.Limits(files=20),))
-    monkeypatch.setattr("lumitui.app.send.source.MAX_FILES", 20)
+    monkeypatch.setattr("lumitui.app.send.code.source.MAX_FILES", 20)
     monkeypatch.setattr(archive, "MAX_FILES", 60)
 
 

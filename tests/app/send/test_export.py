@@ -78,6 +78,17 @@ def test_it_holds_the_script_the_code_and_a_readme(
     assert done.files == 3
 
 
+def test_an_environment_is_built_by_the_exported_job(
+    runs: Runs, project: Path, tmp_path: Path
+) -> None:
+    spec = hello_job(site="lumi", venv=["einops==0.8.1"])
+    out = exported(runs, spec, project, tmp_path / "out").path
+    assert modes(out)["venv.sh"] == 0o600
+    assert "einops==0.8.1" in (out / "venv.sh").read_text()
+    assert "- einops==0.8.1 (the job installs them once" in (out / "README.md").read_text()
+    assert 'VENV=$(bash venv.sh "$RUN_DIR/venvs")' in (out / "job.sh").read_text()
+
+
 def test_it_names_secrets_and_has_none(
     runs: Runs, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

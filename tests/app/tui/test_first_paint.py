@@ -32,7 +32,7 @@ LATE = {
     "lumitui.app.history.metrics.points",
     "lumitui.app.watch.refresh", "lumitui.remote.scheduler.protocol", "lumitui.remote.connect",
     "lumitui.app.compose", "lumitui.app.scale", "lumitui.app.results.fetch",
-    "lumitui.app.send.submit",
+    "lumitui.app.send.submission.submit",
     "lumitui.app.explain.failure.diagnose", "lumitui.app.explain.failure.rules",
     "lumitui.remote.source",
     "lumitui.remote.snapshots", "lumitui.remote.doctor", "lumitui.app.tui.screens.run",

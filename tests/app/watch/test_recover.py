@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lumitui.app.history.history import History
-from lumitui.app.history.run_record import record_text
+from lumitui.app.history.rows.run_record import record_text
 from lumitui.app.runs import Runs
 from lumitui.app.watch import recover
 from lumitui.remote.scheduler import run_files, run_folders

@@ -94,6 +94,7 @@ def check_killed_node(runs: Runs, cluster: Cluster, again: Run, last: Run) -> No
     assert "rank 1 of again-0, attempt 2" in text_of(runs, done, 2)
 
 
+@pytest.mark.slow
 def test_a_node_is_killed(runs: Runs, cluster: Cluster, tmp_path: Path) -> None:
     again, last = on_a_killed_node(runs, cluster, tmp_path)
     runs.refresh("minilumi")
@@ -111,6 +112,7 @@ def test_a_node_is_killed_and_slurm_notices_by_itself(
     check_killed_node(runs, cluster, again, last)
 
 
+@pytest.mark.slow
 def test_a_laptop_sleeps_while_jobs_end_and_are_forgotten(
     runs: Runs, cluster: Cluster, forgetful: None, tmp_path: Path
 ) -> None:
@@ -235,6 +237,7 @@ def finish_with_controller(runs: Runs, cluster: Cluster, before: Run) -> None:
     assert done.started < done.ended
 
 
+@pytest.mark.slow
 def test_the_controller_is_away(runs: Runs, cluster: Cluster, tmp_path: Path) -> None:
     before = without_controller(runs, cluster, tmp_path)
     finish_with_controller(runs, cluster, before)

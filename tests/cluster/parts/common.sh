@@ -14,7 +14,7 @@ running() {
   [[ -f $ROOT/cluster.env ]] && grep -qx "SHAPE=$SHAPE" "$ROOT/cluster.env" && grep -qx "PROGRAMS=$PROGRAMS" "$ROOT/cluster.env" || return 1
   alive "$ROOT/run/mariadb.pid" mariadbd && alive "$ROOT/run/slurmdbd.pid" slurmdbd && alive "$ROOT/run/slurmctld.pid" slurmctld \
     && alive "$ROOT/run/sshd.pid" sshd || return 1
-  for node in $(node_names); do alive "$ROOT/run/slurmd.$node.pid" slurmd && [[ -e $ROOT/made/driver-$node ]] || return 1; done
+  for node in $(node_names); do alive "$ROOT/run/slurmd.$node.pid" slurmd && [[ -e $ROOT/made/devices-$node ]] || return 1; done
   mountpoint -q "$SCRATCH" || [[ -f $ROOT/made/no-limit ]] || return 1
   scontrol ping >/dev/null 2>&1
 }

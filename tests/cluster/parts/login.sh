@@ -1,4 +1,6 @@
-# sshd of the login nodes, and what a login shell sets. Two nodes share one host key, as behind one name.
+# sshd of the login nodes, and what a login shell sets. Two nodes share one host key, as behind one name; the host
+# for files has its own.
+[[ -z $MODULES || $MODULES == /* ]] || MODULES=$ROOT/$MODULES
 environment="PATH=$ROOT/bin SLURM_CONF=$SLURM_CONF MINILUMI_ROOT=$ROOT"
 { for pair in $environment; do echo "export $pair"; done
   [[ -z $MODULES ]] || echo "export LMOD_SITE_MODULEPATH=$MODULES"; } > "$ROOT/etc/profile"
@@ -10,15 +12,19 @@ CONF
 [[ -f $ROOT/ssh/hostkey ]] || ssh-keygen -q -t ed25519 -N '' -f "$ROOT/ssh/hostkey"
 [[ -f $ROOT/ssh/id ]] || ssh-keygen -q -t ed25519 -N '' -f "$ROOT/ssh/id"
 [[ -f $ROOT/ssh/authorized_keys ]] || install -m 644 "$ROOT/ssh/id.pub" "$ROOT/ssh/authorized_keys"
+[[ -z $TRANSFER_HOST || -f $ROOT/ssh/transfer_hostkey ]] || ssh-keygen -q -t ed25519 -N '' -f "$ROOT/ssh/transfer_hostkey"
 mkdir -p /run/sshd
-number=0
-for host in $LOGIN_HOST $OTHER_LOGIN_HOST; do
-  number=$((number + 1))
-  if ((number == 1)); then port=$SSH_PORT name=sshd; else port=$OTHER_SSH_PORT name=sshd-$host; fi
+for host in $LOGIN_HOST $OTHER_LOGIN_HOST $TRANSFER_HOST; do
+  name=sshd-$host hostkey=hostkey
+  case $host in
+    "$LOGIN_HOST") port=$SSH_PORT name=sshd ;;
+    "$OTHER_LOGIN_HOST") port=$OTHER_SSH_PORT ;;
+    *) port=$TRANSFER_SSH_PORT hostkey=transfer_hostkey ;;
+  esac
   cat > "$ROOT/ssh/${name}_config" <<CONF
 Port $port
 ListenAddress 127.0.0.1
-HostKey $ROOT/ssh/hostkey
+HostKey $ROOT/ssh/$hostkey
 AuthorizedKeysFile $ROOT/ssh/authorized_keys
 StrictModes no
 UsePAM no
@@ -28,7 +34,7 @@ PidFile $ROOT/run/$name.pid
 Subsystem sftp /usr/lib/openssh/sftp-server
 SetEnv $environment
 CONF
-  alive "$ROOT/run/$name.pid" sshd || unshare --uts sh -c "hostname $host && exec /usr/sbin/sshd -f $ROOT/ssh/${name}_config -E $ROOT/log/sshd.log"
+  open_door "$name" "$port" "$host"
 done
 echo "[127.0.0.1]:$SSH_PORT $(cut -d' ' -f1,2 "$ROOT/ssh/hostkey.pub")" > "$ROOT/ssh/known_hosts"
 cat > "$ROOT/ssh/config" <<CONF
@@ -41,4 +47,9 @@ Host minilumi
   IdentityAgent none
   UserKnownHostsFile $ROOT/ssh/known_hosts
 CONF
-wait_for ssh -F "$ROOT/ssh/config" -o BatchMode=yes minilumi true
+if [[ $TRANSFER_HOST ]]; then
+  echo "[127.0.0.1]:$TRANSFER_SSH_PORT $(cut -d' ' -f1,2 "$ROOT/ssh/transfer_hostkey.pub")" >> "$ROOT/ssh/known_hosts"
+  sed "s/^Host minilumi/Host minitransfer/; s/Port $SSH_PORT/Port $TRANSFER_SSH_PORT/" "$ROOT/ssh/config" > "$ROOT/ssh/config.transfer"
+  cat "$ROOT/ssh/config.transfer" >> "$ROOT/ssh/config"; rm "$ROOT/ssh/config.transfer"
+fi
+wait_for outside ssh -F "$ROOT/ssh/config" -o BatchMode=yes minilumi true

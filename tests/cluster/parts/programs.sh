@@ -16,6 +16,7 @@ if ! built /usr/bin "$ROOT/made/programs" || ! built "$here/parts/programs.sh" "
   find /usr/bin -maxdepth 1 "${others[@]}" ! -type d ! -name singularity -exec ln -sft "$ROOT/imagebin" {} +
   touch "$ROOT/made/programs"
 fi
+if [[ $APPTAINER ]]; then ln -sf singularity "$ROOT/bin/apptainer"; else rm -f "$ROOT/bin/apptainer"; fi
 
 # One line a call on the login node: seconds, process, command and arguments, tabs between, \ \t \n escaped.
 cat > "$ROOT/bin/.counted" <<CONF

@@ -2,9 +2,13 @@
 # Hard links where the file system allows, so that it costs no room; made aside and swapped in.
 version=$(/usr/bin/python3 -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
 packages=$PYTHON_FROM/lib/$version/site-packages
+# An environment may have its packages from another one (a .pth file): its own python says from which.
+[[ -d $packages/torch || ! -x $PYTHON_FROM/bin/python ]] || packages=$("$PYTHON_FROM/bin/python" -c \
+  'import importlib.util as u, os; print(os.path.dirname(os.path.dirname(u.find_spec("torch").origin)))' 2>/dev/null) || packages=''
+[[ ! -d $packages/torch ]] || PYTHON_FROM=${packages%/lib/*}
 laptop='lumitui|textual|paramiko|pytest|_pytest|mypy|mypyc|ruff|hypothesis'   # an image has none of these
 if [[ -d $packages/torch && -d $packages/deepspeed ]]; then
-  stamp="$version $PYTHON_FROM $(cd "$packages" && ls -d ./*.dist-info | sha256sum)"
+  stamp="$version $packages $(cd "$packages" && ls -d ./*.dist-info | sha256sum)"
 else
   stamp="$version installed"; packages=''
 fi

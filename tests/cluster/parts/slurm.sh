@@ -59,7 +59,7 @@ SlurmdUser=root
 AuthType=auth/munge
 ${PLUGINS:+PluginDir=$PLUGINS}
 StateSaveLocation=$ROOT/state
-FirstJobId=$((BASE / 400 % 4 * 2500 + 1))
+FirstJobId=$((BASE / 50 % 40 * 250 + 1))
 SlurmdSpoolDir=$ROOT/spool/%n
 SlurmctldPidFile=$ROOT/run/slurmctld.pid
 SlurmdPidFile=$ROOT/run/slurmd.%n.pid
@@ -69,6 +69,7 @@ SlurmctldPort=$((BASE + 17))
 ProctrackType=proctrack/linuxproc
 TaskPlugin=${memory:+task/cgroup,}task/affinity
 TaskProlog=$ROOT/etc/task_prolog
+${DISK_VARIABLE:+Epilog=$ROOT/etc/epilog}
 SchedulerType=sched/backfill
 SchedulerParameters=bf_interval=1,sched_interval=1,sched_min_interval=0,batch_sched_delay=0
 SelectType=select/cons_tres
@@ -81,7 +82,8 @@ KillWait=3
 MinJobAge=$MIN_JOB_AGE
 MpiDefault=none
 ${CLI_FILTER:+CliFilterPlugins=lua}
-GresTypes=gpu
+${JOB_SUBMIT:+JobSubmitPlugins=lua}
+GresTypes=gpu${DISK_GIB:+,nvme}
 JobAcctGatherType=jobacct_gather/linux
 AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageHost=127.0.0.1
@@ -93,8 +95,10 @@ NodeName=$names NodeAddr=127.0.1.[1-$NODES] Port=[$((BASE + 201))-$((BASE + 200 
 ${PARTITIONS//@NODES@/$names}
 CONF
 [[ -z $CLI_FILTER ]] || install -m 644 "$here/shapes/$CLI_FILTER" "$ROOT/etc/cli_filter.lua"
+[[ -z $JOB_SUBMIT ]] || install -m 644 "$here/shapes/$JOB_SUBMIT" "$ROOT/etc/job_submit.lua"
 [[ $SLURM == 22 || $memory ]] || echo CgroupPlugin=disabled > "$ROOT/etc/cgroup.conf"   # a word 22.05 does not know
 echo "NodeName=$names Name=gpu ${GRES_TYPE:+Type=$GRES_TYPE} Flags=$GPU_ENV File=$ROOT/dev/gpu[0-$((GPUS - 1))]" > "$ROOT/etc/gres.conf"
+[[ -z $DISK_GIB ]] || echo "NodeName=$names Name=nvme Count=$DISK_GIB" >> "$ROOT/etc/gres.conf"
 cat > "$ROOT/etc/task_prolog" <<CONF
 #!/bin/sh
 echo export LD_PRELOAD=$ROOT/bin/affinity.so
@@ -103,6 +107,18 @@ echo export AFFINITY_CPUS=$total
 echo export AFFINITY_RESERVED=$reserved_threads
 echo export MINILUMI_ROOT=$ROOT
 CONF
+# A folder of the job's own on the disk of each node, for jobs that ask for the gres, or for all where there is none to ask for.
+if [[ $DISK_VARIABLE ]]; then
+  [[ -z $DISK_GIB ]] || cat >> "$ROOT/etc/task_prolog" <<CONF
+[ -n "\$$DISK_VARIABLE" ] || scontrol -o show job "\$SLURM_JOB_ID" 2>/dev/null | grep -q 'TresPerNode=[^ ]*nvme' || exit 0
+CONF
+  cat >> "$ROOT/etc/task_prolog" <<CONF
+mkdir -p /tmp/disk-"\$SLURM_JOB_ID" && chmod 700 /tmp/disk-"\$SLURM_JOB_ID"
+echo export $DISK_VARIABLE=/tmp/disk-"\$SLURM_JOB_ID"
+CONF
+  printf '%s\n' '#!/bin/sh' '[ -z "$SLURM_JOB_ID" ] || rm -rf "/tmp/disk-$SLURM_JOB_ID"' > "$ROOT/etc/epilog"
+  chmod 755 "$ROOT/etc/epilog"
+fi
 chmod 755 "$ROOT/etc/task_prolog"
 changed=''; cmp -s "$ROOT/etc/slurm.conf.new" "$SLURM_CONF" || changed=1
 mv "$ROOT/etc/slurm.conf.new" "$SLURM_CONF"
@@ -114,6 +130,7 @@ if ! sacctmgr -nP show assoc user="$LOGIN" account="$ACCOUNT" cluster="$CLUSTER"
   sacctmgr -i add cluster "$CLUSTER" >/dev/null 2>&1 || true
   for account in "$ACCOUNT" "$FOREIGN_ACCOUNT"; do sacctmgr -i add account "$account" Description=demo Organization=demo >/dev/null 2>&1 || true; done
   for qos in $QOS_LIST; do sacctmgr -i add qos "$qos" >/dev/null 2>&1 || true; done
+  while read -r qos limits; do [[ -z $qos ]] || sacctmgr -i add qos "$qos" >/dev/null 2>&1 || true; done <<< "$QOS_LIMITS"
   sacctmgr -i add user "$LOGIN" Account="$ACCOUNT" >/dev/null
   [[ -z $QOS_LIST ]] || sacctmgr -i modify user "$LOGIN" set qos="${QOS_LIST// /,}" >/dev/null
 fi
@@ -122,6 +139,12 @@ fi
 if alive "$ROOT/run/slurmctld.pid" slurmctld; then [[ -z $changed ]] || scontrol reconfigure
 else slurmctld; fi
 wait_for scontrol ping
+# Accounting knows GPUs since slurmctld has registered. More than a limit allows is refused, it does not wait.
+if [[ $QOS_LIMITS != "$(cat "$ROOT/made/limits" 2>/dev/null)" ]]; then
+  wait_for eval 'sacctmgr -nP show tres format=type,name | grep -q "^gres|gpu"'
+  while read -r qos limits; do [[ -z $qos ]] || sacctmgr -i modify qos "$qos" set $limits Flags=DenyOnLimit >/dev/null; done <<< "$QOS_LIMITS"
+  printf '%s' "$QOS_LIMITS" > "$ROOT/made/limits"
+fi
 
 # --- slurmd: a host name, a /tmp and a processor of its own for each. torchrun elects the host of its
 # rendezvous by name; on the real nodes /tmp is a node's own memory.
@@ -129,13 +152,13 @@ order=''
 for ((c = 0; c < cores; c++)); do for ((t = 0; t < THREADS_PER_CORE; t++)); do order+=${order:+,}$((c + t * cores)); done; done
 started=''
 for node in $(node_names); do
-  make_driver "$node"
+  make_driver "$node"; make_devices "$node"
   # A node that was started without its driver's files starts again.
   if alive "$ROOT/run/slurmd.$node.pid" slurmd; then
-    [[ -e $ROOT/made/driver-$node ]] && continue
+    [[ -e $ROOT/made/devices-$node ]] && continue
     kill "$(cat "$ROOT/run/slurmd.$node.pid")"; wait_for eval "! alive '$ROOT/run/slurmd.$node.pid' slurmd"
   fi
-  touch "$ROOT/made/driver-$node"
+  touch "$ROOT/made/devices-$node"
   mkdir -p "$ROOT/spool/$node" "$ROOT/nodes/$node/tmp"; chmod 1777 "$ROOT/nodes/$node/tmp"; rm -f "$ROOT/run/slurmd.$node.pid"
   # slurmd looks for slurmstepd where its package has it, which may be the other release
   AFFINITY_DIR=$ROOT/aff AFFINITY_CPUS=$total HWLOC_SYNTHETIC="$TOPOLOGY pu:$THREADS_PER_CORE(indexes=$order)" NODE=$node ROOT=$ROOT DRIVER_PLACE=$(driver_place) STEPD=$(command -v slurmstepd) \
@@ -143,6 +166,8 @@ for node in $(node_names); do
     unshare --uts --mount sh -ec '
       hostname "$NODE"; own=$ROOT/nodes/$NODE/tmp
       mount --bind "$ROOT/nodes/$NODE/driver" "$DRIVER_PLACE"
+      mount --bind "$ROOT/nodes/$NODE/pci" /sys/bus/pci/devices
+      mount --bind "$ROOT/nodes/$NODE/domains" /sys/devices/system/node
       for seen in "$ROOT" "$TREE"; do
         case $seen in /tmp/*) mkdir -p "$own/${seen#/tmp/}"; mount --bind "$seen" "$own/${seen#/tmp/}" ;; esac
       done

@@ -10,6 +10,7 @@ RESERVED_CORES='0 8 16 24 32 40 48 56'     # low-noise mode
 MEMORY_MIB=491520
 GPUS=8 GRES=gpu:mi250:8 GRES_TYPE=mi250 GPU_ENV=amd_gpu_env
 DRIVER=kfd GPU_BUS='c1 c6 c9 ce d1 d6 d9 de' NUMA_DOMAINS=4
+GPU_NUMA='3 3 1 1 0 0 2 2' GPU_CORES='49-55 57-63 17-23 25-31 1-7 9-15 33-39 41-47'
 
 CLI_FILTER=lumi-g/cli_filter.lua           # --hint=nomultithread unless the job says otherwise
 # 1120 MiB a core: 56 cores without --mem get the 61 GiB that --exclusive alone gives on small-g

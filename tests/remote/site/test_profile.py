@@ -1,6 +1,7 @@
 """Site profiles: those that come with the program, and LUMI's as its documentation has it."""
 
 import re
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,8 @@ import pytest
 from lumitui.remote import walltime
 from lumitui.remote.site.container import Container
 from lumitui.remote.site.profile import Site, SiteRule
+from lumitui.remote.site.reading.yaml_document import read_document
 from lumitui.remote.site.sites import BUILT_IN, Sites
-from lumitui.remote.site.yaml_document import read_document
 from tests.support.guide import scripts as guide_scripts
 from tests.support.places import SITES
 
@@ -224,17 +225,27 @@ def test_each_field_of_a_rule_is_one_of_a_job_file(lumi: Site) -> None:
 def test_the_mini_cluster_changes_only_what_a_stand_in_must(lumi: Site) -> None:
     mini = ALL.load("minilumi")
     same = set(Site.model_fields) - {"name", "title", "slurm_version", "hosts", "poll_seconds"}
-    for key in same - {"containers", "partitions", "environment", "preflight"}:
+    for key in same - {"containers", "partitions", "environment", "preflight", "launchers", "mpi"}:
         assert getattr(mini, key) == getattr(lumi, key), key
     # Its GPUs are names only, and its ranks share two cores.
     assert (lumi.preflight, mini.preflight) == ("warn", "off")
     assert mini.environment == lumi.environment | {"TRAINER_DEVICE": "cpu"}
     assert mini.partitions.items() >= lumi.partitions.items()
+    # LUMI starts MPI programs by srun alone.
+    assert lumi.mpi is None and set(mini.launchers) - set(lumi.launchers) == {"mpirun"}
     added = {"scrap-g", "spare-g"}  # jobs there can be preempted, which LUMI does to nobody
     assert mini.partitions.keys() - lumi.partitions.keys() == added
     for name, container in mini.containers.items():
         assert container.torchrun_binding == "none"
-        whole = lumi.containers[name].model_copy(update={"torchrun_binding": "none"})
+        own = {"torchrun_binding": "none", "python_version": "3.11"}  # Debian 12's
+        whole = lumi.containers[name].model_copy(update=own)
         assert container == whole
     assert mini.hosts.login == "minilumi"
     assert mini.hosts.fingerprints == {}
+
+
+def test_a_site_in_a_few_words() -> None:
+    today, puhti = date(2026, 8, 1), ALL.load("puhti")
+    assert puhti.summary(today) == "Puhti: closed on 2026-07-31; use roihu"
+    assert puhti.summary(date(2026, 7, 30)) == "Puhti: 4 x NVIDIA V100 a node"
+    assert all(len(ALL.load(name).summary(today)) <= 60 for name in Sites([BUILT_IN]).names())

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lumitui.remote.errors import InputError
-from lumitui.remote.site.sites import Sites, merge
+from lumitui.remote.site.sites import BUILT_IN, Sites, merge
 
 SMALL = """
 title: Small
@@ -160,7 +160,11 @@ def test_a_mistake_is_shown_in_the_file_it_is_in(folder: Path) -> None:
         ("title: Small", "node_folder: ~/a\ntitle: a", "node_folder"),
         ("title: Small", "node_directories: [a]\ntitle: a", "'a' must be a whole path"),
         ("title: Small", "hosts: {login: ''}\ntitle: a", "hosts.login: it is empty"),
-        ("title: Small", "launchers: [magic]\ntitle: a", "no launcher 'magic'; known are plain"),
+        (
+            "title: Small",
+            "launchers: [magic]\ntitle: a",
+            "no launcher 'magic'; known are accelerate",
+        ),
         ("title: Small", "launchers: []\ntitle: a", "launchers: "),
     ],
 )
@@ -187,3 +191,9 @@ def test_whole_paths_and_variables_are_taken(folder: Path, line: str) -> None:
 def test_reserved_cores_may_be_none(folder: Path) -> None:
     (folder / "all.yaml").write_text(SMALL.replace("0,4", '""'))
     assert Sites([folder]).load("all").node.usable_cores == frozenset(range(8))
+
+
+def test_own_profiles_are_those_that_did_not_come_with_the_program(folder: Path) -> None:
+    assert Sites([BUILT_IN]).own() == []
+    (folder / "lumi.yaml").write_text("extends: lumi\nhosts: {user: me}\n")
+    assert Sites([folder, BUILT_IN]).own() == ["lumi", "small"]

@@ -12,7 +12,7 @@ import pytest
 
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
-from lumitui.app.send import submit
+from lumitui.app.send.submission import submit
 from lumitui.app.settings import settings
 from lumitui.app.watch.refresh import Refreshed
 from lumitui.remote.errors import AnswerUnusable, RefusedError
@@ -58,6 +58,7 @@ def test_what_is_said_is_what_is_freed(
     before = used(new)
     dry = lt(home, "prune", "laptop", "--dry-run", "--json")
     assert dry.returncode == 0 and used(new) == before
+    assert "each run's own copy" in lt(home, "prune", "laptop", "--dry-run").stderr
     done = json.loads(lt(home, "prune", "laptop", "--json").stdout)["data"]
     assert done == json.loads(dry.stdout)["data"]
     freed = done[new.root]
@@ -86,11 +87,11 @@ def test_a_prune_during_a_send_in_another_process_takes_nothing_of_it(
 ) -> None:
     first = finish(runs, send("one"))
     finish(runs, send("two"))
-    pruned: list[str] = []
+    pruned: dict[str, str] = {}
 
     def meanwhile(name: str, words: str) -> None:
-        if name in ("sync", "prepare"):
-            pruned.append(lt(home, "prune", "laptop").stdout)
+        if name in ("sync", "prepare"):  # a step may say several things
+            pruned[name] = lt(home, "prune", "laptop").stdout
 
     # The first code again: no unfinished run but the one on its way has it.
     run = finish(runs, send("one", report=meanwhile))

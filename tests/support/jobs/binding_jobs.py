@@ -148,10 +148,19 @@ def where_job(
 @contextmanager
 def proving(home: Home, cluster: Cluster, project: Path) -> Iterator[Proving]:
     """Open the core; make the project; jobs without a container find the cluster's Python."""
-    for name, more in {"minilumi": "", "numa": "torchrun_binding: numa\n"}.items():
+    sites = {
+        "minilumi": "",
+        "numa": "torchrun_binding: numa\n",
+        "masks": "torchrun_binding: masks\n",
+        "hydra": "",
+    }
+    for name, more in sites.items():
         home.add_cluster(cluster, name)
         profile = home.config / "sites" / f"{name}.yaml"
-        profile.write_text(f"{profile.read_text()}\npython: {cluster.python}\n{more}")
+        text = profile.read_text()
+        if name == "hydra":
+            text = text.replace("openmpi, command: mpirun.openmpi", "hydra, command: mpiexec.hydra")
+        profile.write_text(f"{text}\npython: {cluster.python}\n{more}")
     (project / "where.py").write_text(WHERE)
     core = Runs(home.settings)
     yield Proving(core, cluster, project)

@@ -1,11 +1,17 @@
 """The reasons that `diagnose` finds in the log of a failed run."""
 
 from lumitui.app.explain.failure.diagnose import Diagnosis, Ending, diagnose
+from lumitui.app.job.spec import JobSpec
 from lumitui.remote.scheduler.protocol import State
 
 
 def why(
-    log: str, *, rc: int | None = 1, rank: int | None = 2, world_size: int | None = None
+    log: str,
+    *,
+    rc: int | None = 1,
+    rank: int | None = 2,
+    world_size: int | None = None,
+    spec: JobSpec | None = None,
 ) -> list[Diagnosis]:
     """Return the reasons for a run that ended with code `rc`, rank `rank` first."""
-    return diagnose(Ending(State.FAILED, "FAILED", "", rc, rank, log, world_size=world_size))
+    return diagnose(Ending(State.FAILED, "FAILED", "", rc, rank, log, spec, world_size))

@@ -1,11 +1,13 @@
 """The guide's sixteen jobs as job files of ours: what the golden files are composed from."""
 
 from pathlib import Path
+from typing import Literal
 
 from lumitui.app.compose.launch import compose, plain_script
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import JobSpec, changed, parse_job
-from lumitui.app.send.source import deepspeed_config
+from lumitui.app.send.code.source import deepspeed_config
+from lumitui.remote.site.environments import Mpi
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.guide.scripts import SCRIPTS, Script
 from tests.support.places import GOLDEN
@@ -90,6 +92,23 @@ def archive_launch() -> Launch:
     return compose(job, Sites([BUILT_IN]).load("lumi"))
 
 
+def launcher_scripts() -> dict[Path, str]:
+    """Return the golden files of the launchers that the guide has no script for."""
+    lumi = Sites([BUILT_IN]).load("lumi")
+    found = {}
+    for launcher, nodes in _LAUNCHERS:
+        job = changed(
+            parse_job(_PLAIN, "plain"),
+            {"partition": "standard-g", "launcher": launcher, "nodes": nodes, "script": "train.py"},
+            launcher,
+        )
+        for kind in _KINDS if launcher == "mpirun" else (None,):
+            site = lumi.model_copy(update={"mpi": Mpi(kind=kind)}) if kind else lumi
+            path = GOLDEN / f"launcher_{kind or launcher}_{nodes}.laif.sh"
+            found[path] = compose(job, site).script
+    return found
+
+
 def exported_scripts() -> dict[Path, str]:
     """Return the golden files of `export`, with what is written now: each launcher, an archive."""
     lumi = Sites([BUILT_IN]).load("lumi")
@@ -106,6 +125,8 @@ def exported_scripts() -> dict[Path, str]:
     }
 
 
+_LAUNCHERS = (("deepspeed", 1), ("deepspeed", 2), ("accelerate", 2), ("mpirun", 2))
+_KINDS: tuple[Literal["openmpi", "hydra"], ...] = ("openmpi", "hydra")
 _PLAIN = """
 name: plain
 site: lumi
@@ -119,7 +140,7 @@ args: ["it's"]
 """
 
 if __name__ == "__main__":
-    for path, text in exported_scripts().items():
+    for path, text in (exported_scripts() | launcher_scripts()).items():
         path.write_text(text)
     ARCHIVE.write_text(archive_launch().script)
     for each in SCRIPTS:

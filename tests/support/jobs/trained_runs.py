@@ -8,6 +8,7 @@ from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
 from lumitui.app.job.launch import Layout, Price
 from lumitui.app.job.spec import BatchRule, LearningRateRule, Scale
+from lumitui.app.scale.scaling.study import Scaling, Size
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.made_runs import SPEC, a_run
 
@@ -75,3 +76,8 @@ def train(
         history.metrics.add(run.id, lines_of(wave, 8 * nodes, 256 * nodes, 60_000, 2, parameters))
         runs.append(history.get(run.id))
     return runs
+
+
+def size_of(scaling: Scaling, nodes: int) -> Size:
+    """Return the size with so many nodes."""
+    return next(size for size in scaling.sizes if size.nodes == nodes)

@@ -1,7 +1,8 @@
 """The mini cluster of tests/cluster as tests use it: real Slurm, real sshd, LUMI-G's shape.
 
 SLURM, SHAPE and ROOT choose another one, as in tests/cluster/up. A second process of pytest-xdist
-has a cluster of its own beside the first one's.
+has a cluster of its own beside the first one's. `running_cluster("puhti")` is one of another shape,
+beside those of LUMI-G's.
 """
 
 from __future__ import annotations
@@ -65,6 +66,8 @@ class Cluster:
     calls_log: Path
     slurm_version: str
     programs: str  # folder of the Slurm commands
+    transfer_port: int = 0  # sshd of the host for files; 0 where there is none
+    network: str = ""  # of a closed cluster: the file of its network namespace
 
     def login(self, command: str, timeout: float = 30) -> subprocess.CompletedProcess[str]:
         """Run a command as the login user through real ssh, to arrange and to inspect.
@@ -83,7 +86,10 @@ class Cluster:
             "SLURM_CONF": str(self.root / "etc" / "slurm.conf"),
             "PATH": f"{self.programs}:{os.environ['PATH']}",
         }
-        return subprocess.run(argv, capture_output=True, text=True, timeout=timeout, env=env)
+        inside = ("nsenter", f"--net={self.network}") if self.network else ()
+        return subprocess.run(
+            [*inside, *argv], capture_output=True, text=True, timeout=timeout, env=env
+        )
 
     def calls(self) -> list[SlurmCall]:
         """Slurm commands called on the login node since the last `clear_calls`, oldest first."""
@@ -170,26 +176,47 @@ def read_cluster(root: Path) -> Cluster:
         calls_log=root / "log" / "calls.log",
         slurm_version=facts["SLURM_VERSION"],
         programs=facts["PROGRAMS"],
+        transfer_port=int(facts.get("TRANSFER_PORT") or 0),
+        network=facts.get("NETWORK", ""),
     )
 
 
-def start() -> tuple[Path, bool]:
+def which_cluster(shape: str | None = None) -> dict[str, str]:
+    """Return the environment that chooses this process's own cluster, of a shape that may be given.
+
+    The variables that move the first cluster elsewhere do not count for another one.
+    """
+    moves = ("ROOT", "SSH_PORT", "OTHER_SSH_PORT", "BASE")
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+    if worker != "0":  # for the programs too that tests start
+        for name in moves:
+            os.environ.pop(name, None)
+        os.environ["COPY"] = worker
+    if shape is None:
+        return dict(os.environ)
+    kept = {name: value for name, value in os.environ.items() if name not in moves}
+    return kept | {"SHAPE": shape}
+
+
+def start(environ: dict[str, str] | None = None) -> tuple[Path, bool]:
     """Start the cluster unless it runs; its folder, and whether this call started it.
+
+    `environ` says which, as tests/cluster/up reads it; by default this process's own.
 
     Raises RuntimeError, with the reason, where it cannot run.
     """
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
-    if worker != "0":
-        for name in ("ROOT", "SSH_PORT", "BASE"):
-            os.environ.pop(name, None)  # they are the first one's
-        os.environ["COPY"] = worker
+    environ = environ or which_cluster()
     if sys.platform != "linux" or os.geteuid() != 0:
         raise RuntimeError("the mini cluster needs root on Linux (real slurmd, mounts, users)")
-    check = subprocess.run([CLUSTER / "up", "--check"], capture_output=True, text=True, timeout=30)
+    check = subprocess.run(
+        [CLUSTER / "up", "--check"], env=environ, capture_output=True, text=True, timeout=30
+    )
     root = Path(check.stdout.strip())
     if check.returncode == 0:
         return root, False
-    up = subprocess.run([CLUSTER / "up"], capture_output=True, text=True, timeout=UP_SECONDS)
+    up = subprocess.run(
+        [CLUSTER / "up"], env=environ, capture_output=True, text=True, timeout=UP_SECONDS
+    )
     if up.returncode != 0:
         raise RuntimeError(f"tests/cluster/up failed: {(up.stderr or up.stdout)[-500:]}")
     return root, True
@@ -207,17 +234,24 @@ def forget_old_runs(cluster: Cluster) -> None:
 
 
 @contextmanager
-def running_cluster() -> Iterator[Cluster]:
+def running_cluster(shape: str | None = None, nodes: int | None = None) -> Iterator[Cluster]:
     """Start the cluster unless it runs, and stop it at the end if this call started it.
 
-    Skips where it cannot run.
+    It has the shape of LUMI-G, or another one of tests/cluster/shapes, with the shape's number of
+    nodes or more. Skips where it cannot run.
     """
+    environ = which_cluster(shape)
+    if nodes:
+        environ["NODES"] = str(nodes)
     try:
-        root, started = start()
+        root, started = start(environ)
     except (RuntimeError, OSError, subprocess.TimeoutExpired) as error:
         pytest.skip(f"no cluster: {error}")
     found = read_cluster(root)
     forget_old_runs(found)
-    yield found
-    if started:
-        subprocess.run([CLUSTER / "down"], check=True, capture_output=True, timeout=60)
+    try:
+        yield found
+    finally:
+        if started:
+            down = [CLUSTER / "down"]
+            subprocess.run(down, env=environ, check=True, capture_output=True, timeout=60)

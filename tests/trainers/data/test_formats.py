@@ -250,7 +250,7 @@ def test_a_training_without_pillow_is_told_to_pack(load: Load, tmp_path: Path) -
     data = open_data(load, tmp_path)
     image_module()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "PIL", None)
+        patch.setitem(sys.modules, "PIL.Image", None)
         with pytest.raises(load("engine.reporting").UsageError, match="Install pillow, or pack"):
             data.train.read(load("torch").arange(2))
 

@@ -14,6 +14,7 @@ from tests.support.places import TRAINERS
 from tests.support.trainers.forked import PYTHON
 from tests.support.trainers.pictures import make_folder
 from tests.support.trainers.ranks import Load, train_alone
+from tests.support.trainers.synced import recorded
 
 CLASSES = {"a": 20, "b": 20, "c": 20}
 
@@ -90,6 +91,27 @@ def test_a_packing_goes_on_after_it_was_cut_anywhere(
         pack(tmp_path / "from", out)
 
 
+def test_a_shard_is_on_the_disk_before_the_journal_names_it(
+    load: Load, pack: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images = load("data.packing.images")
+    make_folder(tmp_path / "from", {"a": 12})
+    monkeypatch.setattr(images, "_made", lambda work, *_: map(images.make, work))
+    monkeypatch.setattr(images, "_count", lambda: None)
+    done = recorded(monkeypatch)
+    out = tmp_path / "out"
+    pack(tmp_path / "from", out)
+    journal = ("sync", str(out / "pack.journal"))
+    shards = sorted(path.name for path in out.glob("*.shard"))
+    for name in shards:
+        named = done.index(("name", str(out / name)))
+        assert ("sync", str(out / f"{name}.part")) in done[:named] and journal in done[named:]
+    assert len(shards) > 1 and done.count(journal) == 1 + len(shards)
+    manifest = done.index(("name", str(out / "pack.json")))
+    assert journal not in done[manifest:]
+    assert done[manifest - 1] == ("sync", str(out / ".pack.json.part"))
+
+
 @pytest.mark.parametrize(
     ("damage", "complaint"),
     [
@@ -137,7 +159,9 @@ def test_two_packings_of_one_folder_do_not_mix(
     assert pack(tmp_path / "from", tmp_path / "out").new == 0
 
 
-def test_a_damaged_image_ends_the_packing_with_its_name(tmp_path: Path) -> None:
+def test_a_damaged_image_ends_the_packing_with_its_name(
+    load: Load, pack: Callable[..., Any], tmp_path: Path
+) -> None:
     make_folder(tmp_path / "from", {"a": 12})
     (tmp_path / "from" / "a" / "3.png").write_bytes(b"\x89PNG\r\n\x1a\nno more")
     words = ("pack.py", str(tmp_path / "from"), str(tmp_path / "out"), "--size", "8")
@@ -146,11 +170,9 @@ def test_a_damaged_image_ends_the_packing_with_its_name(tmp_path: Path) -> None:
     assert said.startswith(f"pack.py: {tmp_path}/from/a/3.png can't be read as an image (")
     assert said.count("\n") == 1  # and no progress bar: this is no terminal
     (tmp_path / "from" / "a" / "3.png").unlink()
-    code, said = train_alone(tmp_path, *words)
-    assert code == 2 and "holds other images already" in said
-    code, said = train_alone(tmp_path, *words[:2], str(tmp_path / "new"), *words[3:])
-    assert code == 0
-    assert said.startswith("11 images, 0.000 GB in 2 shards, are in ") and "images/s)" in said
+    with pytest.raises(load("data.samples").BadData, match="holds other images already"):
+        pack(tmp_path / "from", tmp_path / "out", side=8)
+    assert pack(tmp_path / "from", tmp_path / "new").images == 11
 
 
 def test_no_shards_are_written_among_the_images(load: Load, tmp_path: Path) -> None:

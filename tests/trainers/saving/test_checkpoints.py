@@ -58,7 +58,8 @@ def assert_saved_and_continues(runs: Runs, cluster: Cluster, run: Run) -> None:
     assert min(steps(runs, again)) == last + 1
 
 
-@pytest.mark.parametrize("launcher", ["srun", pytest.param("torchrun", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", ["srun", "torchrun"])
 def test_a_signal_saves_and_the_next_run_continues_there(
     cluster_runs: Runs, cluster: Cluster, tmp_path: Path, launcher: str
 ) -> None:

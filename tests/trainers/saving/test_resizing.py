@@ -20,19 +20,15 @@ def batch(world_size: int) -> tuple[str, ...]:
     return ("--batch-size", str(64 // world_size))
 
 
+@pytest.mark.slow  # tests/trainers/test_equal.py has one of them
 @pytest.mark.parametrize(
     "sizes",
     [
         [("fsdp.py", 2), ("ddp.py", 1)],
-        *(
-            pytest.param(sizes, marks=pytest.mark.slow)
-            for sizes in [
-                [("ddp.py", 4), ("ddp.py", 2), ("ddp.py", 1)],
-                [("fsdp.py", 4), ("fsdp.py", 2), ("fsdp.py", 1)],
-                [("fsdp.py", 1), ("fsdp.py", 2), ("fsdp.py", 4)],
-                [("ddp.py", 2), ("fsdp.py", 4)],
-            ]
-        ),
+        [("ddp.py", 4), ("ddp.py", 2), ("ddp.py", 1)],
+        [("fsdp.py", 4), ("fsdp.py", 2), ("fsdp.py", 1)],
+        [("fsdp.py", 1), ("fsdp.py", 2), ("fsdp.py", 4)],
+        [("ddp.py", 2), ("fsdp.py", 4)],
     ],
     ids=str,
 )

@@ -107,6 +107,15 @@ def test_every_flipped_bit_and_every_cut_is_seen(load: Load, tmp_path: Path) -> 
     assert whole(kept) == [2, 1]
 
 
+def test_a_manifest_of_another_kind_is_damage(load: Load, tmp_path: Path) -> None:
+    kept = saved_by(load, tmp_path, 1, 2)
+    path = kept.newest_first()[0].folder / "manifest.json"
+    content = json.loads(path.read_text())["content"] | {"first_start": "the first"}
+    seal = load("saving.files").seal(content)
+    path.write_text(json.dumps({"content": content, "sha256": seal}))
+    assert whole(kept) == [1]
+
+
 def test_only_the_last_two_are_kept_and_a_damaged_one_is_none_of_them(
     load: Load, tmp_path: Path
 ) -> None:
@@ -151,6 +160,7 @@ def test_a_finished_save_without_its_manifest_is_missed_and_a_cut_one_is_not(
     saved_by(load, tmp_path, 5)
     for manifest in tmp_path.glob("checkpoints/*/manifest.json"):
         manifest.unlink()
+        manifest.mkdir()  # whatever is there instead
     with pytest.raises(load("engine.reporting").UsageError, match="step-00000005 has lost its"):
         checkpoint.newest_whole(kept, me)
     other = tmp_path / "other"
@@ -265,7 +275,7 @@ def test_a_lost_training_names_a_checkpoint_only_where_there_is_one(
 
 
 def test_pytorchs_words_for_a_full_disk_are_the_systems(load: Load, tmp_path: Path) -> None:
-    cause = load("saving.files").cause
+    cause = load("saving.disk").cause
     for error in (RuntimeError("iostream error\nat 0x7f"), OSError("rank 1: iostream error")):
         assert cause(error, tmp_path).endswith("iostream error")  # the disk has room
         assert not list(tmp_path.iterdir())

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from data.formats import photos
 from data.formats.image_folder import held_out
+from data.formats.libraries import library
 from data.samples import BadData, DataSet
-from engine.reporting import UsageError
 from models.table import Shape
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
@@ -119,14 +119,7 @@ def h5py() -> Any:
     Raises:
         UsageError: it is not installed.
     """
-    try:
-        import h5py  # type: ignore[import-untyped]
-    except ImportError as error:
-        raise UsageError(
-            "HDF5 files are read with h5py, which is not installed here. Install h5py, or pack "
-            "the images with pack.py: packed ones need nothing."
-        ) from error
-    return h5py
+    return library("h5py", "HDF5 files are read with h5py", "h5py")
 
 
 def is_one(path: Path) -> bool:

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from data.formats.libraries import library
 from data.samples import BadData, DataSet, Samples
-from engine.reporting import UsageError
 from models.table import Shape
 
 ENDINGS = (".jpeg", ".jpg", ".png", ".webp", ".bmp", ".ppm", ".gif", ".tif", ".tiff")
@@ -70,14 +70,7 @@ def pillow() -> Any:
     Raises:
         UsageError: it is not installed.
     """
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise UsageError(
-            "Images are read with Pillow, which is not installed here. Install pillow, or pack "
-            "the images elsewhere with pack.py: packed ones need nothing."
-        ) from error
-    return Image
+    return library("PIL.Image", "Images are read with Pillow", "pillow", " elsewhere")
 
 
 def batch(pictures: bytearray, shape: Shape) -> Tensor:

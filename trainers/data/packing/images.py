@@ -29,10 +29,11 @@ from typing import Any
 from data.formats import photos, shards
 from data.formats.image_folder import HELD_OUT, FolderImages, Listing, listing, parts
 from data.formats.shards import Manifest, Shard
-from data.packing.journal import Journal, put, sha256
+from data.packing.journal import Journal
 from data.samples import BadData
 from engine.reporting import TrainingError
 from models.table import Shape
+from saving.disk import checksum, write_whole
 
 SHARD_BYTES = 256_000_000
 """Of pixels in a shard: large enough for a parallel file system, small enough to be done again."""
@@ -113,7 +114,7 @@ def pack(folder: Path, out: Path, shape: tuple[int, int], workers: int, tell: Te
             )
         like = work[0].shape
         manifest = Manifest(channels, side, work[0].files.classes, tuple(made.values()))
-        put(out / shards.MANIFEST, manifest.text().encode())
+        write_whole(out / shards.MANIFEST, manifest.text().encode())
         for left in out.glob("*.part"):  # by a packing that was killed
             left.unlink()
     size = sum(shards.size(len(one), like) for one in work)
@@ -121,7 +122,12 @@ def pack(folder: Path, out: Path, shape: tuple[int, int], workers: int, tell: Te
 
 
 def _is_whole(path: Path, shard: Shard | None) -> bool:
-    return shard is not None and sha256(path) == shard.sha256
+    if shard is None:
+        return False
+    try:
+        return checksum(path) == shard.sha256
+    except FileNotFoundError:
+        return False
 
 
 def _plan(folder: Path, out: Path, channels: int, side: int) -> Iterator[Work]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
 from contextlib import suppress
@@ -75,25 +74,3 @@ class Journal:
             ) from error
         except OSError:
             pass  # some parallel file systems have no locks
-
-
-def sha256(path: Path) -> str:
-    """The checksum of a file; of none, an empty text."""
-    found = hashlib.sha256()
-    try:
-        with path.open("rb") as file:
-            while chunk := file.read(2**20):
-                found.update(chunk)
-    except FileNotFoundError:
-        return ""
-    return found.hexdigest()
-
-
-def put(path: Path, content: bytes) -> None:
-    """Write a whole file at once: it is on disk before it has its name."""
-    aside = path.with_name(path.name + ".part")
-    with aside.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    aside.rename(path)

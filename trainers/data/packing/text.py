@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from data.formats.tokens import TESTS, TRAIN
-from data.packing.journal import put
 from data.samples import BadData
+from saving.disk import write_whole
 
 ENDINGS = (".txt", ".md", ".py")
 """How names of texts end."""
@@ -51,8 +51,8 @@ def pack_text(where: Path, out: Path) -> Text:
     out.mkdir(parents=True, exist_ok=True)
     says = json.dumps({"dtype": "uint16", "vocabulary": END + 1, "tokenizer": "bytes"})
     for name, part in ((TESTS[0], tokens[kept:]), (TRAIN, tokens[:kept])):
-        put((out / name).with_suffix(".json"), says.encode() + b"\n")
-        put(out / name, part.tobytes())
+        write_whole((out / name).with_suffix(".json"), says.encode() + b"\n")
+        write_whole(out / name, part.tobytes())
     return Text(len(paths), len(tokens))
 
 

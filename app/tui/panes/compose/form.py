@@ -114,7 +114,7 @@ class FormPane(Vertical):
     @on(FieldList.Wanted)
     def _wanted(self, event: FieldList.Wanted) -> None:
         field = event.field
-        if len(field.choices) > 1:
+        if field.kind == "choice" and len(field.choices) > 1:
             from lumitui.app.tui.dialogs.pick import PickDialog
 
             def picked(value: str | None) -> None:

@@ -19,13 +19,6 @@ _QUIT = "q"
 _PATH = "./~_-"
 """What a path begins with, beside letters; digits open the other screens."""
 _RUN, _EXAMPLE = "run:", "example:"
-_EXAMPLES = {
-    "ddp": "the bundled trainer, whole model on each rank",
-    "fsdp": "the bundled trainer, the model split over the ranks",
-    "lightning": "the bundled trainer with PyTorch Lightning",
-    "deepspeed_zero": "the bundled trainer with DeepSpeed",
-    "script": "a training script of your own",
-}
 
 
 def job_files(folder: Path) -> list[Path]:
@@ -84,9 +77,13 @@ class StartList(OptionList):
             yield Option(plain("A job file here", "bold"), disabled=True)
         for path in files:
             yield Option(plain(f"  {path.name}"), id=str(path))
-        yield Option(plain("An example", "bold"), disabled=True)
-        for name in examples.names():
-            yield Option(plain(f"  {name:<16}{_EXAMPLES.get(name, '')}"), id=f"{_EXAMPLE}{name}")
+        group = ""
+        for example in examples.examples().values():
+            if example.group != group:
+                group = example.group
+                yield Option(plain(f"An example: {group}", "bold"), disabled=True)
+            line = f"  {example.name:<20}{example.summary}"
+            yield Option(plain(line), id=f"{_EXAMPLE}{example.name}")
         if runs:
             yield Option(plain("A run, again with other settings", "bold"), disabled=True)
         for run in runs[:_MOST_RUNS]:

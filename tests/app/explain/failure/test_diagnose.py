@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lumitui.app.explain.failure.diagnose import Diagnosis, Ending, diagnose
-from lumitui.app.explain.failure.rules import CONSEQUENCES, RULES, STATE_RULES
+from lumitui.app.explain.failure.meanings import STATE_RULES
+from lumitui.app.explain.failure.rules import CONSEQUENCES, RULES
 from lumitui.app.explain.safe_text import CONTROL, plain
 from lumitui.app.job.spec import JobSpec
 from lumitui.remote.scheduler.protocol import State
@@ -93,6 +94,10 @@ def bundled() -> JobSpec:
         (" 3: ModuleNotFoundError: No module named 'deepspeed.ops'", "no-module", 3),
         ("3: FileNotFoundError: [Errno 2] No such file or directory: '../resources/x.hdf5'",
          "no-file", 3),
+        ("0: slurmstepd: error: execve(): /p/venv/bin/python: Exec format error",
+         "architecture", 0),
+        ("FATAL:   While checking container encryption: the image's architecture (amd64) could not "
+         "run on the host's (arm64)", "architecture", None),
         ("3: python: can't open file '/a/train.py': [Errno 2] No such file or directory",
          "no-file", 3),
         ("3: FATAL:   could not open image /appl/x.sif: failed to retrieve path", "no-image", 3),
@@ -211,95 +216,6 @@ def test_a_cause_comes_before_its_consequences_in_any_order_of_the_log() -> None
 def test_causes_come_in_the_order_of_the_log() -> None:
     log = "3: OSError: [Errno 28] No space left on device\n3: OutOfMemoryError: CUDA out of memory"
     assert [item.id for item in why(log)] == ["no-space", "gpu-memory"]
-
-
-def test_the_rank_with_the_least_work_is_the_straggler() -> None:
-    log = "\n".join(WATCHDOG.format(rank, 12 if rank != 5 else 11) for rank in range(8))
-    found = why(log)
-    assert (found[0].id, found[0].rank) == ("collective-timeout", 5)
-    assert "Rank 5" in found[0].sentence
-
-
-def test_the_only_rank_whose_watchdog_is_silent_is_the_straggler() -> None:
-    log = "\n".join([f"{rank}: hello" for rank in range(4)] + [
-        f"{rank}: " + WATCHDOG.format(rank, 12) for rank in (0, 1, 3)
-    ])  # fmt: skip
-    assert why(log)[0].rank == 2
-
-
-def test_pytorchs_desync_report_names_the_straggler() -> None:
-    log = "\n".join(
-        [
-            WATCHDOG.format(0, 12),
-            "To our best knowledge, the lagging/dead/mismatched ranks that caused the desync are:",
-            "  - [6] joined but didn't finish collective #11 (count from 1)",
-        ]
-    )
-    assert why(log)[0].rank == 6
-
-
-def test_without_evidence_no_rank_is_blamed() -> None:
-    log = "\n".join(WATCHDOG.format(rank, 12) for rank in range(4))
-    assert "that did not join." in why(log)[0].sentence
-    assert "is the one" not in why(log)[0].sentence
-
-
-@pytest.mark.parametrize(
-    ("rc", "expected"),
-    [(134, "aborted"), (137, "killed"), (139, "segfault"),
-     (143, "terminated"), (127, "no-command"), (126, "not-executable"),
-     (2, "usage"), (3, "unknown"), (None, "unknown")],
-)  # fmt: skip
-def test_the_exit_code_speaks_when_nothing_else_does(rc: int | None, expected: str) -> None:
-    found = why("some line", rc=rc, rank=4)
-    assert found[0].id == expected
-    if expected == "unknown":
-        assert found[0].line == "some line"
-
-
-@pytest.mark.parametrize(
-    ("line", "missing"),
-    [
-        ("rank: line 1: exec: python: not found", "python"),
-        ("/bin/sh: 1: exec: python3.11: not found", "python3.11"),
-        ("/usr/bin/env: \u2018python\u2019: No such file or directory", "python"),
-        ("slurmstepd: error: execve(): /opt/py/bin/python: No such file or directory",
-         "/opt/py/bin/python"),
-    ],
-)  # fmt: skip
-def test_a_program_that_is_not_there_is_named_and_is_not_the_rank(line: str, missing: str) -> None:
-    (found,) = why(f"0: {line}\nsrun: error: nid005001: task 0: Exited", rc=127, rank=0)
-    assert found.sentence == f"The program {missing} was not found."
-    assert found.brief == f"rank 0: The program {missing} was not found"
-    assert "interpreter" in found.do
-
-
-@pytest.mark.parametrize(("rc", "said"), [(127, "was not found"), (126, "cannot be executed")])
-def test_what_cannot_be_started_is_the_program_and_not_the_rank(rc: int, said: str) -> None:
-    (found,) = why("some line", rc=rc, rank=0)
-    assert said in found.sentence and "Rank 0" not in found.sentence
-    assert found.cause.endswith(f"{said} (rank 0).")
-
-
-def test_stopped_early_comes_before_what_the_log_shows() -> None:
-    log = "1: Connection closed by peer\nslurmstepd: DUE TO TIME LIMIT"
-    found = why(log, rc=85, spec=bundled())
-    assert found[0].id == "stopped-early"
-
-
-@pytest.mark.parametrize("rc", [85, 86, 87, 78])
-def test_a_script_of_the_users_own_may_end_with_any_code(rc: int) -> None:
-    for spec in (hello_job(), None):
-        assert [item.id for item in why("2: bye", rc=rc, rank=2, spec=spec)] == ["unknown"]
-
-
-def test_lumituis_own_codes_are_known_where_they_are_its_own() -> None:
-    for rc, known in {85: "stopped-early", 86: "diverged", 87: "overtaken"}.items():
-        assert why("bye", rc=rc, spec=bundled())[0].id == known
-    strict = hello_job(proof="strict")
-    assert why("bye", rc=78, spec=strict)[0].id == "proof-strict"
-    # A rank ended with 78: the launch was made.
-    assert why("bye", rc=78, rank=3, spec=strict)[0].id == "unknown"
 
 
 def test_a_failed_run_always_has_a_reason() -> None:

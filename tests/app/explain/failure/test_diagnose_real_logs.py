@@ -112,7 +112,7 @@ def test_main_memory_that_slurm_noticed_comes_before_the_exception() -> None:
 
 
 def test_the_job_says_of_a_failed_probe_what_the_rules_search_for() -> None:
-    script = (Path(lumitui.app.__file__).parents[1] / "templates/lumitui.sh").read_text()
+    script = (Path(lumitui.app.__file__).parents[1] / "templates/job/proof.sh").read_text()
     assert PROBE.splitlines()[1].replace("with 1", "with $probe") in script
 
 
@@ -132,7 +132,7 @@ def test_the_trouble_of_the_probe_is_not_the_trouble_of_the_ranks() -> None:
 
 
 def test_what_ended_an_earlier_launch_is_not_what_ended_the_last() -> None:
-    script = (Path(lumitui.app.__file__).parents[1] / "templates/relaunch.sh").read_text()
+    script = (Path(lumitui.app.__file__).parents[1] / "templates/job/relaunch.sh").read_text()
     assert "lumitui: launch $launch of $((relaunch + 1)): $rank ended with $rc" in script
     again = "lumitui: launch 2 of 3: rank 2 ended with 1 after step 8; goes on from its last\n"
     assert [item.id for item in why(KEY_ERROR + again + "2: bye\n", rc=3)] == ["unknown"]
@@ -296,3 +296,9 @@ srun: error: node2: task 1: Exited with exit code 1
 """
     (found,) = diagnose(Ending(State.FAILED, "FAILED", rc=1, log=log))
     assert (found.line, found.rank) == ("RuntimeError: boom", 1)
+
+
+def test_a_kernel_that_the_gpu_lacks_is_no_wrong_device() -> None:
+    found = why("2: scan failed: hipErrorInvalidDeviceFunction: invalid device function\n")
+    assert [item.id for item in found] == ["gpu-architecture"]
+    assert [item.id for item in why("2: hipErrorInvalidDevice: x\n")] == ["device-ordinal"]

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lumitui.app.cli.show import gather, page_text
+from lumitui.app.cli.views.show import gather, page_text
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.small_jobs import finish, hello_job

@@ -63,6 +63,15 @@ def test_how_cores_differ_has_a_name(cores: str, how: str) -> None:
     assert how in verdict_on(items, replace(EXACT, masks=("0x00fe000000000000",) * 8)).sentence
 
 
+def test_threads_that_slurm_took_for_cores_are_named_with_what_to_write() -> None:
+    every = replace(EXACT, masks=(), planned_cores=("1-63",) * 8)
+    items = [item | {"cores": "1-63"} for item in reports(every)]
+    items[4]["cores"] = "1-31,65-95"
+    assert "write `sbatch_arguments: [--hint=nomultithread]`" in verdict_on(items, every).sentence
+    items[4]["cores"] = "1-31,70-95"
+    assert "nomultithread" not in verdict_on(items, every).sentence
+
+
 def test_a_rank_with_all_cores_is_found_whether_exact_or_within() -> None:
     for layout in (EXACT, NUMA):
         items = reports(layout)

@@ -55,7 +55,7 @@ def probe(shell: str, driver: Path, tmp_path: Path, before: str = "", **environ:
     # The script is outside of what the namespace covers, as the run's folder is.
     script = f'mount --bind "$1" {place}; {before}\nexec {shell} "$2"'
     done = subprocess.run(
-        ["unshare", "--mount", "sh", "-ec", script, "probe", driver, TEMPLATES / "probe.sh"],
+        ["unshare", "--mount", "sh", "-ec", script, "probe", driver, TEMPLATES / "job/probe.sh"],
         env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PROOF_DIR": str(reports)}
         | {"RANK": "3", "LOCAL_RANK": "3"}
         | environ,

@@ -97,7 +97,7 @@ def require(tmp_path: Path, items: list[Report], *buses: str) -> tuple[str, list
     (tmp_path / "binding.json").write_text(text)
     script = 'set -eo pipefail; . "$1"; shift; strict=; lumitui_require_gpus "$@"; echo "$strict"'
     done = subprocess.run(
-        ["bash", "-c", script, "require", TEMPLATES / "lumitui.sh", "2", "8", *buses],
+        ["bash", "-c", script, "require", TEMPLATES / "job/proof.sh", "2", "8", *buses],
         env={"PATH": "/usr/bin:/bin", "RUN_DIR": str(tmp_path)},
         capture_output=True,
         text=True,

@@ -43,7 +43,7 @@ LAUNCHES = {
 def run(folder: Path, launch: str, mode: str) -> tuple[str, list[str], list[Any]]:
     """Call job.sh's own functions; return its exit code, its lines, and binding.json."""
     script = f"""set -eo pipefail
-        . {TEMPLATES / "lumitui.sh"}
+        . {TEMPLATES / "job/proof.sh"}
         strict= attempt=1 MASTER_PORT=12345
         launch() {{ {LAUNCHES[launch]}; }}
         lumitui_preflight {mode} launch python preflight.py
@@ -95,11 +95,11 @@ def test_what_the_job_does_with_a_result(
 def test_a_preflight_costs_no_more_than_its_limit(
     tmp_path: Path, launch: str, code: str, says: str
 ) -> None:
-    machinery = (TEMPLATES / "lumitui.sh").read_text()
+    machinery = (TEMPLATES / "job/proof.sh").read_text()
     short = machinery.replace("local mode=$1 limit=25", "local mode=$1 limit=1")
-    (tmp_path / "lumitui.sh").write_text(short)
+    (tmp_path / "proof.sh").write_text(short)
     script = (
-        f'. "$RUN_DIR/lumitui.sh"; attempt=1 MASTER_PORT=1 strict=; '
+        f'. "$RUN_DIR/proof.sh"; attempt=1 MASTER_PORT=1 strict=; '
         f'launch() {{ {LAUNCHES[launch]}; }}; lumitui_preflight end launch x; echo "=$strict"'
     )
     done = subprocess.run(

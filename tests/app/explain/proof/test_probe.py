@@ -13,7 +13,7 @@ from lumitui.app.explain.proof.binding_proof import verdict
 from lumitui.app.job.spec import changed, parse_job
 from lumitui.remote.site.sites import BUILT_IN, Sites
 
-PROBE = TEMPLATES / "probe.sh"
+PROBE = TEMPLATES / "job/probe.sh"
 SHELLS = [words for words in (["sh"], ["bash"], ["busybox", "sh"]) if shutil.which(words[0])]
 each_shell = pytest.mark.parametrize("shell", SHELLS, ids=" ".join)
 
@@ -68,6 +68,39 @@ def test_two_processes_of_one_rank_are_both_seen(shell: list[str], tmp_path: Pat
 def test_what_is_no_rank_is_not_reported(shell: list[str], rank: str, tmp_path: Path) -> None:
     reports = probe(shell, tmp_path, RANK=rank, LOCAL_RANK="0")
     assert [item["rank"] for item in reports] == ([] if rank else [0])
+
+
+# What srun says is of mpirun's daemon on this node.
+DAEMON = {"SLURM_PROCID": "1", "SLURM_LOCALID": "0"}
+
+
+@each_shell
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {"SLURM_PROCID": "5", "SLURM_LOCALID": "1"},
+        DAEMON | {"OMPI_COMM_WORLD_RANK": "5", "OMPI_COMM_WORLD_LOCAL_RANK": "1"},
+        DAEMON | {"PMI_RANK": "5", "MPI_LOCALRANKID": "1"},
+        DAEMON | {"RANK": "5", "LOCAL_RANK": "1", "PMI_RANK": "1"},
+    ],
+)
+def test_the_rank_is_the_launchers(
+    shell: list[str], environ: dict[str, str], tmp_path: Path
+) -> None:
+    [report] = probe(shell, tmp_path, **environ)
+    assert (report["rank"], report["local_rank"]) == (5, 1)
+
+
+@each_shell
+def test_below_open_mpi_the_ranks_say_which_node_is_the_last(
+    shell: list[str], tmp_path: Path
+) -> None:
+    for rank in range(34):
+        # Its daemons are one step on all nodes but the first.
+        environ = {"SLURM_NODEID": str(max(rank // 2 - 1, 0)), "SLURM_JOB_NUM_NODES": "17"}
+        environ |= {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}
+        found = probe(shell, tmp_path, RANK=str(rank), LOCAL_RANK=str(rank % 2), **environ)
+    assert sorted(int(str(item["rank"])) for item in found) == [0, 1, 32, 33]
 
 
 @each_shell

@@ -20,6 +20,7 @@ class Case:
     container: str
     ranks: int
     nodes: int
+    site: str = "minilumi"
 
     def __str__(self) -> str:
         return f"{self.launcher}-{self.container}-{self.ranks}x{self.nodes}"
@@ -37,13 +38,19 @@ LEAN = [
     Case("torchrun", "legacy", 1, 1),
     Case("torchrun", "none", 2, 2),
     Case("torchrun", "laif", 4, 1),
+    Case("accelerate", "laif", 2, 1),
+    Case("mpirun", "none", 2, 2, "hydra"),
 ]
 
 
 def send(proving: Proving, case: Case) -> Run:
     return proving.send(
         where_job(
-            launcher=case.launcher, container=case.container, ranks=case.ranks, nodes=case.nodes
+            site=case.site,
+            launcher=case.launcher,
+            container=case.container,
+            ranks=case.ranks,
+            nodes=case.nodes,
         ),
         # Eight torchruns on two CPUs may take longer than a minute.
         lambda script: script.replace("limit=60 ", "limit=300 "),
@@ -68,7 +75,7 @@ def assert_right(proving: Proving, case: Case, run: Run) -> None:
         assert report["gpus"] == own.gpus == ",".join(map(str, range(case.ranks)))
     assert len({item.host for item in program}) == case.nodes
     found = proving.runs.proof(run)
-    if case.launcher == "srun":
+    if case.launcher != "torchrun" or case.site == "masks":
         for own in program:
             assert own.cores == parse_cores(layout.planned_cores[own.local_rank])
         assert found.kind == "proved", found.sentence
@@ -89,7 +96,7 @@ def test_plan_probe_and_program_agree(proving: Proving) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("nodes", range(1, 9))
 @pytest.mark.parametrize("container", CONTAINERS)
-@pytest.mark.parametrize("launcher", ["srun", "torchrun"])
+@pytest.mark.parametrize("launcher", ["srun", "torchrun", "deepspeed", "accelerate", "mpirun"])
 def test_plan_probe_and_program_agree_everywhere(
     proving: Proving, launcher: str, container: str, nodes: int
 ) -> None:

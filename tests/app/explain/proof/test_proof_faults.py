@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from lumitui.app.cli import show
+from lumitui.app.cli.views import show
 from lumitui.app.job.spec import JobSpec
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.binding_jobs import Plant, Proving, in_probe, in_tasks, where_job

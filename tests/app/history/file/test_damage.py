@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.cli import output, tables
+from lumitui.app.cli import output
+from lumitui.app.cli.views import tables
 from lumitui.app.history.history import History
 from lumitui.app.history.schema import MIGRATIONS
 from lumitui.remote.errors import HistoryError, LumiError

@@ -117,6 +117,12 @@ def test_a_job_script_is_told_to_be_one(runs: Runs, folder: Path) -> None:
         assert "comes in a later version" in problem.words
 
 
+def test_the_form_says_what_each_site_is(runs: Runs, folder: Path) -> None:
+    offered = {item.value: item.words for item in field(check(runs, folder, JOB), "site").choices}
+    assert offered["karolina"] == "Karolina GPU: 8 x NVIDIA A100 a node"
+    assert offered["puhti"] == "Puhti: closed on 2026-07-31; use roihu"
+
+
 def test_the_form_has_the_choices_of_the_site_with_their_limits(runs: Runs, folder: Path) -> None:
     checked = check(runs, folder, JOB)
     partition = field(checked, "partition")
@@ -216,6 +222,19 @@ def test_a_run_is_opened_with_its_comments_while_its_file_is_the_same(
 
 
 def test_every_example_begins_without_a_mistake_but_its_script(runs: Runs, folder: Path) -> None:
-    for name in ("ddp", "deepspeed_zero", "script"):
+    for name in ("ddp", "deepspeed_zero", "resnet50-deepspeed", "script"):
         found = runs.drafts.check(runs.drafts.example(name, folder))
         assert found.previews and not found.errors, found.errors
+
+
+def test_an_example_is_saved_with_its_files_and_says_so(runs: Runs, folder: Path) -> None:
+    draft = runs.drafts.example("simple-ddp", folder)
+    (problem,) = runs.drafts.check(draft).errors
+    assert "simple_ddp.py is not among the files" in problem.message
+    assert "Save the job file" in problem.do
+    saved = drafts.save(draft, folder / "simple.yaml")
+    assert (folder / "simple_ddp.py").exists() and not saved.files
+    assert not runs.drafts.check(saved).errors
+    with pytest.raises(InputError, match=r"simple_ddp\.py is already there"):
+        drafts.save(draft, folder / "other.yaml")
+    assert not (folder / "other.yaml").exists()

@@ -9,7 +9,7 @@ import pytest
 from rich.style import Style
 from textual.widgets import ContentSwitcher
 
-from lumitui.app.cli import show
+from lumitui.app.cli.views import show
 from lumitui.app.explain.proof import binding_proof, rank_proof
 from lumitui.app.explain.proof.binding_proof import verdict
 from lumitui.app.explain.proof.probe_report import Report as ProbeRecord

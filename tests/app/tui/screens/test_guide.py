@@ -14,6 +14,7 @@ from lumitui.app.tui.dialogs.notices import ErrorDialog
 from lumitui.app.tui.screens.guide import GuideScreen
 from lumitui.app.tui.screens.new import NewScreen
 from lumitui.app.tui.screens.runs import RunsScreen
+from lumitui.app.tui.widgets.choice import Choice
 from tests.support.driven_tui import sees, until
 from tests.support.home import Home
 from tests.support.servers.sshd import Sshd, new_key
@@ -60,9 +61,11 @@ async def test_the_first_start_leads_to_a_checked_site_and_a_job(
         await sees(pilot, "The step `site` comes first")
         await until(pilot, lambda: isinstance(app.screen, ErrorDialog), "what is missing")
         await pilot.press("escape")
-        for name in ("site", "key"):
-            button = app.screen.query_one(f"#{name}", Button)
-            button.press()
+        site = app.screen.query_one("#site", Choice)
+        for _ in range(site.offered.index("far")):
+            site.press()
+        await until(pilot, lambda: site.value == "far", "the site")
+        app.screen.query_one("#key", Button).press()
         app.screen.query_one("#user", Input).value = getpass.getuser()
         app.screen.query_one("#project", Input).value = "nonsense"
         await sees(pilot, "This is no project there")

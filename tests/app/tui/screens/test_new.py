@@ -119,7 +119,7 @@ async def test_nodes_change_by_a_key_and_everything_follows(
     job.write_text(LUMI)
     async with LumiApp(settings, job).run_test(size=(140, 44)) as pilot:
         screen = await opened(pilot)
-        await sees(pilot, r"9 nodes are more than small-g")
+        await sees(pilot, r"9 nodes are more than small-")
         for words in ("#SBATCH --nodes=9", "node x9  56 of 64 cores", "at most 36 GPU-hours"):
             await sees(pilot, words)
         await pilot.press("enter")

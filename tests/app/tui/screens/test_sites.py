@@ -67,3 +67,23 @@ async def test_the_sites_screen_shows_what_was_asked(settings: Settings, project
         }
         await pilot.press("escape")
         await sees(pilot, r"laptop +not polled; an hour at this rate: [1-9]\d* requests, 0 Slurm")
+
+
+async def test_closed_sites_are_at_the_end_and_say_what_takes_their_place(
+    settings: Settings,
+) -> None:
+    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
+        await pilot.press("3")
+        await sees(pilot, r"(?s)laptop +0.*karolina .*roihu .*mahti .*puhti ")
+        await pilot.press("ctrl+end")
+        await sees(pilot, r"puhti +no jobs since 2026-07-31; roihu takes its place")
+
+
+async def test_a_site_is_shown_as_a_page(settings: Settings) -> None:
+    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
+        await pilot.press("3")
+        await until(pilot, lambda: isinstance(pilot.app.screen, SitesScreen), "the sites")
+        await pilot.press("p")
+        await sees(pilot, r"(?s)Profile of \w+.*Where.*Partitions")
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(pilot.app.screen, SitesScreen), "the sites again")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.cli import show
+from lumitui.app.cli.views import show
 from lumitui.app.history.attempts import KILLED
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs

@@ -4,6 +4,7 @@
 |----------------------------------------|-----------------------------------------------|
 | valid; RSA; ECDSA                      | a_valid_certificate                           |
 | expired, not yet valid, another's name | a_certificate_that_will_not_do_says_why       |
+| expired, and the site says how to renew| a_site_that_says_how_to_renew_is_quoted       |
 | in the agent, valid and expired        | a_certificate_in_the_agent                    |
 | CertificateFile                        | a_certificate_with_a_name_of_its_own          |
 | of or by a hardware key (sk-)          | ..._of_a_hardware_key, ..._on_a_hardware_key  |
@@ -14,6 +15,7 @@ import base64
 import struct
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -81,6 +83,22 @@ def test_a_certificate_that_will_not_do_says_why(
     with pytest.raises(LinkError, match=said) as raised:
         server.connect().run("true")
     assert "Get a new certificate" in raised.value.hint
+
+
+@pytest.mark.parametrize("certified", [True, False])
+def test_a_site_that_says_how_to_renew_is_quoted(
+    server: Sshd, authority: Path, tmp_path: Path, certified: bool
+) -> None:
+    key = new_key(tmp_path / "key")
+    if certified:
+        certify(authority, key, "-V", "20010101:20010102")
+    server.configure(f"IdentityFile {key}")
+    server.trust()
+    login = replace(server.login(), renew="Run get-certificate once a day.")
+    with pytest.raises(LinkError) as raised:
+        Ssh(login).run("true")
+    assert "Run get-certificate once a day." in raised.value.hint
+    assert "where the site gives them out" not in raised.value.hint
 
 
 @pytest.mark.parametrize(("days", "said"), [("-1d:+1d", ""), ("20010101:20010102", "expired on")])

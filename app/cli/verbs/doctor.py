@@ -1,0 +1,131 @@
+"""The verb that holds a site's profile against the live cluster, and measures one of its nodes."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+import click
+
+from lumitui.app.cli.confirm import NOTHING_SENT, confirm, refuse_errors, show_findings
+from lumitui.app.cli.output import Reply, say, warn
+from lumitui.app.cli.progress import show_step
+from lumitui.app.cli.session import core, json_option, site_argument, yes_option
+from lumitui.app.cli.verbs.profile import refuse_options
+from lumitui.app.cli.views import tables
+from lumitui.app.explain import words
+from lumitui.app.explain.safe_text import spell_out
+from lumitui.remote.errors import InputError, LumiError
+
+if TYPE_CHECKING:
+    from lumitui.app.history.run import Run
+    from lumitui.app.runs import Runs
+    from lumitui.app.survey.surveys import Looked
+
+
+class _Probe(TypedDict):
+    """The options of a probe."""
+
+    partition: str | None
+    run: str | None
+    write: bool
+    yes: bool
+
+
+@click.command()
+@site_argument
+@click.option("--account", metavar="NAME", default="", help="The project to check, or that pays.")
+@click.option("--probe", is_flag=True, help="Look at one node with a job of five minutes.")
+@click.option("--partition", metavar="NAME", help="With --probe: the partition of the node.")
+@click.option("--run", metavar="RUN", help="With --probe: read what an earlier probe found.")
+@click.option("--write", is_flag=True, help="With --probe: put what it found into your profile.")
+@yes_option
+@json_option
+@click.pass_obj
+def doctor(
+    reply: Reply, site_name: str, account: str, probe: bool, **options: Unpack[_Probe]
+) -> int:
+    """Check a site's profile against the live cluster.
+
+    With --probe a job of five minutes looks at one node: its cores, which of them are near to each
+    GPU, disks, network cards, the route to the internet. It says what it costs and asks first. What
+    it found is shown as a change of the profile, and written with --write.
+    """
+    if probe:
+        _probe(reply, site_name, account, options)
+        return 0
+    refuse_options("needs --probe", "partition", "run", "write", "yes")
+    with core() as runs:
+        checks = runs.doctor(site_name, account)
+    failed = [check for check in checks if check.status == "failed"]
+    reply.give(checks, tables.check_text(checks))
+    if failed:
+        raise LumiError(
+            f"{len(failed)} of {len(checks)} checks failed.", "Do what stands below each."
+        )
+    return 0
+
+
+def _probe(reply: Reply, site_name: str, account: str, options: _Probe) -> None:
+    with core() as runs:
+        if options["run"]:
+            run = runs.history.get(options["run"])
+            if run.site != site_name:
+                raise InputError(
+                    f"{run.id} ran at {run.site}, not at {site_name}.", "Name another."
+                )
+        else:
+            run = _sent(runs, site_name, account, options)
+            again = f"lumitui doctor {site_name} --probe --run {run.id}"
+            say(f"Job {run.job_id}. If you stop waiting, go on with: {again}")
+        looked = runs.surveys.looked(_ended(runs, run))
+        _show(reply, run, looked)
+        if not looked.edited.diff:
+            say(
+                f"Nothing that {looked.measured.host} said differs from the profile of {site_name}."
+            )
+        elif options["write"]:
+            path = runs.surveys.write(looked)
+            say(f"Wrote {path}. Begin with: lumitui init --site {site_name} --script YOURS.py")
+        else:
+            say(f"To write it: lumitui doctor {site_name} --probe --run {run.id} --write")
+
+
+def _sent(runs: "Runs", site_name: str, account: str, options: _Probe) -> "Run":
+    """Return the job that looks at a node: one that is under way, or a new one after a question."""
+    known = runs.surveys.under_way(site_name)
+    if known is not None:
+        say(f"{known.id} is {known.state} already; nothing new is sent.")
+        return known
+    found = runs.surveys.preview(site_name, partition=options["partition"] or "", account=account)
+    show_findings(found)
+    refuse_errors(found)
+    launch = found.launch
+    confirm(
+        f"Send a job to {site_name} that looks at one node of {launch.spec.partition} "
+        f"({words.layout_size(launch.layout)}) for at most {launch.spec.time}; "
+        f"{words.price_sentence(launch.price)}?",
+        yes=options["yes"],
+        otherwise=NOTHING_SENT,
+    )
+    return runs.send(found, report=show_step)
+
+
+def _ended(runs: "Runs", run: "Run") -> "Run":
+    """Return the run when it has ended; on a free node that takes less than one usual poll."""
+    for seconds in (8.0, 16.0, 32.0, None):
+        if not run.state.is_final:
+            run = runs.wait(run.id, timeout=seconds, warn=warn)
+    return run
+
+
+def _show(reply: Reply, run: "Run", looked: "Looked") -> None:
+    for note in looked.measured.notes:
+        say(note)
+    data = {
+        "run": run.id,
+        "host": looked.measured.host,
+        "changes": {".".join(one.place): one.value for one in looked.measured.changes},
+        "notes": looked.measured.notes,
+        "path": str(Path(looked.edited.path)),
+        "diff": looked.edited.diff,
+    }
+    reply.give(data, spell_out(looked.edited.diff, keep="\n"))

@@ -1,0 +1,1 @@
+"""What a verb prints of a run, of two, and of lists."""

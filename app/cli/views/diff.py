@@ -1,0 +1,80 @@
+"""What differs between two runs: gathered from the core, and as text."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lumitui.app.cli.views.tables import section, table
+from lumitui.app.explain.safe_text import spell_out
+from lumitui.app.results.comparison import Contrast, FileChange
+
+if TYPE_CHECKING:
+    from lumitui.app.runs import Runs
+
+
+@dataclass(frozen=True)
+class FieldDifference:
+    """One key in which two runs differ."""
+
+    what: str
+    first: str
+    second: str
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What differs between two runs."""
+
+    runs: tuple[str, str]
+    fields: tuple[FieldDifference, ...]
+    """Of the job file."""
+    code: tuple[FieldDifference, ...]
+    metrics: tuple[FieldDifference, ...]
+    script: tuple[str, ...]
+    """Lines of a unified diff."""
+    files: tuple[FileChange, ...] = ()
+    """Of the code."""
+    files_unknown: str = ""
+    """Why the files are not known; empty where they are."""
+
+
+def compare_runs(runs: "Runs", first: str, second: str) -> Difference:
+    """Return what differs between two runs; the site may be asked for their lists of files.
+
+    Raises:
+        InputError: no such run.
+    """
+    found = runs.comparisons.of((first, second))
+    (code,) = runs.comparisons.code((first, second))
+    return Difference(
+        (found.runs[0].id, found.runs[1].id),
+        tuple(map(_pair, found.fields)),
+        tuple(map(_pair, found.code)),
+        tuple(map(_pair, found.metrics)),
+        found.scripts[0],
+        code.files,
+        code.unknown,
+    )
+
+
+def _pair(contrast: Contrast) -> FieldDifference:
+    return FieldDifference(contrast.what, *contrast.values)
+
+
+def difference_text(found: Difference, columns: int) -> str:
+    """Return the differences as a person reads them."""
+    parts = []
+    for title, rows in (
+        ("job file", found.fields),
+        ("code", found.code),
+        ("metrics", found.metrics),
+    ):
+        cells = [(row.what, row.first, row.second) for row in rows]
+        body = table(("", *found.runs), cells, columns - 2, shrink=(1, 2)) if cells else "the same"
+        if title != "metrics" or cells:
+            parts.append(section(title, body))
+    files = [spell_out(f"{item.what:8} {item.path}") for item in found.files]
+    if files or found.files_unknown:
+        parts.append(section("files", "\n".join(files) or spell_out(found.files_unknown)))
+    script = "\n".join(spell_out(line, keep="\t") for line in found.script)
+    parts.append(section("script", script or "the same"))
+    return "\n\n".join(parts)

@@ -1,0 +1,109 @@
+"""Tables of images and virtual environments for the command line. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from lumitui.app.cli.views.tables import table
+from lumitui.app.compose.rules.venv import reaches_index
+from lumitui.app.environments.contents import unknown_because, version_of
+from lumitui.app.explain import words
+from lumitui.app.explain.safe_text import spell_out
+from lumitui.remote.environments.images import Image
+from lumitui.remote.environments.venvs import Removed, Venv
+from lumitui.remote.site.profile import Site
+
+_SHOWN = ("python", "torch", "deepspeed", "lightning")
+clock = words.clock
+
+
+def image_table(images: Sequence[Image], site: Site, package: str, columns: int) -> str:
+    """Return a line for each image; `?` is not known, `-` is not there, `*` the profile's own."""
+    own = {container.image for container in site.containers.values()}
+    shown = [*_SHOWN, *([package] if package and package not in _SHOWN else [])]
+    rows = [
+        (
+            f"{one.path.rpartition('/')[2]}{'*' if one.path in own else ''}",
+            one.generation,
+            _gpus(one),
+            *(_cell(version_of(one, name)) for name in shown),
+            words.size(one.size),
+        )
+        for one in images
+    ]
+    titles = ("IMAGE", "GENERATION", "BUILT FOR", *(name.upper() for name in shown), "SIZE")
+    whole = table(titles, rows, columns, shrink=(0,))
+    if all(row[0] in whole for row in rows):
+        return whole
+    # A name that is cut is no name, and the mark is at its end: it gets a line of its own.
+    facts = [row[1:] for row in rows]
+    heading, *lines = table(titles[1:], facts, columns - 2, shrink=(0, 3, 5, 4)).splitlines()
+    pairs = zip(rows, lines, strict=True)
+    return "\n".join(
+        [titles[0], f"  {heading}", *(f"{spell_out(row[0])}\n  {line}" for row, line in pairs)]
+    )
+
+
+def image_notes(
+    shown: Sequence[Image], unknown: Sequence[Image], package: str, site: Site
+) -> Iterator[str]:
+    """Yield what the table leaves out: why something is not known, and where the images are."""
+    silent = [*unknown, *(one for one in shown if one not in unknown and unknown_because(one))]
+    reasons: dict[str, list[str]] = {}
+    for one in silent:
+        reasons.setdefault(unknown_because(one), []).append(one.path.rpartition("/")[2])
+    for why, names in reasons.items():
+        listed = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        yield spell_out(f"Known by its name only, because {why}: {listed}.")
+    if package and not shown:
+        how = f"`venv: [{package}]`"
+        if not reaches_index(site):
+            how = f"`venv: {{packages: [{package}], wheels: FOLDER}}`, with wheels of it,"
+        yield f"No image is known to have {package}; {how} in a job file installs it."
+    if shown:
+        yield "`*` is what a job takes that names no image; `?` is not known, `-` is not in it."
+    for one in shown:
+        if one.path != one.real:
+            yield spell_out(f"{one.path.rpartition('/')[2]} leads to {one.real}.")
+    folders = sorted({one.path.rpartition("/")[0] for one in shown})
+    for folder in folders[:10]:
+        yield spell_out(f"in {folder}")
+
+
+def _gpus(image: Image) -> str:
+    for key, name in (("rocm", "ROCm"), ("cuda", "CUDA")):
+        if version := version_of(image, key):
+            return f"{name} {version}"
+    return "?" if version_of(image, "rocm") is None else "-"
+
+
+def _cell(version: str | None) -> str:
+    return "?" if version is None else version or "-"
+
+
+def venv_table(found: Mapping[str, Sequence[Venv]], columns: int) -> str:
+    """Return the environments of each folder, a line for each."""
+    parts = []
+    for folder, venvs in found.items():
+        if not venvs:
+            continue
+        rows = [
+            (
+                one.name,
+                " ".join(one.requirements),
+                one.python,
+                words.size(one.kib * 1024),
+                clock(one.used)[:16] if one.used else "?",
+            )
+            for one in venvs
+        ]
+        titles = ("NAME", "REQUIREMENTS", "PYTHON", "SIZE", "USED")
+        parts.append(f"{spell_out(folder)}\n{table(titles, rows, columns, shrink=(1, 0))}")
+    return "\n\n".join(parts)
+
+
+def removed_text(gone: Mapping[str, Removed]) -> str:
+    """Return what was removed in each folder, one a line."""
+    return "\n".join(
+        f"{spell_out(folder)}: {words.count(len(item.names), 'environment')}, "
+        f"{words.size(item.kib * 1024)}"
+        for folder, item in gone.items()
+    )

@@ -1,0 +1,296 @@
+"""Tables and pages of text for the command line. Pure: values in, lines out."""
+
+import unicodedata
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lumitui.app.explain import words
+from lumitui.app.explain.safe_text import spell_out
+from lumitui.remote import walltime
+
+if TYPE_CHECKING:
+    from lumitui.app.history.file.facts import FileFacts
+    from lumitui.app.history.run import Run
+    from lumitui.app.scale.changes import Change
+    from lumitui.app.watch.sites.stocks import Removed
+    from lumitui.remote.doctor.check import Check
+    from lumitui.remote.doctor.lint import Remark
+    from lumitui.remote.scheduler.overview import Overview
+    from lumitui.remote.site.profile import Site
+    from lumitui.remote.snapshots.fetch import Fetched
+    from lumitui.remote.snapshots.prune import Pruned
+    from lumitui.remote.snapshots.staging.upkeep import Stock
+
+NARROWEST = 8
+"""Columns below which no column shrinks."""
+
+
+def width(text: str) -> int:
+    """Return how many columns of a terminal `text` takes; emoji and CJK take two."""
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+        for char in text
+    )
+
+
+def cut(text: str, columns: int, *, keep_end: bool = False) -> str:
+    """Return `text` in at most `columns`, with `…` where something is missing.
+
+    `keep_end` keeps the last seven characters: ids of one name differ at the end.
+    """
+    if width(text) <= columns:
+        return text
+    tail = text[-7:] if keep_end and columns > 9 else ""
+    room, end = columns - 1 - width(tail), 0
+    for char in text[: len(text) - len(tail)]:
+        room -= width(char)
+        if room < 0:
+            break
+        end += 1
+    return f"{text[:end]}…{tail}"
+
+
+def table(
+    titles: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    columns: int,
+    *,
+    shrink: Sequence[int] = (),
+    ids: int | None = None,
+) -> str:
+    """Return `rows` below `titles` as aligned text, at most `columns` wide.
+
+    Columns in `shrink` are cut, the first of them first; `ids` is the column with runs' ids.
+    """
+    cells = [[spell_out(str(cell)) for cell in row] for row in rows]
+    widths = fitted(titles, cell_widths(cells, len(titles)), columns, shrink)
+    return "\n".join(table_line(row, widths, ids) for row in [titles, *cells])
+
+
+def cell_widths(rows: Iterable[Sequence[str]], count: int) -> list[int]:
+    """Return the most columns of a terminal that each of the `count` cells of a row takes."""
+    widths = [0] * count
+    for row in rows:
+        widths = [max(widest, width(cell)) for widest, cell in zip(widths, row, strict=True)]
+    return widths
+
+
+def fitted(
+    titles: Sequence[str], cells: Sequence[int], columns: int, shrink: Sequence[int]
+) -> list[int]:
+    """Return the widths of a table's columns, of which `cells` are the widest cells."""
+    widths = [max(width(title), widest) for title, widest in zip(titles, cells, strict=True)]
+    for index in shrink:
+        over = sum(widths) + 2 * (len(widths) - 1) - columns
+        if over > 0:
+            least = max(NARROWEST, width(titles[index]))
+            widths[index] = max(min(least, widths[index]), widths[index] - over)
+    return widths
+
+
+def table_line(row: Sequence[str], widths: Sequence[int], ids: int | None) -> str:
+    """Return one line of a table; `ids` is the column with runs' ids."""
+    parts = []
+    for index, cell in enumerate(row):
+        shown = cut(cell, widths[index], keep_end=index == ids)
+        parts.append(shown + " " * (widths[index] - width(shown)))
+    return "  ".join(parts).rstrip()
+
+
+def pairs(rows: Iterable[tuple[str, object]]) -> str:
+    """Return `name: value` lines with the values below each other; None and '' are left out."""
+    kept = [(name, spell_out(str(value))) for name, value in rows if value not in (None, "")]
+    widest = max((len(name) for name, _ in kept), default=0)
+    return "\n".join(f"{name:<{widest}}  {value}" for name, value in kept)
+
+
+def section(title: str, body: str) -> str:
+    """Return `body` indented below `title`; '' when there is nothing."""
+    if not body.strip():
+        return ""
+    return f"{title}\n" + "\n".join(f"  {line}".rstrip() for line in body.splitlines())
+
+
+def run_table(runs: Sequence["Run"], now: float, columns: int, silent: Collection[str] = ()) -> str:
+    """Return the table of `status`: what each run is doing.
+
+    The sites in `silent` gave no news: their runs are shown as they were at the last poll.
+    """
+    rows = []
+    for run in runs:
+        stale = run.site in silent and not run.state.is_final
+        ran, limit = words.time_and_limit(run, run.updated if stale else now)
+        most = run.brief.time if limit == walltime.seconds_of(run.brief.time) else ""
+        elapsed = f"{walltime.text_of(int(ran))}/{most or walltime.text_of(limit)}"
+        news = [words.recent_clock(run.updated, now) if stale else "now"] if silent else []
+        facts = (run.job_id or "-", elapsed, run.site, words.reason(run))
+        rows.append((run.id, run.state.value, *news, run.layout.nodes, *facts))
+    titles = ["RUN", "STATE", "NODES", "JOB", "ELAPSED/LIMIT", "SITE", "REASON"]
+    shrink = [6, 5, 0, 6, 4, 3]
+    if silent:
+        titles.insert(2, "LAST NEWS")
+        shrink = [index and index + 1 for index in shrink]
+    return table(titles, rows, columns, shrink=shrink, ids=0)
+
+
+def history_table(runs: Sequence["Run"], columns: int) -> str:
+    """Return the table of `history`: newest first, with the notes where there are any."""
+    return "\n".join(history_lines(lambda: runs, columns))
+
+
+def history_lines(runs: Callable[[], Iterable["Run"]], columns: int) -> Iterator[str]:
+    """Yield the lines of `history_table`, none without runs.
+
+    `runs` is asked twice, first for the widths: a table of any length needs little memory.
+    """
+    titles = ["RUN", "CREATED", "STATE", "NODES", "SITE", "FROM", "NOTE"]
+    shrink = [6, 5, 4, 0]
+    cells = cell_widths(map(_history_row, runs()), len(titles))
+    if not any(cells):
+        return
+    if not cells[-1]:
+        titles, cells, shrink = titles[:-1], cells[:-1], shrink[1:]
+    widths = fitted(titles, cells, columns, shrink)
+    yield table_line(titles, widths, 0)
+    for run in runs():
+        yield table_line(_history_row(run)[: len(titles)], widths, 0)
+
+
+def _history_row(run: "Run") -> list[str]:
+    created, nodes = words.clock(run.created)[:16], str(run.layout.nodes)
+    cells = (run.id, created, run.state.value, nodes, run.site, run.parent or "-", run.note)
+    return [spell_out(cell) for cell in cells]
+
+
+def file_words(facts: "FileFacts", runs: int) -> str:
+    """Return where the history's file is, and how it is, in a line."""
+    said = [words.count(runs, "run"), words.size(facts.size), f"schema {facts.schema}"]
+    if facts.damage:
+        said.append(f"damaged: {facts.damage}")
+    elif facts.lost_texts:
+        said.append(f"{words.count(facts.lost_texts, 'text')} lost")
+    elif facts.damage is not None:
+        said.append("sound")
+    return f"{facts.path}: {', '.join(said)}"
+
+
+def change_table(changes: Sequence["Change"], columns: int) -> str:
+    """Return the before/after table of a resubmission; `=` where nothing changes."""
+    rows = [(item.what, item.before, item.after if item.differs else "=") for item in changes]
+    return table(("", "BEFORE", "AFTER"), rows, columns, shrink=(1, 2))
+
+
+def site_table(sites: Sequence["Site"], columns: int) -> str:
+    """Return the table of `sites`: one line each, those that are closed at the end."""
+    today = date.today()
+    rows = []
+    for site in sorted(sites, key=lambda site: site.is_closed(today)):
+        partitions = ", ".join(site.partitions)
+        if site.is_closed(today):
+            instead = f"; use {site.replaced_by}" if site.replaced_by else ""
+            partitions = f"closed on {site.retired}{instead}"
+        node = f"{site.node.gpus} x {site.node.gpu.partition(' (')[0]}"
+        rows.append((site.name, site.title, node, partitions))
+    titles = ("SITE", "TITLE", "GPUS OF A NODE", "PARTITIONS")
+    return table(titles, rows, columns, shrink=(3, 2, 1))
+
+
+def site_page(site: "Site", path: Path, columns: int) -> str:
+    """Return a site's profile as a person reads it, at most 80 columns wide."""
+    from lumitui.app.explain.site_page import WIDE, page
+
+    text = page(site, date.today(), min(columns, WIDE))
+    return spell_out(f"{text}\n\nThe profile: {path}", keep="\n")
+
+
+def check_text(checks: Sequence["Check"]) -> str:
+    """Return doctor's checks, one a line; what was expected and what to do below."""
+    lines = []
+    for item in checks:
+        lines.append(spell_out(f"{item.status:<7}  {item.name}: {item.found}"))
+        if item.status != "ok":
+            lines += [f"         expected: {spell_out(item.expected)}"] if item.expected else []
+            lines += [f"         {spell_out(item.do)}"] if item.do else []
+    return "\n".join(lines)
+
+
+def remark_text(path: Path, remarks: Sequence["Remark"]) -> str:
+    """Return what is wrong or unwise in a profile, a line each as compilers print it."""
+    return "\n".join(
+        spell_out(f"{path}:{one.line}: {one.severity}: {one.message}") for one in remarks
+    )
+
+
+def overview_text(overview: "Overview", now: float, columns: int) -> str:
+    """Return all parts of a site's overview, each below its heading."""
+    from lumitui.app.watch.sites.overview_words import parts_of
+
+    parts = []
+    for part in parts_of(overview, now):
+        body = spell_out(part.sentence)
+        if part.rows and any(part.titles):
+            titles = [title.upper() for title in part.titles]
+            last = len(titles) - 1
+            body = table(titles, part.rows, columns, shrink=(last, last - 1, 0))
+        elif part.rows:
+            body = "\n".join(spell_out(row[0]) for row in part.rows)
+        parts.append(f"{part.heading}\n{body}")
+    return "\n\n".join(parts)
+
+
+def fetched_text(found: Sequence["Fetched"]) -> str:
+    """Return the paths that were brought, one a line."""
+    return "\n".join(spell_out(str(item.path)) for item in found)
+
+
+def pruned_text(freed: Mapping[str, "Pruned"]) -> str:
+    """Return what was freed in each folder, one a line."""
+    return "\n".join(
+        f"{spell_out(root)}: {words.count(len(item.snapshots), 'snapshot')}, "
+        f"{words.count(item.files, 'file')}, {words.size(item.bytes)}"
+        for root, item in freed.items()
+    )
+
+
+def stock_text(stocks: "Sequence[Stock]", columns: int) -> str:
+    """Return what is staged in each store, one item a line."""
+    parts = []
+    for each in stocks:
+        if each.items or each.loose:
+            parts.append(spell_out(each.folder))
+        rows = [
+            (
+                item.name,
+                words.size(item.bytes),
+                words.count(item.files, "file"),
+                words.clock(item.last_used or None)[:10],
+                item.id,
+                "in use" if item.in_use else "",
+            )
+            for item in each.items
+        ]
+        if rows:
+            titles = ("NAME", "SIZE", "FILES", "LAST USED", "ID", "")
+            parts.append(table(titles, rows, columns, shrink=(0,)))
+        if each.loose:
+            parts.append(f"unfinished sends: {words.size(each.loose)}")
+    return "\n".join(parts)
+
+
+def removed_text(freed: "Sequence[Removed]", *, dry: bool) -> str:
+    """Return what was removed of each store, or would be."""
+    verb, gone = ("would free", "would remove") if dry else ("freed", "removed")
+    said = []
+    for each in freed:
+        items = words.count(len(each.ids), "item")
+        said.append(f"{spell_out(each.folder)}: {items}, {verb} {words.size(each.bytes)}")
+        said += [
+            f"  {gone} {item.name} ({item.id}), {words.size(item.bytes)}" for item in each.items
+        ]
+        said += [
+            f"  kept {item.name} ({item.id}): an unfinished run needs it: {', '.join(item.used_by)}"
+            for item in each.kept
+        ]
+    return "\n".join(said)

@@ -1,0 +1,137 @@
+"""The images and environments of a site: what the verbs and the screens call."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from lumitui.app.compose.draft.form import Choice
+from lumitui.app.compose.script.venv import name_in
+from lumitui.app.environments.contents import choice_of
+from lumitui.app.environments.known_images import KnownImages, Listing, answered, with_known
+from lumitui.app.history.history import History
+from lumitui.remote.connect import Connections
+from lumitui.remote.environments.images import find_images
+from lumitui.remote.environments.venvs import Removed, Venv, list_venvs, remove_venvs
+from lumitui.remote.errors import InputError
+from lumitui.remote.run_folder import VENVS
+from lumitui.remote.site.profile import Site
+from lumitui.remote.site.sites import Sites
+
+
+class Environments:
+    """What programs find on a site besides their own code. Threads may share it."""
+
+    def __init__(
+        self, sites: Sites, connections: Connections, history: History, data: Path
+    ) -> None:
+        """Keep what is known of images in a folder of `data`."""
+        self._sites, self._connections, self._history = sites, connections, history
+        self._known = KnownImages(data / "images")
+
+    def choices(self, site_name: str) -> list[Choice]:
+        """Return the images as they were found last, for the form; the site is not asked."""
+        known = self._known.get(site_name)
+        return [choice_of(image) for image in known.images] if known else []
+
+    def images(self, site_name: str, *, refresh: bool = False) -> Listing:
+        """Return the images of a site: as they were found last, or asked for now.
+
+        Raises:
+            InputError: no such site, or it has no containers.
+            LinkError: the site cannot be reached.
+        """
+        site = self._sites.load(site_name)
+        if not any(one.image or one.listing for one in site.containers.values()):
+            raise InputError(
+                f"{site_name}'s profile names no container images.",
+                f"Jobs run there with {_runtime(site)}, or in an image of your own "
+                "(`container: {image: …}`).",
+            )
+        earlier = self._known.get(site_name)
+        if earlier and not refresh:
+            return earlier
+        transport = self._connections.get(site).transport
+        found = find_images(transport, site, answered(earlier))
+        listing = Listing(time.time(), with_known(found, earlier))
+        self._known.put(site_name, listing)
+        return listing
+
+    def venvs(self, site_name: str, account: str = "") -> dict[str, list[Venv]]:
+        """Return the environments of a site by their folders.
+
+        Raises:
+            InputError: no such site, or an account is needed and none is known.
+            LinkError: it cannot be reached.
+        """
+        site = self._sites.load(site_name)
+        transport = self._connections.get(site).transport
+        return {folder: list_venvs(transport, folder) for folder in self._folders(site, account)}
+
+    def remove(
+        self,
+        site_name: str,
+        names: Sequence[str] = (),
+        *,
+        account: str = "",
+        unused_days: int = 0,
+        dry: bool = False,
+    ) -> dict[str, Removed]:
+        """Remove environments that no unfinished run uses; return what went, by folder.
+
+        Without `names`, those go that nobody used for some days, and what killed builds have left.
+
+        Raises:
+            InputError: no such site, an account is needed, or an unfinished run uses one.
+            LinkError: it cannot be reached.
+        """
+        site = self._sites.load(site_name)
+        used = self._in_use(site_name)
+        for name in names:
+            if run := used.get(name.partition("-")[0]):
+                raise InputError(
+                    f"{run} uses the environment {name} and has not ended.",
+                    f"Wait for its end, or `lumitui cancel {run}`.",
+                )
+        transport = self._connections.get(site).transport
+        return {
+            folder: remove_venvs(
+                transport, folder, used, only=names, unused_days=unused_days, dry=dry
+            )
+            for folder in self._folders(site, account)
+        }
+
+    def _in_use(self, site_name: str) -> dict[str, str]:
+        """Return the environments of unfinished runs, each with such a run."""
+        runs = (self._history.get(run.id) for run in self._history.unfinished(site_name))
+        return {name: run.id for run in runs if (name := name_in(run.script))}
+
+    def _folders(self, site: Site, account: str) -> list[str]:
+        connection = self._connections.get(site)
+        if not account:
+            roots = self._history.snapshots.in_use(site.name)
+            known = {root.rpartition("/")[0] for root in roots}
+            accounts = self._accounts(site)
+        else:
+            known, accounts = set(), {account}
+        own = site.venv.folder
+        if own:
+            return sorted(
+                own.format(account=name, user=connection.user(), home=connection.home).rstrip("/")
+                for name in accounts
+            )
+        known |= {connection.work_root(site, name) for name in accounts}
+        if not known:
+            raise InputError(f"No run of yours names an account at {site.name}.", "Give --account.")
+        return [f"{root}/{VENVS}" for root in sorted(known)]
+
+    def _accounts(self, site: Site) -> set[str]:
+        """Return the accounts that runs at the site were paid by."""
+        if not site.account.required:
+            return {"none"}
+        page = self._history.page(limit=200, site=site.name)
+        return {run.brief.account for run in page} - {"none", ""}
+
+
+def _runtime(site: Site) -> str:
+    lines = [line for line in site.modules if "purge" not in line]
+    return f"`{'; '.join(lines)}`" if lines else "what is installed there"

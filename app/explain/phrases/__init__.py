@@ -1,0 +1,1 @@
+"""Sentences about a part of a run: its chain, its speed, its transfers."""

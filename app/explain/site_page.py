@@ -1,0 +1,257 @@
+"""A site's profile as a page that a person reads, in sections. Pure: both interfaces lay it out."""
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+
+from lumitui.app.explain.words import count
+from lumitui.remote.cores import format_cores
+from lumitui.remote.site.partition import Partition
+from lumitui.remote.site.profile import Site
+
+WIDE = 80
+"""Columns of the page."""
+_DOUBT = "?"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page: a table, or sentences."""
+
+    heading: str
+    rows: tuple[tuple[str, ...], ...] = ()
+    sentences: tuple[str, ...] = field(default=())
+
+
+def sections(site: Site, today: date) -> tuple[Section, ...]:
+    """Return the page of a site, the parts that it has."""
+    parts = (
+        Section("", sentences=tuple(_head(site, today))),
+        Section("Where", tuple(_where(site))),
+        Section("Partitions", tuple(_partitions(site)), tuple(_purposes(site))),
+        Section("A node", tuple(_node(site)), tuple(_node_words(site))),
+        Section("Containers", tuple(_containers(site)), tuple(_container_notes(site))),
+        Section("A job", tuple(_job(site))),
+        Section("Type there", tuple(site.commands.items())),
+        Section("Notes", sentences=site.notes),
+        Section("Unverified", sentences=tuple(_unverified(site))),
+    )
+    return tuple(part for part in parts if part.rows or part.sentences)
+
+
+def page(site: Site, today: date, columns: int = WIDE) -> str:
+    """Return the page as lines of at most `columns`; in a sentence a longer word stands out."""
+    blocks = []
+    for part in sections(site, today):
+        rows = [part.heading] if part.heading else []
+        rows += _table(part.rows, columns)
+        for sentence in part.sentences:
+            first = "  - " if part.heading else ""
+            rows += textwrap.wrap(sentence, columns, initial_indent=first,
+                                  subsequent_indent=" " * len(first), break_long_words=False,
+                                  break_on_hyphens=False)  # fmt: skip
+        blocks.append("\n".join(rows))
+    return "\n\n".join(blocks)
+
+
+def _table(rows: Sequence[Sequence[str]], columns: int) -> Iterator[str]:
+    """Yield rows with aligned columns; what does not fit in the last one goes on below it."""
+    if not rows:
+        return
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]) - 1)]
+    widths = [min(width, columns // 3) for width in widths]
+    indent = 2 + sum(width + 2 for width in widths)
+    for row in rows:
+        *cells, last = row
+        head = "".join(f"{cell:<{width}}  " for cell, width in zip(cells, widths, strict=True))
+        wrapped = textwrap.wrap(last, max(20, columns - indent), break_on_hyphens=False) or [""]
+        yield f"  {head}{wrapped[0]}".rstrip()
+        yield from (f"{' ' * indent}{line}" for line in wrapped[1:])
+
+
+# -- the parts
+
+
+def _head(site: Site, today: date) -> Iterator[str]:
+    yield f"{site.title} ({site.name})"
+    if site.retired:
+        verb = "has run no jobs since" if site.is_closed(today) else "runs no jobs from"
+        instead = f"; use {site.replaced_by}" if site.replaced_by else ""
+        yield f"It {verb} {site.retired}{instead}."
+    if site.readable_until:
+        yield f"Its files can be read until {site.readable_until}."
+    if site.unverified:
+        yield f"{_DOUBT}: nobody has checked this on the site."
+
+
+def _where(site: Site) -> Iterator[tuple[str, str]]:
+    hosts = site.hosts
+    if site.scheduler == "slurm":
+        port = f", port {hosts.port}" if hosts.port else ""
+        yield _row(site, "login", "hosts.login", f"{hosts.login or 'this machine'}{port}")
+        yield _row(site, "Slurm", "slurm_version", site.slurm_version or "version unknown")
+    if hosts.transfer:
+        yield _row(site, "files", "hosts.transfer", hosts.transfer)
+    if hosts.renew:
+        yield _row(site, "renew", "hosts.renew", hosts.renew)
+    if site.account.required:
+        example = f"e.g. {site.account.example}" if site.account.example else site.account.pattern
+        yield _row(site, "account", "account", f"needed, {example}")
+    yield _row(site, "runs", "work_root", site.work_root)
+    yield _row(site, "polled", "poll_seconds", f"every {site.poll_seconds:g} s")
+
+
+def _partitions(site: Site) -> Iterator[tuple[str, ...]]:
+    yield "name", "nodes", "GPUs", "of a node", "longest", "billed"
+    for name, item in site.partitions.items():
+        key = f"partitions.{name}"
+        yield (
+            name + _doubt(site, key),
+            f"{item.max_nodes:,}" + _doubt(site, f"{key}.max_nodes"),
+            _gpus(item),
+            "whole" if item.allocation == "node" else "shared",
+            item.max_time + _doubt(site, f"{key}.max_time"),
+            bill(site, item) + _doubt(site, f"{key}.billing"),
+        )
+
+
+def _gpus(item: Partition) -> str:
+    least, most = item.min_gpus, item.max_gpus
+    if least and most:
+        return f"{least}-{most}"
+    return f"{least} up" if least else f"to {most}" if most else ""
+
+
+def limits(item: Partition) -> str:
+    """Return how the longest job depends on its size, as words; "": it does not."""
+    parts = [f"at most {one.max_time} to {one.nodes:,} nodes" for one in item.max_time_of]
+    if item.max_node_minutes:
+        parts.append(f"nodes times minutes at most {item.max_node_minutes:,}")
+    return ", ".join(parts)
+
+
+def bill(site: Site, item: Partition) -> str:
+    """Return what an hour in a partition is billed, in the site's unit."""
+    billing = item.billing
+    if billing.kind == "node":
+        return f"{billing.per_node_hour:g} a node"
+    if billing.kind == "slice":
+        shares = []
+        for amount, noun in (
+            (billing.cores, "cores" if billing.cores != 1 else "core"),
+            (billing.memory_gib, "GiB"),
+            (billing.gpus, site.node.device.plural if billing.gpus != 1 else site.node.device.noun),
+        ):
+            if amount < 1e6:
+                shares.append(f"{amount:g} {noun}")
+        return f"{billing.per_slice_hour:g} for each {', '.join(shares)}"
+    rates = (
+        (billing.per_gpu_hour, f"a {site.node.device.noun}"),
+        (billing.per_core_hour, "a core"),
+        (billing.per_gib_hour, "a GiB"),
+        (billing.per_disk_gib_hour, "a GiB of disk"),
+    )
+    return " + ".join(f"{rate:g} {noun}" for rate, noun in rates if rate) or "nothing"
+
+
+def _purposes(site: Site) -> Iterator[str]:
+    yield f"Billed an hour, in {site.billing_unit}."
+    for name, item in site.partitions.items():
+        said = [item.purpose] if item.purpose else []
+        said += [words for words in (limits(item), item.needs.rstrip(".")) if words]
+        said += [f"jobs that outgrow it go to {item.grows_to}"] if item.grows_to else []
+        said += [f"at most {count(item.max_jobs, 'job')} at a time"] if item.max_jobs else []
+        if item.slurm_partition or item.arguments:
+            options = [f"--partition={item.slurm_partition}"] if item.slurm_partition else []
+            said.append(" ".join([*options, *item.arguments]))
+        if said:
+            yield f"{name}: {'; '.join(said)}"
+
+
+def _node(site: Site) -> Iterator[tuple[str, ...]]:
+    node = site.node
+    if not node.gpu_cores:
+        return
+    yield node.device.noun, "bus", "domain", "cores"
+    for rank, cores in enumerate(node.gpu_cores):
+        bus = node.gpu_bus[rank] if node.gpu_bus else ""
+        domain = str(node.gpu_numa[rank]) if node.gpu_numa else ""
+        yield str(rank), bus, domain, cores + _doubt(site, "node.gpu_cores")
+
+
+def _node_words(site: Site) -> Iterator[str]:
+    node = site.node
+    some = f"{node.gpus} x {node.gpu}" + _doubt(site, "node.gpu")
+    if not node.on_cpu:
+        some += f" with {node.gpu_memory_gib} GiB each" + _doubt(site, "node.gpu_memory_gib")
+    threads = f" of {node.threads_per_core} threads" if node.threads_per_core > 1 else ""
+    cores = f"{node.cores} cores{threads} ({node.architecture})"
+    yield f"{some}; {cores}; {node.memory_gib} GiB for jobs"
+    if node.reserved_cores:
+        kept = len(node.usable_cores)
+        yield f"cores {node.reserved_cores} are reserved, so that jobs have {kept}"
+    if node.gpu_cores:
+        left = node.usable_cores - frozenset[int]().union(*node.cores_of_gpu)
+        if left:
+            yield f"cores {format_cores(left)} are near to none"
+    elif not node.on_cpu:
+        yield node.no_gpu_cores
+    if node.local_disk:
+        yield f"disk: {node.local_disk}" + _doubt(site, "node.local_disk")
+    if site.local_disk:
+        most, name = site.local_disk.max_gib, site.local_disk.variable
+        yield f"`local_disk: N` gives a job N GiB of it, at most {most:,}, in ${name}"
+    if node.links:
+        ways = f"{node.links.in_node:g} GB/s in a node, {node.links.between_nodes:g} between nodes"
+        yield f"an all-reduce reaches {ways}" + _doubt(site, "node.links")
+    reach = "reach" if site.internet_on_compute_nodes else "do not reach"
+    yield f"nodes {reach} the internet" + _doubt(site, "internet_on_compute_nodes")
+
+
+def _containers(site: Site) -> Iterator[tuple[str, str]]:
+    for name, item in site.containers.items():
+        default = " (default)" if name == site.default_container else ""
+        yield name + default, item.image + _doubt(site, f"containers.{name}")
+
+
+def _container_notes(site: Site) -> Iterator[str]:
+    for name, item in site.containers.items():
+        if item.note:
+            yield f"{name}: {item.note}"
+
+
+def _job(site: Site) -> Iterator[tuple[str, str]]:
+    yield _row(site, "launchers", "launchers", ", ".join(site.launchers))
+    if site.gpu_request:
+        yield _row(site, "GPUs", "gpu_request", site.gpu_request.format(gpus="N"))
+    fixed = ", no other number" if site.cores_fixed else ""
+    yield _row(site, "cores", "cores_per_gpu", f"{site.cores_per_gpu} for each rank{fixed}")
+    if not site.memory_option:
+        yield _row(site, "memory", "memory_option", "is never asked for")
+    elif site.memory_per_gpu:
+        yield _row(site, "memory", "memory_per_gpu", f"{site.memory_per_gpu} for each GPU")
+    if site.sbatch_arguments:
+        yield _row(site, "sbatch", "sbatch_arguments", " ".join(site.sbatch_arguments))
+    for line in site.modules:
+        yield _row(site, "modules", "modules", line)
+    if site.environment:
+        yield _row(site, "sets", "environment", ", ".join(site.environment))
+    if site.rules:
+        many = count(len(site.rules), "rule")
+        yield "checked", f"{many} of this site: what is known to fail or to be slow here"
+
+
+def _unverified(site: Site) -> Iterator[str]:
+    if site.unverified:
+        yield f"Nobody has checked on the site: {', '.join(site.unverified)}"
+
+
+def _row(site: Site, name: str, key: str, value: str) -> tuple[str, str]:
+    return name, value + _doubt(site, key)
+
+
+def _doubt(site: Site, key: str) -> str:
+    """Return the mark of a value that nobody has checked: of its key, or of one above it."""
+    doubted = any(key == one or key.startswith(f"{one}.") for one in site.unverified)
+    return f" {_DOUBT}" if doubted else ""

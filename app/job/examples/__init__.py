@@ -1,0 +1,33 @@
+"""Job files to begin with: an example from `templates/examples`, adapted to a site.
+
+An example is one YAML file in the folder of its group, or a folder there with a `job.yaml` and the
+files that its project has. The first line of its comment says what it is.
+"""
+
+from lumitui.app.job.examples.adapted import (
+    OWN_SCRIPT,
+    Beginning,
+    chosen,
+    fitting_partition,
+    text_for,
+    with_value,
+)
+from lumitui.app.job.examples.new_files import refuse_there, write_all, write_new
+from lumitui.app.job.examples.table import EXAMPLES, GROUPS, Example, examples, names
+
+__all__ = [
+    "EXAMPLES",
+    "GROUPS",
+    "OWN_SCRIPT",
+    "Beginning",
+    "Example",
+    "chosen",
+    "examples",
+    "fitting_partition",
+    "names",
+    "refuse_there",
+    "text_for",
+    "with_value",
+    "write_all",
+    "write_new",
+]

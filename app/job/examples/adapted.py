@@ -1,0 +1,170 @@
+"""An example, adapted to a site and to what a person says about the job. Pure."""
+
+import json
+import re
+from dataclasses import dataclass
+
+from lumitui.app.job.edit import set_value
+from lumitui.app.job.examples.table import Example, examples
+from lumitui.app.job.spec import JobSpec
+from lumitui.app.job.strategies import STRATEGIES, TRAINERS
+from lumitui.remote import walltime
+from lumitui.remote.errors import InputError
+from lumitui.remote.site.partition import Partition
+from lumitui.remote.site.profile import Site
+
+OWN_SCRIPT = "script"
+"""The example for a person's own script."""
+_FIRST = "ddp"
+_PLAIN = re.compile(r"^[A-Za-z_/.][A-Za-z0-9_./-]*$")
+_WORDS = {"true", "false", "null"}
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """What a person says about the job that they begin with."""
+
+    name: str | None = None
+    """None: the name in the example."""
+    account: str | None = None
+    script: str | None = None
+    """The person's own script, from the job file's folder."""
+    trainer: str | None = None
+    """A bundled trainer; without an example, a script or a trainer it is `ddp`."""
+    launcher: str | None = None
+    """None: the example's, if the site has it, for one with a script; else the site's first."""
+    example: str | None = None
+    """An example by its name."""
+    gpus: int | None = None
+    """Of the whole job; None: as the example says."""
+
+
+def chosen(beginning: Beginning) -> Example:
+    """Return the example that a person begins with.
+
+    Raises:
+        InputError: there is no such example or trainer, or more than one thing was named.
+    """
+    given = [item for item in (beginning.script, beginning.trainer, beginning.example) if item]
+    if len(given) > 1:
+        raise InputError(
+            "A job begins with a script, a trainer or an example, not with several.",
+            "Leave the others out.",
+        )
+    if beginning.script:
+        return examples()[OWN_SCRIPT]
+    if beginning.trainer:
+        name = _example_of_trainer(beginning.trainer)
+        return examples()[name]
+    name = beginning.example or _FIRST
+    if name not in examples():
+        raise InputError(
+            f"There is no example {name!r}.", "`lumitui new --list` shows them with a line each."
+        )
+    return examples()[name]
+
+
+def _example_of_trainer(trainer: str) -> str:
+    """Return the example that has the name of a bundled trainer, or the first that uses it."""
+    bundled = {"lightning": "lightning", "lightning_trainer": "lightning"}
+    bundled |= {name: name for name in TRAINERS if name in examples()}
+    if trainer not in bundled:
+        raise InputError(
+            f"There is no bundled trainer {trainer!r}.", f"There are {', '.join(sorted(bundled))}."
+        )
+    return bundled[trainer]
+
+
+def text_for(site: Site, beginning: Beginning) -> str:
+    """Return a commented job file for `site`.
+
+    Raises:
+        InputError: there is no such example or trainer, more than one of them was named, or the
+            GPUs don't fill nodes of the site.
+    """
+    example = chosen(beginning)
+    text, spec = example.text, example.spec
+    if beginning.gpus is not None:
+        nodes, of_each = _split(beginning.gpus, site)
+        text = set_value(text, ("nodes",), str(nodes))
+        text = set_value(text, ("gpus_per_node",), None if of_each is None else str(of_each))
+        spec = spec.model_copy(update={"nodes": nodes, "gpus_per_node": of_each})
+    if beginning.name:
+        text = with_value(text, "name", beginning.name)
+    text = with_value(text, "site", site.name)
+    text = with_value(text, "partition", fitting_partition(site, spec))
+    text = with_value(text, "launcher", beginning.launcher or _launcher(site, example))
+    if beginning.script:
+        text = with_value(text, "script", beginning.script)
+    account = beginning.account or site.account.example
+    text = with_value(text, "account", account if site.account.required else None)
+    others = [
+        f"#   {name}: up to {item.max_time}, {item.max_nodes} nodes"
+        + (f"; {item.purpose}" if item.purpose else "")
+        for name, item in site.partitions.items()
+    ]
+    note = "\n".join([f"# Partitions of {site.title}:", *others])
+    return re.sub(r"^# Partitions of .*$", lambda _: note, text, flags=re.MULTILINE)
+
+
+def _split(gpus: int, site: Site) -> tuple[int, int | None]:
+    """Return the nodes for so many GPUs, and the GPUs of each; None: all that a node has.
+
+    Raises:
+        InputError: they are more than one node has, and not a multiple of that.
+    """
+    each = site.node.gpus
+    if gpus < each:
+        return 1, gpus
+    if gpus % each:
+        raise InputError(
+            f"{gpus} is not a multiple of the {site.node.device.some(each)} of a node of "
+            f"{site.name}.",
+            f"Ask for less than {each}, or for {gpus - gpus % each} or "
+            f"{gpus - gpus % each + each}.",
+        )
+    return gpus // each, None
+
+
+def _launcher(site: Site, example: Example) -> str:
+    """Return the launcher that a script was written for, if the site has it; else its first.
+
+    In place of one that the site has not, `srun` starts the ranks of any program.
+    """
+    wanted = (example.spec.launcher, "srun") if example.files and example.spec.script else ()
+    return next((name for name in wanted if name in site.launchers), site.launchers[0])
+
+
+def fitting_partition(site: Site, spec: JobSpec) -> str:
+    """Return the first partition of `site` that takes a job of this size, or its first."""
+    fitting = (name for name, item in site.partitions.items() if _takes(item, site, spec))
+    return next(fitting, next(iter(site.partitions)))
+
+
+def _takes(partition: Partition, site: Site, spec: JobSpec) -> bool:
+    single = STRATEGIES[spec.strategy].single_rank
+    of_each = spec.gpus_per_node or (1 if single else site.node.gpus)
+    limit = partition.max_time_for(spec.nodes)
+    return (
+        spec.nodes <= partition.max_nodes
+        and of_each <= (partition.max_gpus_per_node or of_each)
+        and (partition.min_gpus or 0) <= spec.nodes * of_each
+        and spec.nodes * of_each <= (partition.max_gpus or spec.nodes * of_each)
+        and walltime.seconds_of(spec.time) <= walltime.seconds_of(limit)
+    )
+
+
+def with_value(text: str, key: str, value: str | None) -> str:
+    """Return the YAML `text` with the top-level `key` set; None removes its line."""
+    pattern = re.compile(rf"^({key}:[ ]*(?:\"[^\"]*\"|[^\s#]+)?[ ]*)(#.*)?\n", re.MULTILINE)
+    if value is None:
+        return pattern.sub("", text)
+    plain = _PLAIN.match(value) and value.lower() not in _WORDS
+    line = f"{key}: {value if plain else json.dumps(value, ensure_ascii=False)}"
+
+    def changed(match: re.Match[str]) -> str:
+        # The comment stays in its column when there is room.
+        comment = f"{line.ljust(len(match[1]) - 1)} {match[2]}" if match[2] else line
+        return f"{comment}\n"
+
+    return pattern.sub(changed, text)

@@ -1,0 +1,61 @@
+"""The examples in `templates/examples`: what there is, in its groups."""
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from lumitui.app.job.spec import JobSpec, parse_job
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "templates" / "examples"
+GROUPS = {
+    "mnist": "Digits (MNIST), in minutes",
+    "models": "Larger models",
+    "benchmarks": "Benchmarks",
+    "scripts": "Scripts of your own",
+}
+"""The folders of the examples, and what each is called."""
+_JOB = "job.yaml"
+
+
+@dataclass(frozen=True)
+class Example:
+    """One example."""
+
+    name: str
+    group: str
+    """The group's title."""
+    summary: str
+    """What it is, in one line."""
+    text: str
+    """Its job file."""
+    files: tuple[tuple[str, str], ...] = ()
+    """Name and text of the files that belong beside the job file."""
+
+    @property
+    def spec(self) -> JobSpec:
+        """Its job file, read."""
+        return parse_job(self.text, self.name)
+
+
+@cache
+def examples() -> dict[str, Example]:
+    """Return the examples by name, group by group."""
+    found = (
+        _example(path, title)
+        for folder, title in GROUPS.items()
+        for path in sorted((EXAMPLES / folder).iterdir())
+    )
+    return {example.name: example for example in found}
+
+
+def _example(path: Path, group: str) -> Example:
+    beside = [item for item in sorted(path.iterdir()) if item.name != _JOB] if path.is_dir() else []
+    text = (path / _JOB if path.is_dir() else path).read_text(encoding="utf-8")
+    summary = text.partition("\n")[0].removeprefix("# ")
+    files = tuple((item.name, item.read_text(encoding="utf-8")) for item in beside)
+    return Example(path.stem, group, summary, text, files)
+
+
+def names() -> list[str]:
+    """Return the names of the examples, group by group."""
+    return list(examples())

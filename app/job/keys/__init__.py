@@ -1,0 +1,1 @@
+"""The kinds of values in a job file, each checked when it is read."""

@@ -1,0 +1,1 @@
+"""Data and images that are put on a site before the job that needs them."""

@@ -1,0 +1,1 @@
+"""Virtual environments and container images on a site: built, listed, removed."""

@@ -1,0 +1,19 @@
+"""What the name of an image says of its contents, by the profile's pattern. Pure."""
+
+import re
+
+_MINOR = "_minor"
+
+
+def versions_in(path: str, pattern: str | None) -> dict[str, str]:
+    """Return the versions that `pattern` finds in an image's path, by name.
+
+    Of a name `torch`, the group `torch_minor` is what comes after the first dot: `t210` is 2.10.
+    """
+    match = re.search(pattern, path) if pattern else None
+    found = {name: text for name, text in match.groupdict().items() if text} if match else {}
+    return {
+        name: ".".join(filter(None, (text, found.get(f"{name}{_MINOR}"))))
+        for name, text in found.items()
+        if not name.endswith(_MINOR)
+    }

@@ -1,0 +1,1 @@
+"""YAML documents read and checked: every mistake as a sentence with file and line."""

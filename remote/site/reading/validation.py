@@ -1,0 +1,136 @@
+"""A YAML document checked by a pydantic model: every mistake as a sentence with file and line."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from lumitui.remote.errors import InputError
+from lumitui.remote.site.reading.mistake_words import mistake_words
+
+if TYPE_CHECKING:
+    from lumitui.remote.site.reading.yaml_document import Document, Place
+
+Model = TypeVar("Model", bound=BaseModel)
+_MOST_MISTAKES = 20
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """One mistake in a document, and where it is."""
+
+    place: Place
+    where: str
+    """`file:line`."""
+    line: int
+    message: str
+    near: str = ""
+    """The key that was probably meant, where the key is unknown."""
+
+    @property
+    def keys(self) -> str:
+        """The key with those above it, like `container.image`; `the file` for all of it."""
+        found = ".".join(str(part) for part in self.place if not _is_inserted(part))
+        return found or "the file"
+
+
+class Mistakes(InputError):
+    """Everything that is wrong in a document."""
+
+    def __init__(self, message: str, hint: str, mistakes: tuple[Mistake, ...]) -> None:
+        """Keep the `mistakes` that `message` lists."""
+        super().__init__(message, hint)
+        self.mistakes = mistakes
+
+
+def validate(document: Document, model: type[Model], data: Mapping[str, object]) -> Model:
+    """Return `data` as a `model`; `document` gives lines to the errors, all of them at once.
+
+    Raises:
+        Mistakes: one sentence for every mistake, with file, line and the nearest known key.
+    """
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+        found = [_mistake(document, model, data, detail) for detail in details[:_MOST_MISTAKES]]
+        mistakes = tuple(dict.fromkeys(found))
+        lines = [f"  {item.where}: {item.keys}: {item.message}" for item in mistakes]
+        count = f"{max(len(details), 2)} mistakes" if len(lines) > 1 else "a mistake"
+        if len(details) > _MOST_MISTAKES:
+            lines.append(f"  … and {len(details) - _MOST_MISTAKES} more")
+        raise Mistakes(
+            f"{document.name} has {count}:\n" + "\n".join(lines),
+            "`lumitui schema` lists the keys.",
+            mistakes,
+        ) from error
+
+
+def _is_inserted(part: int | str) -> bool:
+    """Return whether pydantic put `part` into a place: the name of a validator."""
+    return str(part).startswith("function-")
+
+
+def _mistake(
+    document: Document,
+    model: type[BaseModel],
+    data: Mapping[str, object],
+    detail: Mapping[str, object],
+) -> Mistake:
+    place = _in_data(tuple(detail["loc"]), data)  # type: ignore[arg-type]  # always a tuple
+    near: list[str] = []
+    if detail["type"] == "extra_forbidden":
+        known = _fields_at(model, place[:-1])
+        near = difflib.get_close_matches(str(place[-1]), known, n=1)
+        message = "unknown key" + (f"; did you mean `{near[0]}`?" if near else "")
+    elif detail["type"] == "missing":
+        message = "this key is required"
+    else:
+        message = mistake_words(detail)
+    where, line = document.where(place), document.line(place)
+    return Mistake(place, where, line, message, near[0] if near else "")
+
+
+def _in_data(place: Place, data: object) -> Place:
+    """Return `place` without the names that pydantic inserts, like the kind in a union."""
+    kept: list[int | str] = []
+    for part in place[:-1]:
+        try:
+            data = data[part]  # type: ignore[index]  # the path decides, not the type
+        except (TypeError, KeyError, IndexError):
+            continue
+        kept.append(part)
+    return (*kept, *place[-1:])
+
+
+@cache
+def _schema(model: type[BaseModel]) -> dict[str, Any]:
+    return model.model_json_schema()
+
+
+def _fields_at(model: type[BaseModel], place: Place) -> list[str]:
+    """Return the keys a model knows at `place`, through nested models, lists and mappings."""
+    schema = _schema(model)
+    definitions = schema.get("$defs", {})
+    nodes = [schema]
+    for part in place:
+        following = []
+        for node in map(lambda n: definitions.get(n.get("$ref", "").split("/")[-1], n), nodes):
+            for choice in (node, *node.get("anyOf", ()), *node.get("oneOf", ())):
+                choice = definitions.get(choice.get("$ref", "").split("/")[-1], choice)
+                step = choice.get("properties", {}).get(part)
+                step = step or choice.get("additionalProperties") or choice.get("items")
+                if isinstance(step, dict):
+                    following.append(step)
+        nodes = following
+    keys: list[str] = []
+    for node in nodes:
+        for choice in (node, *node.get("anyOf", ()), *node.get("oneOf", ())):
+            choice = definitions.get(choice.get("$ref", "").split("/")[-1], choice)
+            keys += list(choice.get("properties", {}))
+    return keys

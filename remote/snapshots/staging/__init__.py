@@ -1,0 +1,1 @@
+"""Data, models and images on the site: shipped once, named by their hash, shared between runs."""

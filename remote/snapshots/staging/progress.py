@@ -1,0 +1,75 @@
+"""How far a shipment is, and what a person is told of it while it goes on."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+Phase = Literal["reading", "asking", "sending", "checking"]
+
+_WINDOW = 10.0  # seconds of which the rate is the mean: shorter ones jump, longer ones lag
+_EACH = 0.2  # seconds between two reports
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A moment of a shipment."""
+
+    name: str
+    """What is shipped, as the job file calls it."""
+    phase: Phase
+    """`reading`: hashed on this machine; `checking`: hashed on the site."""
+    done: int = 0
+    """Bytes; what the site had already counts as done."""
+    total: int = 0
+    rate: float = 0.0
+    """Bytes per second of late; 0: not known yet."""
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long the rest takes at this rate; None: not known."""
+        return (self.total - self.done) / self.rate if self.rate else None
+
+
+Report = Callable[[Progress], None]
+
+
+class Meter:
+    """Counts bytes as they pass and reports some five times a second."""
+
+    def __init__(
+        self, name: str, report: Report, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Report on the shipment of `name`."""
+        self._name, self._report, self._now = name, report, now
+        self._phase: Phase = "asking"
+        self._done = self._total = 0
+        self._last = float("-inf")
+        self._marks: list[tuple[float, int]] = []
+
+    def begin(self, phase: Phase, total: int = 0, done: int = 0) -> None:
+        """Enter a phase, of whose `total` bytes `done` are done."""
+        self._phase, self._total, self._done = phase, total, done
+        self._marks = [(self._now(), done)]
+        self._tell()
+
+    def pass_on(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield `pieces`, and count them."""
+        for piece in pieces:
+            yield piece
+            self.add(len(piece))
+
+    def add(self, size: int) -> None:
+        """Count `size` bytes more."""
+        self._done += size
+        if self._now() - self._last >= _EACH:
+            self._tell()
+
+    def _tell(self) -> None:
+        now = self._last = self._now()
+        self._marks.append((now, self._done))
+        while len(self._marks) > 2 and now - self._marks[0][0] > _WINDOW:
+            del self._marks[0]
+        began, before = self._marks[0]
+        rate = (self._done - before) / (now - began) if now > began else 0.0
+        self._report(Progress(self._name, self._phase, self._done, self._total, rate))

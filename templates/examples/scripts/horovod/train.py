@@ -1,0 +1,171 @@
+"""A training with Horovod and PyTorch on any number of ranks: stopped, saved and resumed.
+
+It is Horovod's usual shape: the optimizer averages the gradients, and rank 0's weights are sent to
+the others at the start.
+"""
+
+import argparse
+import json
+import os
+import time
+from pathlib import Path
+
+import horovod.torch as hvd
+import torch
+from torch import nn
+
+RANK, LOCAL_RANK = int(os.environ.get("RANK", "0")), int(os.environ.get("LOCAL_RANK", "0"))
+WORLD_SIZE = int(os.environ.get("WORLD_SIZE", "1"))
+RUN_DIR = Path(os.environ.get("RUN_DIR", "."))
+STOPPED_EARLY = 85
+"""The exit code that says: saved, and not done."""
+INPUTS, OUTPUTS = 42, 3
+
+
+def join() -> object:
+    """Meet the other ranks: by MPI where Horovod has it, else by Gloo and lumitui's variables.
+
+    Returns:
+        What has to live as long as the training.
+    """
+    server = None
+    if WORLD_SIZE > 1 and not hvd.mpi_built():
+        server = tell_gloo()
+    hvd.init()
+    if hvd.size() != WORLD_SIZE:
+        raise SystemExit(
+            f"Horovod sees {hvd.size()} ranks, and the job has {WORLD_SIZE}. Choose a launcher "
+            "that starts ranks of its MPI: `launcher: mpirun`."
+        )
+    return server
+
+
+def tell_gloo() -> object:
+    """Set the variables that horovodrun would set; rank 0 serves the addresses of all."""
+    from horovod.runner.common.util.hosts import SlotInfo
+    from horovod.runner.http.http_server import RendezvousServer
+
+    local_size = int(os.environ.get("LOCAL_WORLD_SIZE") or WORLD_SIZE)
+    nodes = WORLD_SIZE // local_size
+    note = RUN_DIR / f"horovod-{os.environ['MASTER_PORT']}"
+    server = None
+    if RANK == 0:
+        server = RendezvousServer()
+        port = server.start()
+        server.init(
+            [
+                SlotInfo(
+                    str(rank // local_size),
+                    rank,
+                    rank % local_size,
+                    rank // local_size,
+                    WORLD_SIZE,
+                    local_size,
+                    nodes,
+                )
+                for rank in range(WORLD_SIZE)
+            ]
+        )
+        note.with_suffix(".new").write_text(str(port))
+        os.replace(note.with_suffix(".new"), note)
+    ends = time.monotonic() + 120
+    while not note.exists():
+        if time.monotonic() > ends:
+            raise SystemExit(f"Rank {RANK} has waited two minutes for {note} of rank 0.")
+        time.sleep(0.1)
+    os.environ |= {
+        "HOROVOD_CONTROLLER": "gloo",
+        "HOROVOD_CPU_OPERATIONS": "gloo",
+        "HOROVOD_GLOO_RENDEZVOUS_ADDR": os.environ["MASTER_ADDR"],
+        "HOROVOD_GLOO_RENDEZVOUS_PORT": note.read_text(),
+        "HOROVOD_HOSTNAME": str(RANK // local_size),
+        "HOROVOD_RANK": str(RANK),
+        "HOROVOD_SIZE": str(WORLD_SIZE),
+        "HOROVOD_LOCAL_RANK": str(LOCAL_RANK),
+        "HOROVOD_LOCAL_SIZE": str(local_size),
+        "HOROVOD_CROSS_RANK": str(RANK // local_size),
+        "HOROVOD_CROSS_SIZE": str(nodes),
+    }
+    return server
+
+
+def choose_device() -> torch.device:
+    """Return this rank's GPU: the only one that it sees, or that of its local rank."""
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    device = torch.device("cuda", LOCAL_RANK % torch.cuda.device_count())
+    torch.cuda.set_device(device)
+    return device
+
+
+def save(model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> None:
+    """Write a checkpoint: aside, then renamed, so that half of one never counts."""
+    if RANK == 0:
+        (RUN_DIR / "checkpoints").mkdir(exist_ok=True)
+        state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step}
+        torch.save(state, RUN_DIR / "checkpoint.new")
+        os.replace(RUN_DIR / "checkpoint.new", RUN_DIR / f"checkpoints/step-{step:06}.pt")
+
+
+def report(**line: object) -> None:
+    """Append a line to metrics.jsonl, which lumitui shows as table and curves."""
+    if RANK == 0:
+        with (RUN_DIR / "metrics.jsonl").open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+def main() -> int:
+    """Train from the beginning or the last checkpoint; return the exit code."""
+    parser = argparse.ArgumentParser(description="Train a linear layer with Horovod.")
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--batch-size", type=int, default=32, help="samples of a rank")
+    parser.add_argument("--lr", type=float, default=0.05)
+    parser.add_argument("--save-every", type=int, default=100)
+    parser.add_argument("--resume", action="store_true")
+    args = parser.parse_args()
+
+    _server = join()
+    device = choose_device()
+    torch.manual_seed(0)  # the same weights on every rank
+    target, model = (nn.Linear(INPUTS, OUTPUTS).to(device) for _ in range(2))
+    plain = torch.optim.SGD(model.parameters(), args.lr)
+    optimizer = hvd.DistributedOptimizer(plain, named_parameters=model.named_parameters())
+    first = 1
+    found = sorted((RUN_DIR / "checkpoints").glob("step-*.pt"))
+    if args.resume and found:
+        state = torch.load(found[-1], map_location=device, weights_only=True)
+        model.load_state_dict(state["model"])
+        optimizer.load_state_dict(state["optimizer"])
+        first = state["step"] + 1
+    hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+
+    batch, began = args.batch_size * WORLD_SIZE, time.monotonic()
+    report(event="start", world_size=WORLD_SIZE, global_batch=batch, first_step=first)
+    for step in range(first, args.steps + 1):
+        step_began = time.monotonic()
+        torch.manual_seed(step * 65_537 + RANK)  # other samples on every rank, each step
+        inputs = torch.randn(args.batch_size, INPUTS, device=device)
+        loss = nn.functional.mse_loss(model(inputs), target(inputs).detach())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        asked = torch.tensor([loss.item(), float((RUN_DIR / "stop").exists())])
+        mean, stopping = hvd.allreduce(asked, name="told").tolist()  # the averages over the ranks
+        now = time.monotonic()
+        report(step=step, loss=mean, lr=args.lr, seconds=now - began,
+               samples_per_s=batch / (now - step_began))  # fmt: skip
+        if stopping or step == args.steps or step % args.save_every == 0:
+            save(model, optimizer, step)
+        if stopping and step < args.steps:
+            report(event="stop", step=step)
+            hvd.shutdown()
+            return STOPPED_EARLY
+    report(event="end", step=args.steps)
+    if RANK == 0:
+        print(f"trained to step {args.steps} on {hvd.size()} ranks")
+    hvd.shutdown()
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

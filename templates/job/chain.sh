@@ -1,0 +1,92 @@
+
+# ---- What a job with `chain:` does besides, after the functions above (templates/job/chain.sh).
+
+# lumitui_chain LIMITS: the run may take so many time limits. One job takes them all: an attempt that ends
+# with 85, which is "stopped, and the checkpoint is saved", puts its own job back into the queue. Slurm
+# runs a job at one place at a time, so that no attempt can run beside another.
+lumitui_chain() {
+  chain=$1
+  # What an attempt adds to the metrics, and what is newer than this, is its own.
+  metrics_before=$(wc -c 2>/dev/null <"$RUN_DIR/metrics.jsonl") || metrics_before=0
+  local alive before=$((attempt - 1))
+  # An attempt that was killed wrote no end; its log shows how long it lived.
+  alive=$(date -r "$RUN_DIR/attempt-$before.out" +%s 2>/dev/null) || alive=null
+  # A requeue by hand, or a node that failed. Its end is told before the next one begins.
+  if grep -q "^{\"attempt\": $before, .*\"event\": \"began\"" "$RUN_DIR/attempts.jsonl" 2>/dev/null &&
+    ! grep -q "^{\"attempt\": $before, .*\"event\": \"ended\"" "$RUN_DIR/attempts.jsonl"; then
+    attempt=$before lumitui_note '"event": "ended", "rc": null, "step": null, "next": "killed"'
+  fi
+  lumitui_note "$(printf '"event": "began", "nodes": "%s", "alive": %s' \
+    "$(tr -cd 'A-Za-z0-9,[]._-' <<<"$SLURM_JOB_NODELIST")" "$alive")"
+  : >"$RUN_DIR/.began" || true
+  if [[ -e $RUN_DIR/cancelled ]]; then
+    # The cancel came while the last attempt went back into the queue.
+    echo "lumitui: the run was cancelled; attempt $attempt does nothing."
+    lumitui_note '"event": "ended", "rc": 143, "step": null, "next": "cancelled"'
+    scancel "$SLURM_JOB_ID" && sleep 30 || true
+    lumitui_exit 143
+  fi
+  if ((attempt > chain)); then
+    # Slurm itself ran it again, after a node failed or a job that comes first took its nodes.
+    local rc=85
+    echo "lumitui: the run has had its $chain attempts; attempt $attempt does nothing." >&2
+    lumitui_note '"event": "ended", "rc": 85, "step": null, "next": "used-up"'
+    lumitui_record "$(wc -c <"$RUN_DIR/attempt-$attempt.out")"
+    lumitui_exit 85
+  fi
+}
+
+# lumitui_note FIELDS: a line about this attempt in attempts.jsonl. A killed one may have left half a line.
+lumitui_note() {
+  local file=$RUN_DIR/attempts.jsonl feed=
+  if [[ -n $(tail -c 1 "$file" 2>/dev/null) ]]; then feed='\n'; fi
+  printf "$feed"'{"attempt": %d, "job": "%s", "time": %d, %s}\n' \
+    "$attempt" "$SLURM_JOB_ID" "$(date +%s)" "$1" >>"$file" || true
+}
+
+# What this attempt added to the metrics; the end is enough.
+lumitui_new_metrics() {
+  tail -c "+$((metrics_before + 1))" "$RUN_DIR/metrics.jsonl" 2>/dev/null | tail -c 1000000 || true
+}
+
+# lumitui_go_on: whether the chain goes on after this attempt, which ended with `rc`; if so, it does.
+lumitui_go_on() {
+  local step last next=requeue why=
+  step=$(lumitui_new_metrics | sed -n 's/.*"step": *\([0-9]\{1,15\}\)[,}].*/\1/p' | tail -n 1)
+  # Of those that were saved: a node that comes back may write a line about steps that were lost.
+  last=$(sed -n 's/.*"step": \([0-9]\{1,15\}\), "next": "requeue".*/\1/p' "$RUN_DIR/attempts.jsonl" | tail -n 1)
+  if ((rc == 0)); then
+    next='done'
+  elif ((rc != 85)); then
+    next=failed
+  elif ((attempt >= chain)); then
+    next=used-up why="the run has had its $chain time limits"
+  elif [[ -n $step ]] && ((10#$step <= 10#${last:-0})); then
+    next=no-progress why="no step was trained after step ${last:-0}; another time limit would change nothing"
+  elif [[ -z $step && -z $(lumitui_saved_since "$RUN_DIR/.began") ]]; then
+    next=no-progress why="nothing was saved in checkpoints/; another time limit would change nothing"
+  fi
+  lumitui_note "$(printf '"event": "ended", "rc": %d, "step": %s, "next": "%s"' "$rc" "${step:-null}" "$next")"
+  if [[ -n $why ]]; then echo "lumitui: $why. The chain ends here." >&2; fi
+  if [[ $next == requeue ]]; then lumitui_requeue "$step"; fi
+}
+
+# lumitui_requeue STEP: put this very job back into the queue. For ten minutes, as slurmctld may be away.
+lumitui_requeue() {
+  local job= said= pause
+  trap 'killed=yes' TERM # of the requeue itself, or of a cancel: then another one has decided
+  for pause in 0 2 5 10 20 30 60 60 60 60 60 60 60 60; do
+    sleep "$pause"
+    if [[ -n $killed || -e $RUN_DIR/cancelled ]]; then return; fi
+    job=$(scontrol show job "$SLURM_JOB_ID" 2>&1) || { said=$job; continue; }
+    # The reply to a requeue may be lost; and this may be a node that was given up, and came back.
+    [[ "$job " =~ JobState=RUNNING[[:space:]] && "$job " =~ Restarts=$((attempt - 1))[[:space:]] ]] || return
+    if [[ -n $killed || -e $RUN_DIR/cancelled ]]; then return; fi
+    echo "lumitui: attempt $attempt of at most $chain stopped${1:+ after step $1}; the job goes back into the queue."
+    if said=$(scontrol requeue "$SLURM_JOB_ID" 2>&1) || [[ -n $killed ]]; then return; fi
+    case $said in *disabled* | *[Dd]enied* | *'Invalid job id'*) break ;; esac
+  done
+  said=$(tr -cd 'A-Za-z0-9 ._,:/()-' <<<"${said:0:300}") || true
+  echo "lumitui: the job could not go back into the queue ($said). The chain ends here." >&2
+  lumitui_note "\"event\": \"refused\", \"said\": \"$said\""
+}

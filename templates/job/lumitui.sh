@@ -1,0 +1,229 @@
+# What lumitui does in a job besides running it. job.sh, beside this file in the run's folder, reads it
+# and calls its functions. It is the same for every job, and only defines: reading it changes nothing.
+
+# First of all: the run's folder, this attempt's log, and the claim, so that a run is one job.
+lumitui_begin() {
+  umask 077
+  strict= NODE_TMP= stops= chain= relaunch= compiled= stopped= killed=
+  # A login file's NONE would take the job's variables from the ranks, its WORLD_SIZE mislead them.
+  unset SLURM_EXPORT_ENV WORLD_SIZE LOCAL_WORLD_SIZE
+  # A login file may have gone elsewhere; sbatch was called in the run's folder.
+  if [[ -d ${SLURM_SUBMIT_DIR:-}/attempt-1.submit && ! $SLURM_SUBMIT_DIR -ef $PWD ]]; then
+    cd "$SLURM_SUBMIT_DIR"
+  fi
+  export RUN_DIR=$PWD
+  attempt=$((${SLURM_RESTART_COUNT:-0} + 1))
+  # A requeued job writes a log of its own, and proves its binding anew: the nodes may be others.
+  if ((attempt > 1)); then
+    rm -f "$RUN_DIR/binding.json" "$RUN_DIR/hung.json" "$RUN_DIR/preflight.json" || true
+    exec >>"$RUN_DIR/attempt-$attempt.out" 2>&1
+  fi
+  # PyTorch writes what each rank's collectives did when one of them times out. Older versions know
+  # other names, of which later ones warn: the bundled trainers set them where they are needed.
+  : "${TORCH_FR_BUFFER_SIZE:=2000}" "${TORCH_NCCL_DUMP_ON_TIMEOUT:=1}" "${TORCH_FR_DUMP_TEMP_FILE:=$RUN_DIR/flight-$attempt-rank-}"
+  export TORCH_FR_BUFFER_SIZE TORCH_NCCL_DUMP_ON_TIMEOUT TORCH_FR_DUMP_TEMP_FILE
+  # A second job of the same run ends here. A requeued job has its claim already.
+  ln -s "$SLURM_JOB_ID" "$RUN_DIR/attempt-1.claim" 2>/dev/null || true
+  local owner
+  owner=$(readlink "$RUN_DIR/attempt-1.claim") || owner=
+  [[ $owner != "$SLURM_JOB_ID" ]] || return 0
+  if [[ -n $owner ]]; then
+    echo "lumitui: attempt $attempt belongs to job $owner; job $SLURM_JOB_ID ends."
+    lumitui_exit 0
+  fi
+  echo "lumitui: job $SLURM_JOB_ID cannot write in $RUN_DIR, so that it does nothing. Is the disk or the quota full?"
+  lumitui_exit 73
+}
+
+# lumitui_stop_on SIGNAL: at sbatch's --signal=B:SIGNAL the file `stop` asks the trainer to save and end.
+# It reaches the ranks of every launcher; torchrun kills its own 30 s after a signal that it gets.
+lumitui_stop_on() {
+  rm -f "$RUN_DIR/stop" || true # an earlier attempt's
+  trap 'signalled=yes stopped=yes; : >"$RUN_DIR/stop" || true' "$1"
+  stops=yes
+}
+
+# A login shell runs ~/.bash_logout: under set -e its failure would become the job's.
+lumitui_exit() {
+  set +e
+  exit "$1"
+}
+
+# The values of `secrets:`, which are in no script and no record.
+lumitui_secrets() {
+  set -a
+  . "$RUN_DIR/.secrets"
+  set +a
+}
+
+# lumitui_venv: VENV, the environment of `venv:`. It was built before the submission, or is built now.
+lumitui_venv() {
+  VENV=$(bash "$RUN_DIR/venv.sh") || lumitui_refuse "there is no environment for \`venv:\`"
+}
+
+# A command on every node, once. --overlap: until a step has quite ended, the next one would get
+# other cores and GPUs, or be refused ("Invalid generic resource").
+lumitui_on_nodes() {
+  srun --overlap --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 "$@"
+}
+
+# lumitui_prepare TROUBLE COMMAND...: a few tries. A slurmctld that was restarted refuses steps for a while.
+lumitui_prepare() {
+  local trouble=$1 pause
+  shift
+  for pause in 5 10 20 40; do
+    if "$@"; then return 0; fi
+    echo "lumitui: $trouble; trying again in $pause s." >&2
+    sleep "$pause"
+  done
+  "$@" || lumitui_refuse "$trouble"
+}
+
+# lumitui_refuse WHY: end the job before its launch.
+lumitui_refuse() {
+  echo "lumitui: $1; nothing was launched." >&2
+  lumitui_exit 74
+}
+
+# lumitui_node_tmp PARENT [FOLDER...]: NODE_TMP, a folder of the job's own on every node, with folders in it.
+lumitui_node_tmp() {
+  # What the job makes on its nodes goes with it.
+  trap 'rm -rf "$NODE_TMP"' EXIT
+  # Without it bash removes it at once, under ranks that are saving; with it, when srun has returned.
+  trap 'exit 143' TERM
+  lumitui_prepare "a folder in $1 could not be made on every node" lumitui_make_node_tmp "$@"
+}
+
+# PARENT is everybody's: another user may have made what has the name. Nobody can guess it, and each
+# try takes another. A requeued job removes what its first attempt left.
+lumitui_make_node_tmp() {
+  local mine=$1/lumitui-${RUN_DIR##*/}-$SLURM_JOB_ID
+  shift
+  NODE_TMP=$(mktemp -u "$mine-$attempt-XXXXXXXXXX") || return
+  lumitui_on_nodes bash -c '
+    umask 077
+    for old in "$1"-*; do [[ $old == "$2" || ! -O $old || -L $old ]] || rm -rf "$old"; done
+    # Nodes with one disk share it.
+    if ! mkdir -m 700 "$2" 2>/dev/null && [[ ! -d $2 || ! -O $2 || -L $2 ]]; then
+      echo "$(uname -n): $2 cannot be made, or belongs to another user" >&2
+      exit 1
+    fi
+    cd "$2" && shift 2 && { (($# == 0)) || mkdir -p -- "$@"; }
+  ' make "$mine" "$NODE_TMP" "$@"
+}
+
+# lumitui_unpack [NAME TARGET]...: CODE, the run's archive of code on every node, with its links.
+lumitui_unpack() {
+  local hash
+  hash=$( (sha256sum || shasum -a 256) <"$RUN_DIR/code.tar.gz" 2>/dev/null) || true
+  if [[ -z $hash || ${hash%% *} != "$(cat "$RUN_DIR/code.tar.gz.sha256")" ]]; then
+    lumitui_refuse "the code could not be unpacked on every node: its archive is damaged"
+  fi
+  unpacked=0
+  lumitui_prepare "the code could not be unpacked on every node" lumitui_unpack_once "$@"
+}
+
+# Each try has a folder of its own: what an ended one left is not whole. Nodes with one disk share it.
+lumitui_unpack_once() {
+  CODE=$NODE_TMP/code-$((++unpacked))
+  lumitui_on_nodes bash -c '
+    umask 077
+    mkdir "$1" 2>/dev/null || { [[ -d $1 ]]; exit; }
+    tar -xzof "$2" -C "$1" && cd "$1" || { rm -rf "$1"; exit 1; }
+    shift 2
+    while (($#)); do mkdir -p "$(dirname "./$1")" && ln -s -- "$2" "./$1" || exit 1; shift 2; done
+  ' unpack "$CODE" "$RUN_DIR/code.tar.gz" "$@"
+}
+
+# lumitui_run LAUNCH...: the program. What became of it goes to the exit file, and it is the job's end.
+lumitui_run() {
+  local rc=0 before
+  before=$(wc -c <"$RUN_DIR/attempt-$attempt.out") || before=0
+  if [[ -n $strict ]]; then
+    rc=$strict
+  else
+    lumitui_launch "$@" || rc=$?
+    # Only after the launch before it has returned.
+    while [[ -n $relaunch ]] && lumitui_launch_again; do
+      rc=0
+      lumitui_launch "$@" || rc=$?
+    done
+  fi
+  # Only after the launch returned: a trap would write the file for a killed job too.
+  lumitui_record "$before"
+  # Done with them. A job that did not end well may be run again.
+  if ((rc == 0)); then rm -f "$RUN_DIR/.secrets" || true; fi
+  cd "$RUN_DIR"
+  # Of an attempt that goes on too: the next one is another job to its nodes.
+  if [[ -n $compiled ]] && ((rc == 0 || rc == 85)); then (lumitui_keep_compiled) || true; fi
+  # This node's go with the script.
+  if [[ -n $NODE_TMP ]] && ((SLURM_JOB_NUM_NODES > 1)); then
+    timeout 60 srun --overlap --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 rm -rf "$NODE_TMP" || true
+  fi
+  if [[ -n $chain ]]; then lumitui_go_on || true; fi
+  lumitui_exit "$rc"
+}
+
+# lumitui_saved_since FILE: a file of a checkpoint that is newer. Of a bundled trainer's only the manifest counts,
+# which comes last; what begins with a dot is made while a training resumes.
+lumitui_saved_since() {
+  (cd "$RUN_DIR/checkpoints" && find . -type f -newer "$1" ! -path './.*' \
+    \( -name manifest.json -o ! -path './start-*-step-*/*' \)) 2>/dev/null | head -n 1
+}
+
+lumitui_launch() {
+  if [[ -n $stops || -n $relaunch ]]; then lumitui_wait "$@"; else "$@"; fi
+}
+
+# lumitui_wait LAUNCH...: run it so that a signal is acted on at once. Bash does that between two
+# commands only, or while it waits for one in the background.
+lumitui_wait() {
+  local child rc=0 signalled=
+  # A cancelled job ends when its ranks have saved, and leaves no exit file.
+  trap 'signalled=yes killed=yes' TERM
+  if [[ -n $killed ]]; then lumitui_exit 143; fi
+  "$@" &
+  child=$!
+  while :; do
+    rc=0 signalled=
+    wait "$child" || rc=$?
+    # Interrupted by the trap, and the launch goes on; or it has ended, and bash knows how.
+    [[ -n $signalled ]] || break
+  done
+  if [[ -n $killed ]]; then lumitui_exit 143; fi
+  return "$rc"
+}
+
+# lumitui_record BEFORE: write the exit file about a launch that began after so many bytes of the log.
+lumitui_record() {
+  local rank=null oom=false failed=() ended
+  lumitui_failure "$1"
+  ended=$(date +%s)
+  printf '{"rc": %d, "rank": %s, "job": "%s", "attempt": %d, "started": %d, "ended": %d, "oom": %s}\n' \
+    "$rc" "${rank:-null}" "$SLURM_JOB_ID" "$attempt" $((ended - SECONDS)) "$ended" "$oom" \
+    >"$RUN_DIR/.exit-$attempt" &&
+    mv "$RUN_DIR/.exit-$attempt" "$RUN_DIR/attempt-$attempt.exit" || true
+}
+
+# lumitui_failure BEFORE: `rank`, `rc` and `oom` of the one that failed first. srun returns the highest code;
+# the first line about a task that it wrote after so many bytes of the log says who it was, and how it ended.
+lumitui_failure() {
+  local first
+  first=$(tail -c "+$(($1 + 1))" "$RUN_DIR/attempt-$attempt.out" | tail -c 1000000 |
+    sed -n 's/^srun: error: [^:]*: tasks\{0,1\} \([0-9]\{1,\}\)[^:]*: /\1 /p' | head -n 1) || true
+  if ((rc != 0)); then
+    case ${first#* } in
+      'Exited with exit code '*) rc=${first##* } ;;
+      Aborted*) rc=134 ;;
+      Killed*) rc=137 ;;
+      'Out Of Memory'*) rc=137 oom=true ;;
+      'Segmentation fault'*) rc=139 ;;
+      Terminated*) first= ;; # from outside: nobody failed first
+    esac
+    # Where a task is a rank: a launcher's task has no rank that could be named.
+    if [[ -n ${WORLD_SIZE:-} ]]; then rank=${first%% *}; fi
+    lumitui_launcher_failure "$1"
+    # torchrun ends with 1, whatever its ranks end with; the last event of a trainer says it.
+    if [[ -n $chain ]] && lumitui_new_metrics | grep -q '"event": "stop"'; then rc=85; fi
+  fi
+}

@@ -1,0 +1,129 @@
+
+# ---- What a job measures before its program starts: preflight and binding (templates/job/proof.sh).
+
+# lumitui_measure LIMIT GRACE PORT LAUNCH...: something takes the program's place in the same launch, for so many
+# seconds. `ended`: how, as timeout says; `said`: what was printed of it. Whatever becomes of it, the job goes on.
+lumitui_measure() {
+  local limit=$1 grace=$2 port=$3 began=$SECONDS
+  shift 3
+  ended=0 said=
+  export PROOF_DIR=$RUN_DIR/.proof-$attempt
+  mkdir -p "$PROOF_DIR" || true
+  (
+    # A port of its own: what a stopped step leaves behind must not be in the launch's way.
+    MASTER_PORT=$port
+    export SIF CPU_BIND_MASKS
+    # timeout starts no function, so that a bash of its own does; it outlives the signal, or a step
+    # that is ending would be in the launch's way too. -p: no BASH_ENV.
+    timeout -k "$grace" "$limit" bash -pc "
+      trap : TERM
+      srun() { command srun --overlap \"\$@\"; }
+      $(declare -f launch)
+      \"\$@\"" prove "$@"
+  ) >"$PROOF_DIR/said" 2>&1 || ended=$?
+  cat "$PROOF_DIR/said" || true
+  # 137 is also what a killed rank leaves.
+  if ((ended == 137 && SECONDS - began >= limit)); then ended=124; fi
+  if ((ended)); then
+    said=$(grep -m 1 -E 'error:|fatal:|FATAL|Error:' "$PROOF_DIR/said" || tail -n 1 "$PROOF_DIR/said") || true
+    said=$(tr -cd 'A-Za-z0-9 ._,:/()-' <<<"${said:0:300}") || true
+  fi
+}
+
+# lumitui_preflight MODE LAUNCH...: are the GPUs and the network of every rank as fast as they should be? It ends
+# within 30 s. MODE: `warn` or `end` the job. Where there is no PyTorch nothing is measured, and nothing ends.
+lumitui_preflight() {
+  local mode=$1 limit=25 state= why=
+  shift
+  rm -f "$RUN_DIR/preflight.json" || true
+  lumitui_measure "$limit" 5 $((20000 + (MASTER_PORT + 5000) % 10000)) "$@" "--seconds=$((limit - 3))"
+  state=$(sed -n 's/.*"state": "\([a-z ]*\)".*/\1/p' "$RUN_DIR/preflight.json" 2>/dev/null) || true
+  why=$(sed -n 's/.*"state": "[a-z ]*", "why": "\([^"]*\)".*/\1/p' "$RUN_DIR/preflight.json" 2>/dev/null) || true
+  # Without a verdict rank 0 did not live to give one: it never began, or something ended or held it.
+  case $state in
+    good | bad | 'not run') ;;
+    *)
+      if [[ -n $state ]]; then state=bad; else state='not run'; fi
+      why="it ended with $ended${said:+: $said}"
+      if ((ended == 124)) && [[ $state == bad ]]; then why="it did not end within $limit s"; fi
+      if ((ended == 124)) && [[ $state != bad ]]; then why="it did not begin within $limit s"; fi
+      case $said in *'No module named'*torch*) why='no torch' ;; esac
+      printf '{"state": "%s", "why": "%s"}\n' "$state" "$why" >"$RUN_DIR/preflight.json" || true
+      ;;
+  esac
+  case $state in
+    good) ;;
+    'not run') echo "lumitui: preflight not run: $why." >&2 ;;
+    *)
+      if [[ $mode == end ]]; then
+        echo "lumitui: preflight: $why; nothing was launched." >&2
+        strict=79
+      else
+        echo "lumitui: preflight: $why; the job goes on." >&2
+      fi
+      ;;
+  esac
+  ended=0 said=
+}
+
+# lumitui_prove LAUNCH...: the binding of every rank, by the probe.
+lumitui_prove() {
+  local limit=60 grace=15 probe
+  lumitui_measure "$limit" "$grace" $((MASTER_PORT + 10000)) "$@"
+  probe=$ended
+  if ((probe)); then echo "lumitui: the probe ended with $probe; the binding is not proven." >&2; fi
+  lumitui_report
+}
+
+# binding.json: what the ranks reported, how the probe ended where that was not well, and the preflight. Only
+# once: who has read it does not read it again.
+lumitui_report() {
+  {
+    echo '[' &&
+      {
+        cat "$PROOF_DIR"/rank-* 2>/dev/null || true
+        if ((ended)); then printf '{"probe": %d, "said": "%s"}\n' "$ended" "$said"; fi
+        sed '1!d; s/^/{"preflight": /; s/$/}/' "$RUN_DIR/preflight.json" 2>/dev/null || true
+      } | sed '$!s/$/,/' &&
+      echo ']'
+  } >"$RUN_DIR/.binding.json" && mv -f "$RUN_DIR/.binding.json" "$RUN_DIR/binding.json" ||
+    echo "lumitui: binding.json could not be written; the binding is not proven." >&2
+  rm -rf "$PROOF_DIR" || true
+  unset PROOF_DIR
+}
+
+# lumitui_require NODES CORES...: `proof: strict`. On so many nodes each local rank has its CORES, and
+# all ranks see the same GPUs; or else nothing is launched.
+lumitui_require() {
+  local nodes=$1 rank=0 right cores
+  shift
+  for cores; do
+    right=$(grep "\"local_rank\": $rank," "$RUN_DIR/binding.json" | grep -cF "\"cores\": \"$cores\"") || true
+    if [[ $right != "$nodes" ]]; then
+      echo "lumitui: local rank $rank has its cores $cores on ${right:-0} of $nodes nodes; nothing was launched." >&2
+      strict=78
+    fi
+    rank=$((rank + 1))
+  done
+  if [[ $(sed -n 's/.*"gpus": "\([^"]*\)".*/\1/p' "$RUN_DIR/binding.json" | sort -u | wc -l) -gt 1 ]]; then
+    echo "lumitui: not all ranks see the same GPUs; nothing was launched." >&2
+    strict=78
+  fi
+}
+
+# lumitui_require_gpus NODES RANKS BUS...: `proof: strict`, beside lumitui_require. On so many nodes each local
+# rank's driver shows it a GPU: the one on its PCI bus, or any where no BUS is known.
+lumitui_require_gpus() {
+  local nodes=$1 ranks=$2 rank=0 bus found right
+  shift 2
+  for ((; rank < ranks; rank++)); do
+    bus=${1:-}
+    shift $(($# > 0))
+    found=$(sed -n "s/.*\"local_rank\": $rank,.*\"device\": \"\([^\"]*\)\".*/\1/p" "$RUN_DIR/binding.json") || true
+    # An ADDRESS has colons: 0000:c1:00.0, or the bus alone.
+    if [[ $bus == *:* ]]; then right=$(grep -cxF -- "$bus" <<<"$found"); else right=$(grep -cF -- ":$bus${bus:+:}" <<<"$found"); fi || true
+    [[ $right != "$nodes" ]] || continue
+    echo "lumitui: the driver shows local rank $rank ${bus:+its }GPU${bus:+ }$bus on ${right:-0} of $nodes nodes; nothing was launched." >&2
+    strict=78
+  done
+}

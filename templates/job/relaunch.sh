@@ -1,0 +1,86 @@
+
+# ---- What a job with `relaunch:` does besides, after the functions above (templates/job/relaunch.sh).
+
+# lumitui_relaunch MOST LIMIT LEAD: a program that fails is launched again, at most so often, in the same
+# allocation. It lasts LIMIT seconds, and LEAD seconds before its end the program is asked to stop.
+lumitui_relaunch() {
+  relaunch=$1 launch=1 limit=$2
+  spare=$(($3 + 60)) # Slurm's signal may come 60 s early; and a launch needs some time
+  echo "$launch" >"$RUN_DIR/.launched" || true
+}
+
+# lumitui_launch_again: whether the program, which ended with `rc`, is launched once more; says why, or why not.
+lumitui_launch_again() {
+  local rc=$rc rank=null oom=false failed=() why= step
+  lumitui_failure "$before"
+  if ((rc == 0)); then return 1; fi
+  why=$(lumitui_is_no_fault "${failed[@]}") || true
+  if [[ $why == quiet ]]; then return 1; fi
+  if [[ -z $why ]]; then lumitui_can_launch; fi
+  # A cancel, which leaves no exit file; or a signal that came meanwhile.
+  if [[ -n $killed ]]; then lumitui_exit 143; fi
+  if [[ -z $why && -n $stopped ]]; then why='it was asked to stop'; fi
+  if [[ -n $why ]]; then
+    echo "lumitui: the program is not launched again: $why." >&2
+    return 1
+  fi
+  step=$(lumitui_last_step)
+  launch=$((launch + 1))
+  # The last launch's port may be in TIME_WAIT. A neighbour's job has a number near this one's.
+  export MASTER_PORT=$((10000 + (MASTER_PORT - 10000 + 3571) % 10000))
+  if [[ ${TORCH_FR_DUMP_TEMP_FILE:-} == "$RUN_DIR"/flight-* ]]; then
+    TORCH_FR_DUMP_TEMP_FILE=$RUN_DIR/flight-$attempt-launch-$launch-rank-
+  fi
+  if [[ $rank =~ ^[0-9]+$ ]]; then rank="rank $rank"; else rank='the program'; fi
+  echo "lumitui: launch $launch of $((relaunch + 1)): $rank ended with $rc${step:+ after step $step}; goes on from its last checkpoint."
+  before=$(wc -c <"$RUN_DIR/attempt-$attempt.out") || before=0
+  echo "$launch" >"$RUN_DIR/.launched" || true
+}
+
+# lumitui_is_no_fault CODE...: why the program would end the same way again; `quiet` where it has said so itself.
+lumitui_is_no_fault() {
+  local code
+  for code in "$rc" "$@"; do
+    case $code in
+      # wrong usage; stopped, and saved; diverged; overtaken
+      2 | 85 | 86 | 87) echo quiet; return ;;
+    esac
+  done
+  if [[ -n $stopped || -e $RUN_DIR/stop || -e $RUN_DIR/cancelled ]]; then
+    echo 'it was asked to stop'
+  elif ((launch > relaunch)); then
+    echo "it has had its $((relaunch + 1)) launches"
+  elif [[ -z $(lumitui_saved_since "$RUN_DIR/.launched") ]]; then
+    echo 'nothing was saved in checkpoints/ since it was launched, and it would fail the same way'
+  fi
+}
+
+# The last step in the metrics.
+lumitui_last_step() {
+  tail -c 100000 "$RUN_DIR/metrics.jsonl" 2>/dev/null |
+    sed -n 's/.*"step": *\([0-9]\{1,15\}\)[,}].*/\1/p' | tail -n 1
+}
+
+# lumitui_can_launch: `why` not, where the job is no more this attempt's, or has too little time, or a node is away.
+lumitui_can_launch() {
+  local job= pause end left
+  for pause in 0 2 5 10 20; do
+    sleep "$pause"
+    if [[ -n $killed ]]; then lumitui_exit 143; fi
+    if job=$(SLURM_TIME_FORMAT=standard scontrol show job "$SLURM_JOB_ID" 2>/dev/null); then break; fi
+  done
+  # Cancelled; or this node was given up and came back, while another attempt runs under the same id.
+  if ! [[ "$job " =~ JobState=RUNNING[[:space:]] && "$job " =~ Restarts=$((attempt - 1))[[:space:]] ]]; then
+    why='Slurm does not say that the job goes on'
+    return
+  fi
+  left=$((limit - SECONDS))
+  if [[ $job =~ EndTime=([0-9T:-]+) ]] && end=$(date -d "${BASH_REMATCH[1]}" +%s 2>/dev/null); then
+    left=$((end - $(date +%s)))
+  fi
+  if ((left <= spare)); then
+    why="the job ends in $left s, too soon for another launch"
+  elif ! lumitui_wait timeout -k 5 60 srun --overlap --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 true; then
+    why='not all of its nodes answer'
+  fi
+}

@@ -1,0 +1,153 @@
+"""The examples: what there is, and what `new` makes of one for a site."""
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from lumitui.app.compose.advice import findings
+from lumitui.app.compose.launch import compose
+from lumitui.app.compose.launchers import launchers
+from lumitui.app.job import examples
+from lumitui.app.job.grid import cells
+from lumitui.app.job.launch import Launch
+from lumitui.app.job.spec import parse_job
+from lumitui.app.send.code.source import deepspeed_config
+from lumitui.remote.errors import InputError
+from lumitui.remote.site.profile import Site
+from lumitui.remote.site.sites import BUILT_IN, Sites
+from tests.support.command_line import Here, envelope
+
+SITES = Sites([BUILT_IN])
+GROUPS = list(examples.GROUPS.values())
+BUILDS = ("resnet50-ddp", "gpt2", "resnet50-deepspeed")
+
+
+def beginning(name: str, gpus: int | None = None) -> examples.Beginning:
+    if name == examples.OWN_SCRIPT:
+        return examples.Beginning(script="my train.py", gpus=gpus)
+    return examples.Beginning(example=name, gpus=gpus)
+
+
+def composed(site: Site, name: str, gpus: int | None = None) -> Launch:
+    written = parse_job(examples.text_for(site, beginning(name, gpus)), name)
+    spec = cells(written)[-1].spec
+    beside = dict(examples.examples()[name].files)
+    own = beside.get(spec.deepspeed.config) if spec.deepspeed else None
+    return compose(spec, site, deepspeed_config=own or deepspeed_config(spec, Path(".")))
+
+
+@pytest.mark.parametrize("site_name", SITES.names())
+def test_every_example_composes_at_every_site_without_an_error(site_name: str) -> None:
+    # A site that runs no jobs any more is an error for every job, and stays as an example.
+    site = SITES.load(site_name).model_copy(update={"retired": None})
+    for name in examples.names():
+        launch = composed(site, name)
+        errors = [item for item in findings(launch, site) if item.severity == "error"]
+        assert errors == [], (name, errors)
+        assert launch.spec.site == site_name
+        limit = site.partitions[launch.spec.partition].max_nodes
+        assert launch.spec.nodes <= limit
+    for name in BUILDS:
+        for gpus in (1, site.node.gpus, 2 * site.node.gpus):
+            launch = composed(site, name, gpus)
+            assert launch.layout.world_size == gpus, (name, gpus)
+            said = findings(launch, site)
+            assert [item for item in said if item.severity == "error"] == [], (name, gpus, said)
+
+
+def test_every_example_says_in_one_line_what_it_is() -> None:
+    found = examples.examples()
+    assert {item.group for item in found.values()} == set(GROUPS)
+    assert [item.group for item in found.values()] == sorted(
+        (item.group for item in found.values()), key=GROUPS.index
+    )
+    for item in found.values():
+        assert item.text.startswith(f"# {item.summary}\n# "), item.name
+        assert 10 < len(item.summary) <= 53 and len(item.name) <= 18, item
+        assert not item.summary.endswith("."), item
+    lines = (line for item in found.values() for line in item.text.splitlines())
+    assert max(map(len, lines)) <= 115
+
+
+def test_the_list_is_grouped_and_the_same_for_a_program(here: Here) -> None:
+    done = here("new", "--list")
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    headings = [line for line in lines if line and not line.startswith("  ")]
+    assert headings[:-1] == GROUPS
+    assert "  jax                 JAX, a rank for each GPU" in lines
+    data = envelope(here("new", "--list", "--json"))["data"]
+    assert [item["name"] for item in data] == examples.names()
+
+
+def test_new_writes_the_job_file_and_its_files_once(here: Here, tmp_path: Path) -> None:
+    words = ("new", "--example", "mpi", "--output", str(tmp_path / "job.yaml"))
+    done = here(*words)
+    assert done.returncode == 0, done.stderr
+    assert "warning" not in done.stderr, "the script is there"
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert modes == {"job.yaml": 0o600, "pi.c": 0o600, "run.sh": 0o700}
+    assert here("preview", str(tmp_path / "job.yaml")).returncode == 0
+    (tmp_path / "job.yaml").unlink()
+    (tmp_path / "pi.c").write_text("mine")
+    done = here(*words)
+    assert (done.returncode, (tmp_path / "pi.c").read_text()) == (2, "mine")
+    assert "is already there" in done.stderr and not (tmp_path / "job.yaml").exists()
+
+
+def test_what_has_an_error_is_not_left_behind(here: Here, tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    done = here("new", "--site", "lumi", "--account", "p_1", "--output", str(path))
+    assert done.returncode == 2 and "'p_1' is not an account at lumi." in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"example": "nothing"}, "There is no example 'nothing'"),
+        ({"example": "ddp", "trainer": "fsdp"}, "a script, a trainer or an example"),
+        ({"trainer": "resnet50-ddp"}, "There is no bundled trainer 'resnet50-ddp'"),
+        ({"example": "gpt2", "gpus": 12}, "12 is not a multiple of the 8 GPUs"),
+    ],
+)
+def test_what_cannot_be_begun_gives_a_sentence(given: dict[str, object], sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        examples.text_for(SITES.load("lumi"), examples.Beginning(**given))  # type: ignore[arg-type]
+
+
+def test_gpus_become_nodes_and_parts_of_one() -> None:
+    site = SITES.load("lumi")
+    found = {gpus: composed(site, "gpt2", gpus).spec for gpus in (1, 8, 16)}
+    sizes = {gpus: (spec.nodes, spec.gpus_per_node) for gpus, spec in found.items()}
+    assert sizes == {1: (1, 1), 8: (1, None), 16: (2, None)}
+
+
+def test_a_job_takes_the_first_partition_that_it_fits() -> None:
+    site = SITES.load("lumi")
+    small = site.partitions["dev-g"].model_copy(update={"max_nodes": 1, "max_gpus": 4})
+    tight = site.model_copy(update={"partitions": {"tiny": small, "standard-g": small.model_copy(
+        update={"max_nodes": 8, "max_gpus": None, "min_gpus": 8})}})  # fmt: skip
+    wanted = {1: "tiny", 4: "tiny", 8: "standard-g", 32: "standard-g", 128: "tiny"}
+    for gpus, partition in wanted.items():
+        text = examples.text_for(tight, beginning("gpt2", gpus))
+        assert parse_job(text, "gpt2").partition == partition, gpus
+
+
+def test_a_scripts_own_launcher_stays_where_the_site_has_it() -> None:
+    site = SITES.load("lumi").model_copy(update={"launchers": ("torchrun", "srun")})
+    assert parse_job(examples.text_for(site, beginning("jax")), "jax").launcher == "srun"
+    assert parse_job(examples.text_for(site, beginning("ddp")), "ddp").launcher == "torchrun"
+    assert all(item.spec.launcher in {*launchers(), "mpirun"} for item in
+               examples.examples().values())  # fmt: skip
+
+
+def test_the_deepspeed_configurations_are_read() -> None:
+    for item in examples.examples().values():
+        for name, text in item.files:
+            if name.endswith(".json"):
+                assert json.loads(text)["zero_optimization"]["stage"] >= 1, item.name
+    assert os.access(examples.EXAMPLES, os.R_OK)

@@ -1,0 +1,1 @@
+whatis("CUDA of EasyBuild (a stand-in: empty)")

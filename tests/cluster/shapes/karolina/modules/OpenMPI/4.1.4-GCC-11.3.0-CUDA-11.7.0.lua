@@ -1,0 +1,1 @@
+whatis("OpenMPI of EasyBuild (a stand-in: what this machine has)")

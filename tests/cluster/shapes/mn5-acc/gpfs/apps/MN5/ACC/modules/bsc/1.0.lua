@@ -1,0 +1,1 @@
+whatis("Adds BSC's modules")

@@ -1,0 +1,1 @@
+whatis("SingularityCE 3.11.5")

@@ -1,0 +1,1 @@
+whatis("SingularityCE 4.1.5")

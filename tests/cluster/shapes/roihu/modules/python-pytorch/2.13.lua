@@ -1,0 +1,4 @@
+whatis("PyTorch 2.13 (a stand-in: this machine's)")
+prepend_path("PATH", "@PYTHON@/bin")
+setenv("DS_ACCELERATOR", "cpu")
+setenv("OMP_NUM_THREADS", "1")

@@ -1,0 +1,57 @@
+"""Excerpts of failure logs from public threads, each with its cause, and lines that are no failure.
+
+State and exit code are what Slurm says of such an end; where the thread does not say it, `failed`.
+"""
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+import yaml
+from pydantic import BaseModel, TypeAdapter
+
+from lumitui.app.explain.failure.diagnose import Diagnosis, Ending, diagnose
+from lumitui.remote.scheduler.states import State
+
+_HERE = Path(__file__).parent
+
+
+class Excerpt(BaseModel, frozen=True):
+    """The telling lines of one public log."""
+
+    id: str
+    source: str
+    cause: str
+    state: str
+    exit_code: int
+    lines: tuple[str, ...]
+
+    @property
+    def held_out(self) -> bool:
+        """Whether it is in the half that no rule was tuned on."""
+        return hashlib.sha256(self.id.encode()).digest()[0] % 2 == 1
+
+    def found(self, *, slurm: bool, before: str = "") -> Diagnosis:
+        """Return the first diagnosis, with Slurm's words or from the log alone."""
+        state = State(self.state.replace("-", " ")) if slurm else State.FAILED
+        rc = self.exit_code if slurm and self.exit_code else None
+        log = before + "\n".join(self.lines) + "\n"
+        return diagnose(Ending(state, state.name if slurm else "", "", rc, None, log))[0]
+
+
+@cache
+def excerpts() -> tuple[Excerpt, ...]:
+    """Return all excerpts."""
+    kind = TypeAdapter(list[Excerpt])
+    files = sorted((_HERE / "logs").glob("*.yaml"))
+    return tuple(item for file in files for item in kind.validate_python(_of(file)))
+
+
+@cache
+def benign() -> tuple[str, ...]:
+    """Return lines that programs print and that ended nothing."""
+    return tuple(TypeAdapter(list[str]).validate_python(_of(_HERE / "benign.yaml")))
+
+
+def _of(file: Path) -> object:
+    return yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)

@@ -1,0 +1,82 @@
+"""How often the diagnosis names the right cause: `make exam`.
+
+The half that is held out is scored with `--held-out` only.
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lumitui.app.explain.failure.diagnose import Ending, diagnose
+from lumitui.app.explain.failure.meanings import EXIT_CODES
+from lumitui.remote.scheduler.states import State
+from tests.exam.corpus import Excerpt, benign, excerpts
+
+_CODES = {meaning.id for meaning in EXIT_CODES.values()} - {"usage", "no-command"}
+UNNAMED = frozenset({"unknown", "exception", *_CODES})
+"""Answers that name no cause: what an exit code says is true of any cause."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """The answers for one half."""
+
+    answers: tuple[tuple[Excerpt, str], ...]
+
+    @property
+    def macro_f1(self) -> float:
+        """The mean over the causes of F1."""
+        causes = {item.cause for item, _ in self.answers}
+        return sum(self._f1(cause) for cause in causes) / len(causes)
+
+    @property
+    def wrong(self) -> tuple[tuple[Excerpt, str], ...]:
+        """Those where another cause was named."""
+        return tuple((i, a) for i, a in self.answers if a != i.cause and a not in UNNAMED)
+
+    def _f1(self, cause: str) -> float:
+        right = sum(item.cause == cause == answer for item, answer in self.answers)
+        either = sum((item.cause == cause) + (answer == cause) for item, answer in self.answers)
+        return 2 * right / either
+
+
+def score(items: Sequence[Excerpt], *, slurm: bool) -> Score:
+    """Return the answers for `items`."""
+    return Score(tuple((item, item.found(slurm=slurm).id) for item in items))
+
+
+def invented() -> tuple[tuple[str, str], ...]:
+    """Return the benign lines of which a failed job without another word gets a cause."""
+    answers = ((line, diagnose(Ending(State.FAILED, log=line + "\n"))[0].id) for line in benign())
+    return tuple((line, answer) for line, answer in answers if answer not in UNNAMED)
+
+
+def changed(items: Sequence[Excerpt]) -> tuple[str, ...]:
+    """Return the excerpts whose answer changes when all benign lines stand before them."""
+    before = "\n".join(benign()) + "\n"
+    return tuple(
+        item.id
+        for item in items
+        if item.found(slurm=False).id != item.found(slurm=False, before=before).id
+    )
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Print the scores."""
+    held_out = "--held-out" in arguments
+    items = [item for item in excerpts() if item.held_out == held_out]
+    print(f"{'held-out' if held_out else 'tuning'} half: {len(items)} logs, "
+          f"{len({item.cause for item in items})} causes")  # fmt: skip
+    for slurm, name in ((True, "with Slurm's words"), (False, "from the log alone")):
+        result = score(items, slurm=slurm)
+        wrong = f"wrong named {len(result.wrong)}"
+        print(f"  {name}: macro-F1 {result.macro_f1:.3f}, {wrong}")
+        for item, answer in result.answers if not held_out else ():
+            if answer != item.cause:
+                print(f"    {item.id}: {item.cause}, answered {answer}")
+    print(f"  changed by benign text before: {changed(items)}")
+    print(f"invented on {len(benign())} benign lines: {invented()}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

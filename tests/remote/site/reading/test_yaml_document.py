@@ -1,0 +1,213 @@
+"""YAML documents: the scalars of YAML 1.2, and what is refused with its line."""
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lumitui.remote.errors import InputError
+from lumitui.remote.site.reading.yaml_document import Document, read_document
+
+
+def value(text: str, *, plain: bool = False) -> object:
+    """Return what `text` means as a value."""
+    return Document(f"key: {text}\n", "job.yaml", plain=plain).data["key"]
+
+
+def refusal(text: str, *, plain: bool = False) -> InputError:
+    """Return the error that a document of `text` ends with."""
+    with pytest.raises(InputError) as caught:
+        Document(text, "job.yaml", plain=plain)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("10:00", "10:00"),
+        ("01:00:00", "01:00:00"),
+        ("2-00:00:00", "2-00:00:00"),
+        ("190:20:30", "190:20:30"),
+        ("yes", "yes"),
+        ("no", "no"),
+        ("on", "on"),
+        ("off", "off"),
+        ("y", "y"),
+        ("010", "010"),
+        ("0o17", "0o17"),
+        ("0x1f", "0x1f"),
+        ("1_000", "1_000"),
+        ("2026-11-21", "2026-11-21"),
+        ("<<", "<<"),
+        ("=", "="),
+        ("1e", "1e"),
+        (".", "."),
+        ("60G", "60G"),
+        ("1-7,9", "1-7,9"),
+        ('"10"', "10"),
+        ("'true'", "true"),
+        ("10", 10),
+        ("-3", -3),
+        ("+3", 3),
+        ("0", 0),
+        ("1e-3", 0.001),
+        ("1E6", 1e6),
+        ("1.5", 1.5),
+        (".5", 0.5),
+        ("5.", 5.0),
+        ("true", True),
+        ("False", False),
+        ("null", None),
+        ("~", None),
+        ("", None),
+        ("[10:00, 1e-3, yes]", ["10:00", 0.001, "yes"]),
+        ("{1: x, a: 010}", {1: "x", "a": "010"}),
+    ],
+)
+def test_scalars_are_those_of_yaml_1_2(text: str, meant: object) -> None:
+    read = value(text)
+    assert read == meant
+    assert type(read) is type(meant)
+
+
+@pytest.mark.parametrize(
+    "text", ["10", "1e-3", "true", "010", "10:00", "yes", "1.50", "2026-11-21"]
+)
+def test_plain_documents_keep_a_scalar_as_it_was_written(text: str) -> None:
+    assert value(text, plain=True) == text
+
+
+def test_plain_documents_know_null() -> None:
+    assert value("null", plain=True) is None
+    assert value('"null"', plain=True) == "null"
+
+
+@given(st.integers())
+def test_whole_numbers_are_read(number: int) -> None:
+    assert value(str(number)) == number
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_numbers_are_read(number: float) -> None:
+    read = value(repr(number))
+    assert isinstance(read, float)
+    assert math.isclose(read, number, rel_tol=1e-15)
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn", "Co"])))
+def test_quoted_text_stays_as_it_is(text: str) -> None:
+    quoted = "'" + text.replace("'", "''") + "'"
+    if "\u2028" not in text and "\u2029" not in text:  # line breaks, which fold
+        assert value(quoted) == text
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_a_document_or_an_error_for_a_person(text: str) -> None:
+    try:
+        assert isinstance(Document(text, "job.yaml").data, dict)
+    except InputError as error:
+        assert "job.yaml" in error.message
+        assert error.hint
+
+
+def test_an_empty_document_has_no_keys() -> None:
+    assert Document("", "job.yaml").data == {}
+    assert Document("# only a comment\n", "job.yaml").data == {}
+
+
+def test_a_byte_order_mark_and_dos_line_ends_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_bytes("\ufeffname: a\r\nnodes: 2\r\n".encode())
+    assert read_document(path).data == {"name": "a", "nodes": 2}
+
+
+@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("name: a\nnodes: 1\nname: b\n", 3, "'name' appears twice"),
+        ("env:\n  A: 1\n  A: 2\n", 3, "'A' appears twice"),
+        ("env:\n\tA: 1\n", 2, "\\t"),
+        ("name: a\n  nodes: 1\n", 2, "not valid YAML"),
+        ("args: [a, b\nname: c\n", 2, "not valid YAML"),
+        ('name: "a\n', 2, "not valid YAML"),
+        ("a: &x [1]\nb: *x\n", 2, "alias *x"),
+        ("a: &x\n  b: *x\n", 2, "alias *x"),
+        ("a: 1\nb: !!bool x\n", 2, "tag"),
+        ("a: 1\nb: !!timestamp x\n", 2, "tag"),
+        ("a: 1\nb: !!python/object/apply:os.system [true]\n", 2, "tag"),
+        ("a: 1\n? [b]\n: c\n", 2, "plain text"),
+        ("a: 1\n---\nb: 2\n", 2, "another document"),
+        ("a: 1\nb: x\x00y\n", 2, "control character"),
+        ("a: 1\nb: x\x1b[31m\n", 2, "control character"),
+        ('a: 1\nb: "x\\0y"\n', 2, "control character"),
+        ('a: 1\nb: "\\e[31m"\n', 2, "control character"),
+        ('a: 1\nb: "\\ud800"\n', 2, "control character"),
+        ('a: 1\n"b\\x07": 2\n', 2, "control character"),
+        ("a: 1\nb: " + "[" * 60 + "]" * 60 + "\n", 2, "levels deep"),
+        ("a: 1\nb: " + "[" * 90_000, 2, "levels deep"),
+        ("a: 1\nb: " + "{x: " * 60 + "}" * 60 + "\n", 2, "levels deep"),
+    ],
+)
+def test_what_cannot_be_read_is_shown_with_its_line(
+    text: str, line: int, words: str, plain: bool
+) -> None:
+    error = refusal(text, plain=plain)
+    assert error.message.startswith(f"job.yaml, line {line}: ")
+    assert words in error.message
+    assert error.hint
+
+
+def test_a_number_too_long_to_be_one_is_refused() -> None:
+    assert "job.yaml" in refusal(f"nodes: {'9' * 5000}\n").message
+
+
+@pytest.mark.parametrize("text", ["- a\n- b\n", "just words\n", "10\n"])
+def test_what_has_no_keys_is_refused(text: str) -> None:
+    assert "`key: value`" in refusal(text).message
+
+
+def test_aliases_that_stand_for_a_billion_values_are_refused_before_they_grow() -> None:
+    lines = ["a0: &a0 [lol, lol]"]
+    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 10)]
+    assert "line 2: the alias *a0" in refusal("\n".join(lines)).message
+
+
+def test_nesting_that_is_allowed_is_read() -> None:
+    assert value("[" * 30 + "]" * 30)
+
+
+def test_a_large_file_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_bytes(b"\xff" * 1_000_001)
+    with pytest.raises(InputError, match="larger than 100 kB"):
+        read_document(path)
+    assert "larger than 100 kB" in refusal("#" * 1_000_001).message
+
+
+def test_a_large_file_is_not_read_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)  # a terabyte with nothing in it
+    with pytest.raises(InputError, match="larger than"):
+        read_document(path)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"There is no file .*none\.yaml") as caught:
+        read_document(tmp_path / "none.yaml")
+    assert caught.value.exit_code == 2
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        read_document(tmp_path)
+
+
+def test_text_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_bytes("name: Jülich\n".encode("latin-1"))
+    with pytest.raises(InputError, match="not UTF-8"):
+        read_document(path)

@@ -1,0 +1,76 @@
+"""docs/systems.md: the table of the documents' job scripts, as the last `make systems` left it.
+
+`python -m tests.support.systems.page` writes its tables, from what the runs kept in build/systems.
+What stands before the first table is a person's.
+"""
+
+import re
+from collections.abc import Iterator
+
+from tests.support.places import ROOT
+from tests.support.systems.outcome import Outcome, kept
+from tests.support.systems.rows import Row, table
+
+PAGE = ROOT / "docs" / "systems.md"
+_WORDS = {"unbound": "shared", "not measured": "not planned"}
+
+
+def page(before: str) -> str:
+    """Return the page `before`, with its tables written anew."""
+    head = before[: before.index("\n## ")].rstrip("\n")
+    return "\n".join([head, *_sections()]) + "\n"
+
+
+def _sections() -> Iterator[str]:
+    groups = table().groups
+    for name, group in groups.items():
+        rows = [row for row in table().rows if row.group == name]
+        yield f"\n## {name}\n"
+        note = f" {group.note[0].upper()}{group.note[1:]}." if group.note else ""
+        yield f"For `{group.site}`. Source: {group.source}.{note}\n"
+        yield "| script | launched as | nodes x ranks | ranks | proof | seconds |"
+        yield "|---|---|---|---|---|---|"
+        yield from map(_line, rows)
+
+
+def _line(row: Row) -> str:
+    outcome = kept(row.name)
+    script = f"**{row.script}**" if row.ci else row.script
+    shape = f"{row.nodes} x {row.ranks}"
+    launched = f"{row.job['launcher']}, {row.job.get('script') or row.job.get('strategy', 'ddp')}"
+    if outcome is None:
+        cells = ["", "not run", ""]
+    else:
+        cells = [str(outcome.ranks), _proof(outcome), _seconds(outcome)]
+    return f"| {' | '.join([script, launched, shape, *cells])} |"
+
+
+def _proof(outcome: Outcome) -> str:
+    kind = outcome.proof.partition(":")[0]
+    return f"{_WORDS.get(kind, kind)}, {outcome.measured} measured"
+
+
+def _seconds(outcome: Outcome) -> str:
+    if outcome.same_as:
+        group, _, script = outcome.same_as.partition("/")
+        own = outcome.row.partition("/")[0]
+        return f"as {script}" if group == own else f"as {outcome.same_as}"
+    return f"{outcome.seconds:.0f}"
+
+
+def scripts_of(text: str) -> list[str]:
+    """Return the names of the rows that a page has: group and script."""
+    names: list[str] = []
+    group = ""
+    for line in text.splitlines():
+        if found := re.match(r"^## (\S+)$", line):
+            group = found[1]
+        elif group and (found := re.match(r"^\| \**(.+?)\** \| \w+, ", line)):
+            names.append(f"{group}/{found[1]}")
+    return names
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    missing = [row.name for row in table().rows if kept(row.name) is None]
+    print(f"{PAGE.relative_to(ROOT)}: {len(table().rows)} rows, {len(missing)} of them not run.")

@@ -1,0 +1,181 @@
+"""Weights to begin with: a fine-tuning starts where another training has ended.
+
+From a checkpoint of these trainers, in one file or in parts; or from `*.safetensors`, the files of
+models on Hugging Face. Only the weights are taken: optimizer, steps and data begin anew.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from engine.reporting import UsageError
+from saving import files
+
+ENDING = ".safetensors"
+PREFIX = "model."
+"""What transformers puts before the names of a model without its head."""
+KINDS = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
+"""The kinds of numbers, as safetensors calls those that weights have."""
+_HEADER_BYTES = 100_000_000
+"""A longer header is refused, as the library does. Source: safetensors/src/tensor.rs."""
+
+
+CONFIG = "config.json"
+"""What lies beside the weights of a model on Hugging Face, and says how it was trained."""
+
+
+def begin_with(net: nn.Module, place: Path, *, weights: bool = True) -> None:
+    """Give a network on the CPU the weights in a folder or a file.
+
+    Args:
+        net: the network. Of one on the device "meta", whose weights come from another rank, it is
+            checked whether files of safetensors suit it; nothing else is read.
+        place: the folder or the file.
+        weights: whether to take them; a training that resumes has its own, but still needs what
+            the folder says about the network.
+
+    Raises:
+        UsageError: there are none, they can't be read, or they are those of another network.
+    """
+    try:
+        if (place / CONFIG).is_file() and hasattr(net, "suit"):
+            _suit(net, place)
+        if weights:
+            with torch.device("cpu"):
+                _take(net, _weights(net, place), place)
+    except OSError as error:
+        raise UsageError(
+            f"The weights {error.filename or place} can't be read ({error.strerror}). Is --init "
+            "right, and is it there on the compute node, in the container?"
+        ) from error
+
+
+def _suit(net: nn.Module, place: Path) -> None:
+    try:
+        config = json.loads((place / CONFIG).read_text(encoding="utf-8"))
+        net.suit(config if isinstance(config, dict) else {})  # type: ignore[operator]
+    except ValueError as error:
+        raise UsageError(
+            f"The weights in {place} don't suit this --model: {error}. Choose other weights."
+        ) from error
+
+
+def _weights(net: nn.Module, place: Path) -> Iterator[tuple[str, Tensor]]:
+    if place.is_file():
+        if place.suffix == ENDING:
+            return _safetensors([place])
+        return iter(net.state_dict().items()) if _elsewhere(net) else _whole(place)
+    if not place.is_dir():
+        raise UsageError(
+            f"There are no weights {place}. Give --init a folder or a file that is there on the "
+            "compute node, in the container."
+        )
+    inside = sorted(place.glob(f"*{ENDING}"))
+    if inside:
+        return _safetensors(inside)
+    if _elsewhere(net):
+        return iter(net.state_dict().items())
+    if (place / files.METADATA).is_file():
+        return _parts(net, place)
+    for path in sorted(place.glob("*.pt")):
+        return _whole(path)
+    newest = max(place.glob(f"start-*/{files.MANIFEST}"), default=None)
+    if newest is None:
+        raise UsageError(
+            f"{place} holds no weights. It may be a checkpoint of these trainers, or hold files of "
+            f"*{ENDING}."
+        )
+    return _weights(net, newest.parent)
+
+
+def _elsewhere(net: nn.Module) -> bool:
+    """Whether another rank has the weights."""
+    return any(weight.is_meta for weight in net.parameters())
+
+
+def _whole(path: Path) -> Iterator[tuple[str, Tensor]]:
+    model = files.load(path, torch.device("cpu")).get("model", {})
+    return iter((name, value) for name, value in model.items() if isinstance(value, Tensor))
+
+
+def _parts(net: nn.Module, folder: Path) -> Iterator[tuple[str, Tensor]]:
+    from torch.distributed.checkpoint import state_dict_loader
+    from torch.distributed.checkpoint.api import CheckpointException
+
+    state = {"model": net.state_dict()}
+    try:
+        state_dict_loader.load(state, checkpoint_id=str(folder), no_dist=True)
+    except (CheckpointException, RuntimeError, ValueError) as error:
+        reason = str(error).strip().splitlines()[-1]
+        raise UsageError(
+            f"The checkpoint {folder} is not of this --model ({reason}). Name the model it is of."
+        ) from error
+    return iter(state["model"].items())
+
+
+def _safetensors(paths: list[Path]) -> Iterator[tuple[str, Tensor]]:
+    for path in paths:
+        for name, value in _tensors(path):
+            yield name.removeprefix(PREFIX), value
+
+
+def _tensors(path: Path) -> Iterator[tuple[str, Tensor]]:
+    """The tensors of a file: eight bytes with the length of a JSON header, that, and the numbers.
+
+    Source: the format's description at github.com/huggingface/safetensors.
+    """
+    try:
+        with path.open("rb") as file:
+            # Copied on write: nothing is read before it is used, and the file stays as it is.
+            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+        length = int.from_bytes(content[:8], "little")
+        if length > min(_HEADER_BYTES, len(content)):
+            raise ValueError("its header is cut")
+        header: Mapping[str, dict[str, object]] = json.loads(content[8 : 8 + length])
+        for name, about in header.items():
+            if name == "__metadata__":
+                continue
+            kind = KINDS.get(str(about["dtype"]))
+            if kind is None:
+                continue  # counters and the like, which are no weights
+            begin, end = map(int, about["data_offsets"])  # type: ignore[call-overload]
+            shape = [int(side) for side in about["shape"]]  # type: ignore[attr-defined]
+            count = (end - begin) // kind.itemsize
+            yield (
+                name,
+                torch.frombuffer(content, dtype=kind, count=count, offset=8 + length + begin)
+                .reshape(shape),
+            )  # fmt: skip
+    except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
+        raise UsageError(
+            f"{path} can't be read as safetensors ({error}). Download it again."
+        ) from error
+
+
+@torch.no_grad()
+def _take(net: nn.Module, found: Iterator[tuple[str, Tensor]], place: Path) -> None:
+    own = dict(net.named_parameters()) | dict(net.named_buffers())
+    left = set(net.state_dict())
+    for name, value in found:
+        if name not in own:
+            continue  # a head that this network ties to its words, or the angles of places
+        if own[name].shape != value.shape:
+            raise UsageError(
+                f"{name} of {place} is {tuple(value.shape)}, and this --model has "
+                f"{tuple(own[name].shape)}. Choose the model that it is of, and data with its "
+                "vocabulary or classes."
+            )
+        if not own[name].is_meta:
+            own[name].copy_(value)
+        left.discard(name)
+    if left:
+        raise UsageError(
+            f"{place} lacks {len(left)} of the weights of this --model, like {min(left)}. Choose "
+            "the model that it is of."
+        )
