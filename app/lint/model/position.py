@@ -1,0 +1,24 @@
+"""Where something stands: in a script, and in the job file that it came from."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, order=True)
+class Position:
+    """A place in a text."""
+
+    line: int = 0
+    """1-based; 0: the job has no script of its own yet."""
+    column: int = 0
+    """1-based, in characters."""
+    end_line: int = 0
+    end_column: int = 0
+    """The first column behind it."""
+    file: str = ""
+    """The file it stands in, as the script names it; "": the script or job file itself."""
+    field: str = ""
+    """The key of the job file that set it, like `time` or `env.NCCL_DEBUG`; "": none did."""
+
+
+NOWHERE = Position()
+"""The job as a whole."""

@@ -1,0 +1,92 @@
+"""What a rule is, and how one registers itself."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from lumitui.app.lint.model.job import Job
+from lumitui.app.lint.model.position import NOWHERE, Position
+from lumitui.remote.site.profile import Site
+
+Severity = Literal["error", "warning", "note"]
+"""`error`: Slurm refuses it, or the job fails or hangs. `warning`: slow, wasteful or fragile.
+`note`: worth knowing."""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A mechanical change that ends a finding: these characters become those."""
+
+    words: str
+    """What it does, like `remove --gpu-bind`."""
+    at: Position
+    text: str
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One place where a rule found something."""
+
+    message: str
+    """What is wrong and what follows from it, in one or two sentences."""
+    do: str
+    """What to do about it, in one sentence that begins with a verb."""
+    at: Position = NOWHERE
+    edit: Edit | None = None
+    severity: Severity | None = None
+    """Another severity than the rule's, where the case is milder or worse."""
+
+
+Check = Callable[[Job, Site], Iterator[Hit]]
+"""Yields what it finds in a job at a site. `Site` is always there: lint asks for one."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One thing that the adviser knows."""
+
+    id: str
+    """Words with dashes, like `fixed-port`."""
+    severity: Severity
+    title: str
+    """What it finds, as half a sentence without a full stop: `a fixed port on shared nodes`."""
+    why: str
+    """What happens to a job that has it, in a sentence or two, for `lumitui rules ID`."""
+    source: str
+    """The document or address that says so."""
+    check: Check
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A hit with its rule: what a person reads."""
+
+    rule: str
+    severity: Severity
+    message: str
+    do: str
+    source: str
+    at: Position
+    edit: Edit | None = None
+
+
+def rule(
+    name: str, severity: Severity, title: str, *, why: str, source: str
+) -> Callable[[Check], Rule]:
+    """Return a decorator that makes a rule of a check.
+
+    The module lists its rules in `RULES`, and `table` lists the modules.
+    """
+    return lambda check: Rule(name, severity, title, why, source, check)
+
+
+def run(rules: tuple[Rule, ...], job: Job, site: Site) -> list[Finding]:
+    """Return what `rules` find in `job`, in the order of the text, errors first on a line."""
+    rank = {"error": 0, "warning": 1, "note": 2}
+    found = [
+        Finding(item.id, hit.severity or item.severity, hit.message, hit.do, item.source, hit.at,
+                hit.edit)
+        for item in rules
+        for hit in item.check(job, site)
+    ]  # fmt: skip
+    return sorted(dict.fromkeys(found), key=lambda item: (item.at, rank[item.severity], item.rule))

@@ -1,0 +1,1 @@
+"""The rules, in modules by subject. Each is a small pure function over a job and its site."""
