@@ -1,0 +1,1 @@
+"""What `--cpu-bind` and `--gpu-bind` say: read into cores and GPUs of each task, and judged."""
