@@ -82,11 +82,16 @@ def rule(
 
 def run(rules: tuple[Rule, ...], job: Job, site: Site) -> list[Finding]:
     """Return what `rules` find in `job`, in the order of the text, errors first on a line."""
-    rank = {"error": 0, "warning": 1, "note": 2}
     found = [
         Finding(item.id, hit.severity or item.severity, hit.message, hit.do, item.source, hit.at,
                 hit.edit)
         for item in rules
         for hit in item.check(job, site)
     ]  # fmt: skip
+    return ordered(found)
+
+
+def ordered(found: list[Finding]) -> list[Finding]:
+    """Return findings in the order of the text, errors first on a line, each once."""
+    rank = {"error": 0, "warning": 1, "note": 2}
     return sorted(dict.fromkeys(found), key=lambda item: (item.at, rank[item.severity], item.rule))

@@ -1,7 +1,8 @@
 """The table of all rules: `RULES`, and `findings`, which asks each of them."""
 
+from lumitui.app.lint import site_rules
 from lumitui.app.lint.model.job import Job
-from lumitui.app.lint.rule import Finding, Rule, run
+from lumitui.app.lint.rule import Finding, Rule, ordered, run
 from lumitui.remote.site.profile import Site
 
 RULES: tuple[Rule, ...] = ()
@@ -9,5 +10,5 @@ RULES: tuple[Rule, ...] = ()
 
 
 def findings(job: Job, site: Site) -> list[Finding]:
-    """Return all that the rules find in `job`, in the order of its text."""
-    return run(RULES, job, site)
+    """Return all that these rules and the site's own find in `job`, in the order of its text."""
+    return ordered([*run(RULES, job, site), *site_rules.findings(job, site)])

@@ -84,22 +84,50 @@ class LocalDisk(Facts):
 
 
 class SiteRule(Facts):
-    """A rule of this site alone, as data for the adviser."""
+    """A rule of this site alone, as data for the adviser; it fires where all conditions hold."""
 
     id: str
     severity: Literal["error", "warning", "note"]
     field: str
-    """The field of the job file that it checks, e.g. `launcher` or `env.NCCL_NET_GDR_LEVEL`."""
-    matches: Pattern
-    """A regular expression on the field's text."""
+    """What it looks at: a field of the job file, e.g. `launcher` or `env.NCCL_NET_GDR_LEVEL`. In
+    a script that is what the field becomes there: `sbatch` is each option as `--name=value`.
+    Besides: `srun` (its options), `module` (each loaded), `words` (each word of a command and each
+    value of a variable), `container.call` (like `singularity exec`) and `container.binds` (joined
+    by commas)."""
+    matches: Pattern | None = None
+    """A regular expression on the field's text, or on one of its texts."""
+    absent: bool = False
+    """It fires where the job does not set the field at all, in place of `matches`."""
+    when: dict[str, Pattern] = Field(default={})
+    """What else must hold: field to regular expression, or to `absent`, which means: not set."""
     images: Pattern | None = None
     """A regular expression on the path of the job's image; the rule is about these images alone.
     None: it holds whatever the job runs in."""
+    launchers: tuple[str, ...] = ()
+    """What starts the ranks of the jobs that it is about; empty: any launcher."""
+    allocation: Literal["whole", "shared"] | None = None
+    """Whether it is about jobs that have their nodes alone, or that share them; None: both."""
     nodes_from: Count = 1
     """The fewest nodes that a job has when the rule is about it."""
-    message: str
+    message: Annotated[str, fills("value", "nodes")]
+    """What is wrong. `{value}` is the text that was found, `{nodes}` how many the job has."""
     do: str
+    cure: str | None = None
+    """The value that ends the finding, where the variable has only to be set to it."""
     source: str
+
+    @property
+    def one_field_only(self) -> bool:
+        """Whether one field of the job file and the image tell all that it asks."""
+        return self.matches is not None and not (self.when or self.launchers or self.allocation)
+
+    @model_validator(mode="after")
+    def _asks_one_thing(self) -> Self:
+        if (self.matches is None) != self.absent:
+            raise ValueError(f"the rule {self.id} needs `matches`, or else `absent: true`")
+        if self.cure is not None and not self.field.startswith("env."):
+            raise ValueError(f"the rule {self.id} has a `cure`, which only a variable can have")
+        return self
 
 
 class Site(Facts):

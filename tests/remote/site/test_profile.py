@@ -56,7 +56,7 @@ def test_every_rule_is_a_pattern_with_words(name: str) -> None:
         assert rule.source, rule.id
         assert "#" in rule.source or not re.search(r"recipes$|Guide$", rule.source), rule.id
         # A field that is not there has no text, and no rule may fire on it.
-        assert not re.search(rule.matches, ""), rule.id
+        assert rule.absent or not re.search(rule.matches or "", ""), rule.id
 
 
 @pytest.mark.parametrize("path", sorted(BUILT_IN.glob("*.yaml")), ids=lambda path: path.stem)
@@ -206,8 +206,8 @@ def test_each_rule_of_lumi_finds_what_it_is_about_and_nothing_else(lumi: Site) -
     assert {rule.id for rule in lumi.rules} == set(LUMI_RULES)
     for rule in lumi.rules:
         wrong, right = LUMI_RULES[rule.id]
-        assert re.search(rule.matches, wrong), rule.id
-        assert not re.search(rule.matches, right), rule.id
+        assert re.search(rule.matches or "", wrong), rule.id
+        assert not re.search(rule.matches or "", right), rule.id
 
 
 def test_each_field_of_a_rule_is_one_of_a_job_file(lumi: Site) -> None:

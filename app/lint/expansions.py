@@ -1,0 +1,52 @@
+"""Variables in a text: which are named there, and which shell gives them their values. Pure."""
+
+import re
+
+from lumitui.app.lint.model.job import Job
+from lumitui.app.lint.model.position import Position
+
+_NAME = re.compile(r"(?<!\\)(?:\\\\)*\$(?:\{[!#]?)?([A-Za-z_]\w*)")
+_ESCAPED = re.compile(r"(?<!\\)(?:\\\\)*\\\$(?:\{)?([A-Za-z_]\w*)")
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """Return the variables that a text names, each once, but for those behind a backslash."""
+    return tuple(dict.fromkeys(_NAME.findall(text)))
+
+
+def escaped_in(text: str) -> tuple[str, ...]:
+    r"""Return the variables that stand behind a backslash, like `\\$RANK`, each once."""
+    return tuple(dict.fromkeys(_ESCAPED.findall(text)))
+
+
+def source_at(job: Job, at: Position) -> str:
+    """Return what stands at a place of the script, with its quotes; "" where no script is known."""
+    if not at.line or at.file or not at.end_line:
+        return ""
+    lines = job.text.split("\n")[at.line - 1 : at.end_line]
+    if not lines:
+        return ""
+    lines[-1] = lines[-1][: at.end_column - 1]
+    return "\n".join(lines)[at.column - 1 :]
+
+
+def outside_single_quotes(source: str) -> str:
+    """Return a piece of a script without what bash leaves alone: texts in single quotes.
+
+    A single quote within double quotes is a character as any other.
+    """
+    kept, inside, place = [], "", 0
+    while place < len(source):
+        sign = source[place]
+        if sign == "\\" and inside != "'":
+            kept.append(source[place : place + 2])
+            place += 2
+            continue
+        if sign == "'" and inside != '"':
+            inside = "" if inside == "'" else "'"
+        elif sign == '"' and inside != "'":
+            inside = "" if inside == '"' else '"'
+        elif inside != "'":
+            kept.append(sign)
+        place += 1
+    return "".join(kept)
