@@ -78,6 +78,27 @@ def refuse_errors(found: "Preview") -> None:
         )
 
 
+def named_errors(found: Sequence["Preview"], *, force: bool, yes: bool) -> str:
+    """Return the errors of launches as the question names them; "" where there are none.
+
+    `force` agrees to them beforehand; `yes` alone does not, since nobody has seen them then.
+
+    Raises:
+        InputError: nobody can agree to them, or nothing can be sent with them.
+    """
+    for one in found:
+        if any(error.final for error in one.errors):
+            refuse_errors(one)
+    errors = list(dict.fromkeys(error.id for one in found for error in one.errors))
+    named = f"{words.count(len(errors), 'error')} ({', '.join(errors)})" if errors else ""
+    if errors and not force and (yes or not has_person()):
+        raise InputError(
+            f"The job has {named}, shown above with what to do.",
+            f"{NOTHING_SENT} Correct the job file, or add --force to send it all the same.",
+        )
+    return named
+
+
 def without_later(found: "Preview") -> "Preview":
     """Return the preview of a job file to begin with: its script may be written later."""
     later = {"script", "project"}
@@ -136,11 +157,12 @@ def refuse_wait(wait: bool) -> None:
         )
 
 
-def agree_to_submit(found: Sequence["Preview"], *, yes: bool) -> None:
-    """Show what would be sent, and return when the person agrees; see `confirm`."""
+def agree_to_submit(
+    found: Sequence["Preview"], *, yes: bool, force: bool = False
+) -> tuple["Preview", ...]:
+    """Show what would be sent, and return it when the person agrees; see `confirm`."""
     show_all_findings(found)
-    for item in found:
-        refuse_errors(item)
+    errors = named_errors(found, force=force, yes=yes)
     launch = found[0].launch
     if len(found) > 1:
         show_grid(found)
@@ -151,7 +173,9 @@ def agree_to_submit(found: Sequence["Preview"], *, yes: bool) -> None:
             f"{words.layout_size(launch.layout)}, at most {chain_words.time_limit(launch.spec)}; "
             f"{words.price_sentence(launch.price)}?"
         )
+    question = f"The job has {errors}. {question}" if errors else question
     confirm(question, yes=yes, otherwise=NOTHING_SENT)
+    return tuple(replace(one, forced=bool(errors)) for one in found)
 
 
 def show_changes(planned: "Resubmission", columns: int) -> None:

@@ -56,7 +56,7 @@ def send_grid(reply: Reply, runs: "Runs", found: Sequence["Preview"], job: Path)
     _send(reply, runs, runs.series.begin_grid(found), _rest_of_grid(job))
 
 
-def submit_rest(reply: Reply, runs: "Runs", job: Path, *, yes: bool) -> None:
+def submit_rest(reply: Reply, runs: "Runs", job: Path, *, yes: bool, force: bool = False) -> None:
     """Send what is left of the last grid of a job file, after the person agrees.
 
     Raises:
@@ -67,7 +67,7 @@ def submit_rest(reply: Reply, runs: "Runs", job: Path, *, yes: bool) -> None:
         raise InputError(
             f"Nothing is left of a grid of {job}.", "Leave out --rest to send all of its runs."
         )
-    _send_rest(reply, runs, left, _rest_of_grid(job), yes=yes)
+    _send_rest(reply, runs, left, _rest_of_grid(job), yes=yes, force=force)
 
 
 def resubmit_rest(reply: Reply, runs: "Runs", run_id: str, *, yes: bool) -> None:
@@ -85,7 +85,15 @@ def resubmit_rest(reply: Reply, runs: "Runs", run_id: str, *, yes: bool) -> None
     _send_rest(reply, runs, left, _rest_of_ladder(parent), yes=yes)
 
 
-def _send_rest(reply: Reply, runs: "Runs", left: "Standing", command: str, *, yes: bool) -> None:
+def _send_rest(
+    reply: Reply,
+    runs: "Runs",
+    left: "Standing",
+    command: str,
+    *,
+    yes: bool,
+    force: bool = False,
+) -> None:
     """Send what is left of a series; the site is asked first about what may be a job.
 
     Raises:
@@ -104,8 +112,9 @@ def _send_rest(reply: Reply, runs: "Runs", left: "Standing", command: str, *, ye
         say("All of them were sent already.")
         reply.give({"series": now.series.id, "runs": [], "members": []}, "")
         return
-    agree_to_submit(runs.series.made_ready(now), yes=yes)
-    _send(reply, runs, now.series, command, now.left)
+    ready = agree_to_submit(runs.series.made_ready(now), yes=yes, force=force)
+    forced = any(one.forced for one in ready)
+    _send(reply, runs, now.series, command, now.left, forced=forced)
 
 
 def _rest_of_grid(job: Path | str) -> str:
@@ -218,10 +227,12 @@ def _send(
     series: "Series",
     command: str,
     agreed: "Sequence[Member] | None" = None,
+    *,
+    forced: bool = False,
 ) -> None:
     """Send a series, or of it what was `agreed` to; its runs are the data as soon as they are jobs.
 
-    `command` sends what is left of it.
+    `command` sends what is left of it; `forced`: with the adviser's errors, too.
 
     Raises:
         LumiError: not all were sent; the message says which.
@@ -236,7 +247,9 @@ def _send(
         say(f"{len(done)} of {len(series.members)}: job {run.job_id} at {run.site}")
         reply.give({"series": series.id, "runs": [run_data(one) for one in done]}, run.id)
 
-    outcomes = runs.series.send(series.id, report=show_step, sent=sent, agreed=agreed)
+    outcomes = runs.series.send(
+        series.id, report=show_step, sent=sent, agreed=agreed, forced=forced
+    )
     reply.data = {
         "series": series.id,
         "runs": [run_data(one) for one in done],

@@ -26,7 +26,7 @@ class Fix:
 
 @dataclass(frozen=True)
 class Finding:
-    """What the adviser says about a launch; an `error` keeps it from being sent."""
+    """What the adviser says about a launch; an `error` is asked about before it is sent."""
 
     id: str
     severity: Severity
@@ -38,6 +38,8 @@ class Finding:
     """The key of the job file that it is about; "": no single one."""
     fix: Fix | None = None
     """What would end it, where one change does."""
+    final: bool = False
+    """Whether nothing can be sent as long as it holds, `--force` or not: a file is missing."""
 
 
 Rule = Callable[[Launch, Placement], Iterator[Finding]]

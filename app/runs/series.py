@@ -222,8 +222,11 @@ class SeriesRuns:
         report: Report = lambda step, words: None,
         sent: Callable[[Run], None] = lambda run: None,
         agreed: Sequence[Member] | None = None,
+        forced: bool = False,
     ) -> tuple[Outcome, ...]:
         """Send what is left of a series, in order, each exactly once; `sent` hears of each.
+
+        `forced`: with the adviser's errors, which the person has seen.
 
         The site is asked first about members that may be jobs; one of which it does not know
         that yet is not sent. A grid ends at the first that fails; a ladder goes on, unless the
@@ -249,6 +252,8 @@ class SeriesRuns:
             due = tuple(one for one in now.left if places is None or one.place in places)
             kept_back, now = len(due) < len(now.left), replace(now, left=due)
             ready = [self._made_ready(now.series, member) for member in due]
+            if forced:
+                ready = [replace(one, preview=replace(one.preview, forced=True)) for one in ready]
             for one in ready:
                 one.preview.check()
             outcomes = self._send_all(now, ready, report, sent)

@@ -30,6 +30,8 @@ class Preview:
     """What this run of a grid has of its own, like `--lr=1e-3`; "": there is no grid."""
     note: str = ""
     """A line that is kept with the run."""
+    forced: bool = False
+    """Whether the person wants it sent with the adviser's errors, which they have seen."""
 
     @property
     def name(self) -> str:
@@ -43,12 +45,17 @@ class Preview:
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """The findings that keep it from being sent."""
+        """The findings that are errors."""
         return tuple(item for item in self.findings if item.severity == "error")
+
+    @property
+    def blocking(self) -> tuple[Finding, ...]:
+        """The findings that keep it from being sent."""
+        return tuple(item for item in self.errors if item.final or not self.forced)
 
     def check(self) -> None:
         """Raise InputError with the first finding that keeps it from being sent."""
-        for error in self.errors:
+        for error in self.blocking:
             raise InputError(error.message, error.do)
 
 

@@ -215,6 +215,7 @@ def export(reply: Reply, job: Path, folder: Path) -> None:
     default=None,
     help="Send what is left of the job file's last grid, or leave it out and send all anew.",
 )
+@click.option("--force", is_flag=True, help="Send it although the adviser finds errors in it.")
 @yes_option
 @json_option
 @click.pass_obj
@@ -225,21 +226,22 @@ def submit(
     timeout: float | None,
     skip: int,
     rest: bool | None,
+    force: bool,
     yes: bool,
 ) -> None:
-    """Send a job after you confirm.
+    """Send a job after you confirm; with errors, after you confirm those.
 
     A job file with a `grid:` becomes several runs, which are sent one after the other.
     """
     with core() as runs:
         if rest:
-            series.submit_rest(reply, runs, job, yes=yes)
+            series.submit_rest(reply, runs, job, yes=yes, force=force)
             return
         found = without_first(read_all(runs, job), skip)
         refuse_wait(bool(found[0].cell) and (wait or timeout is not None))
         if found[0].cell and not skip and rest is None:
             series.note_rest(runs, job)
-        agree_to_submit(found, yes=yes)
+        found = agree_to_submit(found, yes=yes, force=force)
         if rest is False:
             series.leave_out_rest(runs, job)
         if found[0].cell:

@@ -188,6 +188,7 @@ def _options(launch: Launch, place: Placement) -> Iterator[Finding]:
                 "DESIGN, job script",
                 field="sbatch",
                 fix=Fix(f"remove {option}", "sbatch", _others(launch.spec.sbatch, option)),
+                final=True,  # another name or array would keep lumitui from finding its job
             )
 
 

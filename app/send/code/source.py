@@ -137,9 +137,10 @@ _FIELDS = {"secret-needed": "ship_secrets"} | {
 
 def _errors(problems: Sequence[tuple[str, InputError]]) -> tuple[Finding, ...]:
     return tuple(
-        Finding(key, "error", problem.message, problem.hint, "the files here", field=_FIELDS[key])
+        Finding(key, "error", problem.message, problem.hint, "the files here", field=_FIELDS[key],
+                final=True)
         for key, problem in problems
-    )
+    )  # fmt: skip
 
 
 def _absent(spec: JobSpec, code: Code, guard: Guard) -> list[tuple[str, InputError]]:

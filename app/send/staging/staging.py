@@ -100,17 +100,12 @@ def findings_of(spec: JobSpec, project: Path, site: Site) -> Iterator[Finding]:
             try:
                 image_command(site)
             except InputError as error:
-                yield Finding("stage", "error", error.message, error.hint, "PATH", field=key)
+                yield _error(error.message, error.hint, "PATH", key)
             continue
         if not place.exists():
-            yield Finding(
-                "stage",
-                "error",
-                f"stage: {name} is to be {place}, which is not there.",
-                "Correct the path, or download it first.",
-                "the files here",
-                field=key,
-            )
+            message = f"stage: {name} is to be {place}, which is not there."
+            do = "Correct the path, or download it first."
+            yield _error(message, do, "the files here", key)
             continue
         try:
             found = find(name, place, spec.ship_secrets, enough=_COUNTED)
@@ -120,7 +115,7 @@ def findings_of(spec: JobSpec, project: Path, site: Site) -> Iterator[Finding]:
                     "Name the file or folder in it that holds the data.",
                 )
         except InputError as error:
-            yield Finding("stage", "error", error.message, error.hint, "the files here", field=key)
+            yield _error(error.message, error.hint, "the files here", key)
             continue
         files, total = _weighed(found)
         apart = os.path.relpath(place, project) in left_out(spec, project)
@@ -133,6 +128,10 @@ def findings_of(spec: JobSpec, project: Path, site: Site) -> Iterator[Finding]:
             "the files here",
             field=key,
         )
+
+
+def _error(message: str, do: str, source: str, field: str) -> Finding:
+    return Finding("stage", "error", message, do, source, field=field, final=True)
 
 
 _COUNTED = 20_000  # files that a preview counts: it is made at each key

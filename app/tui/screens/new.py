@@ -1,6 +1,7 @@
 """A new run: a job file as a form, as text, as the script it becomes and as a map of its nodes."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -10,6 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Button, Input, Static
 
+from lumitui.app.explain.words import count
 from lumitui.app.runs import Runs
 from lumitui.app.send.drafts.draft import Draft
 from lumitui.app.send.drafts.drafts import Checked
@@ -204,8 +206,9 @@ class NewScreen(DraftPage):
         self.title_text("2 New", f"from {checked.draft.origin}", self._where)
         errors = len(checked.errors)
         if errors:
-            count = "1 error" if errors == 1 else f"{errors} errors"
-            text = Text.assemble((f"{count} to fix before it can be sent  ", SEVERITY["error"]))
+            then = " to fix before it can be sent"
+            then = "; Submit asks first" if _may_be_forced(checked) else then
+            text = Text.assemble((f"{count(errors, 'error')}{then}  ", SEVERITY["error"]))
             if checked.previews:
                 text.append_text(cost_line(checked.previews))
         else:
@@ -217,7 +220,7 @@ class NewScreen(DraftPage):
         checked = self._checked
         now = checked is not None and self._draft is not None
         ready = now and checked is not None and checked.draft.text == self._draft_text()
-        right = ready and checked is not None and bool(checked.previews) and not checked.errors
+        right = ready and checked is not None and (not checked.errors or _may_be_forced(checked))
         self.query(".action").first(Button).disabled = not right
 
     def _draft_text(self) -> str:
@@ -261,25 +264,38 @@ class NewScreen(DraftPage):
             self.post_message(messages.Failed(error))
         elif checked.draft.text != self._draft.text:
             self.notify("The last edit is still being checked; try again in a moment.")
-        elif checked.errors:
+        elif checked.errors and not _may_be_forced(checked):
             self.notify(checked.errors[0].words, severity="error", markup=False)
             self.action_view("form")
         else:
             self._confirm(checked)
 
     def _confirm(self, checked: Checked) -> None:
-        first, several = checked.previews[0], len(checked.previews) > 1 or checked.previews[0].cell
+        forced = bool(checked.errors)
+        previews = tuple(replace(one, forced=forced) for one in checked.previews)
+        first, several = previews[0], len(previews) > 1 or previews[0].cell
 
         def answered(yes: bool | None) -> None:
             if yes and several:
-                self.post_message(messages.SeriesWanted(checked.previews))
+                self.post_message(messages.SeriesWanted(previews))
             elif yes:
                 self.post_message(messages.SendWanted(first))
 
         name = styled.shorten(first.launch.spec.name, 40)
         if several:
-            title = f"Submit {len(checked.previews)} runs to {first.site.name}?"
-            lines = series_terms(checked.previews)
+            title = f"Submit {len(previews)} runs to {first.site.name}?"
+            lines = series_terms(previews)
         else:
             title, lines = f"Submit {name} to {first.launch.spec.site}?", terms(first)
-        self.app.push_screen(Confirm(title, lines, "Submit"), answered)
+        if forced:
+            title = f"{title.removesuffix('?')} with {count(len(checked.errors), 'error')}?"
+            lines = [*(("error", error.message) for error in checked.errors), *lines]
+        label = "Submit all the same" if forced else "Submit"
+        self.app.push_screen(Confirm(title, lines, label), answered)
+
+
+def _may_be_forced(checked: Checked) -> bool:
+    """Return whether all errors are the adviser's, with which a person may send a job."""
+    return bool(checked.previews) and not any(
+        error.final for one in checked.previews for error in one.errors
+    )

@@ -109,12 +109,28 @@ def test_a_time_over_the_limit_and_a_missing_script_are_not_sent(
 ) -> None:
     write(path, LAPTOP | {"time": "2-00:00:00"})
     told(here("submit", str(path), "--yes"), 2, "2-00:00:00 is more than local allows")
+    done = here("submit", str(path), "--yes")
+    assert "The job has 1 error (time-limit)" in done.stderr and "--force" in done.stderr
+    assert here("submit", str(path)).returncode == 2
     write(path, LAPTOP | {"script": "train.py"})
     told(here("submit", str(path), "--yes"), 2, "train.py is not among the files")
+    told(here("submit", str(path), "--yes", "--force"), 2, "train.py is not among the files")
     (path.parent / ".gitignore").write_text("hello.py\n")
     write(path, LAPTOP)
     told(here("submit", str(path), "--yes"), 2, "hello.py", ".gitignore")
     assert history(home) == []
+
+
+def test_force_sends_a_job_with_errors_and_a_warning_needs_none(
+    here: Here, home: Home, path: Path
+) -> None:
+    write(path, LAPTOP | {"time": "2-00:00:00"})
+    done = here("submit", str(path), "--yes", "--force", "--wait")
+    assert done.returncode == 0, done.stderr
+    write(path, LAPTOP | {"hang": "00:10:00"})
+    done = here("submit", str(path), "--yes", "--wait")
+    assert "warning: `hang:` does nothing here" in done.stderr
+    assert done.returncode == 0 and len(history(home)) == 2
 
 
 def test_a_preview_shows_what_a_send_would_refuse(here: Here, home: Home, path: Path) -> None:

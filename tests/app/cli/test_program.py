@@ -1,6 +1,7 @@
 """The program itself: what it imports, how it ends, what it asks and shows on a terminal."""
 
 import json
+import re
 import stat
 import subprocess
 import sys
@@ -143,6 +144,15 @@ def test_submit_asks_once_and_the_default_is_no(home: Home, here: Here, job: Pat
     code, shown = on_terminal(home, ["resubmit", "last"], "n\n", "[y/N]")
     assert code == 1 and shown.count("[y/N]") == 1
     assert len(runs_of(here)) == 1
+
+
+def test_submit_names_the_errors_in_its_question(home: Home, here: Here, job: Path) -> None:
+    job.write_text(re.sub("time: .*", "time: 2-00:00:00", job.read_text()))
+    code, shown = on_terminal(home, ["submit", str(job)], "\n", "[y/N]")
+    assert code == 1 and runs_of(here) == []
+    assert "The job has 1 error (time-limit). Submit" in " ".join(shown.split())
+    code, shown = on_terminal(home, ["submit", str(job), "--wait"], "y\n", "[y/N]")
+    assert code == 0 and shown.count("[y/N]") == 1
 
 
 def test_a_log_cannot_drive_the_terminal_but_a_pipe_gets_its_bytes(

@@ -1,6 +1,7 @@
 """The screen New: a job file as a form, as text, as its script and as a map of its nodes."""
 
 import json
+import re
 import sys
 import time
 from contextlib import nullcontext
@@ -110,6 +111,24 @@ async def test_a_typo_stands_at_its_field_and_a_key_fixes_it(
         await pilot.press("escape", "escape", "d")
         await until(pilot, lambda: isinstance(pilot.app.screen, RunsScreen), "the first screen")
         assert runs_of(pilot) == []
+
+
+async def test_a_job_with_an_error_is_sent_after_a_question_that_names_it(
+    settings: Settings, project: Path
+) -> None:
+    job = project / "long.yaml"
+    job.write_text(re.sub("time: .*", "time: 2-00:00:00", JOB.format(launcher="srun", args="")))
+    async with LumiApp(settings, job).run_test(size=(100, 30)) as pilot:
+        await sees(pilot, "1 error; Submit asks first")
+        assert can_submit(pilot)
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: isinstance(pilot.app.screen, Confirm), "the question")
+        await sees(pilot, "Submit hello to laptop with 1 error")
+        await sees(pilot, "error +2-00:00:00 is more than local")
+        await pilot.press("n")
+        assert runs_of(pilot) == []
+        await pilot.press("ctrl+s", "y")
+        await until(pilot, lambda: len(runs_of(pilot)) == 1, "the run")
 
 
 async def test_nodes_change_by_a_key_and_everything_follows(
