@@ -32,7 +32,7 @@ VERBS = {
     "board": "programs",
     "prune": "sites",
     "stage": "sites",
-    "bind": "sites",
+    "bind": "bind",
     "demo": "programs",
     "tui": "programs",
     "web": "programs",

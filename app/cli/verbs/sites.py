@@ -1,4 +1,4 @@
-"""The verbs about a site: its facts, their schema, its check, its disk space, its cores."""
+"""The verbs about a site: its facts, their schema, its check, its disk space."""
 
 import json
 from pathlib import Path
@@ -119,22 +119,6 @@ def stage(
     reply.give(stocks, tables.stock_text(stocks, columns()))
     if not any(each.items or each.loose for each in stocks):
         say("Nothing is staged there.")
-
-
-@click.command()
-@site_argument
-@click.option("--ranks", metavar="N", type=int, help="Ranks per node; by default one per GPU.")
-@json_option
-@click.pass_obj
-def bind(reply: Reply, site_name: str, ranks: int | None) -> None:
-    """Draw which cores each rank of a node gets."""
-    from lumitui.app.compose.binding import rank_bindings
-    from lumitui.app.compose.draft.node_map import bind_text
-    from lumitui.remote.site.sites import Sites
-
-    site = Sites(own_settings().profiles).load(site_name)
-    count = site.node.gpus if ranks is None else ranks
-    reply.give(rank_bindings(site.node, count), bind_text(site, count))
 
 
 @click.command()

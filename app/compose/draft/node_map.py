@@ -148,10 +148,18 @@ def _names(owners: Sequence[int], gpu: str) -> str:
     return " ".join(f"{gpu}{rank}" for rank in owners[:3]) + (" …" if len(owners) > 3 else "")
 
 
-def _has(site: Site) -> str:
+def has_words(site: Site) -> str:
     """Return `8 x AMD MI250X GCD`, or `2 ranks on CPU`."""
     node = site.node
     return f"{node.device.some(node.gpus)} on CPU" if node.on_cpu else f"{node.gpus} x {node.gpu}"
+
+
+def cells_of(site: Site, planned: Sequence[str]) -> list[str]:
+    """Return a line for each row of neighbouring cores, with what has each of them."""
+    return [
+        f"{row.first:3d}-{row.last:<3d}    {' '.join(row.cells)}"
+        for row in _core_rows(site, planned)
+    ]
 
 
 def bind_text(site: Site, ranks: int) -> str:
@@ -164,13 +172,12 @@ def bind_text(site: Site, ranks: int) -> str:
     node, planned = site.node, [item.cores for item in bound]
     reserved = format_cores(frozenset(range(node.cores)) - node.usable_cores) or "none"
     text = [
-        f"{site.title}: {node.cores} cores, {_has(site)} a node",
+        f"{site.title}: {node.cores} cores, {has_words(site)} a node",
         f"reserved cores: {reserved}",
         "",
         "cores      . free, x reserved, 0-9 the local rank that has it",
     ]
-    for row in _core_rows(site, planned):
-        text.append(f"{row.first:3d}-{row.last:<3d}    {' '.join(row.cells)}")
+    text += cells_of(site, planned)
     text += ["", f"rank{'' if node.on_cpu else '  GPU  bus  NUMA'}  cores        mask"]
     for item in _rank_rows(site, ranks, planned):
         gpu = f"  {item.rank:3d}  {item.bus or '?':>3}  {item.numa or '?':>4}" if item.gpu else ""

@@ -22,10 +22,6 @@ _NUMBER = re.compile(r"[0-9]{1,5}|0[xX][0-9a-fA-F]{1,4}")
 _MASK = re.compile(r"(?:0[xX])?([0-9a-fA-F]{1,256})")
 _MOST = 4096
 """Entries of a list; more is no list that a person wrote."""
-_OTHER_TYPES = (
-    "none", "sockets", "cores", "threads", "ldoms", "rank", "rank_ldom", "map_ldom", "mask_ldom",
-    "closest", "single", "per_task", "verbose", "quiet",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -96,14 +92,14 @@ def _kind(word: str) -> Kind:
 
 def _bare(text: str) -> Bind | None:
     """Return a list without its type; None: it is none."""
-    parts = _LOUD.sub("", text.strip(), count=1).split(",")
-    if "$" in text or text.partition(":")[0].partition("=")[0] in _OTHER_TYPES:
+    listed = _LOUD.sub("", text.strip(), count=1)
+    parts = [part.strip() for part in listed.split(",")]
+    if any(part.lower().startswith("0x") for part in parts) and "$" not in text:
+        return _bind("mask_cpu", listed)
+    if not all(re.fullmatch(r"[0-9a-fA-F]+(\*[0-9]+)?", part) for part in parts):
         return None
-    if not all(re.fullmatch(r"(0[xX])?[0-9a-fA-F]+(\*[0-9]+)?", part.strip()) for part in parts):
-        return None
-    masks = any(part.strip().lower().startswith("0x") or len(part.strip()) > 3 for part in parts)
-    letters = any(re.search(r"[a-fA-F]", part) for part in parts)
-    return _bind("mask_cpu" if masks or letters else "map_cpu", ",".join(parts))
+    masks = any(len(part) > 3 or re.search("[a-fA-F]", part) for part in parts)
+    return _bind("mask_cpu" if masks else "map_cpu", listed)
 
 
 def _bind(kind: Kind, text: str) -> Bind:

@@ -88,6 +88,10 @@ def test_sites_schema_and_binding_are_printed(
     assert [item["cores"] for item in data] == ["49-55", "57-63"]
     assert here("bind", "lumi", "--ranks", "9").returncode == 2
     assert "GPU" not in here("bind", "laptop").stdout
+    assert here("bind", "lumi", "--explain", "map_cpu:49,57", "--ranks", "2").returncode == 0
+    reserved = here("bind", "lumi", "--explain", "--cpu-bind=mask_cpu:0xff", "--json")
+    assert reserved.returncode == 1
+    assert "mask-reserved" in [one["id"] for one in envelope(reserved)["data"]["mistakes"]]
 
 
 # -- runs, on this machine

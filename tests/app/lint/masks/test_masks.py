@@ -69,6 +69,7 @@ def test_lists_of_a_sites_own_guide_have_no_mistake(text: str) -> None:
         (",".join(LUMI.split(",")[:4]), "mask-count", (4, 5, 6, 7)),
         (LUMI.replace("0xfe00000000000000", "0x00fe000000000000"), "mask-overlap", (0, 1)),
         ("mask_cpu:0xfg,0xfe", "mask-unreadable", (0,)),
+        ("0xzz,0xfe", "mask-unreadable", (0,)),
         ("map_cpu:1,,9", "mask-unreadable", (1,)),
         (ONE_CORE.replace("41", "131"), "mask-outside", (7,)),
         (ONE_CORE.replace("41", "40"), "mask-reserved", (7,)),

@@ -1,0 +1,65 @@
+"""`lumitui bind`: the cores that each rank of a node gets, and what somebody's masks give it."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from lumitui.app.cli.output import Reply
+from lumitui.app.cli.session import json_option, own_settings, site_argument
+from lumitui.remote.errors import InputError
+
+if TYPE_CHECKING:
+    from lumitui.app.lint.masks.judge import Starter
+    from lumitui.remote.site.profile import Site
+
+
+@click.command()
+@site_argument
+@click.option(
+    "--ranks", metavar="N", type=click.IntRange(min=1), help="Ranks per node; by default one a GPU."
+)
+@click.option(
+    "--explain",
+    "masks",
+    metavar="MASK",
+    help="Say what a list of masks gives each task: `mask_cpu:0xfe,…`, or a whole `--cpu-bind=…`.",
+)
+@click.option(
+    "--launcher",
+    type=click.Choice(["srun", "torchrun"]),
+    default="srun",
+    show_default=True,
+    help="With --explain: what makes the ranks.",
+)
+@json_option
+@click.pass_obj
+def bind(
+    reply: Reply, site_name: str, ranks: int | None, masks: str | None, launcher: "Starter"
+) -> int:
+    """Draw which cores each rank of a node gets, or explain a list of masks.
+
+    With --explain the exit code is 1 when the job would fail with the list, or its ranks would
+    share what they must not. Several lists, as of --cpu-bind and --gpu-bind, go into one argument:
+
+        lumitui bind lumi --explain '--cpu-bind=map_cpu:49,57 --gpu-bind=map_gpu:0,1'
+    """
+    from lumitui.app.compose.binding import rank_bindings
+    from lumitui.app.compose.draft.node_map import bind_text
+    from lumitui.remote.site.sites import Sites
+
+    site = Sites(own_settings().profiles).load(site_name)
+    if masks is not None:
+        return _explain(reply, site, masks, ranks, launcher)
+    if launcher != "srun":
+        raise InputError("--launcher is about --explain.", "Leave it out, or add --explain MASK.")
+    count = site.node.gpus if ranks is None else ranks
+    reply.give(rank_bindings(site.node, count), bind_text(site, count))
+    return 0
+
+
+def _explain(reply: Reply, site: "Site", masks: str, ranks: int | None, launcher: "Starter") -> int:
+    from lumitui.app.compose.draft.mask_text import explain, explained_text
+
+    found = explain(site, masks, tasks=ranks, starter=launcher)
+    reply.give(found, explained_text(site, found))
+    return 1 if found.fails else 0
