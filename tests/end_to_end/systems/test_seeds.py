@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.systems.differences import differences
 from tests.support.systems.launch_line import parts_of
-from tests.support.systems.page import PAGE, scripts_of
+from tests.support.systems.page import PAGE, page, scripts_of
 from tests.support.systems.rows import Row, table
 
 ROWS = table().rows
@@ -37,6 +37,14 @@ def test_each_of_the_five_documents_has_its_rows() -> None:
 
 def test_the_page_of_the_last_run_has_the_rows_of_the_table() -> None:
     assert scripts_of(PAGE.read_text(encoding="utf-8")) == [row.name for row in ROWS]
+
+
+def test_a_row_that_was_not_run_again_keeps_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.support.systems.page.kept", lambda row: None)
+    text = PAGE.read_text(encoding="utf-8")
+    assert page(text) == text
+    other = text.replace("| 1 x 8 |", "| 1 x 9 |", 1)  # the job file has changed since
+    assert "| 1 x 8 |  | not run |  |" in page(other)
 
 
 def test_one_row_of_each_site_is_also_run_by_make_test() -> None:
