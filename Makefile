@@ -1,4 +1,5 @@
 # make demo     train on this machine, then again on twice the nodes
+# make ci       what must pass before anything lands: check, lowest and test, side by side
 # make test     run the tests, on the mini cluster too where it can run; make test-all adds the slow ones
 # make check    ruff, mypy --strict, the import contracts, known advisories where they can be looked up
 # make lowest   some tests on the lowest versions that pyproject.toml allows
@@ -17,7 +18,7 @@ PY := .venv/bin/python
 # Each of some 1,000 processes that the tests start would compile all of it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo exam test test-alone test-cluster test-slurm24 test-all check audit lowest lock sbom setup packages bench bench-history bench-tui bench-trainers bench-gpu footprint chaos systems picture screenshots recording cluster-up cluster-down
+.PHONY: demo exam ci test test-alone checks-and-test-alone test-cluster test-slurm24 test-all check audit lowest lock sbom setup packages bench bench-history bench-tui bench-trainers bench-gpu footprint chaos systems picture screenshots recording cluster-up cluster-down
 
 setup:
 	@.ci/setup
@@ -26,18 +27,27 @@ demo: setup
 	@.venv/bin/lumitui demo
 
 # Installs the Debian packages that the tests need, before any test looks for them.
-packages: setup
+packages:
 	-@tests/cluster/parts/packages.sh
 
 # Jobs on the clusters mostly wait, so all parts run at once; each prints when it ends.
+AT_ONCE = $(MAKE) --no-print-directory --keep-going --jobs=3 --output-sync=target --assume-old=setup --assume-old=packages
 test: setup packages
 	@echo "test-cluster, test-alone and test-slurm24; each prints when it ends"
-	@$(MAKE) --no-print-directory --keep-going --jobs=3 --output-sync=target --assume-old=setup --assume-old=packages \
-	  test-cluster test-alone test-slurm24
+	@$(AT_ONCE) test-cluster test-alone test-slurm24
+
+# What CI runs: the checks take the processors while the clusters start.
+ci:
+	@$(MAKE) --no-print-directory --jobs=2 setup packages
+	@echo "test-cluster, checks-and-test-alone and test-slurm24; each prints when it ends"
+	@$(AT_ONCE) test-cluster checks-and-test-alone test-slurm24
+
+checks-and-test-alone:
+	@$(MAKE) --no-print-directory --keep-going check lowest test-alone
 
 # Each process has a cluster of its own.
 test-cluster: setup packages
-	@$(PY) -m pytest -m "cluster and not slow" --numprocesses=2 --dist=loadfile
+	@$(PY) -m pytest -m "cluster and not slow" --numprocesses=3 --dist=loadfile
 
 # Twice as many as cores: half of a test's time is the wait for another process.
 test-alone: setup packages
