@@ -66,7 +66,7 @@ async def test_long_lines_are_wrapped_on_demand(settings: Settings) -> None:
         await pilot.app.screen.mount(view)
         view.focus()
         view.feed("\n".join(["kurz", "漢" * 100, "e"]).encode())
-        assert view.virtual_size.height == 3
+        await until(pilot, lambda: view.virtual_size.height == 3, "a row for each line")
         await pilot.press("w")
         await until(pilot, lambda: view.virtual_size.height >= 6, "more rows")
         assert view.lines == ["kurz", "漢" * 100, "e"]
