@@ -15,6 +15,7 @@ VERBS = {
     "envs": "environments",
     "schema": "sites",
     "preview": "jobs",
+    "fix": "fix",
     "export": "jobs",
     "submit": "jobs",
     "status": "status",

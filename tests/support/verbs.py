@@ -31,6 +31,7 @@ VERBS: Mapping[str, tuple[Words, ...]] = {
     "envs": (Words("laptop"), Words("laptop --json"), Words("laptop --prune", writes=True)),
     "schema": (Words(""), Words("site")),
     "preview": (Words("{job}", writes=True), Words("{job} --json"), Words("{job} --script")),
+    "fix": (Words("{job} --yes"), Words("{job} --diff --json")),
     # The job's site has no Slurm: it is refused, and writes nothing.
     "export": (Words("{job} {new}/exported"),),
     "submit": (Words("{job}", writes=True), Words("{job} --json")),

@@ -102,6 +102,25 @@ def apply_fix(text: str, fix: Fix) -> str:
     return edit.set_value(text, place, fix.value)
 
 
+def apply_fixes(text: str, problems: Iterable[Problem]) -> tuple[str, tuple[Problem, ...]]:
+    """Return the job file's `text` with the problems' fixes applied, and the problems they were of.
+
+    Each key changes once: a second fix of one was made for the value that is gone. A fix of what
+    only a person can edit is left out.
+    """
+    done: dict[str, Problem] = {}
+    for problem in problems:
+        key = problem.fix.field.split(".")[0] if problem.fix else ""
+        if problem.fix is None or key in done:
+            continue
+        try:
+            text = apply_fix(text, problem.fix)
+        except InputError:
+            continue
+        done[key] = problem
+    return text, tuple(done.values())
+
+
 def at_field(problems: Iterable[Problem]) -> Mapping[str, tuple[Problem, ...]]:
     """Return the problems by the field of the form that they stand at; "" for no field."""
     found: dict[str, tuple[Problem, ...]] = {}

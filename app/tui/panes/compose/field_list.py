@@ -15,7 +15,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from lumitui.app.compose.draft.form import Field
-from lumitui.app.compose.draft.problems import Problem
+from lumitui.app.compose.draft.problems import Problem, worst_first
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.launch_text import SEVERITY
 
@@ -44,6 +44,8 @@ class FieldList(ScrollView, can_focus=True):
                 tooltip="The number or choice before"),
         Binding("f", "fix", "Fix", id="form.fix",
                 tooltip="Apply the fix of this field, or the first there is"),
+        Binding("F", "fix_all", "Fix all", show=False, id="form.fix_all",
+                tooltip="Apply all fixes that are shown"),
         Binding("x,delete", "unset", "Clear", show=False, id="form.clear",
                 tooltip="Take the field out of the job file"),
         Binding("j,down", "move(1)", "Down", show=False, id="form.down", tooltip="One line down"),
@@ -77,6 +79,12 @@ class FieldList(ScrollView, can_focus=True):
         """The person applies a problem's fix."""
 
         problem: Problem
+
+    @dataclass
+    class FixesWanted(Message):
+        """The person applies all fixes that are shown."""
+
+        problems: tuple[Problem, ...]
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         """Show nothing."""
@@ -229,6 +237,12 @@ class FieldList(ScrollView, can_focus=True):
         for row in (here or fixes)[:1]:
             assert row.problem is not None
             self.post_message(self.FixWanted(row.problem))
+
+    def action_fix_all(self) -> None:
+        """Apply all fixes, those of errors first where two are of one key."""
+        shown = [row.problem for row in self._rows if row.problem is not None and row.problem.fix]
+        if shown:
+            self.post_message(self.FixesWanted(worst_first(shown)))
 
     def action_step(self, step: int) -> None:
         """Take the next value."""

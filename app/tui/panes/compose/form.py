@@ -13,7 +13,7 @@ from textual.widgets import Input, Label, Static
 
 from lumitui.app.compose.draft import form
 from lumitui.app.compose.draft.form import Field
-from lumitui.app.compose.draft.problems import apply_fix
+from lumitui.app.compose.draft.problems import apply_fix, apply_fixes
 from lumitui.app.job.edit import place_of, set_value
 from lumitui.app.send.drafts.drafts import Checked
 from lumitui.app.tui import messages
@@ -99,6 +99,10 @@ class FormPane(Vertical):
         fix = event.problem.fix
         if fix is not None:
             self._edit(lambda now: apply_fix(now, fix))
+
+    @on(FieldList.FixesWanted)
+    def _fix_all(self, event: FieldList.FixesWanted) -> None:
+        self._edit(lambda now: apply_fixes(now, event.problems)[0])
 
     @on(FieldList.Stepped)
     def _stepped(self, event: FieldList.Stepped) -> None:

@@ -113,6 +113,18 @@ async def test_a_typo_stands_at_its_field_and_a_key_fixes_it(
         assert runs_of(pilot) == []
 
 
+async def test_one_key_makes_all_fixes(settings: Settings, project: Path) -> None:
+    job = project / "lumi.yaml"
+    job.write_text(LUMI + 'launcher: srun\nhang: "00:10:00"\n')
+    async with LumiApp(settings, job).run_test(size=(80, 60)) as pilot:
+        await sees(pilot, "9 nodes are more than small-")
+        await sees(pilot, "`hang:` does nothing here")
+        await pilot.press("F")
+        await sees(pilot, r"partition +standard-g")
+        await sees(pilot, r"hang +\(none\)")
+        await until(pilot, lambda: can_submit(pilot), "no error")
+
+
 async def test_a_job_with_an_error_is_sent_after_a_question_that_names_it(
     settings: Settings, project: Path
 ) -> None:

@@ -1,0 +1,55 @@
+"""The verb that makes the adviser's mechanical fixes in a job file."""
+
+import difflib
+from pathlib import Path
+
+import click
+
+from lumitui.app.cli.confirm import confirm
+from lumitui.app.cli.output import Reply, say
+from lumitui.app.cli.session import core, job_argument, json_option
+from lumitui.app.explain import words
+from lumitui.app.explain.safe_text import spell_out
+
+
+@click.command()
+@job_argument
+@click.option("--diff", "only_diff", is_flag=True, help="Show the changes; write nothing.")
+@click.option("--write", "--yes", "-y", "yes", is_flag=True, help="Write them without asking.")
+@json_option
+@click.pass_obj
+def fix(reply: Reply, job: Path, only_diff: bool, yes: bool) -> None:
+    """Make the mechanical fixes of a job file after you confirm.
+
+    Comments and the order of the keys stay. What only you can decide is listed and left alone.
+    """
+    from lumitui.app.send.drafts.draft import open_file, save
+    from lumitui.app.send.drafts.fixes import fixed
+
+    with core() as runs:
+        before = open_file(job)
+        found = fixed(before, runs.drafts.check)
+    for problem in found.done:
+        assert problem.fix is not None
+        say(f"fix: {problem.message} → {problem.fix.words}")
+    for problem in found.left:
+        say(f"{problem.severity}: {problem.words}")
+    after = found.draft.text
+    diff = "".join(
+        difflib.unified_diff(
+            before.text.splitlines(keepends=True), after.splitlines(keepends=True),
+            str(job), f"{job} with the fixes",
+        )
+    )  # fmt: skip
+    written = False
+    if diff and not reply.json:
+        click.echo(spell_out(diff, keep="\n\t"), nl=not diff.endswith("\n"))
+    if diff and not only_diff:
+        question = f"Write {words.count(len(found.done), 'change')} to {job}?"
+        confirm(question, yes=yes, otherwise=f"{job} stays as it is.")
+        save(found.draft)
+        written = True
+        say(f"Wrote {job}.")
+    elif not diff:
+        say(f"There is nothing to change mechanically in {job}.")
+    reply.give({"written": written, "diff": diff, "fixed": found.done, "left": found.left})
