@@ -229,9 +229,10 @@ def submit(
     force: bool,
     yes: bool,
 ) -> None:
-    """Send a job after you confirm; with errors, after you confirm those.
+    """Send a job after you confirm.
 
-    A job file with a `grid:` becomes several runs, which are sent one after the other.
+    The question names the adviser's errors, if there are any. A job file with a `grid:` becomes
+    several runs, which are sent one after the other.
     """
     with core() as runs:
         if rest:
