@@ -1,0 +1,219 @@
+"""What a rule sees of a Python file: its calls, what it sets, its options, its texts."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from lumitui.app.lint.model.position import Position
+
+Role = Literal["rank", "local", "world", ""]
+"""What a value is: the rank in the whole job, that on its node, the number of ranks; "": other."""
+Value = str | int | float | bool | None
+"""A constant of the program."""
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A value in the program's text, and what is known of it."""
+
+    text: str
+    """As Python writes it, without comments."""
+    constant: bool = False
+    """Whether its value is known: a literal, or a name that the module sets once to one."""
+    value: Value = None
+    role: Role = ""
+    mentions: frozenset[Role] = frozenset()
+    """The roles of all that stands in it: `f"cuda:{rank}"` mentions the rank."""
+
+    @property
+    def number(self) -> int | None:
+        """The value, where it is known to be a whole number."""
+        return self.value if self.constant and type(self.value) is int else None
+
+
+@dataclass(frozen=True)
+class Argument(Expression):
+    """An argument of a call."""
+
+    name: str = ""
+    """Its keyword; "": it has none. `**`: it is a dictionary of arguments that nobody knows."""
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A condition under which alone a line runs."""
+
+    text: str
+    kind: Literal["rank", "local", "other"]
+    """`rank`: it lets one rank of the job through (rank 0, the main process); `local`: one of
+    each node; `other`: it asks for something else."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call, with what must hold for it to be reached."""
+
+    name: str
+    """With imports resolved: `dist.barrier` is `torch.distributed.barrier`; a method of something
+    that has no name is `?.method`."""
+    arguments: tuple[Argument, ...]
+    at: Position
+    guards: tuple[Guard, ...] = ()
+    loops: tuple[str, ...] = ()
+    """The variables of the loops around it, the outermost first."""
+    function: str = ""
+    """The function it stands in; "": the module itself."""
+    target: str = ""
+    """What its value is assigned to; "": nothing."""
+
+    @property
+    def last(self) -> str:
+        """The last part of its name: `barrier`."""
+        return self.name.rpartition(".")[2]
+
+    def get(self, name: str, place: int | None = None) -> Argument | None:
+        """Return the argument of this keyword, or the one that stands at `place` without one."""
+        for argument in self.arguments:
+            if argument.name == name:
+                return argument
+        plain = [argument for argument in self.arguments if not argument.name]
+        return plain[place] if place is not None and place < len(plain) else None
+
+    @property
+    def open(self) -> bool:
+        """Whether it may have arguments that the text does not show (`**options`)."""
+        return any(argument.name in ("*", "**") for argument in self.arguments)
+
+    def is_true(self, name: str) -> bool:
+        """Return whether the argument of this keyword is `True`."""
+        argument = self.get(name)
+        return argument is not None and argument.constant and argument.value is True
+
+
+@dataclass(frozen=True)
+class Setting:
+    """An assignment: to a name, an attribute, or a variable of the environment."""
+
+    target: str
+    """As Python writes it; `environ[NAME]` for `os.environ["NAME"] = …`."""
+    value: Expression
+    at: Position
+    guards: tuple[Guard, ...] = ()
+    function: str = ""
+
+
+@dataclass(frozen=True)
+class ProgramOption:
+    """An option that the program reads from its command line with argparse."""
+
+    flags: tuple[str, ...]
+    name: str
+    """The attribute in which argparse keeps it."""
+    default: Expression | None
+    at: Position
+    flag: bool = False
+    """Whether it takes no value (`action="store_true"`)."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """A string in the program's text that is no docstring."""
+
+    value: str
+    at: Position
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why Python would not start the file."""
+
+    message: str
+    at: Position
+    python2: bool = False
+    """Whether it is a statement of Python 2."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """One Python file."""
+
+    file: str
+    fault: Fault | None = None
+    """None: it parses. With one, everything else is empty."""
+    imports: frozenset[str] = frozenset()
+    """The modules that it imports, as `torch.distributed`."""
+    calls: tuple[Call, ...] = ()
+    settings: tuple[Setting, ...] = ()
+    options: tuple[ProgramOption, ...] = ()
+    texts: tuple[Text, ...] = ()
+    reads: frozenset[str] = frozenset()
+    """The variables of the environment that it must find: `os.environ["RANK"]`."""
+    asks: frozenset[str] = frozenset()
+    """Those it only asks for: `os.environ.get("RANK", 0)`."""
+    functions: frozenset[str] = frozenset()
+    guarded: frozenset[str] = frozenset()
+    """Functions with a decorator that lets only one rank call them."""
+    dictionaries: tuple[Text, ...] = ()
+    """Dictionaries of constants, as JSON: a configuration may stand in the program."""
+
+    def named(self, *names: str) -> Iterator[Call]:
+        """Yield the calls whose last part is one of these, or whose whole name with dots is."""
+        return (call for call in self.calls if call.last in names or call.name in names)
+
+    def has(self, *names: str) -> bool:
+        """Return whether it calls one of these."""
+        return next(self.named(*names), None) is not None
+
+    def imports_any(self, *roots: str) -> bool:
+        """Return whether it imports one of these modules or a part of them."""
+        return any(name == root or name.startswith(f"{root}.")
+                   for name in self.imports for root in roots)  # fmt: skip
+
+    def environment(self, *names: str) -> Iterator[Setting]:
+        """Yield where it sets one of these variables of the environment."""
+        targets = {f"environ[{name}]" for name in names}
+        return (setting for setting in self.settings if setting.target in targets)
+
+    @cached_property
+    def _callers(self) -> dict[str, tuple[Call, ...]]:
+        found: dict[str, list[Call]] = {}
+        for call in self.calls:
+            if call.last in self.functions:
+                found.setdefault(call.last, []).append(call)
+        return {name: tuple(calls) for name, calls in found.items()}
+
+    def reach(self, call: Call) -> Literal["all", "local", "one", "unknown"]:
+        """Return which ranks come to a call: all, one of each node, one, or nobody knows.
+
+        A function's callers count too; one that this file never calls is unknown.
+        """
+        return self._reach(call, frozenset())
+
+    def _reach(self, call: Call, seen: frozenset[str]) -> Literal["all", "local", "one", "unknown"]:
+        kinds = {guard.kind for guard in call.guards}
+        if "rank" in kinds or call.function in self.guarded:
+            return "one"
+        if "local" in kinds:
+            return "local"
+        if not call.function:
+            return "all"
+        if call.function in seen or call.function not in self._callers:
+            return "unknown"
+        seen |= {call.function}
+        ways = {self._reach(caller, seen) for caller in self._callers[call.function]}
+        if "all" in ways:
+            return "all"
+        return "unknown" if "unknown" in ways else "local" if "local" in ways else "one"
+
+    def in_loop(self, call: Call) -> bool:
+        """Return whether a call runs again and again, by a loop around it or around its caller."""
+        return self._in_loop(call, frozenset())
+
+    def _in_loop(self, call: Call, seen: frozenset[str]) -> bool:
+        if call.loops:
+            return True
+        if not call.function or call.function in seen:
+            return False
+        callers = self._callers.get(call.function, ())
+        return any(self._in_loop(one, seen | {call.function}) for one in callers)

@@ -1,0 +1,217 @@
+"""What a step of a job runs: its Python program, the modules beside it, its configuration."""
+
+import posixpath
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from lumitui.app.lint.model.job import Job
+from lumitui.app.lint.model.position import Position
+from lumitui.app.lint.model.steps import Step
+from lumitui.app.lint.program.deepspeed import Config, is_config, read_config
+from lumitui.app.lint.program.facts import Call, Expression, Program, Setting, Text, Value
+from lumitui.app.lint.program.python import read_python
+
+_NAMES = (
+    "accelerate apex bitsandbytes bs4 cv2 datasets deepspeed diffusers einops evaluate fire "
+    "flash_attn h5py horovod huggingface_hub hydra jax jsonargparse lightning matplotlib mlflow "
+    "mpi4py nltk numpy omegaconf pandas peft PIL psutil pyarrow pydantic pytorch_lightning "
+    "requests safetensors scipy sentencepiece sklearn tensorboard tensorboardX tensorflow "
+    "tokenizers torch torchaudio torchdata torchmetrics torchvision tqdm transformers trl typer "
+    "wandb webdataset yaml"
+)
+_LIBRARIES = frozenset(_NAMES.split())
+"""Packages that people install; what they do to a rank or a checkpoint is known to the rules."""
+_read = lru_cache(maxsize=64)(read_python)
+_config = lru_cache(maxsize=64)(read_config)
+
+
+@dataclass(frozen=True)
+class Given:
+    """An argument of the program on its command line."""
+
+    value: str | None
+    """None: it was given without one."""
+    at: Position
+
+
+@dataclass(frozen=True)
+class Run:
+    """A step that runs a Python file whose text is at hand."""
+
+    job: Job
+    step: Step
+    program: Program
+    modules: tuple[Program, ...]
+    """What it imports from beside it, as far as their texts are at hand."""
+    configs: tuple[Config, ...]
+    """The DeepSpeed configurations that it reads."""
+
+    @cached_property
+    def files(self) -> tuple[Program, ...]:
+        """The program and its modules, without those that Python cannot read."""
+        return tuple(one for one in (self.program, *self.modules) if one.fault is None)
+
+    @cached_property
+    def closed(self) -> bool:
+        """Whether nothing that it does is hidden in a module that is not at hand."""
+        known = {module.file for module in self.modules}
+        for program in self.files:
+            for name in program.imports:
+                root = name.partition(".")[0]
+                if root in _LIBRARIES or root in sys.stdlib_module_names:
+                    continue
+                if not any(file in known for file in _module_files(program.file, name)):
+                    return False
+        return all(module.fault is None for module in self.modules)
+
+    def calls(self, *names: str) -> Iterator[tuple[Program, Call]]:
+        """Yield the calls of these names, each with the file it stands in."""
+        return ((program, call) for program in self.files for call in program.named(*names))
+
+    def has(self, *names: str) -> bool:
+        """Return whether one of its files calls one of these."""
+        return any(program.has(*names) for program in self.files)
+
+    def uses(self, *packages: str) -> bool:
+        """Return whether one of its files imports one of these."""
+        return any(program.imports_any(*packages) for program in self.files)
+
+    def environment(self, *names: str) -> Iterator[Setting]:
+        """Yield where its files set one of these variables of the environment."""
+        return (one for program in self.files for one in program.environment(*names))
+
+    @property
+    def texts(self) -> Iterator[Text]:
+        """The strings of its files."""
+        return (text for program in self.files for text in program.texts)
+
+    @cached_property
+    def lightning(self) -> bool:
+        """Whether PyTorch Lightning runs its ranks."""
+        return self.uses("lightning", "pytorch_lightning")
+
+    @cached_property
+    def trainer(self) -> bool:
+        """Whether the Trainer of transformers (or of trl, on top of it) runs its ranks."""
+        names = ("Trainer", "Seq2SeqTrainer", "SFTTrainer", "DPOTrainer", "GRPOTrainer")
+        return self.uses("transformers", "trl") and self.has(*names) and not self.lightning
+
+    @cached_property
+    def by_hand(self) -> bool:
+        """Whether it makes its own process group and wraps its own model, without a framework."""
+        framework = self.lightning or self.trainer or self.uses("accelerate", "horovod")
+        return not framework and self.has("init_process_group", "DistributedDataParallel")
+
+    @cached_property
+    def world(self) -> int:
+        """The number of ranks; 0: not known."""
+        return self.job.rank.world_size or 0
+
+    def given(self, *names: str) -> Given | None:
+        """Return the last of these arguments on the command line; `-` and `_` are the same."""
+        words, found = self.step.arguments, None
+        for number, word in enumerate(words):
+            flag, equals, value = word.known.partition("=")
+            if flag.startswith("-") and flag.lstrip("-").replace("-", "_") in names:
+                following = words[number + 1].known if number + 1 < len(words) else "-"
+                after = None if following.startswith("-") else following
+                found = Given(value if equals else after, word.at)
+        return found
+
+    def value(self, expression: Expression | None) -> Value:
+        """Return a value that is known: of the text itself, or of the program's option.
+
+        None stands for unknown, too.
+        """
+        if expression is None:
+            return None
+        if expression.constant:
+            return expression.value
+        _object, dot, name = expression.text.rpartition(".")
+        for program in self.files:
+            for option in program.options:
+                if dot and option.name == name:
+                    names = [flag.lstrip("-").replace("-", "_") for flag in option.flags]
+                    if given := self.given(*names):
+                        return _plain(given.value)
+                    return option.default.value if option.default else None
+        return None
+
+    def number(self, expression: Expression | None) -> int | None:
+        """Return a whole number that is known."""
+        value = self.value(expression)
+        return value if type(value) is int else None
+
+
+def runs(job: Job) -> Iterator[Run]:
+    """Yield the main programs of a job whose texts are at hand."""
+    for step in job.training:
+        if step.program is None or not step.python:
+            continue
+        file = _at_hand(job, step.program.known)
+        if file is None:
+            continue
+        program = _read(job.files[file], file)
+        modules = tuple(_modules(job, program, {file}))
+        yield Run(job, step, program, modules, tuple(_configs(job, step, (program, *modules))))
+
+
+def _at_hand(job: Job, name: str) -> str | None:
+    """Return the key in `files` of a path as the job writes it."""
+    plain = posixpath.normpath(name)
+    for file in job.files:
+        if file == name or posixpath.normpath(file) == plain:
+            return file
+    return None
+
+
+def _module_files(file: str, name: str) -> Iterator[str]:
+    """Yield the paths that a module of this name may have beside `file`."""
+    folder = posixpath.dirname(file)
+    path = name.lstrip(".").replace(".", "/")
+    for end in (".py", "/__init__.py"):
+        yield posixpath.join(folder, f"{path}{end}")
+    if "/" in path:
+        yield posixpath.join(folder, f"{path.rpartition('/')[0]}.py")
+
+
+def _modules(job: Job, program: Program, seen: set[str]) -> Iterator[Program]:
+    for name in sorted(program.imports):
+        for path in _module_files(program.file, name):
+            file = _at_hand(job, path)
+            if file is not None and file not in seen:
+                seen.add(file)
+                module = _read(job.files[file], file)
+                yield module
+                yield from _modules(job, module, seen)
+
+
+def _configs(job: Job, step: Step, programs: tuple[Program, ...]) -> Iterator[Config]:
+    named = [word.known.rpartition("=")[2] for word in step.arguments]
+    named += [text.value for program in programs for text in program.texts]
+    seen: set[str] = set()
+    for name in named:
+        if not name.endswith((".json", ".hjson", ".conf")):
+            continue
+        file = _at_hand(job, name)
+        if file is not None and file not in seen and is_config(job.files[file]):
+            seen.add(file)
+            yield _config(job.files[file], file)
+    for program in programs:
+        for text in program.dictionaries:
+            if is_config(text.value):
+                yield _config(text.value, program.file, text.at)
+
+
+def _plain(text: str | None) -> Value:
+    """Return the value of an argument as a program gets it; None where it is not known."""
+    if text is None or "$" in text:
+        return None
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,139 @@
+"""What is read of a Python file: its calls, who reaches them, and what holds a rank."""
+
+import textwrap
+
+import pytest
+
+from lumitui.app.lint.program.facts import Program
+from lumitui.app.lint.program.python import read_python
+
+
+def read(text: str) -> Program:
+    return read_python(textwrap.dedent(text), "train.py")
+
+
+def reach(text: str, name: str) -> str:
+    program = read(text)
+    return program.reach(next(program.named(name)))
+
+
+def test_names_are_resolved_through_imports() -> None:
+    program = read("""\
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel as DDP
+        dist.barrier()
+        DDP(model, device_ids=[0])
+        """)
+    assert [call.name for call in program.calls] == [
+        "torch.distributed.barrier",
+        "torch.nn.parallel.DistributedDataParallel",
+    ]
+
+
+def test_a_fault_has_its_line_and_nothing_else_is_said() -> None:
+    program = read("import os\nprint(os.getcwd()\nx = 1\n")
+    assert program.fault is not None
+    assert program.fault.at.line == 2
+    assert not program.fault.python2
+    assert program.calls == ()
+
+
+@pytest.mark.parametrize("line", ['print "loss", x', "except A, e:", "raise ValueError, 'x'"])
+def test_python_2_is_told_from_a_slip(line: str) -> None:
+    text = (
+        f"try:\n    pass\n{line}\n    pass\n" if line.startswith("except") else f"x = 1\n{line}\n"
+    )
+    fault = read_python(text, "old.py").fault
+    assert fault is not None
+    assert fault.python2
+
+
+@pytest.mark.parametrize("text", ["x = '\0'", "(" * 5000 + ")" * 5000, "-" * 100_000 + "1"])
+def test_odd_files_are_faults_and_raise_nothing(text: str) -> None:
+    assert read_python(text, "odd.py").fault is not None
+
+
+def test_roles_go_through_names_sums_and_parameters() -> None:
+    program = read("""\
+        import os, torch, torch.distributed as dist
+        rank = dist.get_rank()
+        local_rank = rank % torch.cuda.device_count()
+        world = int(os.environ["WORLD_SIZE"])
+        def main(mine):
+            torch.cuda.set_device(mine)
+        main(int(os.environ["SLURM_LOCALID"]))
+        f(rank, local_rank, world, f"cuda:{rank}")
+        """)
+    call = next(program.named("f"))
+    assert [one.role for one in call.arguments] == ["rank", "local", "world", ""]
+    assert call.arguments[3].mentions == frozenset({"rank"})
+    assert next(program.named("set_device")).arguments[0].role == "local"
+
+
+def test_a_name_that_is_set_to_two_things_has_no_role() -> None:
+    program = read("""\
+        import os
+        n = int(os.environ["RANK"])
+        n = int(os.environ["LOCAL_RANK"])
+        f(n)
+        """)
+    assert next(program.named("f")).arguments[0].role == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "who"),
+    [
+        ("import torch\ntorch.save(1, 'x')", "all"),
+        ("import torch\nif rank == 0:\n    torch.save(1, 'x')", "one"),
+        ("import torch\nif args.save and dist.get_rank() == 0:\n    torch.save(1, 'x')", "one"),
+        ("import torch\nif local_rank == 0:\n    torch.save(1, 'x')", "local"),
+        ("import torch\nrank == 0 and torch.save(1, 'x')", "one"),
+        (
+            "import torch\ndef f():\n    if rank != 0:\n        return\n    torch.save(1)\nf()",
+            "one",
+        ),
+        ("import torch\ndef f():\n    torch.save(1)\nif rank == 0:\n    f()", "one"),
+        ("import torch\ndef f():\n    torch.save(1)\nif rank == 0:\n    f()\nf()", "all"),
+        ("import torch\ndef f():\n    torch.save(1)", "unknown"),
+        ("import torch\n@rank_zero_only\ndef f():\n    torch.save(1)\nf()", "one"),
+        ("import torch\nif args.save_model:\n    torch.save(1, 'x')", "all"),
+    ],
+)
+def test_who_reaches_a_call(text: str, who: str) -> None:
+    assert reach(text, "torch.save") == who
+
+
+def test_variables_that_must_be_set_are_told_from_those_that_may() -> None:
+    program = read('import os\na = os.environ["RANK"]\nb = os.environ.get("LOCAL_RANK", 0)\n')
+    assert sorted(program.reads) == ["RANK"]
+    assert sorted(program.asks) == ["LOCAL_RANK"]
+
+
+def test_options_have_their_name_and_default() -> None:
+    program = read("""\
+        parser.add_argument("--num-workers", "-j", type=int, default=10)
+        parser.add_argument("--amp", action="store_true")
+        """)
+    assert [(one.name, one.default and one.default.value, one.flag) for one in program.options] == [
+        ("num_workers", 10, False),
+        ("amp", None, True),
+    ]
+
+
+def test_a_constant_of_the_module_is_known_where_it_is_used() -> None:
+    program = read("WORKERS = 16\nf(WORKERS, -1, other)\n")
+    assert [(one.constant, one.value) for one in next(program.named("f")).arguments] == [
+        (True, 16),
+        (True, -1),
+        (False, None),
+    ]
+
+
+def test_a_call_in_a_function_that_a_loop_calls_runs_again_and_again() -> None:
+    program = read("""\
+        def save():
+            torch.save(1)
+        for epoch in range(3):
+            save()
+        """)
+    assert program.in_loop(next(program.named("torch.save")))
