@@ -8,22 +8,20 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from lumitui.remote.transport.fields import count, last_words, lines, moment
+from lumitui.remote.transport.fields import count, lines, moment
+from lumitui.remote.transport.parts import MOST_PART, part_functions, read_parts
 from lumitui.remote.transport.protocol import Transport
-from lumitui.remote.transport.records import new_marker, parse_records, record_functions
+from lumitui.remote.transport.records import new_marker
 from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.shell import fill, quote
 
-MOST_PART = 256 << 10
-"""Most bytes of a part. 2,000 jobs of one person have some 200 kB."""
 MOST_ROWS = 2_000
 """Most partitions, jobs or reservations that are read of a part."""
 MOST_BUDGET_LINES = 60
 _COMMANDS = {"nodes": "sinfo", "queue": "squeue", "reservations": "scontrol"}
 """The command of each part; that of the budget is in the profile."""
-_NOT_FOUND = re.compile(r"([^\s:]+): (?:command )?not found")
 SECONDS = 60.0
-"""The time limit of the request; each command in it has 12 s, where the site has `timeout`."""
+"""The time limit of the request."""
 _LONGEST = 200
 
 IDLE = frozenset({"idle"})
@@ -116,9 +114,7 @@ def overview_script(marker: str, clean: str, budget: str) -> str:
     return fill(
         _SCRIPT,
         clean=clean,
-        records=record_functions(marker),
-        status=f"{marker}-status",
-        most=MOST_PART,
+        parts=part_functions(marker),
         budget=f"part budget sh -c {quote(budget)}" if budget else ":",
     )
 
@@ -126,14 +122,7 @@ def overview_script(marker: str, clean: str, budget: str) -> str:
 _SCRIPT = r"""
 {clean}
 unset $(env | sed -nE 's/^(SINFO_[A-Z0-9_]*)=.*/\1/p')
-{records}
-t=; if command -v timeout >/dev/null 2>&1; then t='timeout 12'; fi
-part() {
-  kind=$1; shift
-  begin "$kind"
-  { $t "$@" 2>&1 </dev/null; echo "{status}=$?"; } | head -c {most}; echo
-  finish
-}
+{parts}
 part nodes sinfo -h -o '%R|%a|%l|%s|%T|%D'
 part queue squeue --me -a -h -o '%i|%T|%P|%D|%M|%l|%S|%r|%j'
 part reservations scontrol show reservation -o
@@ -145,29 +134,7 @@ exit 0
 def parse_overview(output: bytes, marker: str, budget: str) -> Overview:
     """Return the answer of `overview_script` for the command `budget`; no bytes make it raise."""
     commands = _COMMANDS | ({"budget": budget} if budget else {})
-    texts: dict[str, str] = {}
-    faults: dict[str, str] = {}
-    end = re.compile(rf"{re.escape(marker)}-status=(\d+)\n*\Z")
-    for words, content in parse_records(output, marker):
-        text = content[: MOST_PART + 200].decode("utf-8", "replace")
-        if len(words) != 1 or (command := commands.get(words[0])) is None:
-            continue
-        found = end.search(text)
-        said = text[: found.start()] if found else text
-        if found is None:
-            faults[words[0]] = f"`{command}` prints more than is read here."
-        elif found[1] == "124":
-            faults[words[0]] = f"`{command}` did not answer within 12 s."
-        elif found[1] == "127":
-            faults[words[0]] = _not_found(command, said, of_profile=words[0] == "budget")
-        elif found[1] != "0":
-            why = last_words(said, default=f"status {found[1]}").rstrip(".")
-            faults[words[0]] = f"`{command}` failed: {why}."
-        else:
-            texts[words[0]] = said
-    for kind in commands:
-        if kind not in texts:
-            faults.setdefault(kind, "The site's answer ends before it.")
+    texts, faults = read_parts(output, marker, commands, {"budget": "commands: balance:"})
     return Overview(
         partitions=_partitions(texts.get("nodes", "")),
         queue=tuple(_queue(texts.get("queue", ""))),
@@ -175,15 +142,6 @@ def parse_overview(output: bytes, marker: str, budget: str) -> Overview:
         budget=tuple(_budget(texts.get("budget", ""))),
         faults=faults,
     )
-
-
-def _not_found(command: str, said: str, *, of_profile: bool) -> str:
-    """Return what to say of a command that the site does not have; `said` is its shell's line."""
-    found = _NOT_FOUND.search(said)
-    missing = f"The site has no command `{found[1] if found else command.split()[0]}`."
-    if of_profile:
-        return f"{missing} Name the right one in its profile (`commands: balance:`)."
-    return f"{missing} Ask `lumitui doctor` whether Slurm can be used there."
 
 
 def _rows(text: str, fields: int) -> Iterator[list[str]]:

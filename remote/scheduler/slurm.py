@@ -41,7 +41,8 @@ SUBMIT = (
 # where Slurm is and who asks.
 _PLAIN = r"""unset $(env | sed -nE '/^SLURM_(CONF|CONF_SERVER|JWT|SACK_JWKS|SACK_KEY)=/d
 s/^((SBATCH|SRUN|SQUEUE|SACCT|SCANCEL|SLURM)_[A-Z0-9_]*)=.*/\1/p')"""
-_CLEAN = f"{_PLAIN}\nLC_ALL=C SLURM_TIME_FORMAT=%s; export LC_ALL SLURM_TIME_FORMAT"
+CLEAN = f"{_PLAIN}\nLC_ALL=C SLURM_TIME_FORMAT=%s; export LC_ALL SLURM_TIME_FORMAT"
+"""sh that unsets the person's own variables and makes Slurm print epoch seconds, in English."""
 
 # Prints the ids of those jobs in the lines `ID|STATE|NAME|COMMENT|FOLDER` that are the run's: they
 # have its name or its token. Where a site takes both away, a job is the run's that works in its
@@ -65,7 +66,7 @@ queue() { squeue --me -a -h -t all -o '%A|%T %r|%j|%k|%Z' 2>&1; }"""
 # that its answer is not waited for.
 _EVIDENCE = rf"""{_OURS}
 mine() {{
-  {_CLEAN}
+  {CLEAN}
   rows=$(queue) || {{ printf '%.{MOST_WORDS}s\n' "$rows"; return 1; }}
   printf '%s\n' "$rows" | ours
 }}
@@ -77,7 +78,7 @@ rows_of() {{
   esac
 }}
 accounted() {{
-  {_CLEAN}
+  {CLEAN}
   rows_of --name="$NAME" -o JobIDRaw,State,JobName || return
   found=$(printf '%s\n' "$rows" | ours)
   some=$(numbers | tr '\n' ,)
@@ -87,7 +88,7 @@ accounted() {{
   fi
   [ -z "$found" ] || printf '%s\n' "$found"
 }}
-drop() {{ ({_CLEAN}
+drop() {{ ({CLEAN}
 scancel "$@") >/dev/null 2>&1 </dev/null; }}"""
 
 
@@ -139,12 +140,12 @@ class Slurm:
     def overview(self, budget: str) -> Overview:
         """See Scheduler.overview."""
         self.commands += 3
-        return ask_overview(self._transport, _CLEAN, budget)
+        return ask_overview(self._transport, CLEAN, budget)
 
     def gpus(self, job_id: str, nodes: int, readings: "GpuReadings") -> tuple[Gpu, ...]:
         """See Scheduler.gpus."""
         self.commands += 1
-        return read_gpus(self._transport, _CLEAN, job_id, nodes, readings)
+        return read_gpus(self._transport, CLEAN, job_id, nodes, readings)
 
     @purpose("cancel")
     def cancel(self, watches: Sequence[Watch]) -> frozenset[str]:
@@ -194,7 +195,7 @@ def cancel_script(marker: str, watches: Sequence[Watch]) -> str:
     )
     return fill(
         _CANCEL,
-        clean=_CLEAN,
+        clean=CLEAN,
         records=record_functions(marker),
         ours=_OURS,
         claim=CLAIM,
@@ -274,7 +275,7 @@ def poll_script(marker: str, watches: Sequence[Watch]) -> str:
         lines.append(f"$1 {quote(watch.job_id)} {quote(watch.run)}{folder}")
     return fill(
         _POLL,
-        clean=_CLEAN,
+        clean=CLEAN,
         records=record_functions(marker),
         job=f"{marker}-job",
         most=MOST_LIST,

@@ -20,6 +20,7 @@ from lumitui.remote.site.facts import (
     fills,
 )
 from lumitui.remote.site.gpu_readings import GpuReadings
+from lumitui.remote.site.meters import Budget, Quota
 from lumitui.remote.site.node import NodeShape
 from lumitui.remote.site.partition import Partition
 
@@ -212,6 +213,10 @@ class Site(Facts):
     rules: tuple[SiteRule, ...] = ()
     commands: dict[str, str] = Field(default={})
     """What to type there: `balance`, `quota`, `shell` …; shown by `lumitui sites NAME`."""
+    quota: Quota | None = None
+    """How the site's own command lists used and allowed bytes and files; None: nobody knows."""
+    budget: Budget | None = None
+    """How the budget is read from what `commands: balance:` prints; None: it is only shown."""
     notes: tuple[str, ...] = ()
     """What else a person should know; shown by `lumitui sites NAME`."""
     unverified: tuple[str, ...] = ()

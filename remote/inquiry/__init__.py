@@ -1,0 +1,1 @@
+"""One request that asks a site about one job: its paths, limits, quotas, budget and start."""

@@ -1,0 +1,68 @@
+"""How a site's own commands tell what is used and what is left: quotas, and the budget."""
+
+import re
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from lumitui.remote.site.facts import Facts, Pattern
+
+Command = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class _Reading(Facts):
+    """Rows of a command's output, with named groups."""
+
+    pattern: Pattern
+    """Matches one row from its beginning to its end, blanks around it left out."""
+
+    @model_validator(mode="after")
+    def _has_groups(self) -> Self:
+        given = set(re.compile(self.pattern).groupindex)
+        missing = [name for name in self._needed() if name not in given]
+        unknown = sorted(given - set(self._needed()) - set(self._possible()))
+        if missing or unknown:
+            names = ", ".join(f"(?P<{name}>…)" for name in missing or unknown)
+            raise ValueError(f"pattern {'lacks' if missing else 'has no use for'} {names}")
+        return self
+
+    @classmethod
+    def _needed(cls) -> tuple[str, ...]:
+        return ()
+
+    @classmethod
+    def _possible(cls) -> tuple[str, ...]:
+        return ()
+
+
+class Quota(_Reading):
+    """Used and allowed bytes and files of each folder, as a command of the site lists them.
+
+    Groups: `folder`, `used`, `limit`; and `files`, `file_limit` where it lists them. Numbers may
+    have a suffix like `55T` or `100K`.
+    """
+
+    command: Command
+
+    @classmethod
+    def _needed(cls) -> tuple[str, ...]:
+        return ("folder", "used", "limit")
+
+    @classmethod
+    def _possible(cls) -> tuple[str, ...]:
+        return ("files", "file_limit")
+
+
+class Budget(_Reading):
+    """Used and granted hours of each account, in the rows of `commands: balance:`.
+
+    Groups: `account`, `limit`, and `used` or `left`; all in the site's `billing_unit`.
+    """
+
+    @classmethod
+    def _needed(cls) -> tuple[str, ...]:
+        return ("account",)
+
+    @classmethod
+    def _possible(cls) -> tuple[str, ...]:
+        return ("used", "limit", "left")
