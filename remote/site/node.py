@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from lumitui.remote.cores import parse_cores
 from lumitui.remote.site.device import Device, device
-from lumitui.remote.site.facts import Cores, Count, Facts
+from lumitui.remote.site.facts import Cores, Count, Facts, OneWord
 from lumitui.remote.site.this_machine import allowed_cores, shape_here
 
 Bandwidth = Annotated[float, Field(gt=0, le=1e5)]
@@ -48,6 +48,10 @@ class NodeShape(Facts):
     gpus: Annotated[int, Field(ge=1, le=64)]
     gpu: str
     """What one GPU is, in the site's words."""
+    gpu_vendor: Literal["amd", "nvidia", ""] = ""
+    """Who makes the GPUs; "": no GPUs, or not known."""
+    gres_types: tuple[OneWord, ...] = ()
+    """Slurm's names of the GPUs' type, as in `--gres=gpu:TYPE:4`; empty: not known."""
     on_cpu: bool = False
     """The node has no GPUs: each of its `gpus` is a rank on CPU cores."""
     this_machine: bool = False

@@ -77,6 +77,8 @@ class Partition(Facts):
     """Whether a job that asks for all GPUs and all cores of a shared node has the node to itself,
     so that masks are right."""
     billing: Billing
+    preempts: bool = False
+    """Whether jobs here are ended when others need their nodes."""
     grows_to: str | None = None
     """The partition to move to when a job outgrows this one."""
     max_jobs: Count | None = None

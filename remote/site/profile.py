@@ -14,6 +14,7 @@ from lumitui.remote.site.facts import (
     Day,
     Facts,
     NodePath,
+    OneWord,
     Pattern,
     Variable,
     WorkPath,
@@ -150,6 +151,14 @@ class Site(Facts):
     of a name that nobody can guess, which is removed when the job ends. The code of a large
     project is unpacked there. `$NAME` is expanded. Empty: there is none."""
     partitions: dict[str, Partition]
+    partition_required: bool = False
+    """Whether sbatch refuses a job that names no partition."""
+    other_partitions: tuple[OneWord, ...] = ()
+    """Slurm's partitions that this profile does not describe, as they have other nodes. Not empty:
+    these and `partitions` are all that there are."""
+    srun_inherits_cpus: bool | None = None
+    """Whether `srun` takes `--cpus-per-task` from sbatch; Slurm itself stopped that with 22.05.
+    None: not known."""
     gpu_request: Annotated[str, fills("gpus")] = "--gpus-per-node={gpus}"
     """The #SBATCH option for `{gpus}` GPUs per node."""
     memory_per_gpu: str = ""
