@@ -3,9 +3,10 @@
 from lumitui.app.lint import site_rules
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.rule import Finding, Rule, ordered, run
+from lumitui.app.lint.rules import request
 from lumitui.remote.site.profile import Site
 
-RULES: tuple[Rule, ...] = ()
+RULES: tuple[Rule, ...] = (*request.RULES,)
 """Every rule, by subject."""
 
 

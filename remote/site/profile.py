@@ -159,6 +159,9 @@ class Site(Facts):
     srun_inherits_cpus: bool | None = None
     """Whether `srun` takes `--cpus-per-task` from sbatch; Slurm itself stopped that with 22.05.
     None: not known."""
+    task_gpus_apart: bool | None = None
+    """Whether options that give each task its own GPU (`--gpus-per-task`, `--gpu-bind`) keep the
+    ranks of a node from exchanging data between their GPUs. None: not known."""
     gpu_request: Annotated[str, fills("gpus")] = "--gpus-per-node={gpus}"
     """The #SBATCH option for `{gpus}` GPUs per node."""
     memory_per_gpu: str = ""

@@ -1,0 +1,1 @@
+"""Rules about which GPUs and which cores each rank gets."""
