@@ -56,7 +56,9 @@ class Command:
     """Any simple command of the script, like `module load X`, `pip install Y` or `cd $DIR`."""
 
     program: str
+    """Its name, without its folder."""
     words: tuple[Word, ...] = ()
+    """What stands behind the program."""
     at: Position = NOWHERE
     shell: Shell = "batch"
     step: int | None = None

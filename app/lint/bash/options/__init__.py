@@ -1,0 +1,1 @@
+"""The options of sbatch, srun and the programs that launch, and how they are read."""

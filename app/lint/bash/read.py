@@ -1,0 +1,126 @@
+"""A script as a neutral job."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from lumitui.app.lint.bash.request.directives import read_directives
+from lumitui.app.lint.bash.request.ranks import rank_of
+from lumitui.app.lint.bash.request.resources import resources_of
+from lumitui.app.lint.bash.walk import Reading, Walker
+from lumitui.app.lint.bash.words.scope import Scope
+from lumitui.app.lint.bash.words.source import File, Source
+from lumitui.app.lint.bash.words.tree import Tree
+from lumitui.app.lint.model.job import Job, Trouble
+from lumitui.app.lint.model.steps import Step
+from lumitui.remote.site.profile import Site
+
+_LARGEST = 262_144
+"""Characters of a script that is read; Slurm itself takes 4 MiB (`max_script_size`)."""
+_PREPARES = ("download", "prepare", "preprocess", "prefetch", "setup", "convert", "tokenize",
+             "tokenise", "make_", "build_", "check_", "merge_", "plot", "collect_",
+             "fetch")  # fmt: skip
+
+
+def read_script(
+    text: str, *, site: Site, files: Mapping[str, str] | None = None, folder: str | None = None
+) -> Job:
+    """Return the job that a script is at `site`. Whatever the text is, this raises nothing.
+
+    `files` has texts that the job names, by the paths it uses; `folder` is where it is submitted.
+    """
+    clean = text.replace("\r\n", "\n").replace("\r", " ").replace("\0", " ")
+    directives = read_directives(clean)
+    reading = Reading(files or {})
+    reading.troubles += [*_of_bytes(text), *directives.troubles]
+    if not _is_odd(clean):
+        _read_shell(clean, reading)
+    else:
+        message = "The script is too long to be read; only its #SBATCH lines are."
+        reading.troubles.append(Trouble("not-understood", message, File(clean).position(0, 1)))
+    resources = resources_of(directives.options, site)
+    variables = tuple(reading.variables)
+    steps = tuple(_with_roles(reading.steps))
+    main = next((step for step in reversed(steps) if step.trains), None)
+    name = directives.options.value("job-name") or ""
+    written = {name: source.text for name, source in reading.written.items()}
+    return Job(
+        origin="script",
+        name=name,
+        text=text,
+        options=directives.options,
+        resources=resources,
+        variables=variables,
+        commands=tuple(reading.commands),
+        steps=steps,
+        modules=tuple(reading.modules),
+        rank=rank_of(main, resources, directives.options, variables),
+        shebang=directives.shebang,
+        troubles=tuple(dict.fromkeys(reading.troubles)),
+        files=MappingProxyType({**(files or {}), **written}),
+        folder=folder,
+        strategy=_strategy(main),
+    )
+
+
+def _read_shell(text: str, reading: Reading) -> None:
+    tree = Tree(Source.of(File(text)))
+    reading.troubles += _of_tree(tree)
+    Walker(reading, tree, Scope()).walk()
+
+
+def _is_odd(text: str) -> bool:
+    """Whether parsing could take long: no person wrote that many operators in a row."""
+    signs = sum(text.count(sign) for sign in "|<>(=")
+    return len(text) > _LARGEST or (len(text) > 8_192 and signs * 6 > len(text))
+
+
+def _of_bytes(text: str) -> Iterator[Trouble]:
+    """Yield what is wrong with the characters of a text."""
+    for what, sign, message in (
+        (
+            "windows-line-ends",
+            "\r\n",
+            "The lines end as on Windows (CR LF): sbatch refuses the job.",
+        ),
+        ("not-text", "\0", "A NUL character stands in the script: sbatch refuses the job."),
+    ):
+        place = text.find(sign)
+        if place >= 0:
+            yield Trouble(what, message, File(text).position(place, place + 1))
+
+
+def _of_tree(tree: Tree) -> Iterator[Trouble]:
+    for number, node in enumerate(tree.errors()):
+        if number > 20:
+            return
+        start, end = tree.span(node)
+        text = tree.source.text[start:end].lstrip()
+        begin = end - len(text) if not node.is_missing else start
+        at = tree.source.position(begin, min(begin + 1, len(tree.source.text)))
+        if node.is_missing:
+            message = f"A `{node.type}` is missing here."
+            yield Trouble(
+                "unclosed-quote" if node.type in "\"'`" else "not-understood", message, at
+            )
+        elif text[:1] in ("'", '"', "`"):
+            yield Trouble("unclosed-quote", f"The quote {text[:1]} is not closed.", at)
+        elif text.startswith("<<"):
+            word = text.split("\n")[0][:40]
+            yield Trouble("unclosed-quote", f"The text that `{word}` begins has no end.", at)
+        else:
+            yield Trouble("not-understood", "This was not understood as bash.", at)
+
+
+def _with_roles(steps: Sequence[Step]) -> Iterator[Step]:
+    """Yield the steps; what one process prepares beside a launched training does not train."""
+    launched = any(step.trains and (step.srun or step.launcher != "plain") for step in steps)
+    for step in steps:
+        program = step.program.known.rsplit("/", 1)[-1].lower() if step.program else ""
+        alone = step.srun is None and step.launcher == "plain"
+        prepares = program.startswith(_PREPARES) and step.launcher == "plain" and len(steps) > 1
+        yield replace(step, trains=False) if (alone and launched) or prepares else step
+
+
+def _strategy(step: Step | None) -> str:
+    return "deepspeed" if step is not None and step.launcher == "deepspeed" else ""

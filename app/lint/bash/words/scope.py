@@ -1,0 +1,79 @@
+"""The variables and functions that a shell knows while its script is read."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from tree_sitter import Node
+
+from lumitui.app.lint.bash.words.source import Pieces, plain
+from lumitui.app.lint.bash.words.tree import Tree
+
+_LONGEST = 65_536
+"""Characters of a value; a longer one (`X=$X$X` in a row) counts as not known."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """What a variable holds."""
+
+    pieces: Pieces | None
+    """None: the script sets it to something that nobody can know."""
+    items: tuple[Pieces, ...] | None = None
+    """Of an array."""
+    exported: bool = False
+
+    @property
+    def _written(self) -> str:
+        if self.items is not None:
+            return "\0".join(plain(item) for item in self.items)
+        return "" if self.pieces is None else plain(self.pieces)
+
+
+UNKNOWN = Value(None)
+
+
+@dataclass
+class Scope:
+    """One shell's state at a place of its script."""
+
+    values: dict[str, Value] = field(default_factory=dict)
+    functions: dict[str, tuple[Tree, Node]] = field(default_factory=dict)
+    positional: tuple[Pieces, ...] | None = None
+    """`$1` and so on; None: not known."""
+    export_all: bool = False
+    """After `set -a`."""
+
+    def copy(self) -> "Scope":
+        """Return a copy that changes by itself: of a subshell."""
+        return Scope(dict(self.values), dict(self.functions), self.positional, self.export_all)
+
+    def child(self) -> "Scope":
+        """Return the scope of a program that this shell starts: what is exported, alone."""
+        return Scope({name: each for name, each in self.values.items() if each.exported})
+
+    def set(self, name: str, value: Value) -> None:
+        """Set a variable; one that was exported stays so."""
+        before = self.values.get(name)
+        size = sum(len(piece.text) for piece in value.pieces or ())
+        if size > _LONGEST or len(value.pieces or ()) > 1_000:
+            value = replace(value, pieces=None)
+        exported = value.exported or self.export_all or bool(before and before.exported)
+        self.values[name] = replace(value, exported=exported)
+
+    def export(self, name: str) -> None:
+        """Mark a variable as one that programs get."""
+        before = self.values.get(name)
+        if before is not None:
+            self.values[name] = replace(before, exported=True)
+
+    def join(self, ends: Iterable["Scope"]) -> None:
+        """Go on after branches that ended in these scopes: what they agree on is known."""
+        scopes = list(ends)
+        for name in {name for scope in scopes for name in scope.values}:
+            found = [scope.values[name] for scope in scopes if name in scope.values]
+            same = len({(each._written, each.pieces is None) for each in found}) == 1
+            exported = any(each.exported for each in found)
+            chosen = found[0] if same else UNKNOWN
+            self.values[name] = replace(chosen, exported=exported)
+        for scope in scopes:
+            self.functions.update(scope.functions)

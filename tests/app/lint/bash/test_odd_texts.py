@@ -1,0 +1,73 @@
+"""Whatever a text is, reading it raises nothing."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lumitui.app.lint.bash import read_script
+from lumitui.remote.site.sites import BUILT_IN, Sites
+
+LUMI = Sites([BUILT_IN]).load("lumi")
+
+_SIGNS = list("\n\n\n \t;|&<>(){}[]$\"'`\\=#*!~")
+_WORDS = [
+    "$((",
+    "))",
+    "$(",
+    "${",
+    "<<EOF",
+    "EOF",
+    "if",
+    "then",
+    "fi",
+    "for",
+    "in",
+    "do",
+    "done",
+    "case",
+    "esac",
+    "srun",
+    "singularity",
+    "exec",
+    "bash",
+    "-c",
+    "python",
+    "torchrun",
+    "--nproc_per_node",
+    "export",
+    "A=1",
+    "A=(",
+    "$A",
+    "${A:-",
+    "${A[@]}",
+    "f()",
+    "f",
+    "eval",
+    "source",
+    "é",
+]
+WORDS = st.sampled_from([*_SIGNS, *_WORDS, "#SBATCH -N 2", "#SBATCH --", "\0", "\r\n", "\udcff"])
+
+
+@given(st.lists(WORDS, max_size=40).map(" ".join))
+def test_no_order_of_bashs_words_raises(text: str) -> None:
+    read_script(text, site=LUMI)
+
+
+@given(st.text(max_size=200))
+def test_no_text_raises(text: str) -> None:
+    read_script(text, site=LUMI)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "\n", "#!", "(" * 10_000 + "b" + ")" * 10_000, "$(" * 10_000, '"$(' * 5_000,
+        "|" * 100_000, "a=(\n" * 50_000, "srun x\n" * 700_000, "X=1\n" + "X=$X$X$X$X\n" * 200,
+        "f() { f; f; }\nf\n", "a && " * 5_000 + "b", "if a; then\n" * 2_000, "`" * 9_999,
+        "\n".join(f"f{n}() {{ f{n + 1}; f{n + 1}; }}" for n in range(40)) + "\nf0\n",
+    ],
+    ids=lambda text: f"{text[:8]!r}*{len(text)}",
+)  # fmt: skip
+def test_no_size_raises_or_takes_long(text: str) -> None:
+    read_script(text, site=LUMI)
