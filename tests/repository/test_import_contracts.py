@@ -29,6 +29,7 @@ PLANTED = [
     ("app/results/planted.py", "click", INTERFACES, "app.results.planted -> click"),
     ("app/send/planted.py", "jinja2", "Only compose knows Jinja", "app.send.planted -> jinja2"),
     ("app/history/planted.py", "aiohttp", "Only web knows an HTTP server", "planted -> aiohttp"),
+    ("app/job/bash.py", "tree_sitter", "Only lint knows tree-sitter", "job.bash -> tree_sitter"),
     ("app/compose/planted.py", "sqlite3", "Only history knows SQLite", "planted -> sqlite3"),
     ("remote/snapshots/planted.py", "paramiko", "Only ssh knows paramiko", "planted -> paramiko"),
     ("app/job/planted.py", "lumitui.app.job.second", CIRCLES, "No cycles are allowed in"),
