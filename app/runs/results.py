@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from lumitui.app.explain.failure.diagnose import Diagnosis
+    from lumitui.app.explain.failure.diagnosis import Diagnosis
     from lumitui.app.explain.proof.binding_proof import Verdict
     from lumitui.app.history.run import Run
     from lumitui.app.results.board import Boards

@@ -2,7 +2,8 @@
 
 import contextlib
 
-from lumitui.app.explain.failure.diagnose import STOPPED_EARLY, Ending
+from lumitui.app.explain.failure.diagnose import STOPPED_EARLY
+from lumitui.app.explain.failure.diagnosis import Ending
 from lumitui.app.history.run import Run
 from lumitui.app.watch.log.follow import read_end
 from lumitui.app.watch.refresh import Watcher

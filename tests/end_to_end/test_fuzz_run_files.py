@@ -9,7 +9,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from lumitui.app.explain.failure.diagnose import Ending, diagnose
+from lumitui.app.explain.failure.diagnose import diagnose
+from lumitui.app.explain.failure.diagnosis import Ending
 from lumitui.app.explain.safe_text import CONTROL, LogFilter
 from lumitui.app.history.history import History
 from lumitui.app.history.metrics.points import parse_line

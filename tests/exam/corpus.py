@@ -10,7 +10,8 @@ from pathlib import Path
 import yaml
 from pydantic import BaseModel, TypeAdapter
 
-from lumitui.app.explain.failure.diagnose import Diagnosis, Ending, diagnose
+from lumitui.app.explain.failure.diagnose import diagnose
+from lumitui.app.explain.failure.diagnosis import Diagnosis, Ending
 from lumitui.remote.scheduler.states import State
 
 _HERE = Path(__file__).parent

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lumitui.app.explain.failure.diagnose import Ending, diagnose
+from lumitui.app.explain.failure.diagnose import diagnose
+from lumitui.app.explain.failure.diagnosis import Ending
 from lumitui.app.explain.failure.meanings import EXIT_CODES
 from lumitui.remote.scheduler.states import State
 from tests.exam.corpus import Excerpt, benign, excerpts

@@ -13,7 +13,7 @@ from lumitui.remote.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lumitui.app.explain.failure.diagnose import Diagnosis
+    from lumitui.app.explain.failure.diagnosis import Diagnosis
 
 _TAIL = 4_000_000
 """How many bytes of the end of a log are read."""
@@ -69,18 +69,18 @@ def why(
 
 def _of_run(run_id: str) -> _Answer:
     with core() as runs:
-        return _Answer(runs.why(run_id), ())
+        found = runs.why(run_id)
+        return _Answer(found, found[0].telling if found else ())
 
 
 def _of_log(path: Path, state: str, code: int | None) -> _Answer:
-    from lumitui.app.explain.failure.diagnose import Ending, diagnose
-    from lumitui.app.explain.failure.telling import telling_lines
+    from lumitui.app.explain.failure.diagnose import diagnose
+    from lumitui.app.explain.failure.diagnosis import Ending
     from lumitui.remote.scheduler.states import State
 
     text = _tail(path)
     found = diagnose(Ending(State(state), rc=code, log=text))
-    unknown = bool(found) and found[0].id == "unknown"
-    return _Answer(found, telling_lines(text) if unknown else ())
+    return _Answer(found, found[0].telling if found else ())
 
 
 def _tail(path: Path) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lumitui.app.cli.output import run_data
 from lumitui.app.cli.views.tables import pairs, section, table
 from lumitui.app.explain import overview, run_facts, timeline
-from lumitui.app.explain.failure.diagnose import Diagnosis
+from lumitui.app.explain.failure.diagnosis import Diagnosis
 from lumitui.app.explain.proof.binding_proof import Verdict
 from lumitui.app.explain.safe_text import spell_out
 from lumitui.app.explain.timeline import Attempt

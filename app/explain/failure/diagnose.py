@@ -7,15 +7,16 @@ trouble that a rank printed and got over counts only where no exception says mor
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from lumitui.app.explain.failure.diagnosis import Diagnosis, Ending
 from lumitui.app.explain.failure.hangs import HANG, HUNG, WAITING, ended, hung
-from lumitui.app.explain.failure.log_rule import LogRule
+from lumitui.app.explain.failure.matching import Evidence, diagnosis_of, matches
 from lumitui.app.explain.failure.meanings import EXIT_CODES, STATE_RULES, Meaning
-from lumitui.app.explain.failure.rules import CONSEQUENCES, RULES, SCARCE
-from lumitui.app.explain.failure.straggler import straggler
-from lumitui.app.explain.failure.tracebacks import Culprit, culprit
-from lumitui.app.explain.log.lines import LogLine, log_of
+from lumitui.app.explain.failure.reading import read
+from lumitui.app.explain.failure.rules.table import CONSEQUENCES, KILLED, LAST, RULES, SCARCE
+from lumitui.app.explain.failure.telling import telling_of
+from lumitui.app.explain.failure.tracebacks import Culprit, culprit, ended_by_signal, raised_lines
 from lumitui.app.explain.safe_text import plain
 from lumitui.app.history.run import HANGS
 from lumitui.app.job.spec import JobSpec
@@ -53,81 +54,13 @@ _CRASHED = (135, 137, 139)
 _NOT_STARTED = (126, 127)
 """Exit codes of a shell that could not start a program (bash(1), EXIT STATUS)."""
 
-# slurmstepd adds its node where it writes into a labelled log.
-_SLURM = re.compile(r"^(?:srun|slurmstepd(?:-\S+)?): ")
-_ENDED_BY_SLURM = ("time-limit", "node-failed", "host-memory")
-_STEP_REFUSED = "step-refused"
-_TASK_ENDED = re.compile(r"^srun: error: [^:]*: tasks? \d")
-# A warning is about something that the program survives: Python's, logging's, and PyTorch's
-# `[W… file.cpp:1]` and `W1121 … file.py:1]`. Not NCCL's: it warns about what ends the program.
-_WARNING = re.compile(r"^\[W[ \d]|^W\d{4} |\b(?<!NCCL )WARN(?:ING)?\b|\b[A-Z]\w*Warning: ")
-
-
-@dataclass(frozen=True)
-class Diagnosis:
-    """One reason why a run failed."""
-
-    id: str
-    sentence: str
-    """What happened."""
-    do: str
-    """What to try."""
-    line: str = ""
-    """The line of the log, or the scheduler's words, that shows it."""
-    rank: int | None = None
-    place: str = ""
-    """The line of the person's code that raised it: `train.py:88 (forward)`."""
-
-    @property
-    def cause(self) -> str:
-        """What happened, with the rank it happened to and the line of code."""
-        place = self.place.partition(" (")[0]
-        at = f"at {place}" if place and place not in self.sentence else ""
-        known = self.rank is None or f"Rank {self.rank} " in self.sentence
-        who = "" if known else f"rank {self.rank}"
-        both = ", ".join(part for part in (who, at) if part)
-        return f"{self.sentence.removesuffix('.')} ({both})." if both else self.sentence
-
-    @property
-    def brief(self) -> str:
-        """The same in a few words, what tells runs apart first, as a row has room for it."""
-        rank = "" if self.rank is None else f"rank {self.rank}"
-        where = " ".join(part for part in (rank, self.place.partition(" (")[0]) if part)
-        raised = _RAISED.match(self.line.strip()) if self.id == "exception" else None
-        what = raised[1] if raised else self.sentence.partition(". ")[0].removesuffix(".")
-        return f"{where}: {what}" if where and where not in what else what
-
-
-_RAISED = re.compile(r"(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*)(?::|$)")
-"""The last line of a traceback, as `torch.OutOfMemoryError: …`."""
-
-
-@dataclass(frozen=True)
-class Ending:
-    """What is known of a run's end."""
-
-    state: State
-    word: str = ""
-    """The scheduler's own word for the state."""
-    reason: str = ""
-    rc: int | None = None
-    """Exit code of the first rank that failed; STOPPED_EARLY where its last event was a stop."""
-    failed_rank: int | None = None
-    log: str = ""
-    """The end of the log."""
-    spec: JobSpec | None = None
-    world_size: int | None = None
-    chain_end: str = ""
-    """How the last attempt of a run with `chain:` ended, see `AttemptRecord.end`."""
-
-
-@dataclass(frozen=True)
-class _Evidence:
-    """The log, and what is known of its ranks."""
-
-    lines: Sequence[LogLine]
-    failed_rank: int | None
-    world_size: int | None
+# Classes that say what the program did wrong: no other line of the log explains them.
+_OF_THE_CODE = re.compile(
+    r"^(?:[\w.]+\.)?(?:KeyError|TypeError|AttributeError|NameError|IndexError|ValueError"
+    r"|AssertionError|SyntaxError|IndentationError|UnboundLocalError|NotImplementedError"
+    r"|ZeroDivisionError|ValidationError)\b"
+)
+_BARE = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)\b(?::|$)")
 
 
 def diagnose(ending: Ending) -> list[Diagnosis]:
@@ -143,29 +76,33 @@ def diagnose(ending: Ending) -> list[Diagnosis]:
         return [Diagnosis(HANG.id, ending.reason, WAITING)]
     if state is State.DONE or not (state.is_final or state is State.UNKNOWN):
         return []
-    log = log_of(ending.log)
+    log = read(ending.log)
     # Without a rank in the label, what srun named is a node's launcher.
     failed_rank = ending.failed_rank if log.label_is_rank else None
-    evidence = _Evidence(log.lines, failed_rank, ending.world_size)
+    crashed = rc in _CRASHED and log.label_is_rank
+    aside = raised_lines(log) if crashed or ended_by_signal(log) else frozenset()
+    evidence = Evidence(log, failed_rank, ending.world_size, aside)
     known_rc = rc if _is_ours(rc, failed_rank, ending.spec) else None
     stop = CHAIN_ENDS.get(ending.chain_end, EXIT_CODES[STOPPED_EARLY])
     found = [_LATE] if _was_late(ending) else []
     found += list(_of_state(state, ending.word, ending.reason, known_rc, failed_rank, stop))
     found += _of_hang(known_rc, evidence)
-    ended_by = culprit(log.lines, failed_rank)
-    crashed = rc in _CRASHED and log.label_is_rank
+    ended_by = culprit(log, failed_rank)
     if ended_by is not None and ended_by.its_own and not crashed:
-        found += _matches(RULES, evidence, only_slurm=True)
+        found += matches(RULES, evidence, only_slurm=True)
         found += _exceptions(ended_by, evidence)
-        found += _matches(CONSEQUENCES, evidence)
+        found += matches(KILLED, evidence)
     else:
-        found += _matches(RULES, evidence)
+        found += matches(RULES, evidence)
         if ended_by is not None and not crashed:
             found += _exceptions(ended_by, evidence)
-        found += _matches(CONSEQUENCES, evidence)
+        found += matches(KILLED, evidence)
+    found += _bare(evidence) if not found else []
+    found += matches(CONSEQUENCES, evidence)
+    found += matches(LAST, evidence) if not found else []
     if known_rc and known_rc not in (1, STOPPED_EARLY, HUNG):
         found += _of_code(known_rc, failed_rank)
-    return _distinct(found) or [_nothing_known(state, rc, failed_rank, log.lines)]
+    return _distinct(found) or [_nothing_known(state, rc, failed_rank, evidence)]
 
 
 _LATE = Diagnosis(
@@ -201,7 +138,7 @@ def _of_state(
         yield Diagnosis(rule_of_state.id, rule_of_state.sentence, rule_of_state.do, words)
 
 
-def _of_hang(rc: int | None, evidence: _Evidence) -> Iterator[Diagnosis]:
+def _of_hang(rc: int | None, evidence: Evidence) -> Iterator[Diagnosis]:
     late = hung(evidence.lines)
     if rc == HUNG or (late and ended(evidence.lines)):
         sentence = f"{HANG.sentence} {late.sentence}" if late else HANG.sentence
@@ -218,96 +155,65 @@ def _of_code(rc: int, failed_rank: int | None) -> list[Diagnosis]:
     return [Diagnosis(rule.id, sentence, rule.do, f"exit code {rc}", failed_rank)]
 
 
-def _matches(
-    rules: Sequence[LogRule], evidence: _Evidence, *, only_slurm: bool = False
-) -> list[Diagnosis]:
-    """Return a diagnosis for each rule that fits, in the order in which the log shows them.
+def _exceptions(ended_by: Culprit, evidence: Evidence) -> list[Diagnosis]:
+    """Return what had run out while the exception was raised, if anything, and the exception.
 
-    Lines of the rank that failed first, and lines without a rank, go before the others.
+    One that no rule knows, and that may be of anything, comes after what other lines say.
     """
-    first: list[tuple[bool, int, int, Diagnosis]] = []
-    for order, rule in enumerate(rules):
-        best: tuple[bool, int, re.Match[str]] | None = None
-        for number, line in enumerate(evidence.lines):
-            other = evidence.failed_rank is not None and line.rank not in (
-                None,
-                evidence.failed_rank,
-            )
-            if best is not None and (best[0], best[1]) < (other, number):
-                continue
-            if (match := rule.pattern.search(line.text)) and _counts(
-                rule, number, evidence, only_slurm=only_slurm
-            ):
-                best = (other, number, match)
-        if best is not None:
-            found = _diagnosis(rule, best[2], evidence.lines[best[1]], evidence)
-            first.append((best[0], best[1], order, found))
-    return [diagnosis for *_, diagnosis in sorted(first, key=lambda item: item[:3])]
-
-
-def _counts(rule: LogRule, number: int, evidence: _Evidence, *, only_slurm: bool) -> bool:
-    """Return whether a line that fits a rule is about what ended the job."""
-    text = evidence.lines[number].text
-    if only_slurm:
-        return rule.id in _ENDED_BY_SLURM and _SLURM.match(text) is not None
-    if rule.id == _STEP_REFUSED:
-        # A step after the ranks have run is not theirs.
-        before = evidence.lines[:number]
-        return not any(line.source or _TASK_ENDED.match(line.text) for line in before)
-    return _WARNING.search(text) is None
-
-
-def _diagnosis(
-    rule: LogRule, match: re.Match[str], line: LogLine, evidence: _Evidence
-) -> Diagnosis:
-    groups = match.groupdict()
-    named = groups.pop("rank", None)
-    rank = int(named) if named else line.rank
-    what = next((text for text in groups.values() if text), "see the line")
-    sentence = rule.sentence.replace("{what}", what.strip().rstrip(".")[:120])
-    if rule.id == "collective-timeout" and (
-        late := hung(evidence.lines) or straggler(evidence.lines, evidence.world_size)
-    ):
-        rank = late.rank
-        sentence = f"{sentence} {late.sentence}"
-    return Diagnosis(rule.id, sentence, rule.do, line.text, rank)
-
-
-def _exceptions(ended_by: Culprit, evidence: _Evidence) -> list[Diagnosis]:
-    """Return what had run out while the exception was raised, if anything, and the exception."""
     scarce = [rule for rule in RULES if rule.id in SCARCE]
+    raised = ended_by.raised
     handled = [
-        replace(_diagnosis(rule, match, line, evidence), rank=line.rank)
-        for line in ended_by.raised.handled
+        replace(diagnosis_of(rule, match, line, evidence), rank=line.rank)
+        for line in raised.handled
         for rule in scarce
         if (match := rule.pattern.search(line.text))
     ]
-    return [*handled[:1], _exception(ended_by, evidence)]
+    own = _exception(ended_by, evidence)
+    if own.id != "exception" or _OF_THE_CODE.match(raised.line.text):
+        return [*handled[:1], own]
+    while_handled = [
+        replace(diagnosis_of(rule, match, line, evidence), rank=line.rank, place=raised.place)
+        for line in raised.handled
+        for rule in RULES
+        if (match := rule.pattern.search(line.text))
+    ]
+    return [*while_handled[:1], *matches(RULES, evidence), own]
 
 
-def _exception(ended_by: Culprit, evidence: _Evidence) -> Diagnosis:
+def _exception(ended_by: Culprit, evidence: Evidence) -> Diagnosis:
     """Return what the exception means, in the words of the rule that knows it, or in its own."""
     raised = ended_by.raised
     rank = ended_by.rank if raised.line.rank is None else raised.line.rank
-    for line in (raised.line, *raised.causes):
+    for line in (raised.line, *raised.message, *raised.causes):
         for rule in RULES:
             if match := rule.pattern.search(line.text):
-                known = _diagnosis(rule, match, line, evidence)
+                known = diagnosis_of(rule, match, line, evidence)
                 return replace(known, rank=rank, place=raised.place)
+    return _unnamed(raised.line.text, rank, raised.place, raised.number, evidence)
+
+
+def _bare(evidence: Evidence) -> list[Diagnosis]:
+    """Return the last exception that the log shows without its traceback."""
+    for number in reversed(range(len(evidence.lines))):
+        line = evidence.lines[number]
+        if _BARE.match(line.text) and evidence.counts(number):
+            if any(rule.pattern.search(line.text) for rule in CONSEQUENCES):
+                continue
+            return [_unnamed(line.text, line.rank, "", number, evidence)]
+    return []
+
+
+def _unnamed(text: str, rank: int | None, place: str, number: int, evidence: Evidence) -> Diagnosis:
+    """Return an exception that no rule knows."""
     who = "The program" if rank is None else f"Rank {rank}"
-    if raised.place:
-        where = f" at {raised.place}"
+    if place:
+        where = f" at {place}"
         do = "Look at that line of the code; in the log, the traceback shows how it was reached."
     else:
         where, do = "", "Read the traceback above this line in the log."
-    return Diagnosis(
-        "exception",
-        f"{who} raised an exception{where}.",
-        do,
-        raised.line.text,
-        rank,
-        raised.place,
-    )
+    sentence = f"{who} raised an exception{where}."
+    at = evidence.log.before + number + 1
+    return Diagnosis("exception", sentence, do, text, rank, place, number=at)
 
 
 def _distinct(found: Sequence[Diagnosis]) -> list[Diagnosis]:
@@ -326,14 +232,15 @@ def _distinct(found: Sequence[Diagnosis]) -> list[Diagnosis]:
 
 
 def _nothing_known(
-    state: State, rc: int | None, failed_rank: int | None, lines: Sequence[LogLine]
+    state: State, rc: int | None, failed_rank: int | None, evidence: Evidence
 ) -> Diagnosis:
-    last = next((line for line in reversed(lines) if line.text.strip()), LogLine("", None, ""))
+    telling = telling_of(evidence.lines)
     code = "" if rc is None else f" with exit code {rc}"
     return Diagnosis(
         "unknown",
         f"The job is {state}{code}, and nothing at the end of its log says why.",
         "Read the whole log, from where the program began.",
-        last.text,
+        telling[-1] if telling else "",
         failed_rank,
+        telling=telling,
     )

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from lumitui.app.explain.log.lines import log_of
+from lumitui.app.explain.log.lines import LogLine
 
 _WORDS = re.compile(
     r"(?i)error|fatal|exception|abort|fail|cannot|can't|killed|denied|not found|refus"
@@ -14,12 +14,11 @@ _HARMLESS = re.compile(
 _MOST = 3
 
 
-def telling_lines(tail: str) -> Sequence[str]:
+def telling_of(lines: Sequence[LogLine]) -> tuple[str, ...]:
     """Return up to three lines, in their order: the last ones that speak of trouble.
 
     Where none does, they are the last lines that are not empty.
     """
-    texts = list(dict.fromkeys(line.text.strip() for line in log_of(tail).lines))
-    written = [text for text in texts if text]
+    written = list(dict.fromkeys(text for line in lines if (text := line.text.strip())))
     trouble = [text for text in written if _WORDS.search(text) and not _HARMLESS.search(text)]
-    return (trouble or written)[-_MOST:]
+    return tuple((trouble or written)[-_MOST:])

@@ -4,12 +4,28 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from lumitui.app.explain.failure.rules import CONSEQUENCES
+from lumitui.app.explain.failure.reading import Read
+from lumitui.app.explain.failure.rules.table import CONSEQUENCES, RULES
 from lumitui.app.explain.log.lines import LogLine
 
 _BEGIN = "Traceback (most recent call last)"
 # A traceback ends at its first line that is not indented; in torchrun's report all of it is.
-_RAISED = re.compile(r"^[A-Za-z_][\w.]*(?::|$)|^\s+[A-Za-z_][\w.]*(?:Error|Exception)(?::|$)")
+_RAISED = re.compile(
+    r"^(?!(?:INFO|WARNING|ERROR|DEBUG|CRITICAL|Epoch|Step|Loss|Iter|File)\b)[A-Za-z_][\w.]*(?::|$)"
+    r"|^\s+[A-Za-z_][\w.]*(?:Error|Exception)(?::|$)"
+)
+# What ends the message of an exception: another program, or another traceback.
+_NEXT = re.compile(
+    r"^(?:srun|slurmstepd\S*): |^\[?[IWEF]\d{3,4} |^(?:INFO|WARNING|ERROR|DEBUG)\b|^\s*$"
+    r"|^={10}|^-{10}|Sending process \d+ closing signal|^\s*\d{1,3}%\|"
+)
+_LONGEST_MESSAGE = 12
+# What a launcher raises when one of its processes ended: that one's own words count.
+_LAUNCHERS = re.compile(
+    r"^\s*(?:[\w.]+\.)?(?:ChildFailedError|ProcessExitedException|FailedJobError"
+    r"|UncompletedJobError)\b|elastic.*SignalException"
+    r"|CalledProcessError: Command .*(?:python|train|deepspeed|torchrun|srun|bash)"
+)
 # traceback.py, _cause_message and _context_message.
 _CAUSED = "The above exception was the direct cause of the following exception"
 _DURING = "During handling of the above exception, another exception occurred"
@@ -41,6 +57,8 @@ class Raised:
     """Where in the log `line` is."""
     place: str = ""
     """The line of code, as `train.py:5 (attention)`; the program's own before a library's."""
+    message: tuple[LogLine, ...] = ()
+    """The lines of its message after the first."""
 
 
 @dataclass(frozen=True)
@@ -53,30 +71,38 @@ class Culprit:
     """Whether it may be of the rank that failed first; else that one left no traceback."""
 
 
-def culprit(lines: Sequence[LogLine], failed_rank: int | None) -> Culprit | None:
+def culprit(log: Read, failed_rank: int | None) -> Culprit | None:
     """Return the exception that ended the job; None where the log shows none.
 
     torchrun, else srun (`failed_rank`), names the rank that failed first: its last exception
     counts, since earlier ones were handled. Without a name it is the first in time of all ranks'
-    last ones. An exception that only reports another rank's end does not count.
+    last ones, by the times on their lines where they have some. An exception that only reports
+    another rank's end does not count, nor one after which the program went on.
     """
+    lines = log.lines
     root_rank, block = _root(lines)
     if any(_ROOT_SIGNAL.match(lines[number].text) for number in block):
         # A signal ended it, no exception; one may still do before PyTorch aborts (signal 6).
         return None
     named = failed_rank if root_rank is None else root_rank
-    found = sorted(_raised(lines), key=lambda raised: raised.number)
+    found = sorted(
+        (raised for raised in _raised(lines) if not log.survived(raised.number)),
+        key=lambda raised: raised.number,
+    )
     if reported := [raised for raised in found if raised.number in block]:
         return Culprit(reported[-1], named, its_own=True)
-    # A rank's own [rankN] lines are the same process as what srun labels N.
+    # A rank's own [rankN] lines are the same process as what srun labels N. Lines without any
+    # label are of many processes: there the last one that is no echo counts.
     last = {
         raised.line.source if raised.line.rank is None else raised.line.rank: raised
         for raised in found
+        if raised.line.source or not _is_echo(raised)
     }
-    final = sorted(
-        (raised for raised in last.values() if _ended(raised, lines) and not _is_echo(raised)),
-        key=lambda raised: raised.number,
-    )
+    final = [raised for raised in last.values() if _ended(raised, lines) and not _is_echo(raised)]
+    final.sort(key=lambda raised: raised.number)
+    moments = [log.moment(raised.number) for raised in final]
+    if all(moments):
+        final.sort(key=lambda raised: log.moment(raised.number) or ())
     if not final:
         return None
     # A traceback without a rank may be the named one's.
@@ -89,7 +115,23 @@ def culprit(lines: Sequence[LogLine], failed_rank: int | None) -> Culprit | None
     return Culprit(final[0], final[0].line.rank, its_own=named is None or noticed)
 
 
+def raised_lines(log: Read) -> frozenset[int]:
+    """Return which lines are the ends of tracebacks, and their messages."""
+    raised = list(_raised(log.lines))
+    said = {id(line) for one in raised for line in one.message}
+    of_messages = (number for number, line in enumerate(log.lines) if id(line) in said)
+    return frozenset((*(one.number for one in raised), *of_messages))
+
+
+def ended_by_signal(log: Read) -> bool:
+    """Return whether torchrun says that the rank which failed first was ended by a signal."""
+    _, block = _root(log.lines)
+    return any(_ROOT_SIGNAL.match(log.lines[number].text) for number in block)
+
+
 def _is_echo(raised: Raised) -> bool:
+    if any(rule.pattern.search(line.text) for line in raised.message for rule in RULES):
+        return False
     return any(rule.pattern.search(raised.line.text) for rule in CONSEQUENCES)
 
 
@@ -124,15 +166,15 @@ def _raised(lines: Sequence[LogLine]) -> Iterator[Raised]:
         elif source in open_sources and _RAISED.match(text):
             open_sources.remove(source)
             before, how = ended.pop(source, None), link.pop(source, "")
-            # torchrun's own: a rank ended, or Slurm ended the agent.
-            if "ChildFailedError" in text or ("elastic" in text and "SignalException" in text):
+            if _LAUNCHERS.search(text):
                 continue
             earlier = (before.line, *before.causes) if before else ()
             causes = earlier if how == _CAUSED else ()
             handled = (*(earlier if how == _DURING else ()), *(before.handled if before else ()))
             own = replace(line, text=text.strip())
             place = _place(frames.pop(source, []))
-            ended[source] = Raised(own, causes, handled if how else (), number, place)
+            said = _message(lines, number)
+            ended[source] = Raised(own, causes, handled if how else (), number, place, said)
         elif source in open_sources and (frame := _FRAME.match(text)):
             frames.setdefault(source, []).append(frame)
         elif source in ended:
@@ -140,6 +182,21 @@ def _raised(lines: Sequence[LogLine]) -> Iterator[Raised]:
                 if text.strip().startswith(words):
                     link[source] = words
     yield from ended.values()
+
+
+def _message(lines: Sequence[LogLine], number: int) -> tuple[LogLine, ...]:
+    """Return the lines of an exception's message after its first, at `number`."""
+    said: list[LogLine] = []
+    for line in lines[number + 1 : number + 200]:
+        if line.source != lines[number].source:
+            continue
+        text = line.text
+        if _NEXT.search(text) or _BEGIN in text or _CAUSED in text or _DURING in text:
+            break
+        said.append(line)
+        if len(said) == _LONGEST_MESSAGE:
+            break
+    return tuple(said)
 
 
 def _place(frames: Sequence[re.Match[str]]) -> str:

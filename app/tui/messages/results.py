@@ -12,7 +12,7 @@ from textual.message_pump import MessagePump
 from lumitui.app.tui.messages.common import Answer
 
 if TYPE_CHECKING:
-    from lumitui.app.explain.failure.diagnose import Diagnosis
+    from lumitui.app.explain.failure.diagnosis import Diagnosis
     from lumitui.app.history.listing.glance import Key
     from lumitui.app.results.comparison import CodeChange, Comparison
     from lumitui.app.results.figures import Figures

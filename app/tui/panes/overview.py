@@ -29,7 +29,7 @@ from lumitui.app.tui.widgets.steady import Steady
 from lumitui.app.tui.widgets.styled import COLOURS, labelled, plain, shorten
 
 if TYPE_CHECKING:
-    from lumitui.app.explain.failure.diagnose import Diagnosis
+    from lumitui.app.explain.failure.diagnosis import Diagnosis
     from lumitui.app.scale.overview import Overview
 
 WIDE = 110

@@ -21,7 +21,7 @@ from lumitui.app.compose.advice import findings
 from lumitui.app.compose.binding import rank_bindings
 from lumitui.app.compose.launch import compose
 from lumitui.app.explain import words
-from lumitui.app.explain.failure.diagnose import Diagnosis
+from lumitui.app.explain.failure.diagnosis import Diagnosis
 from lumitui.app.explain.proof.binding_proof import verdict
 from lumitui.app.explain.safe_text import spell_out
 from lumitui.app.history.run import Run

@@ -6,7 +6,7 @@ import pytest
 
 from lumitui.app.cli import output
 from lumitui.app.explain import words
-from lumitui.app.explain.failure.diagnose import Diagnosis
+from lumitui.app.explain.failure.diagnosis import Diagnosis
 from lumitui.app.job.launch import Price
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.made_runs import a_run

@@ -33,7 +33,7 @@ LATE = {
     "lumitui.app.watch.refresh", "lumitui.remote.scheduler.protocol", "lumitui.remote.connect",
     "lumitui.app.compose", "lumitui.app.scale", "lumitui.app.results.fetch",
     "lumitui.app.send.submission.submit",
-    "lumitui.app.explain.failure.diagnose", "lumitui.app.explain.failure.rules",
+    "lumitui.app.explain.failure.diagnose", "lumitui.app.explain.failure.rules.table",
     "lumitui.remote.source",
     "lumitui.remote.snapshots", "lumitui.remote.doctor", "lumitui.app.tui.screens.run",
     "lumitui.app.tui.screens.new", "lumitui.app.tui.screens.sites", "lumitui.app.tui.panes.log",

@@ -1,6 +1,7 @@
 """The reasons that `diagnose` finds in the log of a failed run."""
 
-from lumitui.app.explain.failure.diagnose import Diagnosis, Ending, diagnose
+from lumitui.app.explain.failure.diagnose import diagnose
+from lumitui.app.explain.failure.diagnosis import Diagnosis, Ending
 from lumitui.app.job.spec import JobSpec
 from lumitui.remote.scheduler.protocol import State
 

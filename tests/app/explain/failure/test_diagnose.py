@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lumitui.app.explain.failure.diagnose import Diagnosis, Ending, diagnose
+from lumitui.app.explain.failure.diagnose import diagnose
+from lumitui.app.explain.failure.diagnosis import Diagnosis, Ending
 from lumitui.app.explain.failure.meanings import STATE_RULES
-from lumitui.app.explain.failure.rules import CONSEQUENCES, RULES
+from lumitui.app.explain.failure.rules.table import CONSEQUENCES, RULES
 from lumitui.app.explain.safe_text import CONTROL, plain
 from lumitui.app.job.spec import JobSpec
 from lumitui.remote.scheduler.protocol import State
@@ -177,7 +178,9 @@ def test_torchruns_root_cause_names_the_rank_and_not_the_node() -> None:
 
 def test_under_a_launcher_a_node_sruns_task_is_no_rank() -> None:
     log = "1: E1121 torch/distributed/elastic/multiprocessing/api.py] failed (exitcode: -11)"
-    assert (why(log, rc=139, rank=1)[0].id, why(log, rc=139, rank=1)[0].rank) == ("segfault", None)
+    first = why(log, rc=139, rank=1)[0]
+    assert (first.id, first.rank) == ("killed-by-signal", None)
+    assert "(Segmentation fault)" in first.sentence
     assert why("1: plain words", rc=139, rank=1)[0].rank == 1
 
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from lumitui.app.explain import overview, row_words
-from lumitui.app.explain.failure.diagnose import Diagnosis, Ending, diagnose
+from lumitui.app.explain.failure.diagnose import diagnose
+from lumitui.app.explain.failure.diagnosis import Diagnosis, Ending
 from lumitui.app.job.spec import JobSpec
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.made_runs import a_run

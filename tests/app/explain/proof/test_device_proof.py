@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.compose.launchers import TEMPLATES
-from lumitui.app.explain.failure.diagnose import Ending, diagnose
+from lumitui.app.explain.failure.diagnose import diagnose
+from lumitui.app.explain.failure.diagnosis import Ending
 from lumitui.app.explain.proof.binding_proof import Verdict
 from lumitui.app.explain.run_facts import proof_table
 from lumitui.remote.scheduler.states import State

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from lumitui.app.compose.launch import compose
 from lumitui.app.compose.launchers import TEMPLATES
 from lumitui.app.explain import run_facts
-from lumitui.app.explain.failure.diagnose import Ending, diagnose
+from lumitui.app.explain.failure.diagnose import diagnose
+from lumitui.app.explain.failure.diagnosis import Ending
 from lumitui.app.explain.proof.binding_proof import verdict
 from lumitui.app.explain.proof.preflight import preflight_of
 from lumitui.app.job.spec import changed, parse_job

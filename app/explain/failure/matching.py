@@ -1,0 +1,161 @@
+"""Which lines of a log fit which rules, and which of them are about what ended the job. Pure."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from lumitui.app.explain.failure.diagnosis import Diagnosis
+from lumitui.app.explain.failure.hangs import hung
+from lumitui.app.explain.failure.reading import Read
+from lumitui.app.explain.failure.rules.row import LogRule
+from lumitui.app.explain.failure.straggler import straggler
+from lumitui.app.explain.log.lines import LogLine
+
+# slurmstepd adds its node where it writes into a labelled log.
+_SLURM = re.compile(r"^(?:srun|slurmstepd(?:-\S+)?): ")
+_ENDED_BY_SLURM = ("time-limit", "node-failed", "preempted", "host-memory")
+_SIGNALS = {
+    "-4": "Illegal instruction",
+    "-6": "Aborted",
+    "-7": "Bus error",
+    "-8": "Floating point exception",
+    "-11": "Segmentation fault",
+}
+"""The exit codes that torchrun shows of processes that a signal ended (signal(7))."""
+_STEP_REFUSED = "step-refused"
+_TASK_ENDED = re.compile(r"^srun: error: [^:]*: tasks? \d")
+# A warning is about something that the program survives: Python's, logging's, and PyTorch's
+# `[W… file.cpp:1]` and `W1121 … file.py:1]`. Not NCCL's: it warns about what ends the program.
+_HARMLESS = re.compile(
+    r"^\[W[ \d]|^W\d{4} |\b(?<!NCCL )WARN(?:ING)?\b|\b[A-Z]\w*Warning: |\bNCCL INFO\b"
+    r"|^\[?(?:INFO|DEBUG)\b|[\[|:\s-](?:INFO|DEBUG)[\]|:\s]"
+    r"|^\s{4,}(?:raise|return|assert|if|for|with|except|print|logger|logging|warnings)\b"
+    r"|(?i:\b(?:retrying|trying again|trying batch|will retry|retry \d|falling back|fall back to"
+    r"|skipp(?:ed|ing) (?:batch|sample|step|file|mount)|ignor(?:ed|ing)\b|recovered)\b)"
+    r"|^\s*(?:\+ |#|>>> )"
+)
+# What no rule can fit without: most lines of a log are passed over by these words alone.
+_MAY_FIT = re.compile(
+    r"(?i)err|fail|fatal|exception|abort|kill|can(?:no|')t|could ?n|unable|not |no |n't|denied"
+    r"|refus|invalid|illegal|out of|limit|lost|closed|reset|broken|time ?limit|timed? ?out"
+    r"|timing out"
+    r"|fault|signal|mismatch"
+    r"|missing|support|exceed|corrupt|truncat|unexpected|divisible|\bnan\b|\binf|non-finite|oom"
+    r"|hsa_|_status|xid|cancel|preempt|exit|symbol|lumitui|warn|terminat|segmentation|requir|expect"
+    r"|must|exist|core dumped|hang|quota|full|duplicate|miopen|overflow|busy|stale|retry|too many"
+    r"|occupied|in use|already|assert|interrupt|unreach|down|dead|stalled|read-only|pos \d|driver"
+    r"|different|loss scale|ill|install|install|requeue|version|mount|usage|check batch|lock|gated"
+    r"|poison|unknown|^ddp|^fsdp|^deepspeed_zero|^lightning|\\r|\^m|unavailable|bad |only|db\.txt"
+    r"|rendezvous|dos line|need|more than"
+)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The log, and what is known of its ranks."""
+
+    log: Read
+    failed_rank: int | None
+    world_size: int | None
+    aside: frozenset[int] = frozenset()
+    """Lines that ended nothing: of exceptions, where a signal ended the rank."""
+
+    @property
+    def lines(self) -> Sequence[LogLine]:
+        """The log's lines, without labels."""
+        return self.log.lines
+
+    @cached_property
+    def candidates(self) -> Sequence[int]:
+        """The lines that a rule may fit."""
+        return [at for at, line in enumerate(self.lines) if _MAY_FIT.search(line.text)]
+
+    def counts(self, number: int) -> bool:
+        """Return whether a line may be about what ended the job."""
+        text = self.lines[number].text
+        if number in self.aside or self.log.survived(number):
+            return False
+        return _HARMLESS.search(text) is None
+
+
+def matches(
+    rules: Sequence[LogRule], evidence: Evidence, *, only_slurm: bool = False
+) -> list[Diagnosis]:
+    """Return a diagnosis for each rule that fits, in the order in which they happened.
+
+    Lines of the rank that failed first, and lines without a rank, go before the others.
+    """
+    fits: dict[int, list[tuple[int, re.Match[str]]]] = {}
+    table = tuple(rules)
+    for number in evidence.candidates:
+        for order, match in _fitting(table, evidence.lines[number].text):
+            if _about_the_end(rules[order], number, evidence, only_slurm=only_slurm):
+                fits.setdefault(order, []).append((number, match))
+    first = []
+    for order, found in fits.items():
+        key = _in_time([number for number, _ in found], evidence)
+        number, match = min(found, key=lambda item: key[item[0]])
+        first.append((number, order, match))
+    key = _in_time([number for number, *_ in first], evidence)
+    first.sort(key=lambda item: (key[item[0]], item[1]))
+    return [
+        diagnosis_of(rules[order], match, evidence.lines[number], evidence, number)
+        for number, order, match in first
+    ]
+
+
+@lru_cache(maxsize=4096)
+def _fitting(rules: tuple[LogRule, ...], text: str) -> tuple[tuple[int, re.Match[str]], ...]:
+    """Return which rules a line fits: a log repeats its lines."""
+    found = ((order, rule.pattern.search(text)) for order, rule in enumerate(rules))
+    return tuple((order, match) for order, match in found if match)
+
+
+def _in_time(numbers: Sequence[int], evidence: Evidence) -> dict[int, tuple[object, ...]]:
+    """Return what to sort lines by: other ranks last, then by time where all say it."""
+    moments = {number: evidence.log.moment(number) for number in numbers}
+    timed = all(moments.values())
+    keys: dict[int, tuple[object, ...]] = {}
+    for number in numbers:
+        rank = evidence.lines[number].rank
+        other = evidence.failed_rank is not None and rank not in (None, evidence.failed_rank)
+        keys[number] = (other, moments[number] if timed else (), number)
+    return keys
+
+
+def _about_the_end(rule: LogRule, number: int, evidence: Evidence, *, only_slurm: bool) -> bool:
+    """Return whether a line that fits a rule is about what ended the job."""
+    text = evidence.lines[number].text
+    if only_slurm:
+        return rule.id in _ENDED_BY_SLURM and _SLURM.match(text) is not None
+    if rule.id == _STEP_REFUSED:
+        # A step after the ranks have run is not theirs.
+        before = evidence.lines[:number]
+        return not any(line.source or _TASK_ENDED.match(line.text) for line in before)
+    return evidence.counts(number)
+
+
+def diagnosis_of(
+    rule: LogRule,
+    match: re.Match[str],
+    line: LogLine,
+    evidence: Evidence,
+    number: int | None = None,
+) -> Diagnosis:
+    """Return what a rule says of a line that fits it."""
+    groups = match.groupdict()
+    named = groups.pop("rank", None)
+    rank = int(named) if named else line.rank
+    what = next((text for text in groups.values() if text), "see the line")
+    what = _SIGNALS.get(what, what).strip().rstrip(".")
+    sentence = rule.sentence.replace("{what}", what[:120])
+    if rule.id == "collective-timeout" and (
+        late := hung(evidence.lines) or straggler(evidence.lines, evidence.world_size)
+    ):
+        rank = late.rank
+        sentence = f"{sentence} {late.sentence}"
+    if number is None:
+        number = next((at for at, one in enumerate(evidence.lines) if one is line), None)
+    at = None if number is None else evidence.log.before + number + 1
+    return Diagnosis(rule.id, sentence, rule.do, line.text, rank, number=at)

@@ -1,0 +1,141 @@
+"""The lines of a log as the rules read them: without what loggers and launchers write before. Pure.
+
+app/explain/log/lines.py takes srun's and torchrun's labels; here go those of Ray, Open MPI,
+accelerate, pdsh and of loggers, the time a line was written, and whether the program went on.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from lumitui.app.explain.log.lines import LogLine, line_of, log_of
+
+_MOST_PREFIXES = 4
+_PREFIX = re.compile(
+    r"\[\d+,(?P<mpi>\d{1,6})\]<std(?:err|out)>: ?"  # mpirun --tag-output
+    r"|(?:\[?std(?:err|out)\]?[:|] ?)"  # accelerate
+    r"|\([A-Za-z_][\w.]{0,60} (?:rank=\d+, ?)?pid=\d+[^)]{0,40}\) ?"  # Ray
+    r"|> "  # quoted in a mail
+    r"|[\w.-]{1,60} +\| (?=\S)"  # docker compose, journald
+    r"|\| (?=\d{4}-\d\d-\d\d[T ])"
+    r"|\[?\d{4}-\d\d-\d\d[T _]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?(?: ?\|)?[ :]+"
+    r"|\[?\d\d:\d\d:\d\d(?:[.,]\d{1,6})?\]? "
+    # Only of errors: what glog marks W or I is a warning or news.
+    r"|\[?[EF]\d{3,4} \d\d:\d\d:\d\d\.\d{1,9} .{0,160}?\] "
+    r"|(?:ERROR|CRITICAL|FATAL)[: ]+(?:[\w.]+: )?(?=Traceback| +File |[\w.]+(?:Error|Exception): )"
+)
+# `worker-3: `, as pdsh writes it before each line: a name with a digit, on many lines.
+_HOST = re.compile(r"([A-Za-z][\w.-]{0,60}\d[\w.-]{0,20}): ")
+_FEWEST_OF_A_HOST = 4
+_MOMENT = re.compile(
+    r"(?:\d{4}-(?P<month>\d\d)-(?P<day>\d\d)[T _]|\b[IWEF](?P<glog>\d{3,4}) )"
+    r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d(?:[.,]\d{1,9})?)"
+)
+_COUNT = re.compile(
+    r"(?i)\b(?:step|iter|iters|iteration|update|global_step|batch|epoch)\b[\"']?\s*[:=\[(#]*\s*"
+    r"(\d{1,9})\b|\| *(\d{1,9})/\d{1,9} \["
+)
+_TROUBLE = re.compile(r"(?i)error|exception|abort|fail")
+_WENT_ON = 5
+"""How many later steps show that a program got over a fault."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """A log, ready for the rules."""
+
+    lines: Sequence[LogLine]
+    """Without labels and prefixes."""
+    before: int
+    """How many lines of the log stand before the first of `lines`."""
+    label_is_rank: bool
+    moments: Mapping[int, tuple[float, ...]]
+    """When a line was written, where it says so: month, day, hour, minute, second."""
+    _counts: Mapping[str, Sequence[tuple[int, int]]]
+    """By source: the line and the number of each step that it counts."""
+
+    def survived(self, number: int) -> bool:
+        """Return whether the program went on for long after a line: later steps grow."""
+        source = self.lines[number].source
+        sources = [source] if self._counts.get(source) else list(self._counts)
+        return any(self._grows_after(number, of) for of in sources)
+
+    def _grows_after(self, number: int, source: str) -> bool:
+        """Return whether steps of `source` grow after a line, by more than the last one before."""
+        counts = self._counts.get(source, ())
+        top = max((count for at, count in counts if at < number), default=-1)
+        grown = 0
+        for at, count in counts:
+            if at > number and count > top:
+                grown, top = grown + 1, count
+        return grown >= _WENT_ON
+
+    def moment(self, number: int) -> tuple[float, ...] | None:
+        """Return when a line was written, as it says, or the line before it of the same source."""
+        source = self.lines[number].source
+        for at in range(number, max(-1, number - 200), -1):
+            if self.lines[at].source == source and at in self.moments:
+                return self.moments[at]
+        return None
+
+
+def read(tail: str) -> Read:
+    """Return the lines of the end of a log."""
+    log = log_of(tail)
+    hosts = _hosts(log.lines)
+    lines = [without_prefix(line, hosts, label_is_rank=log.label_is_rank) for line in log.lines]
+    moments = {
+        number: moment
+        for number, line in enumerate(log.lines)
+        if (moment := _moment(f"{line.source} {line.text}")) is not None
+    }
+    counts: dict[str, list[tuple[int, int]]] = {}
+    for number, line in enumerate(lines):
+        found = [int(one or other) for one, other in _COUNT.findall(line.text)]
+        if found and not _TROUBLE.search(line.text):
+            count = max(found)
+            counts.setdefault(line.source, []).append((number, count))
+    before = len(tail.splitlines()) - len(lines)
+    return Read(lines, before, log.label_is_rank, moments, counts)
+
+
+def without_prefix(line: LogLine, hosts: frozenset[str], *, label_is_rank: bool) -> LogLine:
+    """Return a line without what a logger or a launcher wrote before its text."""
+    for _ in range(_MOST_PREFIXES):
+        text, who = line.text, ""
+        if match := _PREFIX.match(text):
+            text, rank = text[match.end() :], line.rank
+            if match["mpi"]:
+                rank = int(match["mpi"])
+            who = match[0].strip() if match["mpi"] or match[0][0] == "(" else ""
+        elif (host := _HOST.match(text)) and host[1] in hosts:
+            text, rank, who = text[host.end() :], line.rank, host[1]
+        else:
+            return line
+        inner = line_of(text, label_is_rank=label_is_rank) if text[:1] in "[" else None
+        source = " ".join(filter(None, (line.source, who, inner.source if inner else "")))
+        if inner:
+            text, rank = inner.text, rank if inner.rank is None else inner.rank
+        line = replace(line, source=source, rank=rank, text=text)
+    return line
+
+
+def _hosts(lines: Sequence[LogLine]) -> frozenset[str]:
+    """Return the names that stand before many lines."""
+    counts: dict[str, int] = {}
+    for line in lines:
+        if match := _HOST.match(line.text):
+            counts[match[1]] = counts.get(match[1], 0) + 1
+    return frozenset(name for name, count in counts.items() if count >= _FEWEST_OF_A_HOST)
+
+
+def _moment(text: str) -> tuple[float, ...] | None:
+    match = _MOMENT.search(text)
+    if match is None:
+        return None
+    if match["glog"]:
+        month, day = int(match["glog"][:-2]), int(match["glog"][-2:])
+    else:
+        month, day = int(match["month"]), int(match["day"])
+    second = float(match["second"].replace(",", "."))
+    return (month, day, int(match["hour"]), int(match["minute"]), second)

@@ -1,0 +1,1 @@
+"""What the lines of a log mean: one module a subject, one row a cause."""

@@ -1,0 +1,147 @@
+"""What lines of ROCm, CUDA and their libraries mean.
+
+The wordings are those of public threads; tests/exam/logs has an excerpt and its address for each.
+"""
+
+from lumitui.app.explain.failure.rules.row import LogRule
+from lumitui.app.explain.failure.rules.row import log_rule as _rule
+
+DEVICES: tuple[LogRule, ...] = (
+    _rule(
+        "gpu-hardware",
+        r"(?i:uncorrectable (?:ecc|nvlink|memory|hbm|error)|ecc_?uncorrectable)"
+        r"|(?:hip|cuda)ErrorECC|cudaErrorNvlinkUncorrectable"
+        r"|RAS: (?:uncorrectable|poison)|(?i:\bxid\b.{0,60}?): (?:48|62|63|64|74|79|92|94|95|119"
+        r"|120|140)\b|GPU (?:is lost|has fallen off|at \S+ has fallen)|fallen off the bus"
+        r"|Unable to determine the device handle for|(?i:gpu requires reset)"
+        r"|(?i:hardware error|poison consumption).{0,40}(?i:gpu|hbm|amdgpu)"
+        r"|amdgpu.{0,80}(?:RAS|uncorrectable|GPU reset begin)",
+        "A GPU's memory or link is broken; the program is not to blame.",
+        "Resubmit from the checkpoint without that node (`sbatch: [--exclude=NODE]`), and send "
+        "this line to the site's support.",
+    ),
+    _rule(
+        "gpu-architecture",
+        r"(?i:(?:\berror\b.*|text: )invalid device function)|(?:hip|cuda)ErrorInvalidDeviceFunction"
+        r"|no kernel image is available for execution|(?:hip|cuda)ErrorNoBinaryForGpu"
+        r"|(?:CUDA|ROCm|HIP) capability sm_\d+ is not compatible|HSA_STATUS_ERROR_INVALID_ISA"
+        r"|(?:hip|cuda)ErrorNoKernelImageForDevice|CUDA_ERROR_NO_BINARY_FOR_GPU"
+        r"|device kernel image is invalid|Cannot read \S*TensileLibrary"
+        r"|only supports? (?:Ampere|Hopper|Turing|\S* ?GPUs? (?:newer|with compute))"
+        r"|FlashAttention only supports|compiled with an unsupported toolchain"
+        r"|no (?:GPU )?code object|Unable to find code object for all current devices"
+        r"|[Cc]ould not find .{0,30}code object|invalid target ID|unsupported GPU architecture",
+        "A library has no code for this kind of GPU.",
+        "Use an image or a wheel that is built for the nodes' GPUs; build extensions for them too "
+        "(PYTORCH_ROCM_ARCH, TORCH_CUDA_ARCH_LIST).",
+    ),
+    _rule(
+        "gpu-driver",
+        r"driver version is insufficient|[Dd]river/library version mismatch|driver on your system "
+        r"is too old|(?:cuda|hip)ErrorInsufficientDriver|unsupported display driver / cuda driver"
+        r"|forward compatibility was attempted|[Ss]ystem not yet initialized"
+        r"|(?:cuda|hip)ErrorSystem(?:NotReady|DriverMismatch)|CUDA_ERROR_SYSTEM_(?:NOT_READY|DRIV)"
+        r"|compat(?:ibility)? .*driver.*not support",
+        "The GPUs' driver does not fit the program's CUDA or ROCm, or is not ready on that node.",
+        "Use an image for the site's driver; if other nodes work, exclude this one "
+        "(`sbatch: [--exclude=NODE]`) and tell the site's support.",
+    ),
+    _rule(
+        "no-gpu",
+        r"No (?:HIP|CUDA) GPUs are available|[Nn]o (?:CUDA|ROCm|HIP)[- ](?:capable|enabled)? ?"
+        r"devices? (?:is |are |were |was )?(?:detected|found|available)"
+        r"|(?:hip|cuda)ErrorNoDevice|Torch not compiled with CUDA enabled|CUDA_ERROR_NO_DEVICE"
+        r"|[Ff]ound no NVIDIA driver|CUDA unknown error|No supported gpu backend found"
+        r"|(?i:error).{0,80}(?:CUDA|GPU|HIP|ROCm) (?:is|are|was) (?:not|un)(?: ?available"
+        r"| detected)"
+        r"|(?i:error|exception|assert|exit|abort).{0,60}(?i:no gpus?(?: or \w+)? (?:was |were "
+        r"|are )?"
+        r"(?:found|detected|available|visible))|torch\.cuda\.is_available\(\) (?:is|returned) False"
+        r"|deserialize object on a CUDA device but|[Uu]nable to open /dev/kfd|ROCk module is NOT "
+        r"loaded|hsa_init\w* [Ff]ailed|NVIDIA-SMI has failed because it couldn't communicate"
+        r"|(?i:no (?:nvidia|amd) gpus? (?:found|detected))|number of (?:CUDA )?devices: 0\b"
+        r"|requires? (?:at least )?(?:one|a) (?:CUDA|GPU|ROCm)\b.{0,40}(?:none|no |not )",
+        "The program saw no GPU.",
+        "Ask for GPUs, pass them into the container, and do not empty ROCR_VISIBLE_DEVICES or "
+        "CUDA_VISIBLE_DEVICES; use a PyTorch that is built for them.",
+    ),
+    _rule(
+        "gpu-busy",
+        r"(?:busy or unavailable)|(?:cuda|hip)ErrorDevices?(?:Unavailable|AlreadyInUse)"
+        r"|CUDA_ERROR_DEVICE_UNAVAILABLE|exclusive-thread device already in use",
+        "Another process holds the GPU, and this one may not use it too.",
+        "Start one process a GPU; if the job's ranks are not to blame, resubmit without that node "
+        "(`sbatch: [--exclude=NODE]`).",
+    ),
+    _rule(
+        "device-ordinal",
+        r"invalid device ordinal|(?:hip|cuda)ErrorInvalidDevice\b|LOCAL_RANK=\d+ but only \d+ GPUs"
+        r"|[Ii]nvalid device id|device >= 0 && device < num_gpus|CUDA_ERROR_INVALID_DEVICE\b"
+        r"|You requested gpu: .*[Bb]ut your machine only has|local rank \S+ .{0,40}only \d+ .{0,20}"
+        r"(?:GPU|device)s?",
+        "A rank asked for a GPU that it does not see.",
+        "Let all ranks of a node see all its GPUs (no --gpu-bind, no --gpus-per-task) "
+        "and choose by LOCAL_RANK.",
+    ),
+    _rule(
+        "duplicate-gpu",
+        r"Duplicate GPU detected",
+        "Two ranks of a node use the same GPU.",
+        "Choose the GPU by LOCAL_RANK (SLURM_LOCALID), and start at most one rank a GPU.",
+    ),
+    _rule(
+        "gpu-assert",
+        r"device-side assert|(?:hip|cuda)ErrorAssert\b|CUDA_ERROR_ASSERT"
+        r"|\.(?:cu|hip)h?:\d+: .{1,200}Assertion `?.{1,200}(?:failed|$)",
+        "The program gave a GPU an index that is out of range.",
+        "Check labels and token ids against the number of classes and the vocabulary; run once "
+        "with AMD_SERIALIZE_KERNEL=3 or CUDA_LAUNCH_BLOCKING=1 in `env:` to see the line.",
+    ),
+    _rule(
+        "miopen",
+        r"miopenStatus\w*(?:Error|Failed)?|MIOpen(?:\(HIP\))?: Error|MIOpen Error: "
+        r"|accessing SQLite database: |sqlite_db\.cpp:\d+: |\.u[fp]?db\.txt"
+        r"|MIOpen.{0,80}(?:database is locked|Permission denied|cannot (?:open|find|create))",
+        "MIOpen could not build a kernel, or could not use its cache.",
+        "Set MIOPEN_USER_DB_PATH and MIOPEN_CUSTOM_CACHE_DIR to a folder of the node, such as "
+        "/tmp; if it still cannot build, use another image.",
+    ),
+    _rule(
+        "gpu-fault",
+        r"Memory access fault by GPU|HSA_STATUS_ERROR\w*|HW Exception by GPU|(?i:\bgpu hang\b)"
+        r"|(?:an )?illegal (?:memory access|instruction) was encountered|an illegal memory access"
+        r"|(?:hip|cuda)Error(?:IllegalAddress|LaunchFailure|MisalignedAddress|IllegalInstruction)"
+        r"|unspecified launch failure|[Mm]isaligned address|(?i:\bxid\b.{0,60}?): (?:13|31|43|45)\b"
+        r"|CUDA_ERROR_(?:ILLEGAL_ADDRESS|LAUNCH_FAILED|MISALIGNED|LAUNCH_TIMEOUT)"
+        r"|(?:hip|cuda)ErrorLaunchTimeOut|launch timed out and was terminated",
+        "A GPU reported a memory fault.",
+        "Run again; if the same node fails, exclude it with `sbatch: [--exclude=NODE]`.",
+    ),
+    _rule(
+        "gpu-library",
+        r"(?:CUBLAS|CUDNN|CUSPARSE|CUSOLVER|HIPBLAS|ROCBLAS|HIPSPARSE|HIPSOLVER)_STATUS_(?!SUCCESS)"
+        r"\w+|rocblas_status_(?!success)\w+|CUFFT_(?!SUCCESS)[A-Z_]+_ERROR|CUFFT_INTERNAL_ERROR"
+        r"|cuDNN error|[Uu]nable to find a valid cuDNN algorithm|rocBLAS error",
+        "A library of the GPU failed (BLAS, cuDNN or FFT): often too little memory was left, or "
+        "its version does not fit.",
+        "Make the batch of each rank smaller once; if it still fails, use another image.",
+    ),
+    _rule(
+        "precision",
+        r"(?i:(?:bf16|bfloat16)(?:/gpu)?\b.{0,60}(?:not supported|only supported|requires|needs)"
+        r"|doesn't support bf16|does not support bf(?:loat)?16|fp8.{0,40}(?:requires"
+        r"|only supported))"
+        r"|(?i:current GPU .{0,40}bf(?:loat)?16)",
+        "The GPUs cannot calculate in the precision that was asked for.",
+        "Use fp16 where they have no bf16, and bf16 where they have no fp8.",
+    ),
+    _rule(
+        "forked",
+        r"Cannot re-initialize (?:CUDA|HIP) in forked subprocess|current process has finished its "
+        r"bootstrapping phase",
+        "A process that already used the GPU was forked.",
+        "Start processes by spawn (multiprocessing_context='spawn'), under "
+        "`if __name__ == '__main__':`.",
+    ),
+)
+"""The GPUs and their libraries."""

@@ -1,0 +1,86 @@
+"""What lines of Slurm mean: slurmstepd, srun, sbatch (Slurm 19-25)."""
+
+from lumitui.app.explain.failure.meanings import STATE_RULES
+from lumitui.app.explain.failure.rules.row import LogRule
+from lumitui.app.explain.failure.rules.row import log_rule as _rule
+from lumitui.remote.scheduler.states import State
+
+_TIME, _NODE, _TAKEN = (
+    STATE_RULES[state] for state in (State.TIMEOUT, State.NODE_FAILED, State.PREEMPTED)
+)
+_CANCELLED = STATE_RULES[State.CANCELLED]
+
+SLURM: tuple[LogRule, ...] = (
+    _rule(_TIME.id, r"DUE TO TIME LIMIT|: TIMEOUT\b", _TIME.sentence, _TIME.do),
+    _rule(
+        _NODE.id,
+        r"DUE TO NODE FAILURE|[Nn]ode failure on|: NODE_FAIL\b"
+        r"|srun: error: .*(?:[Nn]ode \S+ (?:down|not responding)|Communication connection failure"
+        r"|Zero Bytes were transmitted or received)",
+        _NODE.sentence,
+        _NODE.do,
+    ),
+    _rule(
+        _TAKEN.id,
+        r"DUE TO PREEMPTION|DUE TO JOB REQUEUE|(?i:job (?:has been |was |got )?preempted)",
+        _TAKEN.sentence,
+        _TAKEN.do,
+    ),
+    _rule(
+        "refused",
+        r"(?i:(?:batch job submission failed|job submit/allocate failed"
+        r"|unable to allocate resources|allocation failure): (?P<what>.+))"
+        r"|(?:sbatch|salloc|srun): error: (?P<limit>(?:QOS|Assoc|Max)\w*(?:Max|Limit|Grp)\w*)"
+        r"|(?:sbatch|salloc|srun): error: (?P<memory>Memory specification can not be satisfied)"
+        r"|(?P<policy>Job violates accounting/QOS policy)",
+        "Slurm refused the job: {what}.",
+        "Compare account, partition, nodes, memory and time with the site's limits; wait for "
+        "other jobs where it is their number.",
+    ),
+    _rule(
+        "step-refused",
+        r"srun: error: (?:Unable to create step|Unable to confirm allocation)[^:]*: (?P<what>.+)"
+        r"|srun: (?:fatal|error): (?P<rest>.*configuration is not available.*)"
+        r"|srun: (?:fatal|error): (?P<task>.*(?:Memory required by task|More processors requested"
+        r"|Invalid generic resource|Requested nodes? .*not available|can't (?:run|satisfy)).*)",
+        "srun could not start the ranks inside the job ({what}).",
+        "Compare tasks, cores and memory of the job with what a node has.",
+    ),
+    _rule(
+        "cpu-bind",
+        r"(?i:cpu[- ]bind(?:ing)?) outside of job step allocation"
+        r"|(?i:unable to satisfy cpu bind request)",
+        "The CPU masks name cores that the job was not given.",
+        "Use whole nodes (`exclusive: true` on a shared partition), or `binding: auto`.",
+    ),
+    _rule(
+        "launch-failed",
+        r"srun: error: (?P<what>Task launch for .+|Application launch failed.*|task \d+ launch "
+        r"failed.*|Security violation.*|.*(?:Invalid job credential|Job credential expired).*)"
+        r"|slurmstepd\S*: error: (?P<step>.*(?:task_init\(\) failed|Failed to invoke spank"
+        r"|Unable to (?:create|load) |mpi/pmix\w*: .*(?:failed|error)).*)",
+        "Slurm could not start the tasks on a node: {what}.",
+        "Resubmit without that node (`sbatch: [--exclude=NODE]`); if it fails again, send this "
+        "line to the site's support.",
+    ),
+)
+"""What Slurm decided about the job or its steps."""
+
+WEAK: tuple[LogRule, ...] = (
+    _rule(
+        _CANCELLED.id,
+        r"\*\*\* (?:JOB|STEP) \S+ ON \S+ CANCELLED AT \S+ \*\*\*|CANCELLED by \d+"
+        r"|^\s*KeyboardInterrupt\b|Received SIGINT|got signal: 2\b",
+        _CANCELLED.sentence,
+        _CANCELLED.do,
+    ),
+    _rule(
+        "terminated",
+        r"srun: error: \S+: tasks? (?P<rank>\d{1,6})\S*: Terminated"
+        r"|SignalException: Process \d+ got signal: 15|Received Signals\.SIGTERM"
+        r"|died with <Signals\.SIGTERM|\(SIGTERM\) received",
+        "The program was asked to end (signal 15), by the launcher or by a cancel.",
+        "Find the rank that ended first; if none did, look who ended the job: a cancel, a limit.",
+    ),
+)
+"""What Slurm and launchers also write when a rank has failed: counts where nothing else does."""

@@ -1,0 +1,37 @@
+"""All rules, in the order in which one line that fits several of them is read. Pure.
+
+A cause (`RULES`) goes before a kill that nobody explains (`KILLED`), that before what one rank
+sees when another has ended (`CONSEQUENCES`), and all before what counts only alone (`LAST`).
+"""
+
+from lumitui.app.explain.failure.rules.communication import COMMUNICATION, CONSEQUENCES
+from lumitui.app.explain.failure.rules.containers import CONTAINERS
+from lumitui.app.explain.failure.rules.devices import DEVICES
+from lumitui.app.explain.failure.rules.files import FILES, LATE_FILES
+from lumitui.app.explain.failure.rules.libraries import LIBRARIES
+from lumitui.app.explain.failure.rules.own import OWN
+from lumitui.app.explain.failure.rules.resources import KILLED, RESOURCES
+from lumitui.app.explain.failure.rules.row import LogRule
+from lumitui.app.explain.failure.rules.slurm import SLURM, WEAK
+from lumitui.app.explain.failure.rules.training import TRAINING
+
+RULES: tuple[LogRule, ...] = (
+    *OWN,
+    *SLURM,
+    *RESOURCES,
+    *CONTAINERS,
+    *DEVICES,
+    *COMMUNICATION,
+    *LIBRARIES,
+    *TRAINING,
+    *FILES,
+)
+"""Causes: the first one in the log is the likeliest."""
+
+LAST: tuple[LogRule, ...] = (*LATE_FILES, *WEAK)
+"""What is often said of a job that goes on, or by one that is ending already."""
+
+SCARCE = frozenset({"gpu-memory", "quota", "no-space"})
+"""Rules whose exception is shown too when its handling raised the one that ended the program."""
+
+__all__ = ["CONSEQUENCES", "KILLED", "LAST", "RULES", "SCARCE"]
