@@ -11,6 +11,7 @@ from lumitui.app.runs.results import Results
 from lumitui.app.runs.upkeep import Upkeep
 
 if TYPE_CHECKING:
+    from lumitui.app.inquiry.inquiries import Inquiries
     from lumitui.app.runs.series import SeriesRuns
     from lumitui.app.survey.surveys import Surveys
 
@@ -24,6 +25,13 @@ class Runs(Launches, Results, Upkeep):
         from lumitui.app.runs.series import SeriesRuns
 
         return SeriesRuns(self, self._locks)
+
+    @cached_property
+    def inquiries(self) -> "Inquiries":
+        """What only a cluster knows of a job; asked when a person wants it."""
+        from lumitui.app.inquiry.inquiries import Inquiries
+
+        return Inquiries(lambda site: self._connections.get(site))
 
     @cached_property
     def surveys(self) -> "Surveys":

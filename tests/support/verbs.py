@@ -30,7 +30,12 @@ VERBS: Mapping[str, tuple[Words, ...]] = {
     "containers": (Words("laptop"), Words("laptop --with torch --json")),
     "envs": (Words("laptop"), Words("laptop --json"), Words("laptop --prune", writes=True)),
     "schema": (Words(""), Words("site")),
-    "preview": (Words("{job}", writes=True), Words("{job} --json"), Words("{job} --script")),
+    "preview": (
+        Words("{job}", writes=True),
+        Words("{job} --json"),
+        Words("{job} --script"),
+        Words("{job} --cluster"),
+    ),
     "fix": (Words("{job} --yes"), Words("{job} --diff --json")),
     # The job's site has no Slurm: it is refused, and writes nothing.
     "export": (Words("{job} {new}/exported"),),

@@ -18,6 +18,7 @@ from lumitui.app.cli.confirm import (
     without_later,
     without_secrets,
 )
+from lumitui.app.cli.inquiry import cluster_option, with_cluster
 from lumitui.app.cli.output import Reply, say
 from lumitui.app.cli.progress import show_sent, show_step, wait_for_end
 from lumitui.app.cli.session import (
@@ -141,15 +142,18 @@ def init(reply: Reply, site_name: str, path: Path, **given: Unpack[_Options]) ->
 @click.option(
     "--all", "all_files", is_flag=True, help="Print also what the script calls and reads."
 )
+@cluster_option
 @json_option
 @click.pass_obj
-def preview(reply: Reply, job: Path, only_script: bool, all_files: bool) -> int:
+def preview(reply: Reply, job: Path, only_script: bool, all_files: bool, cluster: bool) -> int:
     """Show what would be sent, byte for byte.
 
-    It prints the submit command and the script. The exit code is 2 when the job has an error.
+    It prints the submit command and the script. The exit code is 2 when the job has an error. No
+    site is asked without --cluster, which sends nothing either.
     """
     with core() as runs:
         every = read_all(runs, job)
+        every = with_cluster(runs, every) if cluster else every
     found, launch = every[0], every[0].launch
     show_all_findings(every)
     if len(every) > 1:
@@ -216,6 +220,7 @@ def export(reply: Reply, job: Path, folder: Path) -> None:
     help="Send what is left of the job file's last grid, or leave it out and send all anew.",
 )
 @click.option("--force", is_flag=True, help="Send it although the adviser finds errors in it.")
+@cluster_option
 @yes_option
 @json_option
 @click.pass_obj
@@ -227,6 +232,7 @@ def submit(
     skip: int,
     rest: bool | None,
     force: bool,
+    cluster: bool,
     yes: bool,
 ) -> None:
     """Send a job after you confirm.
@@ -242,6 +248,7 @@ def submit(
         refuse_wait(bool(found[0].cell) and (wait or timeout is not None))
         if found[0].cell and not skip and rest is None:
             series.note_rest(runs, job)
+        found = with_cluster(runs, found) if cluster else found
         found = agree_to_submit(found, yes=yes, force=force)
         if rest is False:
             series.leave_out_rest(runs, job)

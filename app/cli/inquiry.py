@@ -1,0 +1,36 @@
+"""`--cluster`: what the cluster says of a job, put beside what the adviser says."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from lumitui.app.cli.output import say
+
+if TYPE_CHECKING:
+    from lumitui.app.runs import Runs
+    from lumitui.app.send.preview import Preview
+
+cluster_option = click.option(
+    "--cluster",
+    is_flag=True,
+    help="Ask the cluster, too: image, folders, quotas, limits, budget, and when it would start.",
+)
+"""Gives a verb `--cluster`."""
+
+
+def with_cluster(runs: "Runs", found: Sequence["Preview"]) -> "tuple[Preview, ...]":
+    """Return the previews, the first with what its cluster says: the runs of a grid ask alike.
+
+    A cluster that cannot be asked is a note among the findings, and no error.
+    """
+    from lumitui.app.explain.words import length
+
+    first, *others = found
+    asked = runs.inquiries.of_preview(first)
+    age = time.time() - asked.at
+    if age > 1:
+        say(f"{first.site.name} was asked {length(age)} ago.")
+    return (replace(first, findings=(*first.findings, *asked.advice)), *others)

@@ -1,0 +1,1 @@
+"""What only the cluster knows of a job: asked in one request, and said as the adviser says it."""

@@ -1,0 +1,81 @@
+"""A site is asked about a job when a person wants it, once, and silence is no error of the job."""
+
+from pathlib import Path
+
+from lumitui.app.inquiry.inquiries import Inquiries
+from lumitui.app.runs import Runs
+from lumitui.app.send.preview import Preview
+from lumitui.remote.connect import Connection
+from lumitui.remote.errors import LinkError
+from tests.support.home import Home
+from tests.support.jobs.small_jobs import hello_job, hello_project
+from tests.support.servers.cluster import Cluster
+
+
+def previewed(runs: Runs, folder: Path, **changes: object) -> Preview:
+    """Return the preview of a small job."""
+    return runs.preview(hello_job(**changes), hello_project(folder))
+
+
+def rules(runs: Runs, preview: Preview) -> dict[str, str]:
+    """Return the rules that speak, each with its message."""
+    return {one.id: one.message for one in runs.inquiries.of_preview(preview).advice}
+
+
+def test_a_site_that_cannot_be_reached_is_a_note(runs: Runs, tmp_path: Path) -> None:
+    def unreachable(site: object) -> Connection:
+        raise LinkError("The host does not answer.", "Try again.")
+
+    preview = runs.preview(hello_job(site="lumi", partition="dev-g"), hello_project(tmp_path))
+    found = Inquiries(unreachable).of_preview(preview)
+    (only,) = found.advice
+    assert (only.id, only.severity) == ("cluster-silent", "note")
+    assert only.message == "The cluster could not be asked: The host does not answer."
+
+
+def test_this_machine_has_no_slurm_to_ask(runs: Runs, tmp_path: Path) -> None:
+    preview = previewed(runs, tmp_path, site="laptop", partition="local", account="none")
+    before = runs.footprint("laptop").requests
+    assert rules(runs, preview) == {}
+    assert runs.footprint("laptop").requests == before + 1
+
+
+def test_the_same_question_is_asked_once_in_a_while(cluster_runs: Runs, tmp_path: Path) -> None:
+    runs, preview = cluster_runs, previewed(cluster_runs, tmp_path)
+    first = runs.inquiries.of_preview(preview)
+    asked = runs.footprint("minilumi").requests
+    assert runs.inquiries.of_preview(preview) == first
+    assert runs.footprint("minilumi").requests == asked
+    runs.inquiries.of_preview(preview, fresh=True)
+    assert runs.footprint("minilumi").requests == asked + 1
+    assert first.start is not None
+    assert {one.rule for one in first.findings} <= {"cluster-start", "cluster-silent"}
+
+
+def test_the_cluster_says_what_no_rule_can_know(
+    cluster_runs: Runs, cluster: Cluster, tmp_path: Path
+) -> None:
+    runs = cluster_runs
+    found = rules(runs, previewed(runs, tmp_path, account="project_462000009"))
+    assert "Slurm knows project_462000001" in found["cluster-account"]
+    assert "cluster-refused" not in found
+    image = {"image": "/scratch/project_462000001/none.sif"}
+    found = rules(runs, previewed(runs, tmp_path, container=image, args=["/nowhere/data"]))
+    assert "none.sif is not there" in found["cluster-image"]
+    assert "/nowhere/data is not there" in found["cluster-path"]
+
+
+def test_a_full_file_system_is_said_before_the_job_is_sent(
+    home: Home, cluster_runs: Runs, cluster: Cluster, tmp_path: Path
+) -> None:
+    runs, folder = cluster_runs, f"{cluster.small}/inquiry"
+    (home.config / "sites" / "smalldisk.yaml").write_text(
+        f"extends: minilumi\nname: smalldisk\nwork_root: {folder}\n"
+    )
+    transport = runs._connections.get(runs.sites.load("minilumi")).transport
+    try:
+        transport.run(f"mkdir -p {folder} && head -c 99M /dev/zero >{folder}/fill 2>/dev/null")
+        found = rules(runs, previewed(runs, tmp_path, site="smalldisk"))
+        assert "full of space" in found["cluster-disk"]
+    finally:
+        transport.run(f"rm -rf {folder}")
