@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 def bind(
     reply: Reply, site_name: str, ranks: int | None, masks: str | None, launcher: "Starter"
 ) -> int:
-    """Draw which cores each rank of a node gets, or explain a list of masks.
+    """Draw which cores each rank gets, or explain masks.
 
     With --explain the exit code is 1 when the job would fail with the list, or its ranks would
     share what they must not. Several lists, as of --cpu-bind and --gpu-bind, go into one argument:
