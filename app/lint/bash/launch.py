@@ -29,6 +29,8 @@ _TABLES = {
     "accelerate": programs.ACCELERATE,
 }
 _CONTAINERS = {"singularity", "apptainer", "podman-hpc", "podman", "shifter", "enroot", "docker"}
+_SITE_WRAPPERS = {"singularity_wrapper", "apptainer_wrapper"}
+"""CSC's: they know their image and binds."""
 _ENTERING = {"exec", "run", "shell", "start"}
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
@@ -89,6 +91,11 @@ def _one_layer(line: Line, is_script: Callable[[str], bool]) -> bool:
         return _srun(line)
     if name in _CONTAINERS:
         return _container(line, name)
+    if name in _SITE_WRAPPERS and len(line.rest) > 1 and line.rest[1].text in _ENTERING:
+        call = ContainerCall(name, line.rest[1].text, None, at=first.at)
+        line.step, line.rest = replace(line.step, container=call), line.rest[2:]
+        line.shell, line.launches = "container", True
+        return bool(line.rest)
     if name in ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prun"):
         return _mpirun(line, "mpirun" if name == "mpirun" else "mpiexec")
     if name in programs.WRAPPERS:

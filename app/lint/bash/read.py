@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
+from lumitui.app.lint.bash.reading import Reading
 from lumitui.app.lint.bash.request.directives import read_directives
 from lumitui.app.lint.bash.request.ranks import rank_of
 from lumitui.app.lint.bash.request.resources import resources_of
-from lumitui.app.lint.bash.walk import Reading, Walker
+from lumitui.app.lint.bash.walk import Walker
 from lumitui.app.lint.bash.words.scope import Scope
 from lumitui.app.lint.bash.words.source import File, Source
 from lumitui.app.lint.bash.words.tree import Tree
@@ -19,7 +20,7 @@ _LARGEST = 262_144
 """Characters of a script that is read; Slurm itself takes 4 MiB (`max_script_size`)."""
 _PREPARES = ("download", "prepare", "preprocess", "prefetch", "setup", "convert", "tokenize",
              "tokenise", "make_", "build_", "check_", "merge_", "plot", "collect_",
-             "fetch")  # fmt: skip
+             "fetch", "preflight", "probe")  # fmt: skip
 
 
 def read_script(

@@ -203,6 +203,11 @@ WRAPPERS: Mapping[str, Wrapper] = {
                      "memory-copy-trace marker-trace rccl-trace"),
               {"d": "output-directory", "o": "output-file", "s": "sys-trace", "r": "runtime-trace"})
     ),
+    "kernprof": Wrapper(
+        Table(_takes("outfile setup unit", "line-by-line builtin view"),
+              {"o": "outfile", "s": "setup", "u": "unit", "l": "line-by-line", "b": "builtin",
+               "v": "view"})
+    ),
     "py-spy": Wrapper(
         Table(_takes("output format rate duration", "subprocesses native nonblocking"),
               {"o": "output", "f": "format", "r": "rate", "d": "duration", "s": "subprocesses"}),

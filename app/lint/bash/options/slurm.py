@@ -4,14 +4,14 @@ from lumitui.app.lint.bash.options.getopt import Table, Takes
 
 _BOTH = """account acctg-freq begin bb bbf burst-buffer chdir cluster-constraint clusters comment
 constraint container container-id core-spec cores-per-socket cpu-freq cpus-per-gpu cpus-per-task
-deadline delay-boot dependency distribution error exclude export extra extra-node-info gid gpu-
-bind gpu-freq gpus gpus-per-node gpus-per-socket gpus-per-task gres gres-flags hint input job-name
+deadline delay-boot dependency distribution error exclude export extra extra-node-info gid gpu-bind
+ gpu-freq gpus gpus-per-node gpus-per-socket gpus-per-task gres gres-flags hint input job-name
 licenses mail-type mail-user mcs-label mem mem-bind mem-per-cpu mem-per-gpu mincpus network
 nodefile nodelist nodes ntasks ntasks-per-core ntasks-per-gpu ntasks-per-node ntasks-per-socket
 open-mode output partition power prefer priority profile qos reservation resources segment signal
 sockets-per-node switches thread-spec threads-per-core time time-min tmp tres-bind tres-per-task
 uid wait-all-nodes wckey container-image container-mounts container-workdir container-name
-container-save container-env environment uenv view"""
+container-save container-env environment uenv view image module volume"""
 _BOTH_FLAGS = """contiguous help hold no-shell overcommit oversubscribe quiet reboot requeue
 no-requeue spread-job usage use-min-nodes verbose version container-mount-home
 no-container-mount-home container-writable container-readonly container-remap-root

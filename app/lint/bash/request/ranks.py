@@ -39,11 +39,11 @@ def rank_of(
         per_node = world // nodes if world and nodes and world % nodes == 0 else None
     else:
         per_node, world = tasks_per_node, tasks
-    inside = step.launcher not in ("plain", "mpirun")
+    shares = {"plain": 1, "mpirun": 1, "accelerate": per_node}.get(step.launcher, starts)
     return Rank(
         per_node=per_node,
         world_size=world,
-        cores=_cores(step, asked, variables, starts if inside else 1),
+        cores=_cores(step, asked, variables, shares),
         visible_gpus=_visible(step, asked, options, variables),
     )
 

@@ -55,8 +55,8 @@ def _tasks(options: Options, nodes: int | None) -> tuple[int | None, int | None]
     if tasks is None and per_node is not None:
         # Without `--nodes` Slurm gives one.
         tasks = per_node * (nodes or 1)
-    if per_node is None and tasks is not None and nodes:
-        per_node = -(-tasks // nodes)
+    if per_node is None and tasks is not None and (nodes or tasks == 1):
+        per_node = -(-tasks // (nodes or 1))
     elif per_node is not None and nodes and options.has("ntasks") and tasks is not None:
         # With both, `--ntasks-per-node` is the most that a node gets.
         per_node = min(per_node, -(-tasks // nodes)) or per_node

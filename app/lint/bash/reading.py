@@ -1,0 +1,42 @@
+"""What has been read of a job so far, and the scripts that it can look into."""
+
+import posixpath
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lumitui.app.lint.bash.words.source import File, Source
+from lumitui.app.lint.model.job import Trouble
+from lumitui.app.lint.model.steps import Command, Step
+from lumitui.app.lint.model.words import Variable
+
+
+@dataclass
+class Reading:
+    """What has been read of a job so far."""
+
+    files: Mapping[str, str]
+    variables: list[Variable] = field(default_factory=list)
+    commands: list[Command] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    troubles: list[Trouble] = field(default_factory=list)
+    modules: list[str] = field(default_factory=list)
+    written: dict[str, Source] = field(default_factory=dict)
+    """Files that the script writes with a heredoc."""
+    count: int = 0
+
+    def script(self, text: str) -> tuple[str, Source] | None:
+        """Return the text of a script that a word names, and its name."""
+        wanted = _normal(text)
+        for name, source in self.written.items():
+            if _normal(name) == wanted:
+                return name, source
+        for name, held in self.files.items():
+            if _normal(name) == wanted and not name.endswith((".py", ".json", ".yaml", ".txt")):
+                return name, Source.of(File(held.replace("\r\n", "\n"), name))
+        return None
+
+
+def _normal(path: str) -> str:
+    path = re.sub(r"^(\$PWD|\$\{PWD\}|\$\{?SLURM_SUBMIT_DIR\}?|\$\(pwd\))/", "", path)
+    return posixpath.normpath(path)
