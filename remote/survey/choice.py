@@ -169,7 +169,7 @@ def _shapes(usable: list[tuple[PartitionRecord, tuple[Group, ...]]], gpus: int) 
 
 def _left(shapes: dict[Gpus, int], best: Gpus) -> list[str]:
     return [
-        f"{nodes} nodes with {one.number} x {one.kind or 'GPU'}"
+        f"{nodes} node{'' if nodes == 1 else 's'} with {one.number} x {one.kind or 'GPU'}"
         + (", parts of GPUs (MIG)" if one.sliced else "")
         for one, nodes in shapes.items()
         if one != best

@@ -99,7 +99,8 @@ def text_for(site: Site, beginning: Beginning) -> str:
     account = beginning.account or site.account.example
     text = with_value(text, "account", account if site.account.required else None)
     others = [
-        f"#   {name}: up to {item.max_time}, {item.max_nodes} nodes"
+        f"#   {name}: up to {item.max_time}, {item.max_nodes} "
+        + ("node" if item.max_nodes == 1 else "nodes")
         + (f"; {item.purpose}" if item.purpose else "")
         for name, item in site.partitions.items()
     ]

@@ -105,7 +105,7 @@ def test_of_several_kinds_of_nodes_one_is_described_and_the_others_are_named() -
     answer = with_changes((rows, rows + other))
     text = text_from(answer)
     site = site_of(text)
-    assert "1 nodes with 2 x h100" in text
+    assert "1 node with 2 x h100" in text
     assert (site.node.memory_gib, site.partitions["parts"].max_nodes) == (187, 5)
     # Without the type a job could get the others.
     assert site.gpu_request == "--gpus-per-node=a100:{gpus}"

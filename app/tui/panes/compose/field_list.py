@@ -140,16 +140,23 @@ class FieldList(ScrollView, can_focus=True):
         width = self.scrollable_content_region.width
         if not width:
             return  # not on the screen yet: the resize that comes first lays it out
+        rows = self._rows_of(width)
+        bar = 0 if self.show_vertical_scrollbar else self.scrollbar_size_vertical
+        if bar and sum(len(row.lines) for row in rows) > self.scrollable_content_region.height:
+            rows = self._rows_of(width - bar)  # no resize tells of a scrollbar that comes
+        self._rows = rows
+        self._at = min(self._at, max(0, len(rows) - 1))
+        self.virtual_size = Size(width, sum(len(row.lines) for row in rows))
+        self.refresh()
+
+    def _rows_of(self, width: int) -> list[_Row]:
         rows = [self._problem_row(None, problem, width) for problem in self._loose]
         for field in self._fields:
             line = self._field_line(field)
             line.truncate(max(8, width - 1), overflow="ellipsis")
             rows.append(_Row(field, None, (line,)))
             rows += [self._problem_row(field, item, width) for item in field.problems]
-        self._rows = rows
-        self._at = min(self._at, max(0, len(rows) - 1))
-        self.virtual_size = Size(width, sum(len(row.lines) for row in rows))
-        self.refresh()
+        return rows
 
     def _field_line(self, field: Field) -> Text:
         errors = {item.severity for item in field.problems}

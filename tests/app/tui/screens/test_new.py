@@ -24,6 +24,7 @@ from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.confirm import Confirm
 from lumitui.app.tui.dialogs.unsaved import LeaveDialog, SaveDialog
 from lumitui.app.tui.panes.compose.editor import edited
+from lumitui.app.tui.panes.compose.field_list import FieldList
 from lumitui.app.tui.panes.compose.text import TextEditor
 from lumitui.app.tui.panes.compose.views import View, beside
 from lumitui.app.tui.screens.new import NewScreen
@@ -111,6 +112,20 @@ async def test_a_typo_stands_at_its_field_and_a_key_fixes_it(
         await pilot.press("escape", "escape", "d")
         await until(pilot, lambda: isinstance(pilot.app.screen, RunsScreen), "the first screen")
         assert runs_of(pilot) == []
+
+
+async def test_no_word_is_behind_a_scrollbar_that_comes_with_the_rows(
+    settings: Settings, project: Path
+) -> None:
+    job = project / "lumi.yaml"
+    job.write_text(LUMI)
+    async with LumiApp(settings, job).run_test(size=(80, 24)) as pilot:
+        await sees(pilot, "9 nodes are more than small-")
+        form = pilot.app.screen.query_one(FieldList)
+        assert form.show_vertical_scrollbar
+        room = form.scrollable_content_region.width
+        lines = [line for row in form._rows for line in row.lines]
+        assert lines and max(line.cell_len for line in lines) < room, "a column for the cursor"
 
 
 async def test_one_key_makes_all_fixes(settings: Settings, project: Path) -> None:
