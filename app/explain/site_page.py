@@ -65,7 +65,7 @@ def _table(rows: Sequence[Sequence[str]], columns: int) -> Iterator[str]:
     for row in rows:
         *cells, last = row
         head = "".join(f"{cell:<{width}}  " for cell, width in zip(cells, widths, strict=True))
-        wrapped = textwrap.wrap(last, max(20, columns - indent), break_on_hyphens=False) or [""]
+        wrapped = textwrap.wrap(last, max(14, columns - indent), break_on_hyphens=False) or [""]
         yield f"  {head}{wrapped[0]}".rstrip()
         yield from (f"{' ' * indent}{line}" for line in wrapped[1:])
 

@@ -15,9 +15,6 @@ from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.styled import plain
 from lumitui.remote.site.profile import Site
 
-_FRAME = 8
-"""Cells of the dialog's border, padding and scroll bar."""
-
 
 class SitePageDialog(ModalScreen[None]):
     """What the profile of a site says, as `lumitui sites NAME` prints it."""
@@ -38,8 +35,16 @@ class SitePageDialog(ModalScreen[None]):
             box.border_title = f"Profile of {self._site.name}"
             box.border_subtitle = "j k g G scroll"
             with Scroll():
-                width = min(WIDE, self.app.size.width - _FRAME)
-                yield Static(plain(page(self._site, date.today(), max(20, width))), markup=False)
+                yield Static(markup=False)
+
+    def on_resize(self) -> None:
+        """Wrap the page at the width that the box gets."""
+        self.call_after_refresh(self._lay_out)
+
+    def _lay_out(self) -> None:
+        drawn = self.query_one("Scroll Static", Static)
+        text = page(self._site, date.today(), max(20, min(WIDE, drawn.size.width)))
+        drawn.update(plain(text))
 
     def action_close(self) -> None:
         """Close the dialog."""

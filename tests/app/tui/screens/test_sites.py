@@ -3,6 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
+from textual.widgets import Static
+
 from lumitui.app.runs import Runs
 from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
@@ -85,5 +87,8 @@ async def test_a_site_is_shown_as_a_page(settings: Settings) -> None:
         await until(pilot, lambda: isinstance(pilot.app.screen, SitesScreen), "the sites")
         await pilot.press("p")
         await sees(pilot, r"(?s)Profile of \w+.*Where.*Partitions")
+        drawn = pilot.app.screen.query_one("Scroll Static", Static)
+        lines = str(drawn.content).splitlines()
+        assert [line for line in lines if len(line) > drawn.size.width] == []
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(pilot.app.screen, SitesScreen), "the sites again")
