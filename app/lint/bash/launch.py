@@ -20,6 +20,7 @@ _MODULES: dict[str, Launcher] = {
     "torch.distributed.launch": "torchrun",
     "torch.distributed.elastic.run": "torchrun",
     "deepspeed.launcher.runner": "deepspeed",
+    "deepspeed.launcher.launch": "deepspeed",
     "deepspeed": "deepspeed",
     "accelerate.commands.launch": "accelerate",
 }
@@ -96,8 +97,9 @@ def _one_layer(line: Line, is_script: Callable[[str], bool]) -> bool:
         line.step, line.rest = replace(line.step, container=call), line.rest[2:]
         line.shell, line.launches = "container", True
         return bool(line.rest)
-    if name in ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prun"):
-        return _mpirun(line, "mpirun" if name == "mpirun" else "mpiexec")
+    kind = name.partition(".")[0]  # mpiexec.hydra, mpirun.mpich, mpirun.openmpi
+    if kind in ("mpirun", "mpiexec", "orterun", "prun"):
+        return _mpirun(line)
     if name in programs.WRAPPERS:
         return _wrapper(line, programs.WRAPPERS[name])
     if name in programs.SHELLS:
@@ -206,7 +208,7 @@ def _word(text: str, at: Position) -> Word:
     return Word(text, at, value=None if "$" in text or "`" in text else text)
 
 
-def _mpirun(line: Line, name: str) -> bool:
+def _mpirun(line: Line) -> bool:
     parsed = parse(line.rest, programs.MPIRUN, 1)
     options = Options(tuple(
         replace(item, name={"c": "np", "n": "np", "H": "host", "N": "npernode", "ppn": "npernode"}
@@ -348,6 +350,6 @@ def _other(line: Line) -> bool:
                 line.rest = line.rest[number:]
                 return True
     _set_program(line, python=name.endswith(".py"))
-    if name in programs.IDLE or first.text.startswith("$") or name in ("", ":", "[", "[["):
+    if name in programs.IDLE or name.startswith("$") or name in ("", ":", "[", "[["):
         line.step = replace(line.step, trains=False)
     return False

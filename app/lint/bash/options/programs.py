@@ -234,6 +234,7 @@ ibstat id ip jupyter jupyter-lab jupyter-notebook kill killall ldd lfs ln ls lsc
 make mamba md5sum mkdir mksquashfs ml module module-info mv nproc numactl nvcc nvidia-smi ping pip
 pip3 pkill printenv printf ps pwd ray rclone read rm rmdir rocm-smi rocminfo rsync s3cmd sacct
 sbcast scancel scontrol scp sed seff set sha1sum sha256sum sinfo sleep sort source squeue ssh
+break continue declare exit local readonly return shift unset
 sstat strings tail tar taskset tee tensorboard test top touch tput trap true ulimit uname uniq
 unsquashfs unzip uptime wait wc wget which whoami xargs xz zip zstd"""
 IDLE = frozenset(_IDLE.split())

@@ -135,3 +135,20 @@ def test_what_only_looks_at_the_node_does_not_train() -> None:
                  "python -c 'import torch'", "srun tar xf d.tar -C /tmp",
                  "singularity exec x.sif pip list"):  # fmt: skip
         assert [step.trains for step in read(line).steps] == [False], line
+
+
+def test_a_program_in_a_folder_that_only_the_job_knows_is_the_main_one() -> None:
+    wrapped = """mpirun.mpich -n 4 bash -c '"$@" || { ended=$?; exit "$ended"; }' rank \\
+  "$RUN_DIR"/code/run.sh --steps 2
+"""
+    (step,) = read(wrapped).training
+    assert (step.launcher, step.mpirun) == ("mpirun", "mpirun.mpich")
+    assert step.program is not None and step.program.known == "$RUN_DIR/code/run.sh"
+    assert [word.known for word in step.arguments] == ["--steps", "2"]
+
+
+def test_deepspeeds_launcher_of_one_node_is_deepspeed() -> None:
+    line = "srun python -m deepspeed.launcher.launch --world_info=e30= --no_python python a.py 1"
+    (step,) = read(line).training
+    assert step.launcher == "deepspeed" and step.python
+    assert step.program is not None and step.program.known == "a.py"
