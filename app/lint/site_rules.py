@@ -3,10 +3,11 @@
 import re
 from collections.abc import Callable, Iterator
 
+from lumitui.app.lint.allocation import whole_nodes
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.position import NOWHERE, Position
 from lumitui.app.lint.model.words import Options
-from lumitui.app.lint.places import allocation_of, has_unknown_sources
+from lumitui.app.lint.places import has_unknown_sources
 from lumitui.app.lint.rule import Edit, Finding
 from lumitui.remote.site.profile import Site, SiteRule
 
@@ -48,10 +49,12 @@ def _is_about(rule: SiteRule, job: Job, site: Site) -> bool:
     """Whether a rule is about jobs of this image, this launcher and this allocation."""
     if rule.images and not any(re.search(rule.images, image) for image in job.images):
         return False
-    launchers = {step.launcher for step in job.training}
+    launchers = {name for name, _ in _launchers(job)}
     if rule.launchers and not launchers & set(rule.launchers):
         return False
-    return rule.allocation is None or allocation_of(job, site) == rule.allocation
+    if rule.allocation is None:
+        return True
+    return whole_nodes(job, site) is (rule.allocation == "whole")
 
 
 def _holds(field: str, pattern: str, job: Job) -> bool:
@@ -108,7 +111,11 @@ def _partition(job: Job) -> _Texts:
 
 
 def _launchers(job: Job) -> _Texts:
-    return [(step.launcher, step.at) for step in job.training]
+    """Return the launchers as a job file names them: srun where it starts the ranks itself."""
+    return [
+        ("srun" if step.launcher == "plain" and step.srun else step.launcher, step.at)
+        for step in job.training
+    ]
 
 
 def _arguments(job: Job) -> _Texts:

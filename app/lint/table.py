@@ -3,10 +3,15 @@
 from lumitui.app.lint import site_rules
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.rule import Finding, Rule, ordered, run
-from lumitui.app.lint.rules import request
+from lumitui.app.lint.rules import environment, launch, request, storage
 from lumitui.remote.site.profile import Site
 
-RULES: tuple[Rule, ...] = (*request.RULES,)
+RULES: tuple[Rule, ...] = (
+    *request.RULES,
+    *launch.RULES,
+    *environment.RULES,
+    *storage.RULES,
+)
 """Every rule, by subject."""
 
 

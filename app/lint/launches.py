@@ -1,0 +1,56 @@
+"""How many processes a step starts, as rules ask it. Pure."""
+
+from lumitui.app.lint.model.job import Job
+from lumitui.app.lint.model.steps import Step
+
+PER_NODE_LAUNCHERS = ("torchrun", "deepspeed", "accelerate")
+"""Those that start a node's ranks themselves, so that Slurm starts each of them once a node."""
+RANK_VARIABLES = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID")
+"""What Slurm sets for each task of a step; in the batch script they are those of its only task."""
+
+
+def nodes_of(job: Job, step: Step) -> int:
+    """Return on how many nodes a step starts something."""
+    if step.srun is None:
+        return 1
+    return step.srun.number("nodes") or job.nodes
+
+
+def tasks_per_node_of(job: Job, step: Step) -> int | None:
+    """Return how many tasks srun starts on each node; None: an option decides that is not read."""
+    asked, nodes = job.resources, nodes_of(job, step)
+    if step.srun is None:
+        return 1
+    if step.srun.has("ntasks-per-node"):
+        return step.srun.number("ntasks-per-node")
+    if step.srun.has("ntasks"):
+        tasks = step.srun.number("ntasks")
+        return None if tasks is None else -(-tasks // nodes)
+    if job.options.has("ntasks-per-gpu", "ntasks-per-core") or step.srun.has("ntasks-per-gpu"):
+        return None
+    if asked.tasks_per_node is not None:
+        return asked.tasks_per_node
+    if job.options.has("ntasks-per-node", "ntasks") and asked.tasks is None:
+        return None
+    return -(-asked.tasks // job.nodes) if asked.tasks else 1
+
+
+def tasks_of(job: Job, step: Step) -> int | None:
+    """Return how many tasks srun starts in all; None: not known."""
+    each = tasks_per_node_of(job, step)
+    if step.srun and (total := step.srun.number("ntasks")) is not None:
+        return total
+    if step.srun and job.resources.tasks and not step.srun.has("nodes", "ntasks-per-node"):
+        return job.resources.tasks
+    return None if each is None else each * nodes_of(job, step)
+
+
+def loses_ranks(job: Job, name: str) -> bool:
+    """Whether a rank variable of Slurm differs between tasks: the batch's own is wrong for some."""
+    asked = job.resources
+    tasks = asked.tasks or (asked.tasks_per_node or 1) * job.nodes
+    if name == "SLURM_NODEID":
+        return job.nodes > 1
+    if name == "SLURM_LOCALID":
+        return tasks > job.nodes
+    return tasks > 1

@@ -1,0 +1,305 @@
+"""Rules about variables: values that are sent as they are written, lost on the way, or secret."""
+
+import re
+from collections.abc import Iterator
+
+from lumitui.app.lint.expansions import names_in
+from lumitui.app.lint.model.job import Job
+from lumitui.app.lint.model.position import NOWHERE, Position
+from lumitui.app.lint.model.words import Variable, Word
+from lumitui.app.lint.rule import Edit, Hit, Rule, rule
+from lumitui.remote.site.profile import Site
+from lumitui.remote.source.secret_shapes import marks_in, shape_of
+
+_PATH = re.compile(r"\$\{?[A-Za-z_]\w*\}?(?:/.*)?")
+_READ_BY_PROGRAMS = re.compile(
+    r"(?:NCCL|RCCL|FI|MIOPEN|HF|TORCH|WANDB|OMP|MPICH|HSA|PYTORCH|TRITON|GLOO|UCX|TRANSFORMERS)_"
+    r"\w+|MASTER_(?:ADDR|PORT)|WORLD_SIZE|RANK|LOCAL_RANK|PYTHONPATH|PYTHONUSERBASE|CUDA_\w+"
+    r"|HIP_\w+|ROCR_\w+|TORCHINDUCTOR_\w+"
+)
+"""Variables that only programs read: to set one without export is never meant."""
+
+
+@rule(
+    "literal-variable",
+    "warning",
+    "a value in single quotes that names a variable",
+    why="Single quotes keep the dollar sign: programs get the variable's name in place of its "
+    "value, and make a folder of that name.",
+    source="bash(1), quoting",
+)
+def literal_variable(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `export HF_HOME='$SCRATCH/hf'`."""
+    for variable in job.variables:
+        if variable.quoted != "'" or not variable.exported or variable.shell != "batch":
+            continue
+        used_again = re.search(rf"\$\{{?{re.escape(variable.name)}\b", job.text)
+        if _PATH.fullmatch(variable.value) and not used_again:
+            yield Hit(
+                f"{variable.name} becomes the text {variable.value}, as single quotes keep the "
+                "dollar sign.",
+                "Write double quotes.",
+                variable.at,
+                Edit("write double quotes", variable.at, f'{variable.name}="{variable.value}"')
+                if variable.at.line
+                else None,
+            )
+    for word in _arguments(job):
+        if word.expanded_in == "never" and word.quotes == "'" and _PATH.fullmatch(word.text):
+            yield Hit(
+                f"The program gets the text {word.text}, as single quotes keep the dollar sign.",
+                "Write double quotes.",
+                word.at,
+            )
+
+
+def _arguments(job: Job) -> Iterator[Word]:
+    return (word for step in job.steps for word in step.arguments)
+
+
+@rule(
+    "literal-tilde",
+    "warning",
+    "a tilde that no shell expands",
+    why="Bash expands ~ only at the beginning of a word and without quotes. Elsewhere the "
+    "program makes a folder that is called ~.",
+    source="bash(1), tilde expansion",
+)
+def literal_tilde(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `--data=~/imagenet` and `export HF_HOME="~/hf"`."""
+    for variable in job.variables:
+        if variable.quoted in ('"', "'") and variable.value.startswith("~/"):
+            yield Hit(
+                f"{variable.name} becomes the text {variable.value}: in quotes ~ stays as it is.",
+                "Write $HOME in place of ~.",
+                variable.at,
+            )
+    for word in _arguments(job):
+        quoted = word.quotes in ('"', "'") and word.text.startswith("~/")
+        if quoted or re.match(r"--?[\w-]+=~/", word.text):
+            yield Hit(
+                f"The program gets {word.text} with its ~, which no shell expands there.",
+                "Write $HOME in place of ~.",
+                word.at,
+            )
+
+
+@rule(
+    "tilde-in-directive",
+    "error",
+    "a tilde in an option of sbatch",
+    why="Slurm expands no ~: it looks for a folder of that name below the one that the job was "
+    "sent from, and the job ends without a log.",
+    source="sbatch(1), filename pattern",
+)
+def tilde_in_directive(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `#SBATCH --output=~/logs/%j.out`."""
+    for option in job.options.all:
+        names_file = option.name in ("output", "error", "chdir", "input")
+        if names_file and (option.value or "").strip("'\"").startswith("~"):
+            yield Hit(
+                f"Slurm takes ~ in --{option.name}={option.value} for a folder of that name.",
+                "Write the whole path.",
+                option.at,
+            )
+
+
+@rule(
+    "not-exported",
+    "error",
+    "a variable for programs that is not exported",
+    why="Without export it stays in the batch script, and the ranks do not have it.",
+    source="bash(1), export; srun(1) --export",
+)
+def not_exported(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `MASTER_PORT=29500` without export."""
+    lines = job.text.split("\n")
+    for variable in job.variables:
+        bare = not variable.exported and variable.step is None and variable.shell == "batch"
+        if not bare or not _READ_BY_PROGRAMS.fullmatch(variable.name):
+            continue
+        exported = any(item.exported for item in job.settings(variable.name))
+        named = re.search(rf"\$\{{?{variable.name}\b", job.text)
+        if exported or named or re.search(r"\bset -\w*a", job.text):
+            continue
+        plain = re.fullmatch(r"\s*", _before(lines, variable))
+        yield Hit(
+            f"{variable.name} is set but not exported, so that the ranks do not get it.",
+            f"Write export {variable.name}=….",
+            variable.at,
+            _export(variable) if plain else None,
+        )
+
+
+def _before(lines: list[str], variable: Variable) -> str:
+    number = variable.at.line
+    return lines[number - 1][: variable.at.column - 1] if 0 < number <= len(lines) else "?"
+
+
+def _export(variable: Variable) -> Edit:
+    at = variable.at
+    start = Position(at.line, at.column, at.line, at.column, at.file, at.field)
+    return Edit(f"export {variable.name}", start, "export ")
+
+
+@rule(
+    "export-none",
+    "error",
+    "a job without the environment, whose steps have none either",
+    why="`sbatch --export=NONE` makes srun send no variables: what the script exports does not "
+    "reach the ranks.",
+    source="sbatch(1) --export; srun(1) SLURM_EXPORT_ENV",
+)
+def export_none(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `#SBATCH --export=NONE` where the steps are not told to take the environment."""
+    option = job.options.get("export")
+    if option is None or (option.value or "").upper() not in ("NONE", "NIL"):
+        return
+    cured = "SLURM_EXPORT_ENV" in job.text or job.variable("SLURM_EXPORT_ENV")
+    steps = [step for step in job.training if step.srun and not step.srun.has("export")]
+    if steps and not cured:
+        yield Hit(
+            f"--export={option.value} holds for srun, too: what the script exports does not reach "
+            "the ranks.",
+            "Write `export SLURM_EXPORT_ENV=ALL` in the script, or srun --export=ALL.",
+            option.at,
+        )
+
+
+@rule(
+    "export-without-all",
+    "error",
+    "srun --export with single variables alone",
+    why="`--export=NAME=value` sends that variable and no others: MASTER_ADDR, PATH and the "
+    "modules' variables are lost.",
+    source="srun(1) --export",
+)
+def export_without_all(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `srun --export=NCCL_DEBUG=INFO`."""
+    for step in job.training:
+        option = step.srun.get("export") if step.srun else None
+        names = (option.value or "").split(",") if option else []
+        if option and names and not {name.upper() for name in names} & {"ALL", "NONE", "NIL"}:
+            yield Hit(
+                f"--export={option.value} sends these variables alone, without PATH and what the "
+                "script exports.",
+                f"Write --export=ALL,{option.value}.",
+                option.at if option.at.line else step.at,
+            )
+
+
+@rule(
+    "secret-in-words",
+    "warning",
+    "a key in the script",
+    why="The script is kept by Slurm and in the project's history, and the job's environment can "
+    "be read by administrators: the key is no secret any more.",
+    source="gitleaks, config/gitleaks.toml; scontrol(1) write batch_script",
+)
+def secret_in_words(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `export HF_TOKEN=hf_…`."""
+    if job.origin == "job file":  # compose says it with the key of the job file
+        return
+    said = set[int]()
+    for mark in marks_in(job.text.encode("utf-8", "surrogateescape")):
+        if mark.line in said:
+            continue
+        said.add(mark.line)
+        lines = job.text.split("\n")
+        width = len(lines[mark.line - 1]) if mark.line <= len(lines) else 0
+        yield Hit(
+            f"The line has {shape_of(mark).what} in it.",
+            "Read it from a file that only you can read: export NAME=$(cat ~/.key), and revoke "
+            "this one.",
+            Position(mark.line, 1, mark.line, width + 1) if width else NOWHERE,
+        )
+
+
+@rule(
+    "threads-unset",
+    "note",
+    "several ranks on a node, and no number of threads",
+    why="Where srun does not bind, every rank starts a thread for each core of the node, and "
+    "they wait for each other. torchrun sets one thread a rank by itself.",
+    source="csc-user-guide, ml-multi.md; OpenMP, OMP_NUM_THREADS",
+)
+def threads_unset(job: Job, site: Site) -> Iterator[Hit]:
+    """Find eight ranks a node without OMP_NUM_THREADS."""
+    ranks = job.rank.per_node
+    plain = any(step.launcher in ("srun", "plain") and step.srun for step in job.training)
+    if plain and ranks and ranks > 1 and not job.variable("OMP_NUM_THREADS"):
+        cores = job.resources.cpus_per_task
+        value = "$SLURM_CPUS_PER_TASK" if cores else "a rank's cores"
+        yield Hit(
+            f"{ranks} ranks share a node, and nothing limits their threads.",
+            f"Set OMP_NUM_THREADS to {value}.",
+            job.training[0].at,
+        )
+
+
+@rule(
+    "job-name",
+    "warning",
+    "a job name that switches Lightning's Slurm support off",
+    why="Lightning takes a job that is called bash or interactive for a shell, and starts one "
+    "process.",
+    source="Lightning-AI/pytorch-lightning, plugins/environments/slurm.py",
+)
+def job_name(job: Job, site: Site) -> Iterator[Hit]:
+    """Find a Lightning job with the name `bash`."""
+    texts = [job.strategy, *(word.text for word in _arguments(job)), *job.files.values()]
+    texts += [step.program.text for step in job.training if step.program]
+    name = job.options.value("job-name") or job.name
+    lightning = any(re.search(r"lightning", text, re.IGNORECASE) for text in texts)
+    if lightning and name in ("bash", "interactive"):
+        option = job.options.get("job-name")
+        yield Hit(
+            f"The name {name!r} switches Lightning's Slurm detection off.",
+            "Choose another name.",
+            option.at if option else NOWHERE,
+        )
+
+
+@rule(
+    "empty-variable",
+    "warning",
+    "a variable in the launch that nothing sets",
+    why="Bash puts nothing in its place: an image or a program is missing from the line, and the "
+    "next word is taken for it.",
+    source="bash(1), parameter expansion",
+)
+def empty_variable(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `singularity exec $SIF` where SIF is not set, and no module can have set it."""
+    known = {item.name for item in job.variables}
+    if job.modules or any(command.program in (".", "source", "ml", "module", "eval")
+                          for command in job.commands):  # fmt: skip
+        return
+    for step in job.steps:
+        image = step.container.image if step.container else None
+        for word in (image, step.program):
+            names = names_in(word.text) if word and word.quotes != "'" else ()
+            unset = [name for name in names if name not in known and not _of_system(name)]
+            if word and unset and re.fullmatch(r"\$\{?\w+\}?", word.text):
+                yield Hit(
+                    f"${unset[0]} is set nowhere in the script.",
+                    f"Set {unset[0]} before it.",
+                    word.at,
+                )
+
+
+def _of_system(name: str) -> bool:
+    return re.match(r"SLURM|HOME$|USER$|PWD$|TMPDIR$|PATH$|SCRATCH$|WORK", name) is not None
+
+
+RULES: tuple[Rule, ...] = (
+    literal_variable,
+    literal_tilde,
+    tilde_in_directive,
+    not_exported,
+    export_none,
+    export_without_all,
+    secret_in_words,
+    threads_unset,
+    job_name,
+    empty_variable,
+)

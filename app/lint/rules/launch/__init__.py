@@ -1,0 +1,5 @@
+"""Rules about how ranks are started, and how they find each other."""
+
+from lumitui.app.lint.rules.launch import expansion, launchers, rendezvous, shell, tasks
+
+RULES = (*tasks.RULES, *launchers.RULES, *rendezvous.RULES, *expansion.RULES, *shell.RULES)

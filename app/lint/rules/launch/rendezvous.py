@@ -1,0 +1,311 @@
+"""Rules about how ranks find each other: addresses, ports, and what each rank is told of itself."""
+
+import re
+from collections.abc import Iterator
+
+from lumitui.app.lint.allocation import whole_nodes
+from lumitui.app.lint.launches import nodes_of, tasks_of
+from lumitui.app.lint.model.job import Job
+from lumitui.app.lint.model.position import Position
+from lumitui.app.lint.model.words import Variable
+from lumitui.app.lint.places import has_unknown_sources
+from lumitui.app.lint.rule import Hit, Rule, rule
+from lumitui.remote.site.profile import Site
+
+_ADDRESS = "csc-user-guide, ml-multi.md; pytorch issue 73656"
+_PORT_FROM_JOB = "$((10000 + SLURM_JOB_ID % 10000))"
+_LOCAL = re.compile(r"^(localhost|127\.0\.0\.1|::1|0\.0\.0\.0)?$")
+_FIRST_HOST = "$(scontrol show hostnames $SLURM_JOB_NODELIST | head -n 1)"
+_WIDEST_PORT = 65_535
+_FIRST_FREE_PORT = 1024
+
+
+def _spans(job: Job) -> bool:
+    return any(nodes_of(job, step) > 1 for step in job.training)
+
+
+def _ports(job: Job) -> Iterator[tuple[str, Position]]:
+    """Yield the ports that ranks meet at, as they are written, with their places."""
+    for variable in job.settings("MASTER_PORT", "PET_MASTER_PORT"):
+        yield variable.value, variable.at
+    for step in job.training:
+        for name in ("master-port", "main-process-port", "rdzv-endpoint"):
+            option = step.launcher_options.get(name)
+            if option is None or not option.value:
+                continue
+            port = option.value.rpartition(":")[2] if name == "rdzv-endpoint" else option.value
+            if ":" in option.value or name != "rdzv-endpoint":
+                yield port, option.at if option.at.line else step.at
+
+
+@rule(
+    "fixed-port",
+    "warning",
+    "a fixed port on shared nodes",
+    why="Another job on the node, or another task of the array, may have the port already: the "
+    "ranks end with `Address already in use`, or join the other job.",
+    source="csc-user-guide, ml-multi.md; LUMI-AI-Guide, 05-multi-gpu-and-node",
+)
+def fixed_port(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `MASTER_PORT=29500` where another job may be on the node."""
+    if whole_nodes(job, site) is not False:
+        return
+    said = set[str]()
+    for port, at in _ports(job):
+        array = bool(job.resources.array) and "SLURM_ARRAY_JOB_ID" in port
+        if (not re.fullmatch(r"\d+", port) and not array) or port in said:
+            continue
+        said.add(port)
+        what = "The same port for every task of the array" if array else f"Port {port}"
+        yield Hit(
+            f"{what} may be taken: other jobs can be on the node.",
+            f"Derive it from the job: MASTER_PORT={_PORT_FROM_JOB}.",
+            at,
+        )
+
+
+@rule(
+    "bad-port",
+    "error",
+    "a port that no job may open",
+    why="Ports below 1024 belong to the system, and there are none above 65535.",
+    source="ip(7), net.ipv4.ip_unprivileged_port_start",
+)
+def bad_port(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `MASTER_PORT=80`."""
+    for port, at in _ports(job):
+        number = int(port) if re.fullmatch(r"\d{1,9}", port) else None
+        if number is not None and not (_FIRST_FREE_PORT <= number <= _WIDEST_PORT or number == 0):
+            yield Hit(
+                f"A job cannot open port {number}.",
+                f"Take one from 1024 to 65535: MASTER_PORT={_PORT_FROM_JOB}.",
+                at,
+            )
+
+
+def _addresses(job: Job) -> Iterator[Variable]:
+    return job.settings("MASTER_ADDR", "PET_MASTER_ADDR", "MAIN_PROCESS_IP", "MASTER_IP")
+
+
+@rule(
+    "address-of-each-node",
+    "error",
+    "an address that each node takes from itself",
+    why="`hostname` behind srun is the name of the node it runs on: every node then waits for "
+    "ranks that meet elsewhere.",
+    source=_ADDRESS,
+)
+def address_of_each_node(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `srun bash -c 'export MASTER_ADDR=$(hostname); …'`."""
+    for variable in _addresses(job):
+        inside = variable.shell in ("task", "container")
+        if inside and re.search(r"\bhostname\b|\$HOSTNAME|SLURMD_NODENAME", variable.value):
+            if "hostnames" in variable.value or not _spans(job):
+                continue
+            yield Hit(
+                f"Each of the {job.nodes} nodes takes its own name for {variable.name}.",
+                f"Set it before srun: {variable.name}={_FIRST_HOST}.",
+                variable.at,
+            )
+    for step in job.training:
+        option = step.launcher_options.get("rdzv-endpoint", "master-addr", "main-process-ip")
+        value = (option.value or "") if option else ""
+        in_task = step.program_shell in ("task", "container") and bool(step.shells)
+        own = re.search(r"\$\(hostname|`hostname|\$\{?HOSTNAME|SLURMD_NODENAME", value)
+        if option and own and in_task and nodes_of(job, step) > 1:
+            yield Hit(
+                f"Each of the {nodes_of(job, step)} nodes takes its own name for --{option.name}.",
+                f"Set MASTER_ADDR={_FIRST_HOST} before srun, and name it here.",
+                option.at if option.at.line else step.at,
+            )
+
+
+@rule(
+    "scontrol-in-container",
+    "error",
+    "scontrol inside a container",
+    why="Images have no Slurm commands, so that the address is empty and the ranks find nobody.",
+    source="laifs-container-tests 7600dfc; LUMI-AI-Guide, 05-multi-gpu-and-node",
+)
+def scontrol_in_container(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `singularity run … bash -c 'MASTER_ADDR=$(scontrol …); …'`."""
+    places = [item.at for item in job.variables
+              if item.shell == "container" and "scontrol" in item.value]  # fmt: skip
+    if not places:
+        places = [item.at for item in job.commands
+                  if item.shell == "container" and item.program == "scontrol"]  # fmt: skip
+    for at in places[:1]:
+        yield Hit(
+            "scontrol is called inside the container, where it does not exist.",
+            f"Set the variable before srun: MASTER_ADDR={_FIRST_HOST}.",
+            at,
+        )
+
+
+@rule(
+    "local-address",
+    "error",
+    "localhost as the meeting point of several nodes",
+    why="localhost is another machine on each node: the ranks of the others wait until they give "
+    "up.",
+    source=_ADDRESS,
+)
+def local_address(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `MASTER_ADDR=localhost` on two nodes."""
+    if not _spans(job):
+        return
+    places = [(item.value, item.at) for item in _addresses(job)]
+    for step in job.training:
+        option = step.launcher_options.get("rdzv-endpoint", "master-addr", "main-process-ip")
+        if option and option.value:
+            places.append((option.value.partition(":")[0], option.at))
+    for value, at in places:
+        if value and _LOCAL.match(value):
+            yield Hit(
+                f"{value} is another machine on each of the {job.nodes} nodes.",
+                f"Take the first node: MASTER_ADDR={_FIRST_HOST}.",
+                at,
+            )
+
+
+@rule(
+    "fixed-address",
+    "warning",
+    "an address that is written down",
+    why="Slurm chooses the nodes; the one that is named is seldom among them.",
+    source=_ADDRESS,
+)
+def fixed_address(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `MASTER_ADDR=nid005012`."""
+    for variable in _addresses(job):
+        if re.fullmatch(r"[\w.-]+", variable.value) and not _LOCAL.match(variable.value):
+            yield Hit(
+                f"{variable.name} is always {variable.value}, whichever nodes the job gets.",
+                f"Take the first node: {variable.name}={_FIRST_HOST}.",
+                variable.at,
+            )
+
+
+@rule(
+    "address-of-ethernet",
+    "warning",
+    "an address from `hostname -I` or `hostname -i`",
+    why="The first address of a node is often that of an Ethernet for administration, which "
+    "other nodes cannot reach.",
+    source="deepspeed issues 826 and 5136; CSCfi/pytorch-ddp-examples e6992d8",
+)
+def address_of_ethernet(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `MASTER_ADDR=$(hostname -I | awk '{print $1}')`."""
+    for variable in _addresses(job):
+        found = re.search(r"hostname\s+(-I|-i|--all-ip-addresses|--ip-address)", variable.value)
+        if found and _spans(job):
+            yield Hit(
+                f"`hostname {found[1]}` gives the node's first address, which other nodes often "
+                "cannot reach.",
+                f"Take the name: {variable.name}={_FIRST_HOST}.",
+                variable.at,
+            )
+
+
+@rule(
+    "nodelist-as-address",
+    "error",
+    "a list of nodes as one address",
+    why="Slurm shortens the list, like nid[001-002], and no machine is called so.",
+    source="scontrol(1) show hostnames",
+)
+def nodelist_as_address(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `MASTER_ADDR=$SLURM_JOB_NODELIST`."""
+    for variable in _addresses(job):
+        if job.nodes > 1 and re.fullmatch(r"\$\{?SLURM_(JOB_)?NODELIST(%%,\*)?\}?", variable.value):
+            yield Hit(
+                f"With {job.nodes} nodes {variable.name} is a list like nid[001-002], and no name.",
+                f"Take the first of it: {variable.name}={_FIRST_HOST}.",
+                variable.at,
+            )
+
+
+@rule(
+    "missing-rendezvous",
+    "error",
+    "ranks that are told who they are, but not where they meet",
+    why="PyTorch's env:// needs MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK, and ends with "
+    "`environment variable … expected, but not set`.",
+    source="pytorch, torch/distributed/rendezvous.py",
+)
+def missing_rendezvous(job: Job, site: Site) -> Iterator[Hit]:
+    """Find an `srun` that exports RANK, where MASTER_PORT is set nowhere."""
+    if job.variable("RANK") is None or has_unknown_sources(job):
+        return
+    needed = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE")
+    missing = [name for name in needed if job.variable(name) is None]
+    for step in job.training[:1]:
+        tasks = tasks_of(job, step)
+        if step.launcher in ("srun", "plain") and missing and tasks and tasks > 1:
+            yield Hit(
+                f"The {tasks} ranks get RANK, but {' and '.join(missing)} "
+                f"{'is' if len(missing) == 1 else 'are'} set nowhere.",
+                f"Export {missing[0]} before srun.",
+                step.at,
+            )
+
+
+@rule(
+    "rendezvous-missing",
+    "error",
+    "torchrun on several nodes without a meeting point",
+    why="Its default is the node itself, port 29400 or 29500, where the other nodes are not.",
+    source="pytorch, torch/distributed/run.py --rdzv-endpoint, --master-addr",
+)
+def rendezvous_missing(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `srun torchrun --nnodes=2` with neither --rdzv_endpoint nor --master_addr."""
+    names = ("rdzv-endpoint", "master-addr", "standalone")
+    if job.variable("PET_RDZV_ENDPOINT") or job.variable("PET_MASTER_ADDR"):
+        return
+    for step in job.training:
+        if step.launcher != "torchrun" or not step.srun or nodes_of(job, step) < 2:
+            continue
+        if step.launcher_options.has("nnodes") and not step.launcher_options.has(*names):
+            yield Hit(
+                f"torchrun is not told where its {nodes_of(job, step)} nodes meet.",
+                "Write --rdzv_id=$SLURM_JOB_ID --rdzv_backend=c10d "
+                "--rdzv_endpoint=$MASTER_ADDR:$MASTER_PORT.",
+                step.at,
+            )
+
+
+@rule(
+    "world-size",
+    "error",
+    "a WORLD_SIZE that is not the number of ranks",
+    why="Ranks beyond it are refused; with too few ranks all wait for the missing ones.",
+    source="pytorch, torch.distributed.init_process_group",
+)
+def world_size(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `WORLD_SIZE=8` in a job of sixteen tasks."""
+    variable = job.variable("WORLD_SIZE")
+    plain = [step for step in job.training if step.launcher in ("srun", "plain") and step.srun]
+    if variable is None or len(plain) != 1 or not re.fullmatch(r"\d+", variable.value):
+        return
+    tasks = tasks_of(job, plain[0])
+    if tasks and tasks > 1 and int(variable.value) != tasks:
+        yield Hit(
+            f"WORLD_SIZE is {variable.value}, and srun starts {tasks} ranks.",
+            "Write WORLD_SIZE=$SLURM_NTASKS.",
+            variable.at,
+        )
+
+
+RULES: tuple[Rule, ...] = (
+    fixed_port,
+    bad_port,
+    address_of_each_node,
+    scontrol_in_container,
+    local_address,
+    fixed_address,
+    address_of_ethernet,
+    nodelist_as_address,
+    missing_rendezvous,
+    rendezvous_missing,
+    world_size,
+)

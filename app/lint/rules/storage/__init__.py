@@ -1,0 +1,5 @@
+"""Rules about containers, and about where files are read and written."""
+
+from lumitui.app.lint.rules.storage import binds, files, image
+
+RULES = (*image.RULES, *binds.RULES, *files.RULES)

@@ -1,0 +1,324 @@
+"""Rules about files: logs, folders of one node, home, and what is removed or overwritten."""
+
+import re
+from collections.abc import Iterator
+
+from lumitui.app.lint.launches import tasks_of
+from lumitui.app.lint.model.job import Job
+from lumitui.app.lint.model.position import NOWHERE, Position
+from lumitui.app.lint.model.steps import Command
+from lumitui.app.lint.model.words import Word
+from lumitui.app.lint.places import work_folder
+from lumitui.app.lint.rule import Hit, Rule, rule
+from lumitui.remote.site.profile import Site
+
+_OUTPUT = "sbatch(1) --output, filename pattern"
+_NODE_FOLDER = re.compile(r"^(/tmp|/var/tmp|/dev/shm|\$\{?(TMPDIR|LOCAL_SCRATCH|NODE_TMP)\b)")
+_HOME = re.compile(r"^(~|\$\{?HOME\}?|/users/|/home/|/gpfs/home/|/ccs/home/)(?=/|$|\w)")
+_RESULTS = re.compile(
+    r"^--?(output|out|save|checkpoint|ckpt|results?|log|work|run)s?([_-]?(dir|path|folder|to))?$"
+)
+_COPIES = ("tar", "cp", "rsync", "unzip", "unsquashfs", "pigz", "zstd", "mv", "gunzip", "dd")
+
+
+@rule(
+    "output-overwritten",
+    "warning",
+    "a log of one name for every job",
+    why="The next job writes into the same file: the log of the last failure is gone, and two "
+    "jobs at a time mix their lines.",
+    source=f"{_OUTPUT}; LUMI-training-materials, 201-Slurm",
+)
+def output_overwritten(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `#SBATCH --output=train.log`."""
+    if job.origin != "script" or job.options.value("open-mode") == "append":
+        return
+    for name in ("output", "error"):
+        option = job.options.get(name)
+        value = (option.value or "").strip("'\"") if option else ""
+        varies = re.search(r"%\d*[jJAax]", value)
+        if option and value and not value.startswith("/dev/") and not varies:
+            yield Hit(
+                f"Every job writes its --{name} to {value}, and the one before is lost.",
+                f"Put the job's number in: --{name}={_with_number(value)}.",
+                option.at,
+            )
+
+
+def _with_number(path: str) -> str:
+    folder, slash, name = path.rpartition("/")
+    stem, dot, ending = name.rpartition(".")
+    return f"{folder}{slash}{stem or ending}-%j{dot if stem else ''}{ending if stem else ''}"
+
+
+@rule(
+    "output-folder-late",
+    "warning",
+    "a folder for the log that the script itself makes",
+    why="Slurm opens the log before the script starts. Where the folder is not there, the job "
+    "ends at once and without a log.",
+    source=_OUTPUT,
+)
+def output_folder_late(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `--output=logs/%j.out` with `mkdir -p logs` in the script."""
+    for name in ("output", "error"):
+        option = job.options.get(name)
+        folder = (option.value or "").strip("'\"").rpartition("/")[0] if option else ""
+        folder = folder.removeprefix("./")
+        if not option or not folder or "%" in folder:
+            continue
+        made = any(
+            command.program == "mkdir"
+            and any(word.known.removeprefix("./").rstrip("/") == folder for word in command.words)
+            for command in job.commands
+        )
+        if made:
+            yield Hit(
+                f"Slurm needs {folder}/ before the script makes it: the first job ends without a "
+                "log.",
+                f"Make it before sbatch: mkdir -p {folder}.",
+                option.at,
+            )
+            return
+
+
+@rule(
+    "output-of-tasks",
+    "warning",
+    "a pattern in the job's log that means tasks",
+    why="The batch script is one task on one node: %t and %n are always 0 there, so that the log "
+    "has the same name for every job.",
+    source=_OUTPUT,
+)
+def output_of_tasks(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `#SBATCH --output=log-%t.out`."""
+    for name in ("output", "error"):
+        option = job.options.get(name)
+        found = re.search(r"(?<!%)%\d*([tns])", option.value or "") if option else None
+        if option and found:
+            yield Hit(
+                f"%{found[1]} in --{name} is 0 for the batch script: it counts tasks or nodes of a "
+                "step.",
+                f"Write %j here, and %{found[1]} in srun --output.",
+                option.at,
+            )
+
+
+@rule(
+    "first-node-only",
+    "error",
+    "files that are put on the first node alone",
+    why="/tmp and local disks belong to each node. The batch script runs on the first, so that "
+    "the ranks of the others do not find the files.",
+    source="csc-user-guide, ml-multi.md; LUMI-AI-Guide pull request 108",
+)
+def first_node_only(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `tar xf data.tar -C $LOCAL_SCRATCH` without srun on two nodes."""
+    if job.nodes < 2:
+        return
+    spread = {command.program for command in job.commands if _is_spread(job, command)}
+    for command in job.commands:
+        alone = command.step is None and command.shell == "batch"
+        target = _written(command)
+        if not alone or not target or command.program in spread:
+            continue
+        made = command.program == "mkdir"
+        yield Hit(
+            f"{target} is written on the first of {job.nodes} nodes alone.",
+            f"Write srun --ntasks-per-node=1 --ntasks=$SLURM_NNODES in front of {command.program}.",
+            command.at,
+            severity="warning" if made else None,
+        )
+
+
+def _is_spread(job: Job, command: Command) -> bool:
+    """Whether a step runs the command on every node."""
+    if command.step is None:
+        return False
+    step = job.steps[command.step]
+    return step.srun is not None and (tasks_of(job, step) or 1) >= job.nodes
+
+
+def _written(command: Command) -> str:
+    """Return the folder of one node that a command writes to; "" for none."""
+    words = [word.text for word in command.words if not word.text.startswith("-")]
+    if command.program == "mkdir":
+        return next((word for word in words if _NODE_FOLDER.match(word)), "")
+    if command.program not in _COPIES:
+        return ""
+    if command.program in ("cp", "rsync", "mv"):
+        words = words[-1:]
+    return next((word for word in words if _NODE_FOLDER.match(word)), "")
+
+
+@rule(
+    "results-on-node",
+    "warning",
+    "results in a folder that goes with the job",
+    why="Local disks and /tmp are emptied when the job ends, and other nodes cannot read them: "
+    "checkpoints are lost.",
+    source="the site's profile, node.local_disk; docs.csc.fi, disk",
+)
+def results_on_node(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `--output_dir /tmp/run` with nothing that copies it back."""
+    back = any(
+        command.program in ("cp", "rsync", "mv", "tar")
+        and any(_NODE_FOLDER.match(word.text) for word in command.words)
+        for command in job.commands
+        if command.at.line > max((step.at.line for step in job.training), default=0)
+    )
+    for step in job.training:
+        for name, value, at in _named_values(step.arguments):
+            if _RESULTS.match(name) and _NODE_FOLDER.match(value) and not back:
+                yield Hit(
+                    f"{name} leads to {value}, which is emptied when the job ends.",
+                    "Write to scratch, or copy it back behind the program.",
+                    at if at.line else step.at,
+                )
+                return
+
+
+def _named_values(words: tuple[Word, ...]) -> Iterator[tuple[str, str, Position]]:
+    """Yield the options among a program's arguments, with their values and places."""
+    for number, word in enumerate(words):
+        name, equals, value = word.text.partition("=")
+        if equals and name.startswith("-"):
+            yield name, value, word.at
+        elif name.startswith("-") and number + 1 < len(words):
+            yield name, words[number + 1].text, word.at
+
+
+@rule(
+    "results-in-home",
+    "warning",
+    "checkpoints or results in home",
+    why="Home has a small quota. When it is full the save fails, and the hours since the last "
+    "one are lost.",
+    source="the sites' documents of storage",
+)
+def results_in_home(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `--output_dir $HOME/run`."""
+    for step in job.training:
+        for name, value, at in _named_values(step.arguments):
+            if _RESULTS.match(name) and _HOME.match(value):
+                yield Hit(
+                    f"{name} leads to {value}: home has a small quota.",
+                    f"Write to scratch: {work_folder(job, site)}.",
+                    at if at.line else step.at,
+                )
+                return
+
+
+@rule(
+    "runs-in-home",
+    "warning",
+    "a job that works in home",
+    why="What the program writes beside itself fills the quota of home, which is small; on some "
+    "sites compute nodes cannot write there.",
+    source="LUMI user guide, storage; docs.csc.fi, disk",
+)
+def runs_in_home(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `cd $HOME/project` before the launch."""
+    option = job.options.get("chdir")
+    first = min((step.at.line for step in job.training), default=0)
+    folders = [(option.value or "", option.at)] if option else []
+    folders += [
+        (command.words[0].known, command.at)
+        for command in job.commands
+        if command.program == "cd" and command.words and command.step is None
+        and command.at.line < first
+    ]  # fmt: skip
+    if not folders and job.folder:
+        folders = [(job.folder, NOWHERE)]
+    for folder, at in folders[-1:]:
+        if _HOME.match(folder):
+            yield Hit(
+                f"The job works in {folder}, and home has a small quota.",
+                f"Put the project on scratch: {work_folder(job, site)}.",
+                at,
+            )
+
+
+@rule(
+    "outside-the-project",
+    "note",
+    "a path that leads out of the folder the job is sent from",
+    why="The path depends on where sbatch is called: sent from elsewhere, or as a snapshot of "
+    "the project alone, the job does not find the file.",
+    source="sbatch(1) --chdir",
+)
+def outside_the_project(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `../resources/image.sif`."""
+    moves = job.options.has("chdir") or any(
+        command.program == "cd" and command.shell == "batch" for command in job.commands
+    )
+    if moves:
+        return
+    for step in job.training:
+        image = step.container.image if step.container else None
+        for word in (image, step.program, *step.arguments):
+            if word is not None and word.known.rpartition("=")[2].startswith("../"):
+                yield Hit(
+                    f"{word.known} depends on the folder that the job is sent from.",
+                    "Write the whole path, or --chdir with the project's folder.",
+                    word.at if word.at.line else step.at,
+                )
+                return
+
+
+@rule(
+    "sync-deletes",
+    "error",
+    "rsync --delete into a folder that has more in it",
+    why="Everything there that is not in the source is removed: with home as the target that is "
+    "all of home.",
+    source="rsync(1) --delete",
+)
+def sync_deletes(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `rsync -a --delete code/ $HOME/`."""
+    for command in job.commands:
+        words = [word.text for word in command.words]
+        deletes = any(re.match(r"--del(ete)?(-\w+)?$", word) for word in words)
+        targets = [word for word in words if not word.startswith("-")]
+        target = targets[-1] if len(targets) > 1 else ""
+        place = target.partition(":")[2] if re.match(r"[\w.@-]+:", target) else target
+        root = re.fullmatch(r"(~|\$\{?HOME\}?|\.|/(users|home|scratch|project)/[^/]+)?/?", place)
+        if command.program == "rsync" and deletes and target and root:
+            yield Hit(
+                f"rsync removes everything in {target} that is not in {targets[0]}.",
+                "Name a folder of its own as the target, or leave out --delete.",
+                command.at,
+            )
+
+
+@rule(
+    "log-truncated",
+    "warning",
+    "a log that a requeue empties",
+    why="A job that is put back into the queue opens its log anew: what was written before the "
+    "failure is gone.",
+    source="sbatch(1) --open-mode; LUMI-training-materials, 201-Slurm",
+)
+def log_truncated(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `#SBATCH --requeue` without `--open-mode=append`."""
+    option = job.options.get("requeue")
+    if option is not None and job.options.value("open-mode") != "append":
+        yield Hit(
+            "--requeue starts the job again with an empty log.",
+            "Write #SBATCH --open-mode=append as well.",
+            option.at,
+        )
+
+
+RULES: tuple[Rule, ...] = (
+    output_overwritten,
+    output_folder_late,
+    output_of_tasks,
+    first_node_only,
+    results_on_node,
+    results_in_home,
+    runs_in_home,
+    outside_the_project,
+    sync_deletes,
+    log_truncated,
+)
