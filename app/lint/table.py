@@ -3,10 +3,11 @@
 from lumitui.app.lint import site_rules
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.rule import Finding, Rule, ordered, run
-from lumitui.app.lint.rules import environment, launch, request, storage
+from lumitui.app.lint.rules import environment, launch, reading, request, storage
 from lumitui.remote.site.profile import Site
 
 RULES: tuple[Rule, ...] = (
+    *reading.RULES,
     *request.RULES,
     *launch.RULES,
     *environment.RULES,

@@ -13,7 +13,10 @@ from lumitui.app.lint.model.position import Position
 from lumitui.app.lint.model.words import Options, Word
 
 _MAGIC = "#SBATCH"
-_NEARLY = re.compile(r"^(\s*#+\s*[Ss][Bb][Aa][Tt][Cc][Hh]:?|\s*#SBTACH|\s*#SBACTH|\s*#SBATC)\s+-")
+_NEARLY = re.compile(
+    r"^(\s+#SBATCH|\s*#\s+SBATCH|\s*#(?!SBATCH)[Ss][Bb][Aa][Tt][Cc][Hh]|#S[BATCH]{4,6}):?\s+-"
+)
+"""Not `##SBATCH`, with which a line is switched off."""
 _TOKEN = re.compile(r"""(?:\\.|'[^']*'|"(?:\\.|[^"])*"|[^\s'"\\]|['"\\])+""")
 _PART = re.compile(r"""\\(?P<escaped>.)|'(?P<single>[^']*)'|"(?P<double>[^"]*)"|(?P<plain>.)""")
 

@@ -1,0 +1,234 @@
+"""Rules about the script as a text: what sbatch or bash would not take as it is meant."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from lumitui.app.lint.bash.options.slurm import SBATCH, SRUN
+from lumitui.app.lint.model.job import Job, Trouble
+from lumitui.app.lint.model.position import Position
+from lumitui.app.lint.phrases import nearest
+from lumitui.app.lint.rule import Edit, Hit, Rule, rule
+from lumitui.remote.site.profile import Site
+
+_HARMLESS = ("--job-name", "-J", "--comment", "--export", "--mail-user", "--wckey")
+"""Options that take any text: the job runs, with a `$` in it."""
+
+
+def _troubles(job: Job, name: str) -> Iterator[Trouble]:
+    return (trouble for trouble in job.troubles if trouble.id == name)
+
+
+def _written(job: Job, at: Position) -> str:
+    """Return what stands at a place of one line."""
+    line = job.text.split("\n")[at.line - 1 : at.line] if not at.file else []
+    return line[0][at.column - 1 : at.end_column - 1] if line else ""
+
+
+@rule(
+    "bad-shebang",
+    "error",
+    "a script whose first line names no interpreter",
+    why="sbatch refuses a script that does not begin with `#!` and the path of an interpreter.",
+    source="sbatch(1), DESCRIPTION: `This does not look like a batch script`",
+)
+def bad_shebang(job: Job, site: Site) -> Iterator[Hit]:
+    """Find a script without `#!/bin/bash`."""
+    for trouble in _troubles(job, "bad-shebang"):
+        start = Position(1, 1, 1, 1)
+        mark = job.text.startswith("\ufeff")
+        at = Position(1, 1, 1, 2) if mark else start
+        edit = Edit("add #!/bin/bash -l", at, "" if mark else "#!/bin/bash -l\n")
+        do = "Remove the byte order mark." if mark else "Write #!/bin/bash -l as the first line."
+        yield Hit(trouble.message, do, trouble.at, None if job.text.startswith("#!") else edit)
+
+
+@rule(
+    "windows-line-ends",
+    "error",
+    "line ends of Windows",
+    why="sbatch refuses a script with CR LF at its line ends, as Windows and some editors write "
+    "them, with `Batch script contains DOS line breaks`.",
+    source="sbatch: `Batch script contains DOS line breaks (\\r\\n) instead of expected UNIX`",
+)
+def windows_line_ends(job: Job, site: Site) -> Iterator[Hit]:
+    """Find CR LF."""
+    for trouble in _troubles(job, "windows-line-ends"):
+        lines = job.text.split("\n")
+        whole = Position(1, 1, len(lines), len(lines[-1]) + 1)
+        edit = Edit("write Unix line ends", whole, job.text.replace("\r\n", "\n"))
+        yield Hit(trouble.message, "Convert it with dos2unix.", trouble.at, edit)
+
+
+@rule(
+    "not-text",
+    "error",
+    "a NUL character in the script",
+    why="sbatch refuses a script with a NUL character: it was saved as UTF-16, or is no script.",
+    source="sbatch: `The Slurm controller does not allow scripts that contain a NULL character`",
+)
+def not_text(job: Job, site: Site) -> Iterator[Hit]:
+    """Find NUL characters."""
+    for trouble in _troubles(job, "not-text"):
+        yield Hit(trouble.message, "Save it as UTF-8.", trouble.at)
+
+
+@rule(
+    "unclosed-quote",
+    "error",
+    "a quote or heredoc that nothing closes",
+    why="bash takes all lines below as part of the text, and ends with `unexpected EOF while "
+    "looking for matching` without running them.",
+    source="bash(1), QUOTING; Here Documents",
+)
+def unclosed_quote(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `"…` without its second quote."""
+    for trouble in _troubles(job, "unclosed-quote"):
+        do = "Close it; look at the lines above as well, where an earlier quote may be open."
+        yield Hit(trouble.message, do, trouble.at)
+
+
+@rule(
+    "directive-after-command",
+    "warning",
+    "an #SBATCH line below the first command",
+    why="sbatch reads #SBATCH lines up to the first command. Those below are comments: the job "
+    "runs with other limits than they say.",
+    source="sbatch(1), DESCRIPTION: `sbatch will stop processing further #SBATCH directives`",
+)
+def directive_after_command(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `module load X` above `#SBATCH --time=…`."""
+    for trouble in _troubles(job, "directive-after-command"):
+        yield Hit(trouble.message, "Move it above the first command.", trouble.at)
+
+
+@rule(
+    "nearly-a-directive",
+    "warning",
+    "a comment that looks like an #SBATCH line",
+    why="sbatch reads a line only when it begins with `#SBATCH`, in capitals and without a space "
+    "before or within. Everything else is a comment.",
+    source="sbatch(1), DESCRIPTION",
+)
+def nearly_a_directive(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `# SBATCH --nodes=2`."""
+    for trouble in _troubles(job, "nearly-a-directive"):
+        text = _written(job, trouble.at)
+        right = re.sub(r"^\s*#+\s*\w+:?", "#SBATCH", text)
+        edit = Edit(f"write {right}", trouble.at, right)
+        yield Hit(trouble.message, f"Write {right.strip()}.", trouble.at, edit)
+
+
+@rule(
+    "directive-with-variable",
+    "error",
+    "a variable in an #SBATCH line",
+    why="sbatch does not expand variables in #SBATCH lines. The job gets a name with a dollar "
+    "sign: an output folder that does not exist, a number that is none.",
+    source="sbatch(1), filename pattern; DESCRIPTION",
+)
+def directive_with_variable(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `#SBATCH --output=$HOME/x.out`."""
+    for trouble in _troubles(job, "directive-with-variable"):
+        text = _written(job, trouble.at)
+        option = next(
+            (each for each in job.options.all if each.at.line == trouble.at.line
+             and each.at.column <= trouble.at.column < each.at.end_column), None,
+        )  # fmt: skip
+        name = f"--{option.name}" if option else text
+        harmless = name.startswith(_HARMLESS)
+        do = "Write the value itself"
+        if name in ("--output", "--error", "--input"):
+            do += "; %j is the job's number, %x its name, %u the user"
+        yield Hit(trouble.message, f"{do}.", trouble.at, severity="warning" if harmless else None)
+
+
+@rule(
+    "stray-word",
+    "error",
+    "a word in an #SBATCH line that belongs to no option",
+    why="sbatch stops at the first word that is neither an option nor its value, as with a space "
+    "around `=`, and refuses the job or leaves out all that follows.",
+    source="sbatch: `Invalid directive found in batch script`",
+)
+def stray_word(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `#SBATCH --nodes = 2`."""
+    for trouble in _troubles(job, "stray-word"):
+        word = _written(job, trouble.at)
+        do = "Write no space around `=`." if word.startswith("=") else "Remove it, or quote it."
+        if re.match(r"<.*|.*>$", word):
+            do = "Write your own value in place of what stands in `<` and `>`."
+        yield Hit(trouble.message, do, trouble.at)
+
+
+@rule(
+    "unknown-directive",
+    "error",
+    "an option that sbatch does not have",
+    why="sbatch refuses a job with an option that it does not know, or that has no value, or whose "
+    "name is the beginning of several.",
+    source="sbatch(1), OPTIONS",
+)
+def unknown_directive(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `#SBATCH --gpu-per-node=8`."""
+    for trouble in _troubles(job, "unknown-directive"):
+        yield _unknown(job, trouble, SBATCH.long, only_on=("cpu-bind", "kill-on-bad-exit", "label"))
+
+
+@rule(
+    "unknown-srun-option",
+    "error",
+    "an option that srun does not have",
+    why="srun ends with an error before the program starts.",
+    source="srun(1), OPTIONS",
+)
+def unknown_srun_option(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `srun --task=8`."""
+    for trouble in _troubles(job, "unknown-srun-option"):
+        yield _unknown(job, trouble, SRUN.long, only_on=("array", "wrap", "parsable"))
+
+
+def _unknown(job: Job, trouble: Trouble, names: Iterable[str], *, only_on: tuple[str, ...]) -> Hit:
+    """Return what is said of an option that is not in `names`."""
+    written = _written(job, trouble.at)
+    name, equals, value = written.lstrip("-").partition("=")
+    if "no value" in trouble.message or "several" in trouble.message:
+        return Hit(trouble.message, "Write the option in full, with its value.", trouble.at)
+    if name in only_on:
+        other = "srun" if "sbatch" in trouble.message else "sbatch"
+        return Hit(trouble.message, f"Give it to {other}, which has it.", trouble.at)
+    meant = nearest(name.replace("_", "-"), names)
+    if meant is None:
+        do = "Remove it, unless the site has added it by a plugin of its own."
+        return Hit(trouble.message, do, trouble.at, severity="warning")
+    right = f"--{meant}{equals}{value}"
+    edit = Edit(f"write {right}", trouble.at, right)
+    return Hit(trouble.message, f"Write {right}.", trouble.at, edit)
+
+
+@rule(
+    "not-understood",
+    "note",
+    "a part of the script that is not read",
+    why="What is in it, no rule speaks about: several programs in one step, jobs of several "
+    "components, or bash that the parser does not know.",
+    source="lumitui's own reader of scripts",
+)
+def not_understood(job: Job, site: Site) -> Iterator[Hit]:
+    """Say what was left out."""
+    for trouble in _troubles(job, "not-understood"):
+        yield Hit(trouble.message, "Look at this part yourself.", trouble.at)
+
+
+RULES: tuple[Rule, ...] = (
+    bad_shebang,
+    windows_line_ends,
+    not_text,
+    unclosed_quote,
+    directive_after_command,
+    nearly_a_directive,
+    directive_with_variable,
+    stray_word,
+    unknown_directive,
+    unknown_srun_option,
+    not_understood,
+)
