@@ -83,7 +83,7 @@ def connect(site: Site, ask: Ask) -> Connection:
         home = str(Path.home())
 
         def cost() -> Footprint:
-            return footprint(local, processes)
+            return footprint((local,), processes)
 
         return Connection(logged, processes, getpass.getuser, home, cost, log=log)
     from lumitui.remote.scheduler.slurm import Slurm
@@ -108,19 +108,19 @@ def connect(site: Site, ask: Ask) -> Connection:
     # Its host key is its own: what the site publishes for the login nodes does not count there.
     other = replace(login, host=hosts.transfer or "", port=None, fingerprints={})
     lines = [ssh]
-    """The connections there are: to the login node, and the latest for files."""
+    """To the login node, then those for files, of which the last may be open."""
 
     def for_files() -> Transport:
-        lines[1:] = [Ssh(other, ask)]
-        return Logged(lines[1], log)
+        lines.append(Ssh(other, ask))
+        return Logged(lines[-1], log)
 
     return Connection(
         link,
         slurm,
         lambda: ssh.user,
         "~",
-        lambda: footprint(ssh, slurm),
-        silence=lambda: min(line.silence() for line in lines),
+        lambda: footprint(lines, slurm),
+        silence=lambda: min(line.silence() for line in (lines[0], lines[-1])),
         notes=lambda: ssh.notes,
         log=log,
         transfer=for_files if hosts.transfer else None,

@@ -1,5 +1,6 @@
 """What this program has cost a login node so far: counted, not estimated."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -34,12 +35,12 @@ class CountedScheduler(Protocol):
     commands: int
 
 
-def footprint(link: CountedLink, scheduler: CountedScheduler) -> Footprint:
-    """Return the present counts."""
+def footprint(links: Sequence[CountedLink], scheduler: CountedScheduler) -> Footprint:
+    """Return the present counts of all connections to a site, those for files too."""
     return Footprint(
-        logins=link.connections,
-        requests=link.requests,
+        logins=sum(link.connections for link in links),
+        requests=sum(link.requests for link in links),
         commands=scheduler.commands,
-        bytes_up=link.bytes_up,
-        bytes_down=link.bytes_down,
+        bytes_up=sum(link.bytes_up for link in links),
+        bytes_down=sum(link.bytes_down for link in links),
     )
