@@ -106,11 +106,16 @@ _READ: dict[str, Callable[[Job], object]] = {
     "per_node": lambda job: job.resources.tasks_per_node,
     "cpus": lambda job: job.resources.cpus_per_task,
     "gpus": lambda job: job.resources.gpus_per_node,
-    "launcher": lambda job: job.training[0].launcher,
+    "launcher": lambda job: _launcher(job),
     "srun": lambda job: job.training[0].srun is not None,
     "container": lambda job: _container(job),
     "program": lambda job: _program(job),
 }
+
+
+def _launcher(job: Job) -> str:
+    step = job.training[0]
+    return "srun" if step.launcher == "plain" and step.srun is not None else step.launcher
 
 
 def _container(job: Job) -> str:
@@ -173,11 +178,10 @@ def _print_scripts(*, held_out: bool, long: bool) -> None:
         return
     read = [Read.of(script, folder) for script in scripts() if script.held_out == held_out]
     known = [item for item in read if item.script.site]
-    print(
-        f"public scripts: {len(read)}, of which {sum(bool(item.wrong) for item in read)} are misread;"
-        f" {sum(len(item.found) for item in known)} errors and warnings on the {len(known)} of sites"
-        " with a profile"
-    )
+    wrong = sum(bool(item.wrong) for item in read)
+    print(f"public scripts: {len(read)}, of which {wrong} are misread")
+    count = sum(len(item.found) for item in known)
+    print(f"  {count} errors and warnings on the {len(known)} of sites with a profile")
     for item in read if long else ():
         print(f"  {item.script.key} ({item.script.site or 'no profile'})")
         for line in (*item.wrong, *map(str, item.found)):

@@ -4,6 +4,17 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from lumitui.app.lint.bash.containers import (
+    CONTAINERS,
+    PYTHON,
+    WRAPPER,
+    binds_of,
+    is_image,
+    is_program,
+    name_of,
+    of_srun,
+    word_of,
+)
 from lumitui.app.lint.bash.options import programs
 from lumitui.app.lint.bash.options.getopt import parse
 from lumitui.app.lint.bash.options.slurm import SRUN
@@ -12,9 +23,8 @@ from lumitui.app.lint.bash.words.source import Pieces
 from lumitui.app.lint.model.job import Trouble
 from lumitui.app.lint.model.position import Position
 from lumitui.app.lint.model.steps import ContainerCall, Launcher, Step
-from lumitui.app.lint.model.words import Options, Shell, Word
+from lumitui.app.lint.model.words import Options, Shell
 
-_PYTHON = re.compile(r"python(\d(\.\d+)?)?t?$")
 _MODULES: dict[str, Launcher] = {
     "torch.distributed.run": "torchrun",
     "torch.distributed.launch": "torchrun",
@@ -29,9 +39,6 @@ _TABLES = {
     "deepspeed": programs.DEEPSPEED,
     "accelerate": programs.ACCELERATE,
 }
-_CONTAINERS = {"singularity", "apptainer", "podman-hpc", "podman", "shifter", "enroot", "docker"}
-_SITE_WRAPPERS = {"singularity_wrapper", "apptainer_wrapper"}
-"""CSC's: they know their image and binds."""
 _ENTERING = {"exec", "run", "shell", "start"}
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
@@ -60,11 +67,6 @@ class Line:
     """Whether the program gets no variables of the shell."""
 
 
-def name_of(argument: Argument) -> str:
-    """Return a program's name without its folder."""
-    return argument.text.rstrip("/").rsplit("/", 1)[-1]
-
-
 def read_line(
     arguments: Sequence[Argument], step: Step, shell: Shell, is_script: Callable[[str], bool]
 ) -> Line:
@@ -90,13 +92,8 @@ def _one_layer(line: Line, is_script: Callable[[str], bool]) -> bool:
         return False
     if name == "srun":
         return _srun(line)
-    if name in _CONTAINERS:
+    if name in CONTAINERS or WRAPPER.match(name):
         return _container(line, name)
-    if name in _SITE_WRAPPERS and len(line.rest) > 1 and line.rest[1].text in _ENTERING:
-        call = ContainerCall(name, line.rest[1].text, None, at=first.at)
-        line.step, line.rest = replace(line.step, container=call), line.rest[2:]
-        line.shell, line.launches = "container", True
-        return bool(line.rest)
     kind = name.partition(".")[0]  # mpiexec.hydra, mpirun.mpich, mpirun.openmpi
     if kind in ("mpirun", "mpiexec", "orterun", "prun"):
         return _mpirun(line)
@@ -108,7 +105,7 @@ def _one_layer(line: Line, is_script: Callable[[str], bool]) -> bool:
         return _launcher(line, "torchrun" if name == "torchrun" else "deepspeed", 1)
     if name == "accelerate":
         return _accelerate(line)
-    if _PYTHON.match(name):
+    if PYTHON.match(name):
         return _python(line)
     return False if is_script(first.text) else _other(line)
 
@@ -117,7 +114,7 @@ def _srun(line: Line) -> bool:
     parsed = parse(line.rest, SRUN, 1)
     line.launches = True
     line.shell = "task" if line.shell == "batch" else line.shell
-    container = _pyxis(parsed.options)
+    container = of_srun(parsed.options)
     line.step = replace(line.step, srun=parsed.options, container=container or line.step.container)
     for strange in parsed.strange:
         words = "has no value" if strange.missing_value else "is no option of srun"
@@ -132,15 +129,6 @@ def _srun(line: Line) -> bool:
         line.step = replace(line.step, trains=False)
         line.rest = []
     return True
-
-
-def _pyxis(options: Options) -> ContainerCall | None:
-    option = options.get("container-image", "environment", "uenv", "container")
-    if option is None or option.value is None:
-        return None
-    binds = _binds(options, "container-mounts")
-    program = "pyxis" if option.name == "container-image" else option.name
-    return ContainerCall(program, "", _word(option.value, option.at), options, binds, option.at)
 
 
 def _container(line: Line, name: str) -> bool:
@@ -159,9 +147,9 @@ def _container(line: Line, name: str) -> bool:
     image = None
     given = options.get("image")
     if given is not None and given.value:
-        image = _word(given.value, given.at)
+        image = word_of(given.value, given.at)
     rest = line.rest[inner.rest :]
-    if rest and given is None and not _is_program(name_of(rest[0])):
+    if rest and given is None and is_image(rest, own=name not in CONTAINERS):
         image, rest = rest[0].word, rest[1:]
     if rest and rest[0].text == "--":
         rest = rest[1:]
@@ -170,7 +158,7 @@ def _container(line: Line, name: str) -> bool:
     line.step = replace(
         line.step,
         container=ContainerCall(
-            name, verb, image, options, _binds(options, "bind", "volume"), line.rest[0].at
+            name, verb, image, options, binds_of(options, "bind", "volume"), line.rest[0].at
         ),
     )
     line.clean = line.clean or options.has("cleanenv", "containall")
@@ -183,29 +171,11 @@ def _container(line: Line, name: str) -> bool:
     return bool(rest)
 
 
-def _is_program(name: str) -> bool:
-    return bool(_PYTHON.match(name)) or name in (*programs.SHELLS, "torchrun", "deepspeed")
-
-
 def _pieces_of(text: str, near: Argument) -> Pieces:
     if not near.pieces:
         return ()
     kind = "unknown" if "$" in text else "literal"
     return (replace(near.pieces[0], text=text, kind=kind, inert=False),)  # type: ignore[arg-type]
-
-
-def _binds(options: Options, *names: str) -> tuple[Word, ...]:
-    return tuple(
-        _word(part, option.at)
-        for option in options.all
-        if option.name in names and option.value
-        for part in option.value.split(",")
-        if part
-    )
-
-
-def _word(text: str, at: Position) -> Word:
-    return Word(text, at, value=None if "$" in text or "`" in text else text)
 
 
 def _mpirun(line: Line) -> bool:
@@ -346,10 +316,11 @@ def _other(line: Line) -> bool:
     if scriptlike:
         for number, each in enumerate(line.rest[1:6], 1):
             following = name_of(each)
-            if _is_program(following) or following in _CONTAINERS or following == "accelerate":
+            if is_program(following) or following in CONTAINERS or following == "accelerate":
                 line.rest = line.rest[number:]
                 return True
     _set_program(line, python=name.endswith(".py"))
-    if name in programs.IDLE or name.startswith("$") or name in ("", ":", "[", "[["):
+    unknown = name.startswith("$") and line.step.container is None
+    if name in programs.IDLE or unknown or name in ("", ":", "[", "[["):
         line.step = replace(line.step, trains=False)
     return False

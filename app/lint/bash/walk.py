@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from tree_sitter import Node
 
 from lumitui.app.lint.bash.blocks import chosen, flat, parts, starts
-from lumitui.app.lint.bash.launch import Line, name_of, read_line
+from lumitui.app.lint.bash.containers import name_of
+from lumitui.app.lint.bash.launch import Line, read_line
 from lumitui.app.lint.bash.options.programs import IDLE
 from lumitui.app.lint.bash.request.modules import loaded
 from lumitui.app.lint.bash.shell import Running

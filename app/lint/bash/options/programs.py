@@ -44,9 +44,10 @@ PODMAN = Table(
         "ulimit pid",
         "rm gpu mpi cuda-mpi interactive tty privileged openmpi-pmi2 openmpi-pmix net nccl",
     ),
-    {"v": "volume", "e": "env", "w": "workdir", "i": "interactive", "t": "tty", "u": "user"},
+    {"v": "volume", "V": "volume", "e": "env", "w": "workdir", "i": "interactive", "t": "tty",
+     "u": "user"},
     unknown_values=False,
-)
+)  # fmt: skip
 """`podman-hpc run` and `shifter`."""
 
 TORCHRUN = Table(

@@ -73,7 +73,9 @@ def gpus_of(
         if match := _GPU.match(part.strip()):
             return int(match["count"] or 1), match["type"] or "", False
     if (text := options.value("gpus")) is not None and (found := _count(text)):
-        each = found[1] // nodes if nodes and found[1] % nodes == 0 else None
+        # A job of one task has one node, whether it says so or not.
+        spread = nodes or (1 if options.number("ntasks") in (None, 1) else None)
+        each = found[1] // spread if spread and found[1] % spread == 0 else None
         return each, found[0], True
     if (text := options.value("gpus-per-task")) is not None and (found := _count(text)):
         return (found[1] * per_node if per_node else None), found[0], False

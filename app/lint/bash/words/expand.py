@@ -149,7 +149,7 @@ class Expander:
         at = start
         for child in node.named_children:
             if child.type in _EXPANSIONS:
-                low, high = self.tree.span(child)
+                low, high = self._extent(child)
                 if low < at:
                     continue
                 found += self._escaped(at, low, _ESCAPED_IN_QUOTES)
@@ -159,12 +159,20 @@ class Expander:
 
     # Expansions.
 
-    def _expansion(self, node: Node, *, quoted: bool, depth: int) -> Pieces:
+    def _extent(self, node: Node) -> tuple[int, int]:
+        """Return where an expansion stands: the grammar may count a blank before its `$` to it."""
         start, end = self.tree.span(node)
+        text = self.tree.source.text
+        while start < end and text[start].isspace():
+            start += 1
+        return start, end
+
+    def _expansion(self, node: Node, *, quoted: bool, depth: int) -> Pieces:
+        start, end = self._extent(node)
         unknown = (self.tree.source.unknown(start, end, self.shell),)
         if depth > _DEEPEST or self._outside(start):
             return unknown
-        text = self.tree.text(node)
+        text = self.tree.source.text[start:end]
         if node.type == "simple_expansion":
             return self._variable(text[1:], "", unknown, quoted=quoted)
         if node.type == "arithmetic_expansion":
@@ -246,7 +254,7 @@ class Expander:
         operator = match["operator"]
         head = re.match(r":?[-=+?]", operator)
         if head:
-            start, end = self.tree.span(node)
+            start, end = self._extent(node)
             operand = self._within(node, start + match.start("operator") + len(head[0]), end - 1,
                                    depth=depth + 1)  # fmt: skip
             operand = tuple(piece for piece in operand if piece.text not in ('"', "'"))
