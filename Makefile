@@ -95,6 +95,7 @@ bench: bench-history bench-tui setup cluster-up
 # HALF=--held-out scores the half that no rule was tuned on.
 exam: setup
 	@$(PY) -m tests.exam.score $(HALF)
+	@$(PY) -m tests.exam.score_jobs $(HALF)
 
 bench-history: setup
 	@$(PY) -m tests.measure.bench_history
