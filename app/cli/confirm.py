@@ -158,9 +158,12 @@ def refuse_wait(wait: bool) -> None:
 
 
 def agree_to_submit(
-    found: Sequence["Preview"], *, yes: bool, force: bool = False
+    found: Sequence["Preview"], *, yes: bool, force: bool = False, price: str = ""
 ) -> tuple["Preview", ...]:
-    """Show what would be sent, and return it when the person agrees; see `confirm`."""
+    """Show what would be sent, and return it when the person agrees; see `confirm`.
+
+    `price` says more of the price of one run than its limit.
+    """
     show_all_findings(found)
     errors = named_errors(found, force=force, yes=yes)
     launch = found[0].launch
@@ -171,7 +174,7 @@ def agree_to_submit(
         question = (
             f"Submit {launch.spec.name} to {found[0].site.name}: "
             f"{words.layout_size(launch.layout)}, at most {chain_words.time_limit(launch.spec)}; "
-            f"{words.price_sentence(launch.price)}?"
+            f"{price or words.price_sentence(launch.price)}?"
         )
     question = f"The job has {errors}. {question}" if errors else question
     confirm(question, yes=yes, otherwise=NOTHING_SENT)

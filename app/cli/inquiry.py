@@ -1,4 +1,4 @@
-"""`--cluster`: what the cluster says of a job, put beside what the adviser says."""
+"""What the cluster says of a job, put beside what the adviser says, and its price."""
 
 import time
 from collections.abc import Sequence
@@ -34,3 +34,10 @@ def with_cluster(runs: "Runs", found: Sequence["Preview"]) -> "tuple[Preview, ..
     if age > 1:
         say(f"{first.site.name} was asked {length(age)} ago.")
     return (replace(first, findings=(*first.findings, *asked.advice)), *others)
+
+
+def price_line(runs: "Runs", found: "Preview") -> str:
+    """Return what a job is billed at most and probably, and what its account has left."""
+    from lumitui.app.explain.phrases.price_words import price_outlook_sentence
+
+    return price_outlook_sentence(runs.price_outlook(found), time.time())

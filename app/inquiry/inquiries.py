@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from lumitui.app.compose import finding as advice
 from lumitui.app.inquiry import places
 from lumitui.app.inquiry.findings import findings
+from lumitui.app.inquiry.kept_budgets import KeptBudgets
 from lumitui.app.inquiry.wanted import Wanted, finding
 from lumitui.app.lint.model.position import Position
 from lumitui.app.lint.rule import Finding
@@ -56,11 +57,12 @@ class Inquired:
 class Inquiries:
     """Questions about jobs, to any site. Threads may share it."""
 
-    def __init__(self, connection: "Callable[[Site], Connection]") -> None:
-        """Ask over what `connection` returns; nothing is asked yet."""
-        self._connection = connection
+    def __init__(
+        self, connection: "Callable[[Site], Connection]", budgets: KeptBudgets | None = None
+    ) -> None:
+        """Ask over what `connection` returns, and keep what accounts have left in `budgets`."""
+        self._connection, self._budgets = connection, budgets
         self._kept: dict[tuple[str, Asked], tuple[Answers, float]] = {}
-        self._budgets: dict[tuple[str, str], tuple[BudgetRow, float]] = {}
         self._lock = threading.Lock()
 
     def of_preview(
@@ -70,17 +72,41 @@ class Inquiries:
 
         `fresh`: an earlier answer does not count. Not `attended`, no login asks a question.
         """
+        try:
+            wanted = self._wanted(preview)
+        except LumiError as error:
+            return _unanswered(error)
+        script = preview.launch.script
+        return self._answered(preview.site, wanted, script, fresh=fresh, attended=attended)
+
+    def known(self, preview: "Preview") -> tuple[advice.Finding, ...]:
+        """Return what the site said of the very same job a while ago; no site is asked."""
+        site = preview.site
+        with self._lock:
+            asked = any(name == site.name for name, _ in self._kept)
+        if not asked:
+            return ()  # the person's name there may take a moment to find out
+        try:
+            wanted = self._wanted(preview)
+        except LumiError:
+            return ()
+        kept = self._fresh(site, _asked_of(site, wanted, preview.launch.script))
+        return _inquired(wanted, *kept).advice if kept else ()
+
+    def _wanted(self, preview: "Preview") -> Wanted:
+        """Return what a launch wants of its cluster.
+
+        Raises:
+            LumiError: the person's name there cannot be known.
+        """
         site, spec, launch = preview.site, preview.launch.spec, preview.launch
         partition = site.partitions[spec.partition]
         fields = ("account", "partition", "time", "nodes", "qos")
         at = {name: Position(field="sbatch" if name == "qos" else name) for name in fields}
         qos = _QOS.findall(launch.script)
-        try:
-            work = self._connection(site).work_root(site, spec.account)
-            found = places.of_spec(spec, site, work)
-        except LumiError as error:
-            return _unanswered(error)
-        wanted = Wanted(
+        work = self._connection(site).work_root(site, spec.account)
+        found = places.of_spec(spec, site, work)
+        return Wanted(
             found,
             account="" if spec.account == "none" else spec.account,
             partition=partition.slurm_partition or spec.partition,
@@ -91,7 +117,6 @@ class Inquiries:
             unit=launch.price.unit,
             field_of=tuple(at.items()),
         )
-        return self._answered(site, wanted, launch.script, fresh=fresh, attended=attended)
 
     def of_script(
         self, job: "Job", site: "Site", *, fresh: bool = False, attended: bool = True
@@ -112,52 +137,55 @@ class Inquiries:
         )
         return self._answered(site, wanted, job.text, fresh=fresh, attended=attended)
 
-    def budget(self, site_name: str, account: str) -> tuple[BudgetRow, float] | None:
-        """Return what an account had left when its site said so last, and when; it is not asked."""
-        return self._budgets.get((site_name, account.lower()))
-
     def _answered(
         self, site: "Site", wanted: Wanted, script: str, *, fresh: bool, attended: bool
     ) -> Inquired:
-        slurm = site.scheduler == "slurm"
-        asked = Asked(
-            paths=tuple(place.path for place in wanted.places[:MOST_PATHS]),
-            slurm=slurm,
-            partition=wanted.partition if slurm else "",
-            quota=site.quota.command if site.quota else "",
-            balance=site.commands.get("balance", "") if site.budget else "",
-            script=script if slurm else "",
-        )
+        asked = _asked_of(site, wanted, script)
         try:
-            answers, at = self._asked(site, asked, fresh=fresh, attended=attended)
+            kept = None if fresh else self._fresh(site, asked)
+            answers, at = kept or self._ask(site, asked, attended=attended)
         except LumiError as error:
             return _unanswered(error)
-        row = next(
-            (b for b in answers.budgets if b.account.lower() == wanted.account.lower()), None
-        )
-        start = answers.trial.start if answers.trial else None
-        return Inquired(findings(wanted, answers, at), at, row, start)
+        return _inquired(wanted, answers, at)
 
-    def _asked(
-        self, site: "Site", asked: Asked, *, fresh: bool, attended: bool
-    ) -> tuple[Answers, float]:
-        """Return the answers and when they came: kept ones where they are fresh.
+    def _fresh(self, site: "Site", asked: Asked) -> tuple[Answers, float] | None:
+        kept = self._kept.get((site.name, asked))
+        return kept if kept and 0 <= time.time() - kept[1] < FRESH_SECONDS else None
+
+    def _ask(self, site: "Site", asked: Asked, *, attended: bool) -> tuple[Answers, float]:
+        """Return the answers and when they came.
 
         Raises:
             LumiError: the site could not be asked.
         """
-        kept = self._kept.get((site.name, asked))
-        if kept and not fresh and 0 <= time.time() - kept[1] < FRESH_SECONDS:
-            return kept
         connection = self._connection(site)
         with attendance(attended):
             answers = inquire(connection.transport, site, asked)
         now = time.time()
         with self._lock:
             self._kept[site.name, asked] = answers, now
-            for row in answers.budgets:
-                self._budgets[site.name, row.account.lower()] = row, now
+            if self._budgets is not None:
+                self._budgets.keep(site.name, answers.budgets, now)
         return answers, now
+
+
+def _asked_of(site: "Site", wanted: Wanted, script: str) -> Asked:
+    slurm = site.scheduler == "slurm"
+    return Asked(
+        paths=tuple(place.path for place in wanted.places[:MOST_PATHS]),
+        slurm=slurm,
+        partition=wanted.partition if slurm else "",
+        quota=site.quota.command if site.quota else "",
+        balance=site.commands.get("balance", "") if site.budget else "",
+        script=script if slurm else "",
+    )
+
+
+def _inquired(wanted: Wanted, answers: Answers, at: float) -> Inquired:
+    account = wanted.account.lower()
+    row = next((one for one in answers.budgets if one.account.lower() == account), None)
+    start = answers.trial.start if answers.trial else None
+    return Inquired(findings(wanted, answers, at), at, row, start)
 
 
 def _unanswered(error: LumiError) -> Inquired:

@@ -3,6 +3,7 @@
 What lists and refreshes need is imported here; what one action needs, that action imports.
 """
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,9 @@ from lumitui.app.runs.results import Results
 from lumitui.app.runs.upkeep import Upkeep
 
 if TYPE_CHECKING:
-    from lumitui.app.inquiry.inquiries import Inquiries
+    from lumitui.app.explain.phrases.price_words import Outlook
     from lumitui.app.runs.series import SeriesRuns
+    from lumitui.app.send.preview import Preview
     from lumitui.app.survey.surveys import Surveys
 
 
@@ -26,12 +28,25 @@ class Runs(Launches, Results, Upkeep):
 
         return SeriesRuns(self, self._locks)
 
-    @cached_property
-    def inquiries(self) -> "Inquiries":
-        """What only a cluster knows of a job; asked when a person wants it."""
-        from lumitui.app.inquiry.inquiries import Inquiries
+    def price_outlook(self, preview: "Preview") -> "Outlook":
+        """Return what a job costs at most and probably, and what its account has left.
 
-        return Inquiries(lambda site: self._connections.get(site))
+        The last comes from what its site said last; no site is asked.
+        """
+        from lumitui.app.explain.phrases.price_words import Outlook
+        from lumitui.app.scale.forecast import forecast
+
+        launch = preview.launch
+        likely = forecast(launch, self.history, self.scaling)
+        found = Outlook(launch.price)
+        if likely is not None:
+            found = replace(
+                found, about=likely.amount, like=likely.run, other_size=likely.other_size
+            )
+        budget = self._budgets.of(launch.spec.site, launch.spec.account)
+        if budget is None:
+            return found
+        return replace(found, left=budget.row.left, limit=budget.row.limit, asked=budget.at)
 
     @cached_property
     def surveys(self) -> "Surveys":

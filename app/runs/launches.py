@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from lumitui.app.environments.environments import Environments
     from lumitui.app.history.run import Run
+    from lumitui.app.inquiry.inquiries import Inquiries
     from lumitui.app.job.spec import JobSpec
     from lumitui.app.scale.code_news import CodeNews
     from lumitui.app.scale.overview import Overviews
@@ -51,7 +52,17 @@ class Launches(Core):
         from lumitui.app.send.drafts.drafts import Drafts
 
         images = self.environments.choices
-        return Drafts(self.sites, self._connections, self.history, self._hashes, images)
+        return Drafts(
+            self.sites, self._connections, self.history, self._hashes, images,
+            lambda preview: self.inquiries.known(preview),
+        )  # fmt: skip
+
+    @cached_property
+    def inquiries(self) -> Inquiries:
+        """What only a cluster knows of a job; asked when a person wants it."""
+        from lumitui.app.inquiry.inquiries import Inquiries
+
+        return Inquiries(lambda site: self._connections.get(site), self._budgets)
 
     def export(self, preview: Preview, target: Path) -> Exported:
         """Write the job of `preview` as a folder for plain Slurm; no site is asked.

@@ -144,4 +144,4 @@ class Watching(Core):
         """The sites as they are now: nodes, queue, reservations, budget."""
         from lumitui.app.watch.sites.clusters import Clusters
 
-        return Clusters(self.history, self.sites, self._watcher.connection)
+        return Clusters(self.history, self.sites, self._watcher.connection, self._budgets.keep)

@@ -18,7 +18,7 @@ from lumitui.app.cli.confirm import (
     without_later,
     without_secrets,
 )
-from lumitui.app.cli.inquiry import cluster_option, with_cluster
+from lumitui.app.cli.inquiry import cluster_option, price_line, with_cluster
 from lumitui.app.cli.output import Reply, say
 from lumitui.app.cli.progress import show_sent, show_step, wait_for_end
 from lumitui.app.cli.session import (
@@ -154,13 +154,14 @@ def preview(reply: Reply, job: Path, only_script: bool, all_files: bool, cluster
     with core() as runs:
         every = read_all(runs, job)
         every = with_cluster(runs, every) if cluster else every
+        price = price_line(runs, every[0])
     found, launch = every[0], every[0].launch
     show_all_findings(every)
     if len(every) > 1:
         show_grid(every)
         say(f"The script of the first run, {found.cell}:")
     elif not only_script:
-        say(f"{words.layout_size(launch.layout)}; {words.price_sentence(launch.price)}")
+        say(f"{words.layout_size(launch.layout)}; {price}")
     files = [f"{words.file_heading(name)}\n{text}" for name, text in launch.texts.items()]
     text = "\n".join(files) if all_files else launch.script
     text = text if only_script else f"{found.command}\n\n{text}"
@@ -249,7 +250,8 @@ def submit(
         if found[0].cell and not skip and rest is None:
             series.note_rest(runs, job)
         found = with_cluster(runs, found) if cluster else found
-        found = agree_to_submit(found, yes=yes, force=force)
+        price = price_line(runs, found[0])
+        found = agree_to_submit(found, yes=yes, force=force, price=price)
         if rest is False:
             series.leave_out_rest(runs, job)
         if found[0].cell:

@@ -9,6 +9,7 @@ from pathlib import Path
 from lumitui.app.compose.draft import form, problems
 from lumitui.app.compose.draft.form import Choice, Field
 from lumitui.app.compose.draft.problems import Problem
+from lumitui.app.compose.finding import Finding
 from lumitui.app.compose.launch import compose
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
@@ -91,6 +92,8 @@ class Drafts:
     """The folder with the hashes of the projects' files."""
     images: Callable[[str], Sequence[Choice]] = lambda site: ()
     """Returns the images that a site is known to have; it is not asked."""
+    answered: Callable[[Preview], tuple[Finding, ...]] = lambda preview: ()
+    """Returns what the cluster said of the same job a while ago; it is not asked."""
     kept: Draft | None = field(default=None)
     """The draft that a person left without saving it."""
 
@@ -209,7 +212,9 @@ class Drafts:
         self._recent = looked, previews[:1]
         if spec.script in dict(draft.files):
             previews = tuple(map(_to_save_first, previews))
-        return previews
+        return tuple(
+            replace(one, findings=(*one.findings, *self.answered(one))) for one in previews
+        )
 
     def _site(self, data: Mapping[str, object]) -> Site | None:
         try:

@@ -14,6 +14,8 @@ from lumitui.app.tui.messages.drafts import (
     DraftChecked,
     DraftOpened,
     DraftWanted,
+    InquiryAnswered,
+    InquiryWanted,
     SeriesWanted,
 )
 from lumitui.app.tui.messages.files import (
@@ -122,6 +124,8 @@ __all__ = [
     "GpusRead",
     "GpusWanted",
     "HistoryChanged",
+    "InquiryAnswered",
+    "InquiryWanted",
     "JobWanted",
     "LogFiguresFound",
     "LogNews",

@@ -12,6 +12,8 @@ from lumitui.app.tui.messages.common import Answer
 if TYPE_CHECKING:
     from textual.message_pump import MessagePump
 
+    from lumitui.app.explain.phrases.price_words import Outlook
+    from lumitui.app.inquiry.inquiries import Inquired
     from lumitui.app.send.drafts.draft import Draft
     from lumitui.app.send.drafts.drafts import Checked
     from lumitui.app.send.preview import Preview
@@ -54,6 +56,23 @@ class DraftChecked(Answer, bubble=False):
 
     number: int
     checked: Checked | None
+    price: Outlook | None = None
+    """The price of the first run, with what it probably is and what is left; None: no preview."""
+
+
+@dataclass(eq=False, repr=False)
+class InquiryWanted(Message):
+    """Ask the cluster about the first run of a draft; nothing is sent."""
+
+    reply_to: MessagePump
+    preview: Preview
+
+
+@dataclass(eq=False, repr=False)
+class InquiryAnswered(Answer, bubble=False):
+    """What the cluster says; None: the question failed, and the error is shown."""
+
+    inquired: Inquired | None
 
 
 @dataclass(eq=False, repr=False)

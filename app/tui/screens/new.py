@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Button, Input, Static
 
+from lumitui.app.explain.phrases.price_words import Outlook
 from lumitui.app.explain.words import count
 from lumitui.app.runs import Runs
 from lumitui.app.send.drafts.draft import Draft
@@ -39,6 +40,8 @@ class NewScreen(DraftPage):
                 id="new.next", tooltip="Go to the next view: form, YAML, script, node map"),
         Binding("left_square_bracket", "next_view(-1)", "View before", show=False,
                 id="new.previous", tooltip="Go to the view before"),
+        Binding("C", "ask_cluster", "Ask the cluster", show=False, id="new.cluster",
+                tooltip="Ask the cluster: image, folders, quotas, limits, budget, start"),
         Binding("o", "start", "Open", id="new.open",
                 tooltip="Begin with another file, an example or a run"),
         Binding("r", "again", "Read again", show=False, id="new.again",
@@ -57,6 +60,7 @@ class NewScreen(DraftPage):
         super().__init__(runs)
         self._job = job
         self._checked: Checked | None = None
+        self._price: Outlook | None = None
         self._where = ""
         """The job's name and where it runs, as far as a text could be read."""
         self._asked = 0
@@ -197,6 +201,7 @@ class NewScreen(DraftPage):
         if event.number != self._asked or self._draft is None or event.checked is None:
             return  # it was edited meanwhile
         checked = self._checked = event.checked
+        self._price = event.price
         self.query_one(DraftViews).check(checked)
         self._draw_cost(checked)
         self._enable()
@@ -210,9 +215,9 @@ class NewScreen(DraftPage):
             then = "; Submit asks first" if _may_be_forced(checked) else then
             text = Text.assemble((f"{count(errors, 'error')}{then}  ", SEVERITY["error"]))
             if checked.previews:
-                text.append_text(cost_line(checked.previews))
+                text.append_text(cost_line(checked.previews, self._price))
         else:
-            text = cost_line(checked.previews)
+            text = cost_line(checked.previews, self._price)
         self.query_one("#cost", Static).update(text)
 
     def _enable(self) -> None:
@@ -254,6 +259,27 @@ class NewScreen(DraftPage):
         if path is not None and str(path) != ".":
             self._guard(lambda: self._open("file", str(path)))
 
+    # -- the cluster
+
+    def action_ask_cluster(self) -> None:
+        """Ask the cluster about the job as it is now."""
+        checked = self._checked
+        if checked is None or not checked.previews:
+            self.notify("The job file must be right before the cluster can be asked about it.")
+            return
+        first = checked.previews[0]
+        self.notify(f"Asking {first.site.name} …", markup=False)
+        self.post_message(messages.InquiryWanted(self, first))
+
+    @on(messages.InquiryAnswered)
+    def _answered(self, event: messages.InquiryAnswered) -> None:
+        found = event.inquired
+        if found is None:
+            return
+        said = "\n".join(one.message for one in found.advice)
+        self.notify(said or "The cluster has nothing against the job.", timeout=15, markup=False)
+        self._check()  # what was found stands beside its fields then
+
     # -- send
 
     def action_submit(self) -> None:
@@ -286,7 +312,7 @@ class NewScreen(DraftPage):
             title = f"Submit {len(previews)} runs to {first.site.name}?"
             lines = series_terms(previews)
         else:
-            title, lines = f"Submit {name} to {first.launch.spec.site}?", terms(first)
+            title, lines = f"Submit {name} to {first.launch.spec.site}?", terms(first, self._price)
         if forced:
             title = f"{title.removesuffix('?')} with {count(len(checked.errors), 'error')}?"
             lines = [*(("error", error.message) for error in checked.errors), *lines]

@@ -1,9 +1,12 @@
-"""A launch as the screens describe it before it is sent. Pure."""
+"""A launch as the screens describe it before it is sent."""
+
+import time
 
 from rich.text import Text
 
 from lumitui.app.explain import words
 from lumitui.app.explain.phrases import chain_words
+from lumitui.app.explain.phrases.price_words import Outlook, price_outlook
 from lumitui.app.send.preview import Preview
 from lumitui.app.tui.widgets import styled
 
@@ -11,14 +14,15 @@ _MOST_RUNS = 8  # in a question: a grid has a hundred
 SEVERITY = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 
-def terms(preview: Preview) -> list[tuple[str, str]]:
-    """Return what a person agrees to by sending it."""
+def terms(preview: Preview, price: Outlook | None = None) -> list[tuple[str, str]]:
+    """Return what a person agrees to by sending it; `price` says more than the price's limit."""
     launch = preview.launch
+    outlook = price or Outlook(launch.price)
     warnings = sum(finding.severity == "warning" for finding in preview.findings)
     lines = [
         ("asks for", f"{words.layout_size(launch.layout)} of {launch.spec.partition}"),
         ("time", f"at most {chain_words.time_limit(launch.spec)}"),
-        ("billed", words.price_limit(launch.price)),
+        ("billed", price_outlook(outlook, time.time())),
     ]
     if launch.spec.account != "none":
         lines.append(("account", launch.spec.account))
@@ -43,13 +47,18 @@ def whole_price(previews: tuple[Preview, ...]) -> str:
     return ", ".join(words.price_limit(price) for price in total(previews))
 
 
-def cost_line(previews: tuple[Preview, ...]) -> Text:
-    """Return what is asked for and what it costs, in one line."""
+def cost_line(previews: tuple[Preview, ...], price: Outlook | None = None) -> Text:
+    """Return what is asked for and what it costs, in one line.
+
+    `price` says more of the price of one run; of several there is only the sum.
+    """
     first = previews[0].launch
     layout = words.layout_size(first.layout)
     runs = f"{len(previews)} runs, the first " if len(previews) > 1 else ""
     parts = [("asks for ", f"{runs}{layout}"), ("time ", chain_words.time_limit(first.spec))]
-    parts.append(("billed ", whole_price(previews)))
+    alone = price if len(previews) == 1 else None
+    billed = price_outlook(alone, time.time()) if alone else whole_price(previews)
+    parts.append(("billed ", billed))
     text = Text(no_wrap=True, overflow="ellipsis")
     for label, value in parts:
         text.append(label, "dim").append_text(styled.plain(f"{value}  "))

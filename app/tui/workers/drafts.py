@@ -37,8 +37,22 @@ class DraftWorkers(CoreApp):
 
     @work(thread=True, group="check", exit_on_error=False)
     def _check_draft(self, wanted: messages.CheckWanted) -> None:
-        checked = None
+        checked = price = None
         try:
             checked = self.runs.drafts.check(wanted.draft)
+            price = self.runs.price_outlook(checked.previews[0]) if checked.previews else None
         finally:
-            wanted.reply_to.post_message(messages.DraftChecked(wanted.number, checked))
+            answer = messages.DraftChecked(wanted.number, checked, price)
+            wanted.reply_to.post_message(answer)
+
+    @on(messages.InquiryWanted)
+    def _inquiry_wanted(self, event: messages.InquiryWanted) -> None:
+        self._inquire(event)
+
+    @work(thread=True, group="inquiry", exit_on_error=False)
+    def _inquire(self, wanted: messages.InquiryWanted) -> None:
+        inquired = None
+        try:
+            inquired = self.runs.inquiries.of_preview(wanted.preview, fresh=True)
+        finally:
+            wanted.reply_to.post_message(messages.InquiryAnswered(inquired))

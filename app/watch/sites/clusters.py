@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from lumitui.app.history.history import History
 from lumitui.remote.connect import Connection
 from lumitui.remote.errors import InputError
+from lumitui.remote.inquiry.meters import BudgetRow, budget_rows
 from lumitui.remote.scheduler.gpus import Gpu
 from lumitui.remote.scheduler.overview import Overview
 from lumitui.remote.scheduler.states import State
 from lumitui.remote.site.sites import Sites
 from lumitui.remote.ssh.prompts import attendance
 
+Keep = Callable[[str, tuple[BudgetRow, ...], float], None]
+"""Keeps what the accounts of a site had left at a moment."""
 FRESH_SECONDS = 60.0
 """How long an answer counts as fresh while it is on the screen."""
 
@@ -42,9 +45,17 @@ class Clusters:
     """What sites said of themselves; the last answer of each is kept. Threads may share it."""
 
     def __init__(
-        self, history: History, sites: Sites, connection: Callable[[str], Connection]
+        self,
+        history: History,
+        sites: Sites,
+        connection: Callable[[str], Connection],
+        keep: Keep = lambda site, rows, at: None,
     ) -> None:
-        """Ask over what `connection` returns for a site's name; nothing is asked yet."""
+        """Ask over what `connection` returns for a site's name; nothing is asked yet.
+
+        `keep` gets what accounts have left, where the profile says how that is read.
+        """
+        self._keep = keep
         self._history, self._sites, self._connection = history, sites, connection
         self._last: dict[str, Answered] = {}
         self._lock = threading.Lock()
@@ -72,6 +83,9 @@ class Clusters:
         answered = Answered(overview, time.time())
         with self._lock:
             self._last[site_name] = answered
+        if site.budget is not None:
+            rows = budget_rows("\n".join(overview.budget), site.budget)
+            self._keep(site_name, rows, answered.at)
         return answered
 
     def gpus(self, run_id: str) -> RunGpus:

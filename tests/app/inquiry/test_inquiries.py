@@ -4,6 +4,7 @@ from pathlib import Path
 
 from lumitui.app.inquiry.inquiries import Inquiries
 from lumitui.app.runs import Runs
+from lumitui.app.send.drafts.draft import Draft
 from lumitui.app.send.preview import Preview
 from lumitui.remote.connect import Connection
 from lumitui.remote.errors import LinkError
@@ -38,6 +39,26 @@ def test_this_machine_has_no_slurm_to_ask(runs: Runs, tmp_path: Path) -> None:
     before = runs.footprint("laptop").requests
     assert rules(runs, preview) == {}
     assert runs.footprint("laptop").requests == before + 1
+
+
+def test_what_was_answered_stands_beside_the_fields_of_the_draft(
+    cluster_runs: Runs, tmp_path: Path
+) -> None:
+    runs, project = cluster_runs, hello_project(tmp_path)
+    text = (
+        "name: hello\nsite: minilumi\naccount: project_462000009\npartition: small-g\n"
+        "time: 00:05:00\ngpus_per_node: 2\nscript: hello.py\n"
+    )
+    draft = Draft(text, project, "typed")
+    before = runs.drafts.check(draft)
+    assert before.previews and not [one for one in before.problems if one.field == "account"]
+    runs.inquiries.of_preview(before.previews[0])
+    asked = runs.footprint("minilumi").requests
+    found = [one for one in runs.drafts.check(draft).problems if one.field == "account"]
+    assert any("You have no account" in one.message for one in found)
+    changed = runs.drafts.check(Draft(text.replace("00:05", "00:06"), project, "typed"))
+    assert not [one for one in changed.problems if one.field == "account"]
+    assert runs.footprint("minilumi").requests == asked
 
 
 def test_the_same_question_is_asked_once_in_a_while(cluster_runs: Runs, tmp_path: Path) -> None:

@@ -128,6 +128,19 @@ async def test_no_word_is_behind_a_scrollbar_that_comes_with_the_rows(
         assert lines and max(line.cell_len for line in lines) < room, "a column for the cursor"
 
 
+async def test_one_key_asks_the_cluster_about_the_job(settings: Settings, project: Path) -> None:
+    async with LumiApp(settings, project / "job.yaml").run_test(size=(100, 30)) as pilot:
+        await until(pilot, lambda: can_submit(pilot), "the check")
+        await pilot.press("C")
+        said = "The cluster has nothing against the job."
+        await until(
+            pilot,
+            lambda: said in {toast.message for toast in app_of(pilot)._notifications},
+            "the answer",
+        )
+        assert can_submit(pilot)
+
+
 async def test_one_key_makes_all_fixes(settings: Settings, project: Path) -> None:
     job = project / "lumi.yaml"
     job.write_text(LUMI + 'launcher: srun\nhang: "00:10:00"\n')

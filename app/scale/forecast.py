@@ -1,0 +1,113 @@
+"""What a job will probably be billed: what an earlier run of the same work says.
+
+The time limit says what it may cost at most; what it costs, only a run tells.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lumitui.app.job.script_args import argument_value, batch_argument, rate_argument, with_argument
+from lumitui.remote.errors import LumiError
+from lumitui.remote.scheduler.states import State
+
+if TYPE_CHECKING:
+    from lumitui.app.history.history import History
+    from lumitui.app.history.run import Run
+    from lumitui.app.job.launch import Launch
+    from lumitui.app.scale.scaling.studies import Scalings
+
+_LOOKED = 200
+"""The newest runs of a site among which one of the same work is sought."""
+_OTHER = frozenset({
+    "name", "nodes", "time", "account", "partition", "chain", "relaunch", "proof", "preflight",
+    "fetch", "metrics", "ship", "ship_secrets", "secrets", "project", "signal", "hang", "grid",
+    "scale", "keep_compiled", "memory", "exclusive", "sbatch", "resume",
+})  # fmt: skip
+"""Keys of a job file that do not change what is trained; `venv` is compared as it was asked for."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a job will probably be billed, in the unit of its price."""
+
+    amount: float
+    run: str
+    """The run that tells."""
+    other_size: bool
+    """Whether that run had another number of nodes, so that its scaling tells."""
+
+
+def forecast(launch: Launch, history: History, scalings: Scalings) -> Forecast | None:
+    """Return what `launch` will probably be billed; None: no run of that name did the same."""
+    if not launch.price.amount:
+        return None
+    named = [
+        run
+        for run in history.page(limit=_LOOKED, site=launch.spec.site, state=State.DONE)
+        if run.name == launch.spec.name and run.resumed_from is None and _readable(run)
+    ]
+    nodes = launch.layout.nodes
+    wanted = _work(launch, sized=True)
+    same = next(
+        (one for one in named if one.layout.nodes == nodes and _work(one, sized=True) == wanted),
+        None,
+    )
+    if same is not None:
+        hours = same.ran(time.time()) / 3600
+        return _found(launch, launch.price.per_hour * hours, same, other_size=False)
+    wanted = _work(launch, sized=False)
+    alike = (
+        one for one in named if one.layout.nodes != nodes and _work(one, sized=False) == wanted
+    )
+    other = next(alike, None)
+    return _by_scaling(launch, other, scalings) if other else None
+
+
+def _readable(run: Run) -> bool:
+    """Return whether a run's job file can be read: another version may have written it."""
+    try:
+        return bool(run.spec.name)
+    except LumiError:
+        return False
+
+
+def _work(item: Launch | Run, *, sized: bool) -> dict[str, object]:
+    """Return what is trained, on which kind of node.
+
+    Not `sized`, without batch and learning rate, which a rule of `scale:` changes with the nodes.
+    """
+    spec = item.spec
+    data = spec.model_dump(mode="json", exclude=set(_OTHER), exclude_defaults=True)
+    if isinstance(venv := data.get("venv"), dict):
+        venv.pop("sent", None)
+    if not sized:
+        names = filter(None, (batch_argument(spec), rate_argument(spec)))
+        args = spec.args
+        for name in names:
+            args = with_argument(args, name, "…") if argument_value(args, name) else args
+        data["args"] = list(args)
+    return data | {"ranks": item.layout.ranks_per_node}
+
+
+def _by_scaling(launch: Launch, run: Run, scalings: Scalings) -> Forecast | None:
+    from lumitui.app.scale.scaling.studies import Question
+
+    try:
+        found = scalings.of(run.id, Question(nodes=(launch.layout.nodes,)))
+    except LumiError:
+        return None
+    size = next((one for one in found.sizes if one.nodes == launch.layout.nodes), None)
+    if size is None or size.whole is None or not found.knows_work:
+        return None
+    hours = (size.whole.seconds.likely or size.whole.seconds.high) / 3600
+    return _found(launch, launch.price.per_hour * hours, run, other_size=True)
+
+
+def _found(launch: Launch, amount: float, run: Run, *, other_size: bool) -> Forecast | None:
+    """Return the forecast; None where it says no more than the time limit does."""
+    if not 0 < amount < launch.price.amount:
+        return None
+    return Forecast(amount, run.id, other_size)
