@@ -305,8 +305,9 @@ def _array_output(job: Job, site: Site) -> Iterator[Hit]:
     "preempt-requeue",
     "warning",
     "a job that is not to go back into the queue, where jobs are ended for others",
-    why="Jobs of this partition are ended when others need their nodes. Without --requeue the "
-    "site's setting decides whether they come back, and with --no-requeue they never do.",
+    why="Jobs of this partition are ended when others need their nodes. Without --requeue it "
+    "depends "
+    "on the site whether they come back, and with --no-requeue they never do.",
     source="the site's profile, partitions.*.preempts; sbatch(1) --requeue",
 )
 def _preempted(job: Job, site: Site) -> Iterator[Hit]:
