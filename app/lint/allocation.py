@@ -41,9 +41,15 @@ def queue_of(job: Job, site: Site) -> Queue | None:
     return fits[0] if len(fits) == 1 else None
 
 
+def is_exclusive(job: Job) -> bool:
+    """Return whether the job itself asks for whole nodes, wherever it runs."""
+    option = job.options.get("exclusive")
+    return option is not None and option.value not in ("user", "mcs", "topo")
+
+
 def whole_nodes(job: Job, site: Site) -> bool | None:
     """Return whether the job has its nodes alone; None: its partition is not known."""
-    if job.resources.exclusive:
+    if is_exclusive(job):
         return True
     queue = queue_of(job, site)
     if queue is None:

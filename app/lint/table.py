@@ -3,12 +3,13 @@
 from lumitui.app.lint import site_rules
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.rule import Finding, Rule, ordered, run
-from lumitui.app.lint.rules import environment, launch, reading, request, storage
+from lumitui.app.lint.rules import binding, environment, launch, reading, request, storage
 from lumitui.remote.site.profile import Site
 
 RULES: tuple[Rule, ...] = (
     *reading.RULES,
     *request.RULES,
+    *binding.RULES,
     *launch.RULES,
     *environment.RULES,
     *storage.RULES,

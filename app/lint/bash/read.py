@@ -55,7 +55,9 @@ def read_script(
         commands=tuple(reading.commands),
         steps=steps,
         modules=tuple(reading.modules),
-        rank=rank_of(main, resources, directives.options, variables),
+        rank=rank_of(
+            main, resources, directives.options, variables, inherits=site.srun_inherits_cpus
+        ),
         shebang=directives.shebang,
         troubles=tuple(dict.fromkeys(reading.troubles)),
         files=MappingProxyType({**(files or {}), **written}),

@@ -167,8 +167,6 @@ def test_a_job_without_a_folder_on_its_nodes_cannot_name_one(lumi: Site) -> None
 LUMI_RULES = {
     "lumi-mail": ("--mail-type=END", "--exclude=nid005001"),
     "lumi-threads-per-core": ("--threads-per-core=2", "--threads-per-core=1"),
-    "lumi-gpu-per-task": ("--ntasks-per-gpu=1", "--gpu-bind=none"),
-    "lumi-gpus-total": ("--gpus=16", "--gpus-per-node=8"),
     "lumi-requeue-truncates": ("--open-mode=truncate", "--open-mode=append"),
     "lumi-miopen-name": ("/tmp/x", ""),
     "lumi-miopen-cache-lustre": ("/scratch/project_462000001/m", "/tmp/m"),

@@ -22,8 +22,12 @@ _GPUS = ("$SLURM_GPUS_ON_NODE", "${SLURM_GPUS_ON_NODE}", "$SLURM_GPUS_PER_NODE",
 
 def rank_of(
     step: Step | None, asked: Resources, options: Options, variables: tuple[Variable, ...],
+    *, inherits: bool | None = None,
 ) -> Rank:  # fmt: skip
-    """Return what a rank of `step` has; `options` are sbatch's."""
+    """Return what a rank of `step` has; `options` are sbatch's.
+
+    `inherits`: whether srun takes `--cpus-per-task` from sbatch; None: not known.
+    """
     if step is None:
         return UNKNOWN_RANK
     nodes = _nodes(step, asked)
@@ -43,7 +47,7 @@ def rank_of(
     return Rank(
         per_node=per_node,
         world_size=world,
-        cores=_cores(step, asked, variables, shares),
+        cores=_cores(step, asked, variables, shares, inherits),
         visible_gpus=_visible(step, asked, options, variables),
     )
 
@@ -105,7 +109,11 @@ def _started(step: Step, asked: Resources) -> int | None:
 
 
 def _cores(
-    step: Step, asked: Resources, variables: tuple[Variable, ...], shares: int | None
+    step: Step,
+    asked: Resources,
+    variables: tuple[Variable, ...],
+    shares: int | None,
+    inherits: bool | None,
 ) -> int | None:
     """Return the cores of a rank: those of its task, shared by what a launcher starts there."""
     if not shares:
@@ -120,9 +128,9 @@ def _cores(
         cores = _number(
             own, ("$SLURM_CPUS_PER_TASK", "${SLURM_CPUS_PER_TASK}"), asked.cpus_per_task
         )
-    elif not any(v.name == "SRUN_CPUS_PER_TASK" for v in variables):
-        # Since 22.05 srun does not take sbatch's `--cpus-per-task`.
-        return None
+    elif not inherits and not any(v.name == "SRUN_CPUS_PER_TASK" for v in variables):
+        # Since 22.05 srun does not take sbatch's `--cpus-per-task`; some sites changed that back.
+        return 1 if inherits is False and asked.cpus_per_task else None
     else:
         cores = asked.cpus_per_task
     return None if cores is None else max(1, cores // shares)

@@ -43,10 +43,11 @@ def _judged(job: Job, site: Site) -> Iterator[tuple[Option, Mistake]]:
             if workers and tasks > 1:
                 continue
             starter: Starter = "torchrun" if workers else "srun"
-            for mistake in mistakes(bind, site.node, tasks=tasks, starter=starter):
-                if mistake.id == "mask-order" and tasks != gpus_of_node(job):
-                    continue
-                yield option, mistake
+            found = mistakes(bind, site.node, tasks=tasks, starter=starter)
+            ordered = tasks == gpus_of_node(job) and all(one.id != "mask-empty" for one in found)
+            for mistake in found:
+                if ordered or mistake.id != "mask-order":
+                    yield option, mistake
 
 
 def _of(name: str) -> Check:
@@ -115,6 +116,8 @@ def _threads(job: Job, site: Site) -> Iterator[Hit]:
     variable = job.variable("OMP_NUM_THREADS")
     if variable is None or not variable.value.isdecimal():
         return
+    if job.rank.cores is not None and int(variable.value) > job.rank.cores:
+        return  # `omp-threads` says so
     for step, option, bind in _binds(job):
         least = min((len(entry.numbers) for entry in bind.entries if entry.readable), default=0)
         if step.trains and not bind.of_gpus and 0 < least < int(variable.value):

@@ -189,9 +189,6 @@ _CHOOSES = re.compile(
 )
 def _select(job: Job, site: Site) -> Iterator[Hit]:
     chosen = [variable for variable in job.settings(*_VISIBLE) if _BY_RANK.search(variable.value)]
-    chosen += [
-        variable for variable in job.settings("ROCR_USE_SLURM_LOCALID") if variable.value == "1"
-    ]
     local = job.variable("LOCAL_RANK")
     if not chosen or (local is not None and local.value == "0") or _tasks_of_node(job) == 1:
         return

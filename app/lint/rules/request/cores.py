@@ -6,6 +6,7 @@ from lumitui.app.lint.allocation import (
     cores_of_node,
     gpu_option,
     gpus_of_node,
+    is_exclusive,
     queue_of,
     whole_nodes,
 )
@@ -74,7 +75,7 @@ def _fixed(job: Job, site: Site) -> Iterator[Hit]:
     if not site.cores_fixed or asked is None or not gpus or _threads(job):
         return
     right, tasks = site.cores_per_gpu * gpus, _tasks(job)
-    if job.resources.exclusive or asked == right or asked > len(site.node.usable_cores):
+    if is_exclusive(job) or asked == right or asked > len(site.node.usable_cores):
         return
     each = f"--cpus-per-task={right // tasks}"
     fewer = asked < right
@@ -99,7 +100,7 @@ def _fixed(job: Job, site: Site) -> Iterator[Hit]:
 )
 def _few(job: Job, site: Site) -> Iterator[Hit]:
     asked, gpus, queue = cores_of_node(job), gpus_of_node(job), queue_of(job, site)
-    if queue is None or asked is None or not gpus or site.cores_fixed or job.resources.exclusive:
+    if queue is None or asked is None or not gpus or site.cores_fixed or is_exclusive(job):
         return
     if job.options.has("cpus-per-gpu", "mincpus") or asked >= 2 * gpus or _binds(job):
         return
@@ -136,7 +137,7 @@ def _idle(job: Job, site: Site) -> Iterator[Hit]:
     asked, gpus, queue = cores_of_node(job), gpus_of_node(job), queue_of(job, site)
     if queue is None or asked is None or gpus != site.node.gpus or site.cores_fixed:
         return
-    if job.resources.exclusive or asked < 2 * gpus or _threads(job):
+    if is_exclusive(job) or asked < 2 * gpus or _threads(job):
         return
     usable = len(site.node.usable_cores)
     if asked >= site.cores_per_gpu * gpus // 2 and not queue.partition.whole_when_full:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from lumitui.app.lint.allocation import (
     asks_for_gpus,
     gpu_option,
+    is_exclusive,
     queue_of,
 )
 from lumitui.app.lint.model.job import Job
@@ -32,7 +33,7 @@ _DISKS = ("nvme", "lscratch", "localtmp", "ssd")
 )
 def _missing(job: Job, site: Site) -> Iterator[Hit]:
     queue, option = queue_of(job, site), job.options.get("partition", "qos")
-    if queue is None or asks_for_gpus(job) or job.resources.exclusive or site.node.on_cpu:
+    if queue is None or asks_for_gpus(job) or is_exclusive(job) or site.node.on_cpu:
         return
     request = queue.partition.gpu_request or site.gpu_request
     if not request:
@@ -174,7 +175,12 @@ def _request(job: Job, site: Site) -> str:
 )
 def _untyped(job: Job, site: Site) -> Iterator[Hit]:
     option, request = gpu_option(job), _request(job, site)
-    if option is None or option.name != "gres" or _type(option) or "gpu:" not in request:
+    if (
+        option is None
+        or option.name != "gres"
+        or _type(option)
+        or not re.search(r"gpu:[A-Za-z]", request)
+    ):
         return
     right = request.format(gpus=_gres_count(option) or 1)
     yield Hit(

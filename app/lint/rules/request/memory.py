@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.lint.allocation import gpus_of_node, queue_of
+from lumitui.app.lint.allocation import gpus_of_node, is_exclusive, queue_of
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.position import NOWHERE
 from lumitui.app.lint.model.words import Option
@@ -174,7 +174,7 @@ def _missing(job: Job, site: Site) -> Iterator[Hit]:
     full = gpus == site.node.gpus and site.memory_per_node
     right = f"--mem={site.memory_per_node}" if full else f"--mem-per-gpu={site.memory_per_gpu}"
     option = job.options.get("partition", "qos")
-    if job.resources.exclusive:
+    if is_exclusive(job):
         yield Hit(
             "--exclusive gives the job all cores and GPUs of its nodes, but only the default "
             "memory.",

@@ -8,6 +8,7 @@ from lumitui.app.lint.allocation import (
     cores_of_node,
     gpu_option,
     gpus_of_node,
+    is_exclusive,
     queue_of,
     whole_nodes,
 )
@@ -35,7 +36,7 @@ def _billed(queue: Queue, amount: float, share: str) -> str:
     """Return what a share above the GPUs' own is billed as, as the end of a sentence."""
     billing = queue.partition.billing
     if billing.kind != "slice":
-        return "; the GPUs whose share it is stay idle"
+        return "; no other job can use the GPUs that they belong to"
     each = billing.cores if share == "cores" else billing.memory_gib
     return f", and is billed as {some(math.ceil(amount / each), 'GPU')}"
 
@@ -133,7 +134,7 @@ def _scattered(job: Job, site: Site) -> Iterator[Hit]:
     queue, gpus, option = queue_of(job, site), gpus_of_node(job), gpu_option(job)
     if queue is None or not gpus or queue.partition.allocation != "shared" or job.nodes < 2:
         return
-    if gpus >= site.node.gpus or job.resources.exclusive:
+    if gpus >= site.node.gpus or is_exclusive(job):
         return
     total, whole = gpus * job.nodes, site.node.gpus
     least = -(-total // whole)

@@ -123,7 +123,9 @@ def _partition_unknown(job: Job, site: Site) -> Iterator[Hit]:
         meant = nearest(name, own)
         sure = bool(site.other_partitions) or meant is not None
         yield Hit(
-            f"{site.name} has no partition {name!r} for GPU jobs that its profile knows.",
+            f"{site.name} has no partition {name!r}: for GPUs it has {one_of(sorted(own))}."
+            if sure
+            else f"The profile of {site.name} knows no partition {name!r}.",
             f"Write --partition={meant}." if meant else f"Write {one_of(sorted(own))}.",
             option.at,
             rewrite(option, f"--partition={meant}") if meant else None,

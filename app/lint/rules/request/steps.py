@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterator
 
-from lumitui.app.lint.allocation import cores_of_node, gpus_of_node, queue_of
+from lumitui.app.lint.allocation import cores_of_node, gpus_of_node, is_exclusive, queue_of
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.words import Option, Options
 from lumitui.app.lint.phrases import some
@@ -70,7 +70,7 @@ def _tasks(job: Job, site: Site) -> Iterator[Hit]:
         if option is None or asked is None or asked <= each * job.nodes:
             continue
         used = options.number("cpus-per-task") or (cores if site.srun_inherits_cpus else 1)
-        too_many = asked * used > each * cores * job.nodes and not job.resources.exclusive
+        too_many = asked * used > each * cores * job.nodes and not is_exclusive(job)
         right = math.ceil(asked / job.nodes)
         yield Hit(
             f"srun starts {some(asked, 'task')}, and the job asks for {each * job.nodes}"
@@ -119,7 +119,7 @@ def _per_node(job: Job, site: Site) -> Iterator[Hit]:
 def _cores(job: Job, site: Site) -> Iterator[Hit]:
     queue, has = queue_of(job, site), cores_of_node(job)
     whole = queue is not None and queue.partition.allocation == "node"
-    if has is None or job.resources.exclusive or whole or not job.options.has("cpus-per-task"):
+    if has is None or is_exclusive(job) or whole or not job.options.has("cpus-per-task"):
         return
     for options in _steps(job):
         option, each = options.get("cpus-per-task"), options.number("cpus-per-task")
