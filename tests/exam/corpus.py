@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import yaml
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, TypeAdapter, field_validator
 
 from lumitui.app.explain.failure.diagnose import diagnose
 from lumitui.app.explain.failure.diagnosis import Diagnosis, Ending
@@ -26,6 +26,12 @@ class Excerpt(BaseModel, frozen=True):
     state: str
     exit_code: int
     lines: tuple[str, ...]
+
+    @field_validator("lines", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        """Return the lines of a text: a long excerpt is written as one block."""
+        return tuple(value.splitlines()) if isinstance(value, str) else value
 
     @property
     def held_out(self) -> bool:

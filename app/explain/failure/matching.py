@@ -28,13 +28,15 @@ _TASK_ENDED = re.compile(r"^srun: error: [^:]*: tasks? \d")
 # A warning is about something that the program survives: Python's, logging's, and PyTorch's
 # `[W… file.cpp:1]` and `W1121 … file.py:1]`. Not NCCL's: it warns about what ends the program.
 _HARMLESS = re.compile(
-    r"^\[W[ \d]|^W\d{4} |\b(?<!NCCL )WARN(?:ING)?\b|\b[A-Z]\w*Warning: |\bNCCL INFO\b"
+    r"^\[W[ \d]|^W\d{4} |\b[A-Z]\w*Warning: |\bNCCL INFO\b"
     r"|^\[?(?:INFO|DEBUG)\b|[\[|:\s-](?:INFO|DEBUG)[\]|:\s]"
     r"|^\s{4,}(?:raise|return|assert|if|for|with|except|print|logger|logging|warnings)\b"
     r"|(?i:\b(?:retrying|trying again|trying batch|will retry|retry \d|falling back|fall back to"
     r"|skipp(?:ed|ing) (?:batch|sample|step|file|mount)|ignor(?:ed|ing)\b|recovered)\b)"
     r"|^\s*(?:\+ |#|>>> )"
 )
+_WARNING = re.compile(r"\bWARN(?:ING)?\b")
+_NCCL_WARNS = re.compile(r"\b[NR]CCL WARN|\.(?:h|cc|cu|cpp):\d+ WARN")
 # What no rule can fit without: most lines of a log are passed over by these words alone.
 _MAY_FIT = re.compile(
     r"(?i)err|fail|fatal|exception|abort|kill|can(?:no|')t|could ?n|unable|not |no |n't|denied"
@@ -76,7 +78,8 @@ class Evidence:
         text = self.lines[number].text
         if number in self.aside or self.log.survived(number):
             return False
-        return _HARMLESS.search(text) is None
+        warning = _WARNING.search(text) and not _NCCL_WARNS.search(text)
+        return not warning and _HARMLESS.search(text) is None
 
 
 def matches(
@@ -129,7 +132,7 @@ def _about_the_end(rule: LogRule, number: int, evidence: Evidence, *, only_slurm
     text = evidence.lines[number].text
     if only_slurm:
         return rule.id in _ENDED_BY_SLURM and _SLURM.match(text) is not None
-    if rule.id == _STEP_REFUSED:
+    if rule.id == _STEP_REFUSED and "already complet" in text:
         # A step after the ranks have run is not theirs.
         before = evidence.lines[:number]
         return not any(line.source or _TASK_ENDED.match(line.text) for line in before)

@@ -98,7 +98,8 @@ CONSEQUENCES: tuple[LogRule, ...] = (
     _rule(
         "peer-lost",
         r"Connection (?:was )?(?:closed|reset|aborted)(?: by (?:remote )?peer)?|Broken pipe"
-        r"|Connection refused|remote process (?:has )?exit|ncclRemoteError|peer .{0,30}(?:closed|"
+        r"|(?<!failed : )(?<!returned )Connection refused|remote process (?:has )?exit"
+        r"|ncclRemoteError|peer .{0,30}(?:closed|"
         r"disconnected|has gone)|[Ee]rror 104\b|lost (?:connection|communication) (?:to|with)"
         r"|Socket closed|HorovodInternalError",
         "A rank lost its connection to another, which had usually ended first.",
@@ -107,7 +108,8 @@ CONSEQUENCES: tuple[LogRule, ...] = (
     _rule(
         "network",
         r"nccl(?:System|Internal|InvalidUsage|InvalidArgument|UnhandledCuda)Error"
-        r"|\b[NR]CCL (?:WARN|[Ee]rror|failure)\b.{0,200}(?:[Nn]o interface|unhandled|NET/(?:OFI|IB|"
+        r"|(?:\b[NR]CCL (?:WARN|[Ee]rror|failure)|\.(?:h|cc"
+        r"|cu):\d+ WARN)\b.{0,200}(?:[Nn]o interface|unhandled|NET/(?:OFI|IB|"
         r"Socket)|ibv_|socket|[Tt]imeout|internal|[Cc]all to|CXI|fi_)|DistBackendError"
         r"|OFI poll failed|fi_(?:domain|endpoint|cq_\w+|mr_\w+|getinfo|send|recv)\w*\(?\)? ?"
         r"(?:failed|returned)|(?i:cassini|\bcxi\b).{0,80}(?:overflow|error|fail|timeout)|PTLTE_NOT"
@@ -135,6 +137,10 @@ CONSEQUENCES: tuple[LogRule, ...] = (
         "A process crashed outside of Python ({what}).",
         "Set PYTHONFAULTHANDLER to 1 in `env:` to see where; try another version of the library.",
     ),
+)
+"""What one rank sees when another has ended: shown after the causes."""
+
+MPI_ENDS: tuple[LogRule, ...] = (
     _rule(
         "mpi-abort",
         r"MPI_ABORT was invoked|application called MPI_Abort|Fatal error in P?MPI_\w+"
@@ -144,4 +150,4 @@ CONSEQUENCES: tuple[LogRule, ...] = (
         "Find the rank that ended first, and its lines before this one.",
     ),
 )
-"""What one rank sees when another has ended: shown after the causes."""
+"""What MPI writes whatever happened: counts where nothing else does."""

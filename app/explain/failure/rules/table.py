@@ -4,7 +4,11 @@ A cause (`RULES`) goes before a kill that nobody explains (`KILLED`), that befor
 sees when another has ended (`CONSEQUENCES`), and all before what counts only alone (`LAST`).
 """
 
-from lumitui.app.explain.failure.rules.communication import COMMUNICATION, CONSEQUENCES
+from lumitui.app.explain.failure.rules.communication import (
+    COMMUNICATION,
+    CONSEQUENCES,
+    MPI_ENDS,
+)
 from lumitui.app.explain.failure.rules.containers import CONTAINERS
 from lumitui.app.explain.failure.rules.devices import DEVICES
 from lumitui.app.explain.failure.rules.files import FILES, LATE_FILES
@@ -13,7 +17,7 @@ from lumitui.app.explain.failure.rules.own import OWN
 from lumitui.app.explain.failure.rules.resources import KILLED, RESOURCES
 from lumitui.app.explain.failure.rules.row import LogRule
 from lumitui.app.explain.failure.rules.slurm import SLURM, WEAK
-from lumitui.app.explain.failure.rules.training import TRAINING
+from lumitui.app.explain.failure.rules.training import LOSSES, TRAINING
 
 RULES: tuple[LogRule, ...] = (
     *OWN,
@@ -28,7 +32,7 @@ RULES: tuple[LogRule, ...] = (
 )
 """Causes: the first one in the log is the likeliest."""
 
-LAST: tuple[LogRule, ...] = (*LATE_FILES, *WEAK)
+LAST: tuple[LogRule, ...] = (*MPI_ENDS, *LOSSES, *LATE_FILES, *WEAK)
 """What is often said of a job that goes on, or by one that is ending already."""
 
 SCARCE = frozenset({"gpu-memory", "quota", "no-space"})

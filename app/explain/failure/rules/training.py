@@ -129,3 +129,14 @@ TRAINING: tuple[LogRule, ...] = (
     ),
 )
 """The model, its numbers and its data."""
+
+LOSSES: tuple[LogRule, ...] = (
+    _rule(
+        "numerics",
+        r"(?i:\bloss\b[\"']?\s*[:=]?\s*[\"']?(?:nan|inf)\b)",
+        "The loss is not finite in the last steps that the log shows.",
+        "Use bf16, a lower learning rate or gradient clipping, and resubmit from a checkpoint "
+        "before it; or look at the data.",
+    ),
+)
+"""What a training prints and goes on: counts where nothing else does."""
