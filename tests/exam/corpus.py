@@ -60,5 +60,32 @@ def benign() -> tuple[str, ...]:
     return tuple(TypeAdapter(list[str]).validate_python(_of(_HERE / "benign.yaml")))
 
 
+@cache
+def benign_logs() -> tuple[str, ...]:
+    """Return 50 whole logs of trainings that went well: each line above, some trouble, steps.
+
+    Every fourth got over a fault that it printed with its traceback.
+    """
+    lines = benign()
+    return tuple(_log_of_success(lines, seed) for seed in range(50))
+
+
+_GOT_OVER = """\
+Traceback (most recent call last):
+  File "train.py", line 88, in step
+    loss = model(batch)
+torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.
+halving the batch"""
+
+
+def _log_of_success(lines: tuple[str, ...], seed: int) -> str:
+    """Return a log: ten of `lines`, 60 steps, and what the rank 0 says at the end."""
+    told = [lines[(seed * 7 + 11 * at) % len(lines)] for at in range(10)]
+    fault = _GOT_OVER.splitlines() if seed % 4 == 0 else []
+    steps = [f"step {at} loss {1 / (at + 1):.4f} lr 0.001" for at in range(1, 61)]
+    log = [*told[:4], *steps[:20], *fault, *told[4:8], *steps[20:40], *told[8:], *steps[40:]]
+    return "\n".join([*log, "Training finished in 12 min 4 s; checkpoint saved."]) + "\n"
+
+
 def _of(file: Path) -> object:
     return yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)

@@ -11,7 +11,7 @@ from lumitui.app.explain.failure.diagnose import diagnose
 from lumitui.app.explain.failure.diagnosis import Ending
 from lumitui.app.explain.failure.meanings import EXIT_CODES
 from lumitui.remote.scheduler.states import State
-from tests.exam.corpus import Excerpt, benign, excerpts
+from tests.exam.corpus import Excerpt, benign, benign_logs, excerpts
 
 _CODES = {meaning.id for meaning in EXIT_CODES.values()} - {"usage", "no-command"}
 UNNAMED = frozenset({"unknown", "exception", *_CODES})
@@ -47,9 +47,10 @@ def score(items: Sequence[Excerpt], *, slurm: bool) -> Score:
 
 
 def invented() -> tuple[tuple[str, str], ...]:
-    """Return the benign lines of which a failed job without another word gets a cause."""
-    answers = ((line, diagnose(Ending(State.FAILED, log=line + "\n"))[0].id) for line in benign())
-    return tuple((line, answer) for line, answer in answers if answer not in UNNAMED)
+    """Return the benign lines, and whole logs, of which a failed job gets a cause."""
+    texts = (*(f"{line}\n" for line in benign()), *benign_logs())
+    answers = ((text, diagnose(Ending(State.FAILED, log=text))[0].id) for text in texts)
+    return tuple((text[:80], answer) for text, answer in answers if answer not in UNNAMED)
 
 
 def changed(items: Sequence[Excerpt]) -> tuple[str, ...]:
@@ -76,7 +77,7 @@ def main(arguments: Sequence[str]) -> None:
             if answer != item.cause:
                 print(f"    {item.id}: {item.cause}, answered {answer}")
     print(f"  changed by benign text before: {changed(items)}")
-    print(f"invented on {len(benign())} benign lines: {invented()}")
+    print(f"invented on {len(benign())} benign lines and {len(benign_logs())} logs: {invented()}")
 
 
 if __name__ == "__main__":

@@ -32,7 +32,8 @@ _HARMLESS = re.compile(
     r"|^\[?(?:INFO|DEBUG)\b|[\[|:\s-](?:INFO|DEBUG)[\]|:\s]"
     r"|^\s{4,}(?:raise|return|assert|if|for|with|except|print|logger|logging|warnings)\b"
     r"|(?i:\b(?:retrying|trying again|trying batch|will retry|retry \d|falling back|fall back to"
-    r"|skipp(?:ed|ing) (?:batch|sample|step|file|mount)|ignor(?:ed|ing)\b|recovered)\b)"
+    r"|skipp(?:ed|ing) (?:batch|sample|step|file|mount)|ignor(?:ed|ing)\b|recovered"
+    r"|going to \S+ instead)\b)"
     r"|^\s*(?:\+ |#|>>> )"
 )
 _WARNING = re.compile(r"\bWARN(?:ING)?\b")

@@ -61,13 +61,12 @@ class Read:
         return any(self._grows_after(number, of) for of in sources)
 
     def _grows_after(self, number: int, source: str) -> bool:
-        """Return whether steps of `source` grow after a line, by more than the last one before."""
-        counts = self._counts.get(source, ())
-        top = max((count for at, count in counts if at < number), default=-1)
-        grown = 0
-        for at, count in counts:
-            if at > number and count > top:
-                grown, top = grown + 1, count
+        """Return whether the steps of `source` grow after a line, as those of a training do."""
+        grown, before = 0, None
+        for at, count in self._counts.get(source, ()):
+            if at > number:
+                grown += before is not None and count > before
+                before = count
         return grown >= _WENT_ON
 
     def moment(self, number: int) -> tuple[float, ...] | None:

@@ -116,7 +116,8 @@ CONSEQUENCES: tuple[LogRule, ...] = (
         r"|MPIDI_OFI_\w+\(\d+\)|ibv_\w+ (?:failed|returned)|[Tt]ransport retry count exceeded"
         r"|UCX +ERROR|No route to host|NCCL communicator (?:was|encountered)"
         r"|libfabric:\d+:.{0,120}(?i:error|fail|unable|cannot)|Network is down|local QP operation"
-        r"|NCCL error|RCCL error|unhandled (?:system|cuda|internal) error",
+        r"|(?i:\bgloo\b.{0,40}fail)|gloo/transport/|NCCL error|RCCL error|unhandled (?:system"
+        r"|cuda|internal) error",
         "The GPUs' communication library failed.",
         "Check whether a rank ended earlier; if not, check the network interface and plugin "
         "with NCCL_DEBUG=INFO.",

@@ -91,7 +91,7 @@ DEVICES: tuple[LogRule, ...] = (
     ),
     _rule(
         "gpu-assert",
-        r"device-side assert|(?:hip|cuda)ErrorAssert\b|CUDA_ERROR_ASSERT"
+        r"device-side assert triggered|(?:hip|cuda)ErrorAssert\b|CUDA_ERROR_ASSERT"
         r"|\.(?:cu|hip)h?:\d+: .{1,200}Assertion `?.{1,200}(?:failed|$)",
         "The program gave a GPU an index that is out of range.",
         "Check labels and token ids against the number of classes and the vocabulary; run once "
@@ -113,6 +113,7 @@ DEVICES: tuple[LogRule, ...] = (
         r"|(?:hip|cuda)Error(?:IllegalAddress|LaunchFailure|MisalignedAddress|IllegalInstruction)"
         r"|unspecified launch failure|[Mm]isaligned address|(?i:\bxid\b.{0,60}?): (?:13|31|43|45)\b"
         r"|CUDA_ERROR_(?:ILLEGAL_ADDRESS|LAUNCH_FAILED|MISALIGNED|LAUNCH_TIMEOUT)"
+        r"|(?:CUDA|HIP) error: unknown error|(?:hip|cuda)ErrorUnknown"
         r"|(?:hip|cuda)ErrorLaunchTimeOut|launch timed out and was terminated",
         "A GPU reported a memory fault.",
         "Run again; if the same node fails, exclude it with `sbatch: [--exclude=NODE]`.",
@@ -121,10 +122,19 @@ DEVICES: tuple[LogRule, ...] = (
         "gpu-library",
         r"(?:CUBLAS|CUDNN|CUSPARSE|CUSOLVER|HIPBLAS|ROCBLAS|HIPSPARSE|HIPSOLVER)_STATUS_(?!SUCCESS)"
         r"\w+|rocblas_status_(?!success)\w+|CUFFT_(?!SUCCESS)[A-Z_]+_ERROR|CUFFT_INTERNAL_ERROR"
-        r"|cuDNN error|[Uu]nable to find a valid cuDNN algorithm|rocBLAS error",
+        r"|(?i:\b(?:cu|roc|hip)(?:rand|fft|blas|dnn|sparse|solver)\w* (?:error|failure))"
+        r"|CURAND_STATUS_"
+        r"(?!SUCCESS)\w+|[Uu]nable to find a valid cuDNN algorithm|rocBLAS error",
         "A library of the GPU failed (BLAS, cuDNN or FFT): often too little memory was left, or "
         "its version does not fit.",
         "Make the batch of each rank smaller once; if it still fails, use another image.",
+    ),
+    _rule(
+        "gpu-error",
+        r"\b(?:CUDA|HIP) (?:runtime )?error:? (?:\(?\d+\)?:? )?(?P<what>[a-z][\w ]+)",
+        "A call to the GPU failed: {what}.",
+        "Run once with AMD_SERIALIZE_KERNEL=3 or CUDA_LAUNCH_BLOCKING=1 in `env:` to see which "
+        "line it is; if only one node fails, exclude it.",
     ),
     _rule(
         "precision",

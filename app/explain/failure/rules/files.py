@@ -30,7 +30,8 @@ FILES: tuple[LogRule, ...] = (
         r"Max retries exceeded with url|Errno 101\b|Network is unreachable|gaierror"
         r"|Temporary failure in name resolution|LocalEntryNotFoundError|OfflineModeIsEnabled"
         r"|[Cc]ould ?n[o']t connect to '?https|outgoing traffic has been disabled"
-        r"|[Cc]ould not resolve host|(?:urlopen error|URLError).{0,80}(?:Errno|timed out|unreach)"
+        r"|we cannot find the requested files|Couldn't find cache for |[Cc]ould not resolve host"
+        r"|(?:urlopen error|URLError).{0,80}(?:Errno|timed out|unreach)"
         r"|NewConnectionError|Failed to establish a new connection|ConnectTimeout|ReadTimeoutError"
         r"|[Ff]ailed to (?:connect to|reach) (?:https?://)?[\w.-]+\.(?:co|com|org|io|ai|net)\b"
         r"|Connection to [\w.-]+\.(?:co|com|org|io|ai|net) timed out|Cannot find the requested "
@@ -72,7 +73,8 @@ FILES: tuple[LogRule, ...] = (
         r"PermissionError: (?:\[Errno 13\] )?Permission denied(?:: (?P<what>\S+))?"
         r"|Errno 13\] Permission denied(?:: (?P<other>\S+))?|\[Errno 1\] Operation not permitted"
         r"|(?:execve\(\)|exec|line \d+|cannot (?:create|open|remove|access)\b.*|mkdir|bash|sh): "
-        r"(?P<path>\S+): Permission denied|: Permission denied$|EACCES|errno = 13\b",
+        r"(?P<path>\S+): Permission denied|: Permission denied$|Error: Permission denied|EACCES"
+        r"|errno = 13\b",
         "The program may not read or write a file: {what}.",
         "Point caches (HF_HOME, TRITON_CACHE_DIR, XDG_CACHE_HOME) and output to a folder of yours.",
     ),

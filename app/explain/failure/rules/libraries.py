@@ -58,6 +58,7 @@ LIBRARIES: tuple[LogRule, ...] = (
         r"|python[\d.]*: (?:No module named|Error while finding module specification for) '?"
         r"(?P<run>[\w.]+)|ImportError: (?P<need>.{1,60}) (?:is|are) (?:not installed|required"
         r"|needed)"
+        r"|packages that were not found in your environment: (?P<found>[\w, .-]+)"
         r"|requires the (?P<lib>\S+) library but it was not found"
         r"|PackageNotFoundError: .*'?(?P<p>\w+)"
         r"|[Pp]lease (?:pip )?install [`'\"]?(?P<install>[\w-]+)",

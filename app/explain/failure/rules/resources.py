@@ -89,7 +89,7 @@ RESOURCES: tuple[LogRule, ...] = (
 KILLED = (
     _rule(
         _HOST.id,
-        r"(?:api|launch)\b.*failed \(exitcode: -9\)|died with <Signals\.SIGKILL"
+        r"failed \(exitcode: -9\)|died with <Signals\.SIGKILL"
         r"|terminated with signal SIGKILL|exits with return code = -9\b"
         r"|Signal 9 \(SIGKILL\) received|: line \d+: +\d+ Killed\b|^Killed$"
         r"|srun: error: \S+: tasks? (?P<rank>\d{1,6})\S*: Killed",
