@@ -5,9 +5,10 @@ the profiles.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import date
 
+from lumitui.app.compose import lint_findings
 from lumitui.app.compose.deepspeed_batch import MICRO, sent_config, whole
 from lumitui.app.compose.finding import Finding, Fix, Rule
 from lumitui.app.compose.placement import Placement, placement_of
@@ -24,7 +25,6 @@ from lumitui.app.compose.rules import (
 )
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.script_args import argument_value
-from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import STRATEGIES
 from lumitui.remote.site.profile import Site
 from lumitui.remote.source.secret_shapes import marks_in, shape_of
@@ -184,18 +184,6 @@ def _archive(launch: Launch, place: Placement) -> Iterator[Finding]:
         )
 
 
-def _site_rules(launch: Launch, place: Placement) -> Iterator[Finding]:
-    for rule in place.site.rules:
-        if launch.spec.nodes < rule.nodes_from or not rule.one_field_only:
-            continue  # what needs more is for the neutral job: app/lint/site_rules.py
-        if rule.images and not re.search(rule.images, place.image):
-            continue
-        text = _field_text(launch.spec, rule.field)
-        if text is not None and re.search(rule.matches or "", text, re.MULTILINE):
-            message = rule.message.format(value=text, nodes=launch.spec.nodes)
-            yield Finding(rule.id, rule.severity, message, rule.do, rule.source, field=rule.field)
-
-
 def _strategy_stage(launch: Launch, place: Placement) -> Iterator[Finding]:
     zero = sent_config(launch).get("zero_optimization")
     configured = zero.get("stage") if isinstance(zero, dict) else None
@@ -242,7 +230,6 @@ RULES: tuple[Rule, ...] = (
     _environment,
     _image,
     *architecture.RULES,
-    _site_rules,
     _strategy_stage,
     _two_micro_batches,
     *binding.RULES,
@@ -251,20 +238,22 @@ RULES: tuple[Rule, ...] = (
     _keys_in_words,
 )
 _ORDER = {"error": 0, "warning": 1, "note": 2}
+_ALSO = {
+    "architecture": "image-of-other-processor",
+    "image-generation": "modules-of-other-generation",
+    "launcher": "launcher-of-site",
+}
+"""Rules here whose finding a rule about any script would say again in other words."""
 
 
-def findings(launch: Launch, site: Site) -> list[Finding]:
-    """Return everything that the rules find in `launch`, errors first."""
+def findings(launch: Launch, site: Site, files: Mapping[str, str] | None = None) -> list[Finding]:
+    """Return everything that the rules find in `launch`, errors first.
+
+    Those about the job file come first, then those about any job, which say nothing again. `files`
+    has texts of the project, by their paths in it.
+    """
     place = placement_of(launch.spec, site)
     found = [finding for rule in RULES for finding in rule(launch, place)]
+    said = {_ALSO.get(finding.id, finding.id) for finding in found} | {one.id for one in found}
+    found += [one for one in lint_findings.findings(launch, place, files) if one.id not in said]
     return sorted(found, key=lambda finding: _ORDER[finding.severity])
-
-
-def _field_text(spec: JobSpec, field: str) -> str | None:
-    """Return a field of the job file as text (`env.NAME`, `sbatch`, `launcher` …); None: unset."""
-    value: object = spec.model_dump(mode="json")
-    for part in field.split("."):
-        value = value.get(part) if isinstance(value, dict) else None
-    if value is None or value == [] or value == {}:
-        return None
-    return "\n".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -17,7 +17,7 @@ from lumitui.app.job.spec import JobSpec
 from lumitui.app.lint.bash import read_script
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.position import Position
-from lumitui.app.lint.model.steps import ContainerCall, Step
+from lumitui.app.lint.model.steps import Command, ContainerCall, Step
 from lumitui.app.lint.model.words import Option, Options, Variable, Word
 from lumitui.remote.run_folder import DEEPSPEED_CONFIG
 
@@ -56,10 +56,18 @@ def job_of(launch: Launch, place: Placement, files: Mapping[str, str] | None = N
         name=spec.name,
         options=_options(job.options, spec),
         variables=tuple(_variable(item, spec) for item in job.variables),
+        commands=(*job.commands, *_links(spec)),
         steps=tuple(_steps(job.steps, place)),
         files=MappingProxyType(texts),
         strategy=spec.strategy,
     )
+
+
+def _links(spec: JobSpec) -> Iterator[Command]:
+    """Yield `links:` as commands: they are made before the job starts."""
+    for name, target in spec.links.items():
+        at = Position(field=f"links.{name}")
+        yield Command("ln", (Word("-s", at), Word(target, at), Word(name, at)), at)
 
 
 def _config_name(spec: JobSpec) -> str:

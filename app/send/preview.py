@@ -66,5 +66,5 @@ def preview_of(
     installs = installs_finding(files.install, launch.spec, site)
     staged = staged_findings(launch.spec, files.project, site) if files.ships_code else ()
     loads = downloads.findings_of(launch.spec, files.project, site)
-    said = (*findings(launch, site), *installs, *files.findings, *staged, *loads)
+    said = (*findings(launch, site, files.programs), *installs, *files.findings, *staged, *loads)
     return Preview(launch, site, command, said, files, job_file, cell)

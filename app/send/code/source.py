@@ -5,7 +5,7 @@ import os
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from lumitui.app.compose.finding import Finding
@@ -13,6 +13,7 @@ from lumitui.app.compose.script.program import BUNDLED
 from lumitui.app.job.spec import JobSpec, changed
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
 from lumitui.app.send.code.installs import install_line
+from lumitui.app.send.code.programs import texts_of
 from lumitui.app.send.code.secret_files import findings_of, needed_by
 from lumitui.app.send.staging.staging import left_out
 from lumitui.remote.errors import InputError
@@ -97,6 +98,8 @@ class Files:
     """The line of the script that installs packages; "": there is none."""
     ships_code: bool = True
     """Whether code is sent; False: what the run needs is on the site already."""
+    programs: Mapping[str, str] = field(default_factory=dict)
+    """The texts that rules read of the project, by their paths in it."""
 
 
 def look(
@@ -127,7 +130,8 @@ def look(
     said = findings_of(guard, [item for item, _ in needed])
     findings = (*_errors([*unset, *problems]), *said)
     install = install_line(spec, project)
-    return Files(project, findings, code.kept_back, tuple(guard.shipped), install)
+    shipped, programs = tuple(guard.shipped), texts_of(spec, project)
+    return Files(project, findings, code.kept_back, shipped, install, programs=programs)
 
 
 _FIELDS = {"secret-needed": "ship_secrets"} | {

@@ -3,13 +3,14 @@
 import pytest
 
 from lumitui.app.compose.job_model import job_of
-from lumitui.app.compose.launch import plain_script
+from lumitui.app.compose.launch import compose, plain_script
 from lumitui.app.compose.placement import placement_of
 from lumitui.app.compose.price import memory_gib
 from lumitui.app.compose.script.program import container_environment
 from lumitui.app.lint.bash import read_script
 from lumitui.app.lint.model.job import Job
 from lumitui.remote import walltime
+from tests.support.jobs.lumi_job import LUMI, job
 from tests.support.jobs.official_jobs import Official, official_jobs
 
 SOME = 19
@@ -35,47 +36,47 @@ def test_every_launch_is_seen_as_it_was_planned() -> None:
 
 def seen_as_planned(item: Official) -> None:
     spec, layout, site = item.launch.spec, item.launch.layout, item.site
-    place, job = placement_of(spec, site), model(item)
-    asked = job.resources
-    assert job.troubles == (), item.name
+    place, seen = placement_of(spec, site), model(item)
+    asked = seen.resources
+    assert seen.troubles == (), item.name
     assert asked.partition == (place.partition.slurm_partition or spec.partition)
     assert asked.account == (spec.account if site.account.required else None)
     assert asked.nodes == spec.nodes and asked.seconds == walltime.seconds_of(spec.time)
     assert asked.tasks_per_node == layout.tasks_per_node
     assert asked.cpus_per_task == layout.cpus_per_task
-    if job.options.has("gpus-per-node", "gres"):
+    if seen.options.has("gpus-per-node", "gres"):
         assert asked.gpus_per_node == layout.gpus_per_node
     if memory := memory_gib(place, layout):
         assert asked.memory_gib == pytest.approx(memory)
-    (step,) = job.training
-    assert job.rank.per_node == layout.ranks_per_node
-    assert job.rank.world_size == layout.world_size
+    (step,) = seen.training
+    assert seen.rank.per_node == layout.ranks_per_node
+    assert seen.rank.world_size == layout.world_size
     image = step.container.image if step.container else None
     assert (image.known if image else "") == (place.image if step.container else "")
     assert bool(place.container) == bool(step.container)
     if spec.script:
         assert step.program is not None and step.program.known == spec.script
     for key, value in spec.env.items():
-        variable = job.variable(key, shell="batch")
+        variable = seen.variable(key, shell="batch")
         assert variable is not None and variable.exported
         assert variable.value == value or "$STAGE_" in value
     for key in container_environment(place):
-        assert job.variable(key, shell="batch") is not None
+        assert seen.variable(key, shell="batch") is not None
 
 
 def knows_its_keys(item: Official) -> None:
-    spec, job = item.launch.spec, model(item)
+    spec, seen = item.launch.spec, model(item)
     for key in ("nodes", "partition", "time"):
-        option = job.options.get(key)
+        option = seen.options.get(key)
         assert option is not None and option.at.field == key
-    fields = {option.at.field for option in job.options.all}
+    fields = {option.at.field for option in seen.options.all}
     assert ("sbatch" in fields) == bool(spec.sbatch)
     for key in spec.env:
-        variable = job.variable(key, shell="batch")
+        variable = seen.variable(key, shell="batch")
         assert variable is not None and variable.at.field == f"env.{key}"
-    own = {item.at.field for item in job.variables} - {""}
+    own = {item.at.field for item in seen.variables} - {""}
     assert own == {f"env.{key}" for key in spec.env}
-    (step,) = job.training
+    (step,) = seen.training
     assert step.at.field == "launcher"
     assert {word.at.field for word in step.arguments} <= {"args", "deepspeed.config"}
     written = [word.known for word in step.arguments if word.at.field == "args"]
@@ -94,3 +95,13 @@ def test_the_script_for_plain_slurm_is_seen_alike() -> None:
         )
         assert [option.raw for option in one.options.all] == [o.raw for o in other.options.all]
         assert len(one.steps) == len(other.steps)
+
+
+def test_the_rules_get_the_programs_text_by_the_name_that_the_job_uses() -> None:
+    launch = compose(job(nodes=2, links={"data": "/scratch/x"}), LUMI)
+    seen = job_of(launch, placement_of(launch.spec, LUMI), {"train.py": "import torch\n"})
+    (step,) = seen.training
+    assert step.program is not None
+    assert seen.files[step.program.known] == "import torch\n"
+    (link,) = [command for command in seen.commands if command.program == "ln"]
+    assert ("/scratch/x", "links.data") in [(word.known, word.at.field) for word in link.words]

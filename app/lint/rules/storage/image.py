@@ -209,6 +209,8 @@ def _follows_image(job: Job, step: Step, call: ContainerCall) -> bool:
     if not call.image or not step.program or not call.image.at.line:
         return False
     image, program = call.image.at, step.program.at
+    if (program.line, program.column) < (image.end_line, image.end_column):
+        return False  # the word is put together from pieces of the script above
     between = Position(image.end_line, image.end_column, program.line, program.column)
     return not source_at(job, between).strip(" \t\n\\")
 

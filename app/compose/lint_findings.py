@@ -1,0 +1,63 @@
+"""What the neutral rules find in a launch, said of its job file. Pure."""
+
+from collections.abc import Mapping
+
+from lumitui.app.compose.finding import Finding, Fix
+from lumitui.app.compose.job_model import job_of
+from lumitui.app.compose.placement import Placement
+from lumitui.app.job.launch import Launch
+from lumitui.app.job.spec import JobSpec
+from lumitui.app.lint import table
+from lumitui.app.lint.rule import Edit
+from lumitui.app.lint.rule import Finding as Found
+
+_WRITTEN = {
+    "account": "account", "partition": "partition", "nodes": "nodes", "time": "time",
+    "cpus-per-task": "cpus_per_task", "mem": "memory", "gpus-per-node": "gpus_per_node",
+    "job-name": "name",
+}  # fmt: skip
+"""The key of the job file that has the same value as an option of sbatch."""
+
+
+def findings(
+    launch: Launch, place: Placement, files: Mapping[str, str] | None = None
+) -> list[Finding]:
+    """Return what the rules find; `files` has texts of the project by their paths in it."""
+    job = job_of(launch, place, files)
+    absent = {rule.id: rule.field for rule in place.site.rules if rule.absent}
+    return [
+        _of_job_file(found, place.spec, found.at.field or absent.get(found.rule, ""))
+        for found in table.findings(job, place.site)
+    ]
+
+
+def _of_job_file(found: Found, spec: JobSpec, field: str) -> Finding:
+    fix = _fix(found.edit, field, spec) if found.edit else None
+    do = f"{_set(fix)}." if fix and found.do.startswith("Write --") else found.do
+    where = f"{found.at.file}, line {found.at.line}: " if found.at.file else ""
+    return Finding(
+        found.rule, found.severity, f"{where}{found.message}", do, found.source, field, fix
+    )
+
+
+def _set(fix: Fix) -> str:
+    if fix.value is None:
+        return f"Leave out `{fix.field}:`"
+    return f"Set `{fix.field}: {fix.value}`"
+
+
+def _fix(edit: Edit, field: str, spec: JobSpec) -> Fix | None:
+    """Return the change of the job file that an edit of its script stands for; None: none does."""
+    text = edit.text.strip()
+    if field.startswith("env."):
+        name, equals, value = text.removeprefix("export ").partition("=")
+        value = value.strip("'\"")
+        if not text:
+            return Fix(edit.words, field, None)
+        return Fix(edit.words, field, value) if equals and field == f"env.{name}" else None
+    if field == "sbatch":
+        return None
+    option, equals, value = text.removeprefix("#SBATCH").strip().removeprefix("--").partition("=")
+    if equals and _WRITTEN.get(option) == field and value.strip() and "$" not in value:
+        return Fix(edit.words, field, value.strip())
+    return None
