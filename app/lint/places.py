@@ -17,6 +17,11 @@ def generation_of(image: str, site: Site) -> tuple[str, Container] | None:
     return None
 
 
+def site_says(site: Site, name: str) -> bool:
+    """Whether a rule of the site's own is about this variable, and says more than a general one."""
+    return any(rule.field == f"env.{name}" for rule in site.rules)
+
+
 def work_folder(job: Job, site: Site) -> str:
     """Return where the project's large files belong, as words for a person."""
     folder = site.work_root.partition("/{user}")[0]

@@ -40,6 +40,8 @@ def _place(rule: SiteRule, job: Job, site: Site) -> tuple[str, Position] | None:
         return None
     if not all(_holds(field, pattern, job) for field, pattern in rule.when.items()):
         return None
+    if any(_holds(field, pattern, job) for field, pattern in rule.unless.items()):
+        return None
     if rule.absent:
         return ("", NOWHERE) if _holds(rule.field, ABSENT, job) else None
     return _first(rule.matches or "", texts(rule.field, job))
@@ -134,7 +136,8 @@ def _modules(job: Job) -> _Texts:
 
 
 def _words(job: Job) -> _Texts:
-    found = [
+    found = [(command.program, command.at) for command in job.commands]
+    found += [
         (text, word.at)
         for command in job.commands
         for word in command.words
@@ -192,7 +195,7 @@ _FIELDS: dict[str, Callable[[Job], _Texts]] = {
     "srun": lambda job: [line for step in job.steps if step.srun for line in _lines(step.srun)],
     "partition": _partition,
     "launcher": _launchers,
-    "args": _arguments,
+    "args": _words,
     "module": _modules,
     "words": _words,
     "container.image": _images,

@@ -102,6 +102,8 @@ class SiteRule(Facts):
     """It fires where the job does not set the field at all, in place of `matches`."""
     when: dict[str, Pattern] = Field(default={})
     """What else must hold: field to regular expression, or to `absent`, which means: not set."""
+    unless: dict[str, Pattern] = Field(default={})
+    """What must not hold: field to regular expression. Its own cure in another place, say."""
     images: Pattern | None = None
     """A regular expression on the path of the job's image; the rule is about these images alone.
     None: it holds whatever the job runs in."""
@@ -121,7 +123,8 @@ class SiteRule(Facts):
     @property
     def one_field_only(self) -> bool:
         """Whether one field of the job file and the image tell all that it asks."""
-        return self.matches is not None and not (self.when or self.launchers or self.allocation)
+        more = self.when or self.unless or self.launchers or self.allocation
+        return self.matches is not None and not more
 
     @model_validator(mode="after")
     def _asks_one_thing(self) -> Self:

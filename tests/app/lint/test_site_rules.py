@@ -10,7 +10,8 @@ from lumitui.app.lint.model.steps import Command, ContainerCall, Step
 from lumitui.app.lint.model.words import Option, Options, Variable, Word
 from lumitui.app.lint.site_rules import findings
 from lumitui.remote.site.profile import Site, SiteRule
-from tests.support.jobs.site_jobs import site
+from tests.support.jobs.site_jobs import BUILT_IN_SITES, site
+from tests.support.lint_cases import tried_rules
 
 IMAGE = "/appl/local/images/torch-u24r70.sif"
 
@@ -98,3 +99,13 @@ def test_a_cure_is_an_edit_of_the_value() -> None:
 def test_a_rule_asks_one_thing(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         _rule(**wrong)
+
+
+def test_every_rule_that_asks_several_fields_has_a_case() -> None:
+    asks = [
+        rule.id
+        for name in BUILT_IN_SITES.names()
+        for rule in site(name).rules
+        if not rule.one_field_only and rule.id not in tried_rules()
+    ]
+    assert asks == []

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.lint.model.job import Job
-from lumitui.app.lint.places import work_folder
+from lumitui.app.lint.places import site_says, work_folder
 from lumitui.app.lint.rule import Hit, Rule, rule
 from lumitui.remote.site.profile import Site
 
@@ -28,9 +28,8 @@ _OF_JOB = re.compile(r"SLURM_JOB|SLURM_ARRAY|\$\{?USER|TMPDIR|NODE_TMP|LOCAL_SCR
 )
 def cache_in_home(job: Job, site: Site) -> Iterator[Hit]:
     """Find `HF_HOME=$HOME/.cache`."""
-    own = {rule.field for rule in site.rules}
     for variable in job.settings(*_WEIGHTS):
-        said = f"env.{variable.name}" in own and not re.match(r"[~$]", variable.value)
+        said = site_says(site, variable.name) and not re.match(r"[~$]", variable.value)
         if _HOME.match(variable.value) and not said:
             yield Hit(
                 f"{variable.name} leads to home, which has a small quota.",

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.lint.model.job import Job
-from lumitui.app.lint.places import generation_of
+from lumitui.app.lint.places import generation_of, site_says
 from lumitui.app.lint.rule import Edit, Hit, Rule, rule
 from lumitui.remote.site.profile import Site
 
@@ -88,6 +88,8 @@ def network_off(job: Job, site: Site) -> Iterator[Hit]:
         fast = any(name.startswith(("NCCL_IB", "NCCL_NET")) for name in site.environment)
         if variable.value not in _ON or (between and (job.nodes < 2 or not fast)):
             continue
+        if site_says(site, variable.name):
+            continue
         yield Hit(
             f"{variable.name}={variable.value} makes "
             f"{'nodes' if between else 'GPUs of a node'} exchange gradients the slow way.",
@@ -121,7 +123,7 @@ def debug_left_on(job: Job, site: Site) -> Iterator[Hit]:
         "TORCH_NCCL_BLOCKING_WAIT": _ON,
     }
     for variable in job.settings(*slow):
-        if variable.value in slow[variable.name]:
+        if variable.value in slow[variable.name] and not site_says(site, variable.name):
             yield Hit(
                 f"{variable.name}={variable.value} is for finding errors, and slows every step.",
                 "Remove it from jobs that train.",
@@ -165,7 +167,7 @@ def hang_for_ever(job: Job, site: Site) -> Iterator[Hit]:
 )
 def offline(job: Job, site: Site) -> Iterator[Hit]:
     """Find `WANDB_MODE=online` at a site whose nodes reach no internet."""
-    if site.internet_on_compute_nodes or any(item.id.endswith("-wandb") for item in site.rules):
+    if site.internet_on_compute_nodes:
         return
     for name, wrong, right in (
         ("WANDB_MODE", ("online", "shared"), "offline"),
@@ -173,7 +175,7 @@ def offline(job: Job, site: Site) -> Iterator[Hit]:
         ("TRANSFORMERS_OFFLINE", ("0",), "1"),
     ):
         for variable in job.settings(name):
-            if variable.value in wrong:
+            if variable.value in wrong and not site_says(site, name):
                 yield Hit(
                     f"{name} is {variable.value}, and the nodes of {site.name} reach no internet.",
                     f"Write {name}={right}.",

@@ -238,29 +238,6 @@ def threads_unset(job: Job, site: Site) -> Iterator[Hit]:
 
 
 @rule(
-    "job-name",
-    "warning",
-    "a job name that switches Lightning's Slurm support off",
-    why="Lightning takes a job that is called bash or interactive for a shell, and starts one "
-    "process.",
-    source="Lightning-AI/pytorch-lightning, plugins/environments/slurm.py",
-)
-def job_name(job: Job, site: Site) -> Iterator[Hit]:
-    """Find a Lightning job with the name `bash`."""
-    texts = [job.strategy, *(word.text for word in _arguments(job)), *job.files.values()]
-    texts += [step.program.text for step in job.training if step.program]
-    name = job.options.value("job-name") or job.name
-    lightning = any(re.search(r"lightning", text, re.IGNORECASE) for text in texts)
-    if lightning and name in ("bash", "interactive"):
-        option = job.options.get("job-name")
-        yield Hit(
-            f"The name {name!r} switches Lightning's Slurm detection off.",
-            "Choose another name.",
-            option.at if option else NOWHERE,
-        )
-
-
-@rule(
     "empty-variable",
     "warning",
     "a variable in the launch that nothing sets",
@@ -300,6 +277,5 @@ RULES: tuple[Rule, ...] = (
     export_without_all,
     secret_in_words,
     threads_unset,
-    job_name,
     empty_variable,
 )

@@ -18,6 +18,7 @@ from lumitui.app.lint.rule import Hit, Rule, rule
 from lumitui.remote.site.profile import Site
 
 _RANKS = "csc-user-guide, ml-multi.md; LUMI-AI-Guide ea60bc1, multi-gpu-and-node"
+_NODE_RANK = re.compile(r"--(?:node|machine)[_-]rank[= ](?<!\\)\$\{?(SLURM_(?:NODEID|PROCID))\b")
 _OF_RANKS = ("RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "MACHINE_RANK")
 
 
@@ -63,6 +64,16 @@ def _outer_words(step: Step) -> list[tuple[str, Position]]:
 )
 def rank_expanded_in_batch(job: Job, site: Site) -> Iterator[Hit]:
     """Find `srun bash -c "RANK=$SLURM_PROCID …"` and `srun torchrun --node_rank $SLURM_NODEID`."""
+    for variable in job.variables:
+        source = source_at(job, variable.at) or variable.value
+        found = _NODE_RANK.search(outside_single_quotes(source))
+        if variable.shell == "batch" and found and loses_ranks(job, found[1]):
+            yield Hit(
+                f"${found[1]} gets its value in the batch script, where it is 0, and not in each "
+                "task.",
+                f"Write \\${found[1]}, or put the text in single quotes.",
+                variable.at,
+            )
     for step in job.training:
         if step.srun is None:
             continue

@@ -189,7 +189,7 @@ def fixed_address(job: Job, site: Site) -> Iterator[Hit]:
 @rule(
     "address-of-ethernet",
     "warning",
-    "an address from `hostname -I` or `hostname -i`",
+    "an address from `hostname -I`",
     why="The first address of a node is often that of an Ethernet for administration, which "
     "other nodes cannot reach.",
     source="deepspeed issues 826 and 5136; CSCfi/pytorch-ddp-examples e6992d8",
@@ -197,7 +197,7 @@ def fixed_address(job: Job, site: Site) -> Iterator[Hit]:
 def address_of_ethernet(job: Job, site: Site) -> Iterator[Hit]:
     """Find `MASTER_ADDR=$(hostname -I | awk '{print $1}')`."""
     for variable in _addresses(job):
-        found = re.search(r"hostname\s+(-I|-i|--all-ip-addresses|--ip-address)", variable.value)
+        found = re.search(r"hostname\s+(-I|--all-ip-addresses)", variable.value)
         if found and _spans(job):
             yield Hit(
                 f"`hostname {found[1]}` gives the node's first address, which other nodes often "

@@ -92,8 +92,8 @@ _HOURS = frozenset({1, 2, 3, 4, 6, 7, 8, 9, 12, 16, 18, 24, 36, 48, 72, 96})
     "time-minutes",
     "warning",
     "a number of minutes that was probably meant as hours",
-    why="Slurm reads one number as minutes, and `08:00` as 8 minutes: the job is ended long before "
-    "its training is.",
+    why="Slurm reads one number as minutes, and `08:00` as 8 minutes: the job is ended long "
+    "before its training is.",
     source="sbatch(1) --time",
 )
 def _minutes(job: Job, site: Site) -> Iterator[Hit]:

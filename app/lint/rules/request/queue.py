@@ -64,8 +64,8 @@ def _retired(job: Job, site: Site) -> Iterator[Hit]:
     "partition-missing",
     "warning",
     "no partition",
-    why="Without a partition a job goes to the site's default one, which need not have GPUs; where "
-    "there is no default, sbatch refuses it.",
+    why="Without a partition a job goes to the site's default one, which need not have GPUs; "
+    "where there is no default, sbatch refuses it.",
     source="sbatch(1) --partition; LUMI-training-materials 2day-20260422/201-Slurm",
 )
 def _partition_missing(job: Job, site: Site) -> Iterator[Hit]:
@@ -90,8 +90,8 @@ def _partition_missing(job: Job, site: Site) -> Iterator[Hit]:
     "partition-unknown",
     "error",
     "a partition that the site does not have, or one without the GPUs that the job asks for",
-    why="sbatch refuses it: `invalid partition specified`, or `Requested node configuration is not "
-    "available` where its nodes have no GPUs.",
+    why="sbatch refuses it: `invalid partition specified`, or `Requested node configuration is "
+    "not available` where its nodes have no GPUs.",
     source=_PROFILE,
 )
 def _partition_unknown(job: Job, site: Site) -> Iterator[Hit]:

@@ -1,4 +1,4 @@
-"""Rules about files: logs, folders of one node, home, and what is removed or overwritten."""
+"""Rules about files: folders of one node, home, other projects, and what is removed."""
 
 import re
 from collections.abc import Iterator
@@ -12,98 +12,13 @@ from lumitui.app.lint.places import work_folder
 from lumitui.app.lint.rule import Hit, Rule, rule
 from lumitui.remote.site.profile import Site
 
-_OUTPUT = "sbatch(1) --output, filename pattern"
 _NODE_FOLDER = re.compile(r"^(/tmp|/var/tmp|/dev/shm|\$\{?(TMPDIR|LOCAL_SCRATCH|NODE_TMP)\b)")
 _HOME = re.compile(r"^(~|\$\{?HOME\}?|/users/|/home/|/gpfs/home/|/ccs/home/)(?=/|$|\w)")
 _RESULTS = re.compile(
     r"^--?(output|out|save|checkpoint|ckpt|results?|log|work|run)s?([_-]?(dir|path|folder|to))?$"
 )
+_WRITTEN = re.compile(r"_HOME$|CACHE|OUTPUT|CHECKPOINT|CKPT|SAVE|LOG_?DIR|RESULT|WANDB_DIR")
 _COPIES = ("tar", "cp", "rsync", "unzip", "unsquashfs", "pigz", "zstd", "mv", "gunzip", "dd")
-
-
-@rule(
-    "output-overwritten",
-    "warning",
-    "a log of one name for every job",
-    why="The next job writes into the same file: the log of the last failure is gone, and two "
-    "jobs at a time mix their lines.",
-    source=f"{_OUTPUT}; LUMI-training-materials, 201-Slurm",
-)
-def output_overwritten(job: Job, site: Site) -> Iterator[Hit]:
-    """Find `#SBATCH --output=train.log`."""
-    if job.origin != "script" or job.options.value("open-mode") == "append":
-        return
-    if job.options.has("array"):
-        return  # `array-output` says more of it
-    for name in ("output", "error"):
-        option = job.options.get(name)
-        value = (option.value or "").strip("'\"") if option else ""
-        varies = re.search(r"%\d*[jJAax]", value)
-        if option and value and not value.startswith("/dev/") and not varies:
-            yield Hit(
-                f"Every job writes its --{name} to {value}, and the one before is lost.",
-                f"Put the job's number in: --{name}={_with_number(value)}.",
-                option.at,
-            )
-
-
-def _with_number(path: str) -> str:
-    folder, slash, name = path.rpartition("/")
-    stem, dot, ending = name.rpartition(".")
-    return f"{folder}{slash}{stem or ending}-%j{dot if stem else ''}{ending if stem else ''}"
-
-
-@rule(
-    "output-folder-late",
-    "warning",
-    "a folder for the log that the script itself makes",
-    why="Slurm opens the log before the script starts. Where the folder is not there, the job "
-    "ends at once and without a log.",
-    source=_OUTPUT,
-)
-def output_folder_late(job: Job, site: Site) -> Iterator[Hit]:
-    """Find `--output=logs/%j.out` with `mkdir -p logs` in the script."""
-    for name in ("output", "error"):
-        option = job.options.get(name)
-        folder = (option.value or "").strip("'\"").rpartition("/")[0] if option else ""
-        folder = folder.removeprefix("./")
-        if not option or not folder or "%" in folder:
-            continue
-        made = any(
-            command.program == "mkdir"
-            and any(word.known.removeprefix("./").rstrip("/") == folder for word in command.words)
-            for command in job.commands
-        )
-        if made:
-            yield Hit(
-                f"Slurm needs {folder}/ before the script makes it: the first job ends without a "
-                "log.",
-                f"Make it before sbatch: mkdir -p {folder}.",
-                option.at,
-            )
-            return
-
-
-@rule(
-    "output-of-tasks",
-    "warning",
-    "a pattern in the job's log that means tasks",
-    why="The batch script is one task on one node: %t and %n are always 0 there, so that the log "
-    "has the same name for every job.",
-    source=_OUTPUT,
-)
-def output_of_tasks(job: Job, site: Site) -> Iterator[Hit]:
-    """Find `#SBATCH --output=log-%t.out`."""
-    for name in ("output", "error"):
-        option = job.options.get(name)
-        found = re.search(r"(?<!%)%\d*([tns])", option.value or "") if option else None
-        if option and found:
-            yield Hit(
-                f"%{found[1]} in --{name} is 0 for the batch script: it counts tasks or nodes of a "
-                "step.",
-                f"Write %j here, and %{found[1]} in srun --output.",
-                option.at,
-            )
 
 
 @rule(
@@ -143,7 +58,11 @@ def _is_spread(job: Job, command: Command) -> bool:
 
 def _written(command: Command) -> str:
     """Return the folder of one node that a command writes to; "" for none."""
-    words = [word.text for word in command.words if not word.text.startswith("-")]
+    words = [
+        word.text if _NODE_FOLDER.match(word.text) else word.known
+        for word in command.words
+        if not word.text.startswith("-")
+    ]
     if command.program == "mkdir":
         return next((word for word in words if _NODE_FOLDER.match(word)), "")
     if command.program not in _COPIES:
@@ -294,33 +213,40 @@ def sync_deletes(job: Job, site: Site) -> Iterator[Hit]:
 
 
 @rule(
-    "log-truncated",
+    "other-project",
     "warning",
-    "a log that a requeue empties",
-    why="A job that is put back into the queue opens its log anew: what was written before the "
-    "failure is gone.",
-    source="sbatch(1) --open-mode; LUMI-training-materials, 201-Slurm",
+    "results or caches in the folder of another project than the job's",
+    why="The files count against the other project's quota, and the job fails where its account "
+    "may not write there. It happens when a script is taken over and one of its places is "
+    "forgotten.",
+    source="the site's profile, account.pattern and work_root",
 )
-def log_truncated(job: Job, site: Site) -> Iterator[Hit]:
-    """Find `#SBATCH --requeue` without `--open-mode=append`."""
-    option = job.options.get("requeue")
-    if option is not None and job.options.value("open-mode") != "append":
-        yield Hit(
-            "--requeue starts the job again with an empty log.",
-            "Write #SBATCH --open-mode=append as well.",
-            option.at,
-        )
+def other_project(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `HF_HOME=/scratch/project_462000001/hf` in a job of project_462000123."""
+    account = job.resources.account or ""
+    named = re.compile(site.account.pattern.removeprefix("^").removesuffix("$"))
+    if "{account}" not in site.work_root or named.fullmatch("folder") or not account:
+        return
+    places = [(item.name, item.value, item.at) for item in job.variables
+              if _WRITTEN.search(item.name)]  # fmt: skip
+    for step in job.training:
+        places += [each for each in _named_values(step.arguments) if _RESULTS.match(each[0])]
+    for name, value, at in places:
+        others = [part for part in value.split("/")[1:4] if named.fullmatch(part)]
+        if value.startswith("/") and others and others[0].lower() != account.lower():
+            yield Hit(
+                f"{name} leads to {others[0]}, and the job runs for {account}.",
+                f"Write {value.replace(others[0], account)}.",
+                at,
+            )
 
 
 RULES: tuple[Rule, ...] = (
-    output_overwritten,
-    output_folder_late,
-    output_of_tasks,
     first_node_only,
     results_on_node,
     results_in_home,
     runs_in_home,
     outside_the_project,
     sync_deletes,
-    log_truncated,
+    other_project,
 )

@@ -4,6 +4,7 @@ import pytest
 
 from lumitui.app.compose.advice import findings
 from tests.support.jobs.site_jobs import launched, site
+from tests.support.lint_cases import tried_rules
 
 SITES = ("roihu", "puhti", "mahti", "karolina", "mn5")
 CASES = [
@@ -36,7 +37,8 @@ def test_a_rule_fires(name: str, partition: str, changes: dict[str, object], rul
 
 
 def test_every_rule_of_these_sites_is_tried() -> None:
-    assert {rule for *_, rule in CASES} == {rule.id for name in SITES for rule in site(name).rules}
+    tried = {rule for *_, rule in CASES} | tried_rules()
+    assert {rule.id for name in SITES for rule in site(name).rules} <= tried
 
 
 @pytest.mark.parametrize("name", SITES)
