@@ -198,12 +198,14 @@ def address_of_ethernet(job: Job, site: Site) -> Iterator[Hit]:
     """Find `MASTER_ADDR=$(hostname -I | awk '{print $1}')`."""
     for variable in _addresses(job):
         found = re.search(r"hostname\s+(-I|--all-ip-addresses)", variable.value)
+        slingshot = site.environment.get("NCCL_SOCKET_IFNAME", "").startswith("hsn")
         if found and _spans(job):
             yield Hit(
                 f"`hostname {found[1]}` gives the node's first address, which other nodes often "
                 "cannot reach.",
                 f"Take the name: {variable.name}={_FIRST_HOST}.",
                 variable.at,
+                severity="note" if slingshot else None,  # its cards come first in the list
             )
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from lumitui.app.lint.expansions import names_in
 from lumitui.app.lint.launches import tasks_of
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.position import NOWHERE, Position
@@ -33,6 +34,19 @@ def first_node_only(job: Job, site: Site) -> Iterator[Hit]:
     """Find `tar xf data.tar -C $LOCAL_SCRATCH` without srun on two nodes."""
     if job.nodes < 2:
         return
+    for variable in job.variables:
+        from_mktemp = re.match(r"\$\(mktemp\s[^)]*-d|\$\(mktemp -d", variable.value)
+        sent = variable.exported or any(
+            item.exported and variable.name in names_in(item.value) for item in job.variables
+        )
+        if variable.shell == "batch" and from_mktemp and sent:
+            yield Hit(
+                f"mktemp makes ${variable.name} on the first of {job.nodes} nodes alone.",
+                "Take a name of the job, and make it on every node: srun --ntasks-per-node=1 "
+                "--ntasks=$SLURM_NNODES mkdir -p /tmp/$USER-$SLURM_JOB_ID.",
+                variable.at,
+                severity="warning",
+            )
     spread = {command.program for command in job.commands if _is_spread(job, command)}
     for command in job.commands:
         alone = command.step is None and command.shell == "batch"
