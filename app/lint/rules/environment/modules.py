@@ -216,6 +216,47 @@ def inherited_modules(job: Job, site: Site) -> Iterator[Hit]:
         )
 
 
+@rule(
+    "module-in-container",
+    "warning",
+    "modules that are loaded inside a container",
+    why="Images have no `module`: the line fails, and what it should have loaded is not there.",
+    source="LUMI-training-materials, 205-Containers",
+)
+def module_in_container(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `singularity exec image.sif bash -c 'module load …'`."""
+    for command in job.commands:
+        if command.program == "module" and command.shell == "container":
+            yield Hit(
+                "The image has no `module`, so that nothing is loaded.",
+                "Load it in the batch script, before the container.",
+                command.at,
+            )
+
+
+@rule(
+    "activation-outside-image",
+    "warning",
+    "a Python environment that is activated outside the container",
+    why="A container has a PATH of its own: its Python starts, and not that of the environment.",
+    source="singularity(1), environment; LUMI-AI-Guide, chapter 2",
+)
+def activation_outside_image(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `source venv/bin/activate` before `srun singularity exec … python`."""
+    inside = [step.container is not None for step in job.training]
+    prepends = any(item.name.endswith("_PREPEND_PATH") for item in job.variables)
+    for command in job.commands:
+        first = command.words[0].known if command.words else ""
+        activates = command.program in ("source", ".") and first.endswith("bin/activate")
+        if activates and command.shell == "batch" and inside and all(inside) and not prepends:
+            yield Hit(
+                f"{first} changes the PATH of the batch script, and not that of the container.",
+                "Activate it in the container: bash -c 'source …/bin/activate; python …'.",
+                command.at,
+            )
+            return
+
+
 RULES: tuple[Rule, ...] = (
     purge_after_load,
     two_mpi,
@@ -223,4 +264,6 @@ RULES: tuple[Rule, ...] = (
     install_in_job,
     image_install_home,
     inherited_modules,
+    module_in_container,
+    activation_outside_image,
 )

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.lint.expansions import names_in
+from lumitui.app.lint.expansions import names_in, source_at
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.position import NOWHERE, Position
 from lumitui.app.lint.model.words import Variable, Word
@@ -268,6 +268,38 @@ def _of_system(name: str) -> bool:
     return re.match(r"SLURM|HOME$|USER$|PWD$|TMPDIR$|PATH$|SCRATCH$|WORK", name) is not None
 
 
+@rule(
+    "path-overwritten",
+    "error",
+    "a search path that loses what was in it",
+    why="Without the old value in it the system's commands, srun among them, or the modules' "
+    "libraries are not found any more.",
+    source="bash(1), PATH; ld.so(8), LD_LIBRARY_PATH",
+)
+def path_overwritten(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `export PATH=/projappl/env/bin`."""
+    for variable in job.settings("PATH", "LD_LIBRARY_PATH"):
+        source = source_at(job, variable.at) or variable.value
+        if variable.shell != "batch" or variable.step is not None or "$" in variable.value:
+            continue
+        if variable.name in names_in(source) or "/usr/bin" in variable.value:
+            continue
+        if variable.name == "PATH" or job.modules:
+            yield Hit(
+                f"{variable.name} becomes {variable.value} alone, without what was in it.",
+                f"Write {variable.name}={variable.value}:${variable.name}.",
+                variable.at,
+                Edit(
+                    "keep the old value",
+                    variable.at,
+                    f"{variable.name}={variable.value}:${variable.name}",
+                )
+                if variable.at.line
+                else None,
+                severity=None if variable.name == "PATH" else "warning",
+            )
+
+
 RULES: tuple[Rule, ...] = (
     literal_variable,
     literal_tilde,
@@ -278,4 +310,5 @@ RULES: tuple[Rule, ...] = (
     secret_in_words,
     threads_unset,
     empty_variable,
+    path_overwritten,
 )

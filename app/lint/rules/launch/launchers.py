@@ -1,9 +1,11 @@
 """Rules about what torchrun, accelerate and deepspeed are told of nodes and ranks."""
 
+import re
 from collections.abc import Iterator
 
 from lumitui.app.lint.launches import nodes_of, tasks_per_node_of
 from lumitui.app.lint.model.job import Job
+from lumitui.app.lint.model.position import Position
 from lumitui.app.lint.model.steps import Step
 from lumitui.app.lint.rule import Hit, Rule, rule
 from lumitui.remote.site.profile import Site
@@ -234,6 +236,33 @@ def deepspeed_nodes(job: Job, site: Site) -> Iterator[Hit]:
             )
 
 
+@rule(
+    "hostfile-without-slots",
+    "error",
+    "a list of nodes without their GPUs, for deepspeed",
+    why="Each line of deepspeed's hostfile must say how many ranks the node has. Of others it "
+    "says `Hostfile … is not formatted correctly`, and ends.",
+    source="deepspeed/launcher/runner.py, _parse_hostfile",
+)
+def hostfile_without_slots(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `scontrol show hostnames > hostfile` before `deepspeed --hostfile hostfile`."""
+    for step in job.training:
+        name = step.launcher_options.value("hostfile", "H")
+        if step.launcher != "deepspeed" or not name:
+            continue
+        bare = re.compile(
+            rf"scontrol\s+show\s+hostnames?\b[^|;\n]*>\s*[\"']?{re.escape(name)}[\"']?\s*$"
+        )
+        for number, line in enumerate(job.text.split("\n"), 1):
+            if bare.search(line) and "slots" not in job.text:
+                yield Hit(
+                    f"The lines of {name} have no slots=, which deepspeed needs.",
+                    "Write scontrol show hostnames | sed "
+                    f"'s/$/ slots={job.resources.gpus_per_node or site.node.gpus}/' > {name}.",
+                    Position(number, 1, number, len(line) + 1),
+                )
+
+
 RULES: tuple[Rule, ...] = (
     torchrun_standalone,
     launcher_nodes,
@@ -243,4 +272,5 @@ RULES: tuple[Rule, ...] = (
     node_rank_of_task,
     accelerate_processes,
     deepspeed_nodes,
+    hostfile_without_slots,
 )

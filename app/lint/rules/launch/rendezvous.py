@@ -298,6 +298,25 @@ def world_size(job: Job, site: Site) -> Iterator[Hit]:
         )
 
 
+@rule(
+    "port-of-other-cluster",
+    "error",
+    "a port from a command that the site does not have",
+    why="`get_free_port` is a command of a few clusters. Elsewhere the port is empty, and the "
+    "ranks end with `MASTER_PORT expected, but not set`.",
+    source="PrincetonUniversity/multi_gpu_training 2e975ad",
+)
+def port_of_other_cluster(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `MASTER_PORT=$(get_free_port)`."""
+    for variable in job.settings("MASTER_PORT"):
+        if "get_free_port" in variable.value and "get_free_port()" not in job.text:
+            yield Hit(
+                f"{site.name} has no command get_free_port, so that MASTER_PORT is empty.",
+                f"Write MASTER_PORT={_PORT_FROM_JOB}.",
+                variable.at,
+            )
+
+
 RULES: tuple[Rule, ...] = (
     fixed_port,
     bad_port,
@@ -310,4 +329,5 @@ RULES: tuple[Rule, ...] = (
     missing_rendezvous,
     rendezvous_missing,
     world_size,
+    port_of_other_cluster,
 )
