@@ -22,6 +22,8 @@ def output_overwritten(job: Job, site: Site) -> Iterator[Hit]:
     """Find `#SBATCH --output=train.log`."""
     if job.origin != "script" or job.options.value("open-mode") == "append":
         return
+    if job.options.has("array"):
+        return  # `array-output` says more of it
     for name in ("output", "error"):
         option = job.options.get(name)
         value = (option.value or "").strip("'\"") if option else ""
