@@ -30,7 +30,7 @@ def queue_of(job: Job, site: Site) -> Queue | None:
 
     Where entries of a profile are QOSs, the QOS decides.
     """
-    name, qos = job.resources.partition, job.resources.qos
+    name, qos = job.resources.partition or site.default_partition, job.resources.qos
     fits = []
     for entry, partition in site.partitions.items():
         own, needed = partition.slurm_partition or entry, qos_of(partition)
@@ -57,7 +57,8 @@ def whole_nodes(job: Job, site: Site) -> bool | None:
     if queue.partition.allocation == "node":
         return True
     if not queue.partition.whole_when_full:
-        return False
+        # Of a node that only the same person's jobs share, a job may have all cores or not.
+        return None if job.options.has("exclusive") else False
     cores = cores_of_node(job)
     if gpus_of_node(job) != site.node.gpus or cores is None:
         return False

@@ -154,6 +154,8 @@ class Site(Facts):
     of a name that nobody can guess, which is removed when the job ends. The code of a large
     project is unpacked there. `$NAME` is expanded. Empty: there is none."""
     partitions: dict[str, Partition]
+    default_partition: OneWord | None = None
+    """Where a job goes that names no partition; None: not known, or nowhere."""
     partition_required: bool = False
     """Whether sbatch refuses a job that names no partition."""
     other_partitions: tuple[OneWord, ...] = ()
@@ -175,6 +177,8 @@ class Site(Facts):
     """Whether a job may ask for memory; if not, `--mem` is never written."""
     cores_per_gpu: Count
     """`--cpus-per-task` of one rank."""
+    cores_with_gpus: bool = False
+    """Whether a job that names no cores gets `cores_per_gpu` of them with each GPU."""
     cores_fixed: bool = False
     """Whether a job must ask for exactly `cores_per_gpu` cores for each GPU."""
     local_disk: LocalDisk | None = None

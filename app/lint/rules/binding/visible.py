@@ -192,6 +192,8 @@ def _select(job: Job, site: Site) -> Iterator[Hit]:
     local = job.variable("LOCAL_RANK")
     if not chosen or (local is not None and local.value == "0") or _tasks_of_node(job) == 1:
         return
+    if not any(step.python for step in job.training):
+        return
     programs = [text for name, text in job.files.items() if name.endswith(".py")]
     sure = any(_CHOOSES.search(text) for text in programs)
     if programs and not sure:

@@ -104,6 +104,8 @@ def _few(job: Job, site: Site) -> Iterator[Hit]:
         return
     if job.options.has("cpus-per-gpu", "mincpus") or asked >= 2 * gpus or _binds(job):
         return
+    if site.cores_with_gpus and not job.options.has("cpus-per-task"):
+        return
     srun = [step for step in job.training if step.srun is not None]
     if any(step.srun and step.srun.has("cpus-per-task") for step in srun):
         return

@@ -101,6 +101,8 @@ def _minutes(job: Job, site: Site) -> Iterator[Hit]:
     found = re.fullmatch(r"(\d{1,3})(?::([0-5]\d))?", (option.value or "") if option else "")
     if queue is None or option is None or not found:
         return
+    if job.steps and not any(step.python or step.launcher != "plain" for step in job.training):
+        return  # a test program may well take two minutes
     hours, rest = int(found[1]), found[2]
     meant = hours * 3600 + int(rest or 0) * 60
     plain = hours in _HOURS and rest in (None, "00")

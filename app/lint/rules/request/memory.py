@@ -99,7 +99,8 @@ def _refused(job: Job, site: Site) -> Iterator[Hit]:
     queue, option = queue_of(job, site), memory_option(job)
     if site.memory_option or option is None:
         return
-    whole = queue is not None and queue.partition.allocation == "node"
+    entries = [queue.partition] if queue else [*site.partitions.values()]
+    whole = all(each.allocation == "node" for each in entries)
     yield Hit(
         f"A job at {site.name} does not ask for memory: it comes with "
         f"{'the whole node' if whole else 'the cores'}.",

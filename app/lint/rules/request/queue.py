@@ -34,7 +34,7 @@ def _account(job: Job, site: Site) -> Iterator[Hit]:
         )
         return
     name = option.value or ""
-    if "$" not in name and not re.match(wanted.pattern, name):
+    if "$" not in name and not re.match(wanted.pattern, name, re.IGNORECASE):
         yield Hit(
             f"{name!r} is not an account at {site.name}, so sbatch refuses the job.",
             f"Write your own project, like --account={wanted.example}.",
@@ -71,6 +71,8 @@ def _retired(job: Job, site: Site) -> Iterator[Hit]:
 def _partition_missing(job: Job, site: Site) -> Iterator[Hit]:
     by_qos = all(qos_of(each) for each in site.partitions.values())
     if site.scheduler != "slurm" or job.options.has("partition") or by_qos:
+        return
+    if site.default_partition in site.partitions:
         return
     names = one_of(site.partitions)
     if site.partition_required:

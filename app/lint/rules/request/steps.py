@@ -4,7 +4,13 @@ import math
 import re
 from collections.abc import Iterator
 
-from lumitui.app.lint.allocation import cores_of_node, gpus_of_node, is_exclusive, queue_of
+from lumitui.app.lint.allocation import (
+    cores_of_node,
+    gpus_of_node,
+    is_exclusive,
+    queue_of,
+    whole_nodes,
+)
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.words import Option, Options
 from lumitui.app.lint.phrases import some
@@ -63,14 +69,15 @@ def _ranges(job: Job) -> bool:
 )
 def _tasks(job: Job, site: Site) -> Iterator[Hit]:
     each, cores = _tasks_per_node(job), job.resources.cpus_per_task or 1
-    if _ranges(job):
+    whole = whole_nodes(job, site) is True
+    if _ranges(job) or (whole and not job.options.has("ntasks", "ntasks-per-node")):
         return
     for options in _steps(job):
         option, asked = options.get("ntasks"), options.number("ntasks")
         if option is None or asked is None or asked <= each * job.nodes:
             continue
         used = options.number("cpus-per-task") or (cores if site.srun_inherits_cpus else 1)
-        too_many = asked * used > each * cores * job.nodes and not is_exclusive(job)
+        too_many = asked * used > each * cores * job.nodes and not whole
         right = math.ceil(asked / job.nodes)
         yield Hit(
             f"srun starts {some(asked, 'task')}, and the job asks for {each * job.nodes}"
