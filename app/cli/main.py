@@ -14,6 +14,7 @@ VERBS = {
     "containers": "environments",
     "envs": "environments",
     "schema": "sites",
+    "lint": "lint",
     "preview": "jobs",
     "fix": "fix",
     "export": "jobs",

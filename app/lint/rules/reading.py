@@ -20,7 +20,8 @@ def _troubles(job: Job, name: str) -> Iterator[Trouble]:
 
 def _written(job: Job, at: Position) -> str:
     """Return what stands at a place of one line."""
-    line = job.text.split("\n")[at.line - 1 : at.line] if not at.file else []
+    text = job.files.get(at.file, "") if at.file else job.text
+    line = text.split("\n")[at.line - 1 : at.line]
     return line[0][at.column - 1 : at.end_column - 1] if line else ""
 
 

@@ -1,0 +1,51 @@
+"""Findings as linters print them: place, rule, sentence, the line with carets, what to do."""
+
+from lumitui.app.lint.model.position import Position
+from lumitui.app.lint.report.checked import CONTROL, Checked, count
+from lumitui.app.lint.rule import Finding
+
+_WIDEST = 100
+"""Characters of a line that are shown around the place."""
+
+
+def findings_text(checked: Checked) -> str:
+    """Return all findings of a script, an empty line between two."""
+    return "\n\n".join(_finding(checked, item) for item in checked.findings).translate(CONTROL)
+
+
+def summary(checked: tuple[Checked, ...]) -> str:
+    """Return the last line: how many findings, and how many of them --fix ends."""
+    counts = count(checked)
+    named = [
+        f"{number} {word}{'' if number == 1 else 's'}" for word, number in counts.items() if number
+    ]
+    scripts = "1 script" if len(checked) == 1 else f"{len(checked)} scripts"
+    if not named:
+        return f"Nothing found in {scripts}."
+    fixable = sum(
+        item.edit is not None and not item.at.file for one in checked for item in one.findings
+    )
+    end = f" --fix changes {fixable} of them." if fixable else ""
+    return f"Found {', '.join(named)} in {scripts}.{end}"
+
+
+def _finding(checked: Checked, item: Finding) -> str:
+    at = item.at
+    place = f"{checked.path_of(at)}:{max(at.line, 1)}:{max(at.column, 1)}"
+    rows = [f"{place}: {item.severity} {item.rule} {item.message}"]
+    line = checked.line_of(at)
+    if line is not None:
+        rows += _shown(line, at)
+    return "\n".join([*rows, f"{' ' * (len(str(max(at.line, 1))) + 1)} → {item.do}"])
+
+
+def _shown(line: str, at: Position) -> list[str]:
+    """Return the line and the carets below it, cut where it is long."""
+    start = max(at.column - 1, 0)
+    end = at.end_column - 1 if at.end_line == at.line else len(line)
+    skipped = max(0, start - _WIDEST // 2) if len(line) > _WIDEST else 0
+    shown = line[skipped : skipped + _WIDEST].replace("\t", " ")
+    carets = "^" * max(1, min(end - start, len(shown) - (start - skipped)))
+    number = str(at.line)
+    margin = " " * len(number)
+    return [f"{number} | {shown}", f"{margin} | {' ' * (start - skipped)}{carets}"]

@@ -1,0 +1,29 @@
+"""A script's names tell its site, where only one profile has them."""
+
+from datetime import date
+
+import pytest
+
+from lumitui.app.lint.guess import guess_site
+from lumitui.remote.site.sites import BUILT_IN, Sites
+
+KNOWN = Sites([BUILT_IN])
+SITES = [KNOWN.load(name) for name in KNOWN.names()]
+
+
+@pytest.mark.parametrize(
+    ("lines", "site"),
+    [
+        ("#SBATCH -p standard-g", "lumi"),
+        ("#SBATCH --partition=qgpu", "karolina"),
+        ("#SBATCH -p gpu\n#SBATCH -A project_462000123", "lumi"),
+        ("#SBATCH -A project_465000123", "lumi"),
+        ("#SBATCH -N 1\nsrun singularity exec /appl/local/containers/sif-images/x.sif a", "lumi"),
+        ("#SBATCH -N 1", None),
+        ("#SBATCH -p nowhere", None),
+    ],
+)  # fmt: skip
+def test_what_only_one_profile_has_tells_the_site(lines: str, site: str | None) -> None:
+    found = guess_site(f"#!/bin/bash\n{lines}\n", SITES, date(2026, 11, 23))
+    assert (found.site and found.site.name) == site
+    assert bool(found.because) == (site is not None)
