@@ -8,11 +8,8 @@ from lumitui.app.compose.placement import Placement
 from lumitui.app.compose.script.staged import named_in
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import JobSpec
+from lumitui.app.lint.program.downloads import STAGE_IT
 
-STAGE_IT = (
-    "Download it on your machine, name it in `stage:` (`MODEL: ~/models/gpt2`), and give the "
-    "program $STAGE_MODEL."
-)
 _URL = re.compile(r"\b(?:https?|ftp|s3|gs|hf)://[^\s'\"]+")
 # Arguments of the Hugging Face examples and of their likes, whose value may be a name of the hub.
 _HUB_ARGUMENT = re.compile(r"--?(?:\w+[_-])?(?:model|dataset|tokenizer|repo)(?:[_-]\w+)*", re.I)

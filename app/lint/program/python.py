@@ -129,8 +129,10 @@ class _Reader:
             self._function(node)
         elif isinstance(node, ast.If):
             self._values([node.test])
-            self._under((guard_of(node.test, self.roles),), node.body)
-            self._under((guard_of(node.test, self.roles),), node.orelse)
+            guard = guard_of(node.test, self.roles)
+            started = "__name__" in guard.text  # it is the program that a job starts
+            self._under(() if started else (guard,), node.body)
+            self._under((guard,), node.orelse)
         elif isinstance(node, ast.With | ast.AsyncWith):
             contexts = [item.context_expr for item in node.items]
             self._values(contexts)

@@ -109,6 +109,15 @@ class Run:
         """The number of ranks; 0: not known."""
         return self.job.rank.world_size or 0
 
+    @cached_property
+    def cores(self) -> int | None:
+        """The cores of a rank; None: not known."""
+        asked, job = self.job.resources, self.job
+        if job.rank.cores is not None or asked.cpus_per_task is None or not job.rank.per_node:
+            return job.rank.cores
+        tasks = asked.tasks_per_node or (1 if asked.tasks == job.nodes else job.rank.per_node)
+        return asked.cpus_per_task * tasks // job.rank.per_node
+
     def given(self, *names: str) -> Given | None:
         """Return the last of these arguments on the command line; `-` and `_` are the same."""
         words, found = self.step.arguments, None
@@ -156,6 +165,14 @@ def runs(job: Job) -> Iterator[Run]:
         program = _read(job.files[file], file)
         modules = tuple(_modules(job, program, {file}))
         yield Run(job, step, program, modules, tuple(_configs(job, step, (program, *modules))))
+
+
+def configurations(job: Job) -> Iterator[tuple[Run, Config]]:
+    """Yield the DeepSpeed configurations of a job that can be read, each with what reads it."""
+    for run in runs(job):
+        for config in run.configs:
+            if config.fault is None:
+                yield run, config
 
 
 def _at_hand(job: Job, name: str) -> str | None:

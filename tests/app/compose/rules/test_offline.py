@@ -1,13 +1,12 @@
 """Where nodes reach no internet, the adviser names what a job would download; elsewhere nothing."""
 
-import ast
-
 import pytest
 
 from lumitui.app.compose.advice import findings
 from lumitui.app.compose.launch import compose
 from lumitui.app.job.spec import JobSpec, parse_job
-from lumitui.app.send.code.downloads import downloads
+from lumitui.app.lint.program.downloads import downloads
+from lumitui.app.lint.program.python import read_python
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
 
@@ -90,7 +89,7 @@ urllib.request.urlopen(x)
 
 
 def test_calls_of_a_script_that_download_are_found() -> None:
-    found = {(one.line, one.words) for one in downloads(ast.parse(SCRIPT))}
+    found = {(one.at.line, one.words) for one in downloads(read_python(SCRIPT, "train.py"))}
     assert found == {
         (2, "MNIST(download=True)"),
         (4, 'from_pretrained("gpt2")'),
