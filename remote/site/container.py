@@ -6,6 +6,7 @@ from pydantic import Field
 
 from lumitui.remote.site.environments import ByMinor, ImageListing
 from lumitui.remote.site.facts import Facts, Pattern, WholePath
+from lumitui.remote.site.node import Precision
 
 
 class ImageVariant(Facts):
@@ -15,6 +16,8 @@ class ImageVariant(Facts):
     """A regular expression on the image's path."""
     torchrun_binding: Literal["numa", "masks", "script", "none"] | None = None
     torchrun_signals: bool | None = None
+    doubtful_precisions: dict[Precision, str] = Field(default={})
+    """Formats that these images compute badly, each with what happens, as the end of a sentence."""
     drop_environment: tuple[str, ...] | None = None
     forbidden_environment: tuple[str, ...] | None = None
 

@@ -14,6 +14,8 @@ Bandwidth = Annotated[float, Field(gt=0, le=1e5)]
 """GB/s that every rank of an all-reduce sends: its bus bandwidth."""
 Latency = Annotated[float, Field(ge=0, le=1e5)]
 """Microseconds that an all-reduce of few bytes takes for each doubling of the ranks."""
+Precision = Literal["tf32", "bf16", "fp16", "fp8"]
+"""A format of numbers smaller than fp32, for which GPUs may have matrix units."""
 
 
 class Links(Facts):
@@ -57,7 +59,9 @@ class NodeShape(Facts):
     this_machine: bool = False
     """The node is the machine lumitui runs on: its cores are read there, and shared out."""
     gpu_memory_gib: Count
-    """Memory of one GPU. For the adviser; nothing reads it yet."""
+    """Memory of one GPU, for the adviser."""
+    precisions: tuple[Precision, ...] = ()
+    """The formats for which its GPUs have matrix units. Empty: not known, and no rule speaks."""
     gpu_cores: tuple[Cores, ...] = ()
     """The cores nearest to each GPU, in local-rank order: they become its mask. Empty: unknown."""
     no_gpu_cores: str = "the profile does not know which cores are nearest to each GPU"
