@@ -3,7 +3,16 @@
 from lumitui.app.lint import site_rules
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.rule import Finding, Rule, ordered, run
-from lumitui.app.lint.rules import binding, environment, launch, reading, request, storage
+from lumitui.app.lint.rules import (
+    binding,
+    environment,
+    launch,
+    program,
+    reading,
+    request,
+    storage,
+    training,
+)
 from lumitui.remote.site.profile import Site
 
 RULES: tuple[Rule, ...] = (
@@ -13,6 +22,8 @@ RULES: tuple[Rule, ...] = (
     *launch.RULES,
     *environment.RULES,
     *storage.RULES,
+    *program.RULES,
+    *training.RULES,
 )
 """Every rule, by subject."""
 
