@@ -1,5 +1,6 @@
 """What a rule sees of a Python file: its calls, what it sets, its options, its texts."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +12,9 @@ Role = Literal["rank", "local", "world", ""]
 """What a value is: the rank in the whole job, that on its node, the number of ranks; "": other."""
 Value = str | int | float | bool | None
 """A constant of the program."""
+
+
+_ABOUT_RANKS = re.compile(r"distrib|gpu|world|parallel", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -196,6 +200,8 @@ class Program:
             return "one"
         if "local" in kinds:
             return "local"
+        if any(_ABOUT_RANKS.search(guard.text) for guard in call.guards):
+            return "unknown"  # it may be what a run on one GPU does
         if not call.function:
             return "all"
         if call.function in seen or call.function not in self._callers:
@@ -205,6 +211,20 @@ class Program:
         if "all" in ways:
             return "all"
         return "unknown" if "unknown" in ways else "local" if "local" in ways else "one"
+
+    def always(self, call: Call) -> bool:
+        """Return whether a call is reached whatever the program's options are.
+
+        A condition about ranks is no such option; one about anything else may never hold.
+        """
+        return self._always(call, frozenset())
+
+    def _always(self, call: Call, seen: frozenset[str]) -> bool:
+        if any(guard.kind == "other" for guard in call.guards) or call.function in seen:
+            return False
+        callers = self._callers.get(call.function, ())
+        seen |= {call.function}
+        return not call.function or any(self._always(one, seen) for one in callers)
 
     def in_loop(self, call: Call) -> bool:
         """Return whether a call runs again and again, by a loop around it or around its caller."""

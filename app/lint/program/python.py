@@ -3,10 +3,11 @@
 import ast
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from lumitui.app.lint.model.position import Position
+from lumitui.app.lint.program.constants import constants_of
 from lumitui.app.lint.program.facts import (
     Argument,
     Call,
@@ -22,6 +23,7 @@ from lumitui.app.lint.program.facts import (
 )
 from lumitui.app.lint.program.roles import (
     dotted,
+    flags_of,
     guard_of,
     mentioned,
     names_with_roles,
@@ -39,7 +41,8 @@ def read_python(text: str, file: str) -> Program:
     """Return what is known of a Python file; one that does not parse has a `fault` alone."""
     try:
         tree = ast.parse(text)
-        return _Reader(file, names_with_roles(tree)).read(tree)
+        roles = names_with_roles(tree)
+        return _Reader(file, roles, flags_of(tree, roles)).read(tree)
     except SyntaxError as error:
         return Program(file, _fault(error, text, file))
     except (ValueError, RecursionError, MemoryError) as error:
@@ -62,6 +65,7 @@ class _Reader:
 
     file: str
     roles: dict[str, Role]
+    flags: dict[str, Role] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
     constants: dict[str, Value] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
@@ -83,7 +87,7 @@ class _Reader:
         """Return the facts of a module."""
         for node in ast.walk(tree):
             self._import(node)
-        self.constants = _constants(tree)
+        self.constants = constants_of(tree)
         self._block(tree.body)
         return Program(
             file=self.file,
@@ -111,6 +115,9 @@ class _Reader:
             for name in node.names:
                 self.aliases[name.asname or name.name] = f"{module}.{name.name}".lstrip(".")
 
+    def _guard(self, node: ast.expr) -> Guard:
+        return guard_of(node, self.roles, self.flags)
+
     def _block(self, body: Sequence[ast.stmt]) -> None:
         """Walk statements; after `if rank != 0: return` the rest has a guard."""
         before = self.guards
@@ -119,7 +126,7 @@ class _Reader:
                 continue  # a docstring
             self._statement(node)
             if isinstance(node, ast.If) and node.body and _leaves(node.body[-1]):
-                guard = guard_of(node.test, self.roles)
+                guard = self._guard(node.test)
                 if guard.kind != "other":
                     self.guards = (*self.guards, guard)
         self.guards = before
@@ -129,17 +136,23 @@ class _Reader:
             self._function(node)
         elif isinstance(node, ast.If):
             self._values([node.test])
-            guard = guard_of(node.test, self.roles)
+            guard = self._guard(node.test)
             started = "__name__" in guard.text  # it is the program that a job starts
             self._under(() if started else (guard,), node.body)
             self._under((guard,), node.orelse)
         elif isinstance(node, ast.With | ast.AsyncWith):
             contexts = [item.context_expr for item in node.items]
             self._values(contexts)
-            found = [guard_of(context, self.roles) for context in contexts]
+            found = [self._guard(context) for context in contexts]
             self._under([guard for guard in found if "first" in guard.text], node.body)
         elif isinstance(node, ast.For | ast.AsyncFor | ast.While):
             self._loop(node)
+        elif isinstance(node, ast.Try) and node.handlers:
+            self._under((Guard("try", "other"),), node.body)
+            for handler in node.handlers:
+                self._under((Guard("except", "other"),), handler.body)
+            self._block(node.orelse)
+            self._block(node.finalbody)
         elif isinstance(node, ast.ClassDef):
             self._values(node.decorator_list)
             self._block(node.body)
@@ -210,11 +223,11 @@ class _Reader:
         """Walk a value; what stands behind a condition inside it is guarded as a block is."""
         if isinstance(node, ast.IfExp):
             self._value(node.test)
-            self._guarded(guard_of(node.test, self.roles), [node.body, node.orelse])
+            self._guarded(self._guard(node.test), [node.body, node.orelse])
             return
         if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
             self._value(node.values[0])
-            self._guarded(guard_of(node.values[0], self.roles), node.values[1:])
+            self._guarded(self._guard(node.values[0]), node.values[1:])
             return
         if isinstance(node, ast.Call):
             self._call(node)
@@ -322,29 +335,3 @@ def _leaves(node: ast.stmt) -> bool:
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         return dotted(node.value.func) in ("exit", "quit", "sys.exit", "os._exit")
     return isinstance(node, _LEAVES)
-
-
-def _constants(tree: ast.Module) -> dict[str, Value]:
-    """Return the names that the file sets exactly once, to a constant, at its top level."""
-    times: dict[str, int] = {}
-    for name in _bound(tree):
-        times[name] = times.get(name, 0) + 1
-    found: dict[str, Value] = {}
-    for node in tree.body:
-        if (
-            isinstance(node, ast.Assign)
-            and isinstance(node.targets[0], ast.Name)
-            and isinstance(node.value, ast.Constant)
-            and isinstance(node.value.value, str | int | float | bool)
-            and times[node.targets[0].id] == 1
-        ):
-            found[node.targets[0].id] = node.value.value
-    return found
-
-
-def _bound(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id
-        elif isinstance(node, ast.arg):
-            yield node.arg

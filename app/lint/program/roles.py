@@ -29,7 +29,7 @@ _CALLS: dict[str, Role] = {
     "Get_size": "world",
 }
 _ONE = re.compile(
-    r"main_process|global_zero|rank_zero|rank0|is_main|is_master|is_primary|is_chief|process_index"
+    r"main_process|master_proc|is_root|rank_?0|rank_?zero|global_zero|is_main|is_master|is_primary|is_chief|process_index"
     r"|(?<![a-z])rank\b|procid|world_rank|global_rank",
     re.IGNORECASE,
 )
@@ -146,10 +146,22 @@ def _pair(
         found.setdefault(dotted(target), set()).add(role_of(value, names))
 
 
-def guard_of(node: ast.expr, names: dict[str, Role]) -> Guard:
+def flags_of(tree: ast.Module, names: dict[str, Role]) -> dict[str, Role]:
+    """Return the names that hold a condition about ranks, like `master = rank == 0`."""
+    found: dict[str, Role] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Compare):
+            roles = mentioned(node.value, names)
+            if roles & {"rank", "local"}:
+                for target in node.targets:
+                    found[dotted(target)] = "local" if "local" in roles else "rank"
+    return found
+
+
+def guard_of(node: ast.expr, names: dict[str, Role], flags: dict[str, Role]) -> Guard:
     """Return what a condition lets through."""
     text = ast.unparse(node)
-    roles = mentioned(node, names)
+    roles = mentioned(node, names | flags)
     if "local" in roles or _LOCAL.search(text):
         return Guard(text, "local")
     return Guard(text, "rank" if "rank" in roles or _ONE.search(text) else "other")

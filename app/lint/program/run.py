@@ -23,6 +23,20 @@ _NAMES = (
 )
 _LIBRARIES = frozenset(_NAMES.split())
 """Packages that people install; what they do to a rank or a checkpoint is known to the rules."""
+_RANKED = (
+    "torch.distributed",
+    "accelerate",
+    "deepspeed",
+    "horovod",
+    "lightning",
+    "pytorch_lightning",
+    "mpi4py",
+    "jax",
+    "tensorflow",
+    "trl",
+    "submitit",
+)
+"""Packages that know of ranks."""
 _read = lru_cache(maxsize=64)(read_python)
 _config = lru_cache(maxsize=64)(read_config)
 
@@ -101,8 +115,19 @@ class Run:
     @cached_property
     def by_hand(self) -> bool:
         """Whether it makes its own process group and wraps its own model, without a framework."""
-        framework = self.lightning or self.trainer or self.uses("accelerate", "horovod")
+        framework = self.lightning or self.trainer
+        framework = framework or self.uses("accelerate", "horovod", "torch.distributed.rpc")
         return not framework and self.has("init_process_group", "DistributedDataParallel")
+
+    @cached_property
+    def knows_ranks(self) -> bool:
+        """Whether anything in it asks for a rank, or imports what does."""
+        words = {name for one in self.files for name in one.reads | one.asks}
+        ranks = any("RANK" in word or word.startswith(("SLURM_", "OMPI_")) for word in words)
+        calls = any("distributed" in call.name for one in self.files for call in one.calls)
+        calls = calls or self.has("spawn")
+        given = any(option.name == "local_rank" for one in self.files for option in one.options)
+        return self.uses(*_RANKED) or ranks or calls or given or self.trainer or not self.closed
 
     @cached_property
     def world(self) -> int:

@@ -6,6 +6,7 @@ from lumitui.app.lint.rules.program import (
     group,
     loaders,
     offline,
+    ranks,
     reading,
     rendezvous,
     saving,
@@ -13,6 +14,7 @@ from lumitui.app.lint.rules.program import (
 
 RULES: tuple[Rule, ...] = (
     *reading.RULES,
+    *ranks.RULES,
     *group.RULES,
     *rendezvous.RULES,
     *devices.RULES,

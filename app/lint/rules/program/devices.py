@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.lint.model.job import Job
+from lumitui.app.lint.model.position import Position
 from lumitui.app.lint.program.facts import Call, Role
 from lumitui.app.lint.program.run import Run, runs
 from lumitui.app.lint.rule import Hit, Rule, rule
@@ -11,6 +12,7 @@ from lumitui.remote.site.profile import Site
 
 _TORCH = "docs.pytorch.org/tutorials/intermediate/ddp_tutorial"
 _TAKES_DEVICE = ("set_device", "device", "to", "cuda", "DistributedDataParallel")
+_NVIDIA = ("pynvml", "nvidia.dali", "tensorrt", "torch_tensorrt", "cuda.bindings", "cudf", "cuml")
 _CURRENT = re.compile(r"^['\"]cuda['\"]")
 _FIRST = re.compile(r"['\"]cuda:0['\"]")
 
@@ -136,31 +138,6 @@ def _knows_its_gpu(run: Run) -> bool:
 
 
 @rule(
-    "local-rank-beyond",
-    "error",
-    "the local rank as the number of a GPU, where each rank sees one GPU alone",
-    why="What a rank sees is numbered from 0. Where it sees its own GPU alone, every local rank "
-    "but 0 is `invalid device ordinal`.",
-    source="github.com/pytorch/ignite/issues/3259; LUMI user guide, lumig-job: select_gpu",
-)
-def _beyond(job: Job, site: Site) -> Iterator[Hit]:
-    if job.rank.visible_gpus != "one" or (job.rank.per_node or 1) < 2 or site.node.on_cpu:
-        return
-    for run in runs(job):
-        for file, call in _takes(run, "local"):
-            texts = [one.text for one in call.arguments] + [one.text for one in call.guards]
-            if any("device_count" in text for text in texts):
-                continue
-            yield Hit(
-                f"{file} takes the GPU by its local rank, {_words(call)}, but each rank of this "
-                "job sees its own GPU alone, as number 0.",
-                "Let each rank see all GPUs of its node, or take GPU 0 in the program.",
-                call.at,
-            )
-            break
-
-
-@rule(
     "visible-devices-in-program",
     "error",
     "a fixed list of visible GPUs in a program of several ranks",
@@ -244,13 +221,60 @@ def _affinity(job: Job, site: Site) -> Iterator[Hit]:
             yield Hit(message, "Remove the call: let Slurm or torchrun bind the ranks.", call.at)
 
 
+@rule(
+    "device-map",
+    "warning",
+    "a model spread over all GPUs by each of several ranks",
+    why='device_map="auto" spreads one copy over all GPUs that a process sees. Each rank does so '
+    "with its own copy: the memory of each GPU is used as often as the node has ranks.",
+    source="huggingface.co/docs/accelerate, Big Model Inference: device_map",
+)
+def _map(job: Job, site: Site) -> Iterator[Hit]:
+    if (job.rank.per_node or 1) < 2 or job.rank.visible_gpus == "one":
+        return
+    for run in runs(job):
+        for program, call in run.calls("from_pretrained"):
+            where = call.get("device_map")
+            if where is not None and where.value in ("auto", "balanced", "sequential"):
+                yield Hit(
+                    f'{program.file} spreads the model over all GPUs, device_map="{where.value}", '
+                    f"in each of {job.rank.per_node} ranks of a node.",
+                    "Leave device_map out where ranks share the data; keep it for one process.",
+                    call.at,
+                )
+
+
+@rule(
+    "package-of-other-gpus",
+    "error",
+    "a package for NVIDIA's GPUs on AMD's",
+    why="It calls NVIDIA's driver or compiler, which these nodes do not have, and fails when it is "
+    "imported or first used.",
+    source="the site's profile, node.gpu_vendor; docs.nvidia.com",
+)
+def _package(job: Job, site: Site) -> Iterator[Hit]:
+    if site.node.gpu_vendor != "amd":
+        return
+    for run in runs(job):
+        for program in run.files:
+            names = [name for name in _NVIDIA if program.imports_any(name)]
+            if names:
+                yield Hit(
+                    f"{program.file} imports {names[0]}, which needs an NVIDIA GPU, and "
+                    f"{site.name} has AMD's.",
+                    "Use what has a version for ROCm, or leave it out there.",
+                    Position(1, 1, file=program.file),
+                )
+
+
 RULES: tuple[Rule, ...] = (
     _rank_as_device,
     _one_gpu,
     _no_own_gpu,
-    _beyond,
     _visible,
     _data_parallel,
     _affinity,
+    _map,
+    _package,
 )
 """Every rule of this subject."""

@@ -10,6 +10,11 @@ from lumitui.remote.site.profile import Site
 
 _TORCH = "docs.pytorch.org/docs/stable/distributed"
 
+_COLLECTIVES = tuple(
+    f"torch.distributed.{name}"
+    for name in ("barrier", "all_reduce", "all_gather", "all_gather_object", "reduce_scatter")
+)
+
 
 @rule(
     "no-process-group",
@@ -155,6 +160,34 @@ def _groups(job: Job, site: Site) -> Iterator[Hit]:
                 )
 
 
+@rule(
+    "collective-on-one-rank",
+    "error",
+    "a collective that one rank alone calls",
+    why="A barrier or a reduction waits for all ranks. Where only rank 0 calls it, rank 0 waits "
+    "until the timeout, and the others go on to the next collective.",
+    source=f"{_TORCH}, Collective functions",
+)
+def _alone(job: Job, site: Site) -> Iterator[Hit]:
+    for run in runs(job):
+        if run.world < 2:
+            continue
+        for program in run.files:
+            found = [call for call in program.calls if call.name in _COLLECTIVES]
+            guarded = [call for call in found if program.reach(call) in ("one", "local")]
+            for call in guarded:
+                # The other ranks may have one of their own, in the else branch or elsewhere.
+                paired = len([one for one in guarded if one.name == call.name]) > 1
+                if not paired and not call.get("group"):
+                    who = "rank 0" if program.reach(call) == "one" else "one rank of each node"
+                    yield Hit(
+                        f"Only {who} comes to {call.last}() in {program.file}, and it waits for "
+                        f"all {run.world} ranks: the job hangs.",
+                        "Call it outside the condition, on all ranks.",
+                        call.at,
+                    )
+
+
 RULES: tuple[Rule, ...] = (
     _no_group,
     _no_destroy,
@@ -162,5 +195,6 @@ RULES: tuple[Rule, ...] = (
     _nccl,
     _barrier,
     _groups,
+    _alone,
 )
 """Every rule of this subject."""

@@ -169,5 +169,27 @@ def _home(job: Job, site: Site) -> Iterator[Hit]:
                         )
 
 
-RULES: tuple[Rule, ...] = (_offline, _tracker, _by_all, _unawaited, _home)
+@rule(
+    "tracker-by-all-ranks",
+    "warning",
+    "a tracker that every rank starts",
+    why="Each rank makes a run of its own: a training on 64 ranks fills the tracker with 64 runs.",
+    source="docs.wandb.ai, Distributed training: one process; LUMI-AI-Guide 09",
+)
+def _tracked(job: Job, site: Site) -> Iterator[Hit]:
+    for run in runs(job):
+        if run.world < 2 or run.lightning or run.trainer or not run.knows_ranks:
+            continue
+        for program, call in run.calls("wandb.init", "mlflow.start_run"):
+            grouped = call.get("group") or call.open
+            if program.reach(call) == "all" and program.always(call) and not grouped:
+                yield Hit(
+                    f"All {run.world} ranks call {call.name}() in {program.file}: each makes a run "
+                    "of its own.",
+                    "Call it under `if rank == 0:`.",
+                    call.at,
+                )
+
+
+RULES: tuple[Rule, ...] = (_offline, _tracker, _by_all, _unawaited, _home, _tracked)
 """Every rule of this subject."""

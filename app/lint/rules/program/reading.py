@@ -26,9 +26,9 @@ def _syntax(job: Job, site: Site) -> Iterator[Hit]:
     for run in runs(job):
         for program in (run.program, *run.modules):
             if program.fault and not program.fault.python2:
+                what = program.fault.message.rstrip("?.")
                 yield Hit(
-                    f"Python cannot read {program.file}: {program.fault.message}. Every rank would "
-                    "end at once.",
+                    f"Python cannot read {program.file}: {what}. Every rank would end at once.",
                     f"Correct line {program.fault.at.line} of {program.file}; "
                     f"`python -m py_compile {program.file}` shows the place.",
                     program.fault.at,
@@ -65,7 +65,8 @@ def _python_2(job: Job, site: Site) -> Iterator[Hit]:
 def _asks(job: Job, site: Site) -> Iterator[Hit]:
     for run in runs(job):
         for program, call in run.calls("input", "breakpoint", "pdb.set_trace", "ipdb.set_trace"):
-            if call.name in ("input", "breakpoint", "pdb.set_trace", "ipdb.set_trace"):
+            named = call.name in ("input", "breakpoint", "pdb.set_trace", "ipdb.set_trace")
+            if named and program.always(call):
                 yield Hit(
                     f"{program.file} calls {call.name}(), and a job has no terminal to answer it: "
                     "the program ends there with an error.",
@@ -121,7 +122,12 @@ def _sleeps(job: Job, site: Site) -> Iterator[Hit]:
     for run in runs(job):
         for program, call in run.calls("time.sleep"):
             seconds = run.value(call.get("", 0))
-            if isinstance(seconds, int | float) and seconds >= _LONG_SLEEP and not call.loops:
+            if (
+                isinstance(seconds, int | float)
+                and seconds >= _LONG_SLEEP
+                and not call.loops
+                and (program.always(call))
+            ):
                 nodes = f"{job.nodes} nodes are" if job.nodes > 1 else "the node is"
                 yield Hit(
                     f"{program.file} sleeps for {seconds:g} seconds, while {nodes} billed.",

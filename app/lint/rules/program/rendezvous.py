@@ -1,15 +1,14 @@
-"""Rules about how a program learns its ranks, their number and where rank 0 is."""
+"""Rules about where a program's ranks meet, how many there are, and who starts them."""
 
 from collections.abc import Iterator
 
 from lumitui.app.lint.model.job import Job
-from lumitui.app.lint.program.run import Run, runs
+from lumitui.app.lint.program.run import runs
 from lumitui.app.lint.rule import Hit, Rule, rule
 from lumitui.remote.site.profile import Site
 
 _TORCH = "docs.pytorch.org/docs/stable/distributed"
 _HERE = ("localhost", "127.0.0.1", "0.0.0.0")
-_LAUNCHERS = ("torchrun", "deepspeed", "accelerate")
 
 
 @rule(
@@ -27,7 +26,7 @@ def _spawn(job: Job, site: Site) -> Iterator[Hit]:
     for run in runs(job):
         for program, call in run.calls("torch.multiprocessing.spawn"):
             count = run.number(call.get("nprocs", 2))
-            if call.guards or count == 1:
+            if not program.always(call) or count == 1:
                 continue
             made = f"{per_node} x {count}" if count else f"{per_node} times as many"
             yield Hit(
@@ -61,6 +60,16 @@ def _world(job: Job, site: Site) -> Iterator[Hit]:
             for one in run.environment("WORLD_SIZE")
             if not one.guards
         ]
+        for program, call in run.calls("init_process_group"):
+            size = call.get("world_size")
+            if size is not None and "device_count()" in size.text and job.nodes > 1:
+                yield Hit(
+                    f"{program.file} counts the GPUs of one node as its ranks, and the job has "
+                    f"{run.world} on {job.nodes} nodes: they wait for each other until the "
+                    "timeout.",
+                    'Read it: int(os.environ["WORLD_SIZE"]).',
+                    call.at,
+                )
         for value, at in found:
             text = str(value)
             if text.isdecimal() and int(text) != run.world:
@@ -128,98 +137,10 @@ def _port(job: Job, site: Site) -> Iterator[Hit]:
                 )
 
 
-@rule(
-    "local-rank-argument",
-    "error",
-    "a local rank from an argument that no launcher gives",
-    why="torchrun sets the variable LOCAL_RANK and gives no argument: `--local_rank` keeps its "
-    "default, and all ranks of a node take the same GPU.",
-    source="docs.pytorch.org/docs/stable/elastic/run, Transitioning from torch.distributed.launch",
-)
-def _argument(job: Job, site: Site) -> Iterator[Hit]:
-    if (job.rank.per_node or 1) < 2:
-        return
-    for run in runs(job):
-        if run.step.launcher != "torchrun" or _by_launch(run) or run.trainer or run.lightning:
-            continue
-        read = any("LOCAL_RANK" in one.reads | one.asks for one in run.files)
-        used = run.uses("deepspeed") or run.given("local_rank") or not run.closed
-        for program in run.files:
-            for option in program.options:
-                if option.name == "local_rank" and not read and not used:
-                    yield Hit(
-                        f"{program.file} takes its local rank from {option.flags[0]}, and torchrun "
-                        f"gives no such argument: all {job.rank.per_node} ranks of a node get the "
-                        "default.",
-                        'Read int(os.environ["LOCAL_RANK"]).',
-                        option.at,
-                    )
-
-
-def _by_launch(run: Run) -> bool:
-    """Return whether torch.distributed.launch starts it, which gives the argument."""
-    return "torch.distributed.launch" in run.job.text and not run.step.launcher_options.has(
-        "use-env"
-    )
-
-
-@rule(
-    "local-rank-spelling",
-    "error",
-    "an argument that torch.distributed.launch spells otherwise",
-    why="Since PyTorch 2.0 torch.distributed.launch gives `--local-rank` with a dash; a program "
-    "that knows `--local_rank` alone ends with `unrecognized arguments`.",
-    source="docs.pytorch.org/docs/stable/distributed, Launch utility",
-)
-def _spelling(job: Job, site: Site) -> Iterator[Hit]:
-    for run in runs(job):
-        if run.step.launcher != "torchrun" or not _by_launch(run) or run.has("parse_known_args"):
-            continue
-        for program in run.files:
-            for option in program.options:
-                if "--local_rank" in option.flags and "--local-rank" not in option.flags:
-                    yield Hit(
-                        f"torch.distributed.launch gives --local-rank, and {program.file} knows "
-                        "--local_rank alone: every rank ends with `unrecognized arguments`.",
-                        "Start it with torchrun, and read LOCAL_RANK from the environment.",
-                        option.at,
-                    )
-
-
-@rule(
-    "openmpi-variables",
-    "error",
-    "ranks that Open MPI's mpirun would set, in a job without mpirun",
-    why="srun and torchrun do not set OMPI_COMM_WORLD_RANK and its like: the program ends with a "
-    "KeyError.",
-    source="docs.open-mpi.org, environment variables of mpirun; IT4I, Multi-GPU course 2023",
-)
-def _openmpi(job: Job, site: Site) -> Iterator[Hit]:
-    for run in runs(job):
-        if run.step.launcher == "mpirun" or (
-            run.step.srun is None and run.step.launcher == "plain"
-        ):
-            continue
-        names = sorted(name for one in run.files for name in one.reads if name.startswith("OMPI_"))
-        missing = [name for name in names if job.variable(name) is None]
-        if missing:
-            launcher = run.step.launcher if run.step.launcher in _LAUNCHERS else "srun"
-            theirs = "SLURM_PROCID" if launcher == "srun" else "RANK"
-            yield Hit(
-                f"{run.program.file} reads {missing[0]}, which mpirun alone sets, and {launcher} "
-                "starts it: it ends with a KeyError.",
-                f"Read {theirs} instead, and its like, or start it with mpirun.",
-                run.step.at,
-            )
-
-
 RULES: tuple[Rule, ...] = (
     _spawn,
     _world,
     _master,
     _port,
-    _argument,
-    _spelling,
-    _openmpi,
 )
 """Every rule of this subject."""

@@ -35,7 +35,7 @@ _LONG = 4 * 3600  # seconds: what a person would not like to lose
 )
 def _all_ranks(job: Job, site: Site) -> Iterator[Hit]:
     for run in runs(job):
-        if run.world < 2 or run.lightning or run.uses("accelerate"):
+        if run.world < 2 or run.lightning or run.uses("accelerate") or not run.knows_ranks:
             continue
         for program, call in run.calls(
             "torch.save", "save_pretrained", "safetensors.torch.save_file"
@@ -73,7 +73,12 @@ def _load(job: Job, site: Site) -> Iterator[Hit]:
         return
     for run in runs(job):
         for program, call in run.calls("torch.load"):
-            if call.get("map_location", 1) is None and not call.open and run.by_hand:
+            plain = call.get("map_location", 1) is None and not call.open and run.by_hand
+            other = any(
+                one.function == call.function and one.get("map_location", 1)
+                for one in program.named("torch.load")
+            )
+            if plain and not other and program.reach(call) not in ("one", "local"):
                 yield Hit(
                     f"{program.file} loads a checkpoint without map_location: all "
                     f"{job.rank.per_node} ranks of a node load it into the memory of GPU 0.",
@@ -171,5 +176,61 @@ def _signal(job: Job, site: Site) -> Iterator[Hit]:
         )
 
 
-RULES: tuple[Rule, ...] = (_all_ranks, _load, _no_checkpoint, _at_the_end, _signal)
+@rule(
+    "folder-race",
+    "warning",
+    "a folder that all ranks make at once",
+    why="All ranks see that it is not there, one makes it, and the others end with "
+    "FileExistsError.",
+    source="docs.python.org, os.makedirs: exist_ok",
+)
+def _folder(job: Job, site: Site) -> Iterator[Hit]:
+    for run in runs(job):
+        if run.world < 2 or not run.knows_ranks:
+            continue
+        for program, call in run.calls("os.makedirs", "os.mkdir"):
+            tried = any(guard.text == "try" for guard in call.guards)
+            named = any("rank" in one.text or one.mentions for one in call.arguments)
+            if (
+                program.reach(call) == "all"
+                and not call.get("exist_ok", 2)
+                and not (tried or named)
+            ):
+                yield Hit(
+                    f"All {run.world} ranks make the same folder in {program.file}: all but one "
+                    "end with FileExistsError, where they meet.",
+                    "Write os.makedirs(path, exist_ok=True).",
+                    call.at,
+                )
+
+
+@rule(
+    "checkpoints-off",
+    "warning",
+    "a framework whose checkpoints are turned off in a long training",
+    why="A node that fails or a time limit that is reached ends the job, and everything is lost.",
+    source="huggingface.co/docs/transformers, save_strategy; lightning.ai, enable_checkpointing",
+)
+def _off(job: Job, site: Site) -> Iterator[Hit]:
+    seconds = job.resources.seconds or 0
+    if seconds < _LONG:
+        return
+    for run in runs(job):
+        for program, call in run.calls("TrainingArguments", "SFTConfig", "Trainer"):
+            strategy, enabled = call.get("save_strategy"), call.get("enable_checkpointing")
+            option = ""
+            if strategy is not None and strategy.value == "no":
+                option = 'save_strategy="no"'
+            elif run.lightning and enabled is not None and enabled.value is False:
+                option = "enable_checkpointing=False"
+            if option and not run.has(*_SAVES):
+                yield Hit(
+                    f"{program.file} says {option}, and the job may run for {seconds / 3600:g} "
+                    "hours: if a node fails, all is lost.",
+                    "Leave it out, and give a number of steps between checkpoints.",
+                    call.at,
+                )
+
+
+RULES: tuple[Rule, ...] = (_all_ranks, _load, _no_checkpoint, _at_the_end, _signal, _folder, _off)
 """Every rule of this subject."""

@@ -26,7 +26,8 @@ def _rate(job: Job, site: Site) -> Iterator[Hit]:
     if job.nodes < 2:
         return
     for run in runs(job):
-        if run.world < 2 or run.trainer or _scales(run):
+        by_config = any(config.optimizer for config in run.configs)
+        if run.world < 2 or run.trainer or by_config or _scales(run):
             continue
         for program, call in run.calls(*_OPTIMIZERS):
             rate = call.get("lr", 1)

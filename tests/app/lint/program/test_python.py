@@ -14,7 +14,7 @@ def read(text: str) -> Program:
 
 def reach(text: str, name: str) -> str:
     program = read(text)
-    return program.reach(next(program.named(name)))
+    return program.reach(next(program.named(name.rpartition(".")[2])))
 
 
 def test_names_are_resolved_through_imports() -> None:
@@ -96,6 +96,11 @@ def test_a_name_that_is_set_to_two_things_has_no_role() -> None:
         ("import torch\ndef f():\n    torch.save(1)\nif rank == 0:\n    f()\nf()", "all"),
         ("import torch\ndef f():\n    torch.save(1)", "unknown"),
         ("import torch\n@rank_zero_only\ndef f():\n    torch.save(1)\nf()", "one"),
+        (
+            "r = dist.get_rank()\nmain = r == 0\nif main:\n    torch.save(1, 'x')",
+            "one",
+        ),
+        ("import torch\nif not args.distributed:\n    torch.save(1, 'x')", "unknown"),
         ("import torch\nif args.save_model:\n    torch.save(1, 'x')", "all"),
     ],
 )
