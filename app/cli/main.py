@@ -35,6 +35,7 @@ VERBS = {
     "prune": "sites",
     "stage": "sites",
     "bind": "bind",
+    "rules": "rules",
     "demo": "programs",
     "tui": "programs",
     "web": "programs",

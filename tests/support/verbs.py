@@ -65,6 +65,7 @@ VERBS: Mapping[str, tuple[Words, ...]] = {
     "prune": (Words("laptop", writes=True), Words("laptop --dry-run")),
     "stage": (Words("laptop"), Words("laptop --prune --dry-run")),
     "bind": (Words("lumi"), Words("lumi --explain map_cpu:49,57 --json")),
+    "rules": (Words(""), Words("cluster-image"), Words("--site lumi --json")),
     "demo": (Words("--to {new}/demo", writes=True),),
     "tui": (Words("{job}"),),
     # There is no such port: it is refused, and nothing is served.

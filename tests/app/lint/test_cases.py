@@ -3,52 +3,17 @@
 The scripts are in `cases/`, by the module of their rule.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import pytest
-import yaml
 
 from lumitui.app.lint.bash import read_script
 from lumitui.app.lint.rule import Finding
 from lumitui.app.lint.table import RULES, findings
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
-
-CASES = Path(__file__).parent / "cases"
-
-
-@dataclass(frozen=True)
-class Case:
-    """Two scripts of a rule."""
-
-    rule: str
-    site: str
-    bad: str
-    good: str
-    module: str
-    files: dict[str, str] = field(default_factory=dict)
-    """Texts of files that both scripts name."""
-    bad_files: dict[str, str] = field(default_factory=dict)
-    good_files: dict[str, str] = field(default_factory=dict)
-    """Those that differ: where the bad thing is not in the script."""
-    good_site: str = ""
-    """The good script's site, where a rule is about the site itself; "": the same."""
-    line: int = 0
-    """Where the finding stands in the bad script; 0: anywhere."""
-    also: tuple[str, ...] = ()
-    """Rules that may speak about either script as well."""
-
-
-def read_cases() -> list[Case]:
-    found = []
-    for path in sorted(CASES.rglob("*.yaml")):
-        module = str(path.relative_to(CASES).with_suffix(""))
-        for item in yaml.safe_load(path.read_text()) or []:
-            found.append(Case(**{**item, "also": tuple(item.get("also", ()))}, module=module))
-    return found
-
+from tests.support.rule_cases import Case, read_cases
 
 ALL = read_cases()
 NAMES = [f"{case.module}:{case.rule}" for case in ALL]

@@ -1,0 +1,95 @@
+"""`lumitui rules`: what the adviser knows, and each rule explained."""
+
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from lumitui.app.cli.output import Reply, say
+from lumitui.app.cli.session import columns, json_option, own_settings, sites_beginning
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from lumitui.app.lint.catalogue import Subject, Topic
+    from lumitui.app.runs.rulebook import Example
+    from lumitui.remote.site.profile import Site
+
+HEADINGS: "dict[Subject, str]" = {
+    "script": "Scripts and job files",
+    "job file": "Job files",
+    "cluster": "What the cluster is asked (--cluster)",
+    "site": "Only at a site",
+}
+"""What the rules read, in the order of the list."""
+
+
+def _rules_beginning(
+    ctx: click.Context, param: click.Parameter, text: str
+) -> "list[CompletionItem]":
+    from click.shell_completion import CompletionItem
+
+    from lumitui.app.runs.rulebook import topics
+
+    return [CompletionItem(one.id, help=one.title) for one in topics() if one.id.startswith(text)]
+
+
+@click.command()
+@click.argument("name", metavar="[ID]", required=False, shell_complete=_rules_beginning)
+@click.option(
+    "--site",
+    "site_name",
+    metavar="SITE",
+    shell_complete=sites_beginning,
+    help="Also the rules that hold only at this site.",
+)
+@json_option
+@click.pass_obj
+def rules(reply: Reply, name: str | None, site_name: str | None) -> None:
+    """List the adviser's rules, or explain one.
+
+    The explanation says what happens to a job that the rule speaks about, shows a bad and a good
+    example where there is one, and names the document that says so.
+    """
+    from lumitui.app.runs.rulebook import examples, topic, topics
+    from lumitui.remote.site.sites import Sites
+
+    known = Sites(own_settings().profiles)
+    if name is not None:
+        names = [site_name] if site_name else known.names()
+        found = topic(name, map(known.load, names))
+        example = examples().get(found.id)
+        reply.give({"rule": found, "example": example}, explained(found, example, columns()))
+        return
+    sites: list[Site] = [known.load(site_name)] if site_name else []
+    every = topics(sites)
+    reply.give(every, listed(every, columns()))
+    more = "" if site_name else " `--site SITE` adds those that hold only there."
+    say(f"{len(every)} rules.{more} `lumitui rules ID` explains one.")
+
+
+def listed(every: "Sequence[Topic]", width: int) -> str:
+    """Return a line for each rule, by what it reads."""
+    wide = max((len(one.id) for one in every), default=0)
+    lines: list[str] = []
+    for subject, heading in HEADINGS.items():
+        own = sorted((one for one in every if one.subject == subject), key=lambda one: one.id)
+        lines += ["", heading] if own else []
+        for one in own:
+            line = f"  {one.id:<{wide}}  {one.severity:<7}  {one.title}"
+            lines.append(line if len(line) <= width else f"{line[: width - 1].rstrip()}…")
+    return "\n".join(lines).strip("\n")
+
+
+def explained(one: "Topic", example: "Example | None", width: int) -> str:
+    """Return all that there is to say of a rule."""
+    room = min(width, 100)
+    where = f"at {one.site}" if one.site else HEADINGS[one.subject].split(" (")[0].lower()
+    lines = [f"{one.id}  {one.severity}, {where}", "", *textwrap.wrap(f"Finds {one.title}.", room)]
+    lines += ["", *textwrap.wrap(one.why, room)]
+    if example is not None:
+        for word, side in (("Bad", example.bad), ("Good", example.good)):
+            lines += ["", f"{word}, at {example.site}:"]
+            lines += [f"    {line}" for line in side or ("(without that line)",)]
+    return "\n".join([*lines, "", *textwrap.wrap(f"Source: {one.source}", room)])

@@ -1,0 +1,70 @@
+"""Every rule of the adviser is listed and explained: whatever checks it."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lumitui.app.cli.verbs.rules import explained, listed
+from lumitui.app.compose.rules import catalogue
+from lumitui.app.lint.table import RULES
+from lumitui.app.runs.rulebook import Example, topic, topics
+from lumitui.remote.errors import InputError
+from lumitui.remote.site.sites import BUILT_IN, Sites
+
+ROOT = Path(__file__).resolve().parents[3]
+KNOWN = Sites([BUILT_IN])
+EVERY = topics(map(KNOWN.load, KNOWN.names()))
+
+
+def ids_in(folder: str) -> Iterator[str]:
+    """Yield the ids with which the code below `folder` makes findings."""
+    for path in (ROOT / "app" / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            is_finding = isinstance(node, ast.Call) and ast.unparse(node.func) == "Finding"
+            if is_finding and isinstance(node, ast.Call) and node.args:
+                first = node.args[0]
+                if isinstance(first, ast.Constant):
+                    yield str(first.value)
+
+
+def test_what_is_found_in_a_job_file_is_explained() -> None:
+    assert {*ids_in("compose"), *ids_in("send")} <= {one.id for one in EVERY}
+
+
+def test_what_is_explained_of_a_job_file_can_be_found() -> None:
+    # The last four are made from a table of the files that are missing.
+    made = {*ids_in("compose"), *ids_in("send"), *(rule.id for rule in RULES)}
+    made |= {"secret-needed", "secrets", "project", "workdir", "script"}
+    assert {one.id for one in catalogue.TOPICS} <= made
+
+
+@pytest.mark.parametrize("one", EVERY, ids=lambda one: one.id)
+def test_a_rule_is_named_and_explained_in_words(one: object) -> None:
+    from lumitui.app.lint.catalogue import Topic
+
+    assert isinstance(one, Topic)
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", one.id)
+    assert one.title and not one.title.endswith(".") and one.why.endswith((".", ")"))
+    assert one.source
+
+
+def test_the_list_fits_its_width_and_names_each_rule() -> None:
+    text = listed(topics(), 80)
+    assert max(map(len, text.splitlines())) <= 80
+    assert all(re.search(rf"^  {re.escape(one.id)} ", text, re.MULTILINE) for one in topics())
+
+
+def test_an_explanation_shows_what_is_bad_and_what_is_good() -> None:
+    one = topic("cluster-image", ())
+    text = explained(one, Example("lumi", ("#SBATCH --x",), ()), 80)
+    assert "Bad, at lumi:\n    #SBATCH --x" in text and "    (without that line)" in text
+    assert one.why.split()[0] in text and f"Source: {one.source}" in text
+
+
+def test_a_name_that_no_rule_has_is_answered_with_those_near() -> None:
+    with pytest.raises(InputError, match="no rule 'cluster-imag'") as caught:
+        topic("cluster-imag", ())
+    assert "cluster-image" in caught.value.hint

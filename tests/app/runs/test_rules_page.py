@@ -1,0 +1,18 @@
+"""docs/rules.md and the examples of `lumitui rules` are those of the rules and their cases."""
+
+from lumitui.app.runs.rulebook import EXAMPLES, examples
+from tests.repository.rules_page import PAGE, examples_text, page_text
+
+HOW = "run `PYTHONPATH=src:. .venv/bin/python -m tests.repository.rules_page`"
+
+
+def test_the_page_is_that_of_the_rules() -> None:
+    assert PAGE.read_text() == page_text(), HOW
+
+
+def test_the_examples_are_those_of_the_cases() -> None:
+    assert EXAMPLES.read_text() == examples_text(), HOW
+
+
+def test_an_example_shows_what_differs() -> None:
+    assert all(example.bad or example.good for example in examples().values())

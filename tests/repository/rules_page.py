@@ -1,0 +1,101 @@
+"""Write docs/rules.md and the examples of `lumitui rules` from the rules and their cases.
+
+Run it when a rule or a case changes:
+`PYTHONPATH=src:. .venv/bin/python -m tests.repository.rules_page`
+"""
+
+import difflib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from lumitui.app.lint.catalogue import Topic
+from lumitui.app.runs.rulebook import EXAMPLES, Example, topics
+from lumitui.remote.site.sites import BUILT_IN, Sites
+from tests.support.rule_cases import Case, read_cases
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "rules.md"
+_MOST = 12
+"""Most lines of an example on each side; a longer one is cut."""
+_HEAD = """# The adviser's rules
+
+`lumitui rules` lists these rules, and `lumitui rules ID` explains one with an example. This page is
+written from the same table by `python -m tests.repository.rules_page`.
+
+An *error* means that Slurm refuses the job, or that it fails or hangs; a *warning*, that it is
+slow, wasteful or fragile; a *note* is worth knowing. A rule that does not know what it needs says
+nothing.
+"""
+_PARTS = {
+    "script": "Scripts and job files",
+    "job file": "Job files alone",
+    "cluster": "What the cluster is asked",
+    "site": "Only at a site",
+}
+
+
+def example_of(case: Case) -> Example:
+    """Return the lines in which the two scripts of a case differ, or its files if they do."""
+    bad, good = case.bad, case.good
+    if bad == good:
+        name = next(iter({**case.bad_files, **case.good_files}), "")
+        bad, good = case.bad_files.get(name, ""), case.good_files.get(name, "")
+    left, right = bad.splitlines(), good.splitlines()
+    compared = difflib.SequenceMatcher(None, left, right, autojunk=False)
+    wrong: list[str] = []
+    cured: list[str] = []
+    for kind, start, end, other_start, other_end in compared.get_opcodes():
+        if kind != "equal":
+            wrong += left[start:end]
+            cured += right[other_start:other_end]
+    return Example(case.site, tuple(wrong[:_MOST]), tuple(cured[:_MOST]))
+
+
+def examples_text() -> str:
+    """Return the file of the examples: the first case of each rule, one a line."""
+    found: dict[str, Example] = {}
+    for case in read_cases():
+        example = example_of(case)
+        if example.bad or example.good:  # a rule about the site itself has two sites, one script
+            found.setdefault(case.rule, example)
+    rows = [
+        f"{json.dumps(name)}: {json.dumps({'site': one.site, 'bad': one.bad, 'good': one.good})}"
+        for name, one in sorted(found.items())
+    ]
+    return "{\n" + ",\n".join(rows) + "\n}\n"
+
+
+def page_text() -> str:
+    """Return docs/rules.md."""
+    known = Sites([BUILT_IN])
+    every = topics(known.load(name) for name in known.names())
+    return "\n".join([_HEAD, *_sections(every)]).rstrip() + "\n"
+
+
+def _sections(every: tuple[Topic, ...]) -> Iterator[str]:
+    for subject, heading in _PARTS.items():
+        own = sorted((one for one in every if one.subject == subject), key=lambda one: one.id)
+        if not own:
+            continue
+        yield f"## {heading}\n\n{len(own)} rules.\n"
+        yield "| rule | | finds | why | source |\n|---|---|---|---|---|"
+        for one in own:
+            cells = (f"`{one.id}`", one.severity, one.title, one.why, one.source)
+            yield f"| {' | '.join(map(_cell, cells))} |"
+        yield ""
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def main() -> None:
+    """Write both files."""
+    EXAMPLES.write_text(examples_text(), encoding="utf-8")
+    PAGE.write_text(page_text(), encoding="utf-8")
+    print(f"wrote {PAGE.relative_to(ROOT)} and {EXAMPLES.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
