@@ -59,6 +59,11 @@ def whole_nodes(job: Job, site: Site) -> bool | None:
     if not queue.partition.whole_when_full:
         # Of a node that only the same person's jobs share, a job may have all cores or not.
         return None if job.options.has("exclusive") else False
+    return fills_nodes(job, site)
+
+
+def fills_nodes(job: Job, site: Site) -> bool:
+    """Return whether the job asks for all GPUs and cores of its nodes: no other fits there."""
     cores = cores_of_node(job)
     if gpus_of_node(job) != site.node.gpus or cores is None:
         return False

@@ -200,7 +200,7 @@ def _unknown(job: Job, trouble: Trouble, names: Iterable[str], *, only_on: tuple
     meant = nearest(name.replace("_", "-"), names)
     if meant is None:
         do = "Remove it, unless the site has added it by a plugin of its own."
-        return Hit(trouble.message, do, trouble.at, severity="warning")
+        return Hit(trouble.message, do, trouble.at, severity="note")
     right = f"--{meant}{equals}{value}"
     edit = Edit(f"write {right}", trouble.at, right)
     return Hit(trouble.message, f"Write {right}.", trouble.at, edit)

@@ -68,8 +68,9 @@ def read_directives(text: str) -> Directives:
         offset += len(line) + 1
     parsed = parse(arguments, SBATCH)
     troubles += map(_strange, parsed.strange)
-    if parsed.rest < len(arguments):
-        word = arguments[parsed.rest]
+    rest = parsed.rest
+    while rest < len(arguments):
+        word = arguments[rest]
         troubles.append(
             Trouble(
                 "stray-word",
@@ -78,8 +79,9 @@ def read_directives(text: str) -> Directives:
                 word.at,
             )
         )
-        more = parse([each for each in arguments[parsed.rest :] if each.text[:1] == "-"], SBATCH)
+        more = parse(arguments, SBATCH, rest + 1)
         parsed.options = Options(parsed.options.all + more.options.all)
+        rest = max(more.rest, rest + 1)
     shebang = text.split("\n", 1)[0].strip() if text.startswith("#!") else ""
     return Directives(parsed.options, shebang, tuple(troubles))
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.lint.allocation import whole_nodes
+from lumitui.app.lint.allocation import fills_nodes, whole_nodes
 from lumitui.app.lint.launches import nodes_of, tasks_of
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.position import Position
@@ -48,7 +48,7 @@ def _ports(job: Job) -> Iterator[tuple[str, Position]]:
 )
 def fixed_port(job: Job, site: Site) -> Iterator[Hit]:
     """Find `MASTER_PORT=29500` where another job may be on the node."""
-    if whole_nodes(job, site) is not False:
+    if whole_nodes(job, site) is not False or fills_nodes(job, site):
         return
     said = set[str]()
     for port, at in _ports(job):

@@ -84,7 +84,7 @@ def _partition_missing(job: Job, site: Site) -> Iterator[Hit]:
     yield Hit(
         message,
         f"Write #SBATCH --partition= with {names}.",
-        severity="error" if site.partition_required else None,
+        severity="error" if site.partition_required else "note",
     )
 
 

@@ -64,3 +64,10 @@ def test_gpus_in_all_are_those_of_the_node_where_there_is_one() -> None:
         ("--gpus=7 --nodes=2", None),
     ):
         assert read(f"#SBATCH {asked}\npython t.py").resources.gpus_per_node == gpus, asked
+
+
+def test_what_follows_a_stray_word_keeps_its_value() -> None:
+    options = read("#SBATCH --gres gpu: <n>\n#SBATCH --account <me>\n#SBATCH --qos a").options
+    assert [(option.name, option.value) for option in options.all] == [
+        ("gres", "gpu:"), ("account", "<me>"), ("qos", "a"),
+    ]  # fmt: skip

@@ -1,0 +1,37 @@
+"""What public scripts do rightly and a rule once took for a mistake."""
+
+import pytest
+
+from lumitui.app.lint.bash import read_script
+from lumitui.app.lint.table import findings
+from lumitui.remote.site.sites import BUILT_IN, Sites
+
+SITES = Sites([BUILT_IN])
+FULL = "#SBATCH -p dev-g -N 2 --ntasks-per-node=8 --cpus-per-task=7 --gpus-per-node=8\n"
+
+
+def said(site: str, text: str) -> set[str]:
+    """Return the errors and warnings about a script."""
+    profile = SITES.load(site)
+    found = findings(read_script(f"#!/bin/bash\n{text}", site=profile), profile)
+    return {item.rule for item in found if item.severity != "note"}
+
+
+@pytest.mark.parametrize(
+    ("rule", "site", "right", "wrong"),
+    [
+        ("account", "karolina", "#SBATCH -A OPEN-30-35", "#SBATCH -A OPEN_30_35"),
+        ("fixed-port", "lumi", FULL + "MASTER_PORT=9999\nsrun python t.py",
+         FULL.replace("=8\n", "=4\n") + "export MASTER_PORT=9999\nsrun python t.py"),
+        ("address-of-ethernet", "puhti",
+         "#SBATCH -N 2\nexport MASTER_ADDR=$(hostname -i)\nsrun python t.py",
+         "#SBATCH -N 2\nexport MASTER_ADDR=$(hostname -I)\nsrun python t.py"),
+        ("unknown-directive", "roihu", "#SBATCH --argos=no", "#SBATCH --gpu-per-node=4"),
+        ("partition-missing", "alps", "#SBATCH -A a06", None),
+    ],
+)  # fmt: skip
+def test_a_rule_is_silent_about_what_works(
+    rule: str, site: str, right: str, wrong: str | None
+) -> None:
+    assert rule not in said(site, right)
+    assert wrong is None or rule in said(site, wrong)
