@@ -1,5 +1,6 @@
 """Rules about cores: how many a node has, how many a rank gets, and who uses them."""
 
+import re
 from collections.abc import Iterator
 
 from lumitui.app.lint.allocation import (
@@ -152,7 +153,7 @@ def _idle(job: Job, site: Site) -> Iterator[Hit]:
         f"Write {right}.",
         _where(job),
         rewrite(option, right) if option else None,
-        severity="note" if asked >= usable // 2 or whole_nodes(job, site) else None,
+        severity="note" if asked > usable // 4 or whole_nodes(job, site) else None,
     )
 
 
@@ -175,6 +176,36 @@ def _threads_of_rank(job: Job, site: Site) -> Iterator[Hit]:
                 f"Set it to {cores}, or to 1 where data loaders use the other cores.",
                 variable.at,
             )
+
+
+_WORKERS = re.compile(r"--?(?:(?:dataloader|data|loader|train)[-_])?(?:num[-_])?workers(?:=(\d+))?")
+
+
+@rule(
+    "workers-argument",
+    "warning",
+    "more loader workers than a rank has cores",
+    why="The workers of a rank take turns on its cores; torch warns that `This DataLoader will "
+    "create ... worker processes`, and the GPU waits for data.",
+    source="torch.utils.data, the warning of DataLoader; LUMI-AI-Guide 05: 7 workers for 7 cores",
+)
+def _workers(job: Job, site: Site) -> Iterator[Hit]:
+    cores = job.rank.cores
+    if cores is None or _threads(job):
+        return
+    for step in job.training:
+        for number, word in enumerate(step.arguments):
+            found = _WORKERS.fullmatch(word.known)
+            if not found:
+                continue
+            after = [each.known for each in step.arguments[number + 1 : number + 2]]
+            text = found[1] or "".join(after)
+            if text.isdecimal() and int(text) > cores:
+                yield Hit(
+                    f"Each rank starts {text} workers for its data, and has {some(cores, 'core')}.",
+                    f"Ask for {max(1, cores - 1)} workers, or for more cores.",
+                    word.at,
+                )
 
 
 @rule(
@@ -200,5 +231,5 @@ def _hint(job: Job, site: Site) -> Iterator[Hit]:
             )
 
 
-RULES: tuple[Rule, ...] = (_cores, _fixed, _few, _idle, _threads_of_rank, _hint)
+RULES: tuple[Rule, ...] = (_cores, _fixed, _few, _idle, _threads_of_rank, _workers, _hint)
 """Cores and threads."""

@@ -12,7 +12,7 @@ from lumitui.app.lint.allocation import (
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.position import NOWHERE, Position
 from lumitui.app.lint.model.words import Option
-from lumitui.app.lint.phrases import one_of, rewrite, some
+from lumitui.app.lint.phrases import one_of, removal, rewrite, some
 from lumitui.app.lint.rule import Hit, Rule, rule
 from lumitui.remote.site.profile import Site
 
@@ -192,6 +192,32 @@ def _untyped(job: Job, site: Site) -> Iterator[Hit]:
     )
 
 
+_MODEL = re.compile(r"\b(gpu\d+|[kpvahl]\d{2,3}s?|rtx\w*|mi\d{3}\w*|gh\d{3}|volta|ampere|hopper)\b")
+
+
+@rule(
+    "constraint-gpu",
+    "warning",
+    "a constraint that names GPUs of another machine",
+    why="sbatch refuses a feature that no node has: `Invalid feature specification`.",
+    source="sbatch(1) --constraint; PrincetonUniversity/multi_gpu_training, gpu80",
+)
+def _constraint(job: Job, site: Site) -> Iterator[Hit]:
+    option = job.options.get("constraint")
+    if option is None or not option.value or site.node.on_cpu:
+        return
+    named = _MODEL.search(option.value.lower())
+    here = f"{site.node.gpu} {' '.join(site.node.gres_types)}".lower()
+    if named and named[1] not in here:
+        yield Hit(
+            f"--constraint={option.value} asks for nodes of another machine: those of {site.name} "
+            f"have {site.node.gpu}.",
+            "Remove --constraint.",
+            option.at,
+            removal(job, option),
+        )
+
+
 def _disk(option: Option) -> tuple[str, int | None] | None:
     """Return the name and size of a disk that a `--gres` asks for; None: it asks for none."""
     for part in (option.value or "").split(",") if option.name == "gres" else ():
@@ -275,6 +301,7 @@ RULES: tuple[Rule, ...] = (
     _differ,
     _wrong_type,
     _untyped,
+    _constraint,
     _no_disk,
     _big_disk,
     _disk_unasked,

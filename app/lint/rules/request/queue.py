@@ -120,6 +120,7 @@ def _partition_unknown(job: Job, site: Site) -> Iterator[Hit]:
                 f"Write --qos={qos}, and leave out the partition.",
                 option.at,
                 rewrite(option, f"--qos={qos}"),
+                severity="warning",
             )
             continue
         meant = nearest(name, own)
