@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from lumitui.app.lint.allocation import gpus_of_node, whole_nodes
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.steps import Step
+from lumitui.app.lint.places import generation_of
 from lumitui.app.lint.rule import Hit, Rule, rule
 from lumitui.remote.site.container import Container
 from lumitui.remote.site.node import NodeShape
@@ -96,11 +97,8 @@ def _workers(job: Job, site: Site) -> Iterator[Hit]:
 
 def _home(job: Job, site: Site) -> Container | None:
     """Return the generation that the job's images belong to; None: not known."""
-    for container in site.containers.values():
-        pattern = container.images
-        if pattern and any(re.search(pattern, image) for image in job.images):
-            return container
-    return None
+    homes = [found[1] for image in job.images if (found := generation_of(image, site))]
+    return homes[0] if homes else None
 
 
 @rule(

@@ -7,6 +7,7 @@ from lumitui.app.lint.allocation import gpus_of_node, whole_nodes
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.words import Option, Variable
 from lumitui.app.lint.phrases import removal, some
+from lumitui.app.lint.places import site_says
 from lumitui.app.lint.rule import Hit, Rule, rule
 from lumitui.remote.site.profile import Site
 
@@ -85,6 +86,8 @@ def _by_hand(job: Job, site: Site) -> Iterator[Hit]:
     has = gpus_of_node(job)
     for variable in job.settings(*_VISIBLE):
         numbers = _numbers(variable.value)
+        if site_says(site, variable.name):
+            continue
         if variable.value.strip() in ("", "-1") and has and variable.step is None:
             yield Hit(
                 f"{variable.name} is emptied, so that the ranks see none of the "
