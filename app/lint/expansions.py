@@ -6,6 +6,8 @@ from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.position import Position
 
 _NAME = re.compile(r"(?<!\\)(?:\\\\)*\$(?:\{[!#]?)?([A-Za-z_]\w*)")
+_DEEPEST = 4
+"""Variables that name others, which name others; PATH names itself."""
 _ESCAPED = re.compile(r"(?<!\\)(?:\\\\)*\\\$(?:\{)?([A-Za-z_]\w*)")
 
 
@@ -17,6 +19,24 @@ def names_in(text: str) -> tuple[str, ...]:
 def escaped_in(text: str) -> tuple[str, ...]:
     r"""Return the variables that stand behind a backslash, like `\\$RANK`, each once."""
     return tuple(dict.fromkeys(_ESCAPED.findall(text)))
+
+
+def put_in(job: Job, text: str) -> str:
+    """Return a text with the values of the script's own variables, as far as they are known.
+
+    A word has its value only where all of it is known; a path like `$CACHE` is known well enough
+    where CACHE is `/tmp/$USER`.
+    """
+    for _ in range(_DEEPEST):
+        before = text
+        for name in names_in(text):
+            variable = job.variable(name, shell="batch")
+            if variable is not None and "$(" not in variable.value:
+                value = variable.value.replace("\\", r"\\")
+                text = re.sub(rf"\$(?:\{{{name}\}}|{name}\b)", value, text)
+        if text == before:
+            break
+    return text
 
 
 def source_at(job: Job, at: Position) -> str:

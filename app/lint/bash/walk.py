@@ -203,6 +203,7 @@ class Walker(Running):
         self.reading.troubles += line.troubles
         if self.outer is not None:
             self.candidates += inner or [line.step]
+            self.reading.variables += recorded
             return
         if not (line.launches or starts(line.step) or any(starts(each) for each in inner)):
             return

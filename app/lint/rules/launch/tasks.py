@@ -10,6 +10,7 @@ from lumitui.app.lint.launches import (
     tasks_per_node_of,
 )
 from lumitui.app.lint.model.job import Job
+from lumitui.app.lint.phrases import some
 from lumitui.app.lint.rule import Hit, Rule, rule
 from lumitui.remote.site.profile import Site
 
@@ -55,19 +56,23 @@ def more_tasks_than_gpus(job: Job, site: Site) -> Iterator[Hit]:
             continue
         if tasks > gpus and step.python:
             yield Hit(
-                f"Each node starts {tasks} tasks, and the job has {gpus} "
-                f"GPU{'' if gpus == 1 else 's'} there.",
+                f"Each node starts {tasks} tasks, and the job has {some(gpus, 'GPU')} there.",
                 f"Write --ntasks-per-node={gpus}.",
                 step.at,
             )
-        elif 1 < tasks < gpus and step.python:
+        elif step.python and (1 < tasks < gpus or (tasks == 1 < gpus and _is_told_its_rank(job))):
             yield Hit(
-                f"Each node starts {tasks} tasks for {gpus} GPUs, so that "
+                f"Each node starts {some(tasks, 'task')} for {gpus} GPUs, so that "
                 f"{gpus - tasks} of them stay idle.",
                 f"Write --ntasks-per-node={gpus}, or ask for {tasks} GPUs.",
                 step.at,
                 severity="warning",
             )
+
+
+def _is_told_its_rank(job: Job) -> bool:
+    """Whether the script gives each task its rank, so that a task is for one GPU."""
+    return any("SLURM_PROCID" in variable.value for variable in job.settings("RANK"))
 
 
 @rule(

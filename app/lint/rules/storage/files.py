@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.lint.expansions import names_in
+from lumitui.app.lint.expansions import names_in, put_in
 from lumitui.app.lint.launches import tasks_of
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.position import NOWHERE, Position
@@ -50,7 +50,7 @@ def first_node_only(job: Job, site: Site) -> Iterator[Hit]:
     spread = {command.program for command in job.commands if _is_spread(job, command)}
     for command in job.commands:
         alone = command.step is None and command.shell == "batch"
-        target = _written(command)
+        target = _written(job, command)
         if not alone or not target or command.program in spread:
             continue
         made = command.program == "mkdir"
@@ -70,13 +70,10 @@ def _is_spread(job: Job, command: Command) -> bool:
     return step.srun is not None and (tasks_of(job, step) or 1) >= job.nodes
 
 
-def _written(command: Command) -> str:
+def _written(job: Job, command: Command) -> str:
     """Return the folder of one node that a command writes to; "" for none."""
-    words = [
-        word.text if _NODE_FOLDER.match(word.text) else word.known
-        for word in command.words
-        if not word.text.startswith("-")
-    ]
+    texts = [word.text for word in command.words if not word.text.startswith("-")]
+    words = [_place(job, text) for text in texts]
     if command.program == "mkdir":
         return next((word for word in words if _NODE_FOLDER.match(word)), "")
     if command.program not in _COPIES:
@@ -98,12 +95,12 @@ def results_on_node(job: Job, site: Site) -> Iterator[Hit]:
     """Find `--output_dir /tmp/run` with nothing that copies it back."""
     back = any(
         command.program in ("cp", "rsync", "mv", "tar")
-        and any(_NODE_FOLDER.match(word.text) for word in command.words)
+        and any(_NODE_FOLDER.match(_place(job, word.text)) for word in command.words)
         for command in job.commands
         if command.at.line > max((step.at.line for step in job.training), default=0)
     )
     for step in job.training:
-        for name, value, at in _named_values(step.arguments):
+        for name, value, at in _named_values(job, step.arguments):
             if _RESULTS.match(name) and _NODE_FOLDER.match(value) and not back:
                 yield Hit(
                     f"{name} leads to {value}, which is emptied when the job ends.",
@@ -113,14 +110,19 @@ def results_on_node(job: Job, site: Site) -> Iterator[Hit]:
                 return
 
 
-def _named_values(words: tuple[Word, ...]) -> Iterator[tuple[str, str, Position]]:
+def _named_values(job: Job, words: tuple[Word, ...]) -> Iterator[tuple[str, str, Position]]:
     """Yield the options among a program's arguments, with their values and places."""
     for number, word in enumerate(words):
         name, equals, value = word.text.partition("=")
         if equals and name.startswith("-"):
-            yield name, value, word.at
+            yield name, _place(job, value), word.at
         elif name.startswith("-") and number + 1 < len(words):
-            yield name, words[number + 1].text, word.at
+            yield name, _place(job, words[number + 1].text), word.at
+
+
+def _place(job: Job, text: str) -> str:
+    """Return a path with the script's own variables put in, but for those of a node's folder."""
+    return text if _NODE_FOLDER.match(text) else put_in(job, text)
 
 
 @rule(
@@ -134,7 +136,7 @@ def _named_values(words: tuple[Word, ...]) -> Iterator[tuple[str, str, Position]
 def results_in_home(job: Job, site: Site) -> Iterator[Hit]:
     """Find `--output_dir $HOME/run`."""
     for step in job.training:
-        for name, value, at in _named_values(step.arguments):
+        for name, value, at in _named_values(job, step.arguments):
             if _RESULTS.match(name) and _HOME.match(value):
                 yield Hit(
                     f"{name} leads to {value}: home has a small quota.",
@@ -158,7 +160,7 @@ def runs_in_home(job: Job, site: Site) -> Iterator[Hit]:
     first = min((step.at.line for step in job.training), default=0)
     folders = [(option.value or "", option.at)] if option else []
     folders += [
-        (command.words[0].known, command.at)
+        (put_in(job, command.words[0].text), command.at)
         for command in job.commands
         if command.program == "cd" and command.words and command.step is None
         and command.at.line < first
@@ -244,7 +246,7 @@ def other_project(job: Job, site: Site) -> Iterator[Hit]:
     places = [(item.name, item.value, item.at) for item in job.variables
               if _WRITTEN.search(item.name)]  # fmt: skip
     for step in job.training:
-        places += [each for each in _named_values(step.arguments) if _RESULTS.match(each[0])]
+        places += [each for each in _named_values(job, step.arguments) if _RESULTS.match(each[0])]
     for name, value, at in places:
         others = [part for part in value.split("/")[1:4] if named.fullmatch(part)]
         if value.startswith("/") and others and others[0].lower() != account.lower():

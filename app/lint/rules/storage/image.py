@@ -194,11 +194,13 @@ def python_forgotten(job: Job, site: Site) -> Iterator[Hit]:
     """Find `singularity exec image.sif train.py`."""
     for step, call, _ in _calls(job):
         program = step.program.known if step.program else ""
-        plain = step.launcher in ("srun", "plain") and call.verb == "exec"
+        image = call.image.known if call.image else ""
+        runs = call.verb == "exec" or (call.verb == "run" and generation_of(image, site))
+        plain = step.launcher in ("srun", "plain") and runs
         if plain and program.endswith(".py") and step.program and _follows_image(job, step, call):
             yield Hit(
-                f"{call.program} exec starts {program} itself, which is no program: `permission "
-                "denied`.",
+                f"{call.program} {call.verb} starts {program} itself, which is no program: "
+                "`permission denied`.",
                 f"Write python {program}.",
                 step.program.at if step.program.at.line else step.at,
             )

@@ -84,6 +84,13 @@ def test_variables_of_the_batch_shell_and_of_the_task_are_told_apart() -> None:
     ]
 
 
+def test_a_variable_in_front_of_a_program_is_the_tasks_own() -> None:
+    job = read("srun -n 4 bash -c 'RANK=$SLURM_PROCID python train.py'\n")
+    variable = job.variable("RANK")
+    assert variable is not None
+    assert (variable.value, variable.shell, variable.step) == ("$SLURM_PROCID", "task", 0)
+
+
 def test_a_variable_in_single_quotes_is_expanded_by_nobody() -> None:
     word = read("srun python t.py '$HOME/x' \"$HOME/x\"").training[0].arguments
     assert [each.expanded_in for each in word] == ["never", "batch"]
