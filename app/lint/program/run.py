@@ -70,13 +70,13 @@ class Run:
     @cached_property
     def closed(self) -> bool:
         """Whether nothing that it does is hidden in a module that is not at hand."""
-        known = {module.file for module in self.modules}
+        known = {posixpath.normpath(module.file) for module in self.modules}
         for program in self.files:
             for name in program.imports:
                 root = name.partition(".")[0]
                 if root in _LIBRARIES or root in sys.stdlib_module_names:
                     continue
-                if not any(file in known for file in _module_files(program.file, name)):
+                if known.isdisjoint(_module_files(program.file, name)):
                     return False
         return all(module.fault is None for module in self.modules)
 
@@ -184,7 +184,10 @@ def runs(job: Job) -> Iterator[Run]:
     for step in job.training:
         if step.program is None or not step.python:
             continue
-        file = _at_hand(job, step.program.known)
+        name = step.program.known
+        module = name.replace(".", "/")
+        paths = (name, f"{module}.py", f"{module}/__main__.py")
+        file = next((found for path in paths if (found := _at_hand(job, path))), None)
         if file is None:
             continue
         program = _read(job.files[file], file)
@@ -206,12 +209,13 @@ def _at_hand(job: Job, name: str) -> str | None:
     for file in job.files:
         if file == name or posixpath.normpath(file) == plain:
             return file
-    return None
+    below = [file for file in job.files if file.endswith(f"/{plain}")]  # after a `cd`
+    return below[0] if len(below) == 1 else None
 
 
 def _module_files(file: str, name: str) -> Iterator[str]:
     """Yield the paths that a module of this name may have beside `file`."""
-    folder = posixpath.dirname(file)
+    folder = posixpath.dirname(posixpath.normpath(file))
     path = name.lstrip(".").replace(".", "/")
     for end in (".py", "/__init__.py"):
         yield posixpath.join(folder, f"{path}{end}")
