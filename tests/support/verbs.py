@@ -45,7 +45,7 @@ VERBS: Mapping[str, tuple[Words, ...]] = {
     "history": (Words(""), Words("--json"), Words("--recover laptop", writes=True)),
     "show": (Words("{run}"), Words("{run} --json")),
     # The run did not fail; a test of its own reads logs.
-    "why": (Words("{run}"), Words("{run} --json")),
+    "why": (Words("{run}"), Words("{run} --json"), Words("{run} --helpdesk")),
     "note": (Words("{run} remember", writes=True),),
     "diff": (Words("{run} {run}"),),
     "scaling": (

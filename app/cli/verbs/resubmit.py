@@ -13,6 +13,7 @@ from lumitui.app.cli.session import columns, core, json_option, run_argument, ye
 from lumitui.remote.errors import InputError
 
 if TYPE_CHECKING:
+    from lumitui.app.history.run import Run
     from lumitui.app.scale.start import Start
 
 
@@ -25,9 +26,17 @@ class _Changes(TypedDict):
     start: "Start | None"
 
 
+def _remedies(run: "Run", exclude: str | None, batch: str | None) -> tuple[str, ...]:
+    """Return the settings that `--exclude` and `--batch` stand for."""
+    from lumitui.app.job.setting import half_batch, without_nodes
+
+    kept_off = [without_nodes(run.spec, exclude)] if exclude else []
+    return (*kept_off, *([half_batch(run.spec)] if batch else []))
+
+
 _PLANNED = {
     "ladder": "--ladder", "nodes": "--nodes", "settings": "--set", "code": "--code",
-    "start": "--from",
+    "start": "--from", "exclude": "--exclude", "batch": "--batch",
 }  # fmt: skip
 """The options of `resubmit` that say what is sent: of a rest that is written down already."""
 
@@ -85,6 +94,12 @@ def _refuse_changes_of_rest() -> None:
     type=click.Choice(["scratch", "checkpoint"]),
     help="Where to begin; by default a failed run continues from its checkpoint.",
 )
+@click.option(
+    "--exclude", metavar="NODES", help="Keep it off these nodes, besides those it avoids already."
+)
+@click.option(
+    "--batch", type=click.Choice(["half"]), help="Halve the samples of each rank and step."
+)
 @yes_option
 @json_option
 @click.pass_obj
@@ -93,6 +108,8 @@ def resubmit(
     run_id: str,
     ladder: tuple[int, ...] | None,
     rest: bool | None,
+    exclude: str | None,
+    batch: str | None,
     yes: bool,
     **changes: Unpack[_Changes],
 ) -> None:
@@ -104,6 +121,8 @@ def resubmit(
             _refuse_changes_of_rest()
             series.resubmit_rest(reply, runs, run_id, yes=yes)
             return
+        remedies = _remedies(runs.history.get(run_id), exclude, batch)
+        changes["settings"] = (*remedies, *changes["settings"])
         if ladder is not None:
             series.refuse_second_ladder(runs, run_id, drop=rest is False)
             plans = series.plan_ladder(

@@ -28,6 +28,10 @@ class _Answer:
     """The likeliest cause first."""
     lines: "Sequence[str]"
     """The lines that say most, where no cause is known."""
+    command: str = ""
+    """The resubmission that may help; "" where the job or its code must change."""
+    letter: str = ""
+    """A text for the site's helpdesk; "" for a log alone."""
 
 
 @click.command()
@@ -45,32 +49,51 @@ class _Answer:
     type=click.IntRange(min=0, max=255),
     help="With --log: the exit code.",
 )
+@click.option("--helpdesk", is_flag=True, help="Write a text for the site's helpdesk instead.")
 @json_option
 @click.pass_obj
 def why(
-    reply: Reply, run_id: str | None, log: Path | None, state: str | None, code: int | None
+    reply: Reply,
+    run_id: str | None,
+    log: Path | None,
+    state: str | None,
+    code: int | None,
+    helpdesk: bool,
 ) -> None:
     """Say why a run failed, or any job that left a log.
 
-    The likeliest cause comes first, with the line that shows it and what to do.
+    The likeliest cause comes first, with the line that shows it, its number in the log, and what
+    to do; for a run, with the command that does it.
     """
     if (run_id is None) == (log is None):
         raise InputError("There is not one job to explain.", "Name a RUN, or a FILE with --log.")
     if log is None and (state is not None or code is not None):
         raise InputError("--state and --exit work only with --log.", "Leave them out.")
+    if log is not None and helpdesk:
+        raise InputError("--helpdesk works only with a RUN.", "Name the run instead of its log.")
     found = _of_run(run_id or "") if log is None else _of_log(log, state or "failed", code)
+    if helpdesk and found.why:
+        reply.give(found, found.letter)
+        return
     reply.give(found, "\n\n".join(map(_text, found.why)))
-    for line in found.lines:
-        if not reply.json:
+    if not reply.json:
+        for line in found.lines:
             click.echo(f"  {line}")
+        if found.command:
+            click.echo(f"\nDo: {found.command}")
     if not found.why:
         say("It did not fail, as far as is known.")
 
 
 def _of_run(run_id: str) -> _Answer:
+    from lumitui.app.explain.failure.actions import action_of, letter
+
     with core() as runs:
-        found = runs.why(run_id)
-        return _Answer(found, found[0].telling if found else ())
+        found, run = runs.why(run_id), runs.history.get(run_id)
+    action = action_of(found, run)
+    telling = found[0].telling if found else ()
+    command = action.command(run.id) if action else ""
+    return _Answer(found, telling, command, letter(found, run))
 
 
 def _of_log(path: Path, state: str, code: int | None) -> _Answer:
@@ -97,4 +120,5 @@ def _tail(path: Path) -> str:
 
 def _text(item: "Diagnosis") -> str:
     rows = [item.cause, f"  {item.do}"]
-    return "\n".join([*rows, f"  > {item.line.strip()}"] if item.line.strip() else rows)
+    number = "" if item.number is None else item.number
+    return "\n".join([*rows, f"  {number}> {item.line.strip()}"] if item.line.strip() else rows)

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from lumitui.app.explain.failure.diagnosis import Diagnosis, Ending
 from lumitui.app.explain.failure.hangs import HANG, HUNG, WAITING, ended, hung
-from lumitui.app.explain.failure.matching import Evidence, diagnosis_of, matches
+from lumitui.app.explain.failure.matching import Evidence, diagnosis_of, matches, node_of
 from lumitui.app.explain.failure.meanings import EXIT_CODES, STATE_RULES, Meaning
 from lumitui.app.explain.failure.reading import read
 from lumitui.app.explain.failure.rules.table import CONSEQUENCES, KILLED, LAST, RULES, SCARCE
@@ -213,7 +213,8 @@ def _unnamed(text: str, rank: int | None, place: str, number: int, evidence: Evi
         where, do = "", "Read the traceback above this line in the log."
     sentence = f"{who} raised an exception{where}."
     at = evidence.log.before + number + 1
-    return Diagnosis("exception", sentence, do, text, rank, place, number=at)
+    node = node_of(evidence.lines[number], rank, evidence)
+    return Diagnosis("exception", sentence, do, text, rank, place, node, at)
 
 
 def _distinct(found: Sequence[Diagnosis]) -> list[Diagnosis]:

@@ -38,6 +38,15 @@ _HARMLESS = re.compile(
 )
 _WARNING = re.compile(r"\bWARN(?:ING)?\b")
 _NCCL_WARNS = re.compile(r"\b[NR]CCL WARN|\.(?:h|cc|cu|cpp):\d+ WARN")
+# Where a line names its node: Slurm's, NCCL's (`nid005001:71:92 [0]`).
+_NODE = re.compile(
+    r"^srun: error: ([\w.-]+): tasks? |^slurmstepd-([\w.-]+): | ON ([\w.-]+) CANCELLED AT"
+    r"|[Nn]ode failure on ([\w.-]+)|failed on node ([\w.-]+)|^([\w.-]+):\d+:\d+ \[\d+\]"
+)
+# torchrun's report, and srun's list of tasks.
+_HOST = re.compile(r"^\s*host\s*: ([\w.-]+)")
+_RANK_OF_HOST = re.compile(r"^\s*rank\s*: (\d{1,6}) \(local_rank")
+_TASKS = re.compile(r"^srun: error: ([\w.-]+): tasks? ([\d,-]{1,200}): ")
 # What no rule can fit without: most lines of a log are passed over by these words alone.
 _MAY_FIT = re.compile(
     r"(?i)err|fail|fatal|exception|abort|kill|can(?:no|')t|could ?n|unable|not |no |n't|denied"
@@ -162,4 +171,35 @@ def diagnosis_of(
     if number is None:
         number = next((at for at, one in enumerate(evidence.lines) if one is line), None)
     at = None if number is None else evidence.log.before + number + 1
-    return Diagnosis(rule.id, sentence, rule.do, line.text, rank, number=at)
+    node = node_of(line, rank, evidence)
+    return Diagnosis(rule.id, sentence, rule.do, line.text, rank, node=node, number=at)
+
+
+def node_of(line: LogLine, rank: int | None, evidence: Evidence) -> str:
+    """Return the node that a line speaks of, or on which Slurm or torchrun says its rank ran."""
+    for text in (line.text, line.source):
+        if match := _NODE.search(text):
+            return next(name for name in match.groups() if name)
+    if rank is None:
+        return ""
+    host = ""
+    for other in evidence.lines:
+        if found := _HOST.match(other.text):
+            host = found[1]
+        elif (found := _RANK_OF_HOST.match(other.text)) and int(found[1]) == rank:
+            return host
+        elif (found := _TASKS.match(other.text)) and _named(rank, found[2], evidence):
+            return found[1]
+    return ""
+
+
+def _named(rank: int, tasks: str, evidence: Evidence) -> bool:
+    """Return whether srun's list of tasks has a rank."""
+    parts = [part for part in tasks.split(",") if part.strip("-")]
+    return evidence.log.label_is_rank and any(_within(rank, part) for part in parts)
+
+
+def _within(rank: int, part: str) -> bool:
+    """Return whether a part of srun's list of tasks (`3` or `5-7`) has a rank."""
+    first, _, last = part.partition("-")
+    return int(first) <= rank <= int(last or first)

@@ -60,10 +60,13 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
                 tooltip="Send the code that ran, or the project as it is now"),
     ]  # fmt: skip
 
-    def __init__(self, parent: Run, nodes: int) -> None:
-        """Send `parent` again on `nodes` nodes."""
+    def __init__(self, parent: Run, nodes: int, settings: tuple[str, ...] = ()) -> None:
+        """Send `parent` again on `nodes` nodes, with `settings` as `key=value`."""
         super().__init__()
         self._parent_run, self._asked = parent, nodes
+        times = [setting for setting in settings if setting.startswith("time=")]
+        self._time = times[-1].removeprefix("time=") if times else parent.spec.time
+        self._given = tuple(setting for setting in settings if setting not in times)
         self._number = 0
         """Of the settings that all sizes have: plans for earlier ones are dropped."""
         self._start: Start | None = None
@@ -84,7 +87,7 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
                 yield Label("nodes ")
                 yield FigureInput(str(self._asked), type="integer", id="nodes", compact=True)
                 yield Label("time ")
-                yield FigureInput(self._parent_run.spec.time, id="time", compact=True)
+                yield FigureInput(self._time, id="time", compact=True)
                 yield Choice[Start](
                     [("scratch", "from scratch"), ("checkpoint", "from checkpoint")], id="start"
                 )
@@ -132,7 +135,8 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
     def _request_plans(self) -> None:
         """Ask for the plans that are missing, of the size shown and of those to be sent."""
         time = self.query_one("#time", Input).value.strip()
-        settings = () if time == self._parent_run.spec.time else (f"time={time}",)
+        changed = () if time == self._parent_run.spec.time else (f"time={time}",)
+        settings = (*self._given, *changed)
         code: Code = self.query_one("#code", Choice).value
         shown = [] if self._typed is None else [self._typed]
         for nodes in dict.fromkeys((*shown, *self._to_send)):

@@ -44,7 +44,7 @@ class ScaleApp(MutationApp):
                 self._confirm_ladder(plans)
 
         if parent := self._run(event.run_id):
-            dialog = ResubmitDialog(parent, parent.layout.nodes * event.factor)
+            dialog = ResubmitDialog(parent, parent.layout.nodes * event.factor, event.settings)
             self.push_screen(dialog, answered)
 
     def _confirm_ladder(self, plans: tuple[Resubmission, ...]) -> None:

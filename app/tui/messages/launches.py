@@ -26,6 +26,8 @@ class ResubmitWanted(Message):
 
     run_id: str
     factor: int
+    settings: tuple[str, ...] = ()
+    """What the dialog begins with, as `key=value`."""
 
 
 @dataclass(eq=False, repr=False)

@@ -29,6 +29,7 @@ from lumitui.app.tui.widgets.steady import Steady
 from lumitui.app.tui.widgets.styled import COLOURS, labelled, plain, shorten
 
 if TYPE_CHECKING:
+    from lumitui.app.explain.failure.actions import Action
     from lumitui.app.explain.failure.diagnosis import Diagnosis
     from lumitui.app.scale.overview import Overview
 
@@ -61,6 +62,8 @@ class OverviewPane(Scroll):
         self._why: RenderableType | None = None
         self._explained = False
         """Whether what stands there is why the run failed."""
+        self.remedy: Action | None = None
+        """The resubmission that may help, where why the run failed is shown."""
 
     def compose(self) -> ComposeResult:
         """Yield the reasons, then the facts."""
@@ -129,15 +132,19 @@ class OverviewPane(Scroll):
     @on(messages.WhyFound)
     def _why_found(self, event: messages.WhyFound) -> None:
         if self._why is not None and self._run is not None:
+            from lumitui.app.explain.failure.actions import action_of
+
             found = event.diagnoses
-            self._show_why(Text() if found is None else causes(self._run, found))
+            remedy = action_of(found or (), self._run)
+            self._show_why(Text() if found is None else causes(self._run, found, remedy))
+            self.remedy = remedy
             self._explained = bool(found)
             self.draw(self._run)
 
     def _show_why(self, content: RenderableType | None) -> None:
         if content is None and self._why is None:
             return  # nothing is shown there already
-        self._why, self._explained = content, False
+        self._why, self._explained, self.remedy = content, False, None
         why = self.query_one(".why", Static)
         why.display = content is not None
         why.update(content or "")
@@ -217,13 +224,21 @@ def _columns(facts: Sequence[run_facts.Row], labels: int) -> RenderableType:
     return table
 
 
-def causes(run: Run, diagnoses: Sequence[Diagnosis]) -> RenderableType:
-    """Return why a run failed, the likeliest cause first, each with its line of the log."""
+def causes(
+    run: Run, diagnoses: Sequence[Diagnosis], remedy: Action | None = None
+) -> RenderableType:
+    """Return why a run failed, the likeliest cause first, each with its line of the log.
+
+    Below the first stands the key that does what helps; an unknown cause has the lines that say
+    most.
+    """
     if not diagnoses:
         return Text(f"{words.no_cause(run)}\n", "dim")
     parts = []
     for found in diagnoses:
         parts.append(Text.assemble(plain(found.cause, "bold yellow"), f"\n  {found.do}"))
-        if found.line:
-            parts.append(plain(f"  {found.line}", "dim"))
+        for line in found.telling or ([found.line] if found.line else []):
+            parts.append(plain(f"  {line}", "dim"))
+        if remedy and found is diagnoses[0]:
+            parts.append(plain(f"  D: {remedy.words}", "bold"))
     return Group(*parts, Text())

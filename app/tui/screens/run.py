@@ -92,6 +92,8 @@ class RunScreen(RunPage):
                 tooltip="Show the runs it was made from and those made from it"),
         Binding("F", "pane('folder')", "Files", show=False, id="run.files",
                 tooltip="List the files of the run's folder; fetch or view one"),
+        Binding("D", "remedy", "Do what helps", show=False, id="run.remedy",
+                tooltip="Resubmit as the reason of its failure asks; without one, find it"),
         Binding("right_square_bracket", "next_pane(1)", "Next pane", show=False,
                 id="run.next", tooltip="Go to the next pane"),
         Binding("left_square_bracket", "next_pane(-1)", "Previous pane", show=False,
@@ -177,6 +179,14 @@ class RunScreen(RunPage):
             self._panes[pane] = new
         if pane == _name(self._wanted) and self.query(Tab):
             self._show(pane)
+
+    def action_remedy(self) -> None:
+        """Open the resubmission that may help; before the reason is known, find that."""
+        pane = cast("OverviewPane", self._panes["overview"]) if "overview" in self._panes else None
+        if pane is None or pane.remedy is None:
+            self.action_pane("why")
+            return
+        self.post_message(messages.ResubmitWanted(self._run_id, 1, pane.remedy.settings))
 
     def action_refresh_sites(self) -> None:
         """Poll the sites now, and read the GPUs again."""

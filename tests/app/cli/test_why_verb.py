@@ -18,8 +18,8 @@ def test_a_log_of_anybodys_is_explained(home: Home, tmp_path: Path) -> None:
     shown = lt(home, "why", "--log", str(log), "--exit", "1")
     assert shown.returncode == 0, shown.stderr
     lines = shown.stdout.splitlines()
-    assert lines[0] == "The program saw no GPU (rank 3)."
-    assert lines[2] == "  > RuntimeError: No HIP GPUs are available"
+    assert lines[0] == "The program saw no GPU (rank 3, on nid005001)."
+    assert lines[2] == "  2> RuntimeError: No HIP GPUs are available"
     data = envelope(lt(home, "why", "--log", str(log), "--json"))["data"]
     assert (data["why"][0]["id"], data["why"][0]["rank"], data["lines"]) == ("no-gpu", 3, [])
 

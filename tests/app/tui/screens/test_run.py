@@ -4,14 +4,16 @@ import re
 import time
 from pathlib import Path
 
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
 from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.dialogs.resubmit import ResubmitDialog
 from lumitui.app.tui.screens.run import RunScreen
 from lumitui.app.tui.screens.runs import RunsScreen
 from lumitui.app.tui.widgets.log.log_view import LogView
 from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.walltime import seconds_of, text_of
 from tests.support.driven_tui import (
     app_of,
     ended,
@@ -75,6 +77,20 @@ async def test_why_a_run_failed_is_shown(settings: Settings, project: Path) -> N
         await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen), "the run")
         await sees(pilot, r"No module named 'nowhere\[/\]'")
         await sees(pilot, "exit +code 1")
+
+
+async def test_one_key_opens_the_resubmission_that_helps(settings: Settings) -> None:
+    app = LumiApp(settings)
+    run = a_run("late-000001", state=State.TIMEOUT, word="TIMEOUT")
+    app.runs.history.begin(run)
+    doubled = text_of(2 * seconds_of(run.spec.time))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.press("enter", "D")
+        await sees(pilot, "The job reached its time limit")
+        await sees(pilot, f"D: Resubmit with {doubled}")
+        await pilot.press("D")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ResubmitDialog), "the dialog")
+        assert pilot.app.screen.query_one("#time", Input).value == doubled
 
 
 async def test_a_queued_run_shows_why_it_waits_and_one_that_is_done_what_it_cost(
