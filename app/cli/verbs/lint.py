@@ -1,15 +1,17 @@
 """The verb that says what is wrong with any sbatch script, before the queue does."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 import click
 
+from lumitui.app.cli.inquiry import cluster_option
 from lumitui.app.cli.output import Reply, say
-from lumitui.app.cli.session import json_option, own_settings, sites_beginning
+from lumitui.app.cli.session import core, json_option, own_settings, sites_beginning
 from lumitui.remote.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ _MOST_FILES = 60
 _ROUNDS = 10
 """Times that --fix looks again, as one change can make way for another."""
 Format = Literal["text", "github", "sarif", "json"]
+Ask = Callable[["Job", "Site"], Sequence["Finding"]]
+"""Returns what the cluster says of a job."""
 
 
 class _Options(TypedDict):
@@ -35,6 +39,7 @@ class _Options(TypedDict):
     ignore: tuple[str, ...]
     fix: bool
     diff: bool
+    cluster: bool
 
 
 @click.command()
@@ -57,6 +62,7 @@ class _Options(TypedDict):
 @click.option("--ignore", metavar="RULES", multiple=True, help="All rules but these.")
 @click.option("--fix", is_flag=True, help="Make the mechanical changes in the scripts.")
 @click.option("--diff", is_flag=True, help="Show what --fix would change, and change nothing.")
+@cluster_option
 @json_option
 @click.pass_obj
 def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_Options]) -> int:
@@ -64,7 +70,8 @@ def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_Options]) ->
 
     SCRIPT `-` is standard input. The exit code is 0 when there is nothing above a note, 1 when
     there are errors or warnings, and 2 when a script cannot be read or its site is not clear.
-    A comment `# lumitui: ignore=RULE` silences a rule on its line, or on the command below it.
+    A comment `# lumitui: ignore=RULE` silences a rule on its line, or on the command below it. No
+    site is asked without --cluster.
     """
     if reply.json and options["layout"] != "text":
         raise InputError("--json and --format exclude each other.", "Leave out one of them.")
@@ -74,21 +81,32 @@ def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_Options]) ->
     known = Sites(own_settings().profiles)
     changed = False
     checked: list[Checked] = []
-    for path in scripts:
-        text = _read(path)
-        site = _site(known, text, path, options["site_name"])
-        one = _check(path, text, site, options)
-        if options["fix"] or options["diff"]:
-            after = _fixed(one, site, options)
-            changed |= after.text != text
-            _show_change(path, text, after, options)
-            one = one if options["diff"] else after
-        checked.append(one)
+    with _asking(options) as ask:
+        for path in scripts:
+            text = _read(path)
+            site = _site(known, text, path, options["site_name"])
+            one = _check(path, text, site, options, ask)
+            if options["fix"] or options["diff"]:
+                after = _fixed(one, site, options, ask)
+                changed |= after.text != text
+                _show_change(path, text, after, options)
+                one = one if options["diff"] else after
+            checked.append(one)
     if options["diff"]:
         return 1 if changed else 0
     _print(reply, tuple(checked), options)
     speaks = any(item.severity != "note" for one in checked for item in one.findings)
     return 1 if speaks else 0
+
+
+@contextmanager
+def _asking(options: _Options) -> Iterator[Ask]:
+    """Yield what asks the cluster about a job, where a person wants that."""
+    if not options["cluster"]:
+        yield lambda job, site: ()
+        return
+    with core() as runs:
+        yield lambda job, site: runs.inquiries.of_script(job, site).findings
 
 
 def _refuse_unknown_rules(options: _Options) -> None:
@@ -106,11 +124,13 @@ def _refuse_unknown_rules(options: _Options) -> None:
 
 
 def _known_rules() -> Iterator[str]:
+    from lumitui.app.inquiry.topics import TOPICS
     from lumitui.app.lint.report.silence import UNUSED
     from lumitui.app.lint.table import RULES
     from lumitui.remote.site.sites import Sites
 
     yield UNUSED
+    yield from (topic.id for topic in TOPICS)
     yield from (rule.id for rule in RULES)
     known = Sites(own_settings().profiles)
     for name in known.names():
@@ -154,7 +174,7 @@ def _site(known: "Sites", text: str, path: str, given: str | None) -> "Site":
     return guess.site
 
 
-def _check(path: str, text: str, site: "Site", options: _Options) -> "Checked":
+def _check(path: str, text: str, site: "Site", options: _Options, ask: Ask) -> "Checked":
     from lumitui.app.lint.bash import read_script
     from lumitui.app.lint.report.checked import Checked
     from lumitui.app.lint.report.silence import heard
@@ -170,7 +190,7 @@ def _check(path: str, text: str, site: "Site", options: _Options) -> "Checked":
             if len(files) == before:
                 break
             job = read_script(text, site=site, files=files)
-    found = heard(findings(job, site), text)
+    found = heard([*findings(job, site), *ask(job, site)], text)
     prefix = "" if path == "-" or Path(path).parent == Path() else f"{Path(path).parent}/"
     return Checked(path, site.name, text, tuple(_chosen(found, options)), files, prefix)
 
@@ -202,14 +222,14 @@ def _chosen(found: "list[Finding]", options: _Options) -> "Iterator[Finding]":
             yield item
 
 
-def _fixed(one: "Checked", site: "Site", options: _Options) -> "Checked":
+def _fixed(one: "Checked", site: "Site", options: _Options, ask: Ask) -> "Checked":
     from lumitui.app.lint.report.edits import fixed
 
     for _ in range(_ROUNDS):
         text, count = fixed(one.text, one.findings)
         if not count or text == one.text:
             break
-        one = _check(one.path, text, site, options)
+        one = _check(one.path, text, site, options, ask)
     return one
 
 

@@ -3,11 +3,13 @@
 from pathlib import Path
 
 from lumitui.app.inquiry.inquiries import Inquiries
+from lumitui.app.lint.bash import read_script
 from lumitui.app.runs import Runs
 from lumitui.app.send.drafts.draft import Draft
 from lumitui.app.send.preview import Preview
 from lumitui.remote.connect import Connection
 from lumitui.remote.errors import LinkError
+from tests.support.command_line import lt
 from tests.support.home import Home
 from tests.support.jobs.small_jobs import hello_job, hello_project
 from tests.support.servers.cluster import Cluster
@@ -84,6 +86,43 @@ def test_the_cluster_says_what_no_rule_can_know(
     found = rules(runs, previewed(runs, tmp_path, container=image, args=["/nowhere/data"]))
     assert "none.sif is not there" in found["cluster-image"]
     assert "/nowhere/data is not there" in found["cluster-path"]
+
+
+SCRIPT = """#!/bin/bash
+#SBATCH --account=project_462000001 --partition=standard-g
+#SBATCH --nodes=2 --gpus-per-node=8 --time=01:00:00
+#SBATCH --output=/scratch/project_462000001/nologs/%j.out
+SIF=/scratch/project_462000001/my.sif
+srun singularity exec -B /scratch/project_462000001,/nope:/data $SIF python t.py --data /dev/shm/x
+"""
+
+
+def test_what_the_cluster_says_of_a_script_stands_at_its_words(cluster_runs: Runs) -> None:
+    site = cluster_runs.sites.load("minilumi")
+    job = read_script(SCRIPT, site=site)
+    found = cluster_runs.inquiries.of_script(job, site)
+    placed = {one.rule: (one.at.line, one.severity) for one in found.findings}
+    assert placed["cluster-output"] == (4, "error")
+    assert placed["cluster-image"] == placed["cluster-bind"] == (6, "error")
+    assert "cluster-path" not in placed and found.start is not None
+    refused = read_script(SCRIPT.replace("--nodes=2", "--nodes=900"), site=site)
+    said = {one.rule for one in cluster_runs.inquiries.of_script(refused, site).findings}
+    assert "cluster-refused" in said
+
+
+def test_lint_asks_the_cluster_when_it_is_told_to(
+    home: Home, cluster: Cluster, tmp_path: Path
+) -> None:
+    home.add_cluster(cluster)
+    script = tmp_path / "job.sh"
+    script.write_text(SCRIPT)
+    plain = lt(home, "lint", str(script), "--site", "minilumi", "--select", "cluster-image")
+    assert (plain.returncode, plain.stdout.strip()) == (0, "")
+    asked = lt(
+        home, "lint", str(script), "--site", "minilumi", "--select", "cluster-image", "--cluster"
+    )
+    assert asked.returncode == 1
+    assert "my.sif is not there" in asked.stdout
 
 
 def test_a_full_file_system_is_said_before_the_job_is_sent(
