@@ -7,7 +7,17 @@ from datetime import date
 from itertools import takewhile
 
 from lumitui.app.lint.bash.request.directives import read_directives
+from lumitui.app.lint.bash.request.resources import gpus_of
+from lumitui.app.lint.model.words import Options
 from lumitui.remote.site.profile import Site
+
+_ENOUGH = 2
+"""Points from which a site counts as told."""
+_COMMON = {
+    "gpu", "small", "large", "test", "cpu", "batch", "debug", "main", "normal", "standard", "dev",
+    "medium", "long", "short", "interactive", "compute", "regular", "boost", "shared",
+}  # fmt: skip
+"""Names of partitions and QOS that sites elsewhere have as well."""
 
 
 @dataclass(frozen=True)
@@ -23,39 +33,77 @@ def guess_site(text: str, sites: Sequence[Site], today: date) -> Guess:
     """Return the site that a script's partition, account, paths and modules fit best."""
     clusters = [site for site in sites if site.scheduler == "slurm"]
     options = read_directives(text).options
-    partition = (options.value("partition") or "").split(",")[0]
-    account = options.value("account") or ""
-    scores = {
-        site.name: _from_partition(site, partition) + _from_account(site, account)
-        + min(_marks(site, text), 4)
-        for site in clusters
-    }  # fmt: skip
+    facts = _Facts.of(options)
+    scores = {site.name: facts.fit(site) + min(_marks(site, text), 4) for site in clusters}
     best = max(scores.values(), default=0)
     fits = [site for site in clusters if scores[site.name] == best]
     if len(fits) > 1:
         fits = [site for site in fits if not site.is_closed(today)] or fits
-    if len(fits) != 1 or best <= 0:
+    if len(fits) != 1 or best < _ENOUGH:
         return Guess(None, "", tuple(site.name for site in fits))
-    told = [
-        f"the partition {partition}" if _from_partition(fits[0], partition) else "",
-        f"the account {account}" if _from_account(fits[0], account) > 0 else "",
-        "its paths and modules" if _marks(fits[0], text) else "",
-    ]
-    return Guess(fits[0], " and ".join(filter(None, told)))
+    told = facts.told(fits[0]) + (["its paths and modules"] if _marks(fits[0], text) else [])
+    return Guess(fits[0], " and ".join(told))
 
 
-def _from_partition(site: Site, name: str) -> int:
-    return 4 if name in _partitions(site) else 0
+@dataclass(frozen=True)
+class _Facts:
+    """What a request says that differs from site to site."""
 
+    partition: str
+    account: str
+    qos: str
+    gpu: str
 
-def _from_account(site: Site, name: str) -> int:
-    """Return how well an account fits: some sites' patterns take nearly any word."""
-    if not name or "$" in name:
-        return 0
-    if not re.match(site.account.pattern, name):
-        return -5
-    alike = sum(1 for _ in takewhile(_same, zip(name, site.account.example, strict=False)))
-    return min(alike, 8) // 2
+    @classmethod
+    def of(cls, options: Options) -> "_Facts":
+        """Read them from sbatch's options."""
+        return cls(
+            (options.value("partition") or "").split(",")[0],
+            options.value("account") or "",
+            options.value("qos") or "",
+            gpus_of(options, None, None)[1],
+        )
+
+    def fit(self, site: Site) -> int:
+        """Return how well they fit a site."""
+        return self._partition(site) + self._account(site) + self._qos(site) + self._gpu(site)
+
+    def told(self, site: Site) -> list[str]:
+        """Return those that speak for a site, in words."""
+        return [
+            words
+            for words, points in (
+                (f"the partition {self.partition}", self._partition(site)),
+                (f"the account {self.account}", self._account(site)),
+                (f"the QOS {self.qos}", self._qos(site)),
+                (f"the GPU type {self.gpu}", self._gpu(site)),
+            )
+            if points > 0
+        ]
+
+    def _partition(self, site: Site) -> int:
+        if not self.partition or self.partition not in _partitions(site):
+            return 0
+        return 1 if self.partition in _COMMON else 4
+
+    def _account(self, site: Site) -> int:
+        """Some sites' patterns take nearly any word: what is like the example counts more."""
+        name, example = self.account.lower(), site.account.example
+        if not name or re.search(r"[$<]|xx", name):
+            return 0
+        if not re.match(site.account.pattern, name, re.IGNORECASE):
+            return -2
+        alike = sum(1 for _ in takewhile(_same, zip(name, example, strict=False)))
+        return min(alike, 8) // 2
+
+    def _qos(self, site: Site) -> int:
+        own = {word for entry in site.partitions.values() for word in entry.arguments}
+        return 3 if self.qos and f"--qos={self.qos}" in own and self.qos not in _COMMON else 0
+
+    def _gpu(self, site: Site) -> int:
+        if not self.gpu or not site.node.gres_types:
+            return 0
+        return 2 if self.gpu in site.node.gres_types else -3
 
 
 def _same(letters: tuple[str, str]) -> bool:

@@ -203,7 +203,8 @@ class Walker(Running):
         self.reading.troubles += line.troubles
         if self.outer is not None:
             self.candidates += inner or [line.step]
-            self.reading.variables += recorded
+            if not self.substitution:
+                self.reading.variables += recorded
             return
         if not (line.launches or starts(line.step) or any(starts(each) for each in inner)):
             return
@@ -240,8 +241,10 @@ class Walker(Running):
             return []
         child = self.scope_for(line, scope)
         child.positional = positional
+        # A shell that the batch script starts by itself has steps of its own.
+        outer = step if self.outer is not None or line.launches else None
         walker = Walker(
-            self.reading, Tree(source), child, line.shell, self.depth + 2, step, self.substitution
+            self.reading, Tree(source), child, line.shell, self.depth + 2, outer, self.substitution
         )
         walker.walk()
         return walker.candidates

@@ -95,8 +95,8 @@ def conda_without_hook(job: Job, site: Site) -> Iterator[Hit]:
     known = False
     for command in job.commands:
         first = command.words[0].known if command.words else ""
-        known |= command.program in (".", "source") and bool(
-            reads.search(first) or reads.search(command.words[0].text)
+        known |= command.program in (".", "source") and any(
+            reads.search(text) for word in command.words[:1] for text in (word.known, word.text)
         )
         if command.program in ("conda", "mamba") and first == "activate" and not known:
             yield Hit(

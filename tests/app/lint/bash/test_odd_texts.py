@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lumitui.app.lint.bash import read_script
+from lumitui.app.lint.table import findings
 from lumitui.remote.site.sites import BUILT_IN, Sites
 
 LUMI = Sites([BUILT_IN]).load("lumi")
@@ -51,12 +52,14 @@ WORDS = st.sampled_from([*_SIGNS, *_WORDS, "#SBATCH -N 2", "#SBATCH --", "\0", "
 
 @given(st.lists(WORDS, max_size=40).map(" ".join))
 def test_no_order_of_bashs_words_raises(text: str) -> None:
-    read_script(text, site=LUMI)
+    job = read_script(text, site=LUMI)
+    assert {command.step for command in job.commands} <= {None, *range(len(job.steps))}
+    findings(job, LUMI)
 
 
 @given(st.text(max_size=200))
 def test_no_text_raises(text: str) -> None:
-    read_script(text, site=LUMI)
+    findings(read_script(text, site=LUMI), LUMI)
 
 
 @pytest.mark.parametrize(

@@ -159,3 +159,24 @@ def test_deepspeeds_launcher_of_one_node_is_deepspeed() -> None:
     (step,) = read(line).training
     assert step.launcher == "deepspeed" and step.python
     assert step.program is not None and step.program.known == "a.py"
+
+
+def test_a_script_that_the_batch_script_runs_has_steps_of_its_own() -> None:
+    job = read(
+        "bash sub/run.sh a", **{"sub/run.sh": "srun hostname\nexport X=1\nsrun python t.py $1\n"}
+    )
+    assert [step.trains for step in job.steps] == [False, True]
+    (step,) = job.training
+    assert (step.at.file, step.at.line) == ("sub/run.sh", 3)
+    assert [word.known for word in step.arguments] == ["a"]
+
+
+def test_what_a_command_of_a_step_gets_alone_is_kept() -> None:
+    variable = read("srun bash -c 'OMP_NUM_THREADS=7 python t.py'").variable("OMP_NUM_THREADS")
+    assert variable is not None
+    assert (variable.value, variable.shell, variable.step) == ("7", "task", 0)
+
+
+def test_each_commands_step_exists() -> None:
+    job = read("bash -c 'echo a; X=1 true'\nX=$(srun hostname)\nbash <<EOF\nA=1 ls\nEOF\n")
+    assert [command.step for command in job.commands if command.step is not None] == []
