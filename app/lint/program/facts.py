@@ -1,7 +1,7 @@
 """What a rule sees of a Python file: its calls, what it sets, its options, its texts."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -14,6 +14,9 @@ Value = str | int | float | bool | None
 """A constant of the program."""
 
 
+Way = Literal["all", "local", "one", "unknown"]
+"""Which ranks come to a line: all, one of each node, one of the job, or nobody knows."""
+_ROUNDS = 50  # as deep as functions call each other before nothing is said
 _ABOUT_RANKS = re.compile(r"distrib|gpu|world|parallel", re.IGNORECASE)
 
 
@@ -145,6 +148,8 @@ class Program:
     file: str
     fault: Fault | None = None
     """None: it parses. With one, everything else is empty."""
+    whole: bool = True
+    """Whether all of it was read; if not, everything else is empty."""
     imports: frozenset[str] = frozenset()
     """The modules that it imports, as `torch.distributed`."""
     calls: tuple[Call, ...] = ()
@@ -187,53 +192,76 @@ class Program:
                 found.setdefault(call.last, []).append(call)
         return {name: tuple(calls) for name, calls in found.items()}
 
-    def reach(self, call: Call) -> Literal["all", "local", "one", "unknown"]:
-        """Return which ranks come to a call: all, one of each node, one, or nobody knows.
+    def reach(self, call: Call) -> Way:
+        """Return which ranks come to a call.
 
         A function's callers count too; one that this file never calls is unknown.
         """
-        return self._reach(call, frozenset())
-
-    def _reach(self, call: Call, seen: frozenset[str]) -> Literal["all", "local", "one", "unknown"]:
-        kinds = {guard.kind for guard in call.guards}
-        if "rank" in kinds or call.function in self.guarded:
-            return "one"
-        if "local" in kinds:
-            return "local"
-        if any(_ABOUT_RANKS.search(guard.text) for guard in call.guards):
-            return "unknown"  # it may be what a run on one GPU does
-        if not call.function:
-            return "all"
-        if call.function in seen or call.function not in self._callers:
-            return "unknown"
-        seen |= {call.function}
-        ways = {self._reach(caller, seen) for caller in self._callers[call.function]}
+        ways = self._ways_of(call, self._ways)
         if "all" in ways:
             return "all"
-        return "unknown" if "unknown" in ways else "local" if "local" in ways else "one"
+        return "unknown" if "unknown" in ways or not ways else min(ways)  # local before one
+
+    @cached_property
+    def _ways(self) -> dict[str, set[Way]]:
+        """For each function that is called here, the ways in which ranks come to it."""
+        found: dict[str, set[Way]] = {name: set() for name in self._callers}
+        for _round in range(_ROUNDS):
+            before = sum(map(len, found.values()))
+            for name, callers in self._callers.items():
+                for caller in callers:
+                    found[name] |= self._ways_of(caller, found)
+            if sum(map(len, found.values())) == before:
+                break
+        return found
+
+    def _ways_of(self, call: Call, found: dict[str, set[Way]]) -> set[Way]:
+        kinds = {guard.kind for guard in call.guards}
+        if "rank" in kinds or call.function in self.guarded:
+            return {"one"}
+        if "local" in kinds:
+            return {"local"}
+        if any(_ABOUT_RANKS.search(guard.text) for guard in call.guards):
+            return {"unknown"}  # it may be what a run on one GPU does
+        return found.get(call.function, {"unknown"}) if call.function else {"all"}
 
     def always(self, call: Call) -> bool:
         """Return whether a call is reached whatever the program's options are.
 
         A condition about ranks is no such option; one about anything else may never hold.
         """
-        return self._always(call, frozenset())
+        return _is_certain(call) and (not call.function or call.function in self._certain)
 
-    def _always(self, call: Call, seen: frozenset[str]) -> bool:
-        if any(guard.kind == "other" for guard in call.guards) or call.function in seen:
-            return False
-        callers = self._callers.get(call.function, ())
-        seen |= {call.function}
-        return not call.function or any(self._always(one, seen) for one in callers)
+    @cached_property
+    def _certain(self) -> frozenset[str]:
+        return self._spread(_is_certain, at_top=True)
 
     def in_loop(self, call: Call) -> bool:
         """Return whether a call runs again and again, by a loop around it or around its caller."""
-        return self._in_loop(call, frozenset())
+        return bool(call.loops) or call.function in self._repeated
 
-    def _in_loop(self, call: Call, seen: frozenset[str]) -> bool:
-        if call.loops:
-            return True
-        if not call.function or call.function in seen:
-            return False
-        callers = self._callers.get(call.function, ())
-        return any(self._in_loop(one, seen | {call.function}) for one in callers)
+    @cached_property
+    def _repeated(self) -> frozenset[str]:
+        started = {name for name, calls in self._callers.items() if any(one.loops for one in calls)}
+        return self._spread(lambda _call: True, at_top=False, started=started)
+
+    def _spread(
+        self, passes: Callable[[Call], bool], *, at_top: bool, started: Set[str] = frozenset()
+    ) -> frozenset[str]:
+        """Return the functions to which something gets by calls that let it pass."""
+        found = set(started)
+        for _round in range(_ROUNDS):
+            before = len(found)
+            for name, callers in self._callers.items():
+                if any(
+                    passes(one) and (one.function in found or (at_top and not one.function))
+                    for one in callers
+                ):
+                    found.add(name)
+            if len(found) == before:
+                break
+        return frozenset(found)
+
+
+def _is_certain(call: Call) -> bool:
+    return all(guard.kind != "other" for guard in call.guards)

@@ -41,13 +41,16 @@ def read_python(text: str, file: str) -> Program:
     """Return what is known of a Python file; one that does not parse has a `fault` alone."""
     try:
         tree = ast.parse(text)
-        roles = names_with_roles(tree)
-        return _Reader(file, roles, flags_of(tree, roles)).read(tree)
     except SyntaxError as error:
         return Program(file, _fault(error, text, file))
     except (ValueError, RecursionError, MemoryError) as error:
-        # NUL bytes; brackets and sums nested deeper than Python's own limit.
+        # NUL bytes; brackets nested deeper than Python's own limit.
         return Program(file, Fault(f"{type(error).__name__}: {error}", Position(1, 1, file=file)))
+    try:
+        roles = names_with_roles(tree)
+        return _Reader(file, roles, flags_of(tree, roles)).read(tree)
+    except RecursionError:  # a sum of a thousand terms: Python runs it
+        return Program(file, whole=False)
 
 
 def _fault(error: SyntaxError, text: str, file: str) -> Fault:

@@ -78,7 +78,8 @@ class Run:
                     continue
                 if known.isdisjoint(_module_files(program.file, name)):
                     return False
-        return all(module.fault is None for module in self.modules)
+        whole = all(program.whole for program in self.files)
+        return whole and all(module.fault is None for module in self.modules)
 
     def calls(self, *names: str) -> Iterator[tuple[Program, Call]]:
         """Yield the calls of these names, each with the file it stands in."""

@@ -77,6 +77,13 @@ def _batch(job: Job, site: Site) -> Iterator[Hit]:
         train, micro, steps = config.train, config.micro, config.accumulation
         if not run.world or not isinstance(train, int) or "auto" in (micro, steps):
             continue
+        if any(type(value) is int and value < 1 for value in (train, micro, steps)):
+            yield Hit(
+                f"{config.file} has a batch size or an accumulation below 1: DeepSpeed ends.",
+                "Write whole numbers from 1.",
+                config.at(TRAIN),
+            )
+            continue
         share = train // run.world
         if isinstance(micro, int) and isinstance(steps, int):
             if micro * steps * run.world != train:
@@ -180,6 +187,8 @@ def _loader(job: Job, site: Site) -> Iterator[Hit]:
     for run, config in configurations(job):
         steps = config.accumulation if isinstance(config.accumulation, int) else 1
         micro = config.micro
+        if steps < 1:
+            continue
         if micro is None and isinstance(config.train, int) and run.world:
             micro = config.train // (run.world * steps)
         if not isinstance(micro, int) or micro < 1 or run.trainer:

@@ -53,6 +53,12 @@ def test_odd_files_are_faults_and_raise_nothing(text: str) -> None:
     assert read_python(text, "odd.py").fault is not None
 
 
+def test_a_sum_too_long_to_follow_is_no_fault() -> None:
+    program = read_python("x = " + " + ".join(["1"] * 900) + "\nprint(x)\n", "long.py")
+    assert program.fault is None
+    assert not program.whole
+
+
 def test_roles_go_through_names_sums_and_parameters() -> None:
     program = read("""\
         import os, torch, torch.distributed as dist
@@ -142,3 +148,22 @@ def test_a_call_in_a_function_that_a_loop_calls_runs_again_and_again() -> None:
             save()
         """)
     assert program.in_loop(next(program.named("torch.save")))
+
+
+def test_functions_that_call_each_other_in_all_ways_end() -> None:
+    names = [f"f{number}" for number in range(40)]
+    calls = "".join(f"    {name}()\n" for name in names)
+    text = "".join(f"def {name}():\n    torch.save(1)\n{calls}" for name in names)
+    program = read(f"{text}if rank == 0:\n    f0()\n")
+    save = next(program.named("torch.save"))
+    assert (program.reach(save), program.always(save), program.in_loop(save)) == (
+        "one",
+        True,
+        False,
+    )
+
+
+def test_a_long_chain_of_functions_ends() -> None:
+    text = "".join(f"def f{number}():\n    f{number + 1}()\n" for number in range(3000))
+    program = read(f"{text}def f3000():\n    torch.save(1)\nf0()\n")
+    assert program.reach(next(program.named("torch.save"))) in ("all", "unknown")
