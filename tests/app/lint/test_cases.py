@@ -9,6 +9,7 @@ from functools import cache
 import pytest
 
 from lumitui.app.lint.bash import read_script
+from lumitui.app.lint.report.edits import fixed
 from lumitui.app.lint.rule import Finding
 from lumitui.app.lint.table import RULES, findings
 from lumitui.remote.site.profile import Site
@@ -53,6 +54,21 @@ def test_no_rule_speaks_about_the_good_script(case: Case) -> None:
     all_found = found(replace(case, site=case.good_site or case.site), case.good, case.good_files)
     assert [item for item in all_found if item.rule == case.rule] == []
     assert others(case, all_found) == []
+
+
+def test_a_mechanical_change_ends_its_finding_and_brings_no_error() -> None:
+    wrong = []
+    for case in ALL:
+        before = found(case, case.bad, case.bad_files)
+        own = [item for item in before if item.rule == case.rule and item.edit]
+        if not own:
+            continue
+        after = found(case, fixed(case.bad, own)[0], case.bad_files)
+        new = {item.rule for item in after if item.severity == "error"}
+        new -= {item.rule for item in before}
+        if new or case.rule in {item.rule for item in after}:
+            wrong.append((case.module, case.rule, new))
+    assert wrong == []
 
 
 def test_every_rule_has_a_case() -> None:

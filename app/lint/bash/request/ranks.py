@@ -130,7 +130,9 @@ def _cores(
         )
     elif not inherits and not any(v.name == "SRUN_CPUS_PER_TASK" for v in variables):
         # Since 22.05 srun does not take sbatch's `--cpus-per-task`; some sites changed that back.
-        return 1 if inherits is False and asked.cpus_per_task else None
+        # With masks a task has their cores, whatever srun was told.
+        alone = inherits is False and not step.srun.has("cpu-bind")
+        return 1 if alone and asked.cpus_per_task else None
     else:
         cores = asked.cpus_per_task
     return None if cores is None else max(1, cores // shares)

@@ -191,7 +191,7 @@ _WORKERS = re.compile(r"--?(?:(?:dataloader|data|loader|train)[-_])?(?:num[-_])?
 )
 def _workers(job: Job, site: Site) -> Iterator[Hit]:
     cores = job.rank.cores
-    if cores is None or _threads(job):
+    if cores is None or _threads(job) or site.scheduler != "slurm":
         return
     for step in job.training:
         for number, word in enumerate(step.arguments):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from lumitui.app.lint.allocation import Queue, gpu_option, gpus_of_node, queue_of
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.position import NOWHERE
-from lumitui.app.lint.phrases import removal, rewrite, some
+from lumitui.app.lint.phrases import rewrite, some
 from lumitui.app.lint.rule import Hit, Rule, Severity, rule
 from lumitui.remote import walltime
 from lumitui.remote.site.profile import Site
@@ -324,7 +324,7 @@ def _preempted(job: Job, site: Site) -> Iterator[Hit]:
         + (", and --no-requeue keeps this one from coming back." if never else "."),
         "Write #SBATCH --requeue, and let the program continue from its last checkpoint.",
         never.at if never else (where.at if where else NOWHERE),
-        removal(job, never) if never else None,
+        rewrite(never, "--requeue") if never else None,
     )
 
 

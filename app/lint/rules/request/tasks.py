@@ -26,6 +26,8 @@ def _twice(job: Job, site: Site) -> Iterator[Hit]:
         seen[option.name] = option
         if before is None or option.name in _MAY_REPEAT or before.value == option.value:
             continue
+        if option.name == "gres" and _parts(before) <= _parts(option):
+            continue
         both = option.name == "gres" and _kinds(before).isdisjoint(_kinds(option))
         yield Hit(
             f"--{option.name} is given twice: {option.value} counts, and {before.value} does not"
@@ -40,8 +42,12 @@ def _twice(job: Job, site: Site) -> Iterator[Hit]:
         )
 
 
+def _parts(option: Option) -> set[str]:
+    return set((option.value or "").split(","))
+
+
 def _kinds(option: Option) -> set[str]:
-    return {part.partition(":")[0] for part in (option.value or "").split(",")}
+    return {part.partition(":")[0] for part in _parts(option)}
 
 
 @rule(
