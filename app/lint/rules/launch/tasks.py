@@ -14,6 +14,9 @@ from lumitui.app.lint.phrases import some
 from lumitui.app.lint.rule import Hit, Rule, rule
 from lumitui.remote.site.profile import Site
 
+_STARTERS = ("srun", "singularity", "apptainer", "mpirun", "mpiexec", "python", "python3", "bash",
+             "sh", "ray", "tail")  # fmt: skip
+"""Programs that a script waits for when they stand in the foreground."""
 _MATRIX = "csc-user-guide, ml-multi.md; sbatch(1) --ntasks-per-node"
 
 
@@ -192,7 +195,13 @@ def launcher_of_site(job: Job, site: Site) -> Iterator[Hit]:
 def missing_wait(job: Job, site: Site) -> Iterator[Hit]:
     """Find `srun … &` without `wait` behind it."""
     waits = [item.at.line for item in job.commands if item.program == "wait"]
-    foreground = [step.at.line for step in job.training if not step.background]
+    foreground = [step.at.line for step in job.steps if not step.background]
+    foreground += [
+        item.at.line
+        for item in job.commands
+        if item.program.rpartition("/")[2] in _STARTERS
+        and not any(step.background and step.at.line == item.at.line for step in job.steps)
+    ]
     last = max([*waits, *foreground], default=0)
     for step in job.training:
         if step.background and step.at.line > last:

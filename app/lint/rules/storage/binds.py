@@ -92,8 +92,9 @@ def no_binds(job: Job, site: Site) -> Iterator[Hit]:
         if call is None or generation is None or call.binds or not step.trains:
             continue
         own = _modules_of(generation[1])
-        binding = {name for item in site.containers.values() for name in _modules_of(item)}
-        if not own or binding & _loaded(job):
+        binds = any(re.search(r"singularity|apptainer|bind|container", name, re.IGNORECASE)
+                    for name in _loaded(job))  # fmt: skip
+        if not own or binds or own & _loaded(job):
             continue
         words = [step.program, *step.arguments] if step.program else [*step.arguments]
         texts = [*(word.known for word in words), *(item.value for item in job.variables)]

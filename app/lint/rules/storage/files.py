@@ -19,6 +19,7 @@ _RESULTS = re.compile(
     r"^--?(output|out|save|checkpoint|ckpt|results?|log|work|run)s?([_-]?(dir|path|folder|to))?$"
 )
 _WRITTEN = re.compile(r"_HOME$|CACHE|OUTPUT|CHECKPOINT|CKPT|SAVE|LOG_?DIR|RESULT|WANDB_DIR")
+_READ = re.compile(r"LOAD|INIT|PRETRAINED|SOURCE|INPUT|RESUME|FROM")
 _COPIES = ("tar", "cp", "rsync", "unzip", "unsquashfs", "pigz", "zstd", "mv", "gunzip", "dd")
 
 
@@ -244,7 +245,7 @@ def other_project(job: Job, site: Site) -> Iterator[Hit]:
     if "{account}" not in site.work_root or named.fullmatch("folder") or not account:
         return
     places = [(item.name, item.value, item.at) for item in job.variables
-              if _WRITTEN.search(item.name)]  # fmt: skip
+              if _WRITTEN.search(item.name) and not _READ.search(item.name)]  # fmt: skip
     for step in job.training:
         places += [each for each in _named_values(job, step.arguments) if _RESULTS.match(each[0])]
     for name, value, at in places:
