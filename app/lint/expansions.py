@@ -8,6 +8,8 @@ from lumitui.app.lint.model.position import Position
 _NAME = re.compile(r"(?<!\\)(?:\\\\)*\$(?:\{[!#]?)?([A-Za-z_]\w*)")
 _DEEPEST = 4
 """Variables that name others, which name others; PATH names itself."""
+_LONGEST = 4_000
+"""Characters of a path; a variable that names itself many times would grow without end."""
 _ESCAPED = re.compile(r"(?<!\\)(?:\\\\)*\\\$(?:\{)?([A-Za-z_]\w*)")
 
 
@@ -32,9 +34,9 @@ def put_in(job: Job, text: str) -> str:
         for name in names_in(text):
             variable = job.variable(name, shell="batch")
             if variable is not None and "$(" not in variable.value:
-                value = variable.value.replace("\\", r"\\")
+                value = variable.value[:_LONGEST].replace("\\", r"\\")
                 text = re.sub(rf"\$(?:\{{{name}\}}|{name}\b)", value, text)
-        if text == before:
+        if text == before or len(text) > _LONGEST:
             break
     return text
 

@@ -5,6 +5,8 @@ from typing import Literal
 
 from lumitui.app.lint.model.position import NOWHERE, Position
 
+_MOST_DIGITS = 12
+"""Of a number that somebody means; Python itself reads no more than 4,300."""
 Shell = Literal["batch", "task", "container", "never"]
 """Which shell expands a variable: that of the batch script on the first node, one that each task
 starts outside a container, one inside the container, or none: it is sent as it is written."""
@@ -61,8 +63,8 @@ class Options:
 
     def number(self, *names: str) -> int | None:
         """Return the same as a whole number; None: not given, or not one."""
-        text = self.value(*names)
-        return int(text) if text is not None and text.strip().isdecimal() else None
+        text = (self.value(*names) or "").strip()
+        return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None
 
     def has(self, *names: str) -> bool:
         """Return whether one of these was given."""

@@ -37,8 +37,7 @@ def literal_variable(job: Job, site: Site) -> Iterator[Hit]:
     for variable in job.variables:
         if variable.quoted != "'" or not variable.exported or variable.shell != "batch":
             continue
-        used_again = re.search(rf"\$\{{?{re.escape(variable.name)}\b", job.text)
-        if _PATH.fullmatch(variable.value) and not used_again:
+        if _PATH.fullmatch(variable.value) and not _is_named(job, variable.name):
             yield Hit(
                 f"{variable.name} becomes the text {variable.value}, as single quotes keep the "
                 "dollar sign.",
@@ -55,6 +54,11 @@ def literal_variable(job: Job, site: Site) -> Iterator[Hit]:
                 "Write double quotes.",
                 word.at,
             )
+
+
+def _is_named(job: Job, name: str) -> bool:
+    """Whether the script itself reads a variable, as `$NAME` or `${NAME…`."""
+    return f"${name}" in job.text or f"${{{name}" in job.text
 
 
 def _arguments(job: Job) -> Iterator[Word]:
@@ -123,8 +127,7 @@ def not_exported(job: Job, site: Site) -> Iterator[Hit]:
         if not bare or not _READ_BY_PROGRAMS.fullmatch(variable.name):
             continue
         exported = any(item.exported for item in job.settings(variable.name))
-        named = re.search(rf"\$\{{?{variable.name}\b", job.text)
-        if exported or named or re.search(r"\bset -\w*a", job.text):
+        if exported or _is_named(job, variable.name) or re.search(r"\bset -\w*a", job.text):
             continue
         plain = re.fullmatch(r"\s*", _before(lines, variable))
         yield Hit(

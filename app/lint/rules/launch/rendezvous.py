@@ -287,7 +287,7 @@ def world_size(job: Job, site: Site) -> Iterator[Hit]:
     """Find `WORLD_SIZE=8` in a job of sixteen tasks."""
     variable = job.variable("WORLD_SIZE")
     plain = [step for step in job.training if step.launcher in ("srun", "plain") and step.srun]
-    if variable is None or len(plain) != 1 or not re.fullmatch(r"\d+", variable.value):
+    if variable is None or len(plain) != 1 or not re.fullmatch(r"\d{1,9}", variable.value):
         return
     tasks = tasks_of(job, plain[0])
     if tasks and tasks > 1 and int(variable.value) != tasks:

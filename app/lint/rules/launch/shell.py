@@ -83,7 +83,7 @@ def sleep_at_end(job: Job, site: Site) -> Iterator[Hit]:
     units = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
     for command in job.commands:
         word = command.words[0].known if command.words else ""
-        found = re.fullmatch(r"(\d+)([smhd]?)|(infinity)", word)
+        found = re.fullmatch(r"(\d{1,9})([smhd]?)|(infinity)", word)
         if command.program != "sleep" or not found or command.at.line <= last or not last:
             continue
         seconds = int(found[1]) * units[found[2]] if found[1] else None

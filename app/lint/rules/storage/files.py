@@ -36,11 +36,10 @@ def first_node_only(job: Job, site: Site) -> Iterator[Hit]:
     if job.nodes < 2:
         return
     for variable in job.variables:
-        from_mktemp = re.match(r"\$\(mktemp\s[^)]*-d|\$\(mktemp -d", variable.value)
-        sent = variable.exported or any(
-            item.exported and variable.name in names_in(item.value) for item in job.variables
+        from_mktemp = variable.shell == "batch" and re.match(
+            r"\$\(mktemp\s[^)]*-d\b", variable.value
         )
-        if variable.shell == "batch" and from_mktemp and sent:
+        if from_mktemp and (variable.exported or _is_sent_in_another(job, variable.name)):
             yield Hit(
                 f"mktemp makes ${variable.name} on the first of {job.nodes} nodes alone.",
                 "Take a name of the job, and make it on every node: srun --ntasks-per-node=1 "
@@ -61,6 +60,10 @@ def first_node_only(job: Job, site: Site) -> Iterator[Hit]:
             command.at,
             severity="warning" if made else None,
         )
+
+
+def _is_sent_in_another(job: Job, name: str) -> bool:
+    return any(item.exported and name in names_in(item.value) for item in job.variables)
 
 
 def _is_spread(job: Job, command: Command) -> bool:
