@@ -171,7 +171,6 @@ LUMI_RULES = {
     "lumi-miopen-name": ("/tmp/x", ""),
     "lumi-miopen-cache-lustre": ("/scratch/project_462000001/m", "/tmp/m"),
     "lumi-miopen-db-lustre": ("/users/me/m", "/tmp/m"),
-    "lumi-socket-interface": ("eth0", "hsn0,hsn1"),
     "lumi-local-gpu": ("1", "0"),
     "lumi-torch-home": ("/users/me/torch", "/scratch/project_462000001/users/t"),
     "lumi-hf-home": ("/users/me/hf", "/flash/project_462000001/hf"),

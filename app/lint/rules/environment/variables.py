@@ -233,8 +233,14 @@ def secret_in_words(job: Job, site: Site) -> Iterator[Hit]:
 def threads_unset(job: Job, site: Site) -> Iterator[Hit]:
     """Find eight ranks a node without OMP_NUM_THREADS."""
     ranks = job.rank.per_node
-    plain = any(step.launcher in ("srun", "plain") and step.srun for step in job.training)
-    if plain and ranks and ranks > 1 and not job.variable("OMP_NUM_THREADS"):
+    if job.variable("OMP_NUM_THREADS") or job.variable("SRUN_CPUS_PER_TASK"):
+        return
+    bound = ("cpu-bind", "cpus-per-task")
+    plain = any(
+        step.launcher in ("srun", "plain") and step.srun and not step.srun.has(*bound)
+        for step in job.training
+    )
+    if plain and ranks and ranks > 1:
         cores = job.resources.cpus_per_task
         value = "$SLURM_CPUS_PER_TASK" if cores else "a rank's cores"
         yield Hit(

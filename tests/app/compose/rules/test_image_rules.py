@@ -74,8 +74,8 @@ def test_an_image_gets_the_variables_that_it_needs(
         (SLOW, 2, {}, "lumi-slow-image", "warning"),
         (SLOW, 1, {}, "lumi-slow-image", None),
         (R64, 2, {}, "lumi-slow-image", None),
-        (R70, 2, {"NCCL_SOCKET_IFNAME": "eth0"}, "lumi-socket-interface", "note"),
-        (R70, 2, {"NCCL_SOCKET_IFNAME": "hsn"}, "lumi-socket-interface", None),
+        (R70, 2, {"NCCL_SOCKET_IFNAME": "eth0"}, "foreign-interface", "error"),
+        (R70, 2, {"NCCL_SOCKET_IFNAME": "hsn"}, "foreign-interface", None),
         ("", 2, {"FI_MR_CACHE_MONITOR": "kdreg2"}, "lumi-kdreg2", None),
     ],
 )
