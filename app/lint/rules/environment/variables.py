@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.lint.expansions import names_in, source_at
+from lumitui.app.lint.launches import PER_NODE_LAUNCHERS
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.position import NOWHERE, Position
 from lumitui.app.lint.model.words import Variable, Word
@@ -122,7 +123,10 @@ def tilde_in_directive(job: Job, site: Site) -> Iterator[Hit]:
 def not_exported(job: Job, site: Site) -> Iterator[Hit]:
     """Find `MASTER_PORT=29500` without export."""
     lines = job.text.split("\n")
+    launched = any(step.launcher in PER_NODE_LAUNCHERS for step in job.training)
     for variable in job.variables:
+        if launched and variable.name in ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE"):
+            continue  # these launchers are told by options, and set them for their ranks
         bare = not variable.exported and variable.step is None and variable.shell == "batch"
         if not bare or not _READ_BY_PROGRAMS.fullmatch(variable.name):
             continue
