@@ -41,6 +41,11 @@ def put_in(job: Job, text: str) -> str:
     return text
 
 
+def is_named(job: Job, name: str) -> bool:
+    """Whether the script itself reads a variable, as `$NAME` or `${NAME…`."""
+    return f"${name}" in job.text or f"${{{name}" in job.text
+
+
 def source_at(job: Job, at: Position) -> str:
     """Return what stands at a place of the script, with its quotes; "" where no script is known."""
     if not at.line or at.file or not at.end_line:

@@ -1,5 +1,5 @@
 """Rules about variables, modules, the network's settings and caches."""
 
-from lumitui.app.lint.rules.environment import caches, modules, network, variables
+from lumitui.app.lint.rules.environment import caches, modules, network, values, variables
 
-RULES = (*variables.RULES, *modules.RULES, *network.RULES, *caches.RULES)
+RULES = (*values.RULES, *variables.RULES, *modules.RULES, *network.RULES, *caches.RULES)

@@ -1,5 +1,12 @@
 """Rules about how ranks are started, and how they find each other."""
 
-from lumitui.app.lint.rules.launch import expansion, launchers, rendezvous, shell, tasks
+from lumitui.app.lint.rules.launch import expansion, launchers, ports, rendezvous, shell, tasks
 
-RULES = (*tasks.RULES, *launchers.RULES, *rendezvous.RULES, *expansion.RULES, *shell.RULES)
+RULES = (
+    *tasks.RULES,
+    *launchers.RULES,
+    *rendezvous.RULES,
+    *ports.RULES,
+    *expansion.RULES,
+    *shell.RULES,
+)
