@@ -15,6 +15,7 @@ _PREFIX = re.compile(
     r"\[\d+,(?P<mpi>\d{1,6})\]<std(?:err|out)>: ?"  # mpirun --tag-output
     r"|(?:\[?std(?:err|out)\]?[:|] ?)"  # accelerate
     r"|\([A-Za-z_][\w.]{0,60} (?:rank=\d+, ?)?pid=\d+[^)]{0,40}\) ?"  # Ray
+    r"|[0-9a-f]{8} \[rank=(?P<determined>\d{1,6})\] \|\| "  # Determined
     r"|> "  # quoted in a mail
     r"|[\w.-]{1,60} +\| (?=\S)"  # docker compose, journald
     r"|\| (?=\d{4}-\d\d-\d\d[T ])"
@@ -104,9 +105,9 @@ def without_prefix(line: LogLine, hosts: frozenset[str], *, label_is_rank: bool)
         text, who = line.text, ""
         if match := _PREFIX.match(text):
             text, rank = text[match.end() :], line.rank
-            if match["mpi"]:
-                rank = int(match["mpi"])
-            who = match[0].strip() if match["mpi"] or match[0][0] == "(" else ""
+            if said := match["mpi"] or match["determined"]:
+                rank = int(said)
+            who = match[0].strip() if said or match[0][0] == "(" else ""
         elif (host := _HOST.match(text)) and host[1] in hosts:
             text, rank, who = text[host.end() :], line.rank, host[1]
         else:

@@ -58,7 +58,8 @@ COMMUNICATION: tuple[LogRule, ...] = (
     ),
     _rule(
         "collective-mismatch",
-        r"Detected mismatch between collectives on ranks|mismatch(?:ed)? (?:in )?(?:collective|"
+        r"expects same model across all ranks|appears not to match (?:strides|sizes) of the same"
+        r"|Detected mismatch between collectives on ranks|mismatch(?:ed)? (?:in )?(?:collective|"
         r"tensor shape)s?\b.{0,40}ranks|Tensors must be CUDA and dense",
         "The ranks called different collective operations, or with different shapes.",
         "Let all ranks take the same branches; drop uneven last batches (drop_last=True).",
@@ -134,7 +135,8 @@ CONSEQUENCES: tuple[LogRule, ...] = (
         r"|DataLoader worker \(pid[^)]*\) is killed by signal: (?P<worker>[\w ]+)"
         r"|died with <Signals\.(?P<died>SIG(?:SEGV|BUS|ABRT|FPE|ILL))"
         r"|terminated with signal (?P<mp>SIG(?:SEGV|BUS|ABRT|FPE|ILL))"
-        r"|(?P<dumped>\w[\w ]*) \(core dumped\)|exited on signal (?P<mpi>\d+ \([^)]*\))",
+        r"|: (?P<assertion>Assertion .{1,200} failed)|(?P<dumped>\w[\w ]*) \(core dumped\)"
+        r"|exited on signal (?P<mpi>\d+ \([^)]*\))",
         "A process crashed outside of Python ({what}).",
         "Set PYTHONFAULTHANDLER to 1 in `env:` to see where; try another version of the library.",
     ),

@@ -30,7 +30,8 @@ CONTAINERS: tuple[LogRule, ...] = (
         r": exec: (?P<what>[^\s:]+): (?:command )?not found"
         r"|^(?:/usr/bin/)?env: ['\u2018]?(?P<shebang>[^'\u2019:]+)['\u2019]?: No such file"
         r"|error: execve\(\): (?P<path>[^\s:]+): No such file"
-        r"|exec: \\?\"(?P<quoted>[^\"\\]+)\\?\": (?:executable file not found|stat )"
+        r"|\"(?P<quoted>[^\"\\]+)\\?\": (?:executable file not found|stat )"
+        r"|no executable (?P<none>\S+) found"
         r"|\b(?P<main>python[\d.]*|torchrun|deepspeed|accelerate|srun|mpirun|mpiexec|singularity"
         r"|apptainer|enroot|colossalai|conda): (?:command )?not found"
         r"|bad interpreter: No such file",
@@ -64,7 +65,8 @@ CONTAINERS: tuple[LogRule, ...] = (
     ),
     _rule(
         "container",
-        r"^FATAL: {2,3}(?P<what>.+)|(?P<said>container creation failed: .+)"
+        r"^FATAL(?:: {2,3}| +\[U=[^\]]*\] +\w+\(\) +)(?P<what>.+)"
+        r"|(?P<said>container creation failed: .+)"
         r"|pyxis: (?P<pyxis>couldn't start container.*|container start failed.*|.*failed to .+)"
         r"|(?P<mount>enroot-mount: .+|.*mount source \S+ (?:doesn't|does not) exist.*)"
         r"|^ABORT: .*Retval|docker: Error response from daemon: (?P<docker>.+)",

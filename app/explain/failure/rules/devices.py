@@ -92,7 +92,7 @@ DEVICES: tuple[LogRule, ...] = (
     _rule(
         "gpu-assert",
         r"device-side assert triggered|(?:hip|cuda)ErrorAssert\b|CUDA_ERROR_ASSERT"
-        r"|\.(?:cu|hip)h?:\d+: .{1,200}Assertion `?.{1,200}(?:failed|$)",
+        r"|\.(?:cu|hip)h?:\d+: .{0,200}block: ?\[.{1,200}Assertion `?.{1,200}(?:failed|$)",
         "The program gave a GPU an index that is out of range.",
         "Check labels and token ids against the number of classes and the vocabulary; run once "
         "with AMD_SERIALIZE_KERNEL=3 or CUDA_LAUNCH_BLOCKING=1 in `env:` to see the line.",

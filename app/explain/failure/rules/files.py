@@ -8,6 +8,7 @@ FILES: tuple[LogRule, ...] = (
         "hub-auth",
         r"GatedRepoError|access(?: to)?(?: a| this)? (?:gated repo|model .{0,80}is restricted)"
         r"|(?:HTTPError|HTTPStatusError|HfHubHTTPError)\b.{0,20}40[13]\b|\b40[13] Client Error"
+        r"|\b401 Unauthorized|\b403 Forbidden|<Response \[40[13]\]>|user is not logged in"
         r"|(?:Client|HTTP) ?error '?40[13]|[Ii]nvalid (?:user|username|HF|hf) ?(?:token"
         r"|or password)"
         r"|Invalid credentials in Authorization header|Cannot access gated repo"
@@ -52,7 +53,8 @@ FILES: tuple[LogRule, ...] = (
         "corrupt-file",
         r"PytorchStreamReader failed|invalid load key, '|Error while deserializing header"
         r"|UnpicklingError|BadZipFile|pickle data was truncated|Ran out of input|zlib\.error"
-        r"|failed finding central directory|[Ff]ile might be corrupted|(?i:unexpected eof"
+        r"|storage has wrong size: expected|failed finding central directory"
+        r"|[Ff]ile might be corrupted|(?i:unexpected eof"
         r"|truncated "
         r"file|file is (?:truncated|corrupt))|cannot identify image file|not a (?:gzip|zip) file"
         r"|SafetensorError|(?:Metadata)?IncompleteBuffer|InvalidHeaderDeserialization|HeaderTooL"

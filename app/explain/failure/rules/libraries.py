@@ -47,6 +47,7 @@ LIBRARIES: tuple[LogRule, ...] = (
         r"|(?:Could not|[Uu]nable to|cannot) (?:load|dlopen"
         r"|find) (?:the )?(?:dynamic )?(?:shared )?"
         r"library:? '?(?P<lib>[\w.+/-]+)|dlopen(?:: |\()(?P<dl>\S+)[:,].{0,60}(?:cannot|fail)"
+        r"|a shared library is likely missing"
         r"|(?P<any>lib[\w.+-]+\.so[\d.]*): cannot open shared object file",
         "The library {what} was not found.",
         "Load the module that has it or use an image with it; in a container, bind its folder and "

@@ -76,7 +76,8 @@ RESOURCES: tuple[LogRule, ...] = (
     ),
     _rule(
         "processes",
-        r"can't start new thread|[Tt]hread creation failed|pthread_create(?::| failed| error)"
+        r"can't start new thread|[Tt]hread creation failed|[Ff]ailed to create thread"
+        r"|pthread_create(?::| failed| error)"
         r"|fork: (?:Resource temporarily|Cannot alloc)|[Uu]nable to create (?:new )?(?:native )?"
         r"thread|(?:fork|[Cc]ould not create thread|clone)\b.{0,40}Resource temporarily unavail"
         r"|BlockingIOError: \[Errno 11\] Resource temporarily unavailable$",

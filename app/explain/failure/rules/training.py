@@ -123,7 +123,8 @@ TRAINING: tuple[LogRule, ...] = (
         r"|Invalid value|Got unexpected).+)|^(?:ddp|fsdp|deepspeed_zero|lightning_trainer)\.py: "
         r"(?P<said>.+)|(?P<hydra>Could not override '.+|ConfigCompositionException.*"
         r"|ConfigAttributeError: .+|MissingConfigException: .+)"
-        r"|ValueError: (?P<hf>Some specified arguments are not used.+)",
+        r"|(?i:error\b.{0,60}: |^)(?P<flag>(?:unknown|unrecognized|invalid) (?:shorthand )?(?:flag|"
+        r"option)\b.+)|ValueError: (?P<hf>Some specified arguments are not used.+)",
         "The program refused to start: {what}.",
         "Fix what the line names, usually in `args:`.",
     ),

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from lumitui.app.cli.views.show import gather, page_text
+from lumitui.app.explain.failure.actions import action_of
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.small_jobs import finish, hello_job
@@ -46,3 +47,29 @@ def test_the_exception_of_the_rank_that_failed_comes_first(
     text = page_text(gather(runs, run.id), 0.0, 100)
     assert "Rank 2 raised an exception at train.py:" in " ".join(text.split())
     assert "out of memory" not in text and "container" not in text.split("why")[-1].split("\n\n")[0]
+
+
+BROKEN = """\
+import os, time
+
+if int(os.environ["RANK"]) == 1:
+    raise RuntimeError("HIP error: uncorrectable ECC error encountered")
+time.sleep(60)
+"""
+
+
+def test_a_run_whose_gpu_is_broken_is_sent_again_to_other_nodes(
+    cluster_runs: Runs, tmp_path: Path
+) -> None:
+    runs = cluster_runs
+    (tmp_path / "train.py").write_text(BROKEN)
+    spec = hello_job(name="broken", script="train.py", gpus_per_node=2)
+    run = finish(runs, runs.send(runs.preview(spec, tmp_path)))
+    found = runs.why(run.id)
+    assert (found[0].id, found[0].rank, found[0].node) == ("gpu-hardware", 1, run.nodes_used)
+    action = action_of(found, run)
+    assert action is not None
+    assert action.command(run.id) == f"lumitui resubmit {run.id} --exclude {run.nodes_used}"
+    again = runs.plan_resubmission(run.id, settings=action.settings)
+    second = finish(runs, runs.resubmit(again))
+    assert second.nodes_used and second.nodes_used != run.nodes_used
