@@ -21,6 +21,7 @@ _KNOWN = {
     "t5-large": 738,
 }
 _STATES = 12  # bytes of a parameter's optimizer states: fp32 copy, mean, variance
+_STATES_IN_16 = 4  # mean and variance alone, where the weights themselves have 16 bits
 _GRADIENT = _WEIGHT = 2  # bytes, in 16 bits
 
 
@@ -39,12 +40,21 @@ def parameters(name: str) -> float | None:
     return count if found[3] in "bB" else count / 1000
 
 
-def states_gib(billions: float, stage: int, ranks: int, *, optimizer_on_cpu: bool = False) -> float:
+def states_gib(
+    billions: float,
+    stage: int,
+    ranks: int,
+    *,
+    optimizer_on_cpu: bool = False,
+    all_in_16: bool = False,
+) -> float:
     """Return the GiB of weights, gradients and Adam's states on each GPU at a ZeRO stage.
 
-    Stage 0 is DDP. Activations, buffers and the CUDA context come on top.
+    Stage 0 is DDP. With `all_in_16` the model was loaded in 16 bits, and there is no copy in 32.
+    Activations, buffers and the CUDA context come on top.
     """
-    states = 0.0 if optimizer_on_cpu else _STATES / (ranks if stage >= 1 else 1)
+    each = _STATES_IN_16 if all_in_16 else _STATES
+    states = 0.0 if optimizer_on_cpu else each / (ranks if stage >= 1 else 1)
     gradients = _GRADIENT / (ranks if stage >= 2 else 1)
     weights = _WEIGHT / (ranks if stage >= 3 else 1)
     return billions * 1e9 * (states + gradients + weights) / 2**30

@@ -23,7 +23,6 @@ _SPARING = (
     "parallelize_module",
     "Adafactor",
     "SGD",
-    "no_grad",
 )
 _SMALL = 0.1  # of a GPU's memory: splitting a model that takes less only costs messages
 
@@ -55,7 +54,8 @@ def _model(run: Run) -> _Model | None:
 
 def _trains_all(run: Run) -> bool:
     """Return whether all weights are trained with Adam, as far as the text shows."""
-    sparing = run.has(*_SPARING[:-1]) or run.uses("peft", "bitsandbytes")
+    sparing = run.has(*_SPARING) or run.uses("peft", "bitsandbytes")
+    sparing = sparing or any("lora" in word.known.lower() for word in run.step.arguments)
     sparing = sparing or any(
         run.given(name) for name in ("use_peft", "peft", "lora", "fsdp", "optim")
     )
@@ -82,7 +82,9 @@ def _too_large(job: Job, site: Site) -> Iterator[Hit]:
         return
     for run in runs(job):
         model = _model(run)
-        if model is None or not _trains_all(run) or run.lightning or run.uses("accelerate"):
+        # accelerate's own file may ask for FSDP or ZeRO, and is not read.
+        elsewhere = run.step.launcher == "accelerate" or run.uses("accelerate")
+        if model is None or not _trains_all(run) or run.lightning or elsewhere:
             continue
         stage, offloaded = 0, False
         if run.configs:
@@ -94,7 +96,9 @@ def _too_large(job: Job, site: Site) -> Iterator[Hit]:
         elif run.uses("deepspeed") or run.given("deepspeed"):
             continue  # its configuration is not at hand
         ranks = run.world or 1
-        need = states_gib(model.billions, stage, ranks, optimizer_on_cpu=offloaded)
+        need = states_gib(
+            model.billions, stage, ranks, optimizer_on_cpu=offloaded, all_in_16=_is_in_16(run)
+        )
         have = site.node.gpu_memory_gib
         if need > have:
             how = f"ZeRO stage {stage} on {ranks} ranks" if stage else "a whole copy on each GPU"
@@ -104,6 +108,15 @@ def _too_large(job: Job, site: Site) -> Iterator[Hit]:
                 _cure(model, ranks, have),
                 model.at,
             )
+
+
+def _is_in_16(run: Run) -> bool:
+    """Return whether the weights themselves have 16 bits, so that Adam's states have, too."""
+    loaded = any(
+        call.get("torch_dtype") or call.get("dtype")
+        for _program, call in run.calls("from_pretrained")
+    )
+    return loaded or run.has("half", "bfloat16") or run.given("torch_dtype", "dtype") is not None
 
 
 def _cure(model: _Model, ranks: int, have: int) -> str:

@@ -33,3 +33,7 @@ def test_each_stage_of_zero_splits_more() -> None:
 
 def test_an_optimizer_on_the_cpu_takes_nothing_of_the_gpu() -> None:
     assert states_gib(1, 0, 1, optimizer_on_cpu=True) == pytest.approx(4e9 / 2**30)
+
+
+def test_a_model_in_16_bits_has_no_copy_in_32() -> None:
+    assert states_gib(1, 0, 1, all_in_16=True) == pytest.approx(8e9 / 2**30)
