@@ -17,6 +17,7 @@ VERBS = {
     "lint": "lint",
     "preview": "jobs",
     "fix": "fix",
+    "import": "adopt",
     "export": "jobs",
     "submit": "jobs",
     "status": "status",

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Mapping
 from importlib import import_module
+from keyword import iskeyword
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -41,7 +42,8 @@ class Verbs(click.Group):
         name = self._modules.get(cmd_name)
         if name is None:
             return None
-        verb: click.Command = getattr(import_module(f"lumitui.app.cli.verbs.{name}"), cmd_name)
+        function = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+        verb: click.Command = getattr(import_module(f"lumitui.app.cli.verbs.{name}"), function)
         return verb
 
     def every(self) -> dict[str, click.Command]:

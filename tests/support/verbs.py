@@ -37,6 +37,8 @@ VERBS: Mapping[str, tuple[Words, ...]] = {
         Words("{job} --cluster"),
     ),
     "fix": (Words("{job} --yes"), Words("{job} --diff --json")),
+    # A job file is no script: it is refused, and writes nothing.
+    "import": (Words("{job} --site lumi -o {new}/imported.yaml"),),
     # The job's site has no Slurm: it is refused, and writes nothing.
     "export": (Words("{job} {new}/exported"),),
     "submit": (Words("{job}", writes=True), Words("{job} --json")),

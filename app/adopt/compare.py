@@ -1,0 +1,68 @@
+"""What the script of a job file does otherwise than the script that it was made from. Pure."""
+
+from collections.abc import Iterator
+
+from lumitui.app.adopt.notes import Said
+from lumitui.app.job.keys.variables import check_environment_name, is_taken
+from lumitui.app.lint.model.job import Job
+from lumitui.app.lint.model.steps import Step
+
+
+def differences(before: Job, after: Job) -> tuple[Said, ...]:
+    """Return what differs between two jobs: a directive, the ranks, the program, a variable."""
+    return tuple(
+        Said(what, f"{_shown(old)} → {_shown(new)}")
+        for what, old, new in _compared(before, after)
+        if old != new
+    )
+
+
+def _shown(value: object) -> str:
+    return "not set" if value is None else str(value)
+
+
+def _compared(before: Job, after: Job) -> Iterator[tuple[str, object, object]]:
+    old, new = before.resources, after.resources
+    yield "account", old.account, new.account
+    yield "partition", old.partition, new.partition
+    yield "nodes", before.nodes, after.nodes
+    yield "GPUs per node", old.gpus_per_node, new.gpus_per_node
+    yield "tasks per node", _tasks(before), _tasks(after)
+    yield "cores per task", old.cpus_per_task, new.cpus_per_task
+    yield "memory per node", old.memory_gib, new.memory_gib
+    yield "seconds", old.seconds, new.seconds
+    yield "ranks", before.rank.world_size, after.rank.world_size
+    first, second = (job.training[-1] if job.training else None for job in (before, after))
+    yield "launcher", first and first.launcher, second and second.launcher
+    yield "srun", bool(first and first.srun), bool(second and second.srun)
+    yield "image", _image(first), _image(second)
+    yield "arguments", _arguments(first), _arguments(second)
+    names = {item.name for item in before.variables if item.exported and item.shell == "batch"}
+    for name in sorted(name for name in names if not is_taken(name) and not _secret(name)):
+        one, other = before.variable(name), after.variable(name)
+        yield name, one and one.value, other and other.value
+
+
+def _image(step: Step | None) -> str | None:
+    image = step.container.image if step and step.container else None
+    return image.known if image else None
+
+
+def _arguments(step: Step | None) -> tuple[str, ...]:
+    return tuple(word.known for word in step.arguments) if step else ()
+
+
+def _secret(name: str) -> bool:
+    """Whether a variable is one whose value is never shown."""
+    try:
+        check_environment_name(name)
+    except ValueError:
+        return True
+    return False
+
+
+def _tasks(job: Job) -> int | None:
+    asked = job.resources
+    if asked.tasks_per_node is not None:
+        return asked.tasks_per_node
+    return None if asked.tasks is None else -(-asked.tasks // job.nodes)

@@ -1,0 +1,153 @@
+"""A script becomes a job file whose own script does the same, or it is said what differs."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from lumitui.app.adopt.adopt import Adoption, adopt
+from lumitui.app.adopt.compare import differences
+from lumitui.app.adopt.notes import Said
+from lumitui.app.adopt.text import text_of
+from lumitui.app.compose.launch import compose, plain_script
+from lumitui.app.job.spec import parse_job
+from lumitui.app.lint.bash import read_script
+from lumitui.remote.errors import InputError
+from lumitui.remote.site.profile import Site
+from tests.support.command_line import Here, envelope, told
+from tests.support.jobs.official_jobs import sites
+from tests.support.systems.rows import Row, table
+
+LUMI = """#!/bin/bash -l
+#SBATCH --job-name=vit-ddp
+#SBATCH --account=project_462000001
+#SBATCH --partition=standard-g
+#SBATCH --nodes=2
+#SBATCH --gpus-per-node=8
+#SBATCH --ntasks-per-node=8
+#SBATCH --cpus-per-task=7
+#SBATCH --mem-per-gpu=60G
+#SBATCH --time=12:00:00
+#SBATCH --output=logs/%x-%j.out
+#SBATCH --exclude=nid005001
+#SBATCH --signal=SIGUSR1@300
+module load Local-LAIF lumi-aif-singularity-bindings
+module load rclone
+export NCCL_DEBUG=INFO OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK DATA=$SCRATCH/data
+export HF_TOKEN=a-value-that-is-secret
+export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+SIF=/appl/local/laifs/containers/lumi-multitorch-old.sif
+cp -r $DATA /tmp/data
+srun --cpu-bind=mask_cpu:fe000000000000 singularity run -B /scratch/x:/data "$SIF" bash -c \\
+  'export RANK=$SLURM_PROCID; python -u src/train.py --epochs 10 --out $DATA --name "a b"'
+"""
+
+
+@dataclass
+class Imported:
+    made: Adoption
+    changed: tuple[Said, ...]
+
+
+def imported(text: str, site: Site, name: str = "job") -> Imported:
+    before = read_script(text, site=site)
+    made = adopt(before, site, name)
+    written = parse_job(text_of(made, "x.sh"), "job")
+    assert written == made.spec, "what is written is what was meant"
+    after = read_script(plain_script(compose(written, site), site, "job"), site=site)
+    return Imported(made, differences(before, after))
+
+
+def lost(found: Imported) -> str:
+    return "\n".join(f"{item.what}: {item.words}" for item in found.made.lost)
+
+
+def test_a_script_of_lumis_kind_is_carried_over_and_the_rest_is_named() -> None:
+    found = imported(LUMI, sites()["lumi"])
+    spec = found.made.spec
+    assert (spec.name, spec.account, spec.nodes) == ("vit-ddp", "project_462000001", 2)
+    assert (spec.launcher, spec.script) == ("srun", "src/train.py")
+    assert spec.args == ("--epochs", "10", "--out", "$DATA", "--name", "a b")
+    assert spec.env == {"NCCL_DEBUG": "INFO", "OMP_NUM_THREADS": "7"}
+    assert spec.secrets == ("HF_TOKEN",) and spec.signal == "USR1@300"
+    assert spec.sbatch == ("--exclude=nid005001",)
+    assert spec.container.image == "/appl/local/laifs/containers/lumi-multitorch-old.sif"
+    assert spec.container.binds == ("/scratch/x:/data",)
+    assert spec.cpus_per_task is None and spec.memory is None, "the profile asks for the same"
+    for words in ("$DATA", "DATA=$SCRATCH/data", "HF_TOKEN", "module load rclone", "cp -r"):
+        assert words in lost(found)
+    derived = {item.what for item in found.made.derived}
+    assert {"MASTER_ADDR", "RANK", "module load Local-LAIF"} <= derived
+    assert {item.what for item in found.changed} == {"OMP_NUM_THREADS", "DATA"}
+
+
+def test_no_value_of_a_secret_is_repeated() -> None:
+    found = imported(LUMI, sites()["lumi"])
+    assert "a-value-that-is-secret" not in repr(found)
+    assert "a-value-that-is-secret" not in text_of(found.made, "x.sh")
+
+
+def test_what_a_job_file_cannot_say_is_lost_loudly() -> None:
+    text = LUMI.replace("#SBATCH --exclude", "#SBATCH --array=0-9\n#SBATCH --exclude")
+    text = text.replace("src/train.py", "/users/me/train.py").replace("12:00:00", "720")
+    found = imported(text, sites()["lumi"])
+    assert "--array=0-9: make a run of each value with `grid:`" in lost(found)
+    assert "/users/me/train.py: it is outside of the project" in lost(found)
+    assert found.made.spec.script == "train.py" and found.made.spec.time == "12:00:00"
+
+
+def test_a_script_that_trains_nothing_is_refused() -> None:
+    job = read_script("#!/bin/bash\necho hello\n", site=sites()["lumi"])
+    with pytest.raises(InputError, match="starts no program"):
+        adopt(job, sites()["lumi"], "x")
+
+
+def script_of(row: Row) -> str:
+    options = [f"#SBATCH --{name}={text}".rstrip("=") for name, text in row.asks.items()]
+    return "\n".join(["#!/bin/bash", *options, row.launch, ""])
+
+
+SAID = {
+    "image": "--", "arguments": "the variable became", "cores per task": "--cpus-per-task",
+    "memory per node": "--mem", "seconds": "--time", "GPUs per node": "GPUs", "srun": "no srun",
+    "partition": "--partition",
+}  # fmt: skip
+"""Of what differs, the words that a note must have; the rest follows from those."""
+FOLLOWS = {"account", "ranks", "tasks per node", "launcher", "image"}
+"""Not asked by the script, a placeholder there, or what a job of one rank for each GPU is."""
+
+
+def test_the_scripts_of_all_sites_documents_are_imported_and_every_change_is_said() -> None:
+    silent, refused = list[str](), list[str]()
+    for row in table().rows:
+        site = sites()[table().site_of(row)]
+        try:
+            found = imported(script_of(row), site, row.name)
+        except InputError as error:
+            refused.append(f"{row.name}: {error.message}")
+            continue
+        said = [*found.made.lost, *found.made.derived]
+        asked = " ".join(row.asks)
+        for item in found.changed:
+            name = SAID.get(item.what, item.what)
+            told_of = any(name in f"{one.what} {one.words}" for one in said)
+            # What the script does not ask for, it leaves to the site; so does the note.
+            unasked = item.words.startswith(("not set", "1 ")) or name.strip("-") not in asked
+            if not (told_of or unasked or item.what in FOLLOWS):
+                silent.append(f"{row.name}: {item.what}: {item.words}")
+    assert silent == []
+    assert len(refused) == 1 and "more than the 4 GPUs of a node of mn5" in refused[0]
+
+
+def test_the_verb_writes_the_job_file_once_and_never_over_one(here: Here, tmp_path: Path) -> None:
+    script, job = tmp_path / "train.sh", tmp_path / "job.yaml"
+    script.write_text(LUMI)
+    done = here("import", str(script), "-o", str(job))
+    assert done.returncode == 0, done.stderr
+    assert "site: lumi, by " in done.stderr and "lost: module load rclone" in done.stderr
+    assert parse_job(job.read_text(), "job").site == "lumi"
+    told(here("import", str(script), "--site", "lumi", "-o", str(job)), 2, "already")
+    data = envelope(here("import", str(script), "--site", "lumi", "-o", f"{job}2", "--json"))
+    assert {"kept", "derived", "changed", "lost"} <= set(data["data"])
+    script.write_text("")
+    told(here("import", str(script), "--site", "lumi"), 2, "is empty")
