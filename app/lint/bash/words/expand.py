@@ -2,22 +2,21 @@
 
 import re
 from dataclasses import dataclass, replace
-from fnmatch import translate
 from typing import Literal
 
 from tree_sitter import Node
 
 from lumitui.app.lint.bash.words.arithmetic import evaluate
+from lumitui.app.lint.bash.words.operators import changed
 from lumitui.app.lint.bash.words.scope import Scope, Value
 from lumitui.app.lint.bash.words.source import Piece, Pieces, known, plain, span, unsplit
+from lumitui.app.lint.bash.words.splitting import MOST, divided, listed, splitting
 from lumitui.app.lint.bash.words.tree import Tree
 from lumitui.app.lint.model.position import Position
 from lumitui.app.lint.model.words import Shell, Word
 
 _DEEPEST = 40
 """Expansions within expansions; what stands deeper is not known."""
-_MOST = 2_000
-"""Words of one command."""
 _PARAMETER = re.compile(
     r"\$\{(?P<sign>[!#]?)(?P<name>\w+|[@*])(?P<index>\[[^]]*\])?(?P<operator>[^}].*)?\}", re.DOTALL
 )
@@ -58,7 +57,7 @@ class Expander:
     def arguments(self, node: Node) -> list[Argument]:
         """Return the words that a word of a command becomes: none, one or more."""
         pieces = self._pieces(node, quoted=False, depth=0)
-        groups = _divided(pieces)[:_MOST]
+        groups = divided(pieces)[:MOST]
         if not groups and node.type in ("string", "raw_string", "ansi_c_string"):
             groups = [()]
         if len(groups) == 1 and not any(piece.kind == "break" for piece in pieces):
@@ -76,7 +75,7 @@ class Expander:
             for child in node.named_children
             if child.type != "comment"
             for argument in self.arguments(child)
-        )[:_MOST]
+        )[:MOST]
 
     def heredoc(self, node: Node) -> Pieces:
         """Return the text of a heredoc whose delimiter has no quotes."""
@@ -195,7 +194,7 @@ class Expander:
             return unknown
         if index in ("[@]", "[*]"):
             items = held.items if held.items is not None else (held.pieces or unknown,)
-            return _listed(items, quoted=quoted and index == "[@]")
+            return listed(items, quoted=quoted and index == "[@]")
         pieces = held.pieces
         if held.items is not None:
             number = index.strip("[]") or "0"
@@ -203,18 +202,18 @@ class Expander:
             pieces = held.items[int(number)] if known_place else None
         if pieces is None or _opaque(pieces):
             return unknown
-        return pieces if quoted else _splitting(pieces)
+        return pieces if quoted else splitting(pieces)
 
     def _positional(self, name: str, unknown: Pieces, *, quoted: bool) -> Pieces:
         held = self.scope.positional
         if held is None:
             return unknown
         if name in "@*":
-            return _listed(held, quoted=quoted)
+            return listed(held, quoted=quoted)
         number = int(name) if len(name) < 6 else 0
         if number == 0 or number > len(held):
             return unknown if number == 0 else ()
-        return held[number - 1] if quoted else _splitting(held[number - 1])
+        return held[number - 1] if quoted else splitting(held[number - 1])
 
     def _number(self, text: str, unknown: Pieces) -> Pieces:
         names = {
@@ -261,10 +260,10 @@ class Expander:
             held = self.scope.values.get(match["name"])
             return _defaulted(head[0][-1], match["name"], held, value, operand, unknown, quoted)
         text = known(value)
-        changed = None if text is None else _changed(text, operator)
-        if changed is None:
+        result = None if text is None else changed(text, operator)
+        if result is None:
             return unknown
-        return (replace(unknown[0], text=changed, kind="literal" if quoted else "split"),)
+        return (replace(unknown[0], text=result, kind="literal" if quoted else "split"),)
 
     def _unquoted(self, node: Node) -> str:
         """A word as it is written, without its quotes and backslashes."""
@@ -275,7 +274,7 @@ def _defaulted(
     operator: str, name: str, held: Value | None, value: Pieces, operand: Pieces,
     unknown: Pieces, quoted: bool,
 ) -> Pieces:  # fmt: skip
-    given = operand if quoted else _splitting(unsplit(operand))
+    given = operand if quoted else splitting(unsplit(operand))
     if operator == "?":
         return value
     if held is None:
@@ -288,31 +287,6 @@ def _defaulted(
     return given if empty else value
 
 
-def _changed(text: str, operator: str) -> str | None:
-    """Return `text` after `%.py`, `##*/`, `/a/b`, `:0:4`, `^^` or `,,`; None: not understood."""
-    if match := re.fullmatch(r"(%%?|##?)([^$]*)", operator, re.DOTALL):
-        return _trimmed(text, match[1], match[2].strip("\"'"))
-    if match := re.fullmatch(r"(//?)([^/$*?\[]+)/?([^$]*)", operator, re.DOTALL):
-        return text.replace(match[2], match[3], -1 if match[1] == "//" else 1)
-    if match := re.fullmatch(r": ?(-?\d{1,6})(?::(\d{1,6}))?", operator):
-        start = int(match[1])
-        rest = text[start:]
-        return rest[: int(match[2])] if match[2] else rest
-    return {"^^": text.upper(), ",,": text.lower()}.get(operator)
-
-
-def _trimmed(text: str, operator: str, pattern: str) -> str:
-    if len(text) > 4_000 or pattern.count("*") > 4:
-        return text
-    matches = re.compile(translate(pattern)).match
-    cuts = range(len(text) + 1)
-    if operator[0] == "%":
-        fits = [cut for cut in cuts if matches(text[cut:])]
-        return text[: (fits[-1] if operator == "%" else fits[0])] if fits else text
-    fits = [cut for cut in cuts if matches(text[:cut])]
-    return text[(fits[0] if operator == "#" else fits[-1]) :] if fits else text
-
-
 def _ansi(match: re.Match[str]) -> str:
     return _ANSI.get(match[1], match[0])
 
@@ -320,53 +294,6 @@ def _ansi(match: re.Match[str]) -> str:
 def _opaque(pieces: Pieces) -> bool:
     """Whether a value is one command's output and no more: its variable says more than it."""
     return len(pieces) == 1 and pieces[0].kind == "unknown" and pieces[0].text[:2] in ("$(", "`")
-
-
-def _splitting(pieces: Pieces) -> Pieces:
-    return tuple(
-        replace(piece, kind="split") if piece.kind == "literal" else piece for piece in pieces
-    )
-
-
-def _listed(items: tuple[Pieces, ...], *, quoted: bool) -> Pieces:
-    """Return `"${A[@]}"`: each item a word."""
-    found: list[Piece] = []
-    for item in items:
-        if found:
-            found.append(replace(found[-1], text="", kind="break"))
-        found += item if quoted else _splitting(item)
-    return tuple(found)
-
-
-def _divided(pieces: Pieces) -> list[Pieces]:
-    """Divide pieces into words, as bash does after its expansions."""
-    words: list[Pieces] = []
-    current: list[Piece] = []
-    for piece in pieces:
-        if piece.kind == "break":
-            words.append(tuple(current))
-            current = []
-            continue
-        if piece.kind != "split":
-            current.append(piece)
-            continue
-        at = 0
-        for match in re.finditer(r"\s+", piece.text):
-            if match.start() > at:
-                current.append(_part(piece, at, match.start()))
-            if current:
-                words.append(tuple(current))
-                current = []
-            at = match.end()
-        if at < len(piece.text):
-            current.append(_part(piece, at, len(piece.text)))
-    if current:
-        words.append(tuple(current))
-    return words[:_MOST]
-
-
-def _part(piece: Piece, start: int, end: int) -> Piece:
-    return replace(piece, text=piece.text[start:end], start=piece.start + start)
 
 
 def quotes_of(node: Node | None) -> Literal["", "'", '"', "mixed"]:

@@ -180,3 +180,17 @@ def test_what_a_command_of_a_step_gets_alone_is_kept() -> None:
 def test_each_commands_step_exists() -> None:
     job = read("bash -c 'echo a; X=1 true'\nX=$(srun hostname)\nbash <<EOF\nA=1 ls\nEOF\n")
     assert [command.step for command in job.commands if command.step is not None] == []
+
+
+def test_operators_on_known_values_are_worked_out() -> None:
+    words = {
+        "${P##*/}": "c.tar.gz", "${P%%.*}": "/a/b/c", "${P%.gz}": "/a/b/c.tar",
+        "${P#*/}": "a/b/c.tar.gz",
+        "${P/b/x}": "/a/x/c.tar.gz", "${P:0:2}": "/a", "${#P}": "13", "${P^^}": "/A/B/C.TAR.GZ",
+        "${NOTSET:-d e}": "d", "${P:+yes}": "yes", "$((2 * (3 + N)))": "14", "$((7 / 2))": "3",
+    }  # fmt: skip
+    for word, expected in words.items():
+        job = read(f"P=/a/b/c.tar.gz\nN=4\nsrun python t.py {word}")
+        assert job.training[0].arguments[0].known == expected, word
+    unknown = read("P=/a/b\nsrun python t.py $((P / 0)) ${SLURM_CPUS_PER_TASK:-8} $SLURM_NNODES")
+    assert [word.value for word in unknown.training[0].arguments] == [None, None, None]
