@@ -32,9 +32,8 @@ def _threads(job: Job) -> bool:
 
 def _tasks(job: Job) -> int:
     """Return the tasks of a node; Slurm's own 1 where the job names none."""
-    if job.resources.tasks_per_node is not None:
-        return job.resources.tasks_per_node
-    return -(-(job.resources.tasks or 1) // job.nodes)
+    asked = job.resources
+    return asked.tasks_per_node or -(-(asked.tasks or 1) // job.nodes)
 
 
 @rule(
