@@ -120,7 +120,7 @@ def page_text(page: RunPage, now: float, columns: int) -> str:
 
 
 def _cause(found: Diagnosis) -> str:
-    evidence = [f"  {found.line}"] if found.line else []
+    evidence = [f"  {line}" for line in found.telling or (found.line,) if line]
     return _lines([f"{found.cause} {found.do}", *evidence])
 
 
