@@ -22,6 +22,7 @@ SITES = [KNOWN.load(name) for name in KNOWN.names()]
         ("#SBATCH -p gpusmall\n#SBATCH --gres=gpu:a100:1", "mahti"),
         ("#SBATCH -p acc\n#SBATCH -q acc_debug", "mn5"),
         ("#SBATCH -A OPEN-28-55\n#SBATCH -p qgpu", "karolina"),
+        ("#SBATCH -p gpusmall\n#SBATCH --gres=gpu:h100:1", None),
         ("#SBATCH -p gpu", None),
         ("#SBATCH -N 1", None),
         ("#SBATCH -p nowhere", None),

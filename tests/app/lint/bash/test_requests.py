@@ -91,6 +91,7 @@ def test_requests_become_numbers(lines: tuple[str, ...], expected: dict[str, obj
     [
         ("srun python t.py", (8, 16)),
         ("srun -N 1 -n 4 python t.py", (4, 4)),
+        ("srun -N 1 python t.py", (8, 8)),
         ("srun --ntasks-per-node=1 torchrun --nproc-per-node=8 --nnodes=2 t.py", (8, 16)),
         ("srun -n $SLURM_NTASKS python t.py", (8, 16)),
         ("srun -n $TASKS python t.py", (None, None)),
