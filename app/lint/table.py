@@ -7,6 +7,7 @@ from lumitui.app.lint.rules import (
     binding,
     environment,
     launch,
+    placeholders,
     program,
     reading,
     request,
@@ -17,6 +18,7 @@ from lumitui.remote.site.profile import Site
 
 RULES: tuple[Rule, ...] = (
     *reading.RULES,
+    *placeholders.RULES,
     *request.RULES,
     *binding.RULES,
     *launch.RULES,

@@ -10,7 +10,15 @@ from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.position import Position
 from lumitui.app.lint.model.steps import Step
 from lumitui.app.lint.program.deepspeed import Config, is_config, read_config
-from lumitui.app.lint.program.facts import Call, Expression, Program, Setting, Text, Value
+from lumitui.app.lint.program.facts import (
+    Call,
+    Expression,
+    Fault,
+    Program,
+    Setting,
+    Text,
+    Value,
+)
 from lumitui.app.lint.program.python import read_python
 
 _NAMES = (
@@ -198,10 +206,23 @@ def runs(job: Job) -> Iterator[Run]:
 
 def configurations(job: Job) -> Iterator[tuple[Run, Config]]:
     """Yield the DeepSpeed configurations of a job that can be read, each with what reads it."""
-    for run in runs(job):
+    for run in launched(job):
         for config in run.configs:
             if config.fault is None:
                 yield run, config
+
+
+def launched(job: Job) -> Iterator[Run]:
+    """Yield all main programs of a job, those too whose texts are not at hand.
+
+    Of those only the arguments are known, and the files that they name: they are never closed.
+    """
+    yield from runs(job)
+    for step in job.training:
+        if step.program is not None and _at_hand(job, step.program.known) is None:
+            fault = Fault("The file is not at hand.", step.program.at)
+            program = Program(step.program.known, fault)
+            yield Run(job, step, program, (program,), tuple(_configs(job, step, ())))
 
 
 def _at_hand(job: Job, name: str) -> str | None:

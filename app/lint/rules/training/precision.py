@@ -7,7 +7,7 @@ from typing import Literal
 
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.position import Position
-from lumitui.app.lint.program.run import Run, runs
+from lumitui.app.lint.program.run import Run, launched, runs
 from lumitui.app.lint.rule import Hit, Rule, rule
 from lumitui.remote.site.node import Precision
 from lumitui.remote.site.profile import Site
@@ -113,7 +113,7 @@ def _bf16(job: Job, site: Site) -> Iterator[Hit]:
     "training_args.py",
 )
 def _both(job: Job, site: Site) -> Iterator[Hit]:
-    for run in runs(job):
+    for run in launched(job):
         uses = [use for use in _uses(run) if use.by != "autocast"]
         chosen = {use.precision: use for use in uses}
         if "fp16" in chosen and "bf16" in chosen:
