@@ -178,8 +178,9 @@ def _print_scripts(*, held_out: bool, long: bool) -> None:
         return
     read = [Read.of(script, folder) for script in scripts() if script.held_out == held_out]
     known = [item for item in read if item.script.site]
-    wrong = sum(bool(item.wrong) for item in read)
-    print(f"public scripts: {len(read)}, of which {wrong} are misread")
+    judged = [item for item in read if item.script.says]
+    wrong = sum(bool(item.wrong) for item in judged)
+    print(f"public scripts: {len(read)}; of {len(judged)} that a person read {wrong} are misread")
     count = sum(len(item.found) for item in known)
     print(f"  {count} errors and warnings on the {len(known)} of sites with a profile")
     for item in read if long else ():

@@ -113,7 +113,11 @@ def empty_variable(job: Job, site: Site) -> Iterator[Hit]:
         image = step.container.image if step.container else None
         for word in (image, step.program):
             names = names_in(word.text) if word and word.quotes != "'" else ()
-            unset = [name for name in names if name not in known and not _of_system(name)]
+            unset = [
+                name
+                for name in names
+                if name not in known and not _of_system(name) and f"{name}=" not in job.text
+            ]
             if word and unset and re.fullmatch(r"\$\{?\w+\}?", word.text):
                 yield Hit(
                     f"${unset[0]} is set nowhere in the script.",
