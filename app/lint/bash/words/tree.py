@@ -1,5 +1,6 @@
 """A text of bash as a syntax tree, with offsets in characters."""
 
+import re
 from collections.abc import Iterator
 
 import tree_sitter_bash
@@ -9,6 +10,7 @@ from lumitui.app.lint.bash.words.source import Source
 from lumitui.app.lint.model.position import Position
 
 _LANGUAGE = Language(tree_sitter_bash.language())
+_NO_ASCII = re.compile(r"[^\x00-\x7f]")
 
 
 class Tree:
@@ -17,15 +19,14 @@ class Tree:
     def __init__(self, source: Source) -> None:
         """Parse `source`; odd text becomes nodes of the type ERROR."""
         self.source = source
-        data = source.text.encode(errors="replace")
+        # To bash all of these are letters. The grammar's scanner (0.25.1) asks C's isalpha() about
+        # them, which reads outside of its table from U+0100 on: `{` and U+F7DC0 end the process.
+        data = _NO_ASCII.sub("x", source.text).encode()
         self.root: Node = Parser(_LANGUAGE).parse(data).root_node
-        self._chars = None if len(data) == len(source.text) else _char_of_byte(source.text)
 
     def span(self, node: Node) -> tuple[int, int]:
         """Return the offsets of a node's first character, and behind its last."""
         start, end = node.start_byte, node.end_byte
-        if self._chars is not None:
-            start, end = self._chars[start], self._chars[end]
         # The grammar counts a space in front of `${…}` in quotes as part of it.
         while node.type == "expansion" and start < end and self.source.text[start] in " \t\n":
             start += 1
@@ -51,12 +52,3 @@ class Tree:
                 yield node
             elif node.has_error:
                 waiting.extend(reversed(node.children))
-
-
-def _char_of_byte(text: str) -> list[int]:
-    found = [
-        number
-        for number, char in enumerate(text)
-        for _ in range(len(char.encode(errors="replace")))
-    ]
-    return [*found, len(text)]

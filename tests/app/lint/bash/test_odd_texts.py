@@ -62,6 +62,11 @@ def test_no_text_raises(text: str) -> None:
     findings(read_script(text, site=LUMI), LUMI)
 
 
+def test_a_letter_of_any_script_is_a_letter() -> None:
+    job = read_script("#!/bin/bash\n{\U000f7dc0w\x12\nΩ=1 srun 訓練.py é{x\n", site=LUMI)
+    assert [step.program.text for step in job.steps if step.program] == ["訓練.py"]
+
+
 @pytest.mark.parametrize(
     "text",
     [
