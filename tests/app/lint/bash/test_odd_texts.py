@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lumitui.app.lint.bash import read_script
+from lumitui.app.lint.rule import RULE_FAILED
 from lumitui.app.lint.table import findings
 from lumitui.remote.site.sites import BUILT_IN, Sites
 
@@ -54,12 +55,13 @@ WORDS = st.sampled_from([*_SIGNS, *_WORDS, "#SBATCH -N 2", "#SBATCH --", "\0", "
 def test_no_order_of_bashs_words_raises(text: str) -> None:
     job = read_script(text, site=LUMI)
     assert {command.step for command in job.commands} <= {None, *range(len(job.steps))}
-    findings(job, LUMI)
+    assert RULE_FAILED not in {one.rule for one in findings(job, LUMI)}
 
 
 @given(st.text(max_size=200))
 def test_no_text_raises(text: str) -> None:
-    findings(read_script(text, site=LUMI), LUMI)
+    found = findings(read_script(text, site=LUMI), LUMI)
+    assert RULE_FAILED not in {one.rule for one in found}
 
 
 def test_a_letter_of_any_script_is_a_letter() -> None:
