@@ -7,7 +7,7 @@ from lumitui.app.adopt.notes import Notes
 from lumitui.app.adopt.values import plain
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.steps import ContainerCall, Step
-from lumitui.app.lint.places import generation_of
+from lumitui.app.lint.semantics.places import generation_of
 from lumitui.remote.errors import InputError
 from lumitui.remote.site.container import Container
 from lumitui.remote.site.profile import Site

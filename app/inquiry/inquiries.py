@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lumitui.app.compose import finding as advice
+from lumitui.app.compose.rules import finding as advice
 from lumitui.app.inquiry import places
 from lumitui.app.inquiry.findings import findings
 from lumitui.app.inquiry.kept_budgets import KeptBudgets

@@ -1,6 +1,5 @@
 """The table of all rules: `RULES`, and `findings`, which asks each of them."""
 
-from lumitui.app.lint import site_rules
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.rule import Finding, Rule, ordered, run
 from lumitui.app.lint.rules import (
@@ -11,6 +10,7 @@ from lumitui.app.lint.rules import (
     program,
     reading,
     request,
+    site_rules,
     storage,
     training,
 )

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from lumitui.app.compose.advice import findings
-from lumitui.app.compose.finding import Finding
+from lumitui.app.compose.adviser.advice import findings
+from lumitui.app.compose.rules.finding import Finding
 from lumitui.app.job.launch import Launch
 from lumitui.app.send.code import downloads
 from lumitui.app.send.code.installs import installs_finding

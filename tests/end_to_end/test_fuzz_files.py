@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lumitui.app.cli.views import tables
-from lumitui.app.compose.advice import findings
+from lumitui.app.compose.adviser.advice import findings
 from lumitui.app.compose.launch import compose
 from lumitui.app.explain import words
 from lumitui.app.explain.safe_text import spell_out

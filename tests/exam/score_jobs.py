@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lumitui.app.compose import advice
+from lumitui.app.compose.adviser import advice
 from lumitui.app.compose.launch import compose
 from lumitui.app.job.spec import parse_job
 from lumitui.app.lint.bash.read import read_script

@@ -110,7 +110,7 @@ def _asking(options: _Options) -> Iterator[Ask]:
 
 
 def _refuse_unknown_rules(options: _Options) -> None:
-    from lumitui.app.lint.phrases import nearest
+    from lumitui.app.lint.rules.phrases import nearest
 
     names = [*_names(options["select"]), *_names(options["ignore"])]
     if not names:
@@ -197,7 +197,7 @@ def _check(path: str, text: str, site: "Site", options: _Options, ask: Ask) -> "
 
 def _beside(folder: Path, job: "Job", held: dict[str, str]) -> dict[str, str]:
     """Return the texts of the files that a job names inside the script's folder."""
-    from lumitui.app.lint.named import named_files
+    from lumitui.app.lint.bash.named import named_files
 
     found: dict[str, str] = {}
     top = folder.resolve()

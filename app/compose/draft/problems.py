@@ -7,7 +7,7 @@ import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lumitui.app.compose.finding import Finding, Fix, Severity
+from lumitui.app.compose.rules.finding import Finding, Fix, Severity
 from lumitui.app.job import edit
 from lumitui.remote.errors import InputError, LumiError
 from lumitui.remote.site.reading.validation import Mistakes

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.compose.finding import Finding, Rule
 from lumitui.app.compose.placement import Placement
+from lumitui.app.compose.rules.finding import Finding, Rule
 from lumitui.app.job.launch import Launch
 
 _NAMES = {

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from lumitui.app.compose.finding import Finding, Fix, Rule
 from lumitui.app.compose.placement import Placement
+from lumitui.app.compose.rules.finding import Finding, Fix, Rule
 from lumitui.app.job.launch import Launch
 
 

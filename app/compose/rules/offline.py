@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.compose.finding import Finding, Fix, Rule
 from lumitui.app.compose.placement import Placement
+from lumitui.app.compose.rules.finding import Finding, Fix, Rule
 from lumitui.app.compose.script.staged import named_in
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import JobSpec

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.compose.finding import Finding, Fix, Rule
 from lumitui.app.compose.layout import needed_cores
 from lumitui.app.compose.placement import Placement
 from lumitui.app.compose.price import memory_gib
+from lumitui.app.compose.rules.finding import Finding, Fix, Rule
 from lumitui.app.job.launch import Launch
 from lumitui.remote import walltime
 

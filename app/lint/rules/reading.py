@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from lumitui.app.lint.bash.options.slurm import SBATCH, SRUN
 from lumitui.app.lint.model.job import Job, Trouble
 from lumitui.app.lint.model.position import Position
-from lumitui.app.lint.phrases import nearest
 from lumitui.app.lint.rule import Edit, Hit, Rule, rule
+from lumitui.app.lint.rules.phrases import nearest
 from lumitui.remote.site.profile import Site
 
 _HARMLESS = ("--job-name", "-J", "--comment", "--export", "--mail-user", "--wckey")

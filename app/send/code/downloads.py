@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from lumitui.app.compose.finding import Finding
+from lumitui.app.compose.rules.finding import Finding
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.lint.program.downloads import STAGE_IT, downloads
 from lumitui.app.lint.program.python import read_python

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from lumitui.app.compose.finding import Finding
+from lumitui.app.compose.rules.finding import Finding
 from lumitui.app.job.spec import JobSpec
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.reading.plain_file import read_plain

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from lumitui.app.compose.finding import Finding
+from lumitui.app.compose.rules.finding import Finding
 from lumitui.app.job.spec import JobSpec
 from lumitui.remote.errors import InputError
 from lumitui.remote.source.guard import Guard, Suspect

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lumitui.app.compose.finding import Finding
+from lumitui.app.compose.rules.finding import Finding
 from lumitui.app.compose.script.program import BUNDLED
 from lumitui.app.job.spec import JobSpec, changed
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS

@@ -9,8 +9,8 @@ from pathlib import Path
 from lumitui.app.compose.draft import form, problems
 from lumitui.app.compose.draft.form import Choice, Field
 from lumitui.app.compose.draft.problems import Problem
-from lumitui.app.compose.finding import Finding
 from lumitui.app.compose.launch import compose
+from lumitui.app.compose.rules.finding import Finding
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
 from lumitui.app.job import grid

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from lumitui.app.compose.finding import Finding
+from lumitui.app.compose.rules.finding import Finding
 from lumitui.app.explain.phrases.transfer_words import progress_line
 from lumitui.app.explain.words import count, size
 from lumitui.app.job.spec import JobSpec

@@ -13,7 +13,8 @@ from textual.containers import Center, Horizontal, Vertical
 from textual.timer import Timer
 from textual.widgets import Button, Static
 
-from lumitui.app.explain import row_words, words
+from lumitui.app.explain import words
+from lumitui.app.explain.phrases import row_words
 from lumitui.app.history.listing.find_runs import Filter
 from lumitui.app.history.listing.order import NEWEST, Order
 from lumitui.app.history.listing.states import COUNTED, GROUPS

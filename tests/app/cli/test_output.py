@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from lumitui.app.cli import output
 from lumitui.app.cli.views import diff, show, tables
-from lumitui.app.compose.advice import findings
+from lumitui.app.compose.adviser.advice import findings
 from lumitui.app.compose.binding import rank_bindings
 from lumitui.app.compose.launch import compose
 from lumitui.app.explain import words

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lumitui.app.compose.advice import findings
+from lumitui.app.compose.adviser.advice import findings
 from lumitui.app.compose.deepspeed_batch import (
     ACCUMULATION,
     MICRO,

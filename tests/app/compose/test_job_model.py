@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumitui.app.compose.job_model import job_of
+from lumitui.app.compose.adviser.job_model import job_of
 from lumitui.app.compose.launch import compose, plain_script
 from lumitui.app.compose.placement import placement_of
 from lumitui.app.compose.price import memory_gib

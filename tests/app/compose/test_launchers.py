@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from lumitui.app.compose.advice import findings
+from lumitui.app.compose.adviser.advice import findings
 from lumitui.app.compose.launch import compose, plain_script
 from lumitui.app.compose.launchers import launchers
 from lumitui.remote.errors import InputError

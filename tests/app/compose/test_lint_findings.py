@@ -2,9 +2,9 @@
 
 import pytest
 
-from lumitui.app.compose.advice import findings
-from lumitui.app.compose.finding import Finding
+from lumitui.app.compose.adviser.advice import findings
 from lumitui.app.compose.launch import compose
+from lumitui.app.compose.rules.finding import Finding
 from tests.support.jobs.lumi_job import LUMI, job
 from tests.support.jobs.official_jobs import Official, official_jobs
 from tests.support.jobs.site_jobs import launched, site

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumitui.app.compose.advice import findings
+from lumitui.app.compose.adviser.advice import findings
 from lumitui.app.compose.launch import compose
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import JobSpec

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lumitui.app.compose.advice import findings
-from lumitui.app.compose.finding import Finding
+from lumitui.app.compose.adviser.advice import findings
+from lumitui.app.compose.rules.finding import Finding
 from lumitui.remote.errors import InputError
 from tests.support.jobs.site_jobs import asked, job, launched, site
 

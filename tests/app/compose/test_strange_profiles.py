@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lumitui.app.compose.advice import findings
+from lumitui.app.compose.adviser.advice import findings
 from lumitui.app.compose.launch import compose
 from lumitui.app.job.spec import JobSpec, changed
 from lumitui.remote.errors import InputError

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from lumitui.app.compose.draft import form
 from lumitui.app.compose.draft.node_map import gpu_word, lines, node_map
-from lumitui.app.explain import row_words, words
+from lumitui.app.explain import words
+from lumitui.app.explain.phrases import row_words
 from lumitui.app.history.run import Run
 from lumitui.app.job.launch import Layout
 from lumitui.app.scale.scaling import rungs

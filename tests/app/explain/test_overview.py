@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from lumitui.app.cli.views.tables import run_table
-from lumitui.app.explain import overview, row_words, run_facts, words
+from lumitui.app.explain import overview, run_facts, words
+from lumitui.app.explain.phrases import row_words
 from lumitui.app.explain.waiting import no_failure
 from lumitui.app.history.attempts import AttemptRecord
 from lumitui.app.results.summary import Summary

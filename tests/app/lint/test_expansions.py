@@ -3,7 +3,7 @@
 import pytest
 
 from lumitui.app.lint.bash import read_script
-from lumitui.app.lint.expansions import (
+from lumitui.app.lint.semantics.expansions import (
     escaped_in,
     names_in,
     outside_single_quotes,

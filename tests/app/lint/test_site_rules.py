@@ -8,7 +8,7 @@ from lumitui.app.lint.model.position import Position
 from lumitui.app.lint.model.resources import Resources
 from lumitui.app.lint.model.steps import Command, ContainerCall, Step
 from lumitui.app.lint.model.words import Option, Options, Variable, Word
-from lumitui.app.lint.site_rules import findings
+from lumitui.app.lint.rules.site_rules import findings
 from lumitui.remote.site.profile import Site, SiteRule
 from tests.support.jobs.site_jobs import BUILT_IN_SITES, site
 from tests.support.lint_cases import tried_rules

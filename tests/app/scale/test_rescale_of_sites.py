@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumitui.app.compose.advice import findings
+from lumitui.app.compose.adviser.advice import findings
 from lumitui.app.scale.rescale import Scaled, rescale
 from lumitui.remote.errors import InputError
 from tests.support.jobs.site_jobs import asked, launched, site

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.compose.advice import findings
+from lumitui.app.compose.adviser.advice import findings
 from lumitui.app.compose.launch import compose
 from lumitui.app.job.spec import changed, parse_job
 from lumitui.app.runs import Runs

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from lumitui.app.lint.allocation import gpus_of_node, whole_nodes
 from lumitui.app.lint.masks.judge import Mistake, Starter, mistakes
 from lumitui.app.lint.masks.read import Bind, read_bind
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.steps import Step
 from lumitui.app.lint.model.words import Option
-from lumitui.app.lint.phrases import removal, some
 from lumitui.app.lint.rule import Check, Hit, Rule, rule
+from lumitui.app.lint.rules.phrases import removal, some
+from lumitui.app.lint.semantics.allocation import gpus_of_node, whole_nodes
 from lumitui.remote.site.profile import Site
 
 _WORKERS = ("torchrun", "accelerate", "deepspeed")

@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.lint.allocation import gpus_of_node, whole_nodes
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.steps import Step
-from lumitui.app.lint.places import generation_of
 from lumitui.app.lint.rule import Hit, Rule, rule
+from lumitui.app.lint.semantics.allocation import gpus_of_node, whole_nodes
+from lumitui.app.lint.semantics.places import generation_of
 from lumitui.remote.site.container import Container
 from lumitui.remote.site.node import NodeShape
 from lumitui.remote.site.profile import Site

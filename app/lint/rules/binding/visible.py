@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.lint.allocation import gpus_of_node, whole_nodes
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.words import Option, Variable
-from lumitui.app.lint.phrases import removal, some
-from lumitui.app.lint.places import site_says
 from lumitui.app.lint.rule import Hit, Rule, rule
+from lumitui.app.lint.rules.phrases import removal, some
+from lumitui.app.lint.semantics.allocation import gpus_of_node, whole_nodes
+from lumitui.app.lint.semantics.places import site_says
 from lumitui.remote.site.profile import Site
 
 _AMD = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")

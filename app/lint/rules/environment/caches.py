@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.lint.model.job import Job
-from lumitui.app.lint.places import site_says, work_folder
 from lumitui.app.lint.rule import Hit, Rule, rule
+from lumitui.app.lint.semantics.places import site_says, work_folder
 from lumitui.remote.site.profile import Site
 
 _WEIGHTS = ("HF_HOME", "HF_HUB_CACHE", "HF_DATASETS_CACHE", "TRANSFORMERS_CACHE", "TORCH_HOME",

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.lint.launches import tasks_of
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.position import NOWHERE
 from lumitui.app.lint.model.steps import Command
-from lumitui.app.lint.places import generation_of
 from lumitui.app.lint.rule import Hit, Rule, rule
+from lumitui.app.lint.semantics.launches import tasks_of
+from lumitui.app.lint.semantics.places import generation_of
 from lumitui.remote.site.profile import Site
 
 _MPI = re.compile(r"^(openmpi|mpich|cray-mpich|impi|intel-?mpi|mvapich2?|intel-oneapi-mpi)\b", re.I)

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.lint.model.job import Job
-from lumitui.app.lint.places import generation_of, site_says
 from lumitui.app.lint.rule import Edit, Hit, Rule, rule
+from lumitui.app.lint.semantics.places import generation_of, site_says
 from lumitui.remote.site.profile import Site
 
 _NCCL = "NCCL documentation, environment variables"

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.lint.expansions import is_named, names_in, source_at
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.words import Word
 from lumitui.app.lint.rule import Edit, Hit, Rule, rule
+from lumitui.app.lint.semantics.expansions import is_named, names_in, source_at
 from lumitui.remote.site.profile import Site
 
 _PATH = re.compile(r"\$\{?[A-Za-z_]\w*\}?(?:/.*)?")

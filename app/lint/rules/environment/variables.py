@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.lint.expansions import is_named
-from lumitui.app.lint.launches import PER_NODE_LAUNCHERS
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.position import NOWHERE, Position
 from lumitui.app.lint.model.words import Variable
 from lumitui.app.lint.rule import Edit, Hit, Rule, rule
+from lumitui.app.lint.semantics.expansions import is_named
+from lumitui.app.lint.semantics.launches import PER_NODE_LAUNCHERS
 from lumitui.remote.site.profile import Site
 from lumitui.remote.source.secret_shapes import marks_in, shape_of
 

@@ -3,18 +3,18 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.lint.expansions import (
+from lumitui.app.lint.model.job import Job
+from lumitui.app.lint.model.position import Position
+from lumitui.app.lint.model.steps import Step
+from lumitui.app.lint.rule import Hit, Rule, rule
+from lumitui.app.lint.semantics.expansions import (
     escaped_in,
     names_in,
     outside_single_quotes,
     source_at,
 )
-from lumitui.app.lint.launches import RANK_VARIABLES, loses_ranks
-from lumitui.app.lint.model.job import Job
-from lumitui.app.lint.model.position import Position
-from lumitui.app.lint.model.steps import Step
-from lumitui.app.lint.places import generation_of
-from lumitui.app.lint.rule import Hit, Rule, rule
+from lumitui.app.lint.semantics.launches import RANK_VARIABLES, loses_ranks
+from lumitui.app.lint.semantics.places import generation_of
 from lumitui.remote.site.profile import Site
 
 _RANKS = "csc-user-guide, ml-multi.md; LUMI-AI-Guide ea60bc1, multi-gpu-and-node"

@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.lint.launches import nodes_of, tasks_per_node_of
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.position import Position
 from lumitui.app.lint.model.steps import Step
 from lumitui.app.lint.rule import Hit, Rule, rule
+from lumitui.app.lint.semantics.launches import nodes_of, tasks_per_node_of
 from lumitui.remote.site.profile import Site
 
 _RUN = "pytorch, torch/distributed/run.py"

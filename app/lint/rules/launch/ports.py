@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.lint.allocation import fills_nodes, whole_nodes
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.position import Position
 from lumitui.app.lint.rule import Hit, Rule, rule
+from lumitui.app.lint.semantics.allocation import fills_nodes, whole_nodes
 from lumitui.remote.site.profile import Site
 
 _PORT_FROM_JOB = "$((10000 + SLURM_JOB_ID % 10000))"

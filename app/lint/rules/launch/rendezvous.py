@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.lint.launches import nodes_of, tasks_of
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.words import Variable
-from lumitui.app.lint.places import has_unknown_sources
 from lumitui.app.lint.rule import Hit, Rule, rule
+from lumitui.app.lint.semantics.launches import nodes_of, tasks_of
+from lumitui.app.lint.semantics.places import has_unknown_sources
 from lumitui.remote.site.profile import Site
 
 _ADDRESS = "csc-user-guide, ml-multi.md; pytorch issue 73656"

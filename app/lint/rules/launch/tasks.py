@@ -3,15 +3,15 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.lint.launches import (
+from lumitui.app.lint.model.job import Job
+from lumitui.app.lint.rule import Hit, Rule, rule
+from lumitui.app.lint.rules.phrases import some
+from lumitui.app.lint.semantics.launches import (
     PER_NODE_LAUNCHERS,
     nodes_of,
     tasks_of,
     tasks_per_node_of,
 )
-from lumitui.app.lint.model.job import Job
-from lumitui.app.lint.phrases import some
-from lumitui.app.lint.rule import Hit, Rule, rule
 from lumitui.remote.site.profile import Site
 
 _STARTERS = ("srun", "singularity", "apptainer", "mpirun", "mpiexec", "python", "python3", "bash",

@@ -3,7 +3,11 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.lint.allocation import (
+from lumitui.app.lint.model.job import Job
+from lumitui.app.lint.model.position import NOWHERE, Position
+from lumitui.app.lint.rule import Hit, Rule, rule
+from lumitui.app.lint.rules.phrases import rewrite, some
+from lumitui.app.lint.semantics.allocation import (
     cores_of_node,
     gpu_option,
     gpus_of_node,
@@ -11,10 +15,6 @@ from lumitui.app.lint.allocation import (
     queue_of,
     whole_nodes,
 )
-from lumitui.app.lint.model.job import Job
-from lumitui.app.lint.model.position import NOWHERE, Position
-from lumitui.app.lint.phrases import rewrite, some
-from lumitui.app.lint.rule import Hit, Rule, rule
 from lumitui.remote.site.profile import Site
 
 

@@ -3,17 +3,17 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.lint.allocation import (
+from lumitui.app.lint.model.job import Job
+from lumitui.app.lint.model.position import NOWHERE, Position
+from lumitui.app.lint.model.words import Option
+from lumitui.app.lint.rule import Hit, Rule, rule
+from lumitui.app.lint.rules.phrases import one_of, removal, rewrite, some
+from lumitui.app.lint.semantics.allocation import (
     asks_for_gpus,
     gpu_option,
     is_exclusive,
     queue_of,
 )
-from lumitui.app.lint.model.job import Job
-from lumitui.app.lint.model.position import NOWHERE, Position
-from lumitui.app.lint.model.words import Option
-from lumitui.app.lint.phrases import one_of, removal, rewrite, some
-from lumitui.app.lint.rule import Hit, Rule, rule
 from lumitui.remote.site.profile import Site
 
 _GPU = re.compile(

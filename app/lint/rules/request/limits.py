@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.lint.allocation import Queue, gpu_option, gpus_of_node, queue_of
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.position import NOWHERE
-from lumitui.app.lint.phrases import rewrite, some
 from lumitui.app.lint.rule import Hit, Rule, Severity, rule
+from lumitui.app.lint.rules.phrases import rewrite, some
+from lumitui.app.lint.semantics.allocation import Queue, gpu_option, gpus_of_node, queue_of
 from lumitui.remote import walltime
 from lumitui.remote.site.profile import Site
 

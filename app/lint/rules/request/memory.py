@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.lint.allocation import gpus_of_node, is_exclusive, queue_of
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.position import NOWHERE
 from lumitui.app.lint.model.words import Option
-from lumitui.app.lint.phrases import removal, rewrite, some
 from lumitui.app.lint.rule import Hit, Rule, rule
+from lumitui.app.lint.rules.phrases import removal, rewrite, some
+from lumitui.app.lint.semantics.allocation import gpus_of_node, is_exclusive, queue_of
 from lumitui.remote.site.profile import Site
 
 MEMORY = ("mem", "mem-per-gpu", "mem-per-cpu")

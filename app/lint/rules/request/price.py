@@ -3,7 +3,12 @@
 import math
 from collections.abc import Iterator
 
-from lumitui.app.lint.allocation import (
+from lumitui.app.lint.model.job import Job
+from lumitui.app.lint.model.position import NOWHERE
+from lumitui.app.lint.rule import Hit, Rule, rule
+from lumitui.app.lint.rules.phrases import rewrite, some
+from lumitui.app.lint.rules.request.memory import asked_gib, memory_option
+from lumitui.app.lint.semantics.allocation import (
     Queue,
     cores_of_node,
     gpu_option,
@@ -12,11 +17,6 @@ from lumitui.app.lint.allocation import (
     queue_of,
     whole_nodes,
 )
-from lumitui.app.lint.model.job import Job
-from lumitui.app.lint.model.position import NOWHERE
-from lumitui.app.lint.phrases import rewrite, some
-from lumitui.app.lint.rule import Hit, Rule, rule
-from lumitui.app.lint.rules.request.memory import asked_gib, memory_option
 from lumitui.remote.site.profile import Site
 
 _ROUNDING = 1.07

@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator
 from datetime import date
 
-from lumitui.app.lint.allocation import asks_for_gpus, qos_of, queue_of
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.position import NOWHERE
-from lumitui.app.lint.phrases import nearest, one_of, rewrite
 from lumitui.app.lint.rule import Hit, Rule, rule
+from lumitui.app.lint.rules.phrases import nearest, one_of, rewrite
+from lumitui.app.lint.semantics.allocation import asks_for_gpus, qos_of, queue_of
 from lumitui.remote.site.profile import Site
 
 _PROFILE = "the site's profile, partitions"

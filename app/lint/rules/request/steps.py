@@ -4,17 +4,17 @@ import math
 import re
 from collections.abc import Iterator
 
-from lumitui.app.lint.allocation import (
+from lumitui.app.lint.model.job import Job
+from lumitui.app.lint.model.words import Option, Options
+from lumitui.app.lint.rule import Hit, Rule, rule
+from lumitui.app.lint.rules.phrases import some
+from lumitui.app.lint.semantics.allocation import (
     cores_of_node,
     gpus_of_node,
     is_exclusive,
     queue_of,
     whole_nodes,
 )
-from lumitui.app.lint.model.job import Job
-from lumitui.app.lint.model.words import Option, Options
-from lumitui.app.lint.phrases import some
-from lumitui.app.lint.rule import Hit, Rule, rule
 from lumitui.remote.site.profile import Site
 
 

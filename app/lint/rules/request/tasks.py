@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from lumitui.app.lint.allocation import asks_for_gpus
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.words import Option
-from lumitui.app.lint.phrases import removal, rewrite, some
 from lumitui.app.lint.rule import Hit, Rule, rule
+from lumitui.app.lint.rules.phrases import removal, rewrite, some
+from lumitui.app.lint.semantics.allocation import asks_for_gpus
 from lumitui.remote.site.profile import Site
 
 _MAY_REPEAT = ("export", "mail-type", "comment", "exclude", "nodelist")

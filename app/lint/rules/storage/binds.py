@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.position import NOWHERE, Position
 from lumitui.app.lint.model.steps import ContainerCall
-from lumitui.app.lint.places import generation_of, has_unknown_sources
 from lumitui.app.lint.rule import Hit, Rule, rule
+from lumitui.app.lint.semantics.places import generation_of, has_unknown_sources
 from lumitui.remote.site.container import Container
 from lumitui.remote.site.profile import Site
 

@@ -3,14 +3,14 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.lint.expansions import names_in, put_in
-from lumitui.app.lint.launches import tasks_of
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.position import NOWHERE, Position
 from lumitui.app.lint.model.steps import Command
 from lumitui.app.lint.model.words import Word
-from lumitui.app.lint.places import work_folder
 from lumitui.app.lint.rule import Hit, Rule, rule
+from lumitui.app.lint.semantics.expansions import names_in, put_in
+from lumitui.app.lint.semantics.launches import tasks_of
+from lumitui.app.lint.semantics.places import work_folder
 from lumitui.remote.site.profile import Site
 
 _NODE_FOLDER = re.compile(r"^(/tmp|/var/tmp|/dev/shm|\$\{?(TMPDIR|LOCAL_SCRATCH|NODE_TMP)\b)")

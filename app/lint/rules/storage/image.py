@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.lint.expansions import source_at
-from lumitui.app.lint.launches import tasks_of
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.position import Position
 from lumitui.app.lint.model.steps import ContainerCall, Step
-from lumitui.app.lint.places import generation_of
 from lumitui.app.lint.rule import Hit, Rule, rule
+from lumitui.app.lint.semantics.expansions import source_at
+from lumitui.app.lint.semantics.launches import tasks_of
+from lumitui.app.lint.semantics.places import generation_of
 from lumitui.remote.site.profile import Site
 
 _RUNTIMES = ("singularity", "apptainer")

@@ -6,7 +6,8 @@ from functools import lru_cache
 
 from rich.cells import cell_len
 
-from lumitui.app.explain import row_words, words
+from lumitui.app.explain import words
+from lumitui.app.explain.phrases import row_words
 from lumitui.app.explain.safe_text import log_line
 from lumitui.app.history.listing.glance import Glance
 from lumitui.app.history.listing.order import By, Order

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumitui.app.compose.advice import findings
+from lumitui.app.compose.adviser.advice import findings
 from tests.support.jobs.site_jobs import launched, site
 from tests.support.lint_cases import tried_rules
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.compose.advice import findings
-from lumitui.app.compose.finding import Finding
+from lumitui.app.compose.adviser.advice import findings
 from lumitui.app.compose.launch import compose
+from lumitui.app.compose.rules.finding import Finding
 from lumitui.app.job.spec import JobSpec, parse_job
 from lumitui.app.send.code.installs import install_line, installs_finding
 from lumitui.remote.site.profile import Site

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from lumitui.app.explain import overview, row_words
+from lumitui.app.explain import overview
 from lumitui.app.explain.failure.diagnose import diagnose
 from lumitui.app.explain.failure.diagnosis import Diagnosis, Ending
+from lumitui.app.explain.phrases import row_words
 from lumitui.app.job.spec import JobSpec
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.made_runs import a_run

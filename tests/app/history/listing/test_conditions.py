@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from lumitui.app.explain import row_words
+from lumitui.app.explain.phrases import row_words
 from lumitui.app.history.history import History
 from lumitui.app.history.listing.find_runs import Entry, Filter, Listing
 from lumitui.app.history.listing.order import By, Order, is_descending

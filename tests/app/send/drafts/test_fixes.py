@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from lumitui.app.compose.draft.problems import Problem, apply_fixes
-from lumitui.app.compose.finding import Fix
+from lumitui.app.compose.rules.finding import Fix
 from lumitui.app.runs import Runs
 from lumitui.app.send.drafts.draft import Draft
 from lumitui.app.send.drafts.drafts import Checked

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Callable, Iterator
 
-from lumitui.app.lint.allocation import whole_nodes
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.position import NOWHERE, Position
 from lumitui.app.lint.model.words import Options
-from lumitui.app.lint.places import has_unknown_sources
 from lumitui.app.lint.rule import Edit, Finding
+from lumitui.app.lint.semantics.allocation import whole_nodes
+from lumitui.app.lint.semantics.places import has_unknown_sources
 from lumitui.remote.site.profile import Site, SiteRule
 
 ABSENT = "absent"

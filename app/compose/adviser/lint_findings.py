@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from lumitui.app.compose.finding import Finding, Fix
-from lumitui.app.compose.job_model import job_of
+from lumitui.app.compose.adviser.job_model import job_of
 from lumitui.app.compose.placement import Placement
+from lumitui.app.compose.rules.finding import Finding, Fix
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.lint import table

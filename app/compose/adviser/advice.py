@@ -8,9 +8,8 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import date
 
-from lumitui.app.compose import lint_findings
+from lumitui.app.compose.adviser import lint_findings
 from lumitui.app.compose.deepspeed_batch import MICRO, sent_config, whole
-from lumitui.app.compose.finding import Finding, Fix, Rule
 from lumitui.app.compose.placement import Placement, placement_of
 from lumitui.app.compose.rules import (
     architecture,
@@ -23,6 +22,7 @@ from lumitui.app.compose.rules import (
     slurm,
     venv,
 )
+from lumitui.app.compose.rules.finding import Finding, Fix, Rule
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.script_args import argument_value
 from lumitui.app.job.strategies import STRATEGIES

@@ -1,0 +1,1 @@
+"""What the words of a job mean at its site, as the rules ask it. Pure."""
