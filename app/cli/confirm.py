@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from lumitui.remote.ssh.prompts import Question
 
 NOTHING_SENT = "Nothing was sent."
+CURE_OF_RUN = "Change it with --set or --nodes"
+"""How a person corrects the errors of a run that is sent again."""
 
 
 def ask(question: "Question") -> str | None:
@@ -78,10 +80,13 @@ def refuse_errors(found: "Preview") -> None:
         )
 
 
-def named_errors(found: Sequence["Preview"], *, force: bool, yes: bool) -> str:
+def named_errors(
+    found: Sequence["Preview"], *, force: bool, yes: bool, cure: str = "Correct the job file"
+) -> str:
     """Return the errors of launches as the question names them; "" where there are none.
 
     `force` agrees to them beforehand; `yes` alone does not, since nobody has seen them then.
+    `cure` says where a person corrects them.
 
     Raises:
         InputError: nobody can agree to them, or nothing can be sent with them.
@@ -94,7 +99,7 @@ def named_errors(found: Sequence["Preview"], *, force: bool, yes: bool) -> str:
     if errors and not force and (yes or not has_person()):
         raise InputError(
             f"The job has {named}, shown above with what to do.",
-            f"{NOTHING_SENT} Correct the job file, or add --force to send it all the same.",
+            f"{NOTHING_SENT} {cure}, or add --force to send it all the same.",
         )
     return named
 
@@ -196,16 +201,17 @@ def show_code_news(planned: "Resubmission", news: "CodeNews") -> None:
 
 
 def agree_to_resubmit(
-    planned: "Resubmission", news: "CodeNews", columns: int, *, yes: bool
-) -> None:
-    """Show what changes, and return when the person agrees; see `confirm`."""
+    planned: "Resubmission", news: "CodeNews", columns: int, *, yes: bool, force: bool = False
+) -> "Resubmission":
+    """Show what changes, and return what is sent when the person agrees; see `confirm`."""
     show_changes(planned, columns)
     show_code_news(planned, news)
     show_findings(planned.preview)
-    refuse_errors(planned.preview)
-    confirm(
+    errors = named_errors([planned.preview], force=force, yes=yes, cure=CURE_OF_RUN)
+    question = (
         f"Resubmit {planned.parent.id} with the {planned.code} code from {planned.start}; "
-        f"{words.price_sentence(planned.preview.launch.price)}?",
-        yes=yes,
-        otherwise=NOTHING_SENT,
+        f"{words.price_sentence(planned.preview.launch.price)}?"
     )
+    question = f"The job has {errors}. {question}" if errors else question
+    confirm(question, yes=yes, otherwise=NOTHING_SENT)
+    return planned.forced(bool(errors))

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from lumitui.app.cli.confirm import (
+    CURE_OF_RUN,
     NOTHING_SENT,
     agree_to_submit,
     confirm,
-    refuse_errors,
+    named_errors,
     show_all_findings,
     show_code_news,
 )
@@ -70,7 +71,9 @@ def submit_rest(reply: Reply, runs: "Runs", job: Path, *, yes: bool, force: bool
     _send_rest(reply, runs, left, _rest_of_grid(job), yes=yes, force=force)
 
 
-def resubmit_rest(reply: Reply, runs: "Runs", run_id: str, *, yes: bool) -> None:
+def resubmit_rest(
+    reply: Reply, runs: "Runs", run_id: str, *, yes: bool, force: bool = False
+) -> None:
     """Send what is left of the last ladder of a run, after the person agrees.
 
     Raises:
@@ -82,7 +85,7 @@ def resubmit_rest(reply: Reply, runs: "Runs", run_id: str, *, yes: bool) -> None
         raise InputError(
             f"Nothing is left of a ladder of {parent}.", "Give --ladder 1,2,4 to send one."
         )
-    _send_rest(reply, runs, left, _rest_of_ladder(parent), yes=yes)
+    _send_rest(reply, runs, left, _rest_of_ladder(parent), yes=yes, force=force)
 
 
 def _send_rest(
@@ -174,7 +177,13 @@ def plan_ladder(
 
 
 def resubmit_ladder(
-    reply: Reply, runs: "Runs", plans: Sequence["Resubmission"], columns: int, *, yes: bool
+    reply: Reply,
+    runs: "Runs",
+    plans: Sequence["Resubmission"],
+    columns: int,
+    *,
+    yes: bool,
+    force: bool = False,
 ) -> None:
     """Send a run on several sizes, after the person agrees once."""
     from lumitui.app.scale.scaling import rungs
@@ -193,14 +202,16 @@ def resubmit_ladder(
     for note in dict.fromkeys(note for plan in plans for note in plan.notes):
         say(f"note: {note}")
     show_code_news(plans[0], runs.code_news(parent.id))
-    show_all_findings([plan.preview for plan in plans])
-    for plan in plans:
-        refuse_errors(plan.preview)
+    found = [plan.preview for plan in plans]
+    show_all_findings(found)
+    errors = named_errors(found, force=force, yes=yes, cure=CURE_OF_RUN)
     for label, text in ladder_terms(plans):
         say(f"{label}: {text}")
     question = f"Send {parent.id} again as {words.count(len(plans), 'run')}?"
+    question = f"The job has {errors}. {question}" if errors else question
     confirm(question, yes=yes, otherwise=NOTHING_SENT)
-    _send(reply, runs, runs.series.begin_ladder(plans), _rest_of_ladder(parent.id))
+    agreed = [plan.forced(bool(errors)) for plan in plans]
+    _send(reply, runs, runs.series.begin_ladder(agreed), _rest_of_ladder(parent.id))
 
 
 def refuse_second_ladder(runs: "Runs", run_id: str, *, drop: bool) -> None:

@@ -64,6 +64,10 @@ class Resubmission:
         continues = self.start == "checkpoint"
         return Inheritance(self.parent, self.code == "same", continues, self.insists)
 
+    def forced(self, forced: bool) -> "Resubmission":
+        """Return it as it is sent with the adviser's errors, if `forced`: the person saw them."""
+        return replace(self, preview=replace(self.preview, forced=forced))
+
 
 @dataclass(frozen=True)
 class _Config:

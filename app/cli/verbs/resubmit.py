@@ -100,6 +100,7 @@ def _refuse_changes_of_rest() -> None:
 @click.option(
     "--batch", type=click.Choice(["half"]), help="Halve the samples of each rank and step."
 )
+@click.option("--force", is_flag=True, help="Send it although the adviser finds errors in it.")
 @yes_option
 @json_option
 @click.pass_obj
@@ -110,16 +111,20 @@ def resubmit(
     rest: bool | None,
     exclude: str | None,
     batch: str | None,
+    force: bool,
     yes: bool,
     **changes: Unpack[_Changes],
 ) -> None:
-    """Send a run again after you confirm; also on several sizes."""
+    """Send a run again after you confirm; also on several sizes.
+
+    The question names the adviser's errors, if there are any.
+    """
     with core() as runs:
         if ladder is not None and changes["nodes"] is not None:
             raise InputError("--nodes and --ladder exclude each other.", "Give one of them.")
         if rest:
             _refuse_changes_of_rest()
-            series.resubmit_rest(reply, runs, run_id, yes=yes)
+            series.resubmit_rest(reply, runs, run_id, yes=yes, force=force)
             return
         remedies = _remedies(runs.history.get(run_id), exclude, batch)
         changes["settings"] = (*remedies, *changes["settings"])
@@ -128,8 +133,9 @@ def resubmit(
             plans = series.plan_ladder(
                 ladder, lambda size: runs.plan_resubmission(run_id, **changes | {"nodes": size})
             )
-            series.resubmit_ladder(reply, runs, plans, columns(), yes=yes)
+            series.resubmit_ladder(reply, runs, plans, columns(), yes=yes, force=force)
             return
         planned = runs.plan_resubmission(run_id, **changes)
-        agree_to_resubmit(planned, runs.code_news(run_id), columns(), yes=yes)
+        news = runs.code_news(run_id)
+        planned = agree_to_resubmit(planned, news, columns(), yes=yes, force=force)
         show_sent(reply, runs.resubmit(planned, report=show_step))

@@ -15,6 +15,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Label, OptionList, Static
 
 from lumitui.app.compose.draft.problems import of_error
+from lumitui.app.explain.words import count
 from lumitui.app.history.run import Run
 from lumitui.app.job.spec import MOST_NODES
 from lumitui.app.scale.changes import effect
@@ -24,11 +25,12 @@ from lumitui.app.scale.scaling import rungs
 from lumitui.app.scale.scaling.studies import Question
 from lumitui.app.scale.start import Start
 from lumitui.app.tui import messages
+from lumitui.app.tui.dialogs.confirm import Confirm
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.bars import footer
 from lumitui.app.tui.widgets.choice import Choice
 from lumitui.app.tui.widgets.input import FigureInput
-from lumitui.app.tui.widgets.launch_text import findings_text
+from lumitui.app.tui.widgets.launch_text import error_terms, findings_text
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.tables.size_ladder import SizeLadder
 from lumitui.remote import walltime
@@ -227,12 +229,13 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
         ready = self._ready_plans()
         sizes = ", ".join(f"{size:,}" for size in self._to_send)
         noun = "node" if self._to_send == [1] else "nodes"
-        button.label = Text(f"Send on {sizes} {noun}" if ready else "Send")
+        asks = " …" if any(plan.preview.errors for plan in ready) else ""
+        button.label = Text(f"Send on {sizes} {noun}{asks}" if ready else "Send")
         button.disabled = not ready
         button.refresh(layout=True)
 
     def _refusals(self, besides: int | None) -> Iterator[Text]:
-        """Yield why marked sizes cannot be sent, each reason once."""
+        """Yield what is wrong with the other marked sizes, each reason once."""
         reasons: dict[str, list[str]] = {}
         for size in self._to_send:
             plan = self._plans.get(size)
@@ -249,13 +252,13 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
             yield styled.plain(f"{', '.join(sizes)} {noun}: {reason}", "bold red")
 
     def _ready_plans(self) -> tuple[Resubmission, ...]:
-        """Return the plans that the button sends; none while one is missing or refused."""
+        """Return the plans that the button sends; none while one is missing or cannot be sent."""
         plans = [self._plans.get(size) for size in self._to_send]
         ready = [plan for plan in plans if isinstance(plan, Resubmission)]
         if self._news is None:
             return ()
-        whole = len(ready) == len(plans) and not any(plan.preview.errors for plan in ready)
-        return tuple(ready) if whole else ()
+        final = any(error.final for plan in ready for error in plan.preview.errors)
+        return tuple(ready) if len(ready) == len(plans) and not final else ()
 
     # -- keys and buttons
 
@@ -270,8 +273,18 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
 
     @on(Button.Pressed, "#yes")
     def action_send(self) -> None:
-        """Send what the button says, if it can be sent."""
-        if plans := self._ready_plans():
+        """Send what the button says, if it can be sent; with errors, ask first."""
+        plans = self._ready_plans()
+        lines = error_terms(tuple(plan.preview for plan in plans))
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self.dismiss(tuple(plan.forced(True) for plan in plans))
+
+        if lines:
+            title = f"Send {self._parent_run.id} again with {count(len(lines), 'error')}?"
+            self.app.push_screen(Confirm(title, lines, "Send all the same"), answered)
+        elif plans:
             self.dismiss(plans)
 
     @on(Button.Pressed, "#no")

@@ -40,6 +40,12 @@ def series_terms(previews: tuple[Preview, ...]) -> list[tuple[str, str]]:
     return [*lines, ("all", f"{words.count(len(previews), 'run')}, {whole_price(previews)}")]
 
 
+def error_terms(previews: tuple[Preview, ...]) -> list[tuple[str, str]]:
+    """Return the errors that a person agrees to by sending launches, each message once."""
+    found = dict.fromkeys(error.message for preview in previews for error in preview.errors)
+    return [("error", message) for message in found]
+
+
 def whole_price(previews: tuple[Preview, ...]) -> str:
     """Return what all runs are billed at most: `at most 32 GPU-hours`, `nothing`."""
     from lumitui.app.send.drafts.drafts import total

@@ -133,6 +133,24 @@ def test_force_sends_a_job_with_errors_and_a_warning_needs_none(
     assert done.returncode == 0 and len(history(home)) == 2
 
 
+def test_a_run_is_sent_again_with_errors_only_by_force(here: Here, home: Home, path: Path) -> None:
+    write(path, LAPTOP)
+    assert here("submit", str(path), "--yes", "--wait").returncode == 0
+    first = str(history(home)[0]["id"])
+    for sizes in (("--nodes", "1"), ("--ladder", "1")):
+        again = ("resubmit", first, "--set", "time=2-00:00:00", *sizes)
+        told(here(*again), 2, "1 error (time-limit)", "--set or --nodes", "--force")
+        told(here(*again, "--yes"), 2, "1 error (time-limit)", "--force")
+    done = here("resubmit", first, "--set", "time=2-00:00:00", "--force")
+    assert "The job has 1 error (time-limit). Resubmit" in done.stderr, done.stderr
+    assert len(history(home)) == 1, "--force is no --yes"
+    done = here("resubmit", first, "--set", "time=2-00:00:00", "--yes", "--force")
+    assert done.returncode == 0, done.stderr
+    done = here("resubmit", first, "--set=time=2-00:00:00", "--ladder=1", "--yes", "--force")
+    assert done.returncode == 0, done.stderr
+    assert len(history(home)) == 3
+
+
 def test_a_preview_shows_what_a_send_would_refuse(here: Here, home: Home, path: Path) -> None:
     (path.parent / "sub").mkdir(parents=True)
     (path.parent / "sub" / "kept").write_text("")

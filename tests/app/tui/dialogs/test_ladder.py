@@ -7,6 +7,7 @@ import pytest
 from textual.widgets import Button
 
 from lumitui.app.history.run import Run
+from lumitui.app.scale.resubmission import Resubmission
 from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.confirm import Confirm
@@ -114,6 +115,29 @@ async def test_a_refused_size_is_neither_marked_nor_sent(settings: Settings) -> 
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, RunsScreen), "nothing sent")
         assert len(runs_of(pilot)) == 1
+
+
+async def test_errors_of_the_check_are_asked_about_and_a_no_leads_back(settings: Settings) -> None:
+    app, sent = LumiApp(settings), list[tuple[Resubmission, ...] | None]()
+    run = train(app.runs.history, {1: 1000.0})[0]
+    app.runs.history.update(run.id, snapshot="0123456789abcdef")
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.push_screen(ResubmitDialog(run, 2, ("time=5-00:00:00",)), sent.append)
+        await sees(pilot, "Send on 2 nodes …")
+        await pilot.press("enter", "enter")
+        await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")
+        await sees(pilot, f"Send {run.id} again with 1 error")
+        await sees(pilot, "error +5-00:00:00 is more than")
+        await pilot.press("n")
+        await until(pilot, lambda: isinstance(app.screen, ResubmitDialog), "the dialog again")
+        assert sent == []
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")
+        await pilot.press("y")
+        await until(pilot, lambda: bool(sent), "what is sent")
+        assert sent[0] is not None
+        (plan,) = sent[0]
+        assert plan.preview.errors and not plan.preview.blocking, "forced"
 
 
 async def test_a_second_ladder_is_refused_with_the_key_that_sends_the_first(
