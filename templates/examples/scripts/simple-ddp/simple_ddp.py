@@ -107,6 +107,7 @@ def main() -> int:
 
 if __name__ == "__main__":
     code = main()
+    dist.destroy_process_group()
     # On CPUs one of gloo's threads may hold the last tensor: an interpreter that ends then aborts
     # or hangs (PyTorch 2.13). Everything is written; the ranks have met in the last step.
     os._exit(code)
