@@ -27,6 +27,13 @@ class Topic:
     """The site whose profile has it; "": all."""
 
 
+UNUSED_IGNORE = Topic(
+    "unused-ignore", "note", "a comment that silences a rule where the rule finds nothing",
+    "The comment would hide what the rule finds there later.", "docs/lint.md", "script",
+)  # fmt: skip
+"""What is said of `# lumitui: ignore=RULE` itself; it needs the script's text, and no job."""
+
+
 def of_rules(rules: Iterable[Rule]) -> tuple[Topic, ...]:
     """Return the topics of rules about the neutral job."""
     return tuple(

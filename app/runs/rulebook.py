@@ -32,6 +32,7 @@ def topics(sites: Iterable[Site] = ()) -> tuple[Topic, ...]:
     found: dict[str, Topic] = {}
     for topic in (
         *catalogue.of_rules(RULES),
+        catalogue.UNUSED_IGNORE,
         *job_file.TOPICS,
         *cluster.TOPICS,
         *(topic for site in sites for topic in catalogue.of_site(site)),

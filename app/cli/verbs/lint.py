@@ -125,11 +125,11 @@ def _refuse_unknown_rules(options: _Options) -> None:
 
 def _known_rules() -> Iterator[str]:
     from lumitui.app.inquiry.topics import TOPICS
-    from lumitui.app.lint.report.silence import UNUSED
+    from lumitui.app.lint.catalogue import UNUSED_IGNORE
     from lumitui.app.lint.table import RULES
     from lumitui.remote.site.sites import Sites
 
-    yield UNUSED
+    yield UNUSED_IGNORE.id
     yield from (topic.id for topic in TOPICS)
     yield from (rule.id for rule in RULES)
     known = Sites(own_settings().profiles)

@@ -4,11 +4,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lumitui.app.lint.catalogue import UNUSED_IGNORE
 from lumitui.app.lint.model.position import Position
 from lumitui.app.lint.rule import Finding, ordered
 
 _COMMENT = re.compile(r"#\s*lumitui:\s*ignore=(?P<rules>[\w*-]+(?:\s*,\s*[\w*-]+)*)\s*$")
-UNUSED = "unused-ignore"
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,6 @@ def _following(lines: Sequence[str], number: int) -> range:
 
 def _note(ignore: _Ignore) -> Finding:
     return Finding(
-        UNUSED, "note", f"Nothing here is found by {ignore.rule}.", "Remove the comment.",
-        "docs/lint.md", ignore.at,
+        UNUSED_IGNORE.id, UNUSED_IGNORE.severity, f"The rule {ignore.rule} finds nothing here.",
+        "Remove the comment.", UNUSED_IGNORE.source, ignore.at,
     )  # fmt: skip

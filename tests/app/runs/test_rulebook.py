@@ -64,6 +64,12 @@ def test_an_explanation_shows_what_is_bad_and_what_is_good() -> None:
     assert one.why.split()[0] in text and f"Source: {one.source}" in text
 
 
+def test_the_note_about_a_comment_that_silences_nothing_is_a_rule_like_others() -> None:
+    one = topic("unused-ignore", ())
+    assert (one.severity, one.subject) == ("note", "script")
+    assert "hide" in explained(one, None, 80)
+
+
 def test_a_name_that_no_rule_has_is_answered_with_those_near() -> None:
     with pytest.raises(InputError, match="no rule 'cluster-imag'") as caught:
         topic("cluster-imag", ())
