@@ -88,4 +88,4 @@ def preparation_of(job: Job, modules: tuple[str, ...], notes: Notes) -> None:
     for command in job.commands:
         if command.program in _PREPARES and command.shell == "batch" and command.step is None:
             words = " ".join(word.text for word in command.words)
-            notes.lose(f"{command.program} {words}"[:_MOST], "nothing runs before the program")
+            notes.lose(f"{command.program} {words}"[:_MOST], "the job runs the program alone")

@@ -67,7 +67,7 @@ TOPICS: tuple[Topic, ...] = (
         "sbatch(1), --test-only",
     ),
     _topic(
-        "cluster-start", "note", "when the job would start by now",
+        "cluster-start", "note", "when the job would start",
         "It is Slurm's own estimate of this moment: jobs that end early or come first change it.",
         "sbatch(1), --test-only",
     ),

@@ -17,7 +17,7 @@ _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)")
 @rule(
     "placeholder",
     "error",
-    "a word of an example that stands for a value of one's own",
+    "a placeholder that was copied from an example",
     why="bash reads `<name>` as redirections, so that the command does not start; a path of an "
     "example does not exist.",
     source="bash(1), REDIRECTION; HPC4AIbook, Chapter.12/ddp_job_template.slurm",

@@ -147,7 +147,7 @@ def _vendor(job: Job, site: Site) -> Iterator[Hit]:
 @rule(
     "visible-twice",
     "error",
-    "two lists of GPUs, of which one counts within the other",
+    "two lists of GPUs, of which one indexes into the other",
     why="HIP_VISIBLE_DEVICES and CUDA_VISIBLE_DEVICES count the GPUs that ROCR_VISIBLE_DEVICES has "
     "left over, from 0. The same numbers in both name GPUs that are not there.",
     source="AMD ROCm documentation, GPU isolation techniques",

@@ -25,7 +25,7 @@ def _named(command: Command) -> tuple[str, list[str]]:
 @rule(
     "purge-after-load",
     "warning",
-    "a purge behind modules that the job needs",
+    "a purge after the modules that the job needs",
     why="`module purge` removes what was loaded before it.",
     source="Lmod documentation, module purge",
 )

@@ -76,7 +76,7 @@ def foreign_interface(job: Job, site: Site) -> Iterator[Hit]:
 @rule(
     "network-off",
     "warning",
-    "a setting that switches a fast way between GPUs off",
+    "a setting that turns off a fast path between GPUs",
     why="It is for finding errors. Ranks then exchange gradients over TCP or through the host's "
     "memory, several times slower.",
     source=f"{_NCCL}, NCCL_P2P_DISABLE, NCCL_SHM_DISABLE, NCCL_IB_DISABLE, NCCL_NET",

@@ -91,7 +91,7 @@ def export_none(job: Job, site: Site) -> Iterator[Hit]:
 @rule(
     "export-without-all",
     "error",
-    "srun --export with single variables alone",
+    "srun --export with some variables, which leaves out the others",
     why="`--export=NAME=value` sends that variable and no others: MASTER_ADDR, PATH and the "
     "modules' variables are lost.",
     source="srun(1) --export",

@@ -131,7 +131,7 @@ def torchrun_processes(job: Job, site: Site) -> Iterator[Hit]:
 @rule(
     "no-node-rank",
     "error",
-    "a static rendezvous that does not say which node each is",
+    "a static rendezvous without the rank of each node",
     why="With --master_addr alone every node takes itself for node 0 and waits for the others.",
     source=f"{_RUN}, static rendezvous, --node-rank (default 0)",
 )
@@ -185,7 +185,7 @@ def node_rank_of_task(job: Job, site: Site) -> Iterator[Hit]:
 @rule(
     "accelerate-processes",
     "error",
-    "accelerate with the ranks of one node for all",
+    "accelerate with one node's number of ranks as the total",
     why="--num_processes of accelerate counts the ranks of all nodes, unlike torchrun's. It is "
     "divided by the nodes, so that most GPUs stay idle.",
     source=_ACCELERATE,
@@ -218,7 +218,7 @@ def accelerate_processes(job: Job, site: Site) -> Iterator[Hit]:
 @rule(
     "deepspeed-nodes",
     "error",
-    "deepspeed on each node, and none knows of the others",
+    "deepspeed on each node, without the list of nodes",
     why="Started by srun without --node_rank and --master_addr, deepspeed trains on every node "
     "by itself, and all of them write the same files.",
     source="deepspeed/launcher/runner.py, --no_ssh",

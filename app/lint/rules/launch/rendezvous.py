@@ -26,7 +26,7 @@ def _addresses(job: Job) -> Iterator[Variable]:
 @rule(
     "address-of-each-node",
     "error",
-    "an address that each node takes from itself",
+    "a rendezvous address that each node takes from itself",
     why="`hostname` behind srun is the name of the node it runs on: every node then waits for "
     "ranks that meet elsewhere.",
     source=_ADDRESS,
@@ -81,7 +81,7 @@ def scontrol_in_container(job: Job, site: Site) -> Iterator[Hit]:
 @rule(
     "local-address",
     "error",
-    "localhost as the meeting point of several nodes",
+    "localhost as the rendezvous address of several nodes",
     why="localhost is another machine on each node: the ranks of the others wait until they give "
     "up.",
     source=_ADDRESS,
@@ -166,7 +166,7 @@ def nodelist_as_address(job: Job, site: Site) -> Iterator[Hit]:
 @rule(
     "missing-rendezvous",
     "error",
-    "ranks that are told who they are, but not where they meet",
+    "ranks that get their number, but no rendezvous address",
     why="PyTorch's env:// needs MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK, and ends with "
     "`environment variable … expected, but not set`.",
     source="pytorch, torch/distributed/rendezvous.py",
@@ -191,7 +191,7 @@ def missing_rendezvous(job: Job, site: Site) -> Iterator[Hit]:
 @rule(
     "rendezvous-missing",
     "error",
-    "torchrun on several nodes without a meeting point",
+    "torchrun on several nodes without a rendezvous address",
     why="Its default is the node itself, port 29400 or 29500, where the other nodes are not.",
     source="pytorch, torch/distributed/run.py --rdzv-endpoint, --master-addr",
 )

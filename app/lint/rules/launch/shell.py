@@ -73,7 +73,7 @@ def _is_piped(job: Job, command: Command) -> bool:
 @rule(
     "sleep-at-end",
     "warning",
-    "a long sleep behind the program",
+    "a long sleep after the program",
     why="The nodes are billed while the script sleeps.",
     source="sleep(1)",
 )

@@ -216,7 +216,7 @@ def missing_wait(job: Job, site: Site) -> Iterator[Hit]:
 @rule(
     "background-steps-overlap",
     "warning",
-    "steps at one time that each take the whole job",
+    "steps that run at the same time, each with the whole job",
     why="A step takes all of the job's GPUs and tasks unless told otherwise. The next one then "
     "waits until it has ended, with `Step creation temporarily disabled`.",
     source="srun(1) --exact",

@@ -43,7 +43,7 @@ def _words(call: Call) -> str:
 @rule(
     "rank-as-device",
     "error",
-    "the rank in the whole job as the number of a GPU, on several nodes",
+    "the global rank as the number of a GPU, on several nodes",
     why="GPUs are numbered from 0 on each node. On the second node the rank is beyond the last "
     "GPU: `invalid device ordinal`.",
     source=_TORCH,

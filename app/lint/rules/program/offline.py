@@ -123,7 +123,7 @@ def _by_all(job: Job, site: Site) -> Iterator[Hit]:
 @rule(
     "download-without-barrier",
     "warning",
-    "a download by rank 0 for which nobody waits",
+    "a download by rank 0 that the other ranks do not wait for",
     why="The other ranks open the files while rank 0 still writes them.",
     source=_DATASETS,
 )

@@ -14,7 +14,7 @@ _LAUNCHERS = ("torchrun", "deepspeed", "accelerate")
 @rule(
     "ranks-unused",
     "warning",
-    "several ranks of a program that knows nothing of ranks",
+    "several ranks of a program that never asks for its rank",
     why="Each rank does the whole work alone, on all data, and writes the same files: the GPUs are "
     "paid for, and nothing is faster.",
     source="docs.csc.fi, Multi-GPU and multi-node machine learning",
@@ -64,7 +64,7 @@ def _of_agent(job: Job, site: Site) -> Iterator[Hit]:
 @rule(
     "rank-variable-missing",
     "error",
-    "a rank that the program must find in its environment, and nobody puts there",
+    "a rank that the program reads from its environment, where nothing sets it",
     why="srun sets Slurm's variables alone. RANK, LOCAL_RANK and WORLD_SIZE are torchrun's, and "
     "the program ends with a KeyError.",
     source="LUMI-AI-Guide 05: export RANK=$SLURM_PROCID in each task",
@@ -93,7 +93,7 @@ def _absent(job: Job, site: Site) -> Iterator[Hit]:
 @rule(
     "local-rank-as-rank",
     "error",
-    "the rank on the node as the rank in the job, on several nodes",
+    "the local rank as the global rank, on several nodes",
     why="Each node has a local rank 0: two ranks say that they are rank 0, and the group hangs.",
     source="docs.pytorch.org/docs/stable/distributed, init_process_group",
 )

@@ -57,7 +57,7 @@ def _missing(job: Job, site: Site) -> Iterator[Hit]:
 @rule(
     "gpus-total",
     "warning",
-    "a number of GPUs in all, for several nodes",
+    "a total number of GPUs for several nodes",
     why="Slurm may spread them unevenly: eight GPUs on two nodes were split into seven and one. "
     "The "
     "number does not follow --nodes either.",

@@ -306,7 +306,7 @@ def _array_output(job: Job, site: Site) -> Iterator[Hit]:
 @rule(
     "preempt-requeue",
     "warning",
-    "a job that is not to go back into the queue, where jobs are ended for others",
+    "a job without --requeue, where jobs are ended for others",
     why="Jobs of this partition are ended when others need their nodes. Without --requeue it "
     "depends "
     "on the site whether they come back, and with --no-requeue they never do.",

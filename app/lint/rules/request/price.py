@@ -100,7 +100,7 @@ def _memory(job: Job, site: Site) -> Iterator[Hit]:
 @rule(
     "idle-gpus",
     "warning",
-    "a part of the GPUs where whole nodes are billed",
+    "fewer GPUs than the nodes have, where whole nodes are billed",
     why="The partition gives and bills whole nodes: the other GPUs are paid for and idle.",
     source="the site's profile, partitions.*.allocation; LUMI user guide, billing",
 )
@@ -125,7 +125,7 @@ def _idle(job: Job, site: Site) -> Iterator[Hit]:
 @rule(
     "scattered",
     "warning",
-    "parts of several nodes",
+    "some of the GPUs on each of several nodes",
     why="Traffic between nodes is slower than inside one, other people's jobs on the nodes disturb "
     "the ranks, and nothing can be bound to the cores near to the GPUs.",
     source="csc-user-guide, ml-multi.md; LUMI AI course of June 2026, extra_08",
@@ -174,7 +174,7 @@ def _exclusive(job: Job, site: Site) -> Iterator[Hit]:
 @rule(
     "shared-cores",
     "note",
-    "all GPUs of nodes that are shared",
+    "all GPUs of shared nodes",
     why="Slurm chooses the cores, so that no masks can be set, and other jobs may run on the "
     "node's "
     "other cores.",

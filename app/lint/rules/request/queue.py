@@ -233,7 +233,7 @@ def _access(job: Job, site: Site) -> Iterator[Hit]:
 @rule(
     "reservation",
     "note",
-    "a reservation, which ends one day",
+    "a reservation, which may have ended",
     why="sbatch refuses a job in a reservation that is over, or that the account is not in: "
     "`Requested reservation is invalid`.",
     source="sbatch(1) --reservation",

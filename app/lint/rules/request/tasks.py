@@ -121,7 +121,7 @@ def _uneven(job: Job, site: Site) -> Iterator[Hit]:
 @rule(
     "tasks-total",
     "note",
-    "a number of tasks in all, which does not follow the nodes",
+    "a total number of tasks, which does not change with the nodes",
     why="When the number of nodes is changed, --ntasks stays, and the ranks are spread otherwise. "
     "Without --nodes Slurm puts the tasks on as many nodes as it likes.",
     source="LUMI-training-materials 2day-20260422/201-Slurm; "

@@ -90,7 +90,7 @@ def _written(job: Job, command: Command) -> str:
 @rule(
     "results-on-node",
     "warning",
-    "results in a folder that goes with the job",
+    "results in a folder that is deleted when the job ends",
     why="Local disks and /tmp are emptied when the job ends, and other nodes cannot read them: "
     "checkpoints are lost.",
     source="the site's profile, node.local_disk; docs.csc.fi, disk",

@@ -186,7 +186,7 @@ def no_image(job: Job, site: Site) -> Iterator[Hit]:
 @rule(
     "python-forgotten",
     "error",
-    "a Python file that the container is to run by itself",
+    "a Python file in a container call, without `python` before it",
     why="The file is no program: the call ends with `FATAL: permission denied`.",
     source="LUMI-training-materials, ai-20251008, extra_03, question 6",
 )

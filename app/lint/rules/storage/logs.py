@@ -45,7 +45,7 @@ def _with_number(path: str) -> str:
 @rule(
     "output-folder-late",
     "warning",
-    "a folder for the log that the script itself makes",
+    "a folder for the log that only the script creates",
     why="Slurm opens the log before the script starts. Where the folder is not there, the job "
     "ends at once and without a log.",
     source=_OUTPUT,
@@ -76,7 +76,7 @@ def output_folder_late(job: Job, site: Site) -> Iterator[Hit]:
 @rule(
     "output-of-tasks",
     "warning",
-    "a pattern in the job's log that means tasks",
+    "a pattern in the name of the job's log that stands for tasks",
     why="The batch script is one task on one node: %t and %n are always 0 there, so that the log "
     "has the same name for every job.",
     source=_OUTPUT,

@@ -97,7 +97,7 @@ def _without(job: Job, site: Site) -> Iterator[Hit]:
 @rule(
     "lightning-tasks",
     "error",
-    "tasks in all, where Lightning needs tasks per node",
+    "a total number of tasks, where Lightning needs tasks per node",
     why="With --ntasks above 1 and no --ntasks-per-node, Lightning ends: `You set --ntasks=… in "
     "your SLURM bash script, but this variable is not supported`.",
     source=_SLURM,

@@ -128,7 +128,7 @@ def _cure(model: _Model, ranks: int, have: int) -> str:
 @rule(
     "stage-above-need",
     "note",
-    "a model split into parts, although a GPU holds it easily",
+    "a sharded model that fits into one GPU easily",
     why="ZeRO stage 3 sends the weights to all ranks in every forward and backward pass: half as "
     "much again as DDP sends.",
     source="arXiv 1910.02054 (ZeRO), section 7: communication of the stages",

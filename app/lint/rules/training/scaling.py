@@ -127,7 +127,7 @@ def _cache(job: Job, site: Site) -> Iterator[Hit]:
 @rule(
     "anomaly-detection",
     "warning",
-    "autograd's search for errors in a job",
+    "autograd's anomaly detection, left on in a job",
     why="Anomaly detection checks each gradient and keeps a trace of each operation: a step takes "
     "several times as long.",
     source="docs.pytorch.org, torch.autograd.detect_anomaly: only for debugging",
