@@ -57,6 +57,7 @@ _MAY_FIT = re.compile(
     r"|hsa_|_status|xid|cancel|preempt|exit|symbol|lumitui|warn|terminat|segmentation|requir|expect"
     r"|must|exist|core dumped|hang|quota|full|duplicate|miopen|overflow|busy|stale|retry|too many"
     r"|occupied|in use|already|assert|interrupt|unreach|down|dead|stalled|read-only|pos \d|driver"
+    r"|stuck|watchdog|unrecogni|returned \d|smashing|dial tcp|requested gpu|descriptors|engine|inotify"
     r"|different|loss scale|ill|install|install|requeue|version|mount|usage|check batch|lock|gated"
     r"|poison|unknown|^ddp|^fsdp|^deepspeed_zero|^lightning|\\r|\^m|unavailable|bad |only|db\.txt"
     r"|rendezvous|dos line|need|more than"

@@ -13,7 +13,8 @@ COMMUNICATION: tuple[LogRule, ...] = (
     _rule(
         "port-in-use",
         r"EADDRINUSE|[Aa]ddress already in use|server socket has failed to listen"
-        r"|\b(?:Errno|errno:?) 98\b|[Pp]ort \d+ is (?:already )?(?:in use|used|occupied)",
+        r"|\b(?:Errno|errno:?) 98\b|[Pp]ort \d+ is (?:already )?(?:in use|used|occupied)"
+        r"|on port `?\d+`?, but another process is utilizing it",
         "The rendezvous port was taken, usually by a process of an earlier launch on that node.",
         "Resubmit: a new job has another port. On shared nodes use `exclusive: true`.",
     ),
@@ -32,7 +33,9 @@ COMMUNICATION: tuple[LogRule, ...] = (
         r"|PMIX ERROR|Fatal error in (?:P?MPI|internal)_Init|An error occurred in MPI_Init"
         r"|MPIR_Init_thread\(\d+\)|(?:orte|opal|ompi|MPI)\w* ?(?:runtime )?_?init failed"
         r"|There are not enough slots available|requires .*--with-pmi|PMI server not found"
-        r"|mpirun was unable to (?:launch|find|start)|OPAL ERROR: Unreachable",
+        r"|mpirun was unable to (?:launch|find|start)|OPAL ERROR: Unreachable|PMI2?_\w+ returned \d+"
+        r"|like MPI_I(?:NIT|nit) failed|PMI (?:init|connect\w*) failed|connect failed.*PMI failed"
+        r"|ORTE_ERROR_LOG: .*(?:pmi|ess_)|srun: error: (?:Invalid MPI type|.*mpi plugin|.*for mpi/pm)",
         "MPI did not start: it does not fit Slurm's way of starting the tasks.",
         "Start it with the launcher and the MPI of the site (`srun --mpi=pmi2` or `pmix`), or "
         "without MPI.",
@@ -75,7 +78,7 @@ CONSEQUENCES: tuple[LogRule, ...] = (
         r"|monitored_?[bB]arrier|watchdog got stuck|[Ww]atchdog .{0,60}(?:timeout|timed out)"
         r"|Work(?:NCCL|Gloo)\(.{1,200}(?:timed out|timing out)|(?i:barrier|allreduce|all_reduce)"
         r"\b.{0,40}timed out|[Hh]eartbeat monitor timed out"
-        r"|Missed ranks|stalled (?:tensors|ranks)",
+        r"|[Ww]atchdog hang|Missed ranks|stalled (?:tensors|ranks)",
         "A collective operation timed out: some ranks waited for one that did not join.",
         "Read that rank's lines before the timeout; the cause is usually uneven data or a crash.",
     ),
@@ -86,7 +89,8 @@ CONSEQUENCES: tuple[LogRule, ...] = (
         r"|[Ss]ocket [Tt]imeout|[Tt]imeout waiting for key|store->get\(|failed to recv, got 0 bytes"
         r"|[Ww]ait timeout after \d+ms|Stop_waiting response|TCPStore.{0,80}(?:[Tt]imed? ?out|fail)"
         r"|[Rr]endezvous .{0,60}(?:timed out|failed|closed)|(?:MASTER_ADDR|master).{0,60}Name or "
-        r"service not known|[Cc]onnect timeout .*rank \d+",
+        r"service not known|[Cc]onnect timeout .*rank \d+"
+        r"|Timed out initializing process group|\(gai error: -?\d+",
         "The ranks did not find each other in time.",
         "Check whether a rank ended earlier; if not, check MASTER_ADDR and the network interface.",
     ),
@@ -117,7 +121,7 @@ CONSEQUENCES: tuple[LogRule, ...] = (
         r"|MPIDI_OFI_\w+\(\d+\)|ibv_\w+ (?:failed|returned)|[Tt]ransport retry count exceeded"
         r"|UCX +ERROR|No route to host|NCCL communicator (?:was|encountered)"
         r"|libfabric:\d+:.{0,120}(?i:error|fail|unable|cannot)|Network is down|local QP operation"
-        r"|(?i:\bgloo\b.{0,40}fail)|gloo/transport/|NCCL error|RCCL error|unhandled (?:system"
+        r"|\bcxi[l_]?_?map\w*(?::| failed)|(?i:\bgloo\b.{0,40}fail)|gloo/transport/|NCCL error|RCCL error|unhandled (?:system"
         r"|cuda|internal) error",
         "The GPUs' communication library failed.",
         "Check whether a rank ended earlier; if not, check the network interface and plugin "
@@ -136,7 +140,10 @@ CONSEQUENCES: tuple[LogRule, ...] = (
         r"|died with <Signals\.(?P<died>SIG(?:SEGV|BUS|ABRT|FPE|ILL))"
         r"|terminated with signal (?P<mp>SIG(?:SEGV|BUS|ABRT|FPE|ILL))"
         r"|: (?P<assertion>Assertion .{1,200} failed)|(?P<dumped>\w[\w ]*) \(core dumped\)"
-        r"|exited on signal (?P<mpi>\d+ \([^)]*\))",
+        r"|exited on signal (?P<mpi>\d+ \([^)]*\))|EXIT STRING: (?P<hydra>.+)"
+        r"|^(?P<glibc>(?:free|munmap_chunk|malloc|realloc|calloc|malloc_consolidate)\(\): .+"
+        r"|double free or corruption.*|corrupted (?:size vs|double-linked).*"
+        r"|\*\*\* (?:stack smashing|buffer overflow) detected.*)",
         "A process crashed outside of Python ({what}).",
         "Set PYTHONFAULTHANDLER to 1 in `env:` to see where; try another version of the library.",
     ),

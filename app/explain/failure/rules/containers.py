@@ -13,14 +13,14 @@ CONTAINERS: tuple[LogRule, ...] = (
     _rule(
         "line-endings",
         r"bad interpreter: .*\^M|\$'\\r': command not found|/bin/(?:ba)?sh\^M"
-        r"|#!/bin/(?:ba)?sh.*DOS line breaks",
+        r"|(?:#!/bin/(?:ba)?sh|[Bb]atch script).*DOS line breaks",
         "A script has the line endings of Windows.",
         "Convert it: `sed -i 's/\\r$//' SCRIPT`.",
     ),
     _rule(
         "no-environment",
         r"not been properly configured to use 'conda activate'|[Rr]un 'conda init' before"
-        r"|EnvironmentNameNotFound|EnvironmentLocationNotFound|Not a conda environment"
+        r"|Could not find conda environment|EnvironmentNameNotFound|EnvironmentLocationNotFound|Not a conda environment"
         r"|/bin/activate: No such file",
         "The Python environment could not be activated.",
         "Use `container: {venv: …}`, or write the environment's whole path.",
@@ -31,7 +31,8 @@ CONTAINERS: tuple[LogRule, ...] = (
         r"|^(?:/usr/bin/)?env: ['\u2018]?(?P<shebang>[^'\u2019:]+)['\u2019]?: No such file"
         r"|error: execve\(\): (?P<path>[^\s:]+): No such file"
         r"|\"(?P<quoted>[^\"\\]+)\\?\": (?:executable file not found|stat )"
-        r"|no executable (?P<none>\S+) found"
+        r"|no executable (?P<none>\S+) found|srun: fatal: Can not execute (?P<fatal>\S+)"
+        r"|mpirun was unable to find the specified (?P<mpi>executable)"
         r"|\b(?P<main>python[\d.]*|torchrun|deepspeed|accelerate|srun|mpirun|mpiexec|singularity"
         r"|apptainer|enroot|colossalai|conda): (?:command )?not found"
         r"|bad interpreter: No such file",
@@ -43,7 +44,8 @@ CONTAINERS: tuple[LogRule, ...] = (
         r"(?P<what>\S+): (?:cannot execute binary file: )?Exec format error"
         r"|(?P<other>\S+): cannot execute binary file"
         r"|(?P<image>the image's architecture \(\w+\)) could not run on the host's \(\w+\)"
-        r"|(?P<cpu>Illegal instruction)\b",
+        r"|(?P<cpu>Illegal instruction)\b"
+        r"|Errno 8\] Exec format error: (?P<os>\S+)",
         "The program is built for other processors than the nodes have ({what}).",
         "Build it on a login host with the nodes' processors, or choose an image for them.",
     ),
@@ -69,6 +71,7 @@ CONTAINERS: tuple[LogRule, ...] = (
         r"|(?P<said>container creation failed: .+)"
         r"|pyxis: (?P<pyxis>couldn't start container.*|container start failed.*|.*failed to .+)"
         r"|(?P<mount>enroot-mount: .+|.*mount source \S+ (?:doesn't|does not) exist.*)"
+        r"|^ERROR +: (?P<setuid>Failed to (?:create user namespace|set effective UID).*)"
         r"|^ABORT: .*Retval|docker: Error response from daemon: (?P<docker>.+)",
         "The container did not start: {what}.",
         "Check the image and `container: {binds: …}`; sources of binds must exist on the site.",
@@ -78,7 +81,7 @@ CONTAINERS: tuple[LogRule, ...] = (
         r"following module\(s\) are unknown: (?P<what>.+)"
         r"|Unable to locate a modulefile for (?P<name>.+)"
         r"|These module\(s\) or extension\(s\) exist but cannot be loaded as requested: (?P<not>.+)"
-        r"|(?P<lua>following module\(s\) cannot be loaded.*)",
+        r"|Lmod has detected the following error: (?P<lmod>.*)|(?P<lua>following module\(s\) cannot be loaded.*)",
         "An environment module does not exist, or cannot be loaded ({what}).",
         "Check the site's profile: the module may have been renamed, removed, or need another one "
         "first (`module spider NAME`).",

@@ -30,7 +30,8 @@ DEVICES: tuple[LogRule, ...] = (
         r"|only supports? (?:Ampere|Hopper|Turing|\S* ?GPUs? (?:newer|with compute))"
         r"|FlashAttention only supports|compiled with an unsupported toolchain"
         r"|no (?:GPU )?code object|Unable to find code object for all current devices"
-        r"|[Cc]ould not find .{0,30}code object|invalid target ID|unsupported GPU architecture",
+        r"|[Cc]ould not find .{0,30}code object|invalid target ID|unsupported GPU architecture"
+        r"|TensileLibrary\S*: No such file|type fp8\w+ not supported in this architecture",
         "A library has no code for this kind of GPU.",
         "Use an image or a wheel that is built for the nodes' GPUs; build extensions for them too "
         "(PYTORCH_ROCM_ARCH, TORCH_CUDA_ARCH_LIST).",
@@ -60,6 +61,9 @@ DEVICES: tuple[LogRule, ...] = (
         r"|deserialize object on a CUDA device but|[Uu]nable to open /dev/kfd|ROCk module is NOT "
         r"loaded|hsa_init\w* [Ff]ailed|NVIDIA-SMI has failed because it couldn't communicate"
         r"|(?i:no (?:nvidia|amd) gpus? (?:found|detected))|number of (?:CUDA )?devices: 0\b"
+        r"|^Failed to initialize NVML: (?:Unknown|Driver Not)|NVMLError_(?:Driver|Library)Not"
+        r"|NVML Shared Library Not Found|Tensile host: No devices found|Failed to infer device type"
+        r"|can ?not run on your system since (?:the|this) accelerator is not available"
         r"|requires? (?:at least )?(?:one|a) (?:CUDA|GPU|ROCm)\b.{0,40}(?:none|no |not )",
         "The program saw no GPU.",
         "Ask for GPUs, pass them into the container, and do not empty ROCR_VISIBLE_DEVICES or "
@@ -76,8 +80,8 @@ DEVICES: tuple[LogRule, ...] = (
     _rule(
         "device-ordinal",
         r"invalid device ordinal|(?:hip|cuda)ErrorInvalidDevice\b|LOCAL_RANK=\d+ but only \d+ GPUs"
-        r"|[Ii]nvalid device id|device >= 0 && device < num_gpus|CUDA_ERROR_INVALID_DEVICE\b"
-        r"|You requested gpu: .*[Bb]ut your machine only has|local rank \S+ .{0,40}only \d+ .{0,20}"
+        r"|[Ii]nvalid device id|(?i:you requested gpu: )|device >= 0 && device < num_gpus|CUDA_ERROR_INVALID_DEVICE\b"
+        r"|[Dd]evice cuda:\d+ is not available, available|local rank \S+ .{0,40}only \d+ .{0,20}"
         r"(?:GPU|device)s?",
         "A rank asked for a GPU that it does not see.",
         "Let all ranks of a node see all its GPUs (no --gpu-bind, no --gpus-per-task) "
@@ -92,7 +96,7 @@ DEVICES: tuple[LogRule, ...] = (
     _rule(
         "gpu-assert",
         r"device-side assert triggered|(?:hip|cuda)ErrorAssert\b|CUDA_ERROR_ASSERT"
-        r"|\.(?:cu|hip)h?:\d+: .{0,200}block: ?\[.{1,200}Assertion `?.{1,200}(?:failed|$)",
+        r"|Device-side assertion|\.(?:cu|hip)h?:\d+: .{0,200}block: ?\[.{1,200}Assertion `?.{1,200}(?:failed|$)",
         "The program gave a GPU an index that is out of range.",
         "Check labels and token ids against the number of classes and the vocabulary; run once "
         "with AMD_SERIALIZE_KERNEL=3 or CUDA_LAUNCH_BLOCKING=1 in `env:` to see the line.",
@@ -111,7 +115,7 @@ DEVICES: tuple[LogRule, ...] = (
         r"Memory access fault by GPU|HSA_STATUS_ERROR\w*|HW Exception by GPU|(?i:\bgpu hang\b)"
         r"|(?:an )?illegal (?:memory access|instruction) was encountered|an illegal memory access"
         r"|(?:hip|cuda)Error(?:IllegalAddress|LaunchFailure|MisalignedAddress|IllegalInstruction)"
-        r"|unspecified launch failure|[Mm]isaligned address|(?i:\bxid\b.{0,60}?): (?:13|31|43|45)\b"
+        r"|unspecified launch failure|[Mm]isaligned address|error: hardware stack error|Warp Illegal|(?i:\bxid\b.{0,60}?): (?:13|31|43|45)\b"
         r"|CUDA_ERROR_(?:ILLEGAL_ADDRESS|LAUNCH_FAILED|MISALIGNED|LAUNCH_TIMEOUT)"
         r"|(?:CUDA|HIP) error: unknown error|(?:hip|cuda)ErrorUnknown"
         r"|(?:hip|cuda)ErrorLaunchTimeOut|launch timed out and was terminated",
@@ -124,7 +128,8 @@ DEVICES: tuple[LogRule, ...] = (
         r"\w+|rocblas_status_(?!success)\w+|CUFFT_(?!SUCCESS)[A-Z_]+_ERROR|CUFFT_INTERNAL_ERROR"
         r"|(?i:\b(?:cu|roc|hip)(?:rand|fft|blas|dnn|sparse|solver)\w* (?:error|failure))"
         r"|CURAND_STATUS_"
-        r"(?!SUCCESS)\w+|[Uu]nable to find a valid cuDNN algorithm|rocBLAS error",
+        r"(?!SUCCESS)\w+|[Uu]nable to find a valid cuDNN algorithm"
+        r"|was unable to find an engine to execute|rocBLAS error",
         "A library of the GPU failed (BLAS, cuDNN or FFT): often too little memory was left, or "
         "its version does not fit.",
         "Make the batch of each rank smaller once; if it still fails, use another image.",

@@ -15,7 +15,8 @@ FILES: tuple[LogRule, ...] = (
         r"|api_key not configured|wandb\.errors\.(?:AuthenticationError|UsageError).{0,40}key"
         r"|(?i:not authori[sz]ed|unauthorized|authentication failed|permission denied to access)"
         r".{0,60}(?i:hub|repo|wandb|token|http|api)|LocalTokenNotFoundError"
-        r"|(?:Token|token) is required|[Ii]nvalid API key",
+        r"|(?:Token|token) is required|[Ii]nvalid API key"
+        r"|wandb\S*Error: (?:permission denied|.{0,40}Unauthorized)",
         "A hub refused access: no token, or no right to that model or project.",
         "Ask for access on the model's page, and give the token with `secrets: [HF_TOKEN]`.",
     ),
@@ -37,6 +38,7 @@ FILES: tuple[LogRule, ...] = (
         r"|[Ff]ailed to (?:connect to|reach) (?:https?://)?[\w.-]+\.(?:co|com|org|io|ai|net)\b"
         r"|Connection to [\w.-]+\.(?:co|com|org|io|ai|net) timed out|Cannot find the requested "
         r"files in the (?:disk )?cache|Can't load the .{0,60}offline|aiohttp.*ClientConnectorError"
+        r"|Run initialization has timed out|certificate verify failed|dial tcp: |\bno such host\b"
         r"|No matching distribution found for|fatal: unable to access 'https?",
         "The program wanted a file from the internet, which it could not reach.",
         "Download models and data on a login host first, and set HF_HUB_OFFLINE to 1 in `env:`.",
@@ -45,6 +47,7 @@ FILES: tuple[LogRule, ...] = (
         "file-lock",
         r"unable to lock file|No locks available|H5FD_\w+_lock|database is locked"
         r"|\[Errno 3[78]\] |flock.{0,40}(?:failed|not (?:supported|implemented))"
+        r"|OperationalError: locking protocol|Resource deadlock avoided|not appear to support flock"
         r"|(?:FileLock|filelock)\S*Timeout|Timeout: The file lock",
         "The file system refused to lock a file.",
         "Set HDF5_USE_FILE_LOCKING to FALSE in `env:`, or put the file elsewhere.",
@@ -60,13 +63,15 @@ FILES: tuple[LogRule, ...] = (
         r"|SafetensorError|(?:Metadata)?IncompleteBuffer|InvalidHeaderDeserialization|HeaderTooL"
         r"|[Bb]ad magic number|[Mm]agic bytes not found|Not an Arrow file|file signature not found"
         r"|JSONDecodeError|[Cc]hecksum (?:mismatch|error|failed)|md5 .{0,20}mismatch"
+        r"|DataLossError|LZMAError|[Cc]orrupt input data|unexpected end of data|[Nn]ot a gzipped file"
+        r"|mmap length is greater than file size|[Uu]nable to load weights from pytorch checkpoint"
         r"|NonMatchingChecksumError|NonMatchingSplitsSizesError|EOFError: (?!EOF when reading a l)",
         "A file is damaged or incomplete, often a checkpoint whose writing was cut.",
         "Take the checkpoint before it, or copy the file again.",
     ),
     _rule(
         "read-only",
-        r"Read-only file system|Errno 30\b|EROFS",
+        r"Read-only file system|attempt to write a readonly database|Errno 30\b|EROFS",
         "The program wrote into a file system that is read-only, such as the container's own.",
         "Point caches (HF_HOME, TRITON_CACHE_DIR, XDG_CACHE_HOME) and output to a folder of yours.",
     ),
@@ -83,7 +88,7 @@ FILES: tuple[LogRule, ...] = (
     _rule(
         "file-system",
         r"Errno (?:5|70|107|108|116|121)\]|Stale (?:NFS )?file handle|Cannot send after transport"
-        r"|Remote I/O error|Transport endpoint is (?:not connected|shut)|errno = 5\b"
+        r"|Remote I/O error|Errno (?:4|110)\] [\w ]+: '/|Transport endpoint is (?:not connected|shut)|errno = 5\b"
         r"|(?<!ror:)(?i:input/output error)(?! - )",
         "The file system failed: it did not answer, or gave up a file that was open.",
         "Read the site's news; resubmit from the checkpoint, and write to another file system if "
@@ -101,6 +106,8 @@ FILES: tuple[LogRule, ...] = (
         r"(?P<model>\S+)|(?P<id>\S+) is not a local folder and is not a valid model"
         r"|(?P<incorrect>Incorrect path_or_model_id.*)|HFValidationError: (?P<repo>.+)"
         r"|Unable to find '?(?P<data>\S+)|Couldn't find (?:a dataset|any data) \S+ (?P<set>.+)"
+        r"|DatasetNotFoundError: (?P<none>.+)|IsADirectoryError: .*: (?P<dir>\S+)"
+        r"|Error no file named (?P<weights>.+)|OSError: No such file:? (?P<os>\S+)"
         r"|RepositoryNotFoundError: (?P<missing>.+)|\b404 Client Error.* for url: (?P<url>\S+)",
         "A file or model does not exist: {what}.",
         "Write paths relative to `workdir:` in the run's copy of the project, or use `links:`.",
@@ -111,7 +118,8 @@ FILES: tuple[LogRule, ...] = (
 LATE_FILES: tuple[LogRule, ...] = (
     _rule(
         "no-file",
-        r"(?:line \d+|bash|sh|cd|cat|cp|source|\.): (?P<what>[^\s:]\S*): No such file or directory"
+        r"couldn't chdir to [`'](?P<chdir>[^`']+)'+: No such file|Unable to open file (?P<batch>\S+)$"
+        r"|(?:line \d+|bash|sh|cd|cat|cp|source|\.): (?P<what>[^\s:]\S*): No such file or directory"
         r"|cannot (?:stat|open|access) '?(?P<stat>[^':]+)'?: No such file"
         r"|[Nn]o such file or directory:? '?(?P<any>\S+)",
         "A file does not exist: {what}.",

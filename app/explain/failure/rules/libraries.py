@@ -17,7 +17,7 @@ LIBRARIES: tuple[LogRule, ...] = (
         r"|InductorError|torch\._inductor\.exc\.|LoweringException"
         r"|triton\.(?:compiler|runtime)\.\S*(?:CompilationError|OutOfResources|Error)"
         r"|[Cc]annot find a working triton|out of resource: shared memory|Triton Error"
-        r"|ptxas (?:fatal|"
+        r"|^LLVM ERROR: (?!out of memory)|ptxas (?:fatal|"
         r"error|fails)|error: command '\S*(?:gcc|g\+\+|nvcc|hipcc|ninja)\S*' failed"
         r"|CUDA version .{0,30}mismatches the version|Failed building wheel for",
         "Code could not be compiled when the program started: an extension, Triton's kernels or "
@@ -35,7 +35,7 @@ LIBRARIES: tuple[LogRule, ...] = (
         r"|ABI) version"
         r"|undefined reference to|incompatible (?:ABI|with this Python)|ABI mismatch"
         r"|header version .{0,40}library version|libtorch\w*\.so.{0,60}(?:undefined|incompatible)"
-        r"|Symbol not found",
+        r"|Symbol not found|HDF5 library version mismatched|Descriptors cannot (?:not )?be created",
         "A library was built for another version of PyTorch or of the system.",
         "Build it in the image in which it runs, or take the wheel for that version of PyTorch.",
     ),
@@ -57,8 +57,9 @@ LIBRARIES: tuple[LogRule, ...] = (
         "no-module",
         r"^\s*(?:[\w.]+: )?(?:ModuleNotFoundError|ImportError): No module named '?(?P<what>[\w.]+)"
         r"|python[\d.]*: (?:No module named|Error while finding module specification for) '?"
-        r"(?P<run>[\w.]+)|ImportError: (?P<need>.{1,60}) (?:is|are) (?:not installed|required"
-        r"|needed)"
+        r"(?P<run>[\w.]+)|ImportError: (?P<need>[^<>=]{1,60}) (?:is|are) (?:not"
+        r" installed|required|needed)|package (?P<seems>\w+) seems to be not installed"
+        r"|^Error: No module named (?P<error>\S+)"
         r"|packages that were not found in your environment: (?P<found>[\w, .-]+)"
         r"|requires the (?P<lib>\S+) library but it was not found"
         r"|PackageNotFoundError: .*'?(?P<p>\w+)"
@@ -72,7 +73,9 @@ LIBRARIES: tuple[LogRule, ...] = (
         r"(?P<name>\S+)|module '(?P<module>[\w.]+)' has no attribute '\w+'"
         r"|(?P<need>\S+ ?[<>=!~]=? ?[\d.]+\S*) is required|VersionConflict|DistributionNotFound"
         r"|ImportError: (?P<want>.{1,60} requires .{0,20}[<>=]=? ?[\d.]+)|Using `[^`]+` requires "
-        r"(?P<using>.+)|Weights only load failed|WeightsUnpickler error",
+        r"(?P<using>.+)|Weights only load failed|WeightsUnpickler error"
+        r"|(?P<api>(?:TrainingArguments|\w*Trainer|\w+Config)\.__init__\(\) got an unexpected .+)"
+        r"|model type `(?P<type>[^`]+)` but Transformers does not recognize",
         "Versions of Python packages do not fit each other ({what}).",
         "Pin the versions that the program was written for in `venv:`, or update the program.",
     ),

@@ -26,7 +26,9 @@ RESOURCES: tuple[LogRule, ...] = (
         r"|^srun: error: \S+: tasks? (?P<rank>\d{1,6})\S*: Out Of Memory"
         r"|DefaultCPUAllocator: (?:can't|not enough)|alloc_cpu\.cpp"
         r"|(?i:exceeded (?:job|step|virtual)? ?memory limit)|memory limit .{0,40}being killed"
-        r"|^\s*(?:[\w.]+\.)?_?(?:Array)?MemoryError\b|std::bad_alloc"
+        r"|^\s*(?:[\w.]+\.)?_?(?:Array|Arrow)?MemoryError\b|std::bad_alloc"
+        r"|[Uu]nable to mmap \d.{0,200}Cannot allocate memory|LLVM ERROR: out of memory"
+        r"|OutOfMemoryError: (?:Java heap|GC overhead)|Python error: \w*[Mm]alloc: out of memory"
         r"|\[?(?i:errno) 12\]? Cannot allocate memory|(?:malloc|mmap|fork)\b.{0,40}Cannot allocate"
         r"|DataLoader worker \(pid[^)]*\) is killed by signal: Killed"
         r"|[Uu]nable to allocate [\d.]+ ?[KMGT]?i?B? for an array"
@@ -37,7 +39,8 @@ RESOURCES: tuple[LogRule, ...] = (
     ),
     _rule(
         "gpu-memory",
-        r"\b(?:HIP|CUDA|XPU|GPU|cuda|hip) (?:ran )?out of memory"
+        r"\b(?:HIP|CUDA|XPU|GPU|cuda|hip) (?:ran |is )?out of memory"
+        r"|Memory not available to allocate buffer|Free memory on device .{0,80}less than desired"
         r"|(?i:\b(?:hip|cuda)\w* (?:error|failure|runtime error)\b.{0,60}out of memory)"
         r"|(?<!java\.lang\.)\bOutOfMemoryError\b|(?:hip|cuda)Error(?:OutOfMemory|MemoryAllocation)"
         r"|(?:HIP|CUDA)_ERROR_OUT_?OF_?MEMORY|HIP_ERROR_OutOfMemory"
@@ -61,22 +64,23 @@ RESOURCES: tuple[LogRule, ...] = (
     ),
     _rule(
         "no-space",
-        r"No space left on device|Errno 28\b|ENOSPC|(?i:not enough (?:free )?disk space|disk full)"
+        r"No space left on device|Errno 28\b(?!\] inotify)|ENOSPC|(?i:not enough (?:free )?disk space|disk full)"
         r"|(?i:file ?system (?:is )?full)|PytorchStreamWriter failed writing"
-        r"|unexpected pos \d+ vs \d+|[Nn]ot enough free disk space",
+        r"|unexpected pos \d+ vs \d+|database or disk is full|[Nn]ot enough free disk space",
         "A file system is full; on a node, /tmp and /dev/shm are main memory of the job.",
         "Remove old files, or point caches and checkpoints elsewhere.",
     ),
     _rule(
         "open-files",
-        r"Too many open files|received 0 items of ancdata|\bEMFILE\b|Errno 24\b",
+        r"Too many open files|inotify (?:watch|instance) limit|received 0 items of ancdata|\bEMFILE\b|Errno 24\b",
         "A process had too many files open.",
         "Use fewer data-loader workers, raise `ulimit -n`, or share tensors by file "
         "(torch.multiprocessing.set_sharing_strategy('file_system')).",
     ),
     _rule(
         "processes",
-        r"can't start new thread|[Tt]hread creation failed|[Ff]ailed to create thread"
+        r"can't start new thread|unable to allocate necessary resources for OMP"
+        r"|what\(\): +Resource temporarily unavailable|[Tt]hread creation failed|[Ff]ailed to create thread"
         r"|pthread_create(?::| failed| error)"
         r"|fork: (?:Resource temporarily|Cannot alloc)|[Uu]nable to create (?:new )?(?:native )?"
         r"thread|(?:fork|[Cc]ould not create thread|clone)\b.{0,40}Resource temporarily unavail"

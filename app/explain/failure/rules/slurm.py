@@ -32,6 +32,8 @@ SLURM: tuple[LogRule, ...] = (
         r"|unable to allocate resources|allocation failure): (?P<what>.+))"
         r"|(?:sbatch|salloc|srun): error: (?P<limit>(?:QOS|Assoc|Max)\w*(?:Max|Limit|Grp)\w*)"
         r"|(?:sbatch|salloc|srun): error: (?P<memory>Memory specification can not be satisfied)"
+        r"|(?:sbatch|salloc): (?:error: )?(?P<option>invalid partition.*|Invalid numeric value.*"
+        r"|[Uu]nrecognized option.*|invalid option.*|This does not look like a batch script.*)"
         r"|(?P<policy>Job violates accounting/QOS policy)",
         "Slurm refused the job: {what}.",
         "Compare account, partition, nodes, memory and time with the site's limits; wait for "
@@ -42,14 +44,15 @@ SLURM: tuple[LogRule, ...] = (
         r"srun: error: (?:Unable to create step|Unable to confirm allocation)[^:]*: (?P<what>.+)"
         r"|srun: (?:fatal|error): (?P<rest>.*configuration is not available.*)"
         r"|srun: (?:fatal|error): (?P<task>.*(?:Memory required by task|More processors requested"
-        r"|Invalid generic resource|Requested nodes? .*not available|can't (?:run|satisfy)).*)",
+        r"|Invalid generic resource|Requested nodes? .*not available|can't (?:run|satisfy)).*)"
+        r"|^srun: fatal: (?P<fatal>(?!Can not execute).+)",
         "srun could not start the ranks inside the job ({what}).",
         "Compare tasks, cores and memory of the job with what a node has.",
     ),
     _rule(
         "cpu-bind",
         r"(?i:cpu[- ]bind(?:ing)?) outside of job step allocation"
-        r"|(?i:unable to satisfy cpu bind request)",
+        r"|(?i:unable to satisfy cpu bind request|unable to set taskset)",
         "The CPU masks name cores that the job was not given.",
         "Use whole nodes (`exclusive: true` on a shared partition), or `binding: auto`.",
     ),

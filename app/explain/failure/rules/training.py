@@ -9,7 +9,8 @@ TRAINING: tuple[LogRule, ...] = (
         r"Check batch related parameters|train_batch_size is not equal to"
         r"|batch size .{0,40}(?:must "
         r"be|is not|not) divisible|(?:train|global|total)_batch_size .{0,60}(?:divisible|match|"
-        r"equal)|micro.?batch.{0,80}(?:divisible|not equal|must)",
+        r"equal)|micro.?batch.{0,80}(?:divisible|not equal|must)"
+        r"|DeepSpeed config values that mismatch TrainingArguments",
         "The batch sizes contradict each other for this number of ranks.",
         "train_batch_size must be micro batch x accumulation x ranks; give DeepSpeed's "
         "configuration as `deepspeed: {config: …}` and it is recomputed.",
@@ -33,7 +34,7 @@ TRAINING: tuple[LogRule, ...] = (
         r"|(?i:\b(?:nan|inf)\b (?:was )?(?:detected|found|encountered) in)"
         r"|(?i:(?:contains?|is|are|has|became) (?:either )?`?(?:nan|inf)\b)|[Nn]on-finite (?:loss|"
         r"grad\w*|value)|found invalid values|(?i:loss|gradients?).{0,40}(?:diverged|exploded)"
-        r"|(?:not|isn't) finite|Input contains (?:NaN|inf)",
+        r"|gradients.{0,60} is non-finite|(?:not|isn't) finite|Input contains (?:NaN|inf)",
         "The numbers overflowed: loss or gradients are not finite.",
         "Use bf16, a lower learning rate or gradient clipping, and resubmit from a checkpoint "
         "before it; or look at the data.",
@@ -45,7 +46,7 @@ TRAINING: tuple[LogRule, ...] = (
         r"|loaded state dict (?:has|contains) a (?:different|parameter)|DP world size of \d+ but"
         r"|[Cc]heckpoint .{0,80}(?:does not match|doesn't match|incompatible|mismatch)"
         r"|(?i:shape mismatch|size mismatch) .{0,60}(?:checkpoint|state_dict|param)"
-        r"|Missing key in checkpoint|CheckpointException|zero_to_fp32.*mismatch"
+        r"|Can't find a valid checkpoint at|Missing key in checkpoint|CheckpointException|zero_to_fp32.*mismatch"
         r"|[Cc]annot load .{0,60}checkpoint .{0,40}(?:world size|ranks|partition)",
         "The checkpoint does not fit the model.",
         "Load it with the model's settings of that run, or begin without it.",
@@ -68,7 +69,9 @@ TRAINING: tuple[LogRule, ...] = (
     _rule(
         "device-mismatch",
         r"Expected all tensors to be on the same device|should be the same (?:as|type).{0,40}"
-        r"(?:cuda|cpu)|Input type \(.*\) and weight type|tensors? (?:is|are|found) on different dev"
+        r"(?:cuda|cpu)|Input type \(torch\.cuda\.\w+\) and (?:weight|bias) type \(torch\.\w+\)"
+        r"|Input type \(torch\.\w+\) and (?:weight|bias) type \(torch\.cuda"
+        r"|should be either on \S+ or on the same device|tensors? (?:is|are|found) on different dev"
         r"|module must have its parameters .{0,40}on device",
         "A calculation got tensors of different devices.",
         "Move the model and each batch to the rank's own device before they are used.",
@@ -77,6 +80,7 @@ TRAINING: tuple[LogRule, ...] = (
         "dtype-mismatch",
         r"[Ee]xpected (?:scalar type|m1 and m2|mat1 and mat2|dtype|.{0,40}same dtype).{0,60}(?:but|"
         r"dtype|got)|mat1 and mat2 must have the same dtype|\"\w+\" not implemented for '\w+'"
+        r"|Input type \((.{1,40})\) and (?:weight|bias) type|destination dtypes match"
         r"|[Ee]xpected .{0,40}same dtype",
         "A calculation got numbers of different precisions, or of one that it does not know.",
         "Run the model under torch.autocast, or convert the inputs to the model's precision.",
@@ -86,6 +90,7 @@ TRAINING: tuple[LogRule, ...] = (
         r"shapes cannot be multiplied|size of tensor a \(\d+\) must match|[Ss]izes of tensors must "
         r"match|invalid for input of size|[Ss]hape mismatch: value|stack expects each tensor"
         r"|[Ee]xpected input batch_size \(\d+\) to match|could not be broadcast together"
+        r"|to have \d+ channels, but got|expanded size of the tensor \(\d+\) must match"
         r"|size mismatch, (?:m1|got)|[Ee]xpected \d+D .{0,40}input",
         "A calculation got tensors whose shapes do not fit.",
         "Look at that line of the code, and print the shapes of the batch before it.",
@@ -112,7 +117,7 @@ TRAINING: tuple[LogRule, ...] = (
     ),
     _rule(
         "data-worker",
-        r"DataLoader worker \(pid\(?s?\)? [\d, ]+\) exited unexpectedly|worker.{0,20}died unexpect",
+        r"DataLoader worker \(pid\(?s?\)? [\d, ]+\) exited unexpectedly|Pin memory thread exited|worker.{0,20}died unexpect",
         "A worker of the data loader ended without a word.",
         "Set num_workers=0 once to see its error; use fewer workers if memory is the reason.",
     ),
@@ -124,7 +129,7 @@ TRAINING: tuple[LogRule, ...] = (
         r"(?P<said>.+)|(?P<hydra>Could not override '.+|ConfigCompositionException.*"
         r"|ConfigAttributeError: .+|MissingConfigException: .+)"
         r"|(?i:error\b.{0,60}: |^)(?P<flag>(?:unknown|unrecognized|invalid) (?:shorthand )?(?:flag|"
-        r"option)\b.+)|ValueError: (?P<hf>Some specified arguments are not used.+)",
+        r"option)\b.+)|(?P<absl>Unknown command line flag .+)|ValueError: (?P<hf>Some specified arguments are not used.+)",
         "The program refused to start: {what}.",
         "Fix what the line names, usually in `args:`.",
     ),
