@@ -9,6 +9,7 @@ from lumitui.app.explain.failure.diagnosis import Diagnosis
 from lumitui.app.explain.failure.hangs import hung
 from lumitui.app.explain.failure.reading import Read
 from lumitui.app.explain.failure.rules.row import LogRule
+from lumitui.app.explain.failure.rules.table import SCARCE
 from lumitui.app.explain.failure.straggler import straggler
 from lumitui.app.explain.log.lines import LogLine
 
@@ -23,6 +24,8 @@ _SIGNALS = {
     "-11": "Segmentation fault",
 }
 """The exit codes that torchrun shows of processes that a signal ended (signal(7))."""
+_SAYS_NOT_WHY = {"container": SCARCE, "data-worker": SCARCE | {"host-memory", "shared-memory"}}
+"""Rules whose lines say what ended and not why, and the causes that go before them."""
 _STEP_REFUSED = "step-refused"
 _TASK_ENDED = re.compile(r"^srun: error: [^:]*: tasks? \d")
 # A warning is about something that the program survives: Python's, logging's, and PyTorch's
@@ -57,7 +60,8 @@ _MAY_FIT = re.compile(
     r"|hsa_|_status|xid|cancel|preempt|exit|symbol|lumitui|warn|terminat|segmentation|requir|expect"
     r"|must|exist|core dumped|hang|quota|full|duplicate|miopen|overflow|busy|stale|retry|too many"
     r"|occupied|in use|already|assert|interrupt|unreach|down|dead|stalled|read-only|pos \d|driver"
-    r"|stuck|watchdog|unrecogni|returned \d|smashing|dial tcp|requested gpu|descriptors|engine|inotify"
+    r"|stuck|watchdog|unrecogni|returned \d|smashing|cqe |cannot|dial tcp|requested gpu"
+    r"|descriptors|engine|inotify"
     r"|different|loss scale|ill|install|install|requeue|version|mount|usage|check batch|lock|gated"
     r"|poison|unknown|^ddp|^fsdp|^deepspeed_zero|^lightning|\\r|\^m|unavailable|bad |only|db\.txt"
     r"|rendezvous|dos line|need|more than"
@@ -112,7 +116,14 @@ def matches(
         number, match = min(found, key=lambda item: key[item[0]])
         first.append((number, order, match))
     key = _in_time([number for number, *_ in first], evidence)
-    first.sort(key=lambda item: (key[item[0]], item[1]))
+    ids = {rules[order].id for _, order, _ in first}
+    first.sort(
+        key=lambda item: (
+            not ids.isdisjoint(_SAYS_NOT_WHY.get(rules[item[1]].id, ())),
+            key[item[0]],
+            item[1],
+        )
+    )
     return [
         diagnosis_of(rules[order], match, evidence.lines[number], evidence, number)
         for number, order, match in first

@@ -28,8 +28,11 @@ _PREFIX = re.compile(
 # `worker-3: `, as pdsh writes it before each line: a name with a digit, on many lines.
 _HOST = re.compile(r"([A-Za-z][\w.-]{0,60}\d[\w.-]{0,20}): ")
 _FEWEST_OF_A_HOST = 4
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+# As ISO, as glog writes it, and as asctime(3), which Cray MPICH takes.
 _MOMENT = re.compile(
-    r"(?:\d{4}-(?P<month>\d\d)-(?P<day>\d\d)[T _]|\b[IWEF](?P<glog>\d{3,4}) )"
+    r"(?:\d{4}-(?P<month>\d\d)-(?P<day>\d\d)[T _]|\b[IWEF](?P<glog>\d{3,4}) "
+    rf"|\b[A-Z][a-z]{{2}} (?P<name>{'|'.join(_MONTHS)}) {{1,2}}(?P<date>\d{{1,2}}) )"
     r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d(?:[.,]\d{1,9})?)"
 )
 _COUNT = re.compile(
@@ -135,6 +138,8 @@ def _moment(text: str) -> tuple[float, ...] | None:
         return None
     if match["glog"]:
         month, day = int(match["glog"][:-2]), int(match["glog"][-2:])
+    elif match["name"]:
+        month, day = _MONTHS.index(match["name"]) + 1, int(match["date"])
     else:
         month, day = int(match["month"]), int(match["day"])
     second = float(match["second"].replace(",", "."))

@@ -33,9 +33,11 @@ COMMUNICATION: tuple[LogRule, ...] = (
         r"|PMIX ERROR|Fatal error in (?:P?MPI|internal)_Init|An error occurred in MPI_Init"
         r"|MPIR_Init_thread\(\d+\)|(?:orte|opal|ompi|MPI)\w* ?(?:runtime )?_?init failed"
         r"|There are not enough slots available|requires .*--with-pmi|PMI server not found"
-        r"|mpirun was unable to (?:launch|find|start)|OPAL ERROR: Unreachable|PMI2?_\w+ returned \d+"
+        r"|mpirun was unable to (?:launch|find|start)|OPAL ERROR: Unreachable"
+        r"|PMI2?_\w+ returned \d+"
         r"|like MPI_I(?:NIT|nit) failed|PMI (?:init|connect\w*) failed|connect failed.*PMI failed"
-        r"|ORTE_ERROR_LOG: .*(?:pmi|ess_)|srun: error: (?:Invalid MPI type|.*mpi plugin|.*for mpi/pm)",
+        r"|ORTE_ERROR_LOG: .*(?:pmi|ess_)|ORTE was unable to|ORTE does not know"
+        r"|srun: error: (?:Invalid MPI type|.*mpi plugin|.*for mpi/pm)",
         "MPI did not start: it does not fit Slurm's way of starting the tasks.",
         "Start it with the launcher and the MPI of the site (`srun --mpi=pmi2` or `pmix`), or "
         "without MPI.",
@@ -73,7 +75,8 @@ COMMUNICATION: tuple[LogRule, ...] = (
 CONSEQUENCES: tuple[LogRule, ...] = (
     _rule(
         "collective-timeout",
-        r"(?i:collective operation timeout|collective \w+ timed out)|Timeout at NCCL work"
+        r"(?i:collective operation timeout|due to a collective timeout|collective \w+ timed out)"
+        r"|Timeout at NCCL work"
         r"|Timed out waiting \d+ms for (?:recv|send)|Some NCCL operations have failed or timed out"
         r"|monitored_?[bB]arrier|watchdog got stuck|[Ww]atchdog .{0,60}(?:timeout|timed out)"
         r"|Work(?:NCCL|Gloo)\(.{1,200}(?:timed out|timing out)|(?i:barrier|allreduce|all_reduce)"
@@ -103,9 +106,11 @@ CONSEQUENCES: tuple[LogRule, ...] = (
     _rule(
         "peer-lost",
         r"Connection (?:was )?(?:closed|reset|aborted)(?: by (?:remote )?peer)?|Broken pipe"
-        r"|(?<!failed : )(?<!returned )Connection refused|remote process (?:has )?exit"
+        r"|(?<!failed : )(?<!returned )(?<!urlopen error \[Errno 111\] )Connection refused"
+        r"|remote process (?:has )?exit"
         r"|ncclRemoteError|peer .{0,30}(?:closed|"
-        r"disconnected|has gone)|[Ee]rror 104\b|lost (?:connection|communication) (?:to|with)"
+        r"disconnected|has gone)|handle_cq_error:.{0,60}- CANCELED|[Ee]rror 104\b"
+        r"|lost (?:connection|communication) (?:to|with)"
         r"|Socket closed|HorovodInternalError",
         "A rank lost its connection to another, which had usually ended first.",
         "Find the rank that ended first.",
@@ -118,10 +123,12 @@ CONSEQUENCES: tuple[LogRule, ...] = (
         r"Socket)|ibv_|socket|[Tt]imeout|internal|[Cc]all to|CXI|fi_)|DistBackendError"
         r"|OFI poll failed|fi_(?:domain|endpoint|cq_\w+|mr_\w+|getinfo|send|recv)\w*\(?\)? ?"
         r"(?:failed|returned)|(?i:cassini|\bcxi\b).{0,80}(?:overflow|error|fail|timeout)|PTLTE_NOT"
-        r"|MPIDI_OFI_\w+\(\d+\)|ibv_\w+ (?:failed|returned)|[Tt]ransport retry count exceeded"
+        r"|MPIDI_OFI_\w+\(\d+\)|ibv_\w+ (?:failed|returned)"
+        r"|[Tt]ransport retry count(?:er)? exceeded|cqe with error"
         r"|UCX +ERROR|No route to host|NCCL communicator (?:was|encountered)"
         r"|libfabric:\d+:.{0,120}(?i:error|fail|unable|cannot)|Network is down|local QP operation"
-        r"|\bcxi[l_]?_?map\w*(?::| failed)|(?i:\bgloo\b.{0,40}fail)|gloo/transport/|NCCL error|RCCL error|unhandled (?:system"
+        r"|\bcxi[l_]?_?map\w*(?::| failed)|(?i:\bgloo\b.{0,40}fail)|gloo/transport/|NCCL error"
+        r"|RCCL error|CCL WARN (?:Cuda|HIP|hip) failure|unhandled (?:system"
         r"|cuda|internal) error",
         "The GPUs' communication library failed.",
         "Check whether a rank ended earlier; if not, check the network interface and plugin "
@@ -134,6 +141,7 @@ CONSEQUENCES: tuple[LogRule, ...] = (
         r"|Fatal Python error: (?P<fatal>.+)|: line \d+: +\d+ (?P<shell>Segmentation fault|Aborted"
         r"|Bus error|Floating point exception)|^(?P<bare>Segmentation fault|Bus error|Aborted"
         r"|Floating point exception)\b|failed \(exitcode: (?P<code>-(?:4|6|7|8|11))\)"
+        r"|exits with return code = (?P<deepspeed>-(?:4|6|7|8|11))\b"
         r"|Signal (?P<elastic>(?:4|6|7|8|11) \(SIG[A-Z]+\)) received"
         r"|Caught signal (?P<caught>\d+ \([^)]*\))|Signal: (?P<ompi>(?:Segm|Bus|Abort)[\w ]+)"
         r"|DataLoader worker \(pid[^)]*\) is killed by signal: (?P<worker>[\w ]+)"

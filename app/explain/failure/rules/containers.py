@@ -20,7 +20,8 @@ CONTAINERS: tuple[LogRule, ...] = (
     _rule(
         "no-environment",
         r"not been properly configured to use 'conda activate'|[Rr]un 'conda init' before"
-        r"|Could not find conda environment|EnvironmentNameNotFound|EnvironmentLocationNotFound|Not a conda environment"
+        r"|Could not find conda environment|EnvironmentNameNotFound|EnvironmentLocationNotFound"
+        r"|Not a conda environment"
         r"|/bin/activate: No such file",
         "The Python environment could not be activated.",
         "Use `container: {venv: …}`, or write the environment's whole path.",
@@ -69,7 +70,8 @@ CONTAINERS: tuple[LogRule, ...] = (
         "container",
         r"^FATAL(?:: {2,3}| +\[U=[^\]]*\] +\w+\(\) +)(?P<what>.+)"
         r"|(?P<said>container creation failed: .+)"
-        r"|pyxis: (?P<pyxis>couldn't start container.*|container start failed.*|.*failed to .+)"
+        r"|pyxis: (?P<pyxis>couldn't start container.*|container start failed.*|seccomp .+"
+        r"|.*failed to .+)"
         r"|(?P<mount>enroot-mount: .+|.*mount source \S+ (?:doesn't|does not) exist.*)"
         r"|^ERROR +: (?P<setuid>Failed to (?:create user namespace|set effective UID).*)"
         r"|^ABORT: .*Retval|docker: Error response from daemon: (?P<docker>.+)",
@@ -81,7 +83,8 @@ CONTAINERS: tuple[LogRule, ...] = (
         r"following module\(s\) are unknown: (?P<what>.+)"
         r"|Unable to locate a modulefile for (?P<name>.+)"
         r"|These module\(s\) or extension\(s\) exist but cannot be loaded as requested: (?P<not>.+)"
-        r"|Lmod has detected the following error: (?P<lmod>.*)|(?P<lua>following module\(s\) cannot be loaded.*)",
+        r"|Lmod has detected the following error: (?P<lmod>.*)"
+        r"|(?P<lua>following module\(s\) cannot be loaded.*)",
         "An environment module does not exist, or cannot be loaded ({what}).",
         "Check the site's profile: the module may have been renamed, removed, or need another one "
         "first (`module spider NAME`).",

@@ -52,7 +52,9 @@ DEVICES: tuple[LogRule, ...] = (
         r"No (?:HIP|CUDA) GPUs are available|[Nn]o (?:CUDA|ROCm|HIP)[- ](?:capable|enabled)? ?"
         r"devices? (?:is |are |were |was )?(?:detected|found|available)"
         r"|(?:hip|cuda)ErrorNoDevice|Torch not compiled with CUDA enabled|CUDA_ERROR_NO_DEVICE"
-        r"|[Ff]ound no NVIDIA driver|CUDA unknown error|No supported gpu backend found"
+        r"|[Ff]ound no NVIDIA driver|No visible GPU devices|No CUDA GPU detected"
+        r"|Backend '(?:gpu|cuda|rocm)' failed to init|Error: Unable to initialize backend '(?:gpu"
+        r"|cuda|rocm)'|CUDA unknown error|No supported gpu backend found"
         r"|(?i:error).{0,80}(?:CUDA|GPU|HIP|ROCm) (?:is|are|was) (?:not|un)(?: ?available"
         r"| detected)"
         r"|(?i:error|exception|assert|exit|abort).{0,60}(?i:no gpus?(?: or \w+)? (?:was |were "
@@ -80,7 +82,8 @@ DEVICES: tuple[LogRule, ...] = (
     _rule(
         "device-ordinal",
         r"invalid device ordinal|(?:hip|cuda)ErrorInvalidDevice\b|LOCAL_RANK=\d+ but only \d+ GPUs"
-        r"|[Ii]nvalid device id|(?i:you requested gpu: )|device >= 0 && device < num_gpus|CUDA_ERROR_INVALID_DEVICE\b"
+        r"|[Ii]nvalid device id|(?i:you requested gpu: )|device >= 0 && device < num_gpus"
+        r"|CUDA_ERROR_INVALID_DEVICE\b"
         r"|[Dd]evice cuda:\d+ is not available, available|local rank \S+ .{0,40}only \d+ .{0,20}"
         r"(?:GPU|device)s?",
         "A rank asked for a GPU that it does not see.",
@@ -89,14 +92,16 @@ DEVICES: tuple[LogRule, ...] = (
     ),
     _rule(
         "duplicate-gpu",
-        r"Duplicate GPU detected",
+        r"Duplicate GPU detected"
+        r"|[Mm]ultiple processes .{0,60}on (?:the )?same (?:CUDA )?(?:device|GPU)",
         "Two ranks of a node use the same GPU.",
         "Choose the GPU by LOCAL_RANK (SLURM_LOCALID), and start at most one rank a GPU.",
     ),
     _rule(
         "gpu-assert",
         r"device-side assert triggered|(?:hip|cuda)ErrorAssert\b|CUDA_ERROR_ASSERT"
-        r"|Device-side assertion|\.(?:cu|hip)h?:\d+: .{0,200}block: ?\[.{1,200}Assertion `?.{1,200}(?:failed|$)",
+        r"|Device-side assertion|\.(?:cu"
+        r"|hip)h?:\d+: .{0,200}block: ?\[.{1,200}Assertion `?.{1,200}(?:failed|$)",
         "The program gave a GPU an index that is out of range.",
         "Check labels and token ids against the number of classes and the vocabulary; run once "
         "with AMD_SERIALIZE_KERNEL=3 or CUDA_LAUNCH_BLOCKING=1 in `env:` to see the line.",
@@ -115,9 +120,10 @@ DEVICES: tuple[LogRule, ...] = (
         r"Memory access fault by GPU|HSA_STATUS_ERROR\w*|HW Exception by GPU|(?i:\bgpu hang\b)"
         r"|(?:an )?illegal (?:memory access|instruction) was encountered|an illegal memory access"
         r"|(?:hip|cuda)Error(?:IllegalAddress|LaunchFailure|MisalignedAddress|IllegalInstruction)"
-        r"|unspecified launch failure|[Mm]isaligned address|error: hardware stack error|Warp Illegal|(?i:\bxid\b.{0,60}?): (?:13|31|43|45)\b"
+        r"|unspecified launch failure|[Mm]isaligned address|error: hardware stack error"
+        r"|Warp Illegal|(?i:\bxid\b.{0,60}?): (?:13|31|43|45)\b"
         r"|CUDA_ERROR_(?:ILLEGAL_ADDRESS|LAUNCH_FAILED|MISALIGNED|LAUNCH_TIMEOUT)"
-        r"|(?:CUDA|HIP) error: unknown error|(?:hip|cuda)ErrorUnknown"
+        r"|(?:CUDA|HIP|cuda runtime) error:?(?: \(\d+\) ?:)? unknown error|(?:hip|cuda)ErrorUnknown"
         r"|(?:hip|cuda)ErrorLaunchTimeOut|launch timed out and was terminated",
         "A GPU reported a memory fault.",
         "Run again; if the same node fails, exclude it with `sbatch: [--exclude=NODE]`.",

@@ -16,7 +16,7 @@ FILES: tuple[LogRule, ...] = (
         r"|(?i:not authori[sz]ed|unauthorized|authentication failed|permission denied to access)"
         r".{0,60}(?i:hub|repo|wandb|token|http|api)|LocalTokenNotFoundError"
         r"|(?:Token|token) is required|[Ii]nvalid API key"
-        r"|wandb\S*Error: (?:permission denied|.{0,40}Unauthorized)",
+        r"|wandb\S*Error: (?:[Pp]ermission denied|.{0,40}(?:Unauthorized|not have permission))",
         "A hub refused access: no token, or no right to that model or project.",
         "Ask for access on the model's page, and give the token with `secrets: [HF_TOKEN]`.",
     ),
@@ -33,11 +33,13 @@ FILES: tuple[LogRule, ...] = (
         r"|Temporary failure in name resolution|LocalEntryNotFoundError|OfflineModeIsEnabled"
         r"|[Cc]ould ?n[o']t connect to '?https|outgoing traffic has been disabled"
         r"|we cannot find the requested files|Couldn't find cache for |[Cc]ould not resolve host"
-        r"|(?:urlopen error|URLError).{0,80}(?:Errno|timed out|unreach)"
+        r"|(?:urlopen error|URLError).{0,80}(?:Errno (?!111)|timed out|unreach)"
         r"|NewConnectionError|Failed to establish a new connection|ConnectTimeout|ReadTimeoutError"
         r"|[Ff]ailed to (?:connect to|reach) (?:https?://)?[\w.-]+\.(?:co|com|org|io|ai|net)\b"
         r"|Connection to [\w.-]+\.(?:co|com|org|io|ai|net) timed out|Cannot find the requested "
         r"files in the (?:disk )?cache|Can't load the .{0,60}offline|aiohttp.*ClientConnectorError"
+        r"|Couldn't reach (?:https?:|the Hugging Face Hub|'[^']+' on the Hub)"
+        r"|Offline mode is enabled"
         r"|Run initialization has timed out|certificate verify failed|dial tcp: |\bno such host\b"
         r"|No matching distribution found for|fatal: unable to access 'https?",
         "The program wanted a file from the internet, which it could not reach.",
@@ -63,8 +65,10 @@ FILES: tuple[LogRule, ...] = (
         r"|SafetensorError|(?:Metadata)?IncompleteBuffer|InvalidHeaderDeserialization|HeaderTooL"
         r"|[Bb]ad magic number|[Mm]agic bytes not found|Not an Arrow file|file signature not found"
         r"|JSONDecodeError|[Cc]hecksum (?:mismatch|error|failed)|md5 .{0,20}mismatch"
-        r"|DataLossError|LZMAError|[Cc]orrupt input data|unexpected end of data|[Nn]ot a gzipped file"
+        r"|DataLossError|LZMAError|[Cc]orrupt input data|unexpected end of data"
+        r"|[Nn]ot a gzipped file"
         r"|mmap length is greater than file size|[Uu]nable to load weights from pytorch checkpoint"
+        r"|(?:expected value|EOF while parsing .{1,20}) at line \d+ column \d+"
         r"|NonMatchingChecksumError|NonMatchingSplitsSizesError|EOFError: (?!EOF when reading a l)",
         "A file is damaged or incomplete, often a checkpoint whose writing was cut.",
         "Take the checkpoint before it, or copy the file again.",
@@ -87,8 +91,10 @@ FILES: tuple[LogRule, ...] = (
     ),
     _rule(
         "file-system",
-        r"Errno (?:5|70|107|108|116|121)\]|Stale (?:NFS )?file handle|Cannot send after transport"
-        r"|Remote I/O error|Errno (?:4|110)\] [\w ]+: '/|Transport endpoint is (?:not connected|shut)|errno = 5\b"
+        r"Errno (?:5|16|70|107|108|116|121)\]|Stale (?:NFS )?file handle"
+        r"|Cannot send after transport"
+        r"|Remote I/O error|Errno (?:4|110)\] [\w ]+: '/|Transport endpoint is (?:not connected"
+        r"|shut)|errno = 5\b"
         r"|(?<!ror:)(?i:input/output error)(?! - )",
         "The file system failed: it did not answer, or gave up a file that was open.",
         "Read the site's news; resubmit from the checkpoint, and write to another file system if "
@@ -108,7 +114,8 @@ FILES: tuple[LogRule, ...] = (
         r"|Unable to find '?(?P<data>\S+)|Couldn't find (?:a dataset|any data) \S+ (?P<set>.+)"
         r"|DatasetNotFoundError: (?P<none>.+)|IsADirectoryError: .*: (?P<dir>\S+)"
         r"|Error no file named (?P<weights>.+)|OSError: No such file:? (?P<os>\S+)"
-        r"|RepositoryNotFoundError: (?P<missing>.+)|\b404 Client Error.* for url: (?P<url>\S+)",
+        r"|RepositoryNotFoundError: (?P<missing>.+)"
+        r"|\b404 Client Error.* for url: (?!\S*wandb)(?P<url>\S+)",
         "A file or model does not exist: {what}.",
         "Write paths relative to `workdir:` in the run's copy of the project, or use `links:`.",
     ),
@@ -118,7 +125,8 @@ FILES: tuple[LogRule, ...] = (
 LATE_FILES: tuple[LogRule, ...] = (
     _rule(
         "no-file",
-        r"couldn't chdir to [`'](?P<chdir>[^`']+)'+: No such file|Unable to open file (?P<batch>\S+)$"
+        r"couldn't chdir to [`'](?P<chdir>[^`']+)'+: No such file"
+        r"|Unable to open file (?P<batch>\S+)$"
         r"|(?:line \d+|bash|sh|cd|cat|cp|source|\.): (?P<what>[^\s:]\S*): No such file or directory"
         r"|cannot (?:stat|open|access) '?(?P<stat>[^':]+)'?: No such file"
         r"|[Nn]o such file or directory:? '?(?P<any>\S+)",

@@ -16,6 +16,8 @@ LIBRARIES: tuple[LogRule, ...] = (
         r"|ld returned \d exit status|BackendCompilerFailed|torch\._dynamo\.exc\.\w+"
         r"|InductorError|torch\._inductor\.exc\.|LoweringException"
         r"|triton\.(?:compiler|runtime)\.\S*(?:CompilationError|OutOfResources|Error)"
+        r"|\[Errno 2\] .*/\.?(?:triton|torchinductor_\w+|torch_extensions)/.*\.(?:tmp|so|hsaco"
+        r"|cubin)"
         r"|[Cc]annot find a working triton|out of resource: shared memory|Triton Error"
         r"|^LLVM ERROR: (?!out of memory)|ptxas (?:fatal|"
         r"error|fails)|error: command '\S*(?:gcc|g\+\+|nvcc|hipcc|ninja)\S*' failed"
@@ -35,7 +37,8 @@ LIBRARIES: tuple[LogRule, ...] = (
         r"|ABI) version"
         r"|undefined reference to|incompatible (?:ABI|with this Python)|ABI mismatch"
         r"|header version .{0,40}library version|libtorch\w*\.so.{0,60}(?:undefined|incompatible)"
-        r"|Symbol not found|HDF5 library version mismatched|Descriptors cannot (?:not )?be created",
+        r"|Symbol not found|symbol \S+,? version \S+ not defined in file|relocation error: "
+        r"|HDF5 library version mismatched|Descriptors cannot (?:not )?be created",
         "A library was built for another version of PyTorch or of the system.",
         "Build it in the image in which it runs, or take the wheel for that version of PyTorch.",
     ),

@@ -40,7 +40,8 @@ RESOURCES: tuple[LogRule, ...] = (
     _rule(
         "gpu-memory",
         r"\b(?:HIP|CUDA|XPU|GPU|cuda|hip) (?:ran |is )?out of memory"
-        r"|Memory not available to allocate buffer|Free memory on device .{0,80}less than desired"
+        r"|cuda runtime error \(\d+\) ?: out of memory|Memory not available to allocate buffer"
+        r"|Free memory on device .{0,80}less than desired"
         r"|(?i:\b(?:hip|cuda)\w* (?:error|failure|runtime error)\b.{0,60}out of memory)"
         r"|(?<!java\.lang\.)\bOutOfMemoryError\b|(?:hip|cuda)Error(?:OutOfMemory|MemoryAllocation)"
         r"|(?:HIP|CUDA)_ERROR_OUT_?OF_?MEMORY|HIP_ERROR_OutOfMemory"
@@ -64,7 +65,8 @@ RESOURCES: tuple[LogRule, ...] = (
     ),
     _rule(
         "no-space",
-        r"No space left on device|Errno 28\b(?!\] inotify)|ENOSPC|(?i:not enough (?:free )?disk space|disk full)"
+        r"No space left on device|Errno 28\b(?!\] inotify)|ENOSPC"
+        r"|(?i:not enough (?:free )?disk space|disk full)"
         r"|(?i:file ?system (?:is )?full)|PytorchStreamWriter failed writing"
         r"|unexpected pos \d+ vs \d+|database or disk is full|[Nn]ot enough free disk space",
         "A file system is full; on a node, /tmp and /dev/shm are main memory of the job.",
@@ -72,7 +74,8 @@ RESOURCES: tuple[LogRule, ...] = (
     ),
     _rule(
         "open-files",
-        r"Too many open files|inotify (?:watch|instance) limit|received 0 items of ancdata|\bEMFILE\b|Errno 24\b",
+        r"Too many open files|inotify (?:watch|instance) limit|received 0 items of ancdata"
+        r"|\bEMFILE\b|Errno 24\b",
         "A process had too many files open.",
         "Use fewer data-loader workers, raise `ulimit -n`, or share tensors by file "
         "(torch.multiprocessing.set_sharing_strategy('file_system')).",
@@ -80,7 +83,8 @@ RESOURCES: tuple[LogRule, ...] = (
     _rule(
         "processes",
         r"can't start new thread|unable to allocate necessary resources for OMP"
-        r"|what\(\): +Resource temporarily unavailable|[Tt]hread creation failed|[Ff]ailed to create thread"
+        r"|what\(\): +Resource temporarily unavailable|[Tt]hread creation failed"
+        r"|[Ff]ailed to create thread"
         r"|pthread_create(?::| failed| error)"
         r"|fork: (?:Resource temporarily|Cannot alloc)|[Uu]nable to create (?:new )?(?:native )?"
         r"thread|(?:fork|[Cc]ould not create thread|clone)\b.{0,40}Resource temporarily unavail"

@@ -60,6 +60,8 @@ SLURM: tuple[LogRule, ...] = (
         "launch-failed",
         r"srun: error: (?P<what>Task launch for .+|Application launch failed.*|task \d+ launch "
         r"failed.*|Security violation.*|.*(?:Invalid job credential|Job credential expired).*)"
+        r"|slurmstepd\S*: error: (?P<script>execve\(\): \S*/slurm_script: No such file.*"
+        r"|container_\w+.{0,20} failed.*)"
         r"|slurmstepd\S*: error: (?P<step>.*(?:task_init\(\) failed|Failed to invoke spank"
         r"|Unable to (?:create|load) |mpi/pmix\w*: .*(?:failed|error)).*)",
         "Slurm could not start the tasks on a node: {what}.",

@@ -46,7 +46,8 @@ TRAINING: tuple[LogRule, ...] = (
         r"|loaded state dict (?:has|contains) a (?:different|parameter)|DP world size of \d+ but"
         r"|[Cc]heckpoint .{0,80}(?:does not match|doesn't match|incompatible|mismatch)"
         r"|(?i:shape mismatch|size mismatch) .{0,60}(?:checkpoint|state_dict|param)"
-        r"|Can't find a valid checkpoint at|Missing key in checkpoint|CheckpointException|zero_to_fp32.*mismatch"
+        r"|Can't find a valid checkpoint at|Missing key in checkpoint|CheckpointException"
+        r"|zero_to_fp32.*mismatch"
         r"|[Cc]annot load .{0,60}checkpoint .{0,40}(?:world size|ranks|partition)",
         "The checkpoint does not fit the model.",
         "Load it with the model's settings of that run, or begin without it.",
@@ -71,7 +72,8 @@ TRAINING: tuple[LogRule, ...] = (
         r"Expected all tensors to be on the same device|should be the same (?:as|type).{0,40}"
         r"(?:cuda|cpu)|Input type \(torch\.cuda\.\w+\) and (?:weight|bias) type \(torch\.\w+\)"
         r"|Input type \(torch\.\w+\) and (?:weight|bias) type \(torch\.cuda"
-        r"|should be either on \S+ or on the same device|tensors? (?:is|are|found) on different dev"
+        r"|should be either on \S+ or on the same device|Expected a cuda device, but got"
+        r"|tensors? (?:is|are|found) on different dev"
         r"|module must have its parameters .{0,40}on device",
         "A calculation got tensors of different devices.",
         "Move the model and each batch to the rank's own device before they are used.",
@@ -105,7 +107,7 @@ TRAINING: tuple[LogRule, ...] = (
     _rule(
         "indivisible",
         r"world.?size.{0,60}divisible|(?:must|should|has to) be (?:evenly )?divisible by"
-        r"|(?:is|are) not (?:evenly )?divisible by",
+        r"|(?:is|are) not (?:evenly )?divisible by|mpiSize == tp \* pp",
         "Two numbers of the configuration do not divide, such as ranks and parallel sizes.",
         "Choose nodes and parallel sizes so that their product is the number of ranks.",
     ),
@@ -117,7 +119,8 @@ TRAINING: tuple[LogRule, ...] = (
     ),
     _rule(
         "data-worker",
-        r"DataLoader worker \(pid\(?s?\)? [\d, ]+\) exited unexpectedly|Pin memory thread exited|worker.{0,20}died unexpect",
+        r"DataLoader worker \(pid\(?s?\)? [\d, ]+\) exited unexpectedly|Pin memory thread exited"
+        r"|background workers are no longer alive|worker.{0,20}died unexpect",
         "A worker of the data loader ended without a word.",
         "Set num_workers=0 once to see its error; use fewer workers if memory is the reason.",
     ),
@@ -129,7 +132,8 @@ TRAINING: tuple[LogRule, ...] = (
         r"(?P<said>.+)|(?P<hydra>Could not override '.+|ConfigCompositionException.*"
         r"|ConfigAttributeError: .+|MissingConfigException: .+)"
         r"|(?i:error\b.{0,60}: |^)(?P<flag>(?:unknown|unrecognized|invalid) (?:shorthand )?(?:flag|"
-        r"option)\b.+)|(?P<absl>Unknown command line flag .+)|ValueError: (?P<hf>Some specified arguments are not used.+)",
+        r"option)\b.+)|(?P<absl>Unknown command line flag .+)"
+        r"|ValueError: (?P<hf>Some specified arguments are not used.+)",
         "The program refused to start: {what}.",
         "Fix what the line names, usually in `args:`.",
     ),
