@@ -15,6 +15,8 @@ _READ = {
     "gpus-per-node", "gres", "cpus-per-task", "mem", "mem-per-cpu", "mem-per-gpu", "time",
     "exclusive", "signal", "job-name",
 }  # fmt: skip
+_TASKS = {"ntasks", "ntasks-per-node", "tasks-per-node"}
+"""Those that say how many GPUs there are only where no other option does."""
 _LATER = {"gres", "cpus-per-task", "mem", "mem-per-cpu", "mem-per-gpu"}
 """Those that may be what lumitui would ask for anyway: that is known once the rest is."""
 _OURS = {
@@ -51,8 +53,11 @@ def request_of(job: Job, site: Site, notes: Notes) -> dict[str, object]:
     if is_exclusive(job):
         data |= _exclusive(job, queue.partition if queue else None, notes)
     for option in job.options.all:
-        if option.name in _READ - _LATER:
-            notes.keep(option.raw.strip() or f"--{option.name}", _key(option.name))
+        said = option.raw.strip() or f"--{option.name}"
+        if option.name in _TASKS and job.resources.gpus_per_node:
+            notes.derive(said, _OURS["ntasks-per-gpu"])
+        elif option.name in _READ - _LATER:
+            notes.keep(said, _key(option.name))
     partition = queue.partition if queue else None
     return data | _disk(job, site, notes) | _others(job, site, partition, notes)
 
