@@ -16,7 +16,13 @@ from lumitui.app.explain.failure.meanings import EXIT_CODES, STATE_RULES, Meanin
 from lumitui.app.explain.failure.reading import read
 from lumitui.app.explain.failure.rules.table import CONSEQUENCES, KILLED, LAST, RULES, SCARCE
 from lumitui.app.explain.failure.telling import telling_of
-from lumitui.app.explain.failure.tracebacks import Culprit, culprit, ended_by_signal, raised_lines
+from lumitui.app.explain.failure.tracebacks import (
+    Culprit,
+    culprit,
+    ended_by_signal,
+    orphaned_lines,
+    raised_lines,
+)
 from lumitui.app.explain.safe_text import plain
 from lumitui.app.history.run import HANGS
 from lumitui.app.job.spec import JobSpec
@@ -80,7 +86,7 @@ def diagnose(ending: Ending) -> list[Diagnosis]:
     # Without a rank in the label, what srun named is a node's launcher.
     failed_rank = ending.failed_rank if log.label_is_rank else None
     crashed = rc in _CRASHED and log.label_is_rank
-    aside = raised_lines(log) if crashed or ended_by_signal(log) else frozenset()
+    aside = raised_lines(log) if crashed or ended_by_signal(log) else orphaned_lines(log)
     evidence = Evidence(log, failed_rank, ending.world_size, aside)
     known_rc = rc if _is_ours(rc, failed_rank, ending.spec) else None
     stop = CHAIN_ENDS.get(ending.chain_end, EXIT_CODES[STOPPED_EARLY])

@@ -24,6 +24,7 @@ _LONGEST_MESSAGE = 12
 _LAUNCHERS = re.compile(
     r"^\s*(?:[\w.]+\.)?(?:ChildFailedError|ProcessExitedException|FailedJobError"
     r"|UncompletedJobError)\b|elastic.*SignalException"
+    r"|^Exception: process \d+ terminated with signal"
     r"|CalledProcessError: Command .*(?:python|train|deepspeed|torchrun|srun|bash)"
 )
 # traceback.py, _cause_message and _context_message.
@@ -86,7 +87,11 @@ def culprit(log: Read, failed_rank: int | None) -> Culprit | None:
         return None
     named = failed_rank if root_rank is None else root_rank
     found = sorted(
-        (raised for raised in _raised(lines) if not log.survived(raised.number)),
+        (
+            raised
+            for raised in _raised(lines)
+            if not log.survived(raised.number) and not _lost_its_parent(raised)
+        ),
         key=lambda raised: raised.number,
     )
     if reported := [raised for raised in found if raised.number in block]:
@@ -121,6 +126,18 @@ def raised_lines(log: Read) -> frozenset[int]:
     said = {id(line) for one in raised for line in one.message}
     of_messages = (number for number, line in enumerate(log.lines) if id(line) in said)
     return frozenset((*(one.number for one in raised), *of_messages))
+
+
+def orphaned_lines(log: Read) -> frozenset[int]:
+    """Return the ends of tracebacks of children that started when their parent had ended."""
+    return frozenset(one.number for one in _raised(log.lines) if _lost_its_parent(one))
+
+
+def _lost_its_parent(raised: Raised) -> bool:
+    """Return whether multiprocessing found nothing to read where the parent sends the child."""
+    # multiprocessing/spawn.py starts a child by `python -c`.
+    begun = raised.place == "<string>:1" or raised.place.startswith("spawn.py:")
+    return begun and raised.line.text == "EOFError: Ran out of input"
 
 
 def ended_by_signal(log: Read) -> bool:

@@ -111,7 +111,7 @@ CONSEQUENCES: tuple[LogRule, ...] = (
         r"|ncclRemoteError|peer .{0,30}(?:closed|"
         r"disconnected|has gone)|handle_cq_error:.{0,60}- CANCELED|[Ee]rror 104\b"
         r"|lost (?:connection|communication) (?:to|with)"
-        r"|Socket closed|HorovodInternalError",
+        r"|Socket closed|HorovodInternalError|Horovod has been shut down",
         "A rank lost its connection to another, which had usually ended first.",
         "Find the rank that ended first.",
     ),
