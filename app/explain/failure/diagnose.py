@@ -105,10 +105,20 @@ def diagnose(ending: Ending) -> list[Diagnosis]:
         found += matches(KILLED, evidence)
     found += _bare(evidence) if not found else []
     found += matches(CONSEQUENCES, evidence)
-    found += matches(LAST, evidence) if not found else []
+    found += _weak(evidence) if not found else []
     if known_rc and known_rc not in (1, STOPPED_EARLY, HUNG):
         found += _of_code(known_rc, failed_rank)
     return _distinct(found) or [_nothing_known(state, rc, failed_rank, evidence)]
+
+
+_TASK_EXITED = re.compile(r"^srun: error: [^:]*: tasks? [\d,-]+: Exited with exit code")
+"""A task that ended by itself: then srun cancels its step, and nobody has cancelled the job."""
+
+
+def _weak(evidence: Evidence) -> list[Diagnosis]:
+    exited = any(_TASK_EXITED.match(line.text) for line in evidence.lines)
+    cancelled = STATE_RULES[State.CANCELLED].id
+    return [item for item in matches(LAST, evidence) if not (exited and item.id == cancelled)]
 
 
 _LATE = Diagnosis(

@@ -211,6 +211,14 @@ def test_of_several_tracebacks_the_one_of_the_rank_srun_named_counts() -> None:
     assert why(log, rank=2)[0].line == "ValueError: of 2"
 
 
+def test_a_step_that_srun_cancels_after_a_failed_task_was_cancelled_by_nobody() -> None:
+    end = "slurmstepd: error: *** STEP 4711.0 ON nid005001 CANCELLED AT 2026-11-23T02:50:07 ***\n"
+    task = "srun: error: nid005001: task 3: Exited with exit code 7\n"
+    assert diagnose(Ending(State.FAILED, log=end))[0].id == "cancelled"
+    assert [one.id for one in diagnose(Ending(State.FAILED, log=task + end))] == ["unknown"]
+    assert [one.id for one in diagnose(Ending(State.FAILED, log=end + task))] == ["unknown"]
+
+
 def test_a_cause_comes_before_its_consequences_in_any_order_of_the_log() -> None:
     log = "1: DistStoreError: waiting for clients. 3/8 clients\n0: OSError: [Errno 98] EADDRINUSE"
     assert [item.id for item in why(log)] == ["port-in-use", "rendezvous"]
