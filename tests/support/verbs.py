@@ -30,6 +30,8 @@ VERBS: Mapping[str, tuple[Words, ...]] = {
     "containers": (Words("laptop"), Words("laptop --with torch --json")),
     "envs": (Words("laptop"), Words("laptop --json"), Words("laptop --prune", writes=True)),
     "schema": (Words(""), Words("site")),
+    # A job file is no script: the findings are all about that.
+    "lint": (Words("{job} --site lumi"), Words("{job} --site lumi --format sarif")),
     "preview": (
         Words("{job}", writes=True),
         Words("{job} --json"),
