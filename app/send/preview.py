@@ -65,6 +65,13 @@ def preview_of(
     """Return the preview of `launch`, which `command` submits at `site` with `files`."""
     installs = installs_finding(files.install, launch.spec, site)
     staged = staged_findings(launch.spec, files.project, site) if files.ships_code else ()
-    loads = downloads.findings_of(launch.spec, files.project, site)
-    said = (*findings(launch, site, files.programs), *installs, *files.findings, *staged, *loads)
+    loads = tuple(downloads.findings_of(launch.spec, files.project, site))
+    # The adviser reads the script too, and says the same of each line.
+    told = {(one.id, f"{launch.spec.script}, line") for one in loads}
+    advice = (
+        one
+        for one in findings(launch, site, files.programs)
+        if not any(one.id == name and one.message.startswith(where) for name, where in told)
+    )
+    said = (*advice, *installs, *files.findings, *staged, *loads)
     return Preview(launch, site, command, said, files, job_file, cell)
