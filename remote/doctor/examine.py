@@ -78,7 +78,8 @@ def _shortened(text: str) -> str:
 
 def script(site: Site, marker: str) -> str:
     """Return the first request: everything but the work root, one record per question."""
-    first = quote(next(iter(site.partitions)))
+    # An entry may be a QOS: Slurm knows the nodes by its own name of the partition.
+    first = quote(next(item.slurm_partition or name for name, item in site.partitions.items()))
     wanted = (*TOOLS, *SLURM_TOOLS) if site.scheduler == "slurm" else (*TOOLS[:2], *TOOLS[3:])
     lines = [
         "LC_ALL=C; export LC_ALL",

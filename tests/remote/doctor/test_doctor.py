@@ -114,6 +114,14 @@ def test_reserved_cores_may_be_numbered_thread_after_thread(site: Site) -> None:
     assert states(list(slurm.node(text, site))) == {"ok"}
 
 
+def test_a_node_is_asked_for_by_the_partitions_name_where_the_entry_is_a_qos() -> None:
+    mn5 = Sites([BUILT_IN]).load("mn5")
+    name, first = next(iter(mn5.partitions.items()))
+    assert first.slurm_partition and first.slurm_partition != name
+    asked = [row for row in examine.script(mn5, "m").splitlines() if "partition -o" in row]
+    assert f"show partition -o {first.slurm_partition} " in asked[-1]
+
+
 def test_missing_tools_images_and_modules_are_shown(site: Site) -> None:
     assert login_node.tools("").status == "ok"
     assert login_node.tools("sacct\n").found == "missing: sacct"
