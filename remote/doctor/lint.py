@@ -1,8 +1,9 @@
 """A profile checked by itself: mistakes with their lines, and what is unwise there."""
 
+import json
 import re
-import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,23 +45,34 @@ def lint(path: Path, folders: Sequence[Path]) -> tuple[Remark, ...]:
     Raises:
         InputError: the file cannot be read.
     """
+    misnamed: tuple[Remark, ...] = ()
     try:
         document = read_document(path)
+        misnamed = tuple(_of_name(path, document))
         site = _load(path, folders)
     except Mistakes as error:
         own = [one for one in error.mistakes if one.where.startswith(f"{path}:")]
         other = "" if own else "in a profile that it extends: "
-        return tuple(
+        mistakes = [
             Remark(one.line if own else 1, "error", f"{other}{one.keys}: {one.message}")
             for one in own or error.mistakes
-        )
+        ]
+        return tuple(sorted((*misnamed, *mistakes), key=lambda one: one.line))
     except NotYaml as error:
         return (Remark(error.line, "error", error.message),)
     found = [one for rule in RULES for one in rule(site, document)]
     remarks = [
         Remark(document.line(place), "warning", _said(place, words)) for place, words in found
     ]
-    return tuple(sorted(set(remarks), key=lambda one: (one.line, one.message)))
+    return tuple(sorted({*misnamed, *remarks}, key=lambda one: (one.line, one.message)))
+
+
+def _of_name(path: Path, document: Document) -> Iterator[Remark]:
+    """Yield that `name:` is not the name of the file, which is how runs find their site."""
+    name = document.data.get("name", path.stem)
+    if name != path.stem:
+        words = f"name: {name!r} is not {path.stem!r}, the name of the file; correct it, or leave"
+        yield Remark(document.line(("name",)), "error", f"{words} `name:` out")
 
 
 def _said(place: Place, words: str) -> str:
@@ -76,7 +88,10 @@ def _load(path: Path, folders: Sequence[Path]) -> Site:
     """
     with tempfile.TemporaryDirectory() as place:
         copy = Path(place) / f"{path.stem}.yaml"
-        shutil.copyfile(path, copy)
+        # A wrong name hides no other finding; lines keep their numbers.
+        name = f"name: {json.dumps(path.stem)}"
+        text = re.sub(r"^name:.*$", lambda _: name, path.read_text("utf-8"), flags=re.MULTILINE)
+        copy.write_text(text, "utf-8")
         try:
             return Sites((Path(place), *folders)).load(path.stem)
         except Mistakes as error:
@@ -127,6 +142,9 @@ def _cores(site: Site, document: Document) -> Iterator[Found]:
     for key in ("gpu_bus", "gpu_numa"):
         if not getattr(node, key):
             yield ("node", key), "missing, so that the order of the GPUs is not proved"
+    numbers = Counter(node.gpu_bus)
+    if twice := [bus for bus in numbers if numbers[bus] > 1]:
+        yield ("node", "gpu_bus"), f"{', '.join(twice)} is listed twice; each GPU has its own"
 
 
 def _memory(site: Site, document: Document) -> Iterator[Found]:
@@ -149,6 +167,8 @@ def _partitions(site: Site, document: Document) -> Iterator[Found]:
             yield (*at, "max_gpus_per_node"), f"a node has {site.node.gpus}"
         if item.min_gpus and item.max_gpus and item.min_gpus > item.max_gpus:
             yield (*at, "min_gpus"), f"is more than max_gpus, {item.max_gpus}"
+        if item.grows_to == name:
+            yield (*at, "grows_to"), "is the partition itself; name a larger one, or leave it out"
         larger = site.partitions.get(item.grows_to or "")
         if larger and larger.max_nodes < item.max_nodes:
             yield (*at, "grows_to"), f"{item.grows_to} is smaller than {name}"

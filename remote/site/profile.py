@@ -63,6 +63,8 @@ class Hosts(Facts):
     def _named(cls, value: str) -> str:
         if not value.strip():
             raise ValueError("it is empty; name the login node, or leave the key out")
+        if value.startswith("-"):
+            raise ValueError(f"{value!r} begins with `-`, so that it reads as an option of ssh")
         return value
 
 

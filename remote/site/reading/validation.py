@@ -86,14 +86,35 @@ def _mistake(
     near: list[str] = []
     if detail["type"] == "extra_forbidden":
         known = _fields_at(model, place[:-1])
-        near = difflib.get_close_matches(str(place[-1]), known, n=1)
-        message = "unknown key" + (f"; did you mean `{near[0]}`?" if near else "")
+        if place[-1] in known:
+            place, message = _of_another_kind(document, place, data)
+        else:
+            near = difflib.get_close_matches(str(place[-1]), known, n=1)
+            message = "unknown key" + (f"; did you mean `{near[0]}`?" if near else "")
     elif detail["type"] == "missing":
         message = "this key is required"
     else:
         message = mistake_words(detail)
     where, line = document.where(place), document.line(place)
     return Mistake(place, where, line, message, near[0] if near else "")
+
+
+def _of_another_kind(document: Document, place: Place, data: object) -> tuple[Place, str]:
+    """Return where and how a key that only another `kind:` has is wrong.
+
+    Mappings are inherited key by key: one that changes `kind:` keeps the keys of the kind before.
+    """
+    for part in place[:-1]:
+        data = data[part]  # type: ignore[index]  # `place` is one of `data`
+    kind = (*place[:-1], "kind")
+    chosen = data.get("kind") if isinstance(data, Mapping) else None
+    changed, inherited = document.level(kind), document.level(place)
+    if changed is not None and inherited is not None and changed < inherited:
+        return kind, (
+            f"{chosen!r} is another kind than that of the profile that it extends, whose "
+            f"`{place[-1]}` is inherited and does not fit; write `{place[-1]}: null` beside it"
+        )
+    return place, f"this key is of another kind; `kind: {chosen}` has none of this name"
 
 
 def _in_data(place: Place, data: object) -> Place:

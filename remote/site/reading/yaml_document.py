@@ -173,6 +173,15 @@ class Document:
             place = place[:-1]
         return self._lines.get(place, 1)
 
+    def level(self, place: Place) -> int | None:
+        """Return which document has `place`: 0 is this one, 1 the one below; None: no one."""
+        number, document = 0, self
+        while place not in document._lines:
+            if document.below is None:
+                return None
+            number, document = number + 1, document.below
+        return number
+
     def where(self, place: Place) -> str:
         """Return `file:line` of the value at `place`, in this document or the ones below it."""
         while True:

@@ -49,7 +49,13 @@ def test_there_is_nothing_to_say_of_a_sound_profile(tmp_path: Path) -> None:
         ("  gpu_cores: [13-23, 1-11, 37-47, 25-35]\n", "", "node.gpu_cores: missing, so that no"),
         ("62G", "64G", "memory_per_gpu: 64G for all GPUs of a node is more than its 250 GiB"),
         ("62G", "lots", "'lots' is no amount of memory"),
+        ("[17, 31, b1, ca]", "[17, 31, b1, b1]", "node.gpu_bus: b1 is listed twice"),
         ("max_gpus_per_node: 4", "max_gpus_per_node: 8", "a node has 4"),
+        (
+            "max_gpus_per_node: 4",
+            "max_gpus_per_node: 4\n    grows_to: parts",
+            "partitions.parts.grows_to: is the partition itself",
+        ),
         ("per_node_hour: 84", "per_node_hour: 0", "partitions.whole.billing: costs nothing"),
         ("7-00:00:00", "365-00:00:00", "partitions.parts.max_time: stands for no limit"),
         ("fingerprints", "identity: x\n#", "hosts: no published host keys"),
@@ -76,6 +82,17 @@ def test_mistakes_have_their_lines_and_no_source_is_said_once(tmp_path: Path) ->
     (tmp_path / "new.yaml").write_text(bare)
     messages = [one.message for one in lint(tmp_path / "new.yaml", (BUILT_IN,))]
     assert sum("# source:" in words for words in messages) == 1
+
+
+def test_a_wrong_name_hides_no_other_finding(tmp_path: Path) -> None:
+    name = ("name: new", "name: old")
+    wrong = said(tmp_path, name, ("poll_seconds: 60", "poll_seconds: 1"))
+    assert [(one.severity, one.message.partition(";")[0]) for one in wrong] == [
+        ("error", "name: 'old' is not 'new', the name of the file"),
+        ("warning", "poll_seconds: every 1 s is a burden for a shared login node"),
+    ]
+    both = said(tmp_path, name, ("cores_per_gpu: 11", "cores: 11"))
+    assert len(both) == 3 and "'old'" in both[0].message
 
 
 @pytest.mark.parametrize("name", Sites([BUILT_IN]).names())

@@ -126,6 +126,24 @@ def test_a_mistake_is_shown_in_the_file_it_is_in(folder: Path) -> None:
     assert re.search(r"base\.yaml:16: partitions\.gpu\.max_nodes: ", message)
 
 
+def test_another_kind_than_the_parents_is_named_at_the_childs_line(folder: Path) -> None:
+    (folder / "base.yaml").write_text(SMALL)
+    child = "extends: base\npartitions:\n  gpu:\n    billing:\n      kind: sum\n"
+    message = refused(folder, "mine", child + "      per_gpu_hour: 1\n")
+    assert "mine.yaml:5: partitions.gpu.billing.kind: 'sum' is another kind than" in message
+    assert "write `per_node_hour: null` beside it" in message and "did you mean" not in message
+    (folder / "mine.yaml").write_text(child + "      per_node_hour: null\n")
+    assert Sites([folder]).load("mine").partitions["gpu"].billing.kind == "sum"
+
+
+def test_a_key_of_another_kind_than_the_inherited_one_is_wrong_where_it_is(folder: Path) -> None:
+    (folder / "base.yaml").write_text(SMALL)
+    child = "extends: base\npartitions:\n  gpu:\n    billing:\n      per_gpu_hour: 1\n"
+    assert "mine.yaml:5: partitions.gpu.billing.per_gpu_hour: this key is of another kind" in (
+        refused(folder, "mine", child)
+    )
+
+
 # --- what a profile may not say
 
 
@@ -160,6 +178,8 @@ def test_a_mistake_is_shown_in_the_file_it_is_in(folder: Path) -> None:
         ("title: Small", "node_folder: ~/a\ntitle: a", "node_folder"),
         ("title: Small", "node_directories: [a]\ntitle: a", "'a' must be a whole path"),
         ("title: Small", "hosts: {login: ''}\ntitle: a", "hosts.login: it is empty"),
+        ("title: Small", "hosts: {login: -oX}\ntitle: a", "hosts.login: '-oX' begins with `-`"),
+        ("kind: node", "kind: sum", "per_node_hour: this key is of another kind; `kind: sum` has"),
         (
             "title: Small",
             "launchers: [magic]\ntitle: a",
