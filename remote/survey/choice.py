@@ -72,6 +72,8 @@ def choose(cluster: Cluster, partition: str = "", gpus: int = 0) -> Choice:
             mixed = mixed or any(set(_of(group, gpus)) - {best} for group in groups)
     left = [*refused, *_left(shapes, best)]
     left += [f"nodes with {number} cores and the same GPUs" for number in others]
+    if gpus not in (0, best.number) and all(group.gpus for group in kept):
+        left.append(f"--gpus {gpus}, as Slurm itself shows {best.number} GPUs in each node")
     memory = min(group.memory_mib for group in kept)
     typed = mixed and bool(best.kind)
     return Choice(best, cores, threads, memory, _distinct(queues), typed, tuple(left))

@@ -4,8 +4,11 @@ import pytest
 
 from lumitui.remote.errors import LumiError
 from lumitui.remote.site.partition import NodeBilling, SliceBilling, SumBilling
+from lumitui.remote.survey.ask import ask
+from lumitui.remote.survey.choice import choose
 from tests.support.attacks.spoilt_text import survive, worse
 from tests.support.replies.surveyed import SURVEY, site_of, text_from, with_changes
+from tests.support.servers.transports import FixedAnswer
 
 GRES = "gpu:a100:4"
 TWO_QOS = (("zephyr|ag-lehre42||normal|\n", "zephyr|ag-lehre42||short,long|\n"),)
@@ -159,3 +162,10 @@ def test_a_sites_words_cannot_leave_their_comment() -> None:
     text = text_from(answer)
     assert not set("\x1b\x85\u2028") & set(text)
     assert site_of(text).name == "new"
+
+
+def test_gpus_that_slurm_shows_otherwise_are_said_to_be_left_out() -> None:
+    cluster = ask(FixedAnswer(SURVEY.encode()))
+    said = "--gpus 3, as Slurm itself shows 4 GPUs in each node"
+    assert said in choose(cluster, gpus=3).left_out
+    assert choose(cluster, gpus=4).left_out == choose(cluster).left_out
