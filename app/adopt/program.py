@@ -60,8 +60,6 @@ def program_of(job: Job, site: Site, notes: Notes) -> dict[str, object]:
             notes.derive(what, "it follows from the layout of the ranks")
         else:
             notes.lose(what, "a job file has no options of srun")
-    for option in step.launcher_options.all:
-        notes.derive(f"{step.launcher} {option.raw.strip()}", "the launcher's template has it")
     return data
 
 

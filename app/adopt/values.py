@@ -13,8 +13,7 @@ def plain(text: str, what: str, job: Job, notes: Notes) -> str | None:
 
     None: it has a variable whose value is known on the site alone.
     """
-    numbers = _numbers(job)
-    fixed = _NAMED.sub(lambda match: numbers.get(match[1] or match[2], match[0]), text)
+    fixed = with_numbers(text, job)
     if "$" in fixed or "`" in fixed:
         return None
     if fixed != text:
@@ -22,6 +21,12 @@ def plain(text: str, what: str, job: Job, notes: Notes) -> str | None:
             what, f"the variable became this job's number, {fixed}; it stays when nodes change"
         )
     return fixed
+
+
+def with_numbers(text: str, job: Job) -> str:
+    """Return a text with the numbers of `job` in place of Slurm's variables, as far as known."""
+    numbers = _numbers(job)
+    return _NAMED.sub(lambda match: numbers.get(match[1] or match[2], match[0]), text)
 
 
 def _numbers(job: Job) -> dict[str, str]:

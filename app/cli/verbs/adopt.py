@@ -49,6 +49,7 @@ def import_(reply: Reply, script: Path, site_name: str | None, path: Path) -> No
     """
     from lumitui.app.adopt.adopt import adopt
     from lumitui.app.adopt.compare import differences
+    from lumitui.app.adopt.launcher import launcher_options
     from lumitui.app.adopt.text import text_of
     from lumitui.app.compose.launch import compose, plain_script
     from lumitui.app.job.examples.new_files import write_new
@@ -61,14 +62,16 @@ def import_(reply: Reply, script: Path, site_name: str | None, path: Path) -> No
     made = adopt(before, site, script.stem)
     launch = compose(made.spec, site)
     after = read_script(plain_script(launch, site, "job"), site=site)
-    changed = differences(before, after)
+    options = launcher_options(before, after)
+    derived, lost = made.derived + options.derived, made.lost + options.lost
+    changed = differences(before, after) + options.changed
     write_new(path, text_of(made, script.name))
     _show("kept", made.kept)
-    _show("derived", made.derived)
+    _show("derived", derived)
     _show("changed", changed)
-    _show("lost", made.lost)
-    data = {"path": str(path), "kept": made.kept, "derived": made.derived,
-            "changed": changed, "lost": made.lost}  # fmt: skip
+    _show("lost", lost)
+    data = {"path": str(path), "kept": made.kept, "derived": derived,
+            "changed": changed, "lost": lost}  # fmt: skip
     reply.give(data, f"Wrote {path}. Read what was lost, then run: lumitui preview {path}")
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from lumitui.app.adopt.adopt import Adoption, adopt
 from lumitui.app.adopt.compare import differences
+from lumitui.app.adopt.launcher import Fates, launcher_options
 from lumitui.app.adopt.notes import Said
 from lumitui.app.adopt.text import text_of
 from lumitui.app.compose.launch import compose, plain_script
@@ -47,6 +48,7 @@ srun --cpu-bind=mask_cpu:fe000000000000 singularity run -B /scratch/x:/data "$SI
 class Imported:
     made: Adoption
     changed: tuple[Said, ...]
+    options: Fates
 
 
 def imported(text: str, site: Site, name: str = "job") -> Imported:
@@ -55,7 +57,7 @@ def imported(text: str, site: Site, name: str = "job") -> Imported:
     written = parse_job(text_of(made, "x.sh"), "job")
     assert written == made.spec, "what is written is what was meant"
     after = read_script(plain_script(compose(written, site), site, "job"), site=site)
-    return Imported(made, differences(before, after))
+    return Imported(made, differences(before, after), launcher_options(before, after))
 
 
 def lost(found: Imported) -> str:
@@ -94,6 +96,41 @@ def test_what_a_job_file_cannot_say_is_lost_loudly() -> None:
     assert "--array=0-9: make a run of each value with `grid:`" in lost(found)
     assert "/users/me/train.py: it is outside of the project" in lost(found)
     assert found.made.spec.script == "train.py" and found.made.spec.time == "12:00:00"
+
+
+@pytest.mark.parametrize(
+    ("launch", "derived", "changed", "lost"),
+    [
+        (
+            "torchrun --nnodes=$SLURM_NNODES --nproc_per_node=2 --max_restarts=3 --tee 3 train.py",
+            {"torchrun --nnodes=$SLURM_NNODES"},
+            {"torchrun --nproc_per_node=2: 2 → 8"},
+            {"torchrun --max_restarts=3", "torchrun --tee 3"},
+        ),
+        (
+            "accelerate launch --num_processes=16 --num_machines=1 --use_fsdp "
+            "--mixed_precision bf16 --config_file a.yaml train.py",
+            {"accelerate --num_processes=16"},
+            {"accelerate --num_machines=1: 1 → 2"},
+            {"accelerate --use_fsdp", "accelerate --mixed_precision bf16",
+             "accelerate --config_file a.yaml"},
+        ),
+        (
+            "deepspeed --include localhost:0,1 --module train.py",
+            set(),
+            set(),
+            {"deepspeed --include localhost:0,1", "deepspeed --module"},
+        ),
+    ],
+)  # fmt: skip
+def test_an_option_of_the_launcher_is_derived_only_where_the_new_launch_has_the_same(
+    launch: str, derived: set[str], changed: set[str], lost: set[str]
+) -> None:
+    text = LUMI[: LUMI.index("srun --cpu-bind")].replace("ntasks-per-node=8", "ntasks-per-node=1")
+    options = imported(f"{text}srun {launch}\n", sites()["lumi"]).options
+    assert {item.what for item in options.derived} == derived
+    assert {f"{item.what}: {item.words}" for item in options.changed} == changed
+    assert {item.what for item in options.lost} == lost
 
 
 def test_a_script_that_trains_nothing_is_refused() -> None:
