@@ -100,4 +100,23 @@ def _names(launch: Launch, place: Placement) -> Iterator[Finding]:
                 )
 
 
-RULES: tuple[Rule, ...] = (_downloads, _names)
+def _replaced(launch: Launch, place: Placement) -> Iterator[Finding]:
+    """Yield the variables of what is staged that the job file sets itself."""
+    spec = launch.spec
+    for key, names in (("env", spec.env), ("secrets", spec.secrets)):
+        for name in names:
+            staged = name.removeprefix("STAGE_")
+            if staged != name and staged in spec.stage:
+                yield Finding(
+                    "stage-variable",
+                    "error",
+                    f"`{key}:` sets {name}, which lumitui sets to the place of what `stage:` "
+                    f"calls {staged}.",
+                    f"Remove it from `{key}:`, or give one of the two another name.",
+                    "the job file",
+                    field=f"env.{name}" if key == "env" else key,
+                    final=True,
+                )
+
+
+RULES: tuple[Rule, ...] = (_downloads, _names, _replaced)

@@ -13,6 +13,7 @@ from lumitui.app.compose.script.program import BUNDLED
 from lumitui.app.job.spec import JobSpec, changed
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
 from lumitui.app.send.code.installs import install_line
+from lumitui.app.send.code.links import taken_links
 from lumitui.app.send.code.programs import texts_of
 from lumitui.app.send.code.secret_files import findings_of, needed_by
 from lumitui.app.send.staging.staging import left_out
@@ -127,8 +128,9 @@ def look(
     needed = _needed(spec, code, guard)
     problems = [("secret-needed", problem) for _, problem in needed]
     problems += _absent(spec, code, guard)
+    taken = (_taken_finding(key, error) for key, error in taken_links(spec, code.manifest))
     said = findings_of(guard, [item for item, _ in needed])
-    findings = (*_errors([*unset, *problems]), *said)
+    findings = (*_errors([*unset, *problems]), *taken, *said)
     install = install_line(spec, project)
     shipped, programs = tuple(guard.shipped), texts_of(spec, project)
     return Files(project, findings, code.kept_back, shipped, install, programs=programs)
@@ -158,6 +160,12 @@ def _absent(spec: JobSpec, code: Code, guard: Guard) -> list[tuple[str, InputErr
     if script is not None and script not in paths | kept:
         found.append(("script", _no_script(spec, code.root)))
     return found
+
+
+def _taken_finding(key: str, error: InputError) -> Finding:
+    return Finding(
+        "link-taken", "error", error.message, error.hint, "the files here", field=key, final=True
+    )
 
 
 def _needed(spec: JobSpec, code: Code, guard: Guard) -> list[tuple[Suspect, InputError]]:
@@ -199,14 +207,12 @@ def collect(spec: JobSpec, root: Path, hashes: Path | None = None) -> Code:
     if not root.is_dir():
         raise _no_project(root)
     code, guard = _scanned(spec, root, hashes)
-    for _, problem in (*_needed(spec, code, guard), *_absent(spec, code, guard)):
+    for _, problem in (
+        *_needed(spec, code, guard),
+        *_absent(spec, code, guard),
+        *taken_links(spec, code.manifest),
+    ):
         raise problem
-    paths = {entry.path for entry in code.manifest.entries}
-    for name in map(posixpath.normpath, spec.links) if spec.ship == "archive" else ():
-        if name in paths or any(path.startswith(f"{name}/") for path in paths):
-            raise InputError(
-                f"links: {name} is already a file or folder of the code.", "Name another one."
-            )
     return code
 
 

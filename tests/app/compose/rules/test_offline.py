@@ -30,7 +30,7 @@ def job(more: str) -> JobSpec:
 
 def said(more: str, site: Site = CLOSED) -> dict[str, tuple[str, str]]:
     found = findings(compose(job(more), site), site)
-    ours = [item for item in found if item.id in ("offline", "stage-name")]
+    ours = [item for item in found if item.id in ("offline", "stage-name", "stage-variable")]
     return {item.field: (item.severity, item.message) for item in ours}
 
 
@@ -98,3 +98,16 @@ def test_calls_of_a_script_that_download_are_found() -> None:
         (9, 'wandb.init(mode="online")'),
         (10, "urllib.request.urlopen(...)"),
     }
+
+
+@pytest.mark.parametrize(
+    ("more", "field"),
+    [
+        ("env: {STAGE_DATA: /x}", "env.STAGE_DATA"),
+        ("secrets: [STAGE_DATA]", "secrets"),
+    ],
+)
+def test_a_variable_of_staged_data_is_not_set_by_the_job_file(more: str, field: str) -> None:
+    severity, message = said(f"{more}\nstage: {{DATA: ~/data}}")[field]
+    assert severity == "error" and "STAGE_DATA" in message
+    assert not said(f"{more}\nstage: {{OTHER: ~/data}}")
