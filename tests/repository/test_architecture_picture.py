@@ -15,6 +15,7 @@ def test_the_picture_has_the_rooms_and_arrows_of_the_code() -> None:
     assert (set(rooms), arrows) == (set(code_rooms), code_arrows), "run `make picture`"
 
 
+@pytest.mark.slow
 def test_the_same_code_gives_the_same_picture() -> None:
     rooms, arrows = read_code()
     assert draw(rooms, arrows) == draw(rooms, arrows[::-1])

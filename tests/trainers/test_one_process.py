@@ -55,6 +55,7 @@ sys.meta_path.insert(0, Finder)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("needs_torch")
 def test_a_process_ignores_a_projects_packages_and_notes_a_signal_while_it_imports(
     tmp_path: Path,

@@ -56,6 +56,7 @@ def test_every_verb_has_a_command_line_here() -> None:
     assert set(lumitui.every()) == set(VERBS)
 
 
+@pytest.mark.slow
 def test_every_verb_works_at_any_width(
     lines: list[list[str]], here: Here, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

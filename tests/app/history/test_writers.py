@@ -51,6 +51,7 @@ print(looks)
 """
 
 
+@pytest.mark.slow
 async def test_the_tui_and_commands_write_at_once_and_lose_nothing(
     home: Home, settings: Settings, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

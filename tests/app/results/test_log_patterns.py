@@ -73,6 +73,7 @@ def test_show_tells_what_the_patterns_found_in_the_log(
     assert page_data(page)["log_metrics"] == page.series
 
 
+@pytest.mark.slow
 def test_a_slow_pattern_is_a_warning_of_show(
     runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

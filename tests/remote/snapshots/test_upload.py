@@ -207,6 +207,7 @@ def test_what_is_packed_ahead_ends_with_who_takes_it() -> None:
     assert not packing()
 
 
+@pytest.mark.slow
 def test_an_openssl_that_does_not_work_decides_nothing(
     project: Path, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

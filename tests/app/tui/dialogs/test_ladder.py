@@ -47,6 +47,7 @@ async def test_two_marked_sizes_are_sent_after_one_yes(settings: Settings, proje
             assert (await ended(pilot, run.id)).job_id
 
 
+@pytest.mark.slow
 async def test_what_fails_keeps_no_other_size_back_and_all_is_told(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
