@@ -19,12 +19,13 @@ def ending_of(watcher: Watcher, run: Run) -> Ending:
     Raises:
         LinkError: the site cannot be reached.
     """
-    log = ""
+    log, offset = "", 0
     if run.job_id is not None:
         transport = watcher.connection(run.site).transport
         # A job that ended before it wrote any has no log.
         with contextlib.suppress(RefusedError):
-            log = read_end(transport, run, None, LOG_BYTES)[1].decode("utf-8", "replace")
+            offset, end = read_end(transport, run, None, LOG_BYTES)
+            log = end.decode("utf-8", "replace")
     # torchrun loses the trainer's own exit code: the last event that it wrote says the same.
     stopped = run.spec.trainer is not None and any(
         point.event == "stop" for point in watcher.history.metrics.of(run.id, last=1)
@@ -36,6 +37,7 @@ def ending_of(watcher: Watcher, run: Run) -> Ending:
         rc=STOPPED_EARLY if stopped and run.rc else run.rc,
         failed_rank=run.failed_rank,
         log=log,
+        before=None if offset else 0,
         spec=run.spec,
         world_size=run.layout.world_size,
         chain_end=run.attempts[-1].end if run.attempts else "",

@@ -1,5 +1,7 @@
 """The verb that says why a job failed: a run, or any log."""
 
+import stat
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,11 +14,15 @@ from lumitui.remote.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import BinaryIO
 
     from lumitui.app.explain.failure.diagnosis import Diagnosis
 
 _TAIL = 4_000_000
-"""How many bytes of the end of a log are read."""
+"""How many bytes of the end of a log are explained."""
+_MOST = 1_000_000_000
+"""How many bytes are read to count the lines before the end: about a second."""
+_CHUNK = 4_000_000
 _STATES = ("failed", "timeout", "out of memory", "node failed", "cancelled", "preempted")
 
 
@@ -36,7 +42,9 @@ class _Answer:
 
 @click.command()
 @click.argument("run_id", metavar="[RUN]", required=False, shell_complete=runs_beginning)
-@click.option("--log", "log", metavar="FILE", type=GivenPath(), help="Read this log instead.")
+@click.option(
+    "--log", "log", metavar="FILE", type=GivenPath(), help="Read this log instead; - is stdin."
+)
 @click.option(
     "--state",
     type=click.Choice(_STATES),
@@ -77,8 +85,10 @@ def why(
         return
     reply.give(found, "\n\n".join(map(_text, found.why)))
     if not reply.json:
+        shown = {item.line.strip() for item in found.why}
         for line in found.lines:
-            click.echo(f"  {line}")
+            if line.strip() not in shown:
+                click.echo(f"  {line}")
         if found.command:
             click.echo(f"\nDo: {found.command}")
     if not found.why:
@@ -101,21 +111,53 @@ def _of_log(path: Path, state: str, code: int | None) -> _Answer:
     from lumitui.app.explain.failure.diagnosis import Ending
     from lumitui.remote.scheduler.states import State
 
-    text = _tail(path)
-    found = diagnose(Ending(State(state), rc=code, log=text))
+    text, before = _tail(path)
+    if not text.strip():
+        raise InputError(
+            f"The log {path} is empty.", "Look for the job's other files: --error has its own log."
+        )
+    found = diagnose(Ending(State(state), rc=code, log=text, before=before))
     return _Answer(found, found[0].telling if found else ())
 
 
-def _tail(path: Path) -> str:
+def _tail(path: Path) -> tuple[str, int | None]:
+    """Return the end of a log, and how many lines stand before it; None: it is not known."""
     try:
+        if str(path) == "-":
+            return _last_of(sys.stdin.buffer)
+        kind = path.stat().st_mode
+        if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind)):
+            raise InputError(
+                f"{path} is no file with a log.", "Name a job's log, or `-` for stdin."
+            )
         with path.open("rb") as file:
-            size = file.seek(0, 2)
-            file.seek(max(0, size - _TAIL))
-            return file.read().decode(errors="replace")
-    except OSError as error:
+            return _last_of(file)
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise InputError(
-            f"The log {path} cannot be read: {error.strerror}.", "Name a file that you may read."
+            f"The log {path} cannot be read: {reason}.", "Name a file that you may read."
         ) from error
+
+
+def _last_of(file: "BinaryIO") -> tuple[str, int | None]:
+    """Return the end of what a file or a pipe gives; of a pipe no more than `_MOST` is read."""
+    before, left = 0, _MOST
+    if file.seekable():
+        size = file.seek(0, 2)
+        start = max(0, size - _TAIL)
+        if start > _MOST:
+            file.seek(start)
+            return file.read(_TAIL).decode(errors="replace"), None
+        file.seek(0)
+        left = size
+    kept = b""
+    while left > 0 and (chunk := file.read(min(_CHUNK, left))):
+        left -= len(chunk)
+        kept += chunk
+        if len(kept) > _TAIL:
+            before += kept.count(b"\n", 0, len(kept) - _TAIL)
+            kept = kept[-_TAIL:]
+    return kept.decode(errors="replace"), before
 
 
 def _text(item: "Diagnosis") -> str:

@@ -23,6 +23,7 @@ from lumitui.app.explain.failure.tracebacks import (
     orphaned_lines,
     raised_lines,
 )
+from lumitui.app.explain.log.lines import LogLine
 from lumitui.app.explain.safe_text import plain
 from lumitui.app.history.run import HANGS
 from lumitui.app.job.spec import JobSpec
@@ -82,7 +83,7 @@ def diagnose(ending: Ending) -> list[Diagnosis]:
         return [Diagnosis(HANG.id, ending.reason, WAITING)]
     if state is State.DONE or not (state.is_final or state is State.UNKNOWN):
         return []
-    log = read(ending.log)
+    log = read(ending.log, ending.before)
     # Without a rank in the label, what srun named is a node's launcher.
     failed_rank = ending.failed_rank if log.label_is_rank else None
     crashed = rc in _CRASHED and log.label_is_rank
@@ -205,7 +206,7 @@ def _exception(ended_by: Culprit, evidence: Evidence) -> Diagnosis:
             if match := rule.pattern.search(line.text):
                 known = diagnosis_of(rule, match, line, evidence)
                 return replace(known, rank=rank, place=raised.place)
-    return _unnamed(raised.line.text, rank, raised.place, raised.number, evidence)
+    return _unnamed(raised.line, rank, raised.place, evidence)
 
 
 def _bare(evidence: Evidence) -> list[Diagnosis]:
@@ -215,11 +216,11 @@ def _bare(evidence: Evidence) -> list[Diagnosis]:
         if _BARE.match(line.text) and evidence.counts(number):
             if any(rule.pattern.search(line.text) for rule in CONSEQUENCES):
                 continue
-            return [_unnamed(line.text, line.rank, "", number, evidence)]
+            return [_unnamed(line, line.rank, "", evidence)]
     return []
 
 
-def _unnamed(text: str, rank: int | None, place: str, number: int, evidence: Evidence) -> Diagnosis:
+def _unnamed(line: LogLine, rank: int | None, place: str, evidence: Evidence) -> Diagnosis:
     """Return an exception that no rule knows."""
     who = "The program" if rank is None else f"Rank {rank}"
     if place:
@@ -228,9 +229,9 @@ def _unnamed(text: str, rank: int | None, place: str, number: int, evidence: Evi
     else:
         where, do = "", "Read the traceback above this line in the log."
     sentence = f"{who} raised an exception{where}."
-    at = evidence.log.before + number + 1
-    node = node_of(evidence.lines[number], rank, evidence)
-    return Diagnosis("exception", sentence, do, text, rank, place, node, at)
+    at = evidence.log.number_of(line)
+    node = node_of(line, rank, evidence)
+    return Diagnosis("exception", sentence, do, line.text, rank, place, node, at)
 
 
 def _distinct(found: Sequence[Diagnosis]) -> list[Diagnosis]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lumitui.app.job.spec import JobSpec
 from lumitui.remote.scheduler.states import State
@@ -67,6 +67,8 @@ class Ending:
     failed_rank: int | None = None
     log: str = ""
     """The end of the log."""
+    before: int | None = field(default=0, kw_only=True)
+    """How many lines of the log stand before `log`; None: it is not known."""
     spec: JobSpec | None = None
     world_size: int | None = None
     chain_end: str = ""

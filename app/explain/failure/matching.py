@@ -68,6 +68,11 @@ _MAY_FIT = re.compile(
 )
 
 
+_DIGITS = re.compile(r"\d+")
+_ALIKE = 100
+"""How many of the first and of the last lines that differ in numbers alone are read."""
+
+
 @dataclass(frozen=True)
 class Evidence:
     """The log, and what is known of its ranks."""
@@ -85,8 +90,15 @@ class Evidence:
 
     @cached_property
     def candidates(self) -> Sequence[int]:
-        """The lines that a rule may fit."""
-        return [at for at, line in enumerate(self.lines) if _MAY_FIT.search(line.text)]
+        """The lines that a rule may fit: of those that differ in numbers alone, some."""
+        alike: dict[str, list[int]] = {}
+        for at, line in enumerate(self.lines):
+            if "NCCL INFO" not in line.text and _MAY_FIT.search(line.text):
+                alike.setdefault(_DIGITS.sub("0", line.text), []).append(at)
+        kept = (
+            at if len(at) <= 2 * _ALIKE else at[:_ALIKE] + at[-_ALIKE:] for at in alike.values()
+        )
+        return sorted(number for numbers in kept for number in numbers)
 
     def counts(self, number: int) -> bool:
         """Return whether a line may be about what ended the job."""
@@ -125,7 +137,7 @@ def matches(
         )
     )
     return [
-        diagnosis_of(rules[order], match, evidence.lines[number], evidence, number)
+        diagnosis_of(rules[order], match, evidence.lines[number], evidence)
         for number, order, match in first
     ]
 
@@ -166,7 +178,6 @@ def diagnosis_of(
     match: re.Match[str],
     line: LogLine,
     evidence: Evidence,
-    number: int | None = None,
 ) -> Diagnosis:
     """Return what a rule says of a line that fits it."""
     groups = match.groupdict()
@@ -180,9 +191,7 @@ def diagnosis_of(
     ):
         rank = late.rank
         sentence = f"{sentence} {late.sentence}"
-    if number is None:
-        number = next((at for at, one in enumerate(evidence.lines) if one is line), None)
-    at = None if number is None else evidence.log.before + number + 1
+    at = evidence.log.number_of(line)
     node = node_of(line, rank, evidence)
     return Diagnosis(rule.id, sentence, rule.do, line.text, rank, node=node, number=at)
 

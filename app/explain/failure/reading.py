@@ -50,13 +50,17 @@ class Read:
 
     lines: Sequence[LogLine]
     """Without labels and prefixes."""
-    before: int
-    """How many lines of the log stand before the first of `lines`."""
+    before: int | None
+    """How many lines of the log stand before the text that was read; None: it is not known."""
     label_is_rank: bool
     moments: Mapping[int, tuple[float, ...]]
     """When a line was written, where it says so: month, day, hour, minute, second."""
     _counts: Mapping[str, Sequence[tuple[int, int]]]
     """By source: the line and the number of each step that it counts."""
+
+    def number_of(self, line: LogLine) -> int | None:
+        """Return which line of the whole log a line is, counted from 1; None: it is not known."""
+        return None if self.before is None or not line.number else self.before + line.number
 
     def survived(self, number: int) -> bool:
         """Return whether the program went on for long after a line: later steps grow."""
@@ -82,8 +86,8 @@ class Read:
         return None
 
 
-def read(tail: str) -> Read:
-    """Return the lines of the end of a log."""
+def read(tail: str, before: int | None = 0) -> Read:
+    """Return the lines of the end of a log; `before` lines stand before it."""
     log = log_of(tail)
     hosts = _hosts(log.lines)
     lines = [without_prefix(line, hosts, label_is_rank=log.label_is_rank) for line in log.lines]
@@ -98,7 +102,6 @@ def read(tail: str) -> Read:
         if found and not _TROUBLE.search(line.text):
             count = max(found)
             counts.setdefault(line.source, []).append((number, count))
-    before = len(tail.splitlines()) - len(lines)
     return Read(lines, before, log.label_is_rank, moments, counts)
 
 

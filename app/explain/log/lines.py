@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lumitui.app.explain.safe_text import plain
 
@@ -37,6 +37,8 @@ class LogLine:
     """The rank in the whole job; None where no label says it."""
     text: str
     """What follows the labels."""
+    number: int = 0
+    """Which line of the text that was read it is, counted from 1; 0: of none."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +53,25 @@ class Log:
 
 def log_of(tail: str) -> Log:
     """Return the lines of `tail` that the launch wrote."""
-    texts = [plain(line[: 4 * _WIDTH], _WIDTH) for line in tail.splitlines()[-_LINES:]]
+    numbered = [(at, plain(text[: 4 * _WIDTH], _WIDTH)) for at, text in _split(tail)]
     # With one launcher on each node, srun's label is the node's, not the rank's.
-    label_is_rank = not any(_LAUNCHER.search(text) for text in texts)
-    lines = [line_of(text, label_is_rank=label_is_rank) for text in texts]
+    label_is_rank = not any(_LAUNCHER.search(text) for _, text in numbered)
+    lines = [
+        replace(line_of(text, label_is_rank=label_is_rank), number=at) for at, text in numbered
+    ]
     return Log(_launched(lines), label_is_rank)
+
+
+def _split(tail: str) -> Sequence[tuple[int, str]]:
+    """Return the last lines with their numbers, as an editor counts them.
+
+    A progress bar draws itself again after a carriage return: its states are texts of one line.
+    """
+    lines = tail.removesuffix("\n").split("\n")
+    first = max(0, len(lines) - _LINES)
+    numbered = enumerate(lines[first:], first + 1)
+    found = [(at, text) for at, line in numbered for text in line.rstrip("\r").split("\r")]
+    return found[-_LINES:]
 
 
 def line_of(text: str, *, label_is_rank: bool) -> LogLine:

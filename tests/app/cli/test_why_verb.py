@@ -1,8 +1,9 @@
 """`lumitui why` explains any log: the likeliest cause, its line, what to do."""
 
+import subprocess
 from pathlib import Path
 
-from tests.support.command_line import envelope, lt, told
+from tests.support.command_line import PROGRAM, envelope, environ, lt, told
 from tests.support.home import Home
 
 LOG = """\
@@ -39,3 +40,36 @@ def test_a_log_that_is_not_there_and_a_job_that_is_not_named_are_refused(
 ) -> None:
     told(lt(home, "why", "--log", str(tmp_path / "none")), 2, "cannot be read")
     told(lt(home, "why"), 2, "not one job")
+
+
+def test_a_line_keeps_its_number_behind_progress_bars_and_before_the_end_that_is_read(
+    home: Home, tmp_path: Path
+) -> None:
+    log = tmp_path / "job.out"
+    many = "step done, and the loss is small\n" * 150_000
+    log.write_text(f"{many}1%\r2%\r3%\nModuleNotFoundError: No module named 'einops'\n", newline="")
+    data = envelope(lt(home, "why", "--log", str(log), "--json"))["data"]
+    assert data["why"][0]["number"] == 150_002
+
+
+def test_what_holds_no_log_is_refused_and_stdin_is_read(home: Home, tmp_path: Path) -> None:
+    told(lt(home, "why", "--log", "/dev/zero"), 2, "is no file with a log")
+    told(lt(home, "why", "--log", str(tmp_path)), 2, "is no file with a log")
+    (tmp_path / "job.out").write_text("")
+    told(lt(home, "why", "--log", str(tmp_path / "job.out")), 2, "is empty")
+    with subprocess.Popen(["printf", "RuntimeError: No HIP GPUs are available"], stdout=-1) as pipe:
+        shown = subprocess.run(
+            [*PROGRAM, "why", "--log", "-"],
+            stdin=pipe.stdout,
+            env=environ(home),
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    assert shown.stdout.startswith("The program saw no GPU.")
+
+
+def test_the_line_of_an_unknown_end_is_shown_once(home: Home, tmp_path: Path) -> None:
+    log = tmp_path / "job.out"
+    log.write_text("solver failed at x=3\nmesh error 7\n")
+    assert lt(home, "why", "--log", str(log)).stdout.count("mesh error 7") == 1

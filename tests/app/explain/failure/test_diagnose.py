@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 
 from lumitui.app.explain.failure.diagnose import diagnose
 from lumitui.app.explain.failure.diagnosis import Diagnosis, Ending
+from lumitui.app.explain.failure.matching import Evidence
 from lumitui.app.explain.failure.meanings import STATE_RULES
+from lumitui.app.explain.failure.reading import read
 from lumitui.app.explain.failure.rules.table import CONSEQUENCES, RULES
 from lumitui.app.explain.safe_text import CONTROL, plain
 from lumitui.app.job.spec import JobSpec
@@ -301,3 +303,19 @@ def test_a_cause_in_a_few_words_begins_with_what_tells_runs_apart() -> None:
     assert other.brief == "rank 5 model.py:88: OddError"
     assert other.cause == "Rank 5 raised an exception at model.py:88 (forward)."
     assert why("srun: error: nid005001: task 3: Out Of Memory")[0].brief.startswith("rank 3: ")
+
+
+def test_a_cause_from_a_traceback_has_the_number_of_its_line() -> None:
+    log = (
+        "start\nTraceback (most recent call last):\n"
+        '  File "train.py", line 5, in <module>\n'
+        "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB.\n"
+    )
+    assert why(log)[0].number == 4
+    assert diagnose(Ending(State.FAILED, log=log, before=None))[0].number is None
+
+
+def test_lines_that_differ_in_numbers_alone_are_read_to_a_limit() -> None:
+    log = "".join(f"nid{n}:{n}:{n} [1] NCCL WARN failed to map {n}\n" for n in range(5000))
+    found = read(log + "RuntimeError: No HIP GPUs are available\n")
+    assert len(Evidence(found, None, None).candidates) == 201
