@@ -12,7 +12,7 @@ from dataclasses import replace
 from lumitui.app.explain.failure.diagnosis import Diagnosis, Ending
 from lumitui.app.explain.failure.hangs import HANG, HUNG, WAITING, ended, hung
 from lumitui.app.explain.failure.matching import Evidence, diagnosis_of, matches, node_of
-from lumitui.app.explain.failure.meanings import EXIT_CODES, STATE_RULES, Meaning
+from lumitui.app.explain.failure.meanings import EXIT_CODES, OF_THE_FIRST, STATE_RULES, Meaning
 from lumitui.app.explain.failure.reading import read
 from lumitui.app.explain.failure.rules.table import CONSEQUENCES, KILLED, LAST, RULES, SCARCE
 from lumitui.app.explain.failure.telling import telling_of
@@ -58,6 +58,8 @@ _STRICT = 78
 _CRASHED = (135, 137, 139)
 """No exception of Python ends like this: one that the log shows was handled."""
 
+_SIGNAL_9 = 137
+_BY_SIGNAL = "killed-by-signal"
 _NOT_STARTED = (126, 127)
 """Exit codes of a shell that could not start a program (bash(1), EXIT STATUS)."""
 
@@ -84,8 +86,7 @@ def diagnose(ending: Ending) -> list[Diagnosis]:
     if state is State.DONE or not (state.is_final or state is State.UNKNOWN):
         return []
     log = read(ending.log, ending.before)
-    # Without a rank in the label, what srun named is a node's launcher.
-    failed_rank = ending.failed_rank if log.label_is_rank else None
+    failed_rank = ending.failed_rank if log.label_is_rank or _by_launcher(ending) else None
     crashed = rc in _CRASHED and log.label_is_rank
     aside = raised_lines(log) if crashed or ended_by_signal(log) else orphaned_lines(log)
     evidence = Evidence(log, failed_rank, ending.world_size, aside)
@@ -98,17 +99,19 @@ def diagnose(ending: Ending) -> list[Diagnosis]:
     if ended_by is not None and ended_by.its_own and not crashed:
         found += matches(RULES, evidence, only_slurm=True)
         found += _exceptions(ended_by, evidence)
-        found += matches(KILLED, evidence)
+        found += _killed(found, ending, evidence)
     else:
         found += matches(RULES, evidence)
         if ended_by is not None and not crashed:
             found += _exceptions(ended_by, evidence)
-        found += matches(KILLED, evidence)
+        found += _killed(found, ending, evidence)
     found += _bare(evidence) if not found else []
     found += matches(CONSEQUENCES, evidence)
     found += _weak(evidence) if not found else []
+    if _by_launcher(ending):
+        found = [_with_rank(one, failed_rank) for one in found]
     if known_rc and known_rc not in (1, STOPPED_EARLY, HUNG):
-        found += _of_code(known_rc, failed_rank)
+        found += _of_code(known_rc, failed_rank, found)
     return _distinct(found) or [_nothing_known(state, rc, failed_rank, evidence)]
 
 
@@ -120,6 +123,36 @@ def _weak(evidence: Evidence) -> list[Diagnosis]:
     exited = any(_TASK_EXITED.match(line.text) for line in evidence.lines)
     cancelled = STATE_RULES[State.CANCELLED].id
     return [item for item in matches(LAST, evidence) if not (exited and item.id == cancelled)]
+
+
+def _by_launcher(ending: Ending) -> bool:
+    """Return whether the rank of the exit file is a rank although srun's labels are not.
+
+    A launcher's report names it (lumitui_launcher_failure in the job). Where a task of srun is
+    taken for a rank, but starts a launcher of its own, it is a node's.
+    """
+    return ending.spec is not None and ending.spec.launcher != "srun"
+
+
+def _killed(found: Sequence[Diagnosis], ending: Ending, evidence: Evidence) -> list[Diagnosis]:
+    """Return the kill that the log shows, in the words of the exit file where that knows more."""
+    shown, rank = matches(KILLED, evidence), evidence.failed_rank
+    if rank is None or ending.rc != _SIGNAL_9 or ending.state is not State.FAILED or _memory(found):
+        return shown
+    meaning = OF_THE_FIRST[_SIGNAL_9]
+    sentence = meaning.sentence.replace("The program", f"Rank {rank}", 1)
+    return [
+        replace(one, id=meaning.id, sentence=sentence, do=meaning.do, rank=rank) for one in shown
+    ]
+
+
+def _with_rank(one: Diagnosis, failed_rank: int | None) -> Diagnosis:
+    """Return a signal that ended a rank, with the rank where the launcher's line has only a pid."""
+    return replace(one, rank=failed_rank) if one.id == _BY_SIGNAL and one.rank is None else one
+
+
+def _memory(found: Sequence[Diagnosis]) -> bool:
+    return any(one.id == STATE_RULES[State.OUT_OF_MEMORY].id for one in found)
 
 
 _LATE = Diagnosis(
@@ -162,9 +195,11 @@ def _of_hang(rc: int | None, evidence: Evidence) -> Iterator[Diagnosis]:
         yield Diagnosis(HANG.id, sentence, HANG.do, "", late.rank if late else None)
 
 
-def _of_code(rc: int, failed_rank: int | None) -> list[Diagnosis]:
+def _of_code(rc: int, failed_rank: int | None, found: Sequence[Diagnosis]) -> list[Diagnosis]:
     who = "The program" if failed_rank is None else f"Rank {failed_rank}"
     rule = EXIT_CODES.get(rc)
+    if failed_rank is not None and not _memory(found):
+        rule = OF_THE_FIRST.get(rc, rule)
     if rule is None:
         return []
     # What cannot be started is the program that the rank should become.

@@ -115,3 +115,19 @@ EXIT_CODES: Mapping[int, Meaning] = {
     ),
 }
 """Exit codes; 128 + n is signal n (bash(1), EXIT STATUS)."""
+
+OF_THE_FIRST: Mapping[int, Meaning] = {
+    137: Meaning(
+        "killed",
+        "The program ended first: it was killed (signal 9), and Slurm reported no lack of memory.",
+        "Look in the log for what the rank did last. If your program kills no process itself, ask "
+        "the site what the node's kernel wrote at that time.",
+    ),
+    143: Meaning(
+        "terminated",
+        "The program ended first: it was asked to end (signal 15).",
+        "Look in the log for what the rank did last, and whether your program or a person ended "
+        "it.",
+    ),
+}
+"""The same where it is known that no rank ended before this one."""

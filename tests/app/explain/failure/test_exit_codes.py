@@ -68,3 +68,37 @@ def test_lumituis_own_codes_are_known_where_they_are_its_own() -> None:
     assert why("bye", rc=78, rank=None, spec=strict)[0].id == "proof-strict"
     # A rank ended with 78: the launch was made.
     assert why("bye", rc=78, rank=3, spec=strict)[0].id == "unknown"
+
+
+KILLED = "srun: error: nid005001: task 3: Killed"
+
+
+def test_a_first_rank_that_was_killed_is_not_said_to_have_lacked_memory() -> None:
+    for log in ("3: step 7", f"3: step 7\n{KILLED}"):
+        (found,) = why(log, rc=137, rank=3)
+        assert (found.id, found.rank) == ("killed", 3)
+        assert found.sentence.startswith("Rank 3 ended first: it was killed (signal 9), and Slurm")
+        assert "Find the rank" not in found.do and "memory" not in found.do
+    # Without an exit file nobody knows who was first, and Slurm's own words for memory stay.
+    assert why(KILLED, rc=137, rank=None)[0].id == "host-memory"
+    lacked = f"slurmstepd: error: Detected 1 oom_kill event in StepId=9.0.\n{KILLED}"
+    assert "no lack of memory" not in " ".join(one.sentence for one in why(lacked, rc=137, rank=3))
+
+
+def test_a_first_rank_that_was_asked_to_end_is_not_to_be_looked_for() -> None:
+    (found,) = why("3: step 7", rc=143, rank=3)
+    assert found.sentence == "Rank 3 ended first: it was asked to end (signal 15)."
+
+
+@pytest.mark.parametrize("launcher", ["torchrun", "accelerate", "deepspeed"])
+@pytest.mark.parametrize(
+    ("code", "rc", "known"), [(-9, 137, "killed"), (-11, 139, "killed-by-signal")]
+)
+def test_a_launchers_reason_names_the_rank_of_the_exit_file(
+    launcher: str, code: int, rc: int, known: str
+) -> None:
+    log = f"1: E1121 torch/distributed/elastic/multiprocessing/api.py] failed (exitcode: {code})"
+    found = why(log, rc=rc, rank=5, spec=hello_job(launcher=launcher))
+    assert (found[0].id, found[0].rank) == (known, 5)
+    # A task of srun that starts a launcher of its own is a node's.
+    assert why(log, rc=rc, rank=1, spec=hello_job())[0].rank is None
