@@ -61,7 +61,9 @@ class Connection:
 
     def work_root(self, site: Site, account: str) -> str:
         """Return the folder on the site that holds all projects of an account."""
-        work = site.work_root.format(account=account, user=self.user(), home=self.home)
+        work = site.work_root.format(
+            account=site.account.in_path(account), user=self.user(), home=self.home
+        )
         return work.rstrip("/")
 
 

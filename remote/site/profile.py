@@ -74,6 +74,12 @@ class Account(Facts):
     required: bool = True
     pattern: Pattern = r"^\S+$"
     example: str = ""
+    small_in_paths: bool = False
+    """Whether folders are named in small letters, like Slurm's accounts, however it is written."""
+
+    def in_path(self, account: str) -> str:
+        """Return how the folders of `account` are named."""
+        return account.lower() if self.small_in_paths else account
 
 
 class LocalDisk(Facts):

@@ -113,7 +113,8 @@ def _found(place: Placement) -> str:
 
 def _folder(place: Placement) -> str:
     """Return the profile's folder of environments as a shell word; "": beside the runs."""
-    folder, account = place.site.venv.folder, place.spec.account
+    folder = place.site.venv.folder
+    account = place.site.account.in_path(place.spec.account)
     if not folder:
         return ""
     return expand(folder.format(account=account, user="$(id -un)", home="$HOME")).replace(

@@ -25,7 +25,9 @@ def site_says(site: Site, name: str) -> bool:
 def work_folder(job: Job, site: Site) -> str:
     """Return where the project's large files belong, as words for a person."""
     folder = site.work_root.partition("/{user}")[0]
-    return folder.replace("{account}", job.resources.account or "PROJECT")
+    return folder.replace(
+        "{account}", site.account.in_path(job.resources.account or "") or "PROJECT"
+    )
 
 
 def has_unknown_sources(job: Job) -> bool:
