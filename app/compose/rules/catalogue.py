@@ -139,6 +139,9 @@ _FILES = (
            "The program waits for a connection until it gives up."),
     _topic("install-in-script", "note", "packages that the script installs in the job",
            "Every rank installs at once, while all GPUs are billed."),
+    _topic("literal-argument", "warning", "a variable in an argument that no shell expands",
+           "Arguments are sent quoted: the program gets `$LR` or `$USER` as these letters, and "
+           "reads no number, or makes a folder of that name.", "docs/offline.md"),
     _topic("stage-name", "error", "a name of staged data that the job file does not have",
            "The variable is empty in the job.", "the job file"),
     _topic("stage-variable", "error", "a variable of staged data that the job file sets itself",

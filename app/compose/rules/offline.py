@@ -119,4 +119,29 @@ def _replaced(launch: Launch, place: Placement) -> Iterator[Finding]:
                 )
 
 
-RULES: tuple[Rule, ...] = (_downloads, _names, _replaced)
+_SHELL = re.compile(
+    r"\$(?:(?!STAGE_)[A-Za-z_]\w*|[@*#]|\d|\((?=\w)"
+    r"|\{(?!STAGE_)[A-Z_][A-Z0-9_]*(?::?[-=?+][^}]*)?\})"
+)
+"""What a shell would expand: `$LR`, `${LR}`, `$@`, `$1`, `$(nproc)`. Hydra's `${data.root}` and
+`${lr}` are the program's own."""
+
+
+def _literal(launch: Launch, place: Placement) -> Iterator[Finding]:
+    spec = launch.spec
+    for text in (*spec.args, *spec.resume):
+        found = _SHELL.search(text)
+        if found is None:
+            continue
+        key = "args" if text in spec.args else "resume"
+        yield Finding(
+            "literal-argument",
+            "warning",
+            f"No shell expands {found[0]} in `{key}:`: the program gets it as it is written.",
+            "Write the value, or let the program read the variable from its environment.",
+            "docs/offline.md: only $STAGE_NAME is expanded",
+            field=key,
+        )
+
+
+RULES: tuple[Rule, ...] = (_downloads, _names, _replaced, _literal)

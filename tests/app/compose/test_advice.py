@@ -8,6 +8,7 @@ from lumitui.app.job.spec import changed
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.jobs.lumi_job import JOB, job
+from tests.support.jobs.site_jobs import launched, site
 from tests.support.secrets import KEYS, Key
 
 LUMI = Sites([BUILT_IN]).load("lumi")
@@ -26,6 +27,11 @@ def test_a_good_job_has_no_error_and_no_warning() -> None:
     ("changes", "rule", "severity"),
     [
         ({"account": "project_xxxxxxxxx"}, "account", "error"),
+        ({"args": ["--lr", "$LR"]}, "literal-argument", "warning"),
+        ({"args": ["$@"]}, "literal-argument", "warning"),
+        ({"args": ["--data=/x/$USER/data"]}, "literal-argument", "warning"),
+        ({"args": ["--out", "${SLURM_JOB_ID}"]}, "literal-argument", "warning"),
+        ({"args": ["--n=$(nproc)"]}, "literal-argument", "warning"),
         ({"time": "3-00:00:00"}, "time-limit", "error"),
         ({"nodes": 1025}, "nodes", "error"),
         ({"partition": "small-g", "nodes": 5}, "nodes", "error"),
@@ -146,3 +152,15 @@ def test_a_key_in_the_job_file_is_found(key: Key) -> None:
     found = [item for item in findings(compose(spec, LUMI), LUMI) if item.id == "secret-in-words"]
     assert len(found) >= 3 and all(text not in item.message + item.do for item in found)
     assert key.what in found[0].message and "secrets:" in found[0].do
+
+
+@pytest.mark.parametrize("text", ["$STAGE_DATA/train", "${STAGE_DATA}", "out=${data.root}", "^x$"])
+def test_arguments_that_are_expanded_or_the_programs_own_are_not_warned_about(text: str) -> None:
+    assert "literal-argument" not in said(args=[text], stage={"DATA": "data"})
+
+
+@pytest.mark.parametrize("account", ["OPEN-30-12", "open-30-12"])
+def test_an_account_of_karolina_may_be_written_in_capitals(account: str) -> None:
+    launch = launched("karolina", "qgpu", account=account)
+    assert "account" not in {one.id for one in findings(launch, site("karolina"))}
+    assert site("karolina").account.in_path(account) == "open-30-12"
