@@ -42,4 +42,8 @@ def removal(job: Job, option: Option) -> Edit | None:
     words = f"remove {option.raw or '--' + option.name}"
     if line and line[0].removeprefix("#SBATCH").strip() == option.raw.strip():
         return Edit(words, Position(at.line, 1, at.line + 1, 1), "")
+    if line and at.end_line in (None, 0, at.line) and at.column > 1 and at.end_column:
+        before, after = line[0][: at.column - 1], line[0][at.end_column - 1 :]
+        if before.endswith(" ") and (not after or after.startswith(" ")):
+            at = Position(at.line, at.column - 1, at.line, at.end_column)
     return Edit(words, at, "")

@@ -69,12 +69,15 @@ def _total(job: Job, site: Site) -> Iterator[Hit]:
         return
     each = max(1, min(total // job.nodes, site.node.gpus))
     right = site.gpu_request.format(gpus=each) if site.gpu_request else f"--gpus-per-node={each}"
+    ranks = job.options.number("ntasks-per-node")
+    # Another number of GPUs, or of tasks for them, is a change that only the person can decide.
+    same = each * job.nodes == total and ranks in (None, 1, each)
     yield Hit(
         f"--gpus={total} is the total of {some(job.nodes, 'node')}, which Slurm may spread "
         "unevenly.",
         f"Write {right} in its place.",
         option.at,
-        rewrite(option, right),
+        rewrite(option, right) if same else None,
     )
 
 

@@ -1,5 +1,6 @@
 """Rules about the limits of a partition: time, nodes, GPUs, jobs, and being ended early."""
 
+import posixpath
 import re
 from collections.abc import Iterator
 
@@ -39,8 +40,7 @@ def _time(job: Job, site: Site) -> Iterator[Hit]:
     yield Hit(
         f"{option.value} is more than {queue.name} allows{size} ({most}).",
         f"Write --time={most} or less, and continue from a checkpoint in a next job.",
-        option.at,
-        rewrite(option, f"--time={most}"),
+        option.at,  # and no edit: a shorter limit is the person's choice, or another partition
     )
 
 
@@ -61,7 +61,6 @@ def _doubtful(job: Job, site: Site) -> Iterator[Hit]:
             f"{queue.name} may end jobs at {safe}: its documents differ.",
             f"Write --time={safe}, or see `scontrol show partition {queue.name}`.",
             option.at,
-            rewrite(option, f"--time={safe}"),
         )
 
 
@@ -115,8 +114,7 @@ def _minutes(job: Job, site: Site) -> Iterator[Hit]:
         f"--time={option.value} is {got}, not hours.",
         f"Write {right} for {some(meant / 3600, 'hour')}, or --time=00:{hours:02d}:{rest or '00'} "
         "to say minutes.",
-        option.at,
-        rewrite(option, right),
+        option.at,  # and no edit: both can be meant
     )
 
 
@@ -294,7 +292,8 @@ def _array_output(job: Job, site: Site) -> Iterator[Hit]:
         option = job.options.get(name)
         text = option.value if option else None
         if option and text and text != "/dev/null" and not re.search(r"%\d*[ajJ]", text):
-            right = f"{text.removesuffix('.out').removesuffix('.log')}-%A_%a.out".replace("%A-", "")
+            stem, ending = posixpath.splitext(text)
+            right = f"{stem}-%A_%a{ending or '.out'}".replace("%A-", "")
             yield Hit(
                 f"All jobs of the array write to {text}.",
                 f"Put %A_%a into the name, like --{name}={right}.",
