@@ -103,7 +103,8 @@ def _script(job: Job, step: Step, notes: Notes) -> str:
         name = re.sub(r"[^\w.-]", "", posixpath.basename(known)) or "train.py"
         notes.lose(known or "the program", f"it is outside of the project; copy it there as {name}")
         return name
-    if not step.python and "/" not in known and not known.endswith((".py", ".sh")):
+    beside = step.program is not None and step.program.known.startswith("./")
+    if not step.python and not beside and "/" not in known and not known.endswith((".py", ".sh")):
         notes.lose(known, "it is found by PATH there; a job file names a file of the project")
     else:
         notes.keep(known, "script")
