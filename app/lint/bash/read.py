@@ -8,6 +8,7 @@ from lumitui.app.lint.bash.reading import Reading
 from lumitui.app.lint.bash.request.directives import read_directives
 from lumitui.app.lint.bash.request.ranks import rank_of
 from lumitui.app.lint.bash.request.resources import resources_of
+from lumitui.app.lint.bash.syntax import troubles_of
 from lumitui.app.lint.bash.walk import Walker
 from lumitui.app.lint.bash.words.scope import Scope
 from lumitui.app.lint.bash.words.source import File, Source
@@ -68,7 +69,7 @@ def read_script(
 
 def _read_shell(text: str, reading: Reading) -> None:
     tree = Tree(Source.of(File(text)))
-    reading.troubles += _of_tree(tree)
+    reading.troubles += troubles_of(tree)
     Walker(reading, tree, Scope()).walk()
 
 
@@ -91,28 +92,6 @@ def _of_bytes(text: str) -> Iterator[Trouble]:
         place = text.find(sign)
         if place >= 0:
             yield Trouble(what, message, File(text).position(place, place + 1))
-
-
-def _of_tree(tree: Tree) -> Iterator[Trouble]:
-    for number, node in enumerate(tree.errors()):
-        if number > 20:
-            return
-        start, end = tree.span(node)
-        text = tree.source.text[start:end].lstrip()
-        begin = end - len(text) if not node.is_missing else start
-        at = tree.source.position(begin, min(begin + 1, len(tree.source.text)))
-        if node.is_missing:
-            message = f"A `{node.type}` is missing here."
-            yield Trouble(
-                "unclosed-quote" if node.type in "\"'`" else "not-understood", message, at
-            )
-        elif text[:1] in ("'", '"', "`"):
-            yield Trouble("unclosed-quote", f"The quote {text[:1]} is not closed.", at)
-        elif text.startswith("<<"):
-            word = text.split("\n")[0][:40]
-            yield Trouble("unclosed-quote", f"The text that `{word}` begins has no end.", at)
-        else:
-            yield Trouble("not-understood", "This was not understood as bash.", at)
 
 
 def _with_roles(steps: Sequence[Step]) -> Iterator[Step]:

@@ -89,6 +89,23 @@ def unclosed_quote(job: Job, site: Site) -> Iterator[Hit]:
 
 
 @rule(
+    "syntax-error",
+    "error",
+    "a part of the script that nothing closes",
+    why="bash reads an `if`, a loop, a function or `$(` up to its end. Without one it stops with "
+    "`syntax error: unexpected end of file`, at the latest there, and runs nothing of that part.",
+    source="bash(1), Compound Commands",
+)
+def syntax_error(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `if …; then` without `fi`."""
+    for trouble in _troubles(job, "syntax-error"):
+        match = re.search(r"has no `(\S+)`", trouble.message)
+        word = match[1] if match else "its end"
+        do = "Write elif in place of else if." if "else if" in trouble.message else ""
+        yield Hit(trouble.message, do or f"Write the `{word}` that is missing.", trouble.at)
+
+
+@rule(
     "directive-after-command",
     "warning",
     "an #SBATCH line below the first command",
@@ -225,6 +242,7 @@ RULES: tuple[Rule, ...] = (
     windows_line_ends,
     not_text,
     unclosed_quote,
+    syntax_error,
     directive_after_command,
     nearly_a_directive,
     directive_with_variable,
