@@ -79,8 +79,12 @@ def _share(job: Job, place: Placement, notes: Notes) -> dict[str, object]:
     if asked.cpus_per_task and job.options.has("cpus-per-task"):
         cores = asked.cpus_per_task * tasks // layout.tasks_per_node
         what = f"--cpus-per-task={asked.cpus_per_task}"
-        if site.cores_fixed or cores == layout.cpus_per_task or not cores:
-            notes.derive(what, f"the profile's {layout.cpus_per_task} for each task")
+        ours = f"the profile's {layout.cpus_per_task} for each task"
+        if cores == layout.cpus_per_task:
+            same = asked.cpus_per_task == cores
+            notes.derive(what, ours if same else f"as many in all: {ours}")
+        elif site.cores_fixed or not cores:
+            notes.lose(what, f"the job gets {ours}")
         else:
             data["cpus_per_task"] = cores
             notes.keep(what, "cpus_per_task")

@@ -35,6 +35,9 @@ def _compared(before: Job, after: Job) -> Iterator[tuple[str, object, object]]:
     first, second = (job.training[-1] if job.training else None for job in (before, after))
     yield "launcher", first and first.launcher, second and second.launcher
     yield "srun", bool(first and first.srun), bool(second and second.srun)
+    cores = first.srun.number("cpus-per-task") if first and first.srun else None
+    if cores is not None:
+        yield "srun --cpus-per-task", cores, new.cpus_per_task
     yield "image", _image(first), _image(second)
     yield "arguments", _arguments(first), _arguments(second)
     names = {item.name for item in before.variables if item.exported and item.shell == "batch"}

@@ -78,13 +78,19 @@ def _refused(name: str, words: str, notes: Notes, secrets: list[str]) -> None:
 
 def preparation_of(job: Job, modules: tuple[str, ...], notes: Notes) -> None:
     """Say what the script loads and does before its program; `modules`: the profile's lines."""
-    known = set(re.split(r"[\s/]+", " ".join(modules)))
+    known = {name.partition("/")[0]: name for name in re.split(r"\s+", " ".join(modules)) if name}
     for name in job.modules:
         what = f"module load {name}"
-        if name.partition("/")[0] in known:
-            notes.derive(what, "the profile loads it")
-        else:
+        ours = known.get(name.partition("/")[0])
+        if ours is None:
             notes.lose(what, "the modules of a job are its profile's")
+        elif name in (ours, ours.partition("/")[0]):
+            notes.derive(
+                what, "the profile loads it" if name == ours else f"the profile loads {ours}"
+            )
+        else:
+            version = "" if "/" in ours else ", in its default version"
+            notes.lose(what, f"the profile loads {ours}{version}")
     for command in job.commands:
         if command.program in _PREPARES and command.shell == "batch" and command.step is None:
             words = " ".join(word.text for word in command.words)

@@ -4,6 +4,7 @@ import posixpath
 import re
 
 from lumitui.app.adopt.notes import Notes
+from lumitui.app.adopt.shell import shell_of
 from lumitui.app.adopt.values import plain
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.steps import ContainerCall, Step
@@ -44,8 +45,10 @@ def program_of(job: Job, site: Site, notes: Notes) -> dict[str, object]:
         InputError: as `main_step`.
     """
     step = main_step(job)
-    for other in job.training[:-1]:
-        notes.lose(_words(other), "a job file starts one program; make a second job of it")
+    for other in job.steps:
+        if other is not step:
+            notes.lose(_words(other), "a job file starts one program; make a second job of it")
+    shell_of(job, step, notes)
     data: dict[str, object] = {"launcher": _launcher(job, step, site, notes)}
     if job.rank.world_size == 1:
         data["strategy"] = "single"
@@ -64,7 +67,8 @@ def program_of(job: Job, site: Site, notes: Notes) -> dict[str, object]:
 
 
 def _words(step: Step) -> str:
-    program = step.program.known if step.program else "a step"
+    words = (step.program, *step.arguments) if step.program else ()
+    program = " ".join(word.known for word in words)[:100] or f"the step of line {step.at.line}"
     return f"{step.launcher} {program}" if step.launcher != "plain" else program
 
 

@@ -28,12 +28,12 @@ _OURS = {
     "gpus-per-task": "it hides GPUs from the ranks, which choose by LOCAL_RANK",
     "ntasks-per-gpu": "there is one rank for each GPU",
     "cpus-per-gpu": "the profile knows the cores of a GPU",
-    "requeue": "`chain:` writes it where a job continues",
 }  # fmt: skip
 """Options that lumitui answers for by itself."""
 _LOST = {
     "array": "make a run of each value with `grid:`",
     "wrap": "name the program as `script:`",
+    "requeue": "this job file has it not; `chain:` writes it where a job continues",
 }
 _SIGNAL = re.compile(r"(?:(?P<to>[BR]+):)?(?:SIG)?(?P<name>[A-Z0-9]{1,12})(?:@(?P<lead>\d{1,5}))?$")
 _GUESSED_TIME = "01:00:00"

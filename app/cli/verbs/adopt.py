@@ -1,5 +1,6 @@
 """The verb that makes a job file of any sbatch script."""
 
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,7 +66,7 @@ def import_(reply: Reply, script: Path, site_name: str | None, path: Path) -> No
     options = launcher_options(before, after)
     derived, lost = made.derived + options.derived, made.lost + options.lost
     changed = differences(before, after) + options.changed
-    write_new(path, text_of(made, script.name))
+    write_new(path, text_of(replace(made, lost=lost), script.name))
     _show("kept", made.kept)
     _show("derived", derived)
     _show("changed", changed)

@@ -98,6 +98,40 @@ def test_what_a_job_file_cannot_say_is_lost_loudly() -> None:
     assert found.made.spec.script == "train.py" and found.made.spec.time == "12:00:00"
 
 
+AROUND = """#SBATCH --requeue
+module load Local-LAIF/99
+trap 'echo ended' EXIT
+stage() { cp -r /a /tmp; }
+srun python prepare.py --split
+if [ -f ckpt/last.pt ]; then RESUME="--resume ckpt/last.pt"; fi
+for lr in 1 2; do
+  srun -c 3 python train.py $RESUME < input.txt 2>&1 | tee train.log
+done
+python eval.py
+"""
+
+
+def test_what_stands_around_the_program_is_lost_by_name() -> None:
+    head = LUMI[: LUMI.index("module load")]
+    found = imported(head + AROUND, sites()["lumi"])
+    said = {item.what for item in found.made.lost}
+    assert {
+        "--requeue", "trap echo ended EXIT", "stage() { cp -r /a /tmp; }", "prepare.py --split",
+        "if [ -f ckpt/last.pt ]; then RESUME=\"--resume ckpt/last.pt\"; fi",
+        "for lr in 1 2; do", "< input.txt", "2>&1", "| tee train.log", "eval.py",
+    } <= said  # fmt: skip
+    assert "srun --cpus-per-task: 3 → 7" in {f"{one.what}: {one.words}" for one in found.changed}
+
+
+def test_another_version_of_a_module_than_the_profiles_is_lost() -> None:
+    head = LUMI[: LUMI.index("module load")].replace("standard-g", "qgpu")
+    site = sites()["karolina"]
+    found = imported(f"{head}module load PyTorch/1.0\nsrun python train.py\n", site)
+    assert "module load PyTorch/1.0: the profile loads PyTorch, in its default version" in lost(
+        found
+    )
+
+
 @pytest.mark.parametrize(
     ("launch", "derived", "changed", "lost"),
     [
