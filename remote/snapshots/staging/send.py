@@ -37,6 +37,7 @@ from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.shell import quote
 
 _SLOWEST = 100_000  # bytes per second; a slower link runs into the timeout
+_TRIES = 3  # of a large file from its start: another send may take its part while it arrives
 
 
 @dataclass(frozen=True)
@@ -105,10 +106,12 @@ class _Shipment:
         chain, offset = covered(parts, blob.entry.size)
         if self._send_rest(blob, chain, offset):
             return
-        # What was there is gone now: it was not of this file.
-        self.meter.add(-blob.entry.size)
-        if not self._send_rest(blob, [], 0):
-            raise wrong(self.item.name, self.folder)
+        # What was there is gone now: it was not of this file, or another send took it.
+        for _ in range(_TRIES):
+            self.meter.add(-blob.entry.size)
+            if self._send_rest(blob, [], 0):
+                return
+        raise wrong(self.item.name, self.folder)
 
     def _send_rest(self, blob: Blob, chain: Sequence[tuple[str, int]], offset: int) -> bool:
         """Send the bytes from `offset` on; return whether the whole has its hash."""
@@ -121,7 +124,8 @@ class _Shipment:
         squeezed = shrinks(path, entry.size)
         text = store.script(
             self.folder,
-            store.PART if offset < entry.size else "cd parts || exit 73\n",
+            store.PARTS,
+            store.PART if offset < entry.size else "",
             store.JOIN,
             own=own,
             unpack="gzip -dc" if squeezed else "cat",
@@ -140,6 +144,8 @@ class _Shipment:
         if result.code == 74 and b"not what was sent" in result.err:
             if not self.item.unchanged(entry.path):
                 raise changed(self.item.name, entry.path)
+            return False
+        if result.code == 75 and b"another send took" in result.err:
             return False
         self._made(result)
         self.files, self.bytes = self.files + 1, self.bytes + left

@@ -8,7 +8,8 @@
     <folder>/.in-<random>/      what arrives now; `.left-...`: what a cut link left
 
 A blob gets its name after its hash was checked on the site, so nothing half-sent is ever used. Two
-sends at once write different files; the second rename of a blob replaces it with the same content.
+sends at once write different files, and each may join what another one has sent of a large file.
+When that is gone, the content is there, or the file is sent anew.
 """
 
 from dataclasses import dataclass
@@ -76,7 +77,7 @@ for d in .left-*; do
   [ -d "$d/new" ] || continue
   ( cd "$d/new" && find . -type f -exec sh -c 'sums() { {sums}; }; sums "$@"' x {} + |
     awk '{n=substr($2, 3); h=n; sub(/x$/, "", h); if (h == $1) print n}' |
-    xargs sh -c '[ $# -eq 0 ] || mv -n "$@" ../../blobs/' x )
+    xargs sh -c '[ $# -eq 0 ] || ln "$@" ../../blobs/ 2>/dev/null' x )
   discard "$d"
 done
 { ls -ln blobs | sed 's/^/b /'; ls -ln parts | sed 's/^/p /'; echo asked; gzip -dc; } | awk '
@@ -97,28 +98,55 @@ done
   }'
 """
 
-PART = """\
+# Other sends may join, finish or remove the same parts at any time. `stored`: the content is there,
+# whoever brought it. `again`: a part has gone; without the content the file is sent anew.
+PARTS = """\
 cd parts || exit 73
 own={own}
-trap 'exit 74' HUP INT TERM PIPE
-{unpack} | cat >"$own" || { rm -f "$own"; exit 74; }  # full: what was there before stays
-n=$(( $(wc -c <"$own") ))
-[ "$n" -eq {length} ] || { echo 'the link ended too early' >&2; exit 74; }
+stored() {
+  [ -f ../blobs/{blob} ] && has=$(wc -c <../blobs/{blob}) && [ "$((has + 0))" -eq {size} ]
+} 2>/dev/null
+again() {
+  rm -f "$own" ".$own"
+  if stored; then rm -f {chain}; echo made; exit 0; fi
+  echo 'another send took a part' >&2; exit 75
+}
 """
 
-# The first part is cut to what of it counts, the others are put behind it.
+PART = """\
+trap 'exit 74' HUP INT TERM PIPE
+{unpack} | cat >"$own" || { rm -f "$own"; exit 74; }  # full: what was there before stays
+n=$( { wc -c <"$own"; } 2>/dev/null) || again
+[ "$((n))" -ge {length} ] || { echo 'the link ended too early' >&2; exit 74; }
+[ "$((n))" -eq {length} ] || again
+"""
+
+# The others are put behind the first part. One that is longer than it was when the site was asked
+# has a sender still: that one is copied.
 JOIN = """\
-has=$(wc -c 2>/dev/null <../blobs/{blob}) && [ "$((has))" -eq {size} ] &&
-  { rm -f {chain}; echo made; exit 0; }
+stored && again
 set -- {counted}
 f=$1
-[ "$(( $(wc -c <"$f") ))" -eq "$2" ] ||
-  dd if=/dev/null of="$f" bs=1 seek="$2" 2>/dev/null || exit 74
+n=$( { wc -c <"$f"; } 2>/dev/null) || again
+if [ "$((n))" -ne "$2" ]; then
+  f=.$own; head -c "$2" "$1" >"$f" || { [ -f "$1" ] || again; rm -f "$f"; exit 74; }
+fi
 shift 2
-while [ $# -gt 0 ]; do head -c "$2" "$1" >>"$f" && rm -f "$1" || exit 74; shift 2; done
-h=$(sums "$f") || exit 74
-[ "${h%% *}" = {sha} ] || { rm -f {chain}; echo 'what arrived is not what was sent' >&2; exit 74; }
-chmod {mode} "$f" && mv -f "$f" ../blobs/{blob} && echo made || exit 74
+while [ $# -gt 0 ]; do
+  head -c "$2" "$1" >>"$f" || { [ -f "$1" ] || again; exit 74; }
+  rm -f "$1"; shift 2
+done
+h=$(sums "$f") && [ "${h%% *}" = {sha} ] || {
+  [ -f "$f" ] && ! stored || again
+  rm -f "$f" {chain}; echo 'what arrived is not what was sent' >&2; exit 74
+}
+# Not over one that another send brought: Linux refuses a link to a file that is being replaced.
+to=../blobs/{blob}
+chmod {mode} "$f" && { ln "$f" "$to" 2>/dev/null || stored || mv -f "$f" "$to"; } || {
+  [ -f "$f" ] && ! stored || again
+  exit 74
+}
+rm -f "$f" {chain}; echo made
 """
 
 BATCHED = """\
@@ -131,9 +159,8 @@ trap 'exit 74' HUP INT TERM PIPE
   awk '{n=substr($2, 3); sub(/x$/, "", n); if (n == $1) good++; else bad++}
     END {exit !(good + 0 == {count} && !bad)}' ) ||
   { echo 'what arrived is not what was sent' >&2; exit 74; }
-# Not over one that another send brought: Linux refuses a link to a file that is being replaced. The
-# status of `mv -n` says nothing: coreutils 9.2 to 9.4 fail where they skip.
-[ {count} -eq 0 ] || find "$w/new" -type f -exec sh -c 'mv -n "$@" blobs/' x {} + || :
+# Not over one that another send brought: Linux refuses a link to a file that is being replaced.
+[ {count} -eq 0 ] || find "$w/new" -type f -exec sh -c 'ln "$@" blobs/ 2>/dev/null' x {} + || :
 for f in "$w"/new/*; do [ ! -f "$f" ] || [ -f "blobs/${f##*/}" ] || exit 74; done
 """
 
@@ -144,14 +171,18 @@ printf '%s\\n' {facts} >"$w/facts" && : >"$w/tree.sealed" || exit 74
 [ -z "$(broken "$w/tree")" ] || rm -f "$w/tree.sealed"  # modes do not hold, or clocks differ
 placed() {
   if mv -T "$w/tree" {id} 2>/dev/null || { [ ! -e {id} ] && mv "$w/tree" {id}; }; then
-    chmod u-w {id}
-  else [ "$(weigh {id})" = '{weight}' ]; fi  # another send was first
+    won=yes; chmod u-w {id} 2>/dev/null || :
+  else [ "$(weigh {id} 2>/dev/null)" = '{weight}' ]; fi  # another send was first
 }
+won=
 if [ -e {id} ] && { [ "$(weigh {id})" != '{weight}' ] || [ -n "$(broken {id})" ]; }; then
-  rm -f {id}.sealed; chmod u+w {id} && mkdir "$w/old" && mv {id} "$w/old/" || exit 74
+  rm -f {id}.sealed; chmod u+w {id} 2>/dev/null
+  mkdir "$w/old" && { mv {id} "$w/old/" 2>/dev/null || [ ! -e {id} ]; } || exit 74
 fi
-placed && mv -f "$w/facts" {id}.facts || exit 74
-[ ! -f "$w/tree.sealed" ] || mv -f "$w/tree.sealed" {id}.sealed || exit 74
+placed || placed || placed || exit 74  # another one may be replacing it
+mv -f "$w/facts" {id}.facts || exit 74
+# Who was first seals: another one's seal may be older than these files.
+[ -z "$won" ] || [ ! -f "$w/tree.sealed" ] || mv -f "$w/tree.sealed" {id}.sealed || exit 74
 discard "$w"; echo made
 """
 _SUMS = (
