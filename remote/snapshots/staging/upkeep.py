@@ -50,11 +50,16 @@ for id in {ids}; do
   rm -f "$w.blobs"; echo "$id"
 done
 """
+# `.left-` and `.gone-` are of nobody any more, nor is `.in-` without a new file in ten minutes.
+# Nothing is created: the disk may have no inodes left.
 _SWEEP = """\
 find blobs -type f -links 1 -mtime +0 -exec rm -f {} +
 find parts -type f -mtime +0 -exec rm -f {} +
-find . -maxdepth 1 \\( -name '.in-*' -o -name '.left-*' -o -name '.gone-*' \\) -mtime +0 |
-  while IFS= read -r old; do discard "$old"; done
+for old in .left-* .gone-*; do [ ! -e "$old" ] || discard "$old"; done
+find . -maxdepth 2 -path './.in-*/new' -mmin +10 | while IFS= read -r old; do
+  discard "${old%/new}"
+done
+find . -maxdepth 1 -name '.in-*' -mtime +0 | while IFS= read -r old; do discard "$old"; done
 """
 _ITEM = re.compile(r"i ([0-9a-f]{24}) ([0-9]{1,15}) ([0-9]{1,15}) ([0-9]{1,15}) ([A-Za-z0-9._-]*)")
 _USED = re.compile(r"u ([0-9a-f]{24}) ([0-9]{1,15}|-) young(old)? (.+/([^/]+))/")

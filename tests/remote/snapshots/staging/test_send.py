@@ -315,3 +315,18 @@ def test_a_content_that_was_changed_is_no_part_of_another_item(
     place.write_bytes(bytes(place.stat().st_size))
     (data / "run.sh").write_text("another item")
     assert identical(send().path, data)
+
+
+def test_a_sweep_removes_what_dead_sends_left_and_nothing_under_way(
+    send: Send, data: Path, folder: str
+) -> None:
+    done = send()
+    for name, minutes in ((".left-1", 0), (".in-2", 11), (".in-3", 0)):
+        place = Path(folder, name, "new")
+        place.mkdir(parents=True)
+        (place / "x").write_text("x")
+        then = place.stat().st_mtime - 60 * minutes
+        os.utime(place, (then, then))
+    remove(Local(), folder, (), sweep=True)
+    assert [name for name in os.listdir(folder) if name.startswith(".")] == [".in-3"]
+    assert identical(done.path, data)
