@@ -14,7 +14,9 @@ from lumitui.remote.snapshots.staging.contents import Item, find, read
 from lumitui.remote.snapshots.staging.send import Staged, stage
 from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.protocol import Result, Transport
-from tests.remote.snapshots.staging.test_send import CutAfter, Send, identical, left_over
+from tests.support.staged import CutAfter, identical, left_over
+
+Send = Callable[..., Staged]
 
 
 class Meanwhile:

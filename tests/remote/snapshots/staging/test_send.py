@@ -6,7 +6,7 @@ import random
 import shutil
 import subprocess
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,38 +20,14 @@ from lumitui.remote.snapshots.staging.progress import Progress
 from lumitui.remote.snapshots.staging.send import Staged, stage
 from lumitui.remote.snapshots.staging.upkeep import remove
 from lumitui.remote.transport.local import Local
-from lumitui.remote.transport.protocol import Result, Transport
+from lumitui.remote.transport.protocol import Transport
 from tests.support.servers.link_proxy import link_proxy
 from tests.support.servers.sshd import running_sshd
 from tests.support.servers.transports import FixedAnswer
 from tests.support.snapshots import writable
+from tests.support.staged import CutAfter, identical, left_over
 
 Send = Callable[..., Staged]
-
-
-def identical(sent: str, data: Path) -> bool:
-    """Whether a folder on the site has exactly the names, contents, links and x bits of `data`."""
-    return _listed(Path(sent), None) == _listed(data, data)
-
-
-def _listed(folder: Path, root: Path | None) -> dict[str, tuple[object, ...]]:
-    """Return what is below `folder`; with `root`, a link out of it counts as what it leads to."""
-    found: dict[str, tuple[object, ...]] = {}
-    for at, folders, files in os.walk(folder):
-        for name in [*folders, *files]:
-            place = Path(at) / name
-            own = str(place.relative_to(folder))
-            if place.is_symlink() and (root is None or place.resolve().is_relative_to(root)):
-                found[own] = ("link", os.readlink(place))
-            elif place.is_file():
-                found[own] = (place.read_bytes(), bool(place.stat().st_mode & 0o100))
-    return found
-
-
-def left_over(folder: str) -> list[str]:
-    """Return what of a send is left in a store besides what stands."""
-    names = [name for name in os.listdir(folder) if name.startswith(".")]
-    return names + os.listdir(f"{folder}/parts")
 
 
 def test_everything_arrives_once_and_what_changed_after_that(
@@ -87,35 +63,6 @@ def test_one_file_keeps_its_name(folder: str, data: Path) -> None:
     done = stage(Local(), folder, item, report=lambda progress: None)
     assert done.path == f"{folder}/{done.id}/large.bin"
     assert Path(done.path).read_bytes() == (data / "large.bin").read_bytes()
-
-
-class CutAfter:
-    """A transport whose link is cut after so many bytes of input, in whichever request that is."""
-
-    def __init__(self, transport: Transport, count: int) -> None:
-        self.transport, self.left, self.passed = transport, count, 0
-
-    def run(
-        self, script: str, *, stdin: bytes | Iterable[bytes] = b"", timeout: float = 60.0
-    ) -> Result:
-        def some() -> Iterator[bytes]:
-            for piece in [stdin] if isinstance(stdin, bytes) else stdin:
-                yield piece[: self.left]
-                self.passed += len(piece)
-                self.left -= len(piece)
-                if self.left <= 0:
-                    return
-
-        result = self.transport.run(script, stdin=some(), timeout=timeout)
-        if self.left <= 0:
-            raise LinkError("cut")
-        return result
-
-    def stream(self, script: str, *, stop: Callable[[], bool]) -> Iterator[bytes]:
-        return self.transport.stream(script, stop=stop)
-
-    def close(self) -> None:
-        self.transport.close()
 
 
 def cut(count: int, send: Send, data: Path, folder: str) -> None:
