@@ -24,12 +24,14 @@ def _shown(value: object) -> str:
 def _compared(before: Job, after: Job) -> Iterator[tuple[str, object, object]]:
     old, new = before.resources, after.resources
     yield "account", old.account, new.account
-    yield "partition", old.partition, new.partition
+    # A script without them gets the site's: `no partition` is said once, under what is lost.
+    if old.partition is not None:
+        yield "partition", old.partition, new.partition
     yield "nodes", before.nodes, after.nodes
     yield "GPUs per node", old.gpus_per_node, new.gpus_per_node
     yield "tasks per node", _tasks(before), _tasks(after)
     yield "cores per task", old.cpus_per_task, new.cpus_per_task
-    yield "memory per node", old.memory_gib, new.memory_gib
+    yield "memory per node", _memory(old.memory_gib), _memory(new.memory_gib)
     yield "seconds", old.seconds, new.seconds
     yield "ranks", before.rank.world_size, after.rank.world_size
     first, second = (job.training[-1] if job.training else None for job in (before, after))
@@ -44,6 +46,10 @@ def _compared(before: Job, after: Job) -> Iterator[tuple[str, object, object]]:
     for name in sorted(name for name in names if not is_taken(name) and not _secret(name)):
         one, other = before.variable(name), after.variable(name)
         yield name, one and one.value, other and other.value
+
+
+def _memory(gib: float | None) -> str:
+    return "the site's default" if gib is None else f"{gib:g} GiB"
 
 
 def _image(step: Step | None) -> str | None:

@@ -101,6 +101,13 @@ def partition_of(spec: JobSpec, site: Site) -> Partition:
     Raises:
         InputError: the site has none of that name.
     """
+    if spec.partition in site.other_partitions:
+        raise InputError(
+            f"{spec.partition} of {site.name} does not have the nodes with {site.node.gpu}, which "
+            "its profile describes.",
+            f"Choose one of {', '.join(site.partitions)}.",
+            field="partition",
+        )
     if spec.partition not in site.partitions:
         raise InputError(
             f"{site.name} has no partition {spec.partition!r}.",

@@ -32,4 +32,7 @@ RULES: tuple[Rule, ...] = (
 
 def findings(job: Job, site: Site) -> list[Finding]:
     """Return all that these rules and the site's own find in `job`, in the order of its text."""
-    return ordered([*run(RULES, job, site), *site_rules.findings(job, site)])
+    found = run(RULES, job, site)
+    if encoding := [one for one in found if one.rule == "not-text"]:
+        return encoding[:1]  # what stands between the NUL characters was not read
+    return ordered([*found, *site_rules.findings(job, site)])

@@ -87,7 +87,11 @@ def _of_bytes(text: str) -> Iterator[Trouble]:
             "\r\n",
             "The lines end as on Windows (CR LF): sbatch refuses the job.",
         ),
-        ("not-text", "\0", "A NUL character stands in the script: sbatch refuses the job."),
+        (
+            "not-text",
+            "\0",
+            "The script is not UTF-8 (it has NUL characters): sbatch refuses the job.",
+        ),
     ):
         place = text.find(sign)
         if place >= 0:

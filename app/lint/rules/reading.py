@@ -173,9 +173,19 @@ def stray_word(job: Job, site: Site) -> Iterator[Hit]:
     for trouble in _troubles(job, "stray-word"):
         word = _written(job, trouble.at)
         do = "Write no space around `=`." if word.startswith("=") else "Remove it, or quote it."
+        edit = None
+        if found := re.match(
+            r"[\u2012-\u2015\u2212]+(?=[A-Za-z])", word
+        ):  # as a text program types
+            name = word[found.end() :]
+            right = f"{'-' if len(name.partition('=')[0]) == 1 else '--'}{name}"
+            do, edit = (
+                f"Write {right}, with plain minus signs.",
+                Edit(f"write {right}", trouble.at, right),
+            )
         if re.match(r"<.*|.*>$", word):
             do = "Write your own value in place of what stands in `<` and `>`."
-        yield Hit(trouble.message, do, trouble.at)
+        yield Hit(trouble.message, do, trouble.at, edit)
 
 
 @rule(

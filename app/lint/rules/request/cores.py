@@ -74,6 +74,8 @@ def _fixed(job: Job, site: Site) -> Iterator[Hit]:
     asked, gpus, option = cores_of_node(job), gpus_of_node(job), job.options.get("cpus-per-task")
     if not site.cores_fixed or asked is None or not gpus or _threads(job):
         return
+    if gpus > site.node.gpus:  # no node has so many, which another rule says
+        return
     right, tasks = site.cores_per_gpu * gpus, _tasks(job)
     if is_exclusive(job) or asked == right or asked > len(site.node.usable_cores):
         return

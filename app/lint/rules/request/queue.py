@@ -128,7 +128,7 @@ def _partition_unknown(job: Job, site: Site) -> Iterator[Hit]:
         yield Hit(
             f"{site.name} has no partition {name!r}: for GPUs it has {one_of(sorted(own))}."
             if sure
-            else f"The profile of {site.name} knows no partition {name!r}.",
+            else f"The profile of {site.name} knows no partition {name!r}, but does not list all.",
             f"Write --partition={meant}." if meant else f"Write {one_of(sorted(own))}.",
             option.at,
             rewrite(option, f"--partition={meant}") if meant else None,
