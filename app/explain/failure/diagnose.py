@@ -11,7 +11,13 @@ from dataclasses import replace
 
 from lumitui.app.explain.failure.diagnosis import Diagnosis, Ending
 from lumitui.app.explain.failure.hangs import HANG, HUNG, WAITING, ended, hung
-from lumitui.app.explain.failure.matching import Evidence, diagnosis_of, matches, node_of
+from lumitui.app.explain.failure.matching import (
+    SAYS_NOT_WHY,
+    Evidence,
+    diagnosis_of,
+    matches,
+    node_of,
+)
 from lumitui.app.explain.failure.meanings import EXIT_CODES, OF_THE_FIRST, STATE_RULES, Meaning
 from lumitui.app.explain.failure.reading import read
 from lumitui.app.explain.failure.rules.table import CONSEQUENCES, KILLED, LAST, RULES, SCARCE
@@ -221,6 +227,9 @@ def _exceptions(ended_by: Culprit, evidence: Evidence) -> list[Diagnosis]:
         if (match := rule.pattern.search(line.text))
     ]
     own = _exception(ended_by, evidence)
+    if causes := SAYS_NOT_WHY.get(own.id):
+        why = [item for item in matches(RULES, evidence) if item.id in causes]
+        return [*handled[:1], *why, own]
     if own.id != "exception" or _OF_THE_CODE.match(raised.line.text):
         return [*handled[:1], own]
     while_handled = [

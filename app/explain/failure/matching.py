@@ -24,9 +24,15 @@ _SIGNALS = {
     "-11": "Segmentation fault",
 }
 """The exit codes that torchrun shows of processes that a signal ended (signal(7))."""
-_SAYS_NOT_WHY = {"container": SCARCE, "data-worker": SCARCE | {"host-memory", "shared-memory"}}
+SAYS_NOT_WHY = {
+    "container": SCARCE,
+    "data-worker": SCARCE | {"host-memory", "shared-memory"},
+    "gpu-fault": frozenset({"gpu-hardware"}),
+    "gpu-error": frozenset({"gpu-hardware"}),
+}
 """Rules whose lines say what ended and not why, and the causes that go before them."""
 _STEP_REFUSED = "step-refused"
+_STEP_WAITED = "step-waited"
 _TASK_ENDED = re.compile(r"^srun: error: [^:]*: tasks? \d")
 # A warning is about something that the program survives: Python's, logging's, and PyTorch's
 # `[W… file.cpp:1]` and `W1121 … file.py:1]`. Not NCCL's: it warns about what ends the program.
@@ -36,7 +42,7 @@ _HARMLESS = re.compile(
     r"|^\s{4,}(?:raise|return|assert|if|for|with|except|print|logger|logging|warnings)\b"
     r"|(?i:\b(?:retrying|trying again|trying batch|will retry|retry \d|falling back|fall back to"
     r"|skipp(?:ed|ing) (?:batch|sample|step|file|mount)|ignor(?:ed|ing)\b|recovered"
-    r"|going to \S+ instead)\b)"
+    r"|(?<!permission denied: )going to \S+ instead)\b)"
     r"|^\s*(?:\+ |#|>>> )"
 )
 _WARNING = re.compile(r"\bWARN(?:ING)?\b")
@@ -131,7 +137,7 @@ def matches(
     ids = {rules[order].id for _, order, _ in first}
     first.sort(
         key=lambda item: (
-            not ids.isdisjoint(_SAYS_NOT_WHY.get(rules[item[1]].id, ())),
+            not ids.isdisjoint(SAYS_NOT_WHY.get(rules[item[1]].id, ())),
             key[item[0]],
             item[1],
         )
@@ -166,6 +172,10 @@ def _about_the_end(rule: LogRule, number: int, evidence: Evidence, *, only_slurm
     text = evidence.lines[number].text
     if only_slurm:
         return rule.id in _ENDED_BY_SLURM and _SLURM.match(text) is not None
+    if rule.id == _STEP_WAITED:
+        # What ran afterwards got its step.
+        after = [line.text for line in evidence.lines[number:]]
+        return all(map(_SLURM.match, after)) and any("CANCELLED" in one for one in after)
     if rule.id == _STEP_REFUSED and "already complet" in text:
         # A step after the ranks have run is not theirs.
         before = evidence.lines[:number]

@@ -18,6 +18,20 @@ CONTAINERS: tuple[LogRule, ...] = (
         "Convert it: `sed -i 's/\\r$//' SCRIPT`.",
     ),
     _rule(
+        "script-assignment",
+        r": line \d+: (?P<what>[A-Z][A-Z0-9_]*): command not found",
+        "Bash took {what} for a command: there is a space before its `=`.",
+        "Write NAME=value, without spaces around `=`.",
+    ),
+    _rule(
+        "script-syntax",
+        r": line (?P<what>\d+: (?:syntax error|unexpected EOF while looking).+)"
+        r"|: (?P<other>syntax error: unexpected end of file)",
+        "Bash cannot read the job's script: line {what}.",
+        "Look above that line for a quote, bracket, `if` or `do` that is not closed; "
+        "`bash -n SCRIPT` says the same before the job waits.",
+    ),
+    _rule(
         "no-environment",
         r"not been properly configured to use 'conda activate'|[Rr]un 'conda init' before"
         r"|Could not find conda environment|EnvironmentNameNotFound|EnvironmentLocationNotFound"

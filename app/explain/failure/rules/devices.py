@@ -125,8 +125,10 @@ DEVICES: tuple[LogRule, ...] = (
         r"|CUDA_ERROR_(?:ILLEGAL_ADDRESS|LAUNCH_FAILED|MISALIGNED|LAUNCH_TIMEOUT)"
         r"|(?:CUDA|HIP|cuda runtime) error:?(?: \(\d+\) ?:)? unknown error|(?:hip|cuda)ErrorUnknown"
         r"|(?:hip|cuda)ErrorLaunchTimeOut|launch timed out and was terminated",
-        "A GPU reported a memory fault.",
-        "Run again; if the same node fails, exclude it with `sbatch: [--exclude=NODE]`.",
+        "A GPU reported a fault while it ran the program's code.",
+        "Run once with AMD_SERIALIZE_KERNEL=3 or CUDA_LAUNCH_BLOCKING=1 in `env:` to see which "
+        "line it is: mostly the program is wrong. Exclude the node (`sbatch: [--exclude=NODE]`) "
+        "only if it is always the same.",
     ),
     _rule(
         "gpu-library",

@@ -43,7 +43,8 @@ FILES: tuple[LogRule, ...] = (
         r"|Run initialization has timed out|certificate verify failed|dial tcp: |\bno such host\b"
         r"|No matching distribution found for|fatal: unable to access 'https?",
         "The program wanted a file from the internet, which it could not reach.",
-        "Download models and data on a login host first, and set HF_HUB_OFFLINE to 1 in `env:`.",
+        "Get it on a login host first: models and data (then set HF_HUB_OFFLINE to 1 in `env:`), "
+        "or packages; for wandb set WANDB_MODE to offline, and `wandb sync` later.",
     ),
     _rule(
         "file-lock",
@@ -52,7 +53,8 @@ FILES: tuple[LogRule, ...] = (
         r"|OperationalError: locking protocol|Resource deadlock avoided|not appear to support flock"
         r"|(?:FileLock|filelock)\S*Timeout|Timeout: The file lock",
         "The file system refused to lock a file.",
-        "Set HDF5_USE_FILE_LOCKING to FALSE in `env:`, or put the file elsewhere.",
+        "Put the file on the node's /tmp (MIOpen: MIOPEN_USER_DB_PATH); for HDF5 set "
+        "HDF5_USE_FILE_LOCKING to FALSE in `env:`.",
     ),
     _rule(
         "corrupt-file",
@@ -85,7 +87,7 @@ FILES: tuple[LogRule, ...] = (
         r"|Errno 13\] Permission denied(?:: (?P<other>\S+))?|\[Errno 1\] Operation not permitted"
         r"|(?:execve\(\)|exec|line \d+|cannot (?:create|open|remove|access)\b.*|mkdir|bash|sh): "
         r"(?P<path>\S+): Permission denied|: Permission denied$|Error: Permission denied|EACCES"
-        r"|errno = 13\b",
+        r"|errno = 13\b|couldn't chdir to [`'](?P<chdir>[^`']+)'+: Permission denied",
         "The program may not read or write a file: {what}.",
         "Point caches (HF_HOME, TRITON_CACHE_DIR, XDG_CACHE_HOME) and output to a folder of yours.",
     ),
@@ -95,7 +97,7 @@ FILES: tuple[LogRule, ...] = (
         r"|Cannot send after transport"
         r"|Remote I/O error|Errno (?:4|110)\] [\w ]+: '/|Transport endpoint is (?:not connected"
         r"|shut)|errno = 5\b"
-        r"|(?<!ror:)(?i:input/output error)(?! - )",
+        r"|^(?!.*(?:NET/(?:OFI|IB)|libfabric)).*(?<!ror:)(?i:input/output error)(?! - )",
         "The file system failed: it did not answer, or gave up a file that was open.",
         "Read the site's news; resubmit from the checkpoint, and write to another file system if "
         "it fails again.",

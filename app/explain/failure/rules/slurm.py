@@ -11,6 +11,14 @@ _TIME, _NODE, _TAKEN = (
 _CANCELLED = STATE_RULES[State.CANCELLED]
 
 SLURM: tuple[LogRule, ...] = (
+    _rule(
+        "step-waited",
+        r"srun: (?:Job \d+ )?[Ss]tep creation (?:temporarily|still) disabled, retrying "
+        r"\(Requested nodes are busy\)",
+        "A step waited for cores, memory or GPUs that another step of the job held.",
+        "Give each step its share (`srun --exact` with its own --mem and --gpus), or let the "
+        "steps run one after the other.",
+    ),
     _rule(_TIME.id, r"DUE TO TIME LIMIT|: TIMEOUT\b", _TIME.sentence, _TIME.do),
     _rule(
         _NODE.id,
