@@ -1,6 +1,14 @@
 """Rules about how ranks are started, and how they find each other."""
 
-from lumitui.app.lint.rules.launch import expansion, launchers, ports, rendezvous, shell, tasks
+from lumitui.app.lint.rules.launch import (
+    expansion,
+    launchers,
+    lines,
+    ports,
+    rendezvous,
+    shell,
+    tasks,
+)
 
 RULES = (
     *tasks.RULES,
@@ -9,4 +17,5 @@ RULES = (
     *ports.RULES,
     *expansion.RULES,
     *shell.RULES,
+    *lines.RULES,
 )
