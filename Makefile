@@ -18,7 +18,7 @@ PY := .venv/bin/python
 # Each of some 1,000 processes that the tests start would compile all of it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo exam ci test test-alone checks-and-test-alone test-cluster test-slurm24 test-all check audit lowest lock sbom setup packages bench bench-history bench-tui bench-trainers bench-gpu footprint chaos systems picture screenshots recording cluster-up cluster-down
+.PHONY: demo exam ci test test-alone check-and-test-alone test-slurm24-and-lowest test-cluster test-slurm24 test-all check audit lowest lock sbom setup packages bench bench-history bench-tui bench-trainers bench-gpu footprint chaos systems picture screenshots recording cluster-up cluster-down
 
 setup:
 	@.ci/setup
@@ -39,11 +39,14 @@ test: setup packages
 # What CI runs: the checks take the processors while the clusters start.
 ci:
 	@$(MAKE) --no-print-directory --jobs=2 setup packages
-	@echo "test-cluster, checks-and-test-alone and test-slurm24; each prints when it ends"
-	@$(AT_ONCE) test-cluster checks-and-test-alone test-slurm24
+	@echo "test-cluster, check-and-test-alone and test-slurm24-and-lowest; each prints when it ends"
+	@$(AT_ONCE) test-cluster check-and-test-alone test-slurm24-and-lowest
 
-checks-and-test-alone:
-	@$(MAKE) --no-print-directory --keep-going check lowest test-alone
+check-and-test-alone:
+	@$(MAKE) --no-print-directory --keep-going check test-alone
+
+test-slurm24-and-lowest:
+	@$(MAKE) --no-print-directory --keep-going test-slurm24 lowest
 
 # Each process has a cluster of its own.
 test-cluster: setup packages

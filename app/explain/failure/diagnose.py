@@ -20,6 +20,7 @@ from lumitui.app.explain.failure.matching import (
 )
 from lumitui.app.explain.failure.meanings import EXIT_CODES, OF_THE_FIRST, STATE_RULES, Meaning
 from lumitui.app.explain.failure.reading import read
+from lumitui.app.explain.failure.rules.slurm import WEAK
 from lumitui.app.explain.failure.rules.table import CONSEQUENCES, KILLED, LAST, RULES, SCARCE
 from lumitui.app.explain.failure.telling import telling_of
 from lumitui.app.explain.failure.tracebacks import (
@@ -121,14 +122,14 @@ def diagnose(ending: Ending) -> list[Diagnosis]:
     return _distinct(found) or [_nothing_known(state, rc, failed_rank, evidence)]
 
 
-_TASK_EXITED = re.compile(r"^srun: error: [^:]*: tasks? [\d,-]+: Exited with exit code")
-"""A task that ended by itself: then srun cancels its step, and nobody has cancelled the job."""
+_TASK_EXITED = re.compile(r"^srun: error: [^:]*: tasks? [\d,-]+: Exited with exit code (?!143\b)")
+"""A task that ended by itself: then srun ends the others and cancels its step, and nobody else."""
 
 
 def _weak(evidence: Evidence) -> list[Diagnosis]:
     exited = any(_TASK_EXITED.match(line.text) for line in evidence.lines)
-    cancelled = STATE_RULES[State.CANCELLED].id
-    return [item for item in matches(LAST, evidence) if not (exited and item.id == cancelled)]
+    ends = {rule.id for rule in WEAK} if exited else set()
+    return [item for item in matches(LAST, evidence) if item.id not in ends]
 
 
 def _by_launcher(ending: Ending) -> bool:

@@ -219,6 +219,9 @@ def test_a_step_that_srun_cancels_after_a_failed_task_was_cancelled_by_nobody() 
     assert diagnose(Ending(State.FAILED, log=end))[0].id == "cancelled"
     assert [one.id for one in diagnose(Ending(State.FAILED, log=task + end))] == ["unknown"]
     assert [one.id for one in diagnose(Ending(State.FAILED, log=end + task))] == ["unknown"]
+    others = "srun: error: nid005001: tasks 0-2: Terminated\n"
+    assert diagnose(Ending(State.FAILED, log=others))[0].id == "terminated"
+    assert [one.id for one in diagnose(Ending(State.FAILED, log=task + others))] == ["unknown"]
 
 
 def test_a_cause_comes_before_its_consequences_in_any_order_of_the_log() -> None:
