@@ -50,7 +50,7 @@ test-slurm24-and-lowest:
 
 # Each process has a cluster of its own.
 test-cluster: setup packages
-	@$(PY) -m pytest -m "cluster and not slow" --numprocesses=3 --dist=loadfile
+	@$(PY) -m pytest -m "cluster and not slow" --numprocesses=2 --dist=loadfile
 
 # Twice as many as cores: half of a test's time is the wait for another process.
 test-alone: setup packages

@@ -228,7 +228,7 @@ def test_results_beside_the_code_and_taken_links_are_reported(
     assert found["archive-fetch"] == "warning"
     (project / "d").mkdir()
     (project / "d" / "file").write_text("")
-    with pytest.raises(InputError, match="links: d is already"):
+    with pytest.raises(InputError, match="links: d is not free"):
         collect(spec, project)
 
 

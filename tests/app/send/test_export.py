@@ -13,6 +13,7 @@ import pytest
 
 from lumitui.app.job.spec import JobSpec, parse_job
 from lumitui.app.runs import Runs
+from lumitui.app.send.code import source
 from lumitui.app.send.export import Exported
 from lumitui.remote.errors import InputError
 from lumitui.remote.transport.shell import quote
@@ -140,7 +141,10 @@ def test_an_empty_folder_is_taken(runs: Runs, project: Path, tmp_path: Path) -> 
     assert stat.S_IMODE(out.stat().st_mode) == 0o700 and (out / "job.sh").is_file()
 
 
-def test_what_could_not_be_finished_is_removed(runs: Runs, project: Path, tmp_path: Path) -> None:
+def test_what_could_not_be_finished_is_removed(
+    runs: Runs, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "taken_links", lambda spec, code: iter(()))
     preview = runs.preview(hello_job(site="lumi", links={"hello.py": "/x"}), project)
     with pytest.raises(InputError, match=r"could not be written|is already a file"):
         runs.export(preview, tmp_path / "out")

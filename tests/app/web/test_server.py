@@ -35,7 +35,7 @@ async def shows(tab: ClientWebSocketResponse, *texts: str) -> None:
     """Wait until a tab has been sent `texts`, in any order; each is sent once, so ask for all."""
     seen = b""
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while not all(text.encode() in seen for text in texts):
                 seen += await tab.receive_bytes()
     except TimeoutError:
@@ -118,7 +118,7 @@ async def test_tabs_take_keys_and_share_one_connection(settings: Settings, runs:
             await two.send_json(["stdin", "3"])
             await shows(two, "Watched")
             await two.send_json(["stdin", "q"])
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(120):
                 async for _ in two:
                     pass
         assert opened == ["laptop"]
