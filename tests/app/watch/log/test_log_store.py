@@ -30,6 +30,8 @@ def test_what_was_kept_is_read_again_wherever_it_was_cut(tmp_path: Path) -> None
 
 
 def test_the_oldest_parts_go_first_and_other_names_never(tmp_path: Path) -> None:
+    tmp_path = tmp_path / "logs"  # what other tests leave beside theirs does not count
+    tmp_path.mkdir()
     kept = KeptLogs(tmp_path, run_bytes=3 << 20, all_bytes=4 << 20)
     (tmp_path / "new").mkdir()
     (tmp_path / "new" / "a person's.txt").write_text("stays")
