@@ -14,7 +14,7 @@ the job at one site, whose profile has the rule."""
 
 @dataclass(frozen=True)
 class Topic:
-    """One thing that the adviser knows, whoever checks it."""
+    """One thing that the adviser knows, as every checker names it."""
 
     id: str
     severity: Severity

@@ -17,7 +17,7 @@ _COMMON = {
     "gpu", "small", "large", "test", "cpu", "batch", "debug", "main", "normal", "standard", "dev",
     "medium", "long", "short", "interactive", "compute", "regular", "boost", "shared",
 }  # fmt: skip
-"""Names of partitions and QOS that sites elsewhere have as well."""
+"""Names of partitions and QOS that many other sites also have."""
 
 
 @dataclass(frozen=True)

@@ -191,7 +191,7 @@ class Link:
         return json.dumps(asdict(self.counts))
 
     async def control(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection of whoever steers."""
+        """Answer the commands of one test."""
         while line := (await reader.readline()).decode().strip():
             writer.write((self.command(line) + "\n").encode())
             await writer.drain()

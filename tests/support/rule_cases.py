@@ -30,7 +30,7 @@ class Case:
     line: int = 0
     """Where the finding stands in the bad script; 0: anywhere."""
     also: tuple[str, ...] = ()
-    """Rules that may speak about either script as well."""
+    """Other rules that may speak about either script."""
 
 
 def read_cases() -> list[Case]:

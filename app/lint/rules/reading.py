@@ -84,7 +84,7 @@ def not_text(job: Job, site: Site) -> Iterator[Hit]:
 def unclosed_quote(job: Job, site: Site) -> Iterator[Hit]:
     """Find `"…` without its second quote."""
     for trouble in _troubles(job, "unclosed-quote"):
-        do = "Close it; look at the lines above as well, where an earlier quote may be open."
+        do = "Close it. Also look at the lines above: an earlier quote may be open."
         yield Hit(trouble.message, do, trouble.at)
 
 

@@ -99,7 +99,7 @@ done
 """
 
 # Other sends may join, finish or remove the same parts at any time. `stored`: the content is there,
-# whoever brought it. `again`: a part has gone; without the content the file is sent anew.
+# from any send. `again`: a part has gone; without the content the file is sent anew.
 PARTS = """\
 cd parts || exit 73
 own={own}

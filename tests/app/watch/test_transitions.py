@@ -52,7 +52,7 @@ def test_the_job_that_has_the_claim_is_the_runs_whatever_the_known_one_came_to()
     [
         (State.RUNNING, NOW - 20, "Rank 9 hangs."),
         (State.RUNNING, None, "Rank 9 hangs."),
-        (State.RUNNING, NOW - HANG_SECONDS - 1, "None"),  # whoever said it has ended
+        (State.RUNNING, NOW - HANG_SECONDS - 1, "None"),  # the program that said it has ended
         (State.QUEUED, NOW, "None"),  # of an attempt before
         (State.DONE, NOW, "None"),
     ],

@@ -81,7 +81,7 @@ class Fault:
     """What the step must do for the fault to be possible: REQUEST, SBATCH or nothing."""
     site: str = SITE
     ahead: float = 0.0
-    """How far the client's clock is ahead of that of whoever settles the run, in seconds."""
+    """How far the client's clock is ahead of that of the client that settles the run."""
 
     def impossible(self, step: str, uses: Uses) -> str:
         """Return why it cannot happen to a step that does `uses`; "" when it can."""
@@ -302,7 +302,7 @@ def broken(case: Case, laptop: Laptop, uses: Mapping[str, Uses]) -> Seen:
         if client.sent is not None and client.sent.error == TRACEBACK:
             raise Violated(f"{run_id}: {client.sent.words}", "tracebacks")
         seen = look(laptop, run_id)
-        # Whoever looks next may be on either login host, or on both at once.
+        # The client that looks next may be on either login host, or on both at once.
         hosts = laptop.hosts
         return settle(seen, hosts if chance.random() < 0.3 else [chance.choice(hosts)])
 

@@ -92,7 +92,7 @@ def start_again(cluster: Cluster, run: Run) -> None:
     """Let a requeued job start soon; by itself it waits for two minutes.
 
     Not at once: slurmd compares the new credential's time with the revoked one's in whole seconds,
-    and in the same second it refuses the new one as well (the job fails: "credential revoked").
+    and in the same second it also refuses the new one (the job fails: "credential revoked").
     """
     wait_until(lambda: queue(cluster, run) == "PENDING", 60, f"{run.id} waits again")
     done = cluster.admin("scontrol", "update", f"jobid={run.job_id}", "StartTime=now+2seconds")

@@ -24,7 +24,7 @@ class Table:
     prefixes: bool = True
     """Whether the beginning of a long name is enough where it is the only one."""
     one_dash: bool = False
-    """Whether long names have one dash as well, like mpirun's `-np`."""
+    """Whether long names may also have one dash, like mpirun's `-np`."""
     underscores: bool = True
     """Whether `_` and `-` are the same in a name, as argparse's launchers have it."""
     unknown_values: bool = False

@@ -196,7 +196,7 @@ def _missing(job: Job, site: Site) -> Iterator[Hit]:
                 yield Hit(
                     f"{program.file} gives a loader {option} but no workers, and PyTorch "
                     "refuses it.",
-                    f"Give it num_workers as well, or remove {option}.",
+                    f"Also give it num_workers, or remove {option}.",
                     call.at,
                 )
 

@@ -16,7 +16,7 @@ _MAY_REPEAT = ("export", "mail-type", "comment", "exclude", "nodelist")
     "option-twice",
     "warning",
     "one option with two values",
-    why="The last one counts, without a word. Whoever reads the first one is wrong about the job.",
+    why="sbatch takes the last one without a word, so the first one misleads a reader.",
     source="sbatch(1); slurm, src/common/slurm_opt.c",
 )
 def _twice(job: Job, site: Site) -> Iterator[Hit]:

@@ -142,7 +142,7 @@ def unbound_path(job: Job, site: Site) -> Iterator[Hit]:
                        for place in seen):  # fmt: skip
                 yield Hit(
                     f"The container does not see {path}: its binds are {', '.join(seen)}.",
-                    f"Write -B /{path.split('/')[1]} as well.",
+                    f"Add -B /{path.split('/')[1]}.",
                     word.at,
                 )
                 break

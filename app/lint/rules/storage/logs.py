@@ -109,7 +109,7 @@ def log_truncated(job: Job, site: Site) -> Iterator[Hit]:
     if option is not None and job.options.value("open-mode") != "append":
         yield Hit(
             "--requeue starts the job again with an empty log.",
-            "Write #SBATCH --open-mode=append as well.",
+            "Add #SBATCH --open-mode=append.",
             option.at,
         )
 

@@ -98,7 +98,7 @@ def test_what_a_job_needs_comes_over_the_host_for_files_and_its_results_too(
         other = runs.send(preview)
         assert proxy.stats().up < 50_000
         runs.cancel(other.id)
-        # The results come over it as well.
+        # The results come over it, too.
         proxy.reset()
         brought = {one.name: one.path for one in runs.fetch(run.id, tmp_path / "got").files}
         assert brought["code/result.txt"].read_text() and proxy.stats().down > 1000

@@ -34,7 +34,7 @@ def test_the_counts_are_what_the_server_saw(
     assert runs.footprint("minilumi") == Footprint()
     cluster.clear_calls()
     run = finish(runs, runs.send(runs.preview(hello_job(), hello_project(tmp_path))))
-    # A job that no one knows any more: accounting is asked as well.
+    # A job that no one knows any more: the poll also asks accounting.
     runs.history.begin(replace(run, id=f"{run.id}-gone", state=run.state.QUEUED, job_id="999999"))
     runs.refresh("minilumi")
     cost = runs.footprint("minilumi")
