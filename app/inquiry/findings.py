@@ -12,7 +12,7 @@ from lumitui.app.inquiry.slurm_findings import (
 )
 from lumitui.app.inquiry.wanted import Wanted, finding
 from lumitui.app.lint.rule import Finding
-from lumitui.remote.inquiry.answers import Answers
+from lumitui.remote.questions.inquiry.answers import Answers
 
 _OF_SLURM = ("cluster-account", "cluster-partition", "cluster-jobs")
 """What explains a refusal of sbatch better than its own words do."""

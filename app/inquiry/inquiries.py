@@ -16,10 +16,10 @@ from lumitui.app.lint.model.position import Position
 from lumitui.app.lint.rule import Finding
 from lumitui.remote import walltime
 from lumitui.remote.errors import LumiError
-from lumitui.remote.inquiry.answers import Answers
-from lumitui.remote.inquiry.ask import inquire
-from lumitui.remote.inquiry.meters import BudgetRow
-from lumitui.remote.inquiry.request import MOST_PATHS, Asked
+from lumitui.remote.questions.inquiry.answers import Answers
+from lumitui.remote.questions.inquiry.ask import inquire
+from lumitui.remote.questions.inquiry.meters import BudgetRow
+from lumitui.remote.questions.inquiry.request import MOST_PATHS, Asked
 from lumitui.remote.ssh.prompts import attendance
 
 if TYPE_CHECKING:

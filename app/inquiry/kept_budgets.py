@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lumitui.app.settings import write_whole
-from lumitui.remote.inquiry.meters import BudgetRow
+from lumitui.remote.questions.inquiry.meters import BudgetRow
 from lumitui.remote.transport.fields import json_of
 
 OLDEST_SECONDS = 86_400.0

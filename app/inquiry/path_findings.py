@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from lumitui.app.inquiry.places import Place
 from lumitui.app.inquiry.wanted import Wanted, finding
 from lumitui.app.lint.rule import Finding
-from lumitui.remote.inquiry.answers import Answers, PathState
+from lumitui.remote.questions.inquiry.answers import Answers, PathState
 
 ALMOST = 0.95
 """From this part on a quota is called almost used up: a checkpoint of 7 billion parameters has

@@ -6,7 +6,7 @@ from lumitui.app.explain.words import count
 from lumitui.app.inquiry.wanted import Wanted, finding
 from lumitui.app.lint.rule import Finding
 from lumitui.remote import walltime
-from lumitui.remote.inquiry.answers import Answers, Association
+from lumitui.remote.questions.inquiry.answers import Answers, Association
 
 
 def _own(wanted: Wanted, found: Answers) -> list[Association]:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from lumitui.app.watch.recover import Recovered
     from lumitui.app.watch.refresh import Warn
     from lumitui.app.watch.sites.stocks import Stocks
-    from lumitui.remote.doctor.check import Check
+    from lumitui.remote.questions.doctor.check import Check
     from lumitui.remote.snapshots.prune import Pruned
     from lumitui.remote.transport.request_log import Request
 
@@ -59,7 +59,7 @@ class Upkeep(Watching):
             InputError: no such site.
             LinkError: it cannot be reached.
         """
-        from lumitui.remote.doctor.examine import examine
+        from lumitui.remote.questions.doctor.examine import examine
 
         site = self.sites.load(site_name)
         connection = self._watcher.connection(site_name)

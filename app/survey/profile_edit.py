@@ -11,10 +11,10 @@ from pathlib import Path
 
 from lumitui.app.job import edit
 from lumitui.remote.errors import InputError
+from lumitui.remote.questions.survey.node.compare import Measured
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.reading.yaml_document import Document
 from lumitui.remote.site.sites import Sites
-from lumitui.remote.survey.node.compare import Measured
 
 
 @dataclass(frozen=True)

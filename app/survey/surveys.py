@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Protocol
 from lumitui.app.survey.node_job import LOOKS, NAME, folder_of, node_job
 from lumitui.app.survey.profile_edit import Edited, edited
 from lumitui.remote.errors import InputError, LumiError, RefusedError
+from lumitui.remote.questions.survey.ask import ask, unprofiled
+from lumitui.remote.questions.survey.choice import choose
+from lumitui.remote.questions.survey.node import report as node_report
+from lumitui.remote.questions.survey.node.compare import compare
+from lumitui.remote.questions.survey.proposal import Host, propose
+from lumitui.remote.questions.survey.text import text_of
 from lumitui.remote.scheduler.states import State
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.reading.validation import validate
 from lumitui.remote.site.reading.yaml_document import Document
-from lumitui.remote.survey.ask import ask, unprofiled
-from lumitui.remote.survey.choice import choose
-from lumitui.remote.survey.node import report as node_report
-from lumitui.remote.survey.node.compare import compare
-from lumitui.remote.survey.proposal import Host, propose
-from lumitui.remote.survey.text import text_of
 from lumitui.remote.transport.shell import quote
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from lumitui.app.send.preview import Preview
     from lumitui.app.settings import Settings
     from lumitui.remote.connect import Connections
+    from lumitui.remote.questions.survey.node.compare import Measured
     from lumitui.remote.site.sites import Sites
-    from lumitui.remote.survey.node.compare import Measured
     from lumitui.remote.transport.protocol import Transport
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")

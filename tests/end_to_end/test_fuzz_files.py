@@ -18,9 +18,9 @@ from lumitui.app.explain import words
 from lumitui.app.explain.safe_text import spell_out
 from lumitui.app.job.spec import read_job
 from lumitui.remote.connect import Connection
-from lumitui.remote.doctor.examine import examine
 from lumitui.remote.errors import LumiError
 from lumitui.remote.laptop import scheduler
+from lumitui.remote.questions.doctor.examine import examine
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.reading.validation import validate
 from lumitui.remote.site.reading.yaml_document import Document

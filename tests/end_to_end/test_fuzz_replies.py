@@ -22,9 +22,9 @@ from lumitui.app.scale.overview import Overviews
 from lumitui.app.tui.panes.overview import page
 from lumitui.app.tui.panes.proof import proof_lines, rank_table
 from lumitui.app.watch import transitions
-from lumitui.remote.doctor.examine import examine
 from lumitui.remote.errors import LumiError
 from lumitui.remote.laptop import scheduler
+from lumitui.remote.questions.doctor.examine import examine
 from lumitui.remote.scheduler import run_files, submission
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.scheduler.slurm_answers import parse_account, parse_poll, parse_queue

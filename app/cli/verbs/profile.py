@@ -14,7 +14,7 @@ from lumitui.remote.errors import InputError
 
 def describe(reply: Reply, name: str, host: str, given: Mapping[str, Any]) -> None:
     """Ask the cluster at `host` and write the profile `name`; `given` are the verb's options."""
-    from lumitui.remote.survey.proposal import Host
+    from lumitui.remote.questions.survey.proposal import Host
 
     config = given["ssh_config"]
     place = Host(

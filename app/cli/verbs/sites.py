@@ -37,7 +37,7 @@ def sites(reply: Reply, site_name: str | None, profile: Path | None) -> int:
     folders = own_settings().profiles
     known = Sites(folders)
     if profile is not None:
-        from lumitui.remote.doctor.lint import lint
+        from lumitui.remote.questions.doctor.lint import lint
 
         if site_name is not None:
             raise InputError("--check is about a file, not about a site.", "Leave out one of them.")

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from lumitui.app.history.run import Run
     from lumitui.app.scale.changes import Change
     from lumitui.app.watch.sites.stocks import Removed
-    from lumitui.remote.doctor.check import Check
-    from lumitui.remote.doctor.lint import Remark
+    from lumitui.remote.questions.doctor.check import Check
+    from lumitui.remote.questions.doctor.lint import Remark
     from lumitui.remote.scheduler.overview import Overview
     from lumitui.remote.site.profile import Site
     from lumitui.remote.snapshots.fetch import Fetched

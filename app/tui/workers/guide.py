@@ -11,7 +11,7 @@ from lumitui.app.tui.workers.core import CoreApp
 from lumitui.remote.errors import LumiError
 
 if TYPE_CHECKING:
-    from lumitui.remote.doctor.check import Check
+    from lumitui.remote.questions.doctor.check import Check
 
 
 class GuideWorkers(CoreApp):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lumitui.app.history.history import History
 from lumitui.remote.connect import Connection
 from lumitui.remote.errors import InputError
-from lumitui.remote.inquiry.meters import BudgetRow, budget_rows
+from lumitui.remote.questions.inquiry.meters import BudgetRow, budget_rows
 from lumitui.remote.scheduler.gpus import Gpu
 from lumitui.remote.scheduler.overview import Overview
 from lumitui.remote.scheduler.states import State

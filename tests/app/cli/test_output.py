@@ -28,8 +28,8 @@ from lumitui.app.history.run import Run
 from lumitui.app.job.spec import changed
 from lumitui.app.results.summary import Summary
 from lumitui.app.watch.recover import PassedOver
-from lumitui.remote.doctor.check import Check
 from lumitui.remote.errors import LumiError
+from lumitui.remote.questions.doctor.check import Check
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from lumitui.remote.snapshots.fetch import Fetched, FetchOutcome
 from lumitui.remote.snapshots.prune import Pruned

@@ -12,7 +12,7 @@ from lumitui.app.inquiry.wanted import Wanted
 from lumitui.app.job.spec import parse_job
 from lumitui.app.lint.model.position import Position
 from lumitui.app.lint.rule import Finding
-from lumitui.remote.inquiry.answers import (
+from lumitui.remote.questions.inquiry.answers import (
     Answers,
     Association,
     OwnJob,
@@ -22,7 +22,7 @@ from lumitui.remote.inquiry.answers import (
     Space,
     Trial,
 )
-from lumitui.remote.inquiry.meters import BudgetRow, QuotaRow
+from lumitui.remote.questions.inquiry.meters import BudgetRow, QuotaRow
 from lumitui.remote.site.sites import BUILT_IN, Sites
 
 LUMI = Sites([BUILT_IN]).load("lumi")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.inquiry.kept_budgets import OLDEST_SECONDS, KeptBudgets
-from lumitui.remote.inquiry.meters import BudgetRow
+from lumitui.remote.questions.inquiry.meters import BudgetRow
 
 
 def test_a_budget_is_known_to_the_next_call_and_for_a_day(tmp_path: Path) -> None:

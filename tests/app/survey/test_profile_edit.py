@@ -6,9 +6,9 @@ import pytest
 
 from lumitui.app.survey.profile_edit import Edited, edited
 from lumitui.remote.errors import InputError
+from lumitui.remote.questions.survey.node.compare import Change, Measured, compare
+from lumitui.remote.questions.survey.node.report import read
 from lumitui.remote.site.sites import BUILT_IN, Sites
-from lumitui.remote.survey.node.compare import Change, Measured, compare
-from lumitui.remote.survey.node.report import read
 from tests.support.replies.surveyed import NODE, SURVEY, text_from
 
 

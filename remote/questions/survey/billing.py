@@ -4,9 +4,9 @@ import math
 import re
 from collections.abc import Iterator
 
-from lumitui.remote.survey.choice import Choice, Queue
-from lumitui.remote.survey.cluster import Cluster
-from lumitui.remote.survey.entry import Entry
+from lumitui.remote.questions.survey.choice import Choice, Queue
+from lumitui.remote.questions.survey.cluster import Cluster
+from lumitui.remote.questions.survey.entry import Entry
 
 _LEAST, _MOST = 0.001, 1e6
 """What a profile takes for a share."""

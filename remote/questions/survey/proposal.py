@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 
 from lumitui.remote import walltime
 from lumitui.remote.cores import format_cores
-from lumitui.remote.survey import slurm_records as slurm
-from lumitui.remote.survey.billing import billing_of, weighed
-from lumitui.remote.survey.choice import Choice, Queue
-from lumitui.remote.survey.cluster import Cluster, Place, Qos
-from lumitui.remote.survey.entry import Entry, Missing, Proposal
-from lumitui.remote.survey.gpu_types import gpu_type
+from lumitui.remote.questions.survey import slurm_records as slurm
+from lumitui.remote.questions.survey.billing import billing_of, weighed
+from lumitui.remote.questions.survey.choice import Choice, Queue
+from lumitui.remote.questions.survey.cluster import Cluster, Place, Qos
+from lumitui.remote.questions.survey.entry import Entry, Missing, Proposal
+from lumitui.remote.questions.survey.gpu_types import gpu_type
 
 UNMEASURED = (
     "nobody has measured which cores are nearest to each GPU; `lumitui doctor {} --probe` does"

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from lumitui.remote.cores import parse_cores
+from lumitui.remote.questions.survey.node import report as node_report
+from lumitui.remote.questions.survey.node.compare import Measured, compare
+from lumitui.remote.questions.survey.node.report import NodeReport
 from lumitui.remote.site.profile import Site
-from lumitui.remote.survey.node import report as node_report
-from lumitui.remote.survey.node.compare import Measured, compare
-from lumitui.remote.survey.node.report import NodeReport
 from tests.support.places import CLUSTER, ROOT
 
 NEEDS_ROOT = pytest.mark.skipif(

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.remote.doctor.lint import Remark, lint
 from lumitui.remote.errors import InputError
+from lumitui.remote.questions.doctor.lint import Remark, lint
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.command_line import envelope, lt
 from tests.support.home import Home

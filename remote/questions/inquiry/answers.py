@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from lumitui.remote import walltime
-from lumitui.remote.inquiry.meters import BudgetRow, QuotaRow
+from lumitui.remote.questions.inquiry.meters import BudgetRow, QuotaRow
 from lumitui.remote.transport.fields import MOST_WORDS, count, lines, moment
 
 MOST_ROWS = 2_000

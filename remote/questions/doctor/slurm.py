@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from lumitui.remote import walltime
 from lumitui.remote.cores import format_cores, parse_cores
-from lumitui.remote.doctor.check import Check, Status
+from lumitui.remote.questions.doctor.check import Check, Status
+from lumitui.remote.questions.survey.slurm_records import records
 from lumitui.remote.site.profile import Site
-from lumitui.remote.survey.slurm_records import records
 from lumitui.remote.transport.fields import count
 
 _LONGEST_NAME = 200

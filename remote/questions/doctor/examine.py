@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from lumitui.remote.doctor import login_node, slurm
-from lumitui.remote.doctor.check import Check
+from lumitui.remote.questions.doctor import login_node, slurm
+from lumitui.remote.questions.doctor.check import Check
 from lumitui.remote.site.profile import Site
 from lumitui.remote.transport.fields import last_words
 from lumitui.remote.transport.protocol import Transport

@@ -7,8 +7,8 @@ import pytest
 
 from lumitui.app.runs import Runs
 from lumitui.remote.connect import connect
-from lumitui.remote.doctor import examine, login_node, slurm
-from lumitui.remote.doctor.check import Check
+from lumitui.remote.questions.doctor import examine, login_node, slurm
+from lumitui.remote.questions.doctor.check import Check
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from lumitui.remote.transport.local import Local

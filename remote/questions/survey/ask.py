@@ -1,11 +1,11 @@
 """Asking a cluster what it is like: one request over one connection."""
 
 from lumitui.remote.errors import LumiError
+from lumitui.remote.questions.survey import request
+from lumitui.remote.questions.survey.cluster import Cluster, read
+from lumitui.remote.questions.survey.proposal import Host
 from lumitui.remote.site.node import NodeShape
 from lumitui.remote.site.profile import Hosts, Site
-from lumitui.remote.survey import request
-from lumitui.remote.survey.cluster import Cluster, read
-from lumitui.remote.survey.proposal import Host
 from lumitui.remote.transport.fields import last_words
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.records import new_marker, parse_records

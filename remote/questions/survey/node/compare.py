@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lumitui.remote.cores import format_cores, parse_cores
+from lumitui.remote.questions.survey import slurm_records as slurm
+from lumitui.remote.questions.survey.gpu_types import gpu_type
+from lumitui.remote.questions.survey.node.report import Disk, NodeReport
 from lumitui.remote.site.profile import Site
-from lumitui.remote.survey import slurm_records as slurm
-from lumitui.remote.survey.gpu_types import gpu_type
-from lumitui.remote.survey.node.report import Disk, NodeReport
 
 _ROUTES = {"yes": "there is one", "proxy": "through a proxy", "no": "none"}
 Fact = str | tuple[str, ...]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lumitui.remote.doctor.check import Check, Status
+from lumitui.remote.questions.doctor.check import Check, Status
 from lumitui.remote.site.profile import Site
 from lumitui.remote.transport.fields import count, last_words
 

@@ -3,9 +3,9 @@
 import pytest
 
 from lumitui.remote.errors import LumiError
+from lumitui.remote.questions.survey.ask import ask
+from lumitui.remote.questions.survey.choice import choose
 from lumitui.remote.site.partition import NodeBilling, SliceBilling, SumBilling
-from lumitui.remote.survey.ask import ask
-from lumitui.remote.survey.choice import choose
 from tests.support.attacks.spoilt_text import survive, worse
 from tests.support.replies.surveyed import SURVEY, site_of, text_from, with_changes
 from tests.support.servers.transports import FixedAnswer

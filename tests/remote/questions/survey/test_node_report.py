@@ -4,9 +4,9 @@ import re
 
 import pytest
 
+from lumitui.remote.questions.survey.node.compare import Measured, compare, shares
+from lumitui.remote.questions.survey.node.report import read
 from lumitui.remote.site.profile import Site
-from lumitui.remote.survey.node.compare import Measured, compare, shares
-from lumitui.remote.survey.node.report import read
 from tests.support.attacks.spoilt_text import survive, worse
 from tests.support.replies.surveyed import NODE, SURVEY, site_of, text_from
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 
 from lumitui.remote.errors import InputError
+from lumitui.remote.questions.survey.entry import Entry, Missing, Proposal, Value
 from lumitui.remote.site.reading.yaml_document import Document
-from lumitui.remote.survey.entry import Entry, Missing, Proposal, Value
 
 _WIDE = 100
 _UNSEEN = re.compile("[^\x20-\x7e\xa1-\xac\xae-\u1fff\u2030-\ud7ff]")

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lumitui.remote.survey import slurm_records as slurm
-from lumitui.remote.survey.gres import Gpus, gpus_of
+from lumitui.remote.questions.survey import slurm_records as slurm
+from lumitui.remote.questions.survey.gres import Gpus, gpus_of
 from lumitui.remote.transport.fields import count, lines
 
 

@@ -1,9 +1,9 @@
 """Ask a site everything about one job in one request."""
 
-from lumitui.remote.inquiry import answers as read
-from lumitui.remote.inquiry.answers import Answers
-from lumitui.remote.inquiry.meters import budget_rows, quota_rows
-from lumitui.remote.inquiry.request import (
+from lumitui.remote.questions.inquiry import answers as read
+from lumitui.remote.questions.inquiry.answers import Answers
+from lumitui.remote.questions.inquiry.meters import budget_rows, quota_rows
+from lumitui.remote.questions.inquiry.request import (
     MOST_PATHS,
     SECONDS,
     Asked,

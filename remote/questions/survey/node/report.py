@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from lumitui.remote.cores import parse_cores
-from lumitui.remote.survey import slurm_records as slurm
+from lumitui.remote.questions.survey import slurm_records as slurm
 from lumitui.remote.transport.fields import count, lines
 
 _ADDRESS = re.compile(r"^(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}):([0-9a-f]{2}\.[0-7])$", re.IGNORECASE)

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lumitui.app.runs import Runs
-from lumitui.remote.inquiry.answers import Answers, trial
-from lumitui.remote.inquiry.ask import inquire, parse_answers
-from lumitui.remote.inquiry.meters import BudgetRow, amount, budget_rows, quota_rows
-from lumitui.remote.inquiry.request import Asked, commands_of
+from lumitui.remote.questions.inquiry.answers import Answers, trial
+from lumitui.remote.questions.inquiry.ask import inquire, parse_answers
+from lumitui.remote.questions.inquiry.meters import BudgetRow, amount, budget_rows, quota_rows
+from lumitui.remote.questions.inquiry.request import Asked, commands_of
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from lumitui.remote.transport.local import Local
 from tests.support.servers.cluster import Cluster

@@ -4,8 +4,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from lumitui.remote.errors import InputError
-from lumitui.remote.survey.cluster import Cluster, Group, PartitionRecord
-from lumitui.remote.survey.gres import Gpus
+from lumitui.remote.questions.survey.cluster import Cluster, Group, PartitionRecord
+from lumitui.remote.questions.survey.gres import Gpus
 
 
 @dataclass(frozen=True)
