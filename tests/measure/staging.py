@@ -56,7 +56,7 @@ def staged(site: Transport, target: str, source: Path) -> None:
     """Hash and send `source`, as a send does the first time."""
     found = find("DATA", source)
     item = read(found, Hashes(source.with_name("hashes.json"), found.root))
-    stage(site, target, item, report=lambda progress: None)
+    stage(site, target, item, site="lumi", report=lambda progress: None)
 
 
 def rsynced(server: Sshd, target: str, source: Path) -> None:

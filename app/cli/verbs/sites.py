@@ -117,7 +117,7 @@ def stage(
             return
         stocks = runs.stocks.list(site_name, account)
     reply.give(stocks, tables.stock_text(stocks, columns()))
-    if not any(each.items or each.loose for each in stocks):
+    if not any(each.items or each.loose.files for each in stocks):
         say("Nothing is staged there.")
 
 

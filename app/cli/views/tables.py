@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lumitui.remote.site.profile import Site
     from lumitui.remote.snapshots.fetch import Fetched
     from lumitui.remote.snapshots.prune import Pruned
-    from lumitui.remote.snapshots.staging.upkeep import Stock
+    from lumitui.remote.snapshots.staging.upkeep import Loose, Stock
 
 NARROWEST = 8
 """Columns below which no column shrinks."""
@@ -258,7 +258,7 @@ def stock_text(stocks: "Sequence[Stock]", columns: int) -> str:
     """Return what is staged in each store, one item a line."""
     parts = []
     for each in stocks:
-        if each.items or each.loose:
+        if each.items or each.loose.files:
             parts.append(spell_out(each.folder))
         rows = [
             (
@@ -274,9 +274,13 @@ def stock_text(stocks: "Sequence[Stock]", columns: int) -> str:
         if rows:
             titles = ("NAME", "SIZE", "FILES", "LAST USED", "ID", "")
             parts.append(table(titles, rows, columns, shrink=(0,)))
-        if each.loose:
-            parts.append(f"unfinished sends: {words.size(each.loose)}")
+        if each.loose.files:
+            parts.append(f"unfinished sends: {_loose_words(each.loose)}")
     return "\n".join(parts)
+
+
+def _loose_words(loose: "Loose") -> str:
+    return f"{words.count(loose.files, 'file')}, {words.size(loose.bytes)}"
 
 
 def removed_text(freed: "Sequence[Removed]", *, dry: bool) -> str:
@@ -284,8 +288,11 @@ def removed_text(freed: "Sequence[Removed]", *, dry: bool) -> str:
     verb, gone = ("would free", "would remove") if dry else ("freed", "removed")
     said = []
     for each in freed:
-        items = words.count(len(each.ids), "item")
-        said.append(f"{spell_out(each.folder)}: {items}, {verb} {words.size(each.bytes)}")
+        found = [words.count(len(each.ids), "item")] if each.ids or not each.loose.files else []
+        if each.loose.files:
+            found.append(f"{words.count(each.loose.files, 'file')} of unfinished sends")
+        size = words.size(each.bytes + each.loose.bytes)
+        said.append(f"{spell_out(each.folder)}: {' and '.join(found)}, {verb} {size}")
         said += [
             f"  {gone} {item.name} ({item.id}), {words.size(item.bytes)}" for item in each.items
         ]

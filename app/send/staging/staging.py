@@ -168,7 +168,14 @@ def _send(items: list[Item], staging: Staging, connection: Connection, say: Say)
     places: dict[str, str] = {}
     with connection.files() as transport:
         for item in items:
-            once = partial(stage, transport, staging.folder, item, group=staging.group)
+            once = partial(
+                stage,
+                transport,
+                staging.folder,
+                item,
+                site=staging.site.name,
+                group=staging.group,
+            )
             done = _patiently(
                 partial(once, report=lambda progress: say(progress_line(progress))),
                 partial(_about, item.name, say),

@@ -11,7 +11,15 @@ from lumitui.remote.run_folder import STAGE
 from lumitui.remote.scheduler.protocol import Watch
 from lumitui.remote.scheduler.run_files import MOST_ATTEMPT
 from lumitui.remote.site.sites import Sites
-from lumitui.remote.snapshots.staging.upkeep import Holder, StagedItem, Stock, remove, stock
+from lumitui.remote.snapshots.staging.upkeep import (
+    NOTHING_LOOSE,
+    Holder,
+    Loose,
+    StagedItem,
+    Stock,
+    remove,
+    stock,
+)
 
 if TYPE_CHECKING:
     from lumitui.remote.connect import Connection
@@ -30,6 +38,8 @@ class Removed:
     """What these ids are."""
     kept: tuple[StagedItem, ...] = ()
     """What unfinished runs need; it stays."""
+    loose: Loose = NOTHING_LOOSE
+    """What went of sends that did not end."""
 
 
 class Stocks:
@@ -88,11 +98,10 @@ class Stocks:
                 )
             free = [item for item in chosen if not item.in_use]
             ids = tuple(item.id for item in free)
-            if not dry:
-                ids = remove(transport, each.folder, ids, sweep=wanted is None)
+            ids, loose = remove(transport, each.folder, ids, sweep=wanted is None, dry=dry)
             gone = tuple(item for item in free if item.id in ids)
             total = sum(item.bytes for item in gone)
-            done.append(Removed(each.folder, ids, total, gone, tuple(used)))
+            done.append(Removed(each.folder, ids, total, gone, tuple(used), loose))
         return tuple(done)
 
     def _going(

@@ -38,7 +38,7 @@ class Missing:
     """By the name of the blob that they are of."""
 
 
-def ask(transport: Transport, folder: str, item: Item, group: str) -> Missing | None:
+def ask(transport: Transport, folder: str, item: Item, group: str, site: str) -> Missing | None:
     """Return what the store at `folder` lacks of `item`; None: it has it. Makes the store.
 
     Raises:
@@ -52,7 +52,7 @@ def ask(transport: Transport, folder: str, item: Item, group: str) -> Missing | 
     wanted = "".join(f"{blob.name} {blob.entry.size}\n" for blob in blobs)
     packed = gzip.compress(wanted.encode(), 1)
     result = transport.run(script, stdin=packed, timeout=PATIENCE)
-    check(result, item.name, folder)
+    check(result, item.name, folder, site)
     said = list(lines(result.out))
     if said == ["stands"]:
         return None
@@ -64,15 +64,15 @@ def ask(transport: Transport, folder: str, item: Item, group: str) -> Missing | 
     return _missing(said, blobs, folder)
 
 
-def check(result: Result, name: str, folder: str) -> None:
+def check(result: Result, name: str, folder: str, site: str) -> None:
     """Raise RefusedError when a script that stores `name` in `folder` failed."""
     if result.code == 74 and b"not what was sent" in result.err:
         raise wrong(name, folder)
     if result.code:
         raise RefusedError(
             f"The site could not store {name} in {folder}: {reason(result)}.",
-            "Check quota and permissions there; `lumitui stage SITE --prune` removes what no run "
-            "uses. Then send again.",
+            f"Check quota and permissions there; `lumitui stage {site} --prune` removes what no "
+            "run uses. Then send again.",
         )
 
 

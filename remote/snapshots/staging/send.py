@@ -55,27 +55,40 @@ class Staged:
 
 @purpose("stage")
 def stage(
-    transport: Transport, folder: str, item: Item, *, group: str = "", report: Report
+    transport: Transport,
+    folder: str,
+    item: Item,
+    *,
+    site: str,
+    group: str = "",
+    report: Report,
 ) -> Staged:
     """Put `item` into the store at `folder`, and send only what is not there.
 
-    `group` is the group that the files get; "": the person's own.
+    `site` is its name, for messages; `group` the group that the files get, "": the person's own.
 
     Raises:
         InputError: a file changed since it was read.
         RefusedError: the site could not store it (disk full, quota, no permission, no group).
         LinkError, LinkLost: as `Transport.run`. Repeat it: what has arrived is not sent again.
     """
-    return _Shipment(transport, folder, item, group, report).run()
+    return _Shipment(transport, folder, item, site, group, report).run()
 
 
 class _Shipment:
     """One item on its way."""
 
     def __init__(
-        self, transport: Transport, folder: str, item: Item, group: str, report: Report
+        self,
+        transport: Transport,
+        folder: str,
+        item: Item,
+        site: str,
+        group: str,
+        report: Report,
     ) -> None:
-        self.transport, self.folder, self.item, self.group = transport, folder, item, group
+        self.transport, self.folder, self.item = transport, folder, item
+        self.site, self.group = site, group
         self.meter = Meter(item.name, report)
         self.blobs = blobs_of(item)
         self.requests = self.files = self.bytes = 0
@@ -181,14 +194,14 @@ class _Shipment:
 
     def _ask(self) -> Missing | None:
         self.requests += 1
-        return ask(self.transport, self.folder, self.item, self.group)
+        return ask(self.transport, self.folder, self.item, self.group, self.site)
 
     def _request(self, text: str, stream: Iterator[bytes], seconds: float) -> Result:
         self.requests += 1
         return self.transport.run(text, stdin=stream, timeout=PATIENCE + seconds)
 
     def _made(self, result: Result) -> None:
-        check(result, self.item.name, self.folder)
+        check(result, self.item.name, self.folder, self.site)
         if result.text.strip() != "made":
             raise unusable(result.text, self.folder)
 

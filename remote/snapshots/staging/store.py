@@ -53,12 +53,11 @@ mkdir -p {folder} && cd {folder} || exit 73
 chmod 700 . 2>/dev/null  # a default ACL above outweighs the umask
 if [ -n {group} ]; then chgrp {group} . && chmod g+s . || exit 73; fi
 mkdir -p blobs parts || exit 73
-: >.try-$$ && ln .try-$$ .try-$$-2 || { rm -f .try-$$; echo no-links; exit 0; }
-rm -f .try-$$ .try-$$-2
 """
 
 # What a cut link left whole becomes blobs. `.in-` of ten minutes ago without a new file is of a
-# process that nobody feeds any more.
+# process that nobody feeds any more. This comes before anything is created: a disk that such a
+# send filled has room again only afterwards. The links need room: all but the contents goes first.
 ASK = """\
 if [ -f {id}.facts ] && [ -d {id} ] && [ "$(weigh {id})" = '{weight}' ] &&
   [ -z "$(broken {id})" ]; then
@@ -75,11 +74,19 @@ find . -maxdepth 2 -path './.in-*/new' -mmin +10 | while IFS= read -r old; do
 done
 for d in .left-*; do
   [ -d "$d/new" ] || continue
+  for o in "$d"/*; do [ "$o" = "$d/new" ] || discard "$o"; done
   ( cd "$d/new" && find . -type f -exec sh -c 'sums() { {sums}; }; sums "$@"' x {} + |
     awk '{n=substr($2, 3); h=n; sub(/x$/, "", h); if (h == $1) print n}' |
     xargs sh -c '[ $# -eq 0 ] || ln "$@" ../../blobs/ 2>/dev/null' x )
   discard "$d"
 done
+: >.try-$$ || exit 74
+e=$(ln .try-$$ .try-$$-2 2>&1) || {
+  rm -f .try-$$
+  case $e in *space*|*uota*) printf '%s\\n' "$e" >&2; exit 74;; esac
+  echo no-links; exit 0
+}
+rm -f .try-$$ .try-$$-2
 { ls -ln blobs | sed 's/^/b /'; ls -ln parts | sed 's/^/p /'; echo asked; gzip -dc; } | awk '
   asked {
     n++; want = !($1 in blob) || blob[$1] != $2

@@ -8,7 +8,7 @@ from lumitui.remote.errors import AnswerUnusable, RefusedError
 from lumitui.remote.run_folder import CLAIM, COPYING_SECONDS, RECEIPT, STAGE
 from lumitui.remote.snapshots.staging import store
 from lumitui.remote.snapshots.store import reason
-from lumitui.remote.transport.fields import count, last_words, lines, moment
+from lumitui.remote.transport.fields import last_words, lines, moment
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.shell import fill, quote
@@ -33,8 +33,8 @@ for r in ../*/runs/*/; do
   old=; [ -n "$(find "$r" -maxdepth 0 -mmin -{making})" ] || old=old
   for id in $ids; do printf '%s\\n' "u $id $job young$old ${r#../}"; done
 done
-find blobs parts .in-* .left-* ! -type d -links 1 -exec ls -lnd {} + 2>/dev/null |
-  awk '{s+=$5} END {printf "l %.0f\\n", s}'
+find blobs parts .in-* .left-* .gone-* ! -type d -links 1 -exec ls -lnd {} + 2>/dev/null |
+  awk '{n++; s+=$5} END {printf "l %d %.0f\\n", n, s}'
 """
 
 # The contents of a removed item go with it, unless another item has them too.
@@ -51,18 +51,29 @@ for id in {ids}; do
 done
 """
 # `.left-` and `.gone-` are of nobody any more, nor is `.in-` without a new file in ten minutes.
-# Nothing is created: the disk may have no inodes left.
+# Nothing is created: the disk may have no inodes left. Folders go first: blobs may be theirs.
 _SWEEP = """\
-find blobs -type f -links 1 -mtime +0 -exec rm -f {} +
-find parts -type f -mtime +0 -exec rm -f {} +
-for old in .left-* .gone-*; do [ ! -e "$old" ] || discard "$old"; done
-find . -maxdepth 2 -path './.in-*/new' -mmin +10 | while IFS= read -r old; do
-  discard "${old%/new}"
+set --
+for old in .left-* .gone-* .in-*; do
+  [ -e "$old" ] || continue
+  case $old in .in-*)
+    [ -n "$(find "$old/new" -maxdepth 0 -mmin +10 2>/dev/null)$(
+      find "$old" -maxdepth 0 -mtime +0)" ] || continue;;
+  esac
+  set -- "$@" "$old"
 done
-find . -maxdepth 1 -name '.in-*' -mtime +0 | while IFS= read -r old; do discard "$old"; done
+{ [ $# -eq 0 ] || find "$@" ! -type d -links 1 -exec ls -lnd {} +
+  find blobs -type f -links 1 -mtime +0 -exec ls -lnd {} +
+  find parts -type f -mtime +0 -exec ls -lnd {} +
+} 2>/dev/null | awk '{n++; s+=$5} END {printf "l %d %.0f\\n", n, s}'
+[ {dry} -eq 0 ] || exit 0
+[ $# -eq 0 ] || discard "$@" || exit 74
+find blobs -type f -links 1 -mtime +0 -exec rm -f {} + &&
+find parts -type f -mtime +0 -exec rm -f {} +
 """
 _ITEM = re.compile(r"i ([0-9a-f]{24}) ([0-9]{1,15}) ([0-9]{1,15}) ([0-9]{1,15}) ([A-Za-z0-9._-]*)")
 _USED = re.compile(r"u ([0-9a-f]{24}) ([0-9]{1,15}|-) young(old)? (.+/([^/]+))/")
+_LOOSE = re.compile(r"l ([0-9]{1,15}) ([0-9]{1,18})")
 _MAKING = int(COPYING_SECONDS // 60)
 
 
@@ -97,13 +108,23 @@ class Holder:
 
 
 @dataclass(frozen=True)
+class Loose:
+    """What sends left that did not end; the next send of the same goes on with it."""
+
+    files: int = 0
+    bytes: int = 0
+
+
+NOTHING_LOOSE = Loose()
+
+
+@dataclass(frozen=True)
 class Stock:
     """What a store has."""
 
     folder: str
     items: tuple[StagedItem, ...]
-    loose: int
-    """Bytes of unfinished sends, which the next one goes on with."""
+    loose: Loose = NOTHING_LOOSE
 
 
 Going = Callable[[Sequence[Holder]], Collection[str]]
@@ -123,7 +144,7 @@ def stock(transport: Transport, folder: str, going: Going) -> Stock:
     result = transport.run(listing, timeout=300.0)
     found: list[tuple[str, ...]] = []
     users: dict[str, list[Holder]] = {}
-    loose = 0
+    loose = NOTHING_LOOSE
     work = folder.rpartition("/")[0]
     for line in lines(result.out):
         if match := _ITEM.fullmatch(line):
@@ -132,8 +153,8 @@ def stock(transport: Transport, folder: str, going: Going) -> Stock:
             job = "" if match[2] == "-" else match[2]
             holder = Holder(match[5], f"{work}/{match[4]}", job, match[3] is None)
             users.setdefault(match[1], []).append(holder)
-        elif line.startswith("l ") and (size := count(line[2:])) is not None:
-            loose = size
+        elif match := _LOOSE.fullmatch(line):
+            loose = Loose(int(match[1]), int(match[2]))
         elif not line.startswith("u "):
             raise AnswerUnusable(
                 f"The site does not say what is staged in {folder}; it says: {last_words(line)}.",
@@ -154,23 +175,30 @@ def _folder(holder: Holder) -> str:
 
 @purpose("stage")
 def remove(
-    transport: Transport, folder: str, ids: Collection[str], *, sweep: bool
-) -> tuple[str, ...]:
+    transport: Transport, folder: str, ids: Collection[str], *, sweep: bool, dry: bool = False
+) -> tuple[tuple[str, ...], Loose]:
     """Remove items from the store at `folder`; with `sweep` also what unfinished sends left.
 
     Returns:
-        The ids that were removed.
+        The ids that were removed, and what went of unfinished sends. `dry` only counts.
 
     Raises:
         RefusedError: something could not be removed.
         LinkError, LinkLost: as `Transport.run`. It may be repeated.
     """
     words = " ".join(sorted(one for one in ids if re.fullmatch("[0-9a-f]{24}", one)))
-    text = (_REMOVE if words else "") + (_SWEEP if sweep else "")
-    result = transport.run(store.script(folder, text, ids=words), timeout=1800.0)
+    text = (_REMOVE if words and not dry else "") + (_SWEEP if sweep else "")
+    if not text:
+        return tuple(words.split()), NOTHING_LOOSE
+    script = store.script(folder, text, ids=words, dry=int(dry))
+    there = f"[ -d {quote(folder)} ] || exit 0\n"
+    result = transport.run(there + script, timeout=1800.0)
     if result.code:
         raise RefusedError(
             f"Not everything could be removed in {folder}: {reason(result)}.",
             "Check the permissions there, and remove again: what is removed stays removed.",
         )
-    return tuple(line for line in lines(result.out) if re.fullmatch("[0-9a-f]{24}", line))
+    said = list(lines(result.out))
+    swept = next((match for line in said if (match := _LOOSE.fullmatch(line))), None)
+    gone = words.split() if dry else [one for one in said if re.fullmatch("[0-9a-f]{24}", one)]
+    return tuple(gone), Loose(int(swept[1]), int(swept[2])) if swept else NOTHING_LOOSE

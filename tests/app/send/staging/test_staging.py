@@ -219,3 +219,22 @@ def test_a_preview_says_what_the_send_refuses(
     (project.parent / "gone" / "link").symlink_to("nowhere")
     (error,) = runs.preview(job(JOB.replace("../data", path)), project).errors
     assert (error.field, words in error.message) == ("stage.DATA", True), error.message
+
+
+def test_a_removal_counts_what_sends_left(home: Home, runs: Runs, project: Path) -> None:
+    run = runs.send(runs.preview(job(), project))
+    runs.wait(run.id)
+    (stock,) = runs.stocks.list("laptop")
+    runs.stocks.remove("laptop", None)
+    left = Path(stock.folder, ".left-1", "new")
+    left.mkdir(parents=True)
+    (left / "x").write_bytes(b"x" * 2048)
+    (stock,) = runs.stocks.list("laptop")
+    assert stock_text([stock], 80).splitlines()[1:] == ["unfinished sends: 1 file, 2.0 kB"]
+    said = f"{stock.folder}: 1 file of unfinished sends, "
+    would = runs.stocks.remove("laptop", None, dry=True)
+    assert removed_text(would, dry=True) == f"{said}would free 2.0 kB"
+    assert removed_text(runs.stocks.remove("laptop", None), dry=False) == f"{said}freed 2.0 kB"
+    assert removed_text(runs.stocks.remove("laptop", None), dry=False).endswith(
+        "0 items, freed 0 B"
+    )

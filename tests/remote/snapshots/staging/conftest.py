@@ -61,6 +61,12 @@ def send(folder: str, data: Path, told: list[Progress]) -> Send:
     """Sends the data as it is now, or an item that was read before."""
 
     def now(item: Item | None = None, over: Transport | None = None) -> Staged:
-        return stage(over or Local(), folder, item or read(find("DATA", data)), report=told.append)
+        return stage(
+            over or Local(),
+            folder,
+            item or read(find("DATA", data)),
+            site="lumi",
+            report=told.append,
+        )
 
     return now

@@ -63,7 +63,11 @@ def _cut_short(large: Path, folder: str) -> None:
     """Leave the first part of `large` in the store."""
     with pytest.raises(LumiError):
         stage(
-            CutAfter(Local(), 1_000_000), folder, read(find("L", large)), report=lambda told: None
+            CutAfter(Local(), 1_000_000),
+            folder,
+            read(find("L", large)),
+            site="lumi",
+            report=lambda told: None,
         )
     assert _parts(folder)
 
@@ -80,11 +84,11 @@ def test_a_part_that_another_send_takes_is_no_error(
 
     def act() -> None:
         if stored:
-            stage(Local(), folder, item, report=lambda told: None)
+            stage(Local(), folder, item, site="lumi", report=lambda told: None)
         for part in first if kept else _parts(folder):
             part.unlink(missing_ok=True)
 
-    done = stage(Meanwhile(Local(), 2, act), folder, item, report=lambda told: None)
+    done = stage(Meanwhile(Local(), 2, act), folder, item, site="lumi", report=lambda told: None)
     assert Path(done.path).read_bytes() == large.read_bytes() and not left_over(folder)
 
 
@@ -99,7 +103,9 @@ def test_a_part_whose_sender_still_writes_is_not_shortened(large: Path, folder: 
         def act() -> None:
             writing.write(whole[writing.tell() : writing.tell() + 100_000])
 
-        done = stage(Meanwhile(Local(), 2, act), folder, item, report=lambda told: None)
+        done = stage(
+            Meanwhile(Local(), 2, act), folder, item, site="lumi", report=lambda told: None
+        )
         writing.write(b"the rest")
         assert writing.tell() == os.fstat(writing.fileno()).st_size
     assert Path(done.path).read_bytes() == whole and done.requests == 3
@@ -120,7 +126,7 @@ def test_many_sends_of_one_large_file_at_once_are_all_right(large: Path, tmp_pat
 
         def one(_: int, item: Item = item, together: threading.Barrier = together) -> Staged:
             together.wait()
-            return stage(Local(), str(tmp_path / "s"), item, report=lambda told: None)
+            return stage(Local(), str(tmp_path / "s"), item, site="lumi", report=lambda told: None)
 
         with ThreadPoolExecutor(3) as pool:
             for done in pool.map(one, range(3)):

@@ -8,6 +8,8 @@ import subprocess
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,10 +20,11 @@ from lumitui.remote.snapshots.staging.contents import find, read
 from lumitui.remote.snapshots.staging.pieces import shrinks
 from lumitui.remote.snapshots.staging.progress import Progress
 from lumitui.remote.snapshots.staging.send import Staged, stage
-from lumitui.remote.snapshots.staging.upkeep import remove
+from lumitui.remote.snapshots.staging.upkeep import Loose, remove, stock
 from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.protocol import Transport
 from tests.support.servers.link_proxy import link_proxy
+from tests.support.servers.small_disk import small_disk
 from tests.support.servers.sshd import running_sshd
 from tests.support.servers.transports import FixedAnswer
 from tests.support.snapshots import writable
@@ -60,7 +63,7 @@ def test_everything_arrives_once_and_what_changed_after_that(
 
 def test_one_file_keeps_its_name(folder: str, data: Path) -> None:
     item = read(find("IMAGE", data / "large.bin"))
-    done = stage(Local(), folder, item, report=lambda progress: None)
+    done = stage(Local(), folder, item, site="lumi", report=lambda progress: None)
     assert done.path == f"{folder}/{done.id}/large.bin"
     assert Path(done.path).read_bytes() == (data / "large.bin").read_bytes()
 
@@ -103,10 +106,10 @@ def test_a_large_file_goes_on_at_its_last_byte(tmp_path: Path, folder: str) -> N
         site = server.connect()
         proxy.cut_after(2_500_000, "up")
         with pytest.raises(LinkError):
-            stage(site, folder, item, report=lambda progress: None)
+            stage(site, folder, item, site="lumi", report=lambda progress: None)
         has = sum(path.stat().st_size for path in Path(folder, "parts").iterdir())
         assert has > 100_000
-        done = stage(site, folder, item, report=lambda progress: None)
+        done = stage(site, folder, item, site="lumi", report=lambda progress: None)
         site.close()
     assert done.bytes_sent <= 4_000_000 - has and not left_over(folder)
     assert Path(done.path).read_bytes() == large.read_bytes()
@@ -166,7 +169,7 @@ LIES = [
 def test_an_answer_that_is_none_is_a_sentence(said: bytes, data: Path, folder: str) -> None:
     item = read(find("DATA", data))
     with pytest.raises(AnswerUnusable, match="does not say what it has"):
-        stage(FixedAnswer(said), folder, item, report=lambda progress: None)
+        stage(FixedAnswer(said), folder, item, site="lumi", report=lambda progress: None)
 
 
 def test_a_site_that_claims_parts_it_does_not_have_gets_the_file_again(
@@ -191,19 +194,52 @@ def test_a_full_disk_is_a_sentence_and_room_lets_it_go_on(tmp_path: Path, data: 
     try:
         for _ in range(2):  # in a large file, then in the small ones or again
             with pytest.raises(RefusedError, match=r"could not store DATA.*(?i:space)"):
-                stage(Local(), f"{disk}/stage", read(find("DATA", data)), report=print)
+                stage(Local(), f"{disk}/stage", read(find("DATA", data)), site="lumi", report=print)
             subprocess.run(["mount", "-o", "remount,size=600k", disk], check=True)
         subprocess.run(["mount", "-o", "remount,size=8m", disk], check=True)
-        done = stage(Local(), f"{disk}/stage", read(find("DATA", data)), report=print)
+        done = stage(Local(), f"{disk}/stage", read(find("DATA", data)), site="lumi", report=print)
         assert identical(done.path, data) and not left_over(f"{disk}/stage")
     finally:
         subprocess.run(["umount", "-l", disk], check=True)
 
 
+def test_a_disk_that_dead_sends_filled_has_room_for_the_next_send(
+    tmp_path: Path, data: Path
+) -> None:
+    with small_disk(tmp_path / "disk", "8m,nr_inodes=400") as disk:
+        send = partial(stage, Local(), f"{disk}/stage", site="lumi", report=print)
+        send(read(find("DATA", data)))
+        (left := disk / "stage" / ".left-1" / "tree").mkdir(parents=True)
+        (left.parent / "new").mkdir()
+        with pytest.raises(OSError, match="No space"):
+            for number in range(400):
+                (left / str(number)).touch()
+        (data / "run.sh").write_text("another")
+        again = send(read(find("DATA", data)))
+        assert identical(again.path, data) and not left_over(f"{disk}/stage")
+
+
+def test_a_disk_without_room_is_named_with_the_command_that_makes_some(
+    tmp_path: Path, data: Path
+) -> None:
+    with small_disk(tmp_path / "disk", "8m,nr_inodes=20") as disk:
+        (disk / "stage" / "parts").mkdir(parents=True)
+        (disk / "stage" / "blobs").mkdir()
+        for free in range(3):
+            with suppress(OSError):
+                for number in range(20):
+                    (disk / str(number)).touch()
+            for number in range(free):
+                (disk / str(number)).unlink()
+            with pytest.raises(RefusedError, match=r"could not store DATA.*(?i:space)") as refused:
+                stage(Local(), f"{disk}/stage", read(find("DATA", data)), site="lumi", report=print)
+            assert "`lumitui stage lumi --prune`" in refused.value.hint
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives files to another group")
 def test_files_get_the_group_of_the_site(tmp_path: Path, data: Path, folder: str) -> None:
     item = read(find("DATA", data))
-    done = stage(Local(), folder, item, group="games", report=lambda progress: None)
+    done = stage(Local(), folder, item, group="games", site="lumi", report=lambda progress: None)
     groups = {
         os.lstat(os.path.join(at, name)).st_gid
         for at, folders, files in os.walk(folder)
@@ -211,7 +247,7 @@ def test_files_get_the_group_of_the_site(tmp_path: Path, data: Path, folder: str
     }
     assert groups == {grp.getgrnam("games").gr_gid} and identical(done.path, data)
     with pytest.raises(RefusedError, match="nosuchgroup"):
-        stage(Local(), folder, item, group="nosuchgroup", report=lambda progress: None)
+        stage(Local(), folder, item, group="nosuchgroup", site="lumi", report=lambda progress: None)
 
 
 def test_progress_has_a_rate_and_ends_complete(send: Send, told: list[Progress]) -> None:
@@ -233,10 +269,16 @@ def test_removing_an_item_leaves_the_files_of_another_sealed(folder: str, tmp_pa
         (tmp_path / name / "deep" / "x").write_text("shared")
         (tmp_path / name / own).write_text(own)
     first, second = (
-        stage(Local(), folder, read(find(name, tmp_path / name)), report=lambda progress: None)
+        stage(
+            Local(),
+            folder,
+            read(find(name, tmp_path / name)),
+            site="lumi",
+            report=lambda progress: None,
+        )
         for name in "AB"
     )
-    assert remove(Local(), folder, [second.id], sweep=True) == (second.id,)
+    assert remove(Local(), folder, [second.id], sweep=True) == ((second.id,), Loose())
     assert not os.path.exists(second.path) and not writable(first.path)
     assert len(os.listdir(f"{folder}/blobs")) == 2
 
@@ -274,6 +316,8 @@ def test_a_sweep_removes_what_dead_sends_left_and_nothing_under_way(
         (place / "x").write_text("x")
         then = place.stat().st_mtime - 60 * minutes
         os.utime(place, (then, then))
-    remove(Local(), folder, (), sweep=True)
+    swept = remove(Local(), folder, (), sweep=True, dry=True)
+    assert swept == ((), Loose(2, 2)) == remove(Local(), folder, (), sweep=True)
+    assert stock(Local(), folder, lambda holders: ()).loose == Loose(1, 1)
     assert [name for name in os.listdir(folder) if name.startswith(".")] == [".in-3"]
     assert identical(done.path, data)
