@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from lumitui.app.compose.draft.form import Choice
-from lumitui.remote.environments.images import Image
+from lumitui.remote.storage.environments.images import Image
 
 _OTHER_NAMES = {"lightning": ("lightning", "pytorch-lightning")}
 """Packages that are called by more than one name."""

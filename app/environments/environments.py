@@ -10,12 +10,12 @@ from lumitui.app.environments.contents import choice_of
 from lumitui.app.environments.known_images import KnownImages, Listing, answered, with_known
 from lumitui.app.history.history import History
 from lumitui.remote.connect import Connections
-from lumitui.remote.environments.images import find_images
-from lumitui.remote.environments.venvs import Removed, Venv, list_venvs, remove_venvs
 from lumitui.remote.errors import InputError
 from lumitui.remote.run_folder import VENVS
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import Sites
+from lumitui.remote.storage.environments.images import find_images
+from lumitui.remote.storage.environments.venvs import Removed, Venv, list_venvs, remove_venvs
 
 
 class Environments:

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from lumitui.app.settings import write_whole
-from lumitui.remote.environments.images import Contents, Image
 from lumitui.remote.errors import LumiError
+from lumitui.remote.storage.environments.images import Contents, Image
 from lumitui.remote.transport.fields import json_of
 
 _FORM = 1

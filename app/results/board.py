@@ -15,7 +15,7 @@ from lumitui.app.history.metrics.points import MetricPoint
 from lumitui.app.history.run import Run
 from lumitui.remote.errors import InputError, LinkError, LumiError, RefusedError
 from lumitui.remote.run_folder import EVENTS
-from lumitui.remote.snapshots.fetch import fetch
+from lumitui.remote.storage.results.fetch import fetch
 from lumitui.remote.transport.protocol import Transport
 
 _CONVERTER = Path(__file__).resolve().parents[2] / "trainers/engine/watchers/event_file.py"

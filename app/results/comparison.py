@@ -12,8 +12,8 @@ from lumitui.app.results.job_rows import differing_rows, value_words
 from lumitui.app.results.summary import Curve, curve, summarize
 from lumitui.remote.errors import InputError, LumiError
 from lumitui.remote.run_folder import CODE
-from lumitui.remote.snapshots.sums import read_sums
 from lumitui.remote.source.manifest import Manifest
+from lumitui.remote.storage.snapshots.sums import read_sums
 from lumitui.remote.transport.protocol import Transport
 
 MOST_RUNS = 4

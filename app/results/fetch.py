@@ -15,7 +15,7 @@ from lumitui.remote.run_folder import (
     WATCHED,
     attempt_log,
 )
-from lumitui.remote.snapshots.fetch import FetchOutcome, fetch
+from lumitui.remote.storage.results.fetch import FetchOutcome, fetch
 from lumitui.remote.transport.protocol import Transport
 
 RECORDS = (METRICS, BINDING, attempt_log("*"), JOB_SCRIPT, PROFILE, WATCHED)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
 from lumitui.remote.errors import RefusedError
-from lumitui.remote.snapshots.results.listing import list_files
+from lumitui.remote.storage.results.listing import list_files
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.shell import quote
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lumitui.app.results.log_patterns import LogFigures
     from lumitui.app.results.run_files import RunFiles
     from lumitui.app.results.sweep import Sweeps
-    from lumitui.remote.snapshots.fetch import FetchOutcome
+    from lumitui.remote.storage.results.fetch import FetchOutcome
 
 
 class Results(Watching):

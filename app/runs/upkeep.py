@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from lumitui.app.watch.refresh import Warn
     from lumitui.app.watch.sites.stocks import Stocks
     from lumitui.remote.questions.doctor.check import Check
-    from lumitui.remote.snapshots.prune import Pruned
+    from lumitui.remote.storage.snapshots.prune import Pruned
     from lumitui.remote.transport.request_log import Request
 
 
@@ -26,7 +26,7 @@ class Upkeep(Watching):
 
         The newest snapshot of each project stays: the next send builds on it. `dry` only counts.
         """
-        from lumitui.remote.snapshots.prune import prune
+        from lumitui.remote.storage.snapshots.prune import prune
 
         transport = self._watcher.connection(site_name).transport
         for words in self.refresh(site_name).warnings:

@@ -17,9 +17,9 @@ from lumitui.app.settings import version
 from lumitui.remote.errors import InputError
 from lumitui.remote.run_folder import CODE, CODE_ARCHIVE, DEEPSPEED_CONFIG, JOB_SCRIPT, VENV_SCRIPT
 from lumitui.remote.site.profile import Site
-from lumitui.remote.snapshots.tar import Packed, content, tar_stream
 from lumitui.remote.source.manifest import Entry
 from lumitui.remote.source.scan import source_of
+from lumitui.remote.storage.snapshots.tar import Packed, content, tar_stream
 
 README = "README.md"
 _MTIME = 1_000_000_000  # fixed, so that the same files give the same bytes

@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lumitui.remote.snapshots.staging.contents import find, read
-from lumitui.remote.snapshots.staging.send import stage
 from lumitui.remote.source.hash_cache import Hashes
+from lumitui.remote.storage.staging.contents import find, read
+from lumitui.remote.storage.staging.send import stage
 from lumitui.remote.transport.protocol import Transport
 from tests.support.servers.link_proxy import LinkProxy, link_proxy
 from tests.support.servers.sshd import Sshd, running_sshd

@@ -31,7 +31,7 @@ PLANTED = [
     ("app/history/planted.py", "aiohttp", "Only web knows an HTTP server", "planted -> aiohttp"),
     ("app/job/bash.py", "tree_sitter", "Only lint knows tree-sitter", "job.bash -> tree_sitter"),
     ("app/compose/planted.py", "sqlite3", "Only history knows SQLite", "planted -> sqlite3"),
-    ("remote/snapshots/planted.py", "paramiko", "Only ssh knows paramiko", "planted -> paramiko"),
+    ("remote/storage/planted.py", "paramiko", "Only ssh knows paramiko", "planted -> paramiko"),
     ("app/job/planted.py", "lumitui.app.job.second", CIRCLES, "No cycles are allowed in"),
     ("app/job/second.py", "lumitui.app.job.planted", CIRCLES, "allowed in lumitui.app.job.\n"),
 ]  # fmt: skip

@@ -7,9 +7,9 @@ from lumitui.app.compose.rules.venv import reaches_index
 from lumitui.app.environments.contents import unknown_because, version_of
 from lumitui.app.explain import words
 from lumitui.app.explain.safe_text import spell_out
-from lumitui.remote.environments.images import Image
-from lumitui.remote.environments.venvs import Removed, Venv
 from lumitui.remote.site.profile import Site
+from lumitui.remote.storage.environments.images import Image
+from lumitui.remote.storage.environments.venvs import Removed, Venv
 
 _SHOWN = ("python", "torch", "deepspeed", "lightning")
 clock = words.clock

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from lumitui.remote.questions.doctor.lint import Remark
     from lumitui.remote.scheduler.overview import Overview
     from lumitui.remote.site.profile import Site
-    from lumitui.remote.snapshots.fetch import Fetched
-    from lumitui.remote.snapshots.prune import Pruned
-    from lumitui.remote.snapshots.staging.upkeep import Loose, Stock
+    from lumitui.remote.storage.results.fetch import Fetched
+    from lumitui.remote.storage.snapshots.prune import Pruned
+    from lumitui.remote.storage.staging.upkeep import Loose, Stock
 
 NARROWEST = 8
 """Columns below which no column shrinks."""

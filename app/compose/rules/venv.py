@@ -7,8 +7,8 @@ from lumitui.app.compose.placement import Placement
 from lumitui.app.compose.rules.finding import Finding, Rule
 from lumitui.app.job.keys.venv import package_of
 from lumitui.app.job.launch import Launch
-from lumitui.remote.environments.image_names import versions_in
 from lumitui.remote.site.profile import Site
+from lumitui.remote.storage.environments.image_names import versions_in
 
 _HOME = re.compile(r"^(~|\$\{?HOME\b|(/gpfs)?/(home|users)/)")
 _WHEEL = re.compile(

@@ -19,12 +19,12 @@ from lumitui.app.send.code.secret_files import findings_of, needed_by
 from lumitui.app.send.staging.staging import left_out
 from lumitui.remote.errors import InputError
 from lumitui.remote.site.reading.plain_file import read_plain
-from lumitui.remote.snapshots import archive
 from lumitui.remote.source.guard import Guard, Suspect
 from lumitui.remote.source.hash_cache import Hashes
 from lumitui.remote.source.manifest import Manifest
 from lumitui.remote.source.scan import scan
 from lumitui.remote.source.walk import MAX_BYTES, MAX_FILES, Limits, exceeds
+from lumitui.remote.storage.snapshots import archive
 
 _CONFIG_BYTES = 1_000_000
 """More than DeepSpeed's configuration ever has."""

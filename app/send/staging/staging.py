@@ -22,10 +22,10 @@ from lumitui.remote.connect import Connection
 from lumitui.remote.errors import AnswerNeeded, AnswerUnusable, InputError, LinkError, LinkLost
 from lumitui.remote.run_folder import STAGE
 from lumitui.remote.site.profile import Site
-from lumitui.remote.snapshots.staging.contents import Found, Item, find, read
-from lumitui.remote.snapshots.staging.progress import Meter
-from lumitui.remote.snapshots.staging.send import Staged, stage
 from lumitui.remote.source.hash_cache import Hashes
+from lumitui.remote.storage.staging.contents import Found, Item, find, read
+from lumitui.remote.storage.staging.progress import Meter
+from lumitui.remote.storage.staging.send import Staged, stage
 
 _PAUSES = (1.0, 3.0, 10.0)
 """Seconds before each further try after the link was lost."""

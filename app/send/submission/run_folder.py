@@ -7,7 +7,7 @@ from lumitui.app.compose.script.staged import link_target
 from lumitui.app.history.rows.run_record import record_text
 from lumitui.app.send.shipment import Shipment
 from lumitui.remote.run_folder import CODE, JOB_SCRIPT, RECORD, RECORD_FROM_SCRATCH, SECRETS
-from lumitui.remote.snapshots.prepare import PlacedFile, Plan
+from lumitui.remote.storage.snapshots.prepare import PlacedFile, Plan
 from lumitui.remote.transport.shell import quote
 
 

@@ -12,7 +12,6 @@ from lumitui.app.send.submission.refusal import membership_hint
 from lumitui.app.send.submission.run_folder import folder_plan
 from lumitui.app.send.submission.settle import record, settle_now, submission_of
 from lumitui.remote.connect import Connection
-from lumitui.remote.environments.build import build
 from lumitui.remote.errors import (
     HistoryError,
     InputError,
@@ -22,11 +21,12 @@ from lumitui.remote.errors import (
     RefusedError,
 )
 from lumitui.remote.scheduler.protocol import Scheduler, State
-from lumitui.remote.snapshots.archive import sync_archive
-from lumitui.remote.snapshots.prepare import SnapshotGone, prepare
-from lumitui.remote.snapshots.upload import sync
 from lumitui.remote.source.manifest import Manifest
 from lumitui.remote.source.scan import source_of
+from lumitui.remote.storage.environments.build import build
+from lumitui.remote.storage.snapshots.archive import sync_archive
+from lumitui.remote.storage.snapshots.prepare import SnapshotGone, prepare
+from lumitui.remote.storage.snapshots.upload import sync
 from lumitui.remote.transport.protocol import Transport
 
 SEND_STEPS = ("begin", "sync", "prepare", "submit", "record")

@@ -156,7 +156,7 @@ class FilesPane(Vertical):
         self.app.push_screen(asked, fetch)
 
     def _draw_progress(self) -> None:
-        from lumitui.remote.snapshots.results.parts import Parts
+        from lumitui.remote.storage.results.parts import Parts
 
         if self._fetching is not None:
             name, size, target = self._fetching

@@ -11,7 +11,7 @@ from lumitui.remote.run_folder import STAGE
 from lumitui.remote.scheduler.protocol import Watch
 from lumitui.remote.scheduler.run_files import MOST_ATTEMPT
 from lumitui.remote.site.sites import Sites
-from lumitui.remote.snapshots.staging.upkeep import (
+from lumitui.remote.storage.staging.upkeep import (
     NOTHING_LOOSE,
     Holder,
     Loose,

@@ -31,8 +31,8 @@ from lumitui.app.watch.recover import PassedOver
 from lumitui.remote.errors import LumiError
 from lumitui.remote.questions.doctor.check import Check
 from lumitui.remote.site.sites import BUILT_IN, Sites
-from lumitui.remote.snapshots.fetch import Fetched, FetchOutcome
-from lumitui.remote.snapshots.prune import Pruned
+from lumitui.remote.storage.results.fetch import Fetched, FetchOutcome
+from lumitui.remote.storage.snapshots.prune import Pruned
 from tests.support.jobs.binding_reports import EXACT, reports
 from tests.support.jobs.made_runs import SPEC, a_run
 

@@ -56,7 +56,7 @@ def test_lists_load_nothing_that_sends_or_explains(home: Home) -> None:
         "regex", "pydantic", "pydantic_core", "lumitui.app.compose", "lumitui.app.scale",
         "lumitui.app.results", "lumitui.remote.scheduler.protocol",
         "lumitui.app.send.submission.submit", "lumitui.app.explain.failure.diagnose",
-        "lumitui.remote.source", "lumitui.remote.snapshots", "lumitui.remote.questions.doctor",
+        "lumitui.remote.source", "lumitui.remote.storage", "lumitui.remote.questions.doctor",
     }  # fmt: skip
     for verb in ("status", "history"):
         assert sorted(heavy & loaded(home, verb)[1]) == [], verb

@@ -11,10 +11,10 @@ from lumitui.app.environments.contents import version_of, with_package
 from lumitui.app.environments.known_images import KnownImages, Listing, answered, with_known
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
-from lumitui.remote.environments.images import Contents, Image
 from lumitui.remote.errors import InputError
 from lumitui.remote.scheduler.states import State
 from lumitui.remote.site.sites import BUILT_IN, Sites
+from lumitui.remote.storage.environments.images import Contents, Image
 from tests.support.command_line import Here
 from tests.support.jobs.made_runs import a_run
 

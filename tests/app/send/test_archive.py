@@ -15,14 +15,14 @@ from lumitui.app.send.code.source import collect, with_ship_mode
 from lumitui.remote.errors import InputError, RefusedError
 from lumitui.remote.run_folder import CODE_ARCHIVE
 from lumitui.remote.scheduler.protocol import State
-from lumitui.remote.snapshots import archive
-from lumitui.remote.snapshots.archive import sync_archive
-from lumitui.remote.snapshots.prune import prune
-from lumitui.remote.snapshots.store import archive_copy_script
-from lumitui.remote.snapshots.upload import Synced, sync
 from lumitui.remote.source import walk
 from lumitui.remote.source.manifest import Manifest
 from lumitui.remote.source.scan import scan, source_of
+from lumitui.remote.storage.snapshots import archive
+from lumitui.remote.storage.snapshots.archive import sync_archive
+from lumitui.remote.storage.snapshots.prune import prune
+from lumitui.remote.storage.snapshots.store import archive_copy_script
+from lumitui.remote.storage.snapshots.upload import Synced, sync
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.shell import quote
 from tests.support.jobs.small_jobs import TRAIN, finish, hello_job, hello_project, wait_until

@@ -35,7 +35,7 @@ LATE = {
     "lumitui.app.send.submission.submit",
     "lumitui.app.explain.failure.diagnose", "lumitui.app.explain.failure.rules.table",
     "lumitui.remote.source",
-    "lumitui.remote.snapshots", "lumitui.remote.questions.doctor", "lumitui.app.tui.screens.run",
+    "lumitui.remote.storage", "lumitui.remote.questions.doctor", "lumitui.app.tui.screens.run",
     "lumitui.app.tui.screens.new", "lumitui.app.tui.screens.sites", "lumitui.app.tui.panes.log",
     "lumitui.app.tui.panes.script",
 }  # fmt: skip

@@ -16,7 +16,7 @@ from lumitui.app.job.keys.variables import is_taken
 from lumitui.app.job.spec import JobSpec, changed, parse_job
 from lumitui.remote.errors import InputError
 from lumitui.remote.site.sites import BUILT_IN, Sites
-from lumitui.remote.snapshots.fetch import fetch
+from lumitui.remote.storage.results.fetch import fetch
 from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.shell import quote
 from tests.support.attacks.hostile_text import (

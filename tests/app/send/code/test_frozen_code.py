@@ -12,7 +12,7 @@ from lumitui.app.runs import Runs
 from lumitui.app.send.submission import submit
 from lumitui.remote.errors import RefusedError
 from lumitui.remote.scheduler.protocol import State
-from lumitui.remote.snapshots.upload import Synced
+from lumitui.remote.storage.snapshots.upload import Synced
 from tests.support.jobs.small_jobs import finish, hello_job, wait_until
 from tests.support.servers.cluster import Cluster
 

@@ -13,10 +13,10 @@ import pytest
 from lumitui.app.runs import Runs
 from lumitui.remote.errors import InputError, RefusedError
 from lumitui.remote.scheduler.protocol import State
-from lumitui.remote.snapshots.upload import refuse_names, sync
 from lumitui.remote.source import scan as scanning
 from lumitui.remote.source import walk as walking
 from lumitui.remote.source.scan import scan, source_of
+from lumitui.remote.storage.snapshots.upload import refuse_names, sync
 from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.protocol import Transport
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project

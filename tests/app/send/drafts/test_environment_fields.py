@@ -9,7 +9,7 @@ from lumitui.app.environments.known_images import KnownImages, Listing
 from lumitui.app.job.edit import place_of, set_value
 from lumitui.app.runs import Runs
 from lumitui.app.send.drafts.draft import Draft
-from lumitui.remote.environments.images import Contents, Image
+from lumitui.remote.storage.environments.images import Contents, Image
 from tests.support.home import Home
 
 JOB = """name: vit

@@ -9,8 +9,8 @@ from lumitui.app.runs import Runs
 from lumitui.app.send.submission import submit
 from lumitui.remote.errors import InputError, LinkLost
 from lumitui.remote.scheduler.protocol import State
-from lumitui.remote.snapshots.upload import Synced, sync
 from lumitui.remote.source.manifest import Manifest
+from lumitui.remote.storage.snapshots.upload import Synced, sync
 from lumitui.remote.transport.protocol import Transport
 from tests.support.jobs.small_jobs import hello_job, hello_project
 

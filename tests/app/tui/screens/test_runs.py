@@ -17,7 +17,7 @@ from lumitui.app.tui.screens.runs import RunsScreen
 from lumitui.app.tui.widgets.tables.run_table import RunTable
 from lumitui.remote.errors import LinkError
 from lumitui.remote.scheduler.protocol import State
-from lumitui.remote.snapshots.fetch import Fetched, FetchOutcome
+from lumitui.remote.storage.results.fetch import Fetched, FetchOutcome
 from tests.support.driven_tui import (
     app_of,
     screen_lines,

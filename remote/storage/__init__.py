@@ -1,0 +1,1 @@
+"""What lumitui keeps on a site: code, staged data, environments; and what it fetches from there."""

@@ -1,0 +1,171 @@
+"""A run's folder on a site, made by one request: files, code, links and checkpoints."""
+
+import io
+import tarfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lumitui.remote.errors import RefusedError
+from lumitui.remote.run_folder import (
+    CHECKPOINTS,
+    CODE,
+    RECORD,
+    RECORD_FROM_SCRATCH,
+    STAGE,
+    preparing_seconds,
+)
+from lumitui.remote.storage.snapshots.store import archive_copy_script, copy_script
+from lumitui.remote.transport.fields import last_words
+from lumitui.remote.transport.protocol import Transport
+from lumitui.remote.transport.request_log import purpose
+from lumitui.remote.transport.shell import REFLINK, quote
+
+
+@dataclass(frozen=True)
+class PlacedFile:
+    """One small file of a run's folder."""
+
+    name: str
+    text: str
+    mode: int = 0o600
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run's folder is made of."""
+
+    folder: str
+    """Its path on the site, absolute; it must not be there yet."""
+    files: Sequence[PlacedFile]
+    snapshot: str
+    """The path of the snapshot that the run gets a copy of, without an archive's ending."""
+    archive: bool
+    """Whether the snapshot is one archive; the job then unpacks it and makes the links."""
+    links: Mapping[str, str]
+    """Names below the code to what each links to."""
+    checkpoints_from: str | None
+    """The folder of the run whose checkpoints are copied; `files` then has RECORD_FROM_SCRATCH."""
+    needs_checkpoints: bool
+    """Whether it is an error that there are none."""
+    staged: Mapping[str, str] = field(default_factory=dict)
+    """What is staged for the run: its name to its path on the site."""
+    staged_from: str | None = None
+    """The folder of the run whose staged things it shares; None: `staged` has them."""
+
+
+class SnapshotGone(RefusedError):
+    """The snapshot is not on the site any more, or it is damaged."""
+
+
+@purpose("send")
+def prepare(transport: Transport, plan: Plan) -> bool:
+    """Make the folder of `plan`, and return whether checkpoints were there to be copied.
+
+    What could not be finished is removed again.
+
+    Raises:
+        SnapshotGone: the snapshot is gone or damaged.
+        RefusedError: the checkpoints are gone, or the disk refused.
+        LinkError: the link was lost.
+    """
+    limit = preparing_seconds(copies_checkpoints=plan.checkpoints_from is not None)
+    result = transport.run(_script(plan), stdin=_packed(plan.files), timeout=limit)
+    if result.code in (4, 5) and "-snapshot" in result.text:
+        gone = "no longer on the site" if result.code == 4 else "no longer whole on the site"
+        raise SnapshotGone(f"The code of that run is {gone}.", "Resubmit with `--code current`.")
+    if result.code == 3 and "no-checkpoints" in result.text:
+        raise RefusedError(
+            f"{plan.checkpoints_from} has no checkpoints.", "Resubmit with `--from scratch`."
+        )
+    if result.code == 6 and "staged-gone" in result.text:
+        name = result.text.partition("staged-gone")[2].strip()[:40]
+        raise RefusedError(
+            f"What was staged as {name} is no longer on the site.",
+            "Resubmit with `--code current`, which stages it again.",
+        )
+    if result.code:
+        words = last_words(result.err, result.out, default=f"exit status {result.code}")
+        raise RefusedError(
+            f"The run's folder could not be made on the site: {words}.",
+            "Check the disk there: `lumitui doctor` shows space and quota, "
+            "`lumitui prune` removes old code.",
+        )
+    return "continues" in result.text.split()
+
+
+def _packed(files: Sequence[PlacedFile]) -> bytes:
+    """Return `files` as one compressed tar."""
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w:gz") as tar:
+        for file in files:
+            # Bytes of a secret that are not UTF-8 arrive as they are.
+            content = file.text.encode("utf-8", "surrogateescape")
+            info = tarfile.TarInfo(file.name)
+            info.size, info.mode, info.mtime = len(content), file.mode, int(time.time())
+            tar.addfile(info, io.BytesIO(content))
+    return archive.getvalue()
+
+
+def _script(plan: Plan) -> str:
+    folder = quote(plan.folder)
+    lines = [
+        "set -e",
+        "umask 077",
+        f"mkdir -p {quote(plan.folder.rpartition('/')[0])}",
+        f"mkdir -m 700 {folder}",  # a default ACL above outweighs the umask
+        "made=",
+        f'undo() {{ [ -n "$made" ] || {{ chmod -R u+w {folder}; cd / && rm -rf {folder}; }}; }}',
+        "trap undo EXIT; trap 'exit 74' HUP INT TERM PIPE",
+        f"cd {folder}",
+        "tar -xzf -",
+    ]
+    lines += _staged_lines(plan)
+    if plan.archive:
+        lines.append(archive_copy_script(plan.snapshot, plan.folder))
+    else:
+        lines.append(copy_script(plan.snapshot, f"{plan.folder}/{CODE}"))
+        lines += _link_lines(plan.links)
+    if plan.checkpoints_from is not None:
+        lines.append(_checkpoints_script(plan.checkpoints_from, needed=plan.needs_checkpoints))
+    return "\n".join([*lines, "made=yes"])
+
+
+def _link_lines(links: Mapping[str, str]) -> list[str]:
+    lines = []
+    for name, target in links.items():
+        path = f"{CODE}/{name.rstrip('/')}"
+        taken = quote(f"links: {name} is already a file or folder of the code")
+        lines += [
+            f"mkdir -p {quote(path.rpartition('/')[0])}",
+            # ln would put the link into a folder that is there.
+            f"if [ -e {quote(path)} ] || [ -L {quote(path)} ]; then",
+            f"printf '%s\\n' {taken} >&2; exit 1; fi",
+            f"ln -s -- {quote(target)} {quote(path)}",
+        ]
+    return lines
+
+
+def _staged_lines(plan: Plan) -> list[str]:
+    lines = []
+    if plan.staged_from is not None:
+        source = quote(f"{plan.staged_from}/{STAGE}")
+        lines += [f"[ ! -d {source} ] || cp -PR {source} {STAGE}"]
+    elif plan.staged:
+        lines += [f"mkdir {STAGE}"]
+        lines += [
+            f"ln -s -- {quote(place)} {quote(f'{STAGE}/{name}')}"
+            for name, place in plan.staged.items()
+        ]
+    if lines:
+        gone = 'echo "staged-gone ${l##*/}"; exit 6'
+        lines += [f'for l in {STAGE}/*; do [ ! -L "$l" ] || [ -e "$l" ] || {{ {gone}; }}; done']
+    return lines
+
+
+def _checkpoints_script(source_folder: str, *, needed: bool) -> str:
+    source = quote(f"{source_folder}/{CHECKPOINTS}")
+    missing = "echo no-checkpoints; exit 3" if needed else f"mv {RECORD_FROM_SCRATCH} {RECORD}"
+    there = f'[ -n "$(ls -A {source} 2>/dev/null)" ]'
+    copied = f"cp -pR $reflink {source} {CHECKPOINTS}; rm {RECORD_FROM_SCRATCH}; echo continues"
+    return f"{REFLINK}\nif {there}; then {copied}; else {missing}; fi"
