@@ -6,7 +6,7 @@ from lumitui.app.adopt.notes import Notes
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.words import Option
 from lumitui.app.lint.semantics.allocation import is_exclusive, queue_of
-from lumitui.remote import walltime
+from lumitui.remote.notation import walltime
 from lumitui.remote.site.partition import Partition
 from lumitui.remote.site.profile import Site
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from lumitui.remote.cores import format_cores, mask
 from lumitui.remote.errors import InputError
+from lumitui.remote.notation.cores import format_cores, mask
 from lumitui.remote.site.node import NodeShape
 
 

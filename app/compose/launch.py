@@ -31,8 +31,8 @@ from lumitui.app.job.launch import Launch, LaunchFile, Layout, measured_nodes
 from lumitui.app.job.script_args import argument_value, batch_argument
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.stop_lead import lead_of, signal_of
-from lumitui.remote import walltime
 from lumitui.remote.errors import InputError
+from lumitui.remote.notation import walltime
 from lumitui.remote.run_folder import (
     CODE_ARCHIVE,
     DEEPSPEED_CONFIG,

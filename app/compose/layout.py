@@ -6,8 +6,8 @@ from lumitui.app.compose.binding import numa_cores, rank_bindings
 from lumitui.app.compose.placement import Placement
 from lumitui.app.job.launch import Layout
 from lumitui.app.job.strategies import STRATEGIES
-from lumitui.remote.cores import format_cores
 from lumitui.remote.errors import InputError
+from lumitui.remote.notation.cores import format_cores
 
 
 def layout_of(place: Placement) -> Layout:

@@ -5,7 +5,7 @@ import re
 
 from lumitui.app.compose.placement import Placement
 from lumitui.app.job.launch import Layout, Price
-from lumitui.remote import walltime
+from lumitui.remote.notation import walltime
 from lumitui.remote.site.partition import Billing
 
 _GIB = {"K": 1 / 1048576, "M": 1 / 1024, "G": 1.0, "T": 1024.0, "": 1 / 1024}

@@ -14,7 +14,7 @@ from lumitui.app.explain.waiting import waited
 from lumitui.app.history.listing.states import WENT_WRONG
 from lumitui.app.history.run import Run
 from lumitui.app.job.stop_lead import short_lead
-from lumitui.remote import walltime
+from lumitui.remote.notation import walltime
 from lumitui.remote.scheduler.states import State
 
 NEXT = {

@@ -4,8 +4,8 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
-from lumitui.remote import walltime
-from lumitui.remote.cores import format_cores
+from lumitui.remote.notation import walltime
+from lumitui.remote.notation.cores import format_cores
 from lumitui.remote.scheduler.states import State
 
 if TYPE_CHECKING:

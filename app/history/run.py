@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypedDict
 from lumitui.app.history.attempts import AttemptRecord, seconds_ended
 from lumitui.app.history.kept_spec import Brief, LateSpec
 from lumitui.app.job.launch import Layout, Price
-from lumitui.remote import walltime
 from lumitui.remote.errors import HistoryError, InputError
+from lumitui.remote.notation import walltime
 from lumitui.remote.run_folder import JOB_SCRIPT, MACHINERY, PROBE_SCRIPT
 from lumitui.remote.scheduler.states import State
 from lumitui.remote.site.reading.unseen import SEPARATOR, UNSEEN

@@ -14,8 +14,8 @@ from lumitui.app.inquiry.kept_budgets import KeptBudgets
 from lumitui.app.inquiry.wanted import Wanted, finding
 from lumitui.app.lint.model.position import Position
 from lumitui.app.lint.rule import Finding
-from lumitui.remote import walltime
 from lumitui.remote.errors import LumiError
+from lumitui.remote.notation import walltime
 from lumitui.remote.questions.inquiry.answers import Answers
 from lumitui.remote.questions.inquiry.ask import inquire
 from lumitui.remote.questions.inquiry.meters import BudgetRow

@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 
 from lumitui.app.job.spec import JobSpec
-from lumitui.remote import walltime
 from lumitui.remote.errors import InputError, LumiError
+from lumitui.remote.notation import walltime
 from lumitui.remote.site.partition import Partition
 from lumitui.remote.site.profile import Site
 

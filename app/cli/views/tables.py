@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lumitui.app.explain import words
 from lumitui.app.explain.safe_text import spell_out
-from lumitui.remote import walltime
+from lumitui.remote.notation import walltime
 
 if TYPE_CHECKING:
     from lumitui.app.history.file.facts import FileFacts

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from lumitui.app.compose.draft.node_map import cells_of, has_words
 from lumitui.app.lint.masks.judge import Mistake, Starter, mistakes, near_cores, physical
 from lumitui.app.lint.masks.read import Bind, explained
-from lumitui.remote.cores import format_cores, parse_cores
+from lumitui.remote.notation.cores import format_cores, parse_cores
 from lumitui.remote.site.node import NodeShape
 from lumitui.remote.site.profile import Site
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from lumitui.app.compose.binding import rank_bindings
 from lumitui.app.job.launch import Layout
-from lumitui.remote.cores import format_cores, mask, parse_cores
+from lumitui.remote.notation.cores import format_cores, mask, parse_cores
 from lumitui.remote.site.profile import Site
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwABCDEFGHIJKLMNOPQRSTUVWXYZ+-"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from lumitui.app.compose.placement import Placement
 from lumitui.app.compose.rules.finding import Finding, Fix, Rule, Severity
 from lumitui.app.job.launch import Launch
-from lumitui.remote import walltime
+from lumitui.remote.notation import walltime
 
 _SOURCE = "the site's profile, partitions"
 

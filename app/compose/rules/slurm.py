@@ -8,7 +8,7 @@ from lumitui.app.compose.placement import Placement
 from lumitui.app.compose.price import memory_gib
 from lumitui.app.compose.rules.finding import Finding, Fix, Rule
 from lumitui.app.job.launch import Launch
-from lumitui.remote import walltime
+from lumitui.remote.notation import walltime
 
 
 def _cores(launch: Launch, place: Placement) -> Iterator[Finding]:

@@ -7,8 +7,8 @@ from lumitui.app.compose.launchers import Launcher
 from lumitui.app.compose.placement import Placement
 from lumitui.app.compose.script import staged
 from lumitui.app.job.launch import Layout
-from lumitui.remote import walltime
 from lumitui.remote.errors import InputError
+from lumitui.remote.notation import walltime
 from lumitui.remote.run_folder import DEEPSPEED_CONFIG, PREFLIGHT_SCRIPTS, PROBE_SCRIPT
 from lumitui.remote.site.environments import Mpi
 from lumitui.remote.transport.shell import quote

@@ -8,8 +8,8 @@ from lumitui.app.explain.failure.diagnosis import Diagnosis
 from lumitui.app.explain.safe_text import plain
 from lumitui.app.history.run import Run
 from lumitui.app.job.setting import half_batch, without_nodes
-from lumitui.remote import walltime
 from lumitui.remote.errors import InputError
+from lumitui.remote.notation import walltime
 from lumitui.remote.source.secret_shapes import marks_in
 
 _OF_A_NODE = frozenset({

@@ -7,7 +7,7 @@ from lumitui.app.explain import words
 from lumitui.app.explain.waiting import again, plain_reason
 from lumitui.app.history.listing.states import GROUPS, WENT_WRONG
 from lumitui.app.history.run import Run
-from lumitui.remote import walltime
+from lumitui.remote.notation import walltime
 from lumitui.remote.scheduler.states import State
 from lumitui.remote.site.device import CPU
 

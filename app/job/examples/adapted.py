@@ -8,8 +8,8 @@ from lumitui.app.job.edit import set_value
 from lumitui.app.job.examples.table import Example, examples
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
-from lumitui.remote import walltime
 from lumitui.remote.errors import InputError
+from lumitui.remote.notation import walltime
 from lumitui.remote.site.partition import Partition
 from lumitui.remote.site.profile import Site
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from lumitui.remote import walltime
+from lumitui.remote.notation import walltime
 from lumitui.remote.site.reading.unseen import UNSEEN
 
 _BREAKS = re.compile("[\t\n]")

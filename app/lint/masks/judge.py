@@ -6,7 +6,7 @@ from typing import Literal
 
 from lumitui.app.lint.masks.read import Bind
 from lumitui.app.lint.rule import Severity
-from lumitui.remote.cores import format_cores
+from lumitui.remote.notation.cores import format_cores
 from lumitui.remote.site.node import NodeShape
 
 Starter = Literal["srun", "torchrun"]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from lumitui.app.explain.words import count, length
 from lumitui.app.scale.scaling.model import Estimate
 from lumitui.app.scale.scaling.study import Cost, Scaling, Size
-from lumitui.remote import walltime
 from lumitui.remote.errors import InputError
+from lumitui.remote.notation import walltime
 
 WORTHWHILE = 75.0
 """Percent below which no size is recommended without a deadline: a choice.

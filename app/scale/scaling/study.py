@@ -18,7 +18,7 @@ from lumitui.app.scale.scaling.measured import (
 )
 from lumitui.app.scale.scaling.model import Estimate, Model
 from lumitui.app.scale.scaling.step_time import Exchange, Measured, StepModel
-from lumitui.remote import walltime
+from lumitui.remote.notation import walltime
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.site.device import Device
 from lumitui.remote.site.node import Links

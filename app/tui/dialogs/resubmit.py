@@ -33,8 +33,8 @@ from lumitui.app.tui.widgets.input import FigureInput
 from lumitui.app.tui.widgets.launch_text import error_terms, findings_text
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.tables.size_ladder import SizeLadder
-from lumitui.remote import walltime
 from lumitui.remote.errors import InputError, LumiError
+from lumitui.remote.notation import walltime
 
 Code = Literal["same", "current"]
 Outcome = Resubmission | LumiError

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from lumitui.remote import walltime
-from lumitui.remote.cores import format_cores
 from lumitui.remote.errors import InputError
+from lumitui.remote.notation import walltime
+from lumitui.remote.notation.cores import format_cores
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.reading.validation import Mistakes
 from lumitui.remote.site.reading.yaml_document import Document, NotYaml, Place, read_document

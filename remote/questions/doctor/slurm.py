@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from lumitui.remote import walltime
-from lumitui.remote.cores import format_cores, parse_cores
+from lumitui.remote.notation import walltime
+from lumitui.remote.notation.cores import format_cores, parse_cores
 from lumitui.remote.questions.doctor.check import Check, Status
 from lumitui.remote.questions.survey.slurm_records import records
 from lumitui.remote.site.profile import Site

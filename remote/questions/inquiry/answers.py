@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from lumitui.remote import walltime
+from lumitui.remote.notation import walltime
 from lumitui.remote.questions.inquiry.meters import BudgetRow, QuotaRow
 from lumitui.remote.transport.fields import MOST_WORDS, count, lines, moment
 

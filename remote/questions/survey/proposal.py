@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from lumitui.remote import walltime
-from lumitui.remote.cores import format_cores
+from lumitui.remote.notation import walltime
+from lumitui.remote.notation.cores import format_cores
 from lumitui.remote.questions.survey import slurm_records as slurm
 from lumitui.remote.questions.survey.billing import billing_of, weighed
 from lumitui.remote.questions.survey.choice import Choice, Queue

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable
 
-from lumitui.remote import walltime
-from lumitui.remote.cores import parse_cores
+from lumitui.remote.notation import walltime
+from lumitui.remote.notation.cores import parse_cores
 from lumitui.remote.transport.fields import count, lines
 
 _RECORD = re.compile(r"(?:^|\s)([A-Za-z][\w/:]*)=(\S*)")

@@ -9,7 +9,7 @@ from lumitui.app.compose.price import memory_gib
 from lumitui.app.compose.script.program import container_environment
 from lumitui.app.lint.bash import read_script
 from lumitui.app.lint.model.job import Job
-from lumitui.remote import walltime
+from lumitui.remote.notation import walltime
 from tests.support.jobs.lumi_job import LUMI, job
 from tests.support.jobs.official_jobs import Official, official_jobs
 

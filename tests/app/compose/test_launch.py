@@ -12,8 +12,8 @@ from lumitui.app.compose.draft.node_map import bind_text
 from lumitui.app.compose.launch import compose
 from lumitui.app.compose.launchers import TEMPLATES
 from lumitui.app.job.spec import changed
-from lumitui.remote.cores import format_cores
 from lumitui.remote.errors import InputError
+from lumitui.remote.notation.cores import format_cores
 from lumitui.remote.run_folder import MACHINERY
 from lumitui.remote.site.profile import Site
 from tests.support.attacks.hostile_text import fuzzed, passable

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.remote import walltime
+from lumitui.remote.notation import walltime
 from lumitui.remote.site.container import Container
 from lumitui.remote.site.profile import Site, SiteRule
 from lumitui.remote.site.reading.yaml_document import read_document

@@ -4,7 +4,7 @@ import re
 
 from lumitui.app.lint.model.resources import Resources
 from lumitui.app.lint.model.words import Options
-from lumitui.remote import walltime
+from lumitui.remote.notation import walltime
 from lumitui.remote.site.profile import Site
 
 _MIB = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0 * 1024}

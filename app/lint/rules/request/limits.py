@@ -9,7 +9,7 @@ from lumitui.app.lint.model.position import NOWHERE
 from lumitui.app.lint.rule import Hit, Rule, Severity, rule
 from lumitui.app.lint.rules.phrases import rewrite, some
 from lumitui.app.lint.semantics.allocation import Queue, gpu_option, gpus_of_node, queue_of
-from lumitui.remote import walltime
+from lumitui.remote.notation import walltime
 from lumitui.remote.site.profile import Site
 
 _PROFILE = "the site's profile, partitions"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lumitui.remote.cores import format_cores, parse_cores
+from lumitui.remote.notation.cores import format_cores, parse_cores
 from lumitui.remote.questions.survey import slurm_records as slurm
 from lumitui.remote.questions.survey.gpu_types import gpu_type
 from lumitui.remote.questions.survey.node.report import Disk, NodeReport

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from lumitui.remote.cores import parse_cores
+from lumitui.remote.notation.cores import parse_cores
 from lumitui.remote.questions.survey import slurm_records as slurm
 from lumitui.remote.transport.fields import count, lines
 

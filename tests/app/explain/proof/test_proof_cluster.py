@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.history.run import Run
-from lumitui.remote.cores import parse_cores
+from lumitui.remote.notation.cores import parse_cores
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.binding_jobs import CONTAINERS, Proving, where_job
 

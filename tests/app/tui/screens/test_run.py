@@ -12,8 +12,8 @@ from lumitui.app.tui.dialogs.resubmit import ResubmitDialog
 from lumitui.app.tui.screens.run import RunScreen
 from lumitui.app.tui.screens.runs import RunsScreen
 from lumitui.app.tui.widgets.log.log_view import LogView
+from lumitui.remote.notation.walltime import seconds_of, text_of
 from lumitui.remote.scheduler.protocol import State
-from lumitui.remote.walltime import seconds_of, text_of
 from tests.support.driven_tui import (
     app_of,
     ended,

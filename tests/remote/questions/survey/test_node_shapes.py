@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.remote.cores import parse_cores
+from lumitui.remote.notation.cores import parse_cores
 from lumitui.remote.questions.survey.node import report as node_report
 from lumitui.remote.questions.survey.node.compare import Measured, compare
 from lumitui.remote.questions.survey.node.report import NodeReport

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumitui.remote.cores import format_cores, mask, parse_cores
+from lumitui.remote.notation.cores import format_cores, mask, parse_cores
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.guide import scripts as guide_scripts
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lumitui.remote.walltime import seconds_of, text_of
+from lumitui.remote.notation.walltime import seconds_of, text_of
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 

@@ -1,0 +1,1 @@
+"""How Slurm writes cores and time limits."""
