@@ -5,6 +5,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from lumitui.remote.source.gitignore import Patterns
@@ -37,13 +38,13 @@ class Guard:
         self.kept_back: list[Suspect] = []
         self.shipped: list[Suspect] = []
         """Suspects that are sent, because a pattern names them."""
-        self._ship = [(word, _anchored(word)) for word in ship]
+        self._ship = tuple(ship)
         self._used: set[str] = set()
 
     @property
     def unused(self) -> tuple[str, ...]:
         """The patterns that name no suspect."""
-        return tuple(word for word, _ in self._ship if word not in self._used)
+        return tuple(word for word in self._ship if word not in self._used)
 
     def names_secret(self, path: str, where: Callable[[], int]) -> bool:
         """Whether the file at `path` is kept back for its name; `where` opens it.
@@ -52,7 +53,7 @@ class Guard:
             OSError: its contents decide, and cannot be read.
         """
         rule = secret_name(path)
-        if rule is None or (rule.holds is not None and not rule.holds(_head(where()))):
+        if rule is None or (rule.holds is not None and not rule.holds(head_of(where()))):
             return False
         return self._decide(Suspect(path, "name", rule.what, None, rule.source))
 
@@ -78,16 +79,25 @@ class Guard:
         return False
 
     def _decide(self, suspect: Suspect) -> bool:
-        for word, patterns in self._ship:
-            if suspect.path == posixpath.normpath(word) or _covers(patterns, suspect.path):
-                self._used.add(word)
-                if suspect.path not in {other.path for other in self.shipped}:
-                    self.shipped.append(suspect)
-                return False
-        self.kept_back.append(suspect)
-        return True
+        word = covering(self._ship, suspect.path)
+        if word is None:
+            self.kept_back.append(suspect)
+            return True
+        self._used.add(word)
+        if suspect.path not in {other.path for other in self.shipped}:
+            self.shipped.append(suspect)
+        return False
 
 
+def covering(words: Iterable[str], path: str) -> str | None:
+    """Return the first of the patterns that names the file at `path`; see `Guard`."""
+    for word in words:
+        if path == posixpath.normpath(word) or _covers(_anchored(word), path):
+            return word
+    return None
+
+
+@lru_cache(maxsize=1000)
 def _anchored(pattern: str) -> Patterns:
     line = re.sub(r"^(\./)*", "", pattern)
     return Patterns([b"/" + os.fsencode(line)])
@@ -106,6 +116,7 @@ def _covers(patterns: Patterns, path: str) -> bool:
     return False
 
 
-def _head(descriptor: int) -> bytes:
+def head_of(descriptor: int) -> bytes:
+    """Return the beginning of an open file, which is closed: what decides for some names."""
     with os.fdopen(descriptor, "rb") as file:
         return file.read(HEAD_BYTES)

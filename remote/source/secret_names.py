@@ -84,6 +84,11 @@ NAMES: tuple[NameRule, ...] = (
         _assigns,
     ),
     NameRule(
+        "passwords of a machine's users",
+        "shadow(5), gshadow(5), pam_unix(8): the files and the copies that passwd(1) keeps",
+        ("etc/shadow*", "etc/gshadow*", "etc/security/opasswd*", "etc/master.passwd"),
+    ),
+    NameRule(
         "a private SSH key",
         f"ssh-keygen(1); {_GITROB}",
         ("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "id_xmss*", "*_rsa", "*_dsa",

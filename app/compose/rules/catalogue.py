@@ -152,6 +152,8 @@ _FILES = (
            "Nothing can be sent.", "the files here"),
     _topic("stage-size", "note", "how much data is staged",
            "What the site has already is not sent again.", "the files here"),
+    _topic("stage-private", "warning", "staged files that other people here may not read",
+           "Perhaps they were to stay on this machine.", "the files here"),
     _topic("secret-needed", "error", "a program that would be sent without a file it needs",
            "The file looks like a secret, so it is kept back.", "the files here"),
     _topic("secrets", "error", "a secret that has no value on this machine",

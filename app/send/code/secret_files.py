@@ -2,7 +2,7 @@
 
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 
 from lumitui.app.compose.rules.finding import Finding
@@ -16,10 +16,12 @@ _MOST_SENTENCES = 20
 _MODULE_BYTES = 1_000_000
 
 
-def findings_of(guard: Guard, needed: Sequence[Suspect] = ()) -> Iterator[Finding]:
+def findings_of(
+    guard: Guard, needed: Sequence[Suspect] = (), elsewhere: Set[str] = frozenset()
+) -> Iterator[Finding]:
     """Yield what is kept back, each file by its name, and what is sent although it is a suspect.
 
-    The `needed` files have errors of their own.
+    The `needed` files have errors of their own. The patterns `elsewhere` are about staged files.
     """
     kept = [item for item in guard.kept_back if item not in needed]
     yield from _by_name([item for item in kept if item.by == "name"])
@@ -54,6 +56,8 @@ def findings_of(guard: Guard, needed: Sequence[Suspect] = ()) -> Iterator[Findin
             field="ship_secrets",
         )
     for word in guard.unused:
+        if word in elsewhere:
+            continue
         yield Finding(
             "ship-secrets-unused",
             "note",

@@ -16,7 +16,7 @@ from lumitui.app.send.code.installs import install_line
 from lumitui.app.send.code.links import taken_links
 from lumitui.app.send.code.programs import texts_of
 from lumitui.app.send.code.secret_files import findings_of, needed_by
-from lumitui.app.send.staging.staging import left_out
+from lumitui.app.send.staging.staging import heeded, left_out
 from lumitui.remote.errors import InputError
 from lumitui.remote.site.reading.plain_file import read_plain
 from lumitui.remote.source.guard import Guard, Suspect
@@ -129,7 +129,8 @@ def look(
     problems = [("secret-needed", problem) for _, problem in needed]
     problems += _absent(spec, code, guard)
     taken = (_taken_finding(key, error) for key, error in taken_links(spec, code.manifest))
-    said = findings_of(guard, [item for item, _ in needed])
+    elsewhere = heeded(spec, project) if guard.unused else frozenset()
+    said = findings_of(guard, [item for item, _ in needed], elsewhere)
     findings = (*_errors([*unset, *problems]), *taken, *said)
     install = install_line(spec, project)
     shipped, programs = tuple(guard.shipped), texts_of(spec, project)

@@ -117,6 +117,7 @@ def findings_of(spec: JobSpec, project: Path, site: Site) -> Iterator[Finding]:
         except InputError as error:
             yield _error(error.message, error.hint, "the files here", key)
             continue
+        yield from _private(found, place, project, site, key)
         files, total = _weighed(found)
         apart = os.path.relpath(place, project) in left_out(spec, project)
         yield Finding(
@@ -128,6 +129,41 @@ def findings_of(spec: JobSpec, project: Path, site: Site) -> Iterator[Finding]:
             "the files here",
             field=key,
         )
+
+
+def _private(found: Found, place: Path, project: Path, site: Site, field: str) -> Iterator[Finding]:
+    """Yield what there is to say of files that other people here may not read.
+
+    In the project and in the home that is as usual.
+    """
+    homes = (Path.home(), project)
+    if not found.private or any(found.root.is_relative_to(home.resolve()) for home in homes):
+        return
+    first, more = found.private[0], len(found.private) - 1
+    what = str(place) if first == "." or found.single else f"{place}/{first}"
+    also = f" and {count(more, 'more file')}" if more else ""
+    word = found.root.name if first == "." or more else first
+    readers = ", whose project group can read it there" if site.file_group else ""
+    yield Finding(
+        "stage-private",
+        "warning",
+        f"{found.name} is staged to {site.name}{readers}, and other people here may not read "
+        f"{what}{also}.",
+        f"Correct `stage:` if it must stay here; `ship_secrets: [{word}]` says that it may go.",
+        "the files here",
+        field=field,
+    )
+
+
+def heeded(spec: JobSpec, project: Path) -> frozenset[str]:
+    """Return which patterns of `ship_secrets:` are about what is staged."""
+    words: set[str] = set()
+    for name, one in spec.stage.items():
+        try:
+            words |= find(name, place_of(one.path, project), spec.ship_secrets).heeded
+        except InputError:  # it has an error of its own
+            return frozenset(spec.ship_secrets)
+    return frozenset(words)
 
 
 def _error(message: str, do: str, source: str, field: str) -> Finding:

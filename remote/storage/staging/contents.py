@@ -8,7 +8,7 @@ import hashlib
 import os
 import posixpath
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from lumitui.remote.errors import InputError
 from lumitui.remote.source.hash_cache import Contents, Hashes
 from lumitui.remote.source.manifest import Entry, Manifest
 from lumitui.remote.source.scan import opened
-from lumitui.remote.source.secret_names import secret_name
+from lumitui.remote.storage.staging.suspects import Allowed, looks_like, private
 
 MOST_FILES = 200_000
 """More files in one item load a parallel file system more than they help; packed they are one."""
@@ -33,6 +33,10 @@ class Found:
     files: Mapping[str, os.stat_result]
     links: Mapping[str, str]
     """Path to target, inside the folder."""
+    private: Sequence[str] = ()
+    """What other people of this machine may not read: files, or "." for the folder."""
+    heeded: Set[str] = frozenset()
+    """The patterns that allow something."""
 
     @property
     def size(self) -> int:
@@ -73,16 +77,16 @@ def find(
     Args:
         name: what the job file calls it.
         place: the file or folder.
-        allowed: files below it that may be sent although they look like secrets.
+        allowed: patterns of files that may be sent although they look like secrets.
         enough: after so many files and links the rest is not looked at; None: all are.
 
     Raises:
         InputError: it is not there or empty, it is the root of all files, or something in it
             cannot or must not be sent.
     """
-    root = Path(os.path.realpath(place))
+    root, allow = Path(os.path.realpath(place)), Allowed(allowed)
     if root.is_file():
-        return Found(name, root, {root.name: root.stat()}, {})
+        return _single(name, place, root, allow)
     if not root.is_dir():
         raise InputError(
             f"stage: {name} is to be {place}, which is no file and no folder.", "Correct the path."
@@ -93,7 +97,7 @@ def find(
     links: dict[str, str] = {}
     refused: list[str] = []
     for path, entry in _walk(root):
-        why = _take(root, path, entry, files, links, allowed)
+        why = _take(root, path, entry, files, links, allow)
         if why:
             refused.append(f"{path!r} {why}")
         if enough is not None and len(files) + len(links) >= enough:
@@ -107,15 +111,44 @@ def find(
         more = f"; and {len(refused) - 5} more" if len(refused) > 5 else ""
         raise InputError(
             f"stage: {name} cannot be sent: {'; '.join(refused[:5])}{more}.",
-            "Remove or repair them, or stage a folder without them. `ship_secrets:` names "
-            "files that may be sent all the same.",
+            "Remove or repair them, or stage a folder without them. `ship_secrets:` in the job "
+            "file names files that are sent although they look like secrets.",
         )
     if not files and not links:
         raise InputError(
             f"stage: {name} is to be {place}, which has no file in it.",
             "Fill it, or correct the path.",
         )
-    return Found(name, root, files, links)
+    return _found(name, root, files, links, allow)
+
+
+def _single(name: str, place: Path, root: Path, allow: Allowed) -> Found:
+    try:
+        # The name that the person wrote counts, and that of the file which a link leads to.
+        what = looks_like(root.parent, root.name) or looks_like(place.parent, place.name)
+    except OSError as error:
+        raise InputError(
+            f"stage: {name} cannot be read: {error.strerror}.", "Make it readable."
+        ) from error
+    if what and not allow.names(root.parent, root.name):
+        raise InputError(
+            f"stage: {name} is to be {place}, which looks like {what}.",
+            f"Correct the path; or send it all the same, with `ship_secrets: [{root.name}]` in the "
+            "job file.",
+        )
+    return _found(name, root, {root.name: root.stat()}, {}, allow)
+
+
+def _found(
+    name: str,
+    root: Path,
+    files: dict[str, os.stat_result],
+    links: dict[str, str],
+    allow: Allowed,
+) -> Found:
+    top = root if root.is_dir() else root.parent
+    closed = tuple(path for path in private(root, files) if not allow.names(top, path))
+    return Found(name, root, files, links, closed, frozenset(allow.heeded))
 
 
 def read(
@@ -175,13 +208,13 @@ def _take(
     entry: os.DirEntry[str],
     files: dict[str, os.stat_result],
     links: dict[str, str],
-    allowed: Sequence[str],
+    allow: Allowed,
 ) -> str:
     """Add one entry to `files` or `links`; return why it cannot be, or ""."""
-    rule = secret_name(path)
-    if rule is not None and rule.holds is None and path not in allowed:
-        return f"looks like {rule.what}"
     try:
+        what = looks_like(root, path)
+        if what and not allow.names(root, path):
+            return f"looks like {what}"
         if entry.is_symlink():
             target = os.readlink(entry.path)
             if _inside(root, path, target):
