@@ -12,7 +12,7 @@ from lumitui.remote.site.sites import Sites
 if TYPE_CHECKING:
     from lumitui.app.history.file.sqlite_file import Tell
     from lumitui.app.history.run import Run
-    from lumitui.app.inquiry.kept_budgets import KeptBudgets
+    from lumitui.app.questions.inquiry.kept_budgets import KeptBudgets
     from lumitui.app.settings import Settings
     from lumitui.app.watch.left_secrets import LeftSecrets
     from lumitui.app.watch.refresh import Watcher
@@ -75,7 +75,7 @@ class Core:
 
     @cached_property
     def _budgets(self) -> KeptBudgets:
-        from lumitui.app.inquiry.kept_budgets import KeptBudgets
+        from lumitui.app.questions.inquiry.kept_budgets import KeptBudgets
 
         return KeptBudgets(self._data / "budgets.json")
 

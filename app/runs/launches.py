@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from lumitui.app.environments.environments import Environments
     from lumitui.app.history.run import Run
-    from lumitui.app.inquiry.inquiries import Inquiries
     from lumitui.app.job.spec import JobSpec
+    from lumitui.app.questions.environments.environments import Environments
+    from lumitui.app.questions.inquiry.inquiries import Inquiries
     from lumitui.app.scale.code_news import CodeNews
     from lumitui.app.scale.overview import Overviews
     from lumitui.app.scale.resubmission import CodeChoice, Resubmission
@@ -42,7 +42,7 @@ class Launches(Core):
     @cached_property
     def environments(self) -> Environments:
         """The container images and the virtual environments of sites."""
-        from lumitui.app.environments.environments import Environments
+        from lumitui.app.questions.environments.environments import Environments
 
         return Environments(self.sites, self._connections, self.history, self._data)
 
@@ -60,7 +60,7 @@ class Launches(Core):
     @cached_property
     def inquiries(self) -> Inquiries:
         """What only a cluster knows of a job; asked when a person wants it."""
-        from lumitui.app.inquiry.inquiries import Inquiries
+        from lumitui.app.questions.inquiry.inquiries import Inquiries
 
         return Inquiries(lambda site: self._connections.get(site), self._budgets)
 

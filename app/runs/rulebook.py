@@ -6,10 +6,10 @@ from functools import cache
 from pathlib import Path
 
 from lumitui.app.compose.rules import catalogue as job_file
-from lumitui.app.inquiry import topics as cluster
 from lumitui.app.lint import catalogue
 from lumitui.app.lint.catalogue import Topic
 from lumitui.app.lint.table import RULES
+from lumitui.app.questions.inquiry import topics as cluster
 from lumitui.remote.errors import InputError
 from lumitui.remote.site.profile import Site
 from lumitui.remote.transport.fields import json_of

@@ -17,8 +17,8 @@ from lumitui.remote.errors import InputError, LumiError
 
 if TYPE_CHECKING:
     from lumitui.app.history.run import Run
+    from lumitui.app.questions.survey.surveys import Looked
     from lumitui.app.runs import Runs
-    from lumitui.app.survey.surveys import Looked
 
 
 class _Probe(TypedDict):

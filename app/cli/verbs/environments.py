@@ -23,7 +23,7 @@ def containers(reply: Reply, site_name: str, package: str, refresh: bool) -> Non
 
     A site is asked once; what it said is kept here.
     """
-    from lumitui.app.environments.contents import with_package
+    from lumitui.app.questions.environments.contents import with_package
 
     with core() as runs:
         listing = runs.environments.images(site_name, refresh=refresh)

@@ -124,9 +124,9 @@ def _refuse_unknown_rules(options: _Options) -> None:
 
 
 def _known_rules() -> Iterator[str]:
-    from lumitui.app.inquiry.topics import TOPICS
     from lumitui.app.lint.catalogue import UNUSED_IGNORE
     from lumitui.app.lint.table import RULES
+    from lumitui.app.questions.inquiry.topics import TOPICS
     from lumitui.remote.site.sites import Sites
 
     yield UNUSED_IGNORE.id

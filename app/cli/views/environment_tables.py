@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from lumitui.app.cli.views.tables import table
 from lumitui.app.compose.rules.venv import reaches_index
-from lumitui.app.environments.contents import unknown_because, version_of
 from lumitui.app.explain import words
 from lumitui.app.explain.safe_text import spell_out
+from lumitui.app.questions.environments.contents import unknown_because, version_of
 from lumitui.remote.site.profile import Site
 from lumitui.remote.storage.environments.images import Image
 from lumitui.remote.storage.environments.venvs import Removed, Venv

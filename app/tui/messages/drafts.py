@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from textual.message_pump import MessagePump
 
     from lumitui.app.explain.phrases.price_words import Outlook
-    from lumitui.app.inquiry.inquiries import Inquired
+    from lumitui.app.questions.inquiry.inquiries import Inquired
     from lumitui.app.send.drafts.draft import Draft
     from lumitui.app.send.drafts.drafts import Checked
     from lumitui.app.send.preview import Preview

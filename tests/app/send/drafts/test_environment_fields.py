@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.compose.draft import form
-from lumitui.app.environments.known_images import KnownImages, Listing
 from lumitui.app.job.edit import place_of, set_value
+from lumitui.app.questions.environments.known_images import KnownImages, Listing
 from lumitui.app.runs import Runs
 from lumitui.app.send.drafts.draft import Draft
 from lumitui.remote.storage.environments.images import Contents, Image

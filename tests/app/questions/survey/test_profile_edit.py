@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.survey.profile_edit import Edited, edited
+from lumitui.app.questions.survey.profile_edit import Edited, edited
 from lumitui.remote.errors import InputError
 from lumitui.remote.questions.survey.node.compare import Change, Measured, compare
 from lumitui.remote.questions.survey.node.report import read

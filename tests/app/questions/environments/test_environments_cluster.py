@@ -1,6 +1,6 @@
 """The mini cluster's images, asked through the real connection what they hold."""
 
-from lumitui.app.environments.contents import version_of
+from lumitui.app.questions.environments.contents import version_of
 from lumitui.app.runs import Runs
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from lumitui.app.explain.words import count
-from lumitui.app.inquiry.wanted import Wanted, finding
 from lumitui.app.lint.rule import Finding
+from lumitui.app.questions.inquiry.wanted import Wanted, finding
 from lumitui.remote.notation import walltime
 from lumitui.remote.questions.inquiry.answers import Answers, Association
 

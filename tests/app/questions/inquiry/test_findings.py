@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from lumitui.app.inquiry import places
-from lumitui.app.inquiry.findings import findings
-from lumitui.app.inquiry.places import Place, Role
-from lumitui.app.inquiry.topics import TOPICS
-from lumitui.app.inquiry.wanted import Wanted
 from lumitui.app.job.spec import parse_job
 from lumitui.app.lint.model.position import Position
 from lumitui.app.lint.rule import Finding
+from lumitui.app.questions.inquiry import places
+from lumitui.app.questions.inquiry.findings import findings
+from lumitui.app.questions.inquiry.places import Place, Role
+from lumitui.app.questions.inquiry.topics import TOPICS
+from lumitui.app.questions.inquiry.wanted import Wanted
 from lumitui.remote.questions.inquiry.answers import (
     Answers,
     Association,

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from lumitui.app.inquiry.places import Place
-from lumitui.app.inquiry.topics import TOPICS
 from lumitui.app.lint.model.position import NOWHERE, Position
 from lumitui.app.lint.rule import Finding, Severity
+from lumitui.app.questions.inquiry.places import Place
+from lumitui.app.questions.inquiry.topics import TOPICS
 
 _KNOWN = {topic.id: topic for topic in TOPICS}
 

@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 
 from lumitui.app.explain.words import clock
-from lumitui.app.inquiry.path_findings import path_findings, quota_findings
-from lumitui.app.inquiry.slurm_findings import (
+from lumitui.app.lint.rule import Finding
+from lumitui.app.questions.inquiry.path_findings import path_findings, quota_findings
+from lumitui.app.questions.inquiry.slurm_findings import (
     account_findings,
     budget_findings,
     job_findings,
     partition_findings,
 )
-from lumitui.app.inquiry.wanted import Wanted, finding
-from lumitui.app.lint.rule import Finding
+from lumitui.app.questions.inquiry.wanted import Wanted, finding
 from lumitui.remote.questions.inquiry.answers import Answers
 
 _OF_SLURM = ("cluster-account", "cluster-partition", "cluster-jobs")

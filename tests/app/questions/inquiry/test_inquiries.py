@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from lumitui.app.inquiry.inquiries import Inquiries
 from lumitui.app.lint.bash import read_script
+from lumitui.app.questions.inquiry.inquiries import Inquiries
 from lumitui.app.runs import Runs
 from lumitui.app.send.drafts.draft import Draft
 from lumitui.app.send.preview import Preview

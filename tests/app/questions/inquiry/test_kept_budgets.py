@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.inquiry.kept_budgets import OLDEST_SECONDS, KeptBudgets
+from lumitui.app.questions.inquiry.kept_budgets import OLDEST_SECONDS, KeptBudgets
 from lumitui.remote.questions.inquiry.meters import BudgetRow
 
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from lumitui.app.inquiry.places import Place
-from lumitui.app.inquiry.wanted import Wanted, finding
 from lumitui.app.lint.rule import Finding
+from lumitui.app.questions.inquiry.places import Place
+from lumitui.app.questions.inquiry.wanted import Wanted, finding
 from lumitui.remote.questions.inquiry.answers import Answers, PathState
 
 ALMOST = 0.95

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from lumitui.app.survey.node_job import LOOKS, NAME, folder_of, node_job
-from lumitui.app.survey.profile_edit import Edited, edited
+from lumitui.app.questions.survey.node_job import LOOKS, NAME, folder_of, node_job
+from lumitui.app.questions.survey.profile_edit import Edited, edited
 from lumitui.remote.errors import InputError, LumiError, RefusedError
 from lumitui.remote.questions.survey.ask import ask, unprofiled
 from lumitui.remote.questions.survey.choice import choose

@@ -6,9 +6,14 @@ from pathlib import Path
 
 from lumitui.app.compose.draft.form import Choice
 from lumitui.app.compose.script.venv import name_in
-from lumitui.app.environments.contents import choice_of
-from lumitui.app.environments.known_images import KnownImages, Listing, answered, with_known
 from lumitui.app.history.history import History
+from lumitui.app.questions.environments.contents import choice_of
+from lumitui.app.questions.environments.known_images import (
+    KnownImages,
+    Listing,
+    answered,
+    with_known,
+)
 from lumitui.remote.connect import Connections
 from lumitui.remote.errors import InputError
 from lumitui.remote.run_folder import VENVS

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lumitui.app.compose.rules import finding as advice
-from lumitui.app.inquiry import places
-from lumitui.app.inquiry.findings import findings
-from lumitui.app.inquiry.kept_budgets import KeptBudgets
-from lumitui.app.inquiry.wanted import Wanted, finding
 from lumitui.app.lint.model.position import Position
 from lumitui.app.lint.rule import Finding
+from lumitui.app.questions.inquiry import places
+from lumitui.app.questions.inquiry.findings import findings
+from lumitui.app.questions.inquiry.kept_budgets import KeptBudgets
+from lumitui.app.questions.inquiry.wanted import Wanted, finding
 from lumitui.remote.errors import LumiError
 from lumitui.remote.notation import walltime
 from lumitui.remote.questions.inquiry.answers import Answers

@@ -7,9 +7,14 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.cli.views.environment_tables import image_notes, image_table
-from lumitui.app.environments.contents import version_of, with_package
-from lumitui.app.environments.known_images import KnownImages, Listing, answered, with_known
 from lumitui.app.history.run import Run
+from lumitui.app.questions.environments.contents import version_of, with_package
+from lumitui.app.questions.environments.known_images import (
+    KnownImages,
+    Listing,
+    answered,
+    with_known,
+)
 from lumitui.app.runs import Runs
 from lumitui.remote.errors import InputError
 from lumitui.remote.scheduler.states import State

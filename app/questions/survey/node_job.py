@@ -13,7 +13,7 @@ NAME = "node-probe"
 LOOKS = "node"
 """The folder of the reports, in the run's."""
 MINUTES = 5
-_SCRIPT = Path(__file__).resolve().parents[2] / "templates" / "node.sh"
+_SCRIPT = Path(__file__).resolve().parents[3] / "templates" / "node.sh"
 
 
 def node_job(site: Site, partition: str = "", account: str = "") -> JobSpec:

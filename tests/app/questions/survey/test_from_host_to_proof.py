@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from lumitui.app.questions.survey.node_job import NAME
 from lumitui.app.runs import Runs
-from lumitui.app.survey.node_job import NAME
 from lumitui.remote.scheduler.states import State
 from tests.support.command_line import envelope, lt
 from tests.support.home import Home
