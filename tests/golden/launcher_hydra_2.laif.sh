@@ -47,12 +47,15 @@ export CPU_BIND_MASKS="0x00fe000000000000,0xfe00000000000000,0x0000000000fe0000,
 # Launch
 cd "$RUN_DIR"/code
 launch() {
-  set -o pipefail # the labels are srun's: `3: `
-  SLURM_CPU_BIND=none SLURM_OVERLAP=1 I_MPI_PIN=0 env -u ROCR_VISIBLE_DEVICES \
+  set -o pipefail; rm -f "$RUN_DIR/rank-failed" # when a rank has failed, mpirun has 30 s to end the others: it may wait for ever
+  { SLURM_CPU_BIND=none SLURM_OVERLAP=1 I_MPI_PIN=0 env -u ROCR_VISIBLE_DEVICES \
     mpirun -n 16 -ppn 8 -prepend-rank \
-    bash -c 'export RANK=$PMI_RANK LOCAL_RANK=$MPI_LOCALRANKID WORLD_SIZE=$PMI_SIZE LOCAL_WORLD_SIZE=$MPI_LOCALNRANKS; masks=(${CPU_BIND_MASKS//,/ }); ! command -v taskset >/dev/null || set -- taskset "${masks[LOCAL_RANK]}" "$@"; trap : TERM; "$@" || { ended=$?; echo "lumitui: rank $RANK ended with $ended" >&2; kill -9 $$; }' rank \
+    bash -c 'export RANK=$PMI_RANK LOCAL_RANK=$MPI_LOCALRANKID WORLD_SIZE=$PMI_SIZE LOCAL_WORLD_SIZE=$MPI_LOCALNRANKS; masks=(${CPU_BIND_MASKS//,/ }); ! command -v taskset >/dev/null || set -- taskset "${masks[LOCAL_RANK]}" "$@"; trap : TERM; "$@" || { ended=$?; echo "lumitui: rank $RANK ended with $ended" >&2; : >"$RUN_DIR/rank-failed"; kill -9 $$; }' rank \
     singularity run "$SIF" \
-    "$@" 2>&1 | sed -u 's/^\[\([0-9]\{1,\}\)\] /\1: /'
+    "$@" & launcher=$!
+    { until [[ -e $RUN_DIR/rank-failed ]]; do sleep 5; done; sleep 30; pkill -P "$launcher"; kill "$launcher"; } >/dev/null 2>&1 &
+    rc=0; wait "$launcher" || rc=$?; kill $! 2>/dev/null || true; (exit "$rc")
+  } 2>&1 | sed -u 's/^\[\([0-9]\{1,\}\)\] /\1: /'
 }
 lumitui_preflight warn launch python "$RUN_DIR"/preflight.py --gpus=8 --bus=c1,c6,c9,ce,d1,d6,d9,de --in-node=100 --all-nodes=87.6
 lumitui_prove launch sh "$RUN_DIR/probe.sh"
