@@ -6,43 +6,55 @@ from lumitui.app.cli.process import Verbs, run_process
 from lumitui.app.settings import version
 
 VERBS = {
-    "init": "jobs",
-    "new": "new",
-    "sites": "sites",
-    "doctor": "doctor",
-    "cluster": "sites",
-    "containers": "environments",
-    "envs": "environments",
-    "schema": "sites",
-    "lint": "lint",
-    "preview": "jobs",
-    "fix": "fix",
-    "import": "adopt",
-    "export": "jobs",
-    "submit": "jobs",
-    "status": "status",
-    "logs": "history",
-    "history": "history",
-    "show": "history",
-    "why": "why",
-    "note": "history",
-    "diff": "history",
-    "scaling": "scaling",
-    "grid": "scaling",
-    "resubmit": "resubmit",
-    "cancel": "history",
-    "fetch": "history",
-    "board": "programs",
-    "prune": "sites",
-    "stage": "sites",
-    "bind": "bind",
-    "rules": "rules",
-    "demo": "programs",
-    "tui": "programs",
-    "web": "programs",
-    "completion": "programs",
+    "Jobs": {
+        "init": "jobs.init",
+        "new": "jobs.new",
+        "import": "jobs.adopt",
+        "preview": "jobs.send",
+        "fix": "jobs.fix",
+        "export": "jobs.send",
+        "submit": "jobs.send",
+    },
+    "Runs": {
+        "status": "runs.status",
+        "logs": "runs.one_run",
+        "history": "runs.history",
+        "show": "runs.one_run",
+        "why": "runs.why",
+        "note": "runs.one_run",
+        "diff": "runs.one_run",
+        "cancel": "runs.one_run",
+        "fetch": "runs.one_run",
+        "board": "runs.board",
+    },
+    "Other sizes": {
+        "resubmit": "scale.resubmit",
+        "scaling": "scale.scaling",
+        "grid": "scale.scaling",
+    },
+    "Scripts and masks": {
+        "lint": "scripts.lint",
+        "rules": "scripts.rules",
+        "bind": "scripts.bind",
+    },
+    "Sites": {
+        "sites": "sites.sites",
+        "doctor": "sites.doctor",
+        "cluster": "sites.sites",
+        "containers": "sites.environments",
+        "envs": "sites.environments",
+        "stage": "sites.sites",
+        "prune": "sites.sites",
+    },
+    "This program": {
+        "demo": "programs",
+        "tui": "programs",
+        "web": "programs",
+        "schema": "sites.sites",
+        "completion": "programs",
+    },
 }
-"""The verbs in the order of use, and the module of `verbs` that has each as a function."""
+"""The verbs by group, in the order of use, and the module of `verbs` where each is a function."""
 
 
 def _show_version(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
@@ -51,7 +63,7 @@ def _show_version(ctx: click.Context, param: click.Parameter, asked: bool) -> No
         ctx.exit()
 
 
-@click.group(cls=Verbs, modules=VERBS, invoke_without_command=True)
+@click.group(cls=Verbs, groups=VERBS, invoke_without_command=True)
 @click.option(
     "--version",
     is_flag=True,

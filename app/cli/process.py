@@ -26,12 +26,17 @@ class ReaderGone(Exception):
 
 
 class Verbs(click.Group):
-    """The verbs in the order of use; the module of a verb is imported when the verb is."""
+    """The verbs by group; the module of a verb is imported when the verb is."""
 
-    def __init__(self, *args: Any, modules: Mapping[str, str], **attributes: Any) -> None:
-        """Take what click takes, and each verb's name with its module in `verbs`."""
+    def __init__(
+        self, *args: Any, groups: Mapping[str, Mapping[str, str]], **attributes: Any
+    ) -> None:
+        """Take what click takes, and of each group the verbs' names and modules in `verbs`."""
         super().__init__(*args, **attributes)
-        self._modules = modules
+        self._groups = groups
+        self._modules = {
+            name: module for verbs in groups.values() for name, module in verbs.items()
+        }
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the verbs' names."""
@@ -45,6 +50,17 @@ class Verbs(click.Group):
         function = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
         verb: click.Command = getattr(import_module(f"lumitui.app.cli.verbs.{name}"), function)
         return verb
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the verbs of the help, each group below its title and all in two columns."""
+        every = self.every()
+        width = max(map(len, every))
+        for title, names in self._groups.items():
+            with formatter.section(title):
+                limit = formatter.width - width - 6  # the indent and the gap are 4
+                formatter.write_dl(
+                    [(name.ljust(width), every[name].get_short_help_str(limit)) for name in names]
+                )
 
     def every(self) -> dict[str, click.Command]:
         """Return all verbs by name."""

@@ -139,6 +139,13 @@ def no_nan(ctx: click.Context, param: click.Parameter, value: float | None) -> f
 run_argument = click.argument("run_id", metavar="RUN", shell_complete=runs_beginning)
 site_argument = click.argument("site_name", metavar="SITE", shell_complete=sites_beginning)
 job_argument = click.argument("job", metavar="JOB", type=GivenPath())
+port_option = click.option(
+    "--port",
+    metavar="N",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="The port on this machine; by default a free one.",
+)
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 site_option = click.option(
     "--site",

@@ -7,15 +7,7 @@ from pathlib import Path
 import click
 
 from lumitui.app.cli import output
-from lumitui.app.cli.session import GivenPath, core, open_tui, run_argument
-
-port_option = click.option(
-    "--port",
-    metavar="N",
-    type=click.IntRange(0, 65535),
-    default=0,
-    help="The port on this machine; by default a free one.",
-)
+from lumitui.app.cli.session import GivenPath, core, open_tui, port_option
 
 
 @click.command()
@@ -58,30 +50,6 @@ def web(job: Path | None, port: int) -> None:
     from lumitui.app.cli.web import serve_web
 
     serve_web(job, port)
-
-
-@click.command()
-@run_argument
-@port_option
-def board(run_id: str, port: int) -> None:
-    """Show a run's curves in TensorBoard, on this machine alone.
-
-    A bundled trainer writes event files with `--watch tensorboard`; of any other run the kept
-    metrics are shown. They are as of now: run the verb again for later steps. Ctrl-C ends it.
-    """
-    import subprocess
-    from contextlib import suppress
-    from tempfile import TemporaryDirectory
-
-    from lumitui.app.results.board import check_installed, command
-
-    with TemporaryDirectory(prefix="lumitui-board-") as folder:
-        with core() as runs:
-            shown = runs.boards.prepare(runs.history.get(run_id).id, Path(folder))
-        check_installed()
-        output.say(f"TensorBoard shows {shown.source}; its address is below. Ctrl-C ends it.")
-        with suppress(KeyboardInterrupt):
-            subprocess.run(command(shown, port), check=False)
 
 
 @click.command()

@@ -4,9 +4,7 @@ import click
 import pytest
 
 from lumitui.app.cli.main import lumitui
-from tests.support.command_line import (
-    lt,
-)
+from tests.support.command_line import lt
 from tests.support.home import Home
 
 
@@ -31,3 +29,13 @@ def test_the_exit_codes_stand_below_each_other(home: Home) -> None:
     assert [line.split()[0] for line in lines[first : first + 9]] == [
         "0", "1", "2", "3", "4", "5", "6", "124", "130"
     ]  # fmt: skip
+
+
+def test_the_verbs_stand_in_groups_each_once(home: Home) -> None:
+    listed = lt(home, "--help").stdout.partition("Show this message and exit.")[2]
+    groups = {
+        lines[0].removesuffix(":"): [line.split()[0] for line in lines[1:]]
+        for lines in (part.splitlines() for part in listed.strip().split("\n\n"))
+    }
+    assert groups["Other sizes"] == ["resubmit", "scaling", "grid"] and len(groups) == 6
+    assert [verb for verbs in groups.values() for verb in verbs] == list(lumitui.every())

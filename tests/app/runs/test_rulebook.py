@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.cli.verbs.rules import explained, listed
+from lumitui.app.cli.verbs.scripts.rules import explained, listed
 from lumitui.app.compose.rules import catalogue
 from lumitui.app.lint.table import RULES
 from lumitui.app.runs.rulebook import Example, topic, topics

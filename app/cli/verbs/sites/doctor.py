@@ -9,7 +9,7 @@ from lumitui.app.cli.confirm import NOTHING_SENT, confirm, refuse_errors, show_f
 from lumitui.app.cli.output import Reply, say, warn
 from lumitui.app.cli.progress import show_step
 from lumitui.app.cli.session import core, json_option, site_argument, yes_option
-from lumitui.app.cli.verbs.profile import refuse_options
+from lumitui.app.cli.verbs.sites.profile import refuse_options
 from lumitui.app.cli.views import tables
 from lumitui.app.explain import words
 from lumitui.app.explain.safe_text import spell_out

@@ -1,0 +1,1 @@
+"""The verbs that make job files and send jobs."""

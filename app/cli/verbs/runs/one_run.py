@@ -1,0 +1,157 @@
+"""The verbs about one run, or two: facts, notes, the log, results, cancel."""
+
+import time
+from pathlib import Path
+
+import click
+
+from lumitui.app.cli.confirm import confirm
+from lumitui.app.cli.output import Reply, run_data, say, warn
+from lumitui.app.cli.progress import follow_log, print_log
+from lumitui.app.cli.session import (
+    MOST,
+    GivenPath,
+    columns,
+    core,
+    json_option,
+    run_argument,
+    runs_beginning,
+    yes_option,
+)
+from lumitui.app.cli.views import tables
+from lumitui.app.explain import words
+from lumitui.remote.errors import InputError
+
+
+@click.command()
+@run_argument
+@json_option
+@click.pass_obj
+def show(reply: Reply, run_id: str) -> None:
+    """Show everything known about a run."""
+    from lumitui.app.cli.views import show as showing
+
+    with core() as runs:
+        page = showing.gather(runs, run_id)
+        for warning in page.warnings:
+            warn(warning)
+        reply.give(showing.page_data(page), showing.page_text(page, time.time(), columns()))
+
+
+@click.command()
+@run_argument
+@click.argument("text", metavar="[TEXT]", required=False)
+@click.option("--tag", metavar="WORDS", help="Add tags, such as best; -best removes one.")
+@json_option
+@click.pass_obj
+def note(reply: Reply, run_id: str, text: str | None, tag: str | None) -> None:
+    """Save a line about a run, or tag it.
+
+    `lumitui history --text` finds it. An empty TEXT removes it; its tags stay.
+    """
+    from lumitui.app.history.listing.tags import told, with_tags
+
+    if text is None and tag is None:
+        raise InputError("There is nothing to save.", "Give a text, or --tag with a word.")
+    with_tags("", tag if tag is not None else "checked")
+    with core() as runs:
+        run = runs.history.get(run_id) if text is None else runs.note(run_id, text)
+        if tag is not None:
+            runs.history.tag([run.id], tag)
+            run = runs.history.get(run.id)
+    reply.give(run_data(run))
+    if text is not None:
+        say(f"Saved the note of {run.id}." if text else f"Removed the note of {run.id}.")
+    if tag is not None:
+        say(told(run.id, tag))
+
+
+@click.command()
+@click.argument("first", metavar="RUN", shell_complete=runs_beginning)
+@click.argument("second", metavar="RUN", shell_complete=runs_beginning)
+@json_option
+@click.pass_obj
+def diff(reply: Reply, first: str, second: str) -> None:
+    """Compare two runs: job file, script, code and metrics."""
+    from lumitui.app.cli.views import diff as differing
+
+    with core() as runs:
+        found = differing.compare_runs(runs, first, second)
+    reply.give(found, differing.difference_text(found, columns()))
+
+
+@click.command()
+@run_argument
+@click.option("--follow", "-f", is_flag=True, help="Keep printing until the run ends.")
+@click.option(
+    "--attempt",
+    metavar="N",
+    type=click.IntRange(min=1, max=MOST),
+    help="Print the log of attempt N.",
+)
+@click.option(
+    "--last",
+    metavar="BYTES",
+    type=click.IntRange(min=0, max=MOST),
+    default=65536,
+    show_default=True,
+    help="How many bytes of the end to print.",
+)
+def logs(run_id: str, follow: bool, attempt: int | None, last: int) -> None:
+    """Print the end of a run's log."""
+    if follow and attempt is not None:
+        raise InputError("Only the current attempt can be followed.", "Leave out --attempt.")
+    with core() as runs:
+        if follow:
+            follow_log(runs, run_id, last)
+        else:
+            print_log(runs, run_id, attempt, last)
+
+
+@click.command()
+@run_argument
+@yes_option
+@json_option
+@click.pass_obj
+def cancel(reply: Reply, run_id: str, yes: bool) -> None:
+    """Cancel a run's job after you confirm."""
+    with core() as runs:
+        run = runs.history.get(run_id)
+        if not run.state.is_final:
+            confirm(
+                f"Cancel {run.id} ({run.state}, job {run.job_id or 'not known'})?",
+                yes=yes,
+                otherwise="Nothing was cancelled.",
+            )
+        run = runs.cancel(run.id, warn=warn)
+    reply.give(run_data(run), f"{run.id} is {run.state}.")
+
+
+@click.command()
+@run_argument
+@click.argument("patterns", metavar="[PATTERN]...", nargs=-1)
+@click.option(
+    "--to",
+    "target",
+    type=GivenPath(),
+    help="The folder to copy to; by default RUN's id.",
+)
+@json_option
+@click.pass_obj
+def fetch(reply: Reply, run_id: str, patterns: tuple[str, ...], target: Path | None) -> None:
+    """Copy a run's results here, verified by hash.
+
+    A folder is copied with everything in it. The exit code is 4 when a file could not be copied,
+    2 when nothing matches a PATTERN.
+    """
+    from lumitui.app.results import fetch as results
+
+    with core() as runs:
+        run = runs.history.get(run_id)
+        folder = target or Path(run.id)
+        found = runs.fetch(run.id, folder, patterns)
+    reply.give(found, tables.fetched_text(found.files))
+    for note in results.notes(found, named=bool(patterns)):
+        say(f"note: {note}")
+    say(f"{words.count(len(found.files), 'file')} in {folder}.")
+    results.check(found, named=bool(patterns))

@@ -1,0 +1,1 @@
+"""The verbs that send a run on other sizes, and compare sizes."""

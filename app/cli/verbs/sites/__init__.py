@@ -1,0 +1,1 @@
+"""The verbs about sites: their profiles, their nodes, and what is kept there."""
