@@ -5,9 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AliasChoices,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     field_validator,
     model_validator,
@@ -25,6 +23,14 @@ from lumitui.app.job.keys.fields import (
     Word,
 )
 from lumitui.app.job.keys.log_pattern import check_log_pattern
+from lumitui.app.job.keys.parts import (
+    ContainerChoice,
+    DeepSpeedChoice,
+    Part,
+    Scale,
+    StagedShort,
+    StageName,
+)
 from lumitui.app.job.keys.variables import check_environment_name, check_secret_name
 from lumitui.app.job.keys.venv import Venv
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
@@ -38,152 +44,130 @@ MOST_RELAUNCHES = 10
 """A machine that breaks a program more often is not one to stay on."""
 
 
-StageName = Annotated[str, Field(pattern="^[A-Z][A-Z0-9_]{0,30}$")]
-"""The name of something staged, as a part of a variable's name."""
-
-
-def _only_path(value: object) -> object:
-    return {"path": value} if isinstance(value, str) else value
-
-
-class Part(BaseModel):
-    """The base of every part of a job file: frozen, unknown keys refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class ContainerChoice(Part):
-    """Which container the ranks run in; `none: true` for none."""
-
-    generation: Line | None = None
-    """A generation of the site's profile."""
-    image: Line | None = None
-    """An image other than the generation's."""
-    binds: tuple[Line, ...] = ()
-    """`SRC[:DST[:OPTIONS]]`, as the container command takes them."""
-    venv: Line | None = None
-    """A squashed Python environment (`.sqsh`) on the cluster, mounted over the image's own."""
-    none: bool = False
-
-
-class DeepSpeedChoice(Part):
-    """DeepSpeed's configuration."""
-
-    config: Inside
-    """A file of the project, read as HJSON; the run gets a copy with the batch recomputed."""
-
-
-class BatchRule(Part):
-    """How the batch changes with the number of ranks."""
-
-    arg: Line | None = None
-    """The argument with the samples per rank and step; None: the trainer's, or DeepSpeed's."""
-    keep: Literal["per_gpu", "global"] = "global"
-
-
-class LearningRateRule(Part):
-    """How the learning rate changes with the global batch."""
-
-    arg: Line | None = None
-    rule: Literal["none", "linear", "sqrt"] = "none"
-
-
-class Scale(Part):
-    """What a resubmission on more nodes changes; without it global batch and learning rate stay."""
-
-    batch: BatchRule = BatchRule()
-    lr: LearningRateRule = LearningRateRule()
-
-
-class StagedPath(Part):
-    """Data, a model or an image that the site gets once, and all runs there share."""
-
-    path: Line
-    """A file or folder on this machine, relative to the project; `~` is the home. Of a container's
-    definition (`*.def`) the image is sent, which is built here."""
-    link: Inside | None = None
-    """Where it appears below the code, too."""
-
-
 class JobSpec(Part):
     """A job file: what to run and how. Everything else is derived."""
 
     name: Name
+    """The job's name in the queue and in the list of runs, one line of at most 100 characters:
+    `name: resnet50`."""
     site: Line
+    """Where the job runs, by the name of a profile (`lumitui sites` lists them): `site:
+    laptop`."""
     account: Annotated[Word, BeforeValidator(lambda value: value or "none")] = "none"
+    """The project that pays: `account: project_462000001`. Left out: none, where the site needs
+    none."""
     partition: Word
+    """The queue, as the site's profile calls it; it limits nodes and time, and sets the price:
+    `partition: standard-g`."""
     nodes: Annotated[int, Field(ge=1, le=MOST_NODES)] = 1
+    """How many nodes: `nodes: 2`."""
     gpus_per_node: Annotated[int, Field(ge=1, le=64)] | None = None
-    """None: all GPUs of a node."""
+    """GPUs of each node, with a rank for each: `gpus_per_node: 4`. Left out: all GPUs of a
+    node."""
     cpus_per_task: Annotated[int, Field(ge=1)] | None = None
+    """Cores of each Slurm task: `cpus_per_task: 7`. Left out: the site's share for the GPUs."""
     memory: Memory | None = None
-    """`--mem`, per node; None: the site's share for the GPUs."""
+    """Memory of each node as `--mem` takes it, in MiB, or in K, M, G or T: `memory: 60G`. Left
+    out: the site's share for the GPUs."""
     local_disk: Annotated[int, Field(ge=1, le=100_000)] | None = None
-    """GiB on each node's own disk, at a site where a job asks for them; None: none."""
+    """GiB on each node's own disk, at a site where a job asks for them: `local_disk: 100`. Left
+    out: none."""
     exclusive: bool = False
-    """Whether a shared partition gives whole nodes, and bills them, so that masks are right."""
+    """Whether a shared partition gives whole nodes, and bills them, so that masks are right:
+    `exclusive: true`."""
     time: Walltime
+    """The time limit of the job as Slurm writes it, hours:minutes:seconds or days-hours: `time:
+    "02:00:00"`."""
     chain: Annotated[int, Field(ge=1, le=MOST_LIMITS)] = 1
     """How many time limits the run may take: an attempt that stopped near its limit, with its
-    checkpoint saved, goes back into the queue and continues."""
+    checkpoint saved, goes back into the queue and continues: `chain: 4`."""
     relaunch: Annotated[int, Field(ge=0, le=MOST_RELAUNCHES)] = 0
-    """How often a program that fails is launched again in its allocation, from its checkpoint."""
+    """How often a program that fails is launched again in its allocation, from its checkpoint:
+    `relaunch: 2`."""
     launcher: Line = "srun"
+    """What starts the ranks; the site's profile says which it has: `launcher: torchrun`."""
     strategy: str = "ddp"
+    """How the ranks train together: `strategy: fsdp`."""
     trainer: str | None = None
+    """A bundled trainer, instead of a script: `trainer: ddp`."""
     script: Inside | None = None
+    """Your program, inside the project: `script: train.py`."""
     args: tuple[Text, ...] = ()
+    """The program's arguments; a shell sees none of them, and `$STAGE_NAME` is what is staged:
+    `args: [--lr, 0.1]`."""
     resume: tuple[Text, ...] = ()
-    """Arguments that make the person's own script continue from `$RUN_DIR/checkpoints`."""
+    """Arguments that make your own script continue from `$RUN_DIR/checkpoints`: `resume:
+    [--resume, $RUN_DIR/checkpoints]`."""
     hostfile: bool = False
-    """Whether the job writes `$RUN_DIR/hostfile` for a program that starts ranks itself: a line
-    `HOST slots=RANKS` for each node, as DeepSpeed and Open MPI read it."""
+    """Whether the job writes `$RUN_DIR/hostfile` for a program that starts ranks itself, with a
+    line `HOST slots=RANKS` for each node, as DeepSpeed and Open MPI read it: `hostfile: true`."""
     signal: Signal | None = None
-    """sbatch's `--signal`, like `USR1@120`, when the script saves on that signal."""
+    """sbatch's `--signal` when the script saves on that signal; the number is seconds before the
+    time limit: `signal: USR1@120`."""
     hang: Hang | None = None
-    """After how long a rank that hangs ends a bundled training; None: it is only named."""
-    env: dict[str, Text] = {}
+    """After how long a rank that hangs ends a bundled training, hours:minutes:seconds, a minute at
+    least: `hang: 00:10:00`. Left out: it is only named."""
+    env: dict[str, Text] = Field(default={})
+    """Variables of the program, by their names; a secret goes under `secrets:`: `env: {NCCL_DEBUG:
+    INFO}`."""
     secrets: tuple[str, ...] = ()
-    """Names of the laptop's variables that the job may read; their values are never shown."""
+    """Names of the laptop's variables that the job may read; their values are never shown:
+    `secrets: [WANDB_API_KEY]`."""
     container: ContainerChoice = ContainerChoice()
+    """Which container the ranks run in: `container: {image: $STAGE_IMAGE}`. Left out: the
+    site's."""
     venv: Venv | None = None
     """Packages that the image or the modules lack: a requirements file of the project, or a list.
-    They are installed once, and shared by all runs that need the same."""
+    They are installed once, and shared by all runs that need the same: `venv: [einops==0.8.1]`."""
     binding: Literal["auto", "masks", "none"] = "auto"
+    """Whether each rank is bound to the cores near its GPU: `auto` where launcher and partition
+    allow it, `masks` or an error, `none` in no case: `binding: masks`."""
     proof: Literal["on", "strict", "off"] = "on"
-    """`strict`: the job ends before the launch when a rank has other cores or another GPU than
-    planned, or when no driver tells which GPU it has."""
+    """Whether the job measures its binding. `strict`: the job ends before the launch when a rank
+    has other cores or another GPU than planned, or when no driver tells which GPU it has: `proof:
+    strict`."""
     preflight: Literal["warn", "end", "off"] | None = None
     """Whether the GPUs and the network are measured before the launch, in half a minute at most:
-    `warn` names a rank or node that is slow or wrong, `end` ends the job then. None: as the site's
-    profile says."""
+    `warn` names a rank or node that is slow or wrong, `end` ends the job then: `preflight: end`.
+    Left out: as the site's profile says."""
     keep_compiled: bool = True
-    """Whether the next job gets what Inductor, Triton and MIOpen compiled in this one."""
+    """Whether the next job gets what Inductor, Triton and MIOpen compiled in this one:
+    `keep_compiled: false`."""
     project: Line = "."
-    """The folder that is sent, relative to the job file's folder."""
+    """The folder that is sent, relative to the job file's folder: `project: ..`."""
     ship: Literal["auto", "files", "archive"] = "auto"
     """How the code is sent: as files, or as one archive that every node unpacks. `auto` becomes
-    `archive` when the project has too many files or too large ones."""
+    `archive` when the project has too many files or too large ones: `ship: archive`."""
     ship_secrets: Annotated[
         tuple[Inside, ...], Field(validation_alias=AliasChoices("ship_secrets", "allow"))
     ] = ()
     """Files that look like secrets and are sent nevertheless; otherwise they are left out, and the
-    preview names them. Paths from the project's root; `*`, `**` and folders as in .gitignore."""
+    preview names them. Paths from the project's root, or from what is staged; `*`, `**` and
+    folders as in .gitignore: `ship_secrets: [config/dev.env]`."""
     workdir: Inside = "."
-    links: dict[Inside, Line] = {}
-    stage: dict[StageName, Annotated[StagedPath, BeforeValidator(_only_path)]] = {}
-    """What the site gets before the run, each under a name: `DATA` is `$STAGE_DATA` in the job, and
-    also in `args:`, `env:` and `container.image`."""
+    """The folder of the code in which the program starts: `workdir: src`."""
+    links: dict[Inside, Line] = Field(default={})
+    """Links below the code, each with what it leads to on the site: `links: {data:
+    /scratch/project_462000001/data}`."""
+    stage: dict[StageName, StagedShort] = Field(default={})
+    """What the site gets before the run, each under a name: `DATA` is `$STAGE_DATA` in the job,
+    and also in `args:`, `env:` and `container.image`: `stage: {DATA: ~/mnist}`."""
     fetch: tuple[Inside, ...] = ()
-    metrics: dict[Line, Line] = {}
-    """Names of series, each with a regular expression of one group that is searched in the log."""
+    """Files that `lumitui fetch` brings besides the records of a run, as patterns from the run's
+    folder on: `fetch: [checkpoints/last.pt]`."""
+    metrics: dict[Line, Line] = Field(default={})
+    """Names of series, each with a regular expression of one group that is searched in the log:
+    `metrics: {loss: "loss=([0-9.]+)"}`."""
     deepspeed: DeepSpeedChoice | None = None
+    """DeepSpeed's configuration of your own script: `deepspeed: {config: ds_config.json}`."""
     scale: Scale | None = None
+    """What a resubmission on more nodes changes besides the nodes: `scale: {lr: {rule: linear}}`.
+    Left out: global batch and learning rate stay."""
     sbatch: tuple[Line, ...] = ()
-    """Further #SBATCH options."""
-    grid: dict[Line, Annotated[tuple[Text, ...], Field(min_length=1)]] = {}
+    """Further #SBATCH options: `sbatch: [--exclude=nid005001]`."""
+    grid: dict[Line, Annotated[tuple[Text, ...], Field(min_length=1)]] = Field(default={})
     """Keys of the job file or arguments of the script, each with a list of values: the file
-    becomes a run for each combination."""
+    becomes a run for each combination: `grid: {lr: [1e-3, 3e-4], nodes: [1, 2]}`."""
 
     @field_validator("strategy")
     @classmethod

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from lumitui.app.job.spec import JobSpec, Scale
+from lumitui.app.job.keys.parts import Scale
+from lumitui.app.job.spec import JobSpec
 
 ABSENT = "-"
 """The value of a key that a job file does not have."""

@@ -8,8 +8,9 @@ import copy
 import math
 from collections.abc import Iterator
 
+from lumitui.app.job.keys.parts import Scale
 from lumitui.app.job.script_args import argument_value, rate_argument, with_value
-from lumitui.app.job.spec import JobSpec, Scale
+from lumitui.app.job.spec import JobSpec
 from lumitui.remote.errors import InputError
 
 _SCHEDULES: dict[str, dict[str, float | None]] = {

@@ -10,6 +10,7 @@ from lumitui.app.compose.deepspeed_batch import has_deepspeed
 from lumitui.app.compose.launch import compose
 from lumitui.app.compose.layout import layout_of
 from lumitui.app.compose.placement import partition_of, placement_of
+from lumitui.app.job.keys.parts import Scale
 from lumitui.app.job.launch import Launch, Layout
 from lumitui.app.job.script_args import (
     argument_value,
@@ -18,7 +19,7 @@ from lumitui.app.job.script_args import (
     with_value,
 )
 from lumitui.app.job.setting import set_in
-from lumitui.app.job.spec import MOST_NODES, JobSpec, Scale, changed
+from lumitui.app.job.spec import MOST_NODES, JobSpec, changed
 from lumitui.app.scale import deepspeed_rescale
 from lumitui.app.scale.changes import Change, changes_between
 from lumitui.app.scale.learning_rate import with_rate

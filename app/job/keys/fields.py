@@ -67,7 +67,9 @@ def _formed(pattern: str, words: str, max_length: int | None = None) -> Any:
     return Annotated[str, shown, AfterValidator(check)]
 
 
-Text = Annotated[str, AfterValidator(_passable)]
+# A job file is read as text, so that a number or a Boolean is as good: editors must not refuse it.
+_ANY_SCALAR = Field(json_schema_extra={"type": ["string", "number", "boolean"]})
+Text = Annotated[str, _ANY_SCALAR, AfterValidator(_passable)]
 """Any text that a command can receive."""
 Line = Annotated[str, AfterValidator(_one_line)]
 """One line of text without control characters."""

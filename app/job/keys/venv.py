@@ -40,9 +40,10 @@ class SentRequirements(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     lines: tuple[Line, ...] = ()
-    """The requirements, without comments."""
+    """The requirements, without comments: `venv: {packages: [tqdm], sent: {lines: [tqdm]}}`."""
     wheels: dict[Line, Annotated[str, Field(pattern=_HASH)]] = {}
-    """The wheels of the project and their SHA-256."""
+    """The wheels of the project and their SHA-256: `venv: {packages: [tqdm], wheels: wheels, sent:
+    {wheels: {}}}`."""
 
 
 class VenvChoice(BaseModel):
@@ -51,14 +52,15 @@ class VenvChoice(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     requirements: Inside | None = None
-    """A requirements file of the project."""
+    """A requirements file of the project: `venv: {requirements: requirements.txt}`."""
     packages: tuple[Line, ...] = ()
-    """Requirements as pip reads them, like `einops==0.8.1`."""
+    """Requirements as pip reads them: `venv: {packages: [einops==0.8.1, tqdm]}`."""
     wheels: Annotated[Line, AfterValidator(_wheels)] | None = None
     """A folder of wheels: of the project, a whole path on the site, or what `stage:` names, as
-    `$STAGE_WHEELS`. No index is asked then."""
+    `$STAGE_WHEELS`. No index is asked then: `venv: {packages: [einops], wheels: wheels}`."""
     sent: SentRequirements | None = None
-    """What the files said when the run was sent. lumitui writes it; a job file does not need it."""
+    """What the files said when the run was sent. lumitui writes it; a job file does not need it:
+    `venv: {packages: [tqdm], sent: {lines: [tqdm]}}`."""
 
     @property
     def wheels_in_project(self) -> bool:
@@ -71,7 +73,9 @@ class VenvChoice(BaseModel):
         return (*(self.sent.lines if self.sent else ()), *self.packages)
 
 
-Venv = Annotated[VenvChoice, BeforeValidator(_forms)]
+Venv = Annotated[
+    VenvChoice, BeforeValidator(_forms, json_schema_input_type=str | list[str] | VenvChoice)
+]
 """`venv:` as a person writes it: a file, a list, or keys."""
 
 

@@ -213,7 +213,8 @@ def test_each_rule_of_lumi_finds_what_it_is_about_and_nothing_else(lumi: Site) -
 
 
 def test_each_field_of_a_rule_is_one_of_a_job_file(lumi: Site) -> None:
-    from lumitui.app.job.spec import ContainerChoice, JobSpec
+    from lumitui.app.job.keys.parts import ContainerChoice
+    from lumitui.app.job.spec import JobSpec
 
     def known(rule: SiteRule) -> bool:
         first, _, rest = rule.field.partition(".")

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
+from lumitui.app.job.keys.parts import BatchRule, LearningRateRule, Scale
 from lumitui.app.job.launch import Layout, Price
-from lumitui.app.job.spec import BatchRule, LearningRateRule, Scale
 from lumitui.app.scale.scaling.study import Scaling, Size
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.made_runs import SPEC, a_run

@@ -128,7 +128,8 @@ def schema(what: str) -> None:
 
     Your editor can use it to complete and check these files.
     """
+    from lumitui.app.job.schema import described_schema
     from lumitui.app.job.spec import JobSpec
     from lumitui.remote.site.profile import Site
 
-    click.echo(json.dumps((JobSpec if what == "job" else Site).model_json_schema(), indent=1))
+    click.echo(json.dumps(described_schema(JobSpec if what == "job" else Site), indent=1))
