@@ -11,8 +11,8 @@ import pytest
 from lumitui.app.runs import Runs
 from lumitui.remote.transport.protocol import Transport
 from tests.repository import skips
-from tests.support.home import Home
 from tests.support.jobs.scheduler_bench import Bench, process_bench, slurm_bench
+from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster, running_cluster
 from tests.support.servers.sshd import Sshd, busy_sshd, running_sshd
 from tests.support.servers.transports import KINDS, open_transport

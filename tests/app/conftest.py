@@ -8,10 +8,10 @@ import pytest
 from lumitui.app.cli.main import lumitui
 from lumitui.app.cli.process import run_verb
 from lumitui.app.settings import Settings
-from tests.support.command_line import HELLO, Here
-from tests.support.driven_tui import JOB, SCRIPT
-from tests.support.home import Home
 from tests.support.jobs.small_jobs import hello_project
+from tests.support.program.command_line import HELLO, Here
+from tests.support.program.driven_tui import JOB, SCRIPT
+from tests.support.program.home import Home
 
 
 @pytest.fixture

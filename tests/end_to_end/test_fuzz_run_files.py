@@ -23,8 +23,8 @@ from lumitui.app.tui.widgets.log.log_text import LogText
 from lumitui.remote.scheduler.protocol import STATES
 from tests.support.attacks.spoilt_text import many, survive, worse
 from tests.support.attacks.whole_texts import METRICS
-from tests.support.driven_tui import SCRIPT
 from tests.support.jobs.made_runs import a_run
+from tests.support.program.driven_tui import SCRIPT
 
 
 @many

@@ -9,7 +9,7 @@ from lumitui.app.results.summary import summarize
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.protocol import State
 from tests.support.guide.scripts import NAMES, SCRIPTS, Script
-from tests.support.jobs.golden_jobs import golden_path, job_of
+from tests.support.jobs.sites.golden_jobs import golden_path, job_of
 from tests.support.jobs.small_jobs import finish
 from tests.support.servers.cluster import Cluster
 from tests.support.systems.resources import put_resources

@@ -27,9 +27,9 @@ from tests.support.attacks.hostile_text import (
     passable,
     written,
 )
-from tests.support.command_line import envelope, lt, on_terminal
-from tests.support.home import Home
 from tests.support.jobs.small_jobs import wait_until
+from tests.support.program.command_line import envelope, lt, on_terminal
+from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster
 
 STRINGS = 500

@@ -10,11 +10,11 @@ import pytest
 from lumitui.app.history.run import Run
 from lumitui.app.job.spec import JobSpec, changed, parse_job
 from lumitui.remote.scheduler.protocol import State
-from tests.support.home import Home
-from tests.support.jobs import binding_jobs
-from tests.support.jobs.binding_jobs import Proving
+from tests.support.jobs.binding import binding_jobs
+from tests.support.jobs.binding.binding_jobs import Proving
 from tests.support.jobs.endings import in_shell
 from tests.support.jobs.small_jobs import TRAIN, wait_until
+from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.cluster]

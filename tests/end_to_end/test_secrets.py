@@ -16,9 +16,9 @@ from lumitui.app.cli import process
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
 from lumitui.app.tui import app as tui
-from tests.support.command_line import CLUSTER, PROGRAM, environ, on_terminal, write
-from tests.support.home import Home
 from tests.support.jobs.small_jobs import wait_until
+from tests.support.program.command_line import CLUSTER, PROGRAM, environ, on_terminal, write
+from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster
 from tests.support.servers.sshd import Sshd, new_key
 

@@ -29,10 +29,10 @@ from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.protocol import Result, Transport
 from tests.support.attacks.spoilt_text import GARBAGE, survive, worse
 from tests.support.attacks.whole_texts import ANSWER, DOCTOR
-from tests.support.command_line import HELLO
-from tests.support.home import Home
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import finish, hello_project
+from tests.support.program.command_line import HELLO
+from tests.support.program.home import Home
 from tests.support.servers.playback import Answer, Lie, Recorder
 from tests.support.servers.transports import FixedAnswer
 

@@ -22,7 +22,7 @@ from lumitui.app.history.history import History
 from lumitui.remote.scheduler.protocol import State
 from tests.measure.bench_history import fill
 from tests.measure.terminal import Terminal
-from tests.support.jobs.binding_reports import EXACT, reports
+from tests.support.jobs.binding.binding_reports import EXACT, reports
 from tests.support.jobs.made_runs import SPEC, a_run
 from tests.support.places import ROOT
 

@@ -24,8 +24,8 @@ from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from lumitui.remote.transport.shell import quote
-from tests.support.home import Home
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project
+from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster, read_cluster, start
 from tests.support.servers.link_proxy import LinkProxy
 

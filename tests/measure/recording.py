@@ -16,8 +16,8 @@ from lumitui.app.guide.demo import prepare
 from lumitui.app.settings import settings
 from lumitui.app.tui.app import LumiApp
 from tests.measure.film import Film
-from tests.support.driven_tui import shown, until
 from tests.support.places import ROOT
+from tests.support.program.driven_tui import shown, until
 
 PICTURE = ROOT / "docs" / "pictures" / "demo.svg"
 SIZE = (96, 27)

@@ -12,7 +12,7 @@ from pathlib import Path
 from lumitui.app.lint.catalogue import Topic
 from lumitui.app.runs.rulebook import EXAMPLES, Example, topics
 from lumitui.remote.site.sites import BUILT_IN, Sites
-from tests.support.rule_cases import Case, read_cases
+from tests.support.rules.rule_cases import Case, read_cases
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "rules.md"

@@ -15,8 +15,8 @@ from lumitui.app.job.spec import parse_job
 from lumitui.app.lint.bash import read_script
 from lumitui.remote.errors import InputError
 from lumitui.remote.site.profile import Site
-from tests.support.command_line import Here, envelope, told
-from tests.support.jobs.official_jobs import sites
+from tests.support.jobs.sites.official_jobs import sites
+from tests.support.program.command_line import Here, envelope, told
 from tests.support.systems.rows import Row, table
 
 LUMI = """#!/bin/bash -l

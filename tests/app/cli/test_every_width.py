@@ -17,11 +17,11 @@ import pytest
 
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.protocol import State
-from tests.support.command_line import HELLO, Here, environ
-from tests.support.home import Home
 from tests.support.jobs.made_runs import SPEC, a_run
 from tests.support.jobs.small_jobs import hello_project
-from tests.support.verbs import VERBS, command_lines
+from tests.support.program.command_line import HELLO, Here, environ
+from tests.support.program.home import Home
+from tests.support.program.verbs import VERBS, command_lines
 
 WIDTHS = ["1", "20", "80"]
 ODD = ["0", "-5", "x", "", "1e9", "9" * 5000, "١"]  # noqa: RUF001  # a digit

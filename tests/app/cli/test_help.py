@@ -4,8 +4,8 @@ import click
 import pytest
 
 from lumitui.app.cli.main import lumitui
-from tests.support.command_line import lt
-from tests.support.home import Home
+from tests.support.program.command_line import lt
+from tests.support.program.home import Home
 
 
 @pytest.mark.parametrize("name", list(lumitui.every()))

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from lumitui.remote.ssh import connection
-from tests.support.command_line import PROGRAM, Here, environ, told
-from tests.support.home import Home
 from tests.support.places import SITES
+from tests.support.program.command_line import PROGRAM, Here, environ, told
+from tests.support.program.home import Home
 from tests.support.servers.asking_sshd import CODE, asking_sshd
 from tests.support.servers.keys import certify
 from tests.support.servers.sshd import Sshd, free_port, half_open, new_key, public

@@ -33,7 +33,7 @@ from lumitui.remote.questions.doctor.check import Check
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from lumitui.remote.storage.results.fetch import Fetched, FetchOutcome
 from lumitui.remote.storage.snapshots.prune import Pruned
-from tests.support.jobs.binding_reports import EXACT, reports
+from tests.support.jobs.binding.binding_reports import EXACT, reports
 from tests.support.jobs.made_runs import SPEC, a_run
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)

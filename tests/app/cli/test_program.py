@@ -13,10 +13,18 @@ from lumitui.app.cli.main import lumitui
 from lumitui.app.cli.process import run_verb
 from lumitui.app.cli.views import tables
 from lumitui.app.runs import Runs
-from tests.support.command_line import PROGRAM, Here, envelope, environ, lt, on_terminal, runs_of
-from tests.support.home import Home
 from tests.support.jobs.made_runs import a_run
 from tests.support.places import ROOT
+from tests.support.program.command_line import (
+    PROGRAM,
+    Here,
+    envelope,
+    environ,
+    lt,
+    on_terminal,
+    runs_of,
+)
+from tests.support.program.home import Home
 
 LOADED = """
 import sys

@@ -10,10 +10,10 @@ import pytest
 
 from lumitui.app.cli import process
 from lumitui.app.cli.main import lumitui
-from tests.support.command_line import HELLO, history
-from tests.support.home import Home
 from tests.support.jobs.small_jobs import hello_project
-from tests.support.verbs import command_lines
+from tests.support.program.command_line import HELLO, history
+from tests.support.program.home import Home
+from tests.support.program.verbs import command_lines
 
 
 def open_to_others(folder: Path) -> list[str]:

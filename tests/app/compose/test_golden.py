@@ -13,7 +13,7 @@ from lumitui.remote.run_folder import MACHINERY
 from tests.support.guide.batch_differences import BATCH_DIFFERENCES
 from tests.support.guide.scripts import NAMES, SCRIPTS, Script
 from tests.support.guide.task_differences import TASK_DIFFERENCES
-from tests.support.jobs.golden_jobs import (
+from tests.support.jobs.sites.golden_jobs import (
     ARCHIVE,
     archive_launch,
     exported_scripts,
@@ -31,7 +31,7 @@ each_script = pytest.mark.parametrize("script", SCRIPTS, ids=NAMES)
 
 @each_script
 def test_the_script_is_the_golden_one(script: Script) -> None:
-    # After a deliberate change: PYTHONPATH=src:. python -m tests.support.jobs.golden_jobs,
+    # After a deliberate change: PYTHONPATH=src:. python -m tests.support.jobs.sites.golden_jobs,
     # and read the diff.
     assert launch_of(script).script == golden_path(script).read_text()
 

@@ -18,7 +18,7 @@ from lumitui.remote.run_folder import MACHINERY
 from lumitui.remote.site.profile import Site
 from tests.support.attacks.hostile_text import fuzzed, passable
 from tests.support.guide.scripts import MASKS, RESERVED_MASK
-from tests.support.jobs.lumi_job import JOB, LUMI, job
+from tests.support.jobs.sites.lumi_job import JOB, LUMI, job
 
 
 @given(ranks=st.integers(1, 8))

@@ -9,7 +9,7 @@ from lumitui.app.compose.price import price_of
 from lumitui.app.job.launch import Price
 from lumitui.app.job.spec import changed
 from lumitui.remote.errors import InputError
-from tests.support.jobs.lumi_job import JOB, LUMI
+from tests.support.jobs.sites.lumi_job import JOB, LUMI
 
 
 def priced(partition: str, nodes: int, gpus: int, time: str, memory: str | None) -> Price | None:

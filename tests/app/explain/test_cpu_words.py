@@ -15,8 +15,8 @@ from lumitui.app.scale.scaling.study import Offer, scaling_of
 from lumitui.app.tui.widgets.tables.run_columns import columns_for
 from lumitui.remote.errors import InputError
 from lumitui.remote.site.sites import Sites
-from tests.support.home import Home
 from tests.support.jobs.made_runs import a_run
+from tests.support.program.home import Home
 
 CORES = ("0", "1")
 

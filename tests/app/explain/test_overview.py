@@ -14,7 +14,7 @@ from lumitui.app.scale.speedup import Speedup
 from lumitui.app.tui.flows.cancels import terms
 from lumitui.app.watch.news.events import event_of
 from lumitui.remote.scheduler.protocol import State
-from tests.support.jobs.binding_reports import reports, verdict_on
+from tests.support.jobs.binding.binding_reports import reports, verdict_on
 from tests.support.jobs.made_runs import a_run
 
 NOW = 1_000_000.0

@@ -6,7 +6,7 @@ from lumitui.app.explain import run_facts
 from lumitui.app.results.summary import Summary
 from lumitui.app.results.throughput import PARTS, Throughput
 from lumitui.remote.scheduler.protocol import State
-from tests.support.jobs.binding_reports import EXACT, reports, verdict_on
+from tests.support.jobs.binding.binding_reports import EXACT, reports, verdict_on
 from tests.support.jobs.made_runs import a_run
 
 NOW = 1_000_000.0

@@ -13,7 +13,7 @@ from lumitui.app.explain.phrases import chain_words
 from lumitui.app.history.attempts import ENDS, KILLED, AttemptRecord
 from lumitui.app.history.metrics.points import MetricPoint, parse_line
 from lumitui.remote.scheduler.protocol import State
-from tests.support.jobs.binding_reports import EXACT, reports, verdict_on
+from tests.support.jobs.binding.binding_reports import EXACT, reports, verdict_on
 from tests.support.jobs.made_runs import a_run
 
 NOW = 1_000_000.0

@@ -11,7 +11,7 @@ from lumitui.app.guide.progress import Progress, keep_progress, kept_progress
 from lumitui.app.guide.steps import Surroundings, missing, profile_text, steps
 from lumitui.app.settings import is_first_run
 from lumitui.remote.site.sites import BUILT_IN, Sites
-from tests.support.home import Home
+from tests.support.program.home import Home
 from tests.support.servers.sshd import new_key
 
 CLUSTER = next(

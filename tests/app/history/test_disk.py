@@ -14,10 +14,10 @@ from lumitui.app.history.history import History
 from lumitui.app.runs import Runs
 from lumitui.remote.errors import HistoryError, OutcomeUnknown
 from lumitui.remote.scheduler.protocol import State
-from tests.support.command_line import Here, lt, runs_of, told
-from tests.support.home import Home
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import finish, hello_job
+from tests.support.program.command_line import Here, lt, runs_of, told
+from tests.support.program.home import Home
 
 LAPTOP = {
     "site": "laptop", "partition": "local", "account": "none", "launcher": "plain",

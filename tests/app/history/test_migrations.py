@@ -15,10 +15,10 @@ from lumitui.app.history.history import History
 from lumitui.app.history.schema import MIGRATIONS, migrate, schema_of
 from lumitui.remote.errors import LumiError
 from lumitui.remote.scheduler.protocol import State
-from tests.support.child import child
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.old_history import released
 from tests.support.places import SCHEMAS
+from tests.support.program.child import child
 
 """`N.sql`: a file of schema N with runs, as the version that released it left it; never edited."""
 NUMBERS = range(1, len(MIGRATIONS) + 1)

@@ -11,11 +11,11 @@ from lumitui.app.history.pending_warnings import PendingWarnings
 from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.remote.scheduler.protocol import State
-from tests.support.child import child
-from tests.support.command_line import PROGRAM, environ
-from tests.support.driven_tui import ended, submit, until
-from tests.support.home import Home
 from tests.support.jobs.made_runs import a_run
+from tests.support.program.child import child
+from tests.support.program.command_line import PROGRAM, environ
+from tests.support.program.driven_tui import ended, submit, until
+from tests.support.program.home import Home
 
 # Two runs that always change together, and a row of runs and metrics of each writer's own.
 WRITER = """

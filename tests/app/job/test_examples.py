@@ -18,7 +18,7 @@ from lumitui.app.send.code.source import deepspeed_config
 from lumitui.remote.errors import InputError
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
-from tests.support.command_line import Here, envelope
+from tests.support.program.command_line import Here, envelope
 
 SITES = Sites([BUILT_IN])
 GROUPS = list(examples.GROUPS.values())

@@ -9,8 +9,8 @@ import yaml
 
 from lumitui.app.job.schema import described_schema
 from lumitui.app.job.spec import JobSpec, parse_job
-from tests.support.command_line import lt
-from tests.support.home import Home
+from tests.support.program.command_line import lt
+from tests.support.program.home import Home
 
 BASE = {
     "name": "n", "site": "laptop", "partition": "local", "time": "01:00:00", "script": "train.py",

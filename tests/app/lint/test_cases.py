@@ -16,7 +16,7 @@ from lumitui.app.lint.rule import RULE_FAILED, Finding, Hit, run
 from lumitui.app.lint.table import RULES, findings
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
-from tests.support.rule_cases import Case, read_cases
+from tests.support.rules.rule_cases import Case, read_cases
 
 ALL = read_cases()
 NAMES = [f"{case.module}:{case.rule}" for case in ALL]

@@ -11,7 +11,7 @@ from lumitui.app.lint.semantics.expansions import (
     source_at,
 )
 from lumitui.app.lint.table import findings
-from tests.support.jobs.site_jobs import site
+from tests.support.jobs.sites.site_jobs import site
 
 LUMI = site("lumi")
 

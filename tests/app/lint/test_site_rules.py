@@ -10,8 +10,8 @@ from lumitui.app.lint.model.steps import Command, ContainerCall, Step
 from lumitui.app.lint.model.words import Option, Options, Variable, Word
 from lumitui.app.lint.rules.site_rules import findings
 from lumitui.remote.site.profile import Site, SiteRule
-from tests.support.jobs.site_jobs import BUILT_IN_SITES, site
-from tests.support.lint_cases import tried_rules
+from tests.support.jobs.sites.site_jobs import BUILT_IN_SITES, site
+from tests.support.rules.lint_cases import tried_rules
 
 IMAGE = "/appl/local/images/torch-u24r70.sif"
 

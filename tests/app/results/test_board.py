@@ -10,8 +10,8 @@ from lumitui.app.results.board import Board, Boards, command, watched
 from lumitui.app.runs import Runs
 from lumitui.remote.errors import InputError
 from lumitui.remote.transport.local import Local
-from tests.support.command_line import Here
 from tests.support.jobs.trained_runs import train, trained
+from tests.support.program.command_line import Here
 
 
 def test_the_kept_metrics_become_event_files(runs: Runs, tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from lumitui.app.runs import Runs
 from lumitui.app.settings import Settings
 from lumitui.remote.errors import InputError
 from lumitui.remote.scheduler.protocol import State
-from tests.support.command_line import Here, envelope
 from tests.support.jobs.made_runs import a_run
+from tests.support.program.command_line import Here, envelope
 
 FILES = st.dictionaries(st.text(max_size=4), st.sampled_from(["1", "2"]), max_size=6)
 

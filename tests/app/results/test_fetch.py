@@ -5,10 +5,10 @@ from pathlib import Path
 from lumitui.app.history.metrics.points import parse_line
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.protocol import State
-from tests.support.command_line import envelope, lt
-from tests.support.home import Home
 from tests.support.jobs.endings import send
 from tests.support.jobs.small_jobs import finish, wait_until
+from tests.support.program.command_line import envelope, lt
+from tests.support.program.home import Home
 
 # Checkpoints as DeepSpeed saves them, and 20 lines a second until it is told to end.
 WRITER = """\

@@ -15,8 +15,8 @@ from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.widgets.chart import LABEL, columns, sparkline
 from lumitui.remote.scheduler.protocol import State
-from tests.support.driven_tui import ended, sees, shown, submit
 from tests.support.jobs.made_runs import a_run
+from tests.support.program.driven_tui import ended, sees, shown, submit
 
 TRAINS = """\
 import json, os

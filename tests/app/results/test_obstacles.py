@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 
 from lumitui.app.runs import Runs
-from tests.support.command_line import envelope, lt
-from tests.support.home import Home
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project
+from tests.support.program.command_line import envelope, lt
+from tests.support.program.home import Home
 
 
 def test_files_that_cannot_come_are_named_and_the_others_come(

@@ -11,9 +11,9 @@ from lumitui.app.history.metrics.points import parse_line
 from lumitui.app.results.sweep import Pace, Sweep, pace_of, sweep
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.protocol import State
-from tests.support.command_line import Here, envelope
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import finish
+from tests.support.program.command_line import Here, envelope
 
 BATCH = 10
 

@@ -11,7 +11,7 @@ import pytest
 
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.protocol import State
-from tests.support.home import Home
+from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster
 
 JOB = """name: counted

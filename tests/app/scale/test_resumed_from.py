@@ -11,8 +11,8 @@ from lumitui.app.runs import Runs
 from lumitui.remote.errors import RefusedError
 from lumitui.remote.run_folder import RECORD
 from lumitui.remote.scheduler.protocol import State
-from tests.support.command_line import LAPTOP
 from tests.support.jobs.small_jobs import finish, hello_project
+from tests.support.program.command_line import LAPTOP
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import os
 import subprocess
 import sys
 
-from tests.support.home import Home
 from tests.support.places import ROOT
+from tests.support.program.home import Home
 
 OPENED = """
 import asyncio, sys

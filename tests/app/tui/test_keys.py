@@ -18,7 +18,9 @@ from lumitui.app.tui.screens.new import NewScreen
 from lumitui.app.tui.screens.run import RunScreen
 from lumitui.app.tui.screens.scaling import ScalingScreen
 from lumitui.remote.scheduler.protocol import State
-from tests.support.driven_tui import (
+from tests.support.gallery.tour import still
+from tests.support.jobs.made_runs import SPEC, a_run
+from tests.support.program.driven_tui import (
     cut_off,
     kept,
     keys_below,
@@ -26,8 +28,6 @@ from tests.support.driven_tui import (
     sees,
     until,
 )
-from tests.support.gallery.tour import still
-from tests.support.jobs.made_runs import SPEC, a_run
 
 
 def nameless(pilot: Pilot[int]) -> list[str]:

@@ -11,11 +11,11 @@ from lumitui.app.history.history import History
 from lumitui.app.runs import Runs
 from lumitui.app.watch.late import late_runs, recent_runs
 from lumitui.remote.scheduler.protocol import State
-from tests.support.command_line import CLUSTER, lt, told, write
-from tests.support.command_line import history as listed
-from tests.support.home import Home
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import wait_until
+from tests.support.program.command_line import CLUSTER, lt, told, write
+from tests.support.program.command_line import history as listed
+from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster
 
 

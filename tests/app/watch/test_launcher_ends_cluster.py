@@ -10,10 +10,10 @@ import pytest
 
 from lumitui.app.history.run import Run
 from lumitui.remote.scheduler.protocol import State
-from tests.support.home import Home
-from tests.support.jobs import binding_jobs
-from tests.support.jobs.binding_jobs import Proving, where_job
+from tests.support.jobs.binding import binding_jobs
+from tests.support.jobs.binding.binding_jobs import Proving, where_job
 from tests.support.jobs.small_jobs import wait_until
+from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster
 
 PROGRAM = """\

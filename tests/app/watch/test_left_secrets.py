@@ -15,10 +15,10 @@ from lumitui.remote.errors import LinkLost, RefusedError
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.protocol import Result
-from tests.support.command_line import LAPTOP
-from tests.support.home import Home
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project, wait_until
+from tests.support.program.command_line import LAPTOP
+from tests.support.program.home import Home
 from tests.support.servers.transports import FixedAnswer
 
 

@@ -25,10 +25,10 @@ from lumitui.remote.scheduler.protocol import (
 from lumitui.remote.scheduler.run_files import parse_files
 from lumitui.remote.site.profile import Site
 from lumitui.remote.ssh.prompts import Ask
-from tests.support.home import Home
 from tests.support.jobs.endings import send
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import finish, wait_until
+from tests.support.program.home import Home
 from tests.support.replies.schedulers import WATCHES
 
 LOCAL: dict[str, Any] = {"site": "laptop", "partition": "local"}

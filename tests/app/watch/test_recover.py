@@ -19,10 +19,10 @@ from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.scheduler.run_folders import Folder
 from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.protocol import Transport
-from tests.support.command_line import HELLO, Here, envelope, runs_of
-from tests.support.home import Home
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import finish, hello_job
+from tests.support.program.command_line import HELLO, Here, envelope, runs_of
+from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster
 from tests.support.servers.transports import FixedAnswer
 

@@ -11,8 +11,8 @@ from lumitui.app.job.launch import Launch, Layout
 from lumitui.app.results.summary import summarize
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.protocol import State
-from tests.support.home import Home
 from tests.support.jobs.small_jobs import finish
+from tests.support.program.home import Home
 from tests.support.systems.outcome import Outcome
 from tests.support.systems.rows import SHAPES, Row, table
 from tests.support.systems.running import Systems

@@ -11,8 +11,8 @@ from lumitui.remote.source import scan as module
 from lumitui.remote.source.guard import Guard
 from lumitui.remote.source.hash_cache import Hashes
 from lumitui.remote.source.scan import scan
-from tests.support.project_files import write
-from tests.support.secrets import HARMLESS_NAMES, KEYS, NO_SETTINGS, SECRET_NAMES, SETTINGS
+from tests.support.files.project_files import write
+from tests.support.files.secrets import HARMLESS_NAMES, KEYS, NO_SETTINGS, SECRET_NAMES, SETTINGS
 
 KEY = KEYS[8].text
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
-from tests.support.project_files import shipped
+from tests.support.files.project_files import shipped
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git decides what is right")
 

@@ -11,7 +11,7 @@ import pytest
 from lumitui.remote.errors import InputError
 from lumitui.remote.source.manifest import Manifest, differing
 from lumitui.remote.source.scan import scan, source_of
-from tests.support.project_files import write
+from tests.support.files.project_files import write
 
 
 def test_entries_are_sorted_and_say_what_a_file_is(tmp_path: Path) -> None:

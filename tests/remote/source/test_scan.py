@@ -7,7 +7,7 @@ import pytest
 from lumitui.remote.errors import InputError
 from lumitui.remote.source import scan as module
 from lumitui.remote.source.scan import scan, source_of
-from tests.support.project_files import shipped, write
+from tests.support.files.project_files import shipped, write
 
 
 def test_a_module_named_like_a_key_is_shipped(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from lumitui.remote.source.secret_names import secret_name
-from tests.support.secrets import HARMLESS_NAMES, SECRET_NAMES
+from tests.support.files.secrets import HARMLESS_NAMES, SECRET_NAMES
 
 
 @pytest.mark.parametrize("path", SECRET_NAMES)

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lumitui.remote.source.secret_shapes import Mark, ShapeSearch, shape_of
+from tests.support.files.secrets import KEYS, NO_KEYS, Key
 from tests.support.places import ROOT
-from tests.support.secrets import KEYS, NO_KEYS, Key
 
 
 def marks(*pieces: bytes) -> tuple[Mark, ...]:

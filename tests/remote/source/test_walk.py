@@ -12,7 +12,7 @@ import pytest
 from lumitui.remote.errors import InputError
 from lumitui.remote.source.scan import scan
 from lumitui.remote.source.walk import Limits
-from tests.support.project_files import shipped, write
+from tests.support.files.project_files import shipped, write
 
 
 def test_some_folders_are_never_shipped(tmp_path: Path) -> None:

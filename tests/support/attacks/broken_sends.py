@@ -21,9 +21,9 @@ from lumitui.app.runs import Runs
 from lumitui.remote.errors import InputError
 from lumitui.remote.scheduler.protocol import State
 from tests.support.attacks.sending_client import Client, counted_project
-from tests.support.home import Home
 from tests.support.jobs.small_jobs import wait_until
 from tests.support.places import CLUSTER
+from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster
 from tests.support.servers.link_proxy import LinkProxy
 

@@ -17,7 +17,7 @@ from lumitui.app.tui import messages
 from lumitui.app.tui.app import PLACES, LumiApp
 from lumitui.app.tui.screens.run import PANES, RunScreen
 from lumitui.app.tui.widgets.log.log_view import LogView
-from tests.support.driven_tui import app_of, screen_lines, until
+from tests.support.program.driven_tui import app_of, screen_lines, until
 
 SIZES = ((80, 24), (120, 40), (200, 50))
 DIALOGS = {

@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from tests.support.jobs.golden_jobs import RESOURCES
+from tests.support.jobs.sites.golden_jobs import RESOURCES
 from tests.support.servers.cluster import Cluster
 
 

@@ -10,8 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import CLUSTER, LAPTOP, Here, envelope, history, lt, told, write
-from tests.support.home import Home
+from tests.support.program.command_line import (
+    CLUSTER,
+    LAPTOP,
+    Here,
+    envelope,
+    history,
+    lt,
+    told,
+    write,
+)
+from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster
 
 # What shells, YAML, tables, terminals and templates stumble over.

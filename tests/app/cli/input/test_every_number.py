@@ -6,8 +6,8 @@ import pytest
 from lumitui.app.cli.main import lumitui
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.protocol import State
-from tests.support.command_line import Here
 from tests.support.jobs.made_runs import SPEC, a_run
+from tests.support.program.command_line import Here
 
 STRANGE = ["-1", "0", str(2**63), "9" * 400, "9" * 5000, "nan", "inf", "-inf", "1e999", "0.5", "x"]
 DESIGNED = {0, 1, 2, 3, 4, 5, 6, 124, 130}

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import LAPTOP, Here, told, write
-from tests.support.home import Home
+from tests.support.program.command_line import LAPTOP, Here, told, write
+from tests.support.program.home import Home
 
 
 def _pipe(path: Path) -> None:

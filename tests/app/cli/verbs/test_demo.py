@@ -8,8 +8,8 @@ import pytest
 
 from lumitui.app.cli.main import lumitui
 from lumitui.app.cli.process import run_verb
-from tests.support.command_line import HELLO, Here, lt, runs_of
-from tests.support.home import Home
+from tests.support.program.command_line import HELLO, Here, lt, runs_of
+from tests.support.program.home import Home
 
 TRAINS = """\
 import json, os

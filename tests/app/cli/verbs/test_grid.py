@@ -10,7 +10,7 @@ from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
 from lumitui.app.runs.launches import Launches
 from lumitui.remote.errors import LinkError
-from tests.support.command_line import HELLO, Here
+from tests.support.program.command_line import HELLO, Here
 
 
 def test_a_grid_is_shown_whole_sent_whole_and_can_be_continued(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import PROGRAM, envelope, environ, lt, told
-from tests.support.home import Home
+from tests.support.program.command_line import PROGRAM, envelope, environ, lt, told
+from tests.support.program.home import Home
 
 CLEAN = """#!/bin/bash -l
 #SBATCH --account=project_465000123

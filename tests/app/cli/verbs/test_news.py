@@ -8,9 +8,9 @@ from lumitui.app.cli.views import tables
 from lumitui.app.explain import words
 from lumitui.app.history.history import History
 from lumitui.remote.scheduler.protocol import State
-from tests.support.command_line import Here, envelope, told
-from tests.support.home import Home
 from tests.support.jobs.made_runs import a_run
+from tests.support.program.command_line import Here, envelope, told
+from tests.support.program.home import Home
 
 AWAY = "extends: lumi\nhosts: {login: 127.0.0.1, port: 9, fingerprints: null}\n"
 """A site behind a port where nobody listens (discard, RFC 863)."""

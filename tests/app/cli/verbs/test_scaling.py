@@ -6,8 +6,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from lumitui.app.runs import Runs
-from tests.support.command_line import Here
 from tests.support.jobs.trained_runs import train
+from tests.support.program.command_line import Here
 
 
 def test_a_lineage_is_shown_drawn_and_given_as_json(here: Here, runs: Runs, tmp_path: Path) -> None:

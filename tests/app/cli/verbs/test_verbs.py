@@ -13,9 +13,9 @@ from lumitui.app.cli.views import tables
 from lumitui.app.job.spec import parse_job
 from lumitui.app.runs import Runs
 from lumitui.remote.run_folder import SCRIPTS
-from tests.support.command_line import HELLO, PROGRAM, Here, envelope, environ, runs_of
-from tests.support.home import Home
 from tests.support.jobs.small_jobs import wait_until
+from tests.support.program.command_line import HELLO, PROGRAM, Here, envelope, environ, runs_of
+from tests.support.program.home import Home
 
 # -- composing
 

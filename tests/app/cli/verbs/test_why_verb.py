@@ -3,8 +3,8 @@
 import subprocess
 from pathlib import Path
 
-from tests.support.command_line import PROGRAM, envelope, environ, lt, told
-from tests.support.home import Home
+from tests.support.program.command_line import PROGRAM, envelope, environ, lt, told
+from tests.support.program.home import Home
 
 LOG = """\
 3: [W socket.cpp:663] [c10d] The client socket has failed to connect (errno: 111 - Connection refused).

@@ -7,9 +7,9 @@ from lumitui.app.compose.launch import compose
 from lumitui.app.job.spec import changed
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
-from tests.support.jobs.lumi_job import JOB, job
-from tests.support.jobs.site_jobs import launched, site
-from tests.support.secrets import KEYS, Key
+from tests.support.files.secrets import KEYS, Key
+from tests.support.jobs.sites.lumi_job import JOB, job
+from tests.support.jobs.sites.site_jobs import launched, site
 
 LUMI = Sites([BUILT_IN]).load("lumi")
 

@@ -10,8 +10,8 @@ from lumitui.app.compose.script.program import container_environment
 from lumitui.app.lint.bash import read_script
 from lumitui.app.lint.model.job import Job
 from lumitui.remote.notation import walltime
-from tests.support.jobs.lumi_job import LUMI, job
-from tests.support.jobs.official_jobs import Official, official_jobs
+from tests.support.jobs.sites.lumi_job import LUMI, job
+from tests.support.jobs.sites.official_jobs import Official, official_jobs
 
 SOME = 19
 """One in nineteen is enough to see a mistake; all are looked at by the slow test."""

@@ -5,9 +5,9 @@ import pytest
 from lumitui.app.compose.adviser.advice import findings
 from lumitui.app.compose.launch import compose
 from lumitui.app.compose.rules.finding import Finding
-from tests.support.jobs.lumi_job import LUMI, job
-from tests.support.jobs.official_jobs import Official, official_jobs
-from tests.support.jobs.site_jobs import launched, site
+from tests.support.jobs.sites.lumi_job import LUMI, job
+from tests.support.jobs.sites.official_jobs import Official, official_jobs
+from tests.support.jobs.sites.site_jobs import launched, site
 
 SOME = 19
 """One in nineteen is enough to see a mistake; all are looked at by the slow test."""

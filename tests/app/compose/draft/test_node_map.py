@@ -4,7 +4,7 @@ import pytest
 
 from lumitui.app.compose.draft.node_map import gpu_word, lines, node_map
 from lumitui.app.compose.launch import compose
-from tests.support.jobs.lumi_job import LUMI, job
+from tests.support.jobs.sites.lumi_job import LUMI, job
 
 
 def text(width: int = 80, **changes: object) -> str:

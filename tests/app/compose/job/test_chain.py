@@ -8,7 +8,7 @@ from lumitui.app.job.spec import changed
 from lumitui.app.scale.changes import changes_between
 from lumitui.remote.run_folder import MACHINERY
 from lumitui.remote.site.sites import BUILT_IN, Sites
-from tests.support.jobs.lumi_job import JOB
+from tests.support.jobs.sites.lumi_job import JOB
 
 LUMI = Sites([BUILT_IN]).load("lumi")
 OURS: dict[str, object] = {"script": None, "trainer": "ddp", "chain": 4}

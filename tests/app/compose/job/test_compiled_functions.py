@@ -8,8 +8,8 @@ import pytest
 
 from lumitui.app.compose.launch import compose
 from lumitui.app.compose.launchers import TEMPLATES
-from tests.support.jobs.lumi_job import LUMI
-from tests.support.jobs.lumi_job import job as job_of
+from tests.support.jobs.sites.lumi_job import LUMI
+from tests.support.jobs.sites.lumi_job import job as job_of
 
 HEAD = f"""
 set -eo pipefail

@@ -8,7 +8,7 @@ import pytest
 
 from lumitui.app.compose.launch import compose, plain_script
 from lumitui.remote.site.environments import Mpi
-from tests.support.jobs.lumi_job import LUMI, job
+from tests.support.jobs.sites.lumi_job import LUMI, job
 
 STUBS = {
     # It starts one rank and, if it HANGS, waits for the others for ever.

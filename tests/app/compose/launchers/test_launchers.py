@@ -11,7 +11,7 @@ from lumitui.app.compose.launchers import launchers
 from lumitui.remote.errors import InputError
 from lumitui.remote.site.environments import Mpi
 from tests.support.guide.scripts import MASKS
-from tests.support.jobs.lumi_job import LUMI, job
+from tests.support.jobs.sites.lumi_job import LUMI, job
 
 
 def test_every_template_is_a_launcher_that_says_what_it_is() -> None:

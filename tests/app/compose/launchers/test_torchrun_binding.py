@@ -5,7 +5,7 @@ import pytest
 from lumitui.app.compose.launch import compose
 from lumitui.app.job.launch import Layout
 from lumitui.remote.notation.cores import parse_cores
-from tests.support.jobs.lumi_job import LUMI, job
+from tests.support.jobs.sites.lumi_job import LUMI, job
 
 binding = pytest.importorskip("torch.numa.binding", reason="torch divides the cores")
 

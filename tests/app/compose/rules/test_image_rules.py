@@ -4,7 +4,7 @@ import pytest
 
 from lumitui.app.compose.adviser.advice import findings
 from lumitui.app.compose.launch import compose
-from tests.support.jobs.lumi_job import LUMI, job
+from tests.support.jobs.sites.lumi_job import LUMI, job
 
 FOLDER = "/appl/local/laifs/containers"
 R64, R70, LAST_R70, R72 = (

@@ -3,8 +3,8 @@
 import pytest
 
 from lumitui.app.compose.adviser.advice import findings
-from tests.support.jobs.site_jobs import launched, site
-from tests.support.lint_cases import tried_rules
+from tests.support.jobs.sites.site_jobs import launched, site
+from tests.support.rules.lint_cases import tried_rules
 
 SITES = ("roihu", "puhti", "mahti", "karolina", "mn5")
 CASES = [

@@ -5,7 +5,7 @@ import pytest
 from lumitui.app.compose.adviser.advice import findings
 from lumitui.app.compose.rules.finding import Finding
 from lumitui.remote.errors import InputError
-from tests.support.jobs.site_jobs import asked, job, launched, site
+from tests.support.jobs.sites.site_jobs import asked, job, launched, site
 
 
 def found(name: str, partition: str, **changes: object) -> dict[str, Finding]:

@@ -12,7 +12,7 @@ from lumitui.remote.errors import InputError
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.reading.validation import validate
 from lumitui.remote.site.reading.yaml_document import Document
-from tests.support.jobs.lumi_job import JOB, LUMI
+from tests.support.jobs.sites.lumi_job import JOB, LUMI
 
 STRANGE = [0, -1, 0.5, 10**30, 10**400, 1e308, 5e-324, math.inf, -math.inf, math.nan]
 DATA = LUMI.model_dump(mode="json")

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.home import Home
-from tests.support.jobs import binding_jobs
-from tests.support.jobs.binding_jobs import Proving
+from tests.support.jobs.binding import binding_jobs
+from tests.support.jobs.binding.binding_jobs import Proving
+from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lumitui.app.explain.proof.binding_proof import verdict
 from lumitui.app.explain.run_facts import differences, proof_table
 from lumitui.app.job.launch import Layout
-from tests.support.jobs.binding_reports import ALL_GPUS, EXACT, Report, reports, verdict_on
+from tests.support.jobs.binding.binding_reports import ALL_GPUS, EXACT, Report, reports, verdict_on
 
 NUMA = replace(EXACT, planned_cores=("49-63", "49-63", "17-31", "17-31", "1-15", "1-15", "33-47",
                                      "33-47"), masks=(), exact=False)  # fmt: skip

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lumitui.remote.scheduler.protocol import State
-from tests.support.jobs.binding_jobs import Proving, where_job
+from tests.support.jobs.binding.binding_jobs import Proving, where_job
 from tests.support.servers.cluster import Cluster
 
 

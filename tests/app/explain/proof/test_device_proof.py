@@ -14,7 +14,7 @@ from lumitui.app.explain.failure.diagnosis import Ending
 from lumitui.app.explain.proof.binding_proof import Verdict
 from lumitui.app.explain.run_facts import proof_table
 from lumitui.remote.scheduler.states import State
-from tests.support.jobs.binding_reports import EXACT, Report, reports, verdict_on
+from tests.support.jobs.binding.binding_reports import EXACT, Report, reports, verdict_on
 
 BUSES = ("c1", "c6", "c9", "ce", "d1", "d6", "d9", "de")
 LAYOUT = replace(EXACT, gpu_bus=BUSES)

@@ -20,7 +20,7 @@ from lumitui.app.job.spec import changed, parse_job
 from lumitui.app.tui.panes.proof import proof_lines
 from lumitui.remote.scheduler.states import State
 from lumitui.remote.site.sites import BUILT_IN, Sites
-from tests.support.jobs.binding_reports import EXACT, reports, verdict_on
+from tests.support.jobs.binding.binding_reports import EXACT, reports, verdict_on
 
 SLOW = "rank 5 on nid005001: its GEMM reached 61 TFLOP/s, the median is 102"
 GOOD = {

@@ -9,7 +9,7 @@ import pytest
 from lumitui.app.history.run import Run
 from lumitui.remote.notation.cores import parse_cores
 from lumitui.remote.scheduler.protocol import State
-from tests.support.jobs.binding_jobs import CONTAINERS, Proving, where_job
+from tests.support.jobs.binding.binding_jobs import CONTAINERS, Proving, where_job
 
 
 @dataclass(frozen=True)

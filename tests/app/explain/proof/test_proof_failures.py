@@ -6,7 +6,7 @@ import pytest
 
 from lumitui.app.job.spec import JobSpec
 from lumitui.remote.scheduler.protocol import State
-from tests.support.jobs.binding_jobs import (
+from tests.support.jobs.binding.binding_jobs import (
     Plant,
     Proving,
     before_proof,

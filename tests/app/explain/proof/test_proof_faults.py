@@ -7,7 +7,7 @@ import pytest
 from lumitui.app.cli.views import show
 from lumitui.app.job.spec import JobSpec
 from lumitui.remote.scheduler.protocol import State
-from tests.support.jobs.binding_jobs import Plant, Proving, in_probe, in_tasks, where_job
+from tests.support.jobs.binding.binding_jobs import Plant, Proving, in_probe, in_tasks, where_job
 
 FOUR = where_job(ranks=4)
 # The masks of local ranks 0 to 3: cores 49-55, 57-63, 17-23, 25-31.

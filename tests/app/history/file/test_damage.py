@@ -24,9 +24,9 @@ from tests.support.attacks.damaged_history import (
     one_page,
     truncated,
 )
-from tests.support.command_line import Here, told
-from tests.support.home import Home
 from tests.support.jobs.made_runs import a_run
+from tests.support.program.command_line import Here, told
+from tests.support.program.home import Home
 
 
 @pytest.mark.parametrize("damage", [truncated, no_byte, no_header, one_page])

@@ -6,8 +6,8 @@ import sqlite3
 import pytest
 
 from tests.support.attacks.damaged_history import filled_history
-from tests.support.command_line import Here, told
-from tests.support.home import Home
+from tests.support.program.command_line import Here, told
+from tests.support.program.home import Home
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ import pytest
 from lumitui.app.history.file import sqlite_file
 from lumitui.app.history.history import History
 from lumitui.remote.errors import LumiError
-from tests.support.child import child
 from tests.support.jobs.made_runs import a_run
+from tests.support.program.child import child
 
 
 def test_folder_and_file_are_the_persons_alone(path: Path) -> None:

@@ -17,8 +17,8 @@ from lumitui.app.history.history import History
 from lumitui.app.history.schema import MIGRATIONS, schema_of
 from lumitui.app.history.texts.packing import unpack
 from lumitui.remote.errors import LumiError
-from tests.support.child import child
 from tests.support.jobs.old_history import TEXTS, add_old_runs, released
+from tests.support.program.child import child
 
 OTHERS = "id, name, site, created, parent, global_batch, project, job_file, folder, root, token," \
     " git_commit, branch, dirty, snapshot, state, job_id, reason, word, rc, failed_rank, attempt," \

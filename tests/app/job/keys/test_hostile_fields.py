@@ -28,7 +28,7 @@ from tests.support.attacks.hostile_text import (
     passable,
     refused,
 )
-from tests.support.command_line import Here
+from tests.support.program.command_line import Here
 
 JOB: dict[str, object] = {
     "name": "hello",

@@ -20,8 +20,8 @@ from lumitui.remote.errors import InputError
 from lumitui.remote.scheduler.states import State
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from lumitui.remote.storage.environments.images import Contents, Image
-from tests.support.command_line import Here
 from tests.support.jobs.made_runs import a_run
+from tests.support.program.command_line import Here
 
 NAME = "a" * 16
 

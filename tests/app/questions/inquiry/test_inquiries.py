@@ -9,9 +9,9 @@ from lumitui.app.send.drafts.draft import Draft
 from lumitui.app.send.preview import Preview
 from lumitui.remote.connect import Connection
 from lumitui.remote.errors import LinkError
-from tests.support.command_line import lt
-from tests.support.home import Home
 from tests.support.jobs.small_jobs import hello_job, hello_project
+from tests.support.program.command_line import lt
+from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster
 
 

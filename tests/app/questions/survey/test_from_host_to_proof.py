@@ -10,8 +10,8 @@ import yaml
 from lumitui.app.questions.survey.node_job import NAME
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.states import State
-from tests.support.command_line import envelope, lt
-from tests.support.home import Home
+from tests.support.program.command_line import envelope, lt
+from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster, running_cluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]

@@ -2,8 +2,8 @@
 
 from lumitui.app.compose.rules import binding, slurm
 from lumitui.app.runs import Runs
-from tests.support.command_line import lt
-from tests.support.home import Home
+from tests.support.program.command_line import lt
+from tests.support.program.home import Home
 from tests.support.replies.surveyed import SURVEY, text_from
 
 LISTS = "node:\n  gpu_cores: [13-23, 1-11, 37-47, 25-35]\n"

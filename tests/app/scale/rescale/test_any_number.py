@@ -18,7 +18,7 @@ from lumitui.app.compose.deepspeed_batch import (
 from lumitui.app.scale import learning_rate
 from lumitui.app.scale.rescale import rescale
 from lumitui.remote.errors import InputError
-from tests.support.jobs.rescaled_jobs import LUMI, job, launched
+from tests.support.jobs.sites.rescaled_jobs import LUMI, job, launched
 
 WILD = st.one_of(
     st.integers(),

@@ -9,7 +9,7 @@ from lumitui.app.compose.deepspeed_batch import ACCUMULATION, MICRO, TRAIN, sent
 from lumitui.app.job.launch import Launch
 from lumitui.app.scale.rescale import rescale
 from lumitui.remote.errors import InputError
-from tests.support.jobs.rescaled_jobs import CONFIG, LINEAR, LUMI, job, launched, zero
+from tests.support.jobs.sites.rescaled_jobs import CONFIG, LINEAR, LUMI, job, launched, zero
 
 
 def sent_config(launch: Launch) -> dict[str, Any]:

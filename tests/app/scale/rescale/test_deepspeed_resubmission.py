@@ -16,11 +16,11 @@ from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.resubmit import ResubmitDialog
 from lumitui.remote.errors import InputError
 from lumitui.remote.scheduler.protocol import State
-from tests.support.command_line import LAPTOP, Here, envelope, told, write
-from tests.support.driven_tui import app_of, sees
-from tests.support.home import Home
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import finish
+from tests.support.program.command_line import LAPTOP, Here, envelope, told, write
+from tests.support.program.driven_tui import app_of, sees
+from tests.support.program.home import Home
 
 JOB = "name: t\nsite: lumi\naccount: project_462000001\npartition: standard-g\ntime: '01:00:00'\n"
 SCRIPT = "script: train.py\ndeepspeed: {config: ds.json}\n"

@@ -5,7 +5,7 @@ import pytest
 from lumitui.app.compose.adviser.advice import findings
 from lumitui.app.scale.rescale import Scaled, rescale
 from lumitui.remote.errors import InputError
-from tests.support.jobs.site_jobs import asked, launched, site
+from tests.support.jobs.sites.site_jobs import asked, launched, site
 
 
 def larger(name: str, partition: str, nodes: int = 2, **changes: object) -> Scaled:

@@ -10,8 +10,8 @@ from lumitui.app.explain.proof.binding_proof import verdict_of
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.protocol import State
-from tests.support.home import Home
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project
+from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster, running_cluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]

@@ -19,8 +19,8 @@ from lumitui.remote.source.scan import scan, source_of
 from lumitui.remote.storage.snapshots.upload import refuse_names, sync
 from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.protocol import Transport
+from tests.support.files.snapshots import same
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project
-from tests.support.snapshots import same
 
 NAMES = [
     "-rf", "--", "- -", "tab\there", "quote'", 'double"', "back\\slash", "\\", "$(touch gone)",

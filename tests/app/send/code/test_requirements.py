@@ -9,8 +9,8 @@ from lumitui.app.job.spec import JobSpec, parse_job, read_job
 from lumitui.app.send.code.requirements import with_requirements
 from lumitui.app.send.drafts.draft import from_run
 from lumitui.remote.errors import InputError
+from tests.support.files.wheels import make_wheel
 from tests.support.jobs.made_runs import a_run
-from tests.support.wheels import make_wheel
 
 JOB = "name: a\nsite: laptop\npartition: local\ntime: '1:00:00'\nscript: a.py\n"
 

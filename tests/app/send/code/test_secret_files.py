@@ -13,10 +13,10 @@ from lumitui.app.send.preview import Preview
 from lumitui.app.tui.widgets.launch_text import findings_text
 from lumitui.remote.errors import InputError
 from lumitui.remote.scheduler.protocol import State
-from tests.support.command_line import LAPTOP, Here, envelope, write
+from tests.support.files.project_files import write as write_files
+from tests.support.files.secrets import KEYS, SECRET_NAMES
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project
-from tests.support.project_files import write as write_files
-from tests.support.secrets import KEYS, SECRET_NAMES
+from tests.support.program.command_line import LAPTOP, Here, envelope, write
 
 KEY = KEYS[8].text
 PEM = KEYS[0].text

@@ -10,7 +10,7 @@ from lumitui.app.questions.environments.known_images import KnownImages, Listing
 from lumitui.app.runs import Runs
 from lumitui.app.send.drafts.draft import Draft
 from lumitui.remote.storage.environments.images import Contents, Image
-from tests.support.home import Home
+from tests.support.program.home import Home
 
 JOB = """name: vit
 site: lumi

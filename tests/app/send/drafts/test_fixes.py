@@ -8,8 +8,8 @@ from lumitui.app.runs import Runs
 from lumitui.app.send.drafts.draft import Draft
 from lumitui.app.send.drafts.drafts import Checked
 from lumitui.app.send.drafts.fixes import fixed
-from tests.support.command_line import Here, envelope, told
 from tests.support.jobs.small_jobs import hello_project
+from tests.support.program.command_line import Here, envelope, told
 
 BAD = """# a trial
 name: vit                # short

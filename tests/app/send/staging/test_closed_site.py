@@ -11,7 +11,7 @@ from lumitui.app.job.spec import parse_job
 from lumitui.app.runs import Runs
 from lumitui.remote.errors import LinkError
 from lumitui.remote.scheduler.states import State
-from tests.support.home import Home
+from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster, running_cluster
 from tests.support.servers.link_proxy import LinkProxy, link_proxy
 

@@ -12,7 +12,7 @@ from lumitui.app.runs import Runs
 from lumitui.app.send.code.source import collect, with_ship_mode
 from lumitui.remote.errors import InputError, RefusedError
 from lumitui.remote.scheduler.states import State
-from tests.support.home import Home
+from tests.support.program.home import Home
 
 JOB = """\
 name: staged

@@ -36,9 +36,9 @@ from tests.support.attacks.faults import (
     why_impossible,
 )
 from tests.support.attacks.sending_client import PATIENCE
-from tests.support.command_line import lt
 from tests.support.jobs.small_jobs import wait_until
 from tests.support.places import CLUSTER
+from tests.support.program.command_line import lt
 from tests.support.servers.cluster import Cluster
 
 GRACE = 3.0

@@ -10,8 +10,8 @@ from lumitui.app.job.spec import JobSpec
 from lumitui.app.runs import Runs
 from lumitui.remote.errors import RefusedError
 from lumitui.remote.scheduler.protocol import State
-from tests.support.home import Home
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project
+from tests.support.program.home import Home
 from tests.support.servers.small_disk import quota_disk, small_disk
 
 SIZE = 2_000_000

@@ -3,8 +3,16 @@
 import socket
 from pathlib import Path
 
-from tests.support.command_line import CLUSTER, envelope, history, lt, on_terminal, told, write
-from tests.support.home import Home
+from tests.support.program.command_line import (
+    CLUSTER,
+    envelope,
+    history,
+    lt,
+    on_terminal,
+    told,
+    write,
+)
+from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster
 from tests.support.servers.sshd import Sshd, new_key
 

@@ -11,7 +11,7 @@ from lumitui.remote.errors import RefusedError
 from lumitui.remote.scheduler.states import State
 from tests.support.jobs.small_jobs import finish, hello_job
 from tests.support.servers.cluster import Cluster
-from tests.support.wheels import make_wheel
+from tests.support.files.wheels import make_wheel
 
 SHOW = """\
 import json, os, sys, tiny

@@ -9,7 +9,7 @@ from lumitui.app.runs import Runs
 from lumitui.remote.errors import InputError
 from lumitui.remote.scheduler.states import State
 from tests.support.jobs.small_jobs import finish
-from tests.support.wheels import make_wheel
+from tests.support.files.wheels import make_wheel
 
 JOB = """\
 name: venv

@@ -17,7 +17,7 @@ from lumitui.app.send.code.requirements import with_requirements
 from lumitui.remote.run_folder import VENV_SCRIPT
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.jobs.small_jobs import wait_until
-from tests.support.wheels import make_wheel
+from tests.support.files.wheels import make_wheel
 
 JOB = "name: a\nsite: laptop\npartition: local\ntime: '1:00:00'\nscript: a.py\n"
 Make = Callable[..., Path]

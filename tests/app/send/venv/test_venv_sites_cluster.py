@@ -8,10 +8,10 @@ import pytest
 from lumitui.app.job.spec import parse_job
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.states import State
-from tests.support.home import Home
+from tests.support.program.home import Home
 from tests.support.jobs.small_jobs import finish
 from tests.support.servers.cluster import running_cluster
-from tests.support.wheels import make_wheel
+from tests.support.files.wheels import make_wheel
 
 pytestmark = [pytest.mark.slow, pytest.mark.cluster]
 

@@ -16,8 +16,8 @@ from lumitui.app.tui.dialogs.resubmit import ResubmitDialog
 from lumitui.app.tui.screens.runs import RunsScreen
 from lumitui.app.tui.widgets.tables.size_ladder import SizeLadder
 from lumitui.remote.errors import LinkError, RefusedError
-from tests.support.driven_tui import cut_off, ended, runs_of, sees, sent, shown, until
 from tests.support.jobs.trained_runs import train
+from tests.support.program.driven_tui import cut_off, ended, runs_of, sees, sent, shown, until
 
 
 async def test_two_marked_sizes_are_sent_after_one_yes(settings: Settings, project: Path) -> None:

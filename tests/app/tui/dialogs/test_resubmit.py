@@ -10,7 +10,7 @@ from lumitui.app.tui.dialogs.resubmit import ResubmitDialog
 from lumitui.app.tui.screens.run import RunScreen
 from lumitui.app.tui.widgets.tables.run_table import RunTable
 from lumitui.remote.scheduler.protocol import State
-from tests.support.driven_tui import (
+from tests.support.program.driven_tui import (
     cut_off,
     ended,
     kept,

@@ -10,8 +10,8 @@ from lumitui.remote.scheduler.slurm import Slurm
 from lumitui.remote.site.profile import Site
 from lumitui.remote.ssh.connection import Ssh
 from lumitui.remote.ssh.prompts import Ask
-from tests.support.driven_tui import screen_lines, until
 from tests.support.jobs.made_runs import a_run
+from tests.support.program.driven_tui import screen_lines, until
 from tests.support.servers.link_proxy import link_proxy
 from tests.support.servers.sshd import Sshd
 

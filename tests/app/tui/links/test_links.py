@@ -17,8 +17,8 @@ from lumitui.remote.scheduler.slurm import Slurm
 from lumitui.remote.site.profile import Site
 from lumitui.remote.ssh.prompts import Ask
 from lumitui.remote.transport.local import Local
-from tests.support.driven_tui import screen_lines, until
 from tests.support.jobs.made_runs import a_run
+from tests.support.program.driven_tui import screen_lines, until
 
 
 async def test_every_screen_says_whether_the_site_answers(

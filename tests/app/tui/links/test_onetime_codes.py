@@ -21,10 +21,10 @@ from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.notices import ErrorDialog
 from lumitui.app.tui.dialogs.question import QuestionDialog
 from lumitui.remote.errors import AnswerNeeded
-from tests.support.command_line import lt, on_terminal, told
-from tests.support.driven_tui import app_of, sees, shown, until
-from tests.support.home import Home
 from tests.support.jobs.small_jobs import hello_job, wait_until
+from tests.support.program.command_line import lt, on_terminal, told
+from tests.support.program.driven_tui import app_of, sees, shown, until
+from tests.support.program.home import Home
 from tests.support.servers.asking_sshd import CODE, Asking, asking_sshd
 from tests.support.servers.cluster import Cluster
 from tests.support.servers.sshd import Answers

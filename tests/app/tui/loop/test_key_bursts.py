@@ -10,8 +10,8 @@ from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.screens.new import NewScreen
 from lumitui.app.tui.screens.runs import RunsScreen
 from lumitui.remote.scheduler.protocol import State
-from tests.support.driven_tui import sees, until
 from tests.support.jobs.made_runs import a_run
+from tests.support.program.driven_tui import sees, until
 
 
 def burst(app: LumiApp, *keys: str) -> None:

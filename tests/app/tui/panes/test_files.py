@@ -12,8 +12,8 @@ from lumitui.app.tui.dialogs.line import LineDialog
 from lumitui.app.tui.screens.run import RunScreen
 from lumitui.remote.errors import RefusedError
 from lumitui.remote.scheduler.protocol import State
-from tests.support.driven_tui import sees, shown, until
 from tests.support.jobs.made_runs import a_run
+from tests.support.program.driven_tui import sees, shown, until
 
 HOSTILE = "[red]\x1b]0;owned\x07a b*?['.txt"
 

@@ -11,9 +11,9 @@ from lumitui.app.watch.sites.clusters import Clusters, RunGpus
 from lumitui.remote.errors import RefusedError
 from lumitui.remote.scheduler.gpus import Gpu
 from lumitui.remote.scheduler.protocol import State
-from tests.support.driven_tui import sees, until
-from tests.support.jobs.binding_reports import EXACT
+from tests.support.jobs.binding.binding_reports import EXACT
 from tests.support.jobs.made_runs import a_run
+from tests.support.program.driven_tui import sees, until
 
 
 async def test_the_gpus_of_a_running_job(

@@ -13,7 +13,7 @@ from lumitui.app.tui.widgets.log.log_view import LogView
 from lumitui.app.tui.widgets.log.log_window import KEPT_LINES
 from lumitui.app.watch.log.follow import LogBegan, LogEvent, LogGrew, LogHeard, LogLost
 from lumitui.app.watch.log.pages import KeptPage
-from tests.support.driven_tui import (
+from tests.support.program.driven_tui import (
     sees,
     shown,
     until,

@@ -11,8 +11,8 @@ from lumitui.app.tui.screens.sites import SitesScreen
 from lumitui.app.tui.widgets.log.log_view import LogView
 from lumitui.app.tui.widgets.log.log_window import KEPT_LINES
 from lumitui.remote.scheduler.protocol import State
-from tests.support.driven_tui import sees, until
 from tests.support.jobs.made_runs import a_run
+from tests.support.program.driven_tui import sees, until
 
 
 def the_log_of(app: LumiApp, folder: Path) -> Path:

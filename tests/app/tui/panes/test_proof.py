@@ -22,11 +22,11 @@ from lumitui.app.tui.panes.proof import ProofPane, proof_lines, rank_table
 from lumitui.app.tui.screens.run import RunScreen
 from lumitui.app.tui.widgets.tables.row_list import GAP
 from lumitui.remote.scheduler.protocol import State
-from tests.support.command_line import Here, envelope
-from tests.support.driven_tui import app_of, sees, shown
-from tests.support.home import Home
-from tests.support.jobs.binding_reports import ALL_GPUS, CORES, EXACT, Report, reports
+from tests.support.jobs.binding.binding_reports import ALL_GPUS, CORES, EXACT, Report, reports
 from tests.support.jobs.made_runs import a_run
+from tests.support.program.command_line import Here, envelope
+from tests.support.program.driven_tui import app_of, sees, shown
+from tests.support.program.home import Home
 
 
 def seed(

@@ -14,8 +14,8 @@ from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.panes.overview import OverviewPane, lineage_text
 from lumitui.app.tui.screens.run import RunScreen
 from lumitui.remote.scheduler.protocol import State
-from tests.support.driven_tui import sees, until
 from tests.support.jobs.made_runs import a_run
+from tests.support.program.driven_tui import sees, until
 
 
 def trained(app: LumiApp, run_id: str, parent: str | None, nodes: int, speed: float) -> None:

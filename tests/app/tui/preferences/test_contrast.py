@@ -11,8 +11,8 @@ from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.preferences.contrast import LEAST_CONTRAST, contrast, readable
 from lumitui.app.tui.screens.run import RunScreen
 from lumitui.remote.scheduler.protocol import State
-from tests.support.driven_tui import until
 from tests.support.jobs.made_runs import a_run
+from tests.support.program.driven_tui import until
 
 COLOUR = st.builds(ColorTriplet, *(st.integers(0, 255),) * 3)
 

@@ -10,8 +10,8 @@ from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.confirm import Confirm
 from lumitui.app.tui.preferences.keymap import read_keymap
 from lumitui.remote.scheduler.protocol import State
-from tests.support.driven_tui import keys_below, sees, until
 from tests.support.jobs.made_runs import a_run
+from tests.support.program.driven_tui import keys_below, sees, until
 
 
 @pytest.mark.parametrize(

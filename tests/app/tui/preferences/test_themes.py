@@ -5,7 +5,7 @@ from pathlib import Path
 from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.preferences.themes import keep_theme, kept_theme
-from tests.support.driven_tui import sees, until
+from tests.support.program.driven_tui import sees, until
 
 
 async def test_the_chosen_theme_is_marked_and_kept_or_said_not_to_be(settings: Settings) -> None:

@@ -11,8 +11,8 @@ from lumitui.app.tui.screens.page import FullScreen
 from lumitui.app.tui.widgets.tables import run_table
 from lumitui.app.tui.widgets.tables.run_table import RunTable
 from lumitui.remote.scheduler.protocol import State
-from tests.support.driven_tui import screen_lines, until
 from tests.support.jobs.made_runs import a_run
+from tests.support.program.driven_tui import screen_lines, until
 
 
 async def test_only_rows_whose_words_changed_are_drawn(

@@ -7,8 +7,8 @@ from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.screens.scaling import ScalingScreen
 from lumitui.remote.scheduler.protocol import State
-from tests.support.driven_tui import until
 from tests.support.jobs.made_runs import SPEC, a_run
+from tests.support.program.driven_tui import until
 
 
 async def test_the_demo_ends_with_how_it_scales(settings: Settings, project: Path) -> None:

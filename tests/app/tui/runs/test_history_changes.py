@@ -17,8 +17,8 @@ from lumitui.app.tui.dialogs.notices import ErrorDialog
 from lumitui.app.tui.screens.run import RunScreen
 from lumitui.remote.scheduler.protocol import State
 from tests.support.attacks.damaged_history import filled_history, one_page
-from tests.support.driven_tui import kept, sees, shown, until
 from tests.support.jobs.made_runs import a_run
+from tests.support.program.driven_tui import kept, sees, shown, until
 
 
 async def reports(pilot: Pilot[int], words: str) -> None:

@@ -24,7 +24,8 @@ from lumitui.app.tui.screens.new import NewScreen
 from lumitui.app.tui.screens.run import RunScreen
 from lumitui.remote.errors import LinkError
 from lumitui.remote.scheduler.protocol import State
-from tests.support.driven_tui import (
+from tests.support.jobs.made_runs import a_run
+from tests.support.program.driven_tui import (
     ended,
     kept,
     runs_of,
@@ -34,7 +35,6 @@ from tests.support.driven_tui import (
     shown,
     until,
 )
-from tests.support.jobs.made_runs import a_run
 
 
 async def test_a_hidden_send_is_seen_and_not_repeated_by_a_slip(

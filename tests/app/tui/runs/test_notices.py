@@ -8,8 +8,8 @@ from textual.widgets._toast import Toast
 from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.remote.scheduler.protocol import State
-from tests.support.driven_tui import screen_lines, until
 from tests.support.jobs.made_runs import a_run
+from tests.support.program.driven_tui import screen_lines, until
 
 NAMES = {"one-000001": State.DONE, "two-000002": State.DONE, "three-000003": State.FAILED}
 

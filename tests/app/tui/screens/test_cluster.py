@@ -10,8 +10,8 @@ from lumitui.app.watch.sites.clusters import Answered, Clusters
 from lumitui.remote.errors import LinkError
 from lumitui.remote.scheduler.overview import Nodes, Overview, QueuedJob
 from lumitui.remote.scheduler.protocol import State
-from tests.support.driven_tui import sees, until
 from tests.support.jobs.made_runs import a_run
+from tests.support.program.driven_tui import sees, until
 
 OVERVIEW = Overview(
     partitions=(Nodes("standard-g", "up", "2-00:00:00", "1-1024", 100, 23, 2505, 40, 8),),

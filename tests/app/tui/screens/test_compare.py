@@ -12,8 +12,8 @@ from lumitui.app.tui import messages
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.panes.curves import MARKS, SEVERAL, overlaid
 from lumitui.remote.scheduler.protocol import State
-from tests.support.driven_tui import sees, shown
 from tests.support.jobs.made_runs import a_run
+from tests.support.program.driven_tui import sees, shown
 
 CURVES = st.builds(
     Curve,

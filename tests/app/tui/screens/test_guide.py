@@ -15,8 +15,8 @@ from lumitui.app.tui.screens.guide import GuideScreen
 from lumitui.app.tui.screens.new import NewScreen
 from lumitui.app.tui.screens.runs import RunsScreen
 from lumitui.app.tui.widgets.choice import Choice
-from tests.support.driven_tui import sees, until
-from tests.support.home import Home
+from tests.support.program.driven_tui import sees, until
+from tests.support.program.home import Home
 from tests.support.servers.sshd import Sshd, new_key
 
 

@@ -31,7 +31,8 @@ from lumitui.app.tui.screens.new import NewScreen
 from lumitui.app.tui.screens.runs import RunsScreen
 from lumitui.remote.errors import InputError, LinkError, LumiError
 from lumitui.remote.scheduler.protocol import State
-from tests.support.driven_tui import (
+from tests.support.jobs.made_runs import a_run
+from tests.support.program.driven_tui import (
     JOB,
     app_of,
     cut_off,
@@ -40,7 +41,6 @@ from tests.support.driven_tui import (
     shown,
     until,
 )
-from tests.support.jobs.made_runs import a_run
 
 LUMI = """# a trial
 name: vit                # short

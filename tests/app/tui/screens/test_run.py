@@ -14,7 +14,8 @@ from lumitui.app.tui.screens.runs import RunsScreen
 from lumitui.app.tui.widgets.log.log_view import LogView
 from lumitui.remote.notation.walltime import seconds_of, text_of
 from lumitui.remote.scheduler.protocol import State
-from tests.support.driven_tui import (
+from tests.support.jobs.made_runs import a_run
+from tests.support.program.driven_tui import (
     app_of,
     ended,
     sees,
@@ -23,7 +24,6 @@ from tests.support.driven_tui import (
     submit,
     until,
 )
-from tests.support.jobs.made_runs import a_run
 
 
 async def test_a_job_file_becomes_a_run_that_is_watched_to_its_end(

@@ -12,8 +12,8 @@ from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.tables.run_table import RunTable
 from lumitui.app.watch.sites.schedule import Ending
 from lumitui.remote.scheduler.protocol import State
-from tests.support.driven_tui import screen_lines, sees, shown, until
 from tests.support.jobs.made_runs import a_run
+from tests.support.program.driven_tui import screen_lines, sees, shown, until
 
 LONG = "n" * 32 + "-0a1b2c"
 """The longest id a run has."""

@@ -18,14 +18,14 @@ from lumitui.app.tui.widgets.tables.run_table import RunTable
 from lumitui.remote.errors import LinkError
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.storage.results.fetch import Fetched, FetchOutcome
-from tests.support.driven_tui import (
+from tests.support.jobs.made_runs import a_run
+from tests.support.program.driven_tui import (
     app_of,
     screen_lines,
     sees,
     shown,
     until,
 )
-from tests.support.jobs.made_runs import a_run
 
 
 async def test_without_runs_the_screen_says_what_to_do(settings: Settings) -> None:

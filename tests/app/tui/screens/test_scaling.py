@@ -12,8 +12,8 @@ from lumitui.app.tui.screens.runs import RunsScreen
 from lumitui.app.tui.screens.scaling import ScalingScreen, asked_work
 from lumitui.app.tui.widgets.chart import Mark, scatter
 from lumitui.remote.errors import InputError
-from tests.support.driven_tui import cut_off, sees, shown, until
 from tests.support.jobs.trained_runs import lines_of, train, trained
+from tests.support.program.driven_tui import cut_off, sees, shown, until
 
 
 async def test_a_lineage_is_compared_drawn_and_a_size_recommended(settings: Settings) -> None:

@@ -10,14 +10,14 @@ from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.screens.sites import SitesScreen, hourly
 from lumitui.remote.transport.footprint import Footprint
-from tests.support.driven_tui import (
+from tests.support.jobs.small_jobs import finish, hello_job, hello_project, wait_until
+from tests.support.program.driven_tui import (
     app_of,
     ended,
     sees,
     sent,
     until,
 )
-from tests.support.jobs.small_jobs import finish, hello_job, hello_project, wait_until
 from tests.support.servers.cluster import Cluster
 
 

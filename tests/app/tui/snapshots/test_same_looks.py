@@ -18,11 +18,11 @@ from lumitui.app.tui import messages
 from lumitui.app.tui.screens.run import RunScreen
 from lumitui.app.watch.sites.clusters import Answered, Clusters
 from lumitui.remote.scheduler.overview import Nodes, Overview, QueuedJob
-from tests.support.driven_tui import app_of, sees, shown
 from tests.support.gallery.histories import typical
 from tests.support.gallery.tour import still
 from tests.support.jobs.trained_runs import train
 from tests.support.places import GOLDEN
+from tests.support.program.driven_tui import app_of, sees, shown
 
 SCREENS = GOLDEN / "screens"
 NOW = 1_795_000_000.0

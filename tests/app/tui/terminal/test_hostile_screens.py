@@ -27,8 +27,8 @@ from lumitui.remote.errors import LumiError
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.ssh.prompts import Question
 from tests.support.attacks.hostile_text import UNPASSABLE, one_line, passable, written
-from tests.support.driven_tui import sees, shown, until
 from tests.support.jobs.made_runs import a_run
+from tests.support.program.driven_tui import sees, shown, until
 
 WORST = "\x1b]0;owned\x07[bold]x[/] \x1b[2J\x9b31m\u202eabc[$x]\\ [@click=app.quit]q[/]"
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import PROGRAM, environ, history
-from tests.support.home import Home
+from tests.support.program.command_line import PROGRAM, environ, history
+from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster
 
 JOB = """name: sixteen

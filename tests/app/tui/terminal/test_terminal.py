@@ -15,12 +15,12 @@ from lumitui.app.tui.screens.new import NewScreen
 from lumitui.remote.errors import LumiError
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.ssh.prompts import Question
-from tests.support.driven_tui import (
+from tests.support.jobs.made_runs import a_run
+from tests.support.program.driven_tui import (
     app_of,
     sees,
     until,
 )
-from tests.support.jobs.made_runs import a_run
 
 
 async def test_a_mistake_of_ours_is_one_sentence(

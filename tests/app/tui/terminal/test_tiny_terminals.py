@@ -17,10 +17,10 @@ from lumitui.app.runs import Runs
 from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.remote.scheduler.protocol import State
-from tests.support.command_line import PROGRAM, environ
-from tests.support.driven_tui import sees
-from tests.support.home import Home
 from tests.support.jobs.made_runs import a_run
+from tests.support.program.command_line import PROGRAM, environ
+from tests.support.program.driven_tui import sees
+from tests.support.program.home import Home
 
 KEYS = (
     "question_mark", "escape", "slash", "escape", "S", "escape", "enter", "b", "m", "plus",

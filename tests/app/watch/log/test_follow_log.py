@@ -25,8 +25,8 @@ from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.site import profile
 from lumitui.remote.ssh.prompts import Ask
 from lumitui.remote.transport.protocol import Result
-from tests.support.home import Home
 from tests.support.jobs.made_runs import a_run
+from tests.support.program.home import Home
 from tests.support.servers.transports import FixedAnswer
 
 Step = bytes | Exception | Callable[[], None]

@@ -2,8 +2,8 @@
 
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.states import State
-from tests.support.home import Home
 from tests.support.jobs.made_runs import a_run
+from tests.support.program.home import Home
 
 
 def test_a_site_where_the_person_may_be_nobody_is_not_asked(home: Home, runs: Runs) -> None:

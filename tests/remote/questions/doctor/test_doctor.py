@@ -12,7 +12,7 @@ from lumitui.remote.questions.doctor.check import Check
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from lumitui.remote.transport.local import Local
-from tests.support.home import Home
+from tests.support.program.home import Home
 from tests.support.servers.transports import FixedAnswer
 
 # Real answers of the mini cluster (Slurm 22.05), shortened to the keys that are read.

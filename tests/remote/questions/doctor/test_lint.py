@@ -7,8 +7,8 @@ import pytest
 from lumitui.remote.errors import InputError
 from lumitui.remote.questions.doctor.lint import Remark, lint
 from lumitui.remote.site.sites import BUILT_IN, Sites
-from tests.support.command_line import envelope, lt
-from tests.support.home import Home
+from tests.support.program.command_line import envelope, lt
+from tests.support.program.home import Home
 from tests.support.replies.surveyed import SURVEY, text_from
 
 SOUND = text_from(SURVEY).replace(

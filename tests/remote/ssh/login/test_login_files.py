@@ -26,8 +26,8 @@ from lumitui.app.runs import Runs
 from lumitui.remote.errors import AnswerUnusable, LinkError, LinkLost
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.ssh.connection import Ssh
-from tests.support.home import Home
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project
+from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster
 from tests.support.servers.sshd import Sshd, running_sshd, wait_for
 

@@ -26,8 +26,8 @@ from lumitui.remote.site.sites import Sites
 from lumitui.remote.ssh.channels import Link
 from lumitui.remote.ssh.prompts import Question
 from lumitui.remote.transport.protocol import Transport
-from tests.support.home import Home
 from tests.support.places import SITES
+from tests.support.program.home import Home
 from tests.support.servers.sshd import Sshd, half_open, running_sshd, wait_for
 
 pytestmark = pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")

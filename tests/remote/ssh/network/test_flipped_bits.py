@@ -16,8 +16,8 @@ from lumitui.remote.scheduler.slurm import Slurm
 from lumitui.remote.site.profile import Site
 from lumitui.remote.ssh.connection import Ssh
 from lumitui.remote.ssh.prompts import Ask
-from tests.support.home import Home
 from tests.support.jobs.made_runs import a_run
+from tests.support.program.home import Home
 from tests.support.servers.link_proxy import LinkProxy, link_proxy
 from tests.support.servers.sshd import Sshd
 

@@ -11,7 +11,7 @@ from lumitui.remote.ssh.config import Login, jump_login
 from lumitui.remote.ssh.connection import Ssh
 from lumitui.remote.ssh.options.resolve import resolve
 from lumitui.remote.ssh.options.sources import openssh_table
-from tests.support.child import is_gone
+from tests.support.program.child import is_gone
 from tests.support.servers.sshd import Sshd, running_sshd, wait_for
 
 

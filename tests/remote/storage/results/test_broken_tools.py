@@ -9,7 +9,7 @@ from lumitui.remote.errors import AnswerUnusable, LumiError, RefusedError
 from lumitui.remote.storage.results import asking, digests, listing, transfer
 from lumitui.remote.storage.results.fetch import fetch
 from lumitui.remote.transport.local import Local
-from tests.support.child import is_gone
+from tests.support.program.child import is_gone
 from tests.support.servers.lying_site import Lie, LyingTransport
 
 

@@ -10,7 +10,7 @@ from lumitui.app.results.fetch import check
 from lumitui.remote.errors import AnswerUnusable, InputError, LinkError, RefusedError
 from lumitui.remote.storage.results import listing, transfer
 from lumitui.remote.storage.results.fetch import FetchOutcome, fetch
-from tests.support.child import child
+from tests.support.program.child import child
 from tests.support.servers.lying_site import (
     InventedSite,
     Lie,

@@ -9,7 +9,7 @@ import pytest
 from lumitui.remote.storage.results.fetch import fetch
 from lumitui.remote.storage.results.parts import Parts
 from lumitui.remote.transport.local import Local
-from tests.support.child import child
+from tests.support.program.child import child
 from tests.support.servers.lying_site import LyingTransport
 
 KILLED = """

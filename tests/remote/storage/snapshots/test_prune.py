@@ -20,9 +20,9 @@ from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.source.scan import scan
 from lumitui.remote.storage.snapshots.prune import Pruned, prune
 from lumitui.remote.storage.snapshots.upload import Synced, sync
-from tests.support.command_line import lt
-from tests.support.home import Home
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project
+from tests.support.program.command_line import lt
+from tests.support.program.home import Home
 from tests.support.servers.transports import FixedAnswer
 
 JOB = hello_job(site="laptop", partition="local", account="none", gpus_per_node=1)

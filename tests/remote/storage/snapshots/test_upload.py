@@ -21,8 +21,8 @@ from lumitui.remote.storage.snapshots.upload import Synced, sync
 from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.shell import quote
+from tests.support.files.snapshots import left_over, same, writable
 from tests.support.servers.transports import Cut
-from tests.support.snapshots import left_over, same, writable
 
 Send = Callable[..., Synced]
 

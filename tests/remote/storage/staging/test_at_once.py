@@ -14,7 +14,7 @@ from lumitui.remote.storage.staging.contents import Item, find, read
 from lumitui.remote.storage.staging.send import Staged, stage
 from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.protocol import Result, Transport
-from tests.support.staged import CutAfter, identical, left_over
+from tests.support.files.staged import CutAfter, identical, left_over
 
 Send = Callable[..., Staged]
 

@@ -23,12 +23,12 @@ from lumitui.remote.storage.staging.send import Staged, stage
 from lumitui.remote.storage.staging.upkeep import Loose, remove, stock
 from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.protocol import Transport
+from tests.support.files.snapshots import writable
+from tests.support.files.staged import CutAfter, identical, left_over
 from tests.support.servers.link_proxy import link_proxy
 from tests.support.servers.small_disk import small_disk
 from tests.support.servers.sshd import running_sshd
 from tests.support.servers.transports import FixedAnswer
-from tests.support.snapshots import writable
-from tests.support.staged import CutAfter, identical, left_over
 
 Send = Callable[..., Staged]
 

@@ -13,7 +13,7 @@ from lumitui.app.job.spec import JobSpec, parse_job
 from lumitui.app.runs import Runs
 from lumitui.app.send.preview import Preview
 from lumitui.remote.run_folder import MACHINERY, PROBE_SCRIPT
-from tests.support.home import Home
+from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster
 
 WHERE = """\

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-CASES = Path(__file__).resolve().parents[1] / "app" / "lint" / "cases"
+CASES = Path(__file__).resolve().parents[2] / "app" / "lint" / "cases"
 
 
 @dataclass(frozen=True)

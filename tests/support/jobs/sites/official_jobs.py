@@ -15,7 +15,7 @@ from lumitui.app.send.code.source import deepspeed_config
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.guide.scripts import SCRIPTS
-from tests.support.jobs.golden_jobs import archive_launch, launch_of
+from tests.support.jobs.sites.golden_jobs import archive_launch, launch_of
 from tests.support.systems.rows import table
 
 

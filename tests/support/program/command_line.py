@@ -14,9 +14,9 @@ from typing import Any
 
 from lumitui.app.cli import output
 from lumitui.app.history.history import History
-from tests.support.home import Home
 from tests.support.jobs.small_jobs import hello_project
 from tests.support.places import ROOT
+from tests.support.program.home import Home
 
 PROGRAM = [sys.executable, "-m", "lumitui.app.cli.main"]
 
