@@ -33,7 +33,7 @@ LIMIT_MS = 50.0
 """What a page, a filter and a count may take over the start of the program."""
 SORT_LIMIT_MS = 400.0
 """What a first page in another order may take: it looks at every run."""
-SCRIPT = (GOLDEN / "run_ddp_srun_4.laif.sh").read_text()
+SCRIPT = (GOLDEN / "laif" / "run_ddp_srun_4.sh").read_text()
 STATES = (State.DONE, State.DONE, State.DONE, State.CANCELLED, State.DONE)
 
 

@@ -43,7 +43,7 @@ def test_a_job_with_an_archive_is_the_golden_one() -> None:
 
 
 def test_a_person_can_read_each_of_them_at_a_glance() -> None:
-    lines = {path.name: len(path.read_text().splitlines()) for path in GOLDEN.glob("*.sh")}
+    lines = {path: len(path.read_text().splitlines()) for path in GOLDEN.rglob("*.sh")}
     assert len(lines) > len(SCRIPTS) and {name for name, n in lines.items() if n > 62} == set()
 
 

@@ -164,7 +164,7 @@ def test_a_job_that_could_not_be_sent_is_not_exported(
 
 
 def test_a_signal_to_an_exported_script_is_a_file_for_its_trainer(tmp_path: Path) -> None:
-    text = (GOLDEN / "exported_srun.laif.sh").read_text().splitlines()
+    text = (GOLDEN / "exported" / "srun.sh").read_text().splitlines()
     asks = next(line for line in text if line.startswith("rm -f stop; trap"))
     waits = next(line for line in text if line.startswith("while rc=0; wait"))
     trains = (

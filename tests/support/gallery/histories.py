@@ -14,7 +14,7 @@ from tests.support.jobs.binding.binding_reports import EXACT, reports
 from tests.support.jobs.made_runs import SPEC, a_run
 from tests.support.places import GOLDEN
 
-SCRIPT = (GOLDEN / "run_ddp_srun_4.laif.sh").read_text()
+SCRIPT = (GOLDEN / "laif" / "run_ddp_srun_4.sh").read_text()
 WIDE_NAME = "視覚変換器の事前学習🚀" * 9
 LONG_NAME = "vision-transformer-pretraining-with-a-name-that-nobody-shortened-" * 3 + "12345"
 """200 characters."""

@@ -33,7 +33,7 @@ container: {{generation: {generation}{container}}}
 def golden_path(script: Script) -> Path:
     """Return where the golden file of one of the guide's scripts is."""
     generation = "legacy" if script.era == "seed" else "laif"
-    return GOLDEN / f"{script.name.removesuffix('.sh')}.{generation}.sh"
+    return GOLDEN / generation / script.name
 
 
 def job_of(script: Script) -> JobSpec:
@@ -70,7 +70,7 @@ def launch_of(script: Script) -> Launch:
     return compose(job, site, deepspeed_config=deepspeed_config(job, Path(".")))
 
 
-ARCHIVE = GOLDEN / "archive.laif.sh"
+ARCHIVE = GOLDEN / "archive.sh"
 
 
 def archive_launch() -> Launch:
@@ -104,7 +104,7 @@ def launcher_scripts() -> dict[Path, str]:
         )
         for kind in _KINDS if launcher == "mpirun" else (None,):
             site = lumi.model_copy(update={"mpi": Mpi(kind=kind)}) if kind else lumi
-            path = GOLDEN / f"launcher_{kind or launcher}_{nodes}.laif.sh"
+            path = GOLDEN / "launchers" / f"{kind or launcher}_{nodes}.sh"
             found[path] = compose(job, site).script
     return found
 
@@ -120,7 +120,7 @@ def exported_scripts() -> dict[Path, str]:
         "archive": archive_launch(),
     }
     return {
-        GOLDEN / f"exported_{name}.laif.sh": plain_script(launch, lumi, name)
+        GOLDEN / "exported" / f"{name}.sh": plain_script(launch, lumi, name)
         for name, launch in launches.items()
     }
 
