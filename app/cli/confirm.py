@@ -150,15 +150,15 @@ def without_first(found: Sequence["Preview"], skip: int) -> Sequence["Preview"]:
 
 
 def refuse_wait(wait: bool) -> None:
-    """Raise where a person wants to wait for the runs of a grid.
+    """Raise where a person wants to wait for the runs of a series.
 
     Raises:
         InputError: they do.
     """
     if wait:
         raise InputError(
-            "--wait is about one run, and the grid has several.",
-            "Leave it out, and follow them with `lumitui status`.",
+            "--wait and --timeout are about one run, and several are sent.",
+            "Leave them out, and follow the runs with `lumitui status`.",
         )
 
 

@@ -146,6 +146,23 @@ port_option = click.option(
     default=0,
     help="The port on this machine; by default a free one.",
 )
+_wait = click.option(
+    "--wait", is_flag=True, help="Wait for the end; the exit code is 5 when the job fails."
+)
+_timeout = click.option(
+    "--timeout",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0, max=MOST),
+    callback=no_nan,
+    help="Wait for the end, but no longer than this.",
+)
+
+
+def wait_options(verb: Callable[..., object]) -> Callable[..., object]:
+    """Give a verb that sends one run `--wait` and `--timeout`."""
+    return _wait(_timeout(verb))
+
+
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 site_option = click.option(
     "--site",

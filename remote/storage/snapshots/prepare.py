@@ -16,7 +16,7 @@ from lumitui.remote.run_folder import (
     preparing_seconds,
 )
 from lumitui.remote.storage.snapshots.store import archive_copy_script, copy_script
-from lumitui.remote.transport.fields import last_words
+from lumitui.remote.transport.fields import MOST_WORDS, last_words
 from lumitui.remote.transport.protocol import Transport
 from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.shell import REFLINK, quote
@@ -84,6 +84,13 @@ def prepare(transport: Transport, plan: Plan) -> bool:
             f"What was staged as {name} is no longer on the site.",
             "Resubmit with `--code current`, which stages it again.",
         )
+    if result.code == 7 and "link-taken" in result.text:
+        name = result.text.partition("link-taken")[2].strip()[:MOST_WORDS]
+        raise RefusedError(
+            f"The place of the link {name} is taken: the code has a file or folder there.",
+            "Name another path for it in `links:` or `stage:`, or send the code as it is now: "
+            "`--code current`.",
+        )
     if result.code:
         words = last_words(result.err, result.out, default=f"exit status {result.code}")
         raise RefusedError(
@@ -135,12 +142,14 @@ def _link_lines(links: Mapping[str, str]) -> list[str]:
     lines = []
     for name, target in links.items():
         path = f"{CODE}/{name.rstrip('/')}"
-        taken = quote(f"links: {name} is already a file or folder of the code")
+        refuse = f"{{ printf '%s\\n' {quote(f'link-taken {name}')}; exit 7; }}"
+        parts = path.split("/")
+        above = [quote("/".join(parts[:number])) for number in range(2, len(parts))]
         lines += [
+            *(f"[ ! -e {one} ] || [ -d {one} ] || {refuse}" for one in above),
             f"mkdir -p {quote(path.rpartition('/')[0])}",
             # ln would put the link into a folder that is there.
-            f"if [ -e {quote(path)} ] || [ -L {quote(path)} ]; then",
-            f"printf '%s\\n' {taken} >&2; exit 1; fi",
+            f"[ ! -e {quote(path)} ] && [ ! -L {quote(path)} ] || {refuse}",
             f"ln -s -- {quote(target)} {quote(path)}",
         ]
     return lines

@@ -19,14 +19,13 @@ from lumitui.app.cli.inquiry import cluster_option, price_line, with_cluster
 from lumitui.app.cli.output import Reply, say
 from lumitui.app.cli.progress import show_sent, show_step, wait_for_end
 from lumitui.app.cli.session import (
-    MOST,
     GivenPath,
     core,
     job_argument,
     json_option,
-    no_nan,
     read,
     read_all,
+    wait_options,
     yes_option,
 )
 from lumitui.app.explain import words
@@ -96,16 +95,7 @@ def export(reply: Reply, job: Path, folder: Path) -> None:
 
 @click.command()
 @job_argument
-@click.option(
-    "--wait", is_flag=True, help="Wait for the end; the exit code is 5 when the job fails."
-)
-@click.option(
-    "--timeout",
-    metavar="SECONDS",
-    type=click.FloatRange(min=0, max=MOST),
-    callback=no_nan,
-    help="Wait for the end, but no longer than this.",
-)
+@wait_options
 @click.option(
     "--skip",
     metavar="N",
@@ -141,10 +131,11 @@ def submit(
     """
     with core() as runs:
         if rest:
+            refuse_wait(wait or timeout is not None)
             series.submit_rest(reply, runs, job, yes=yes, force=force)
             return
         found = without_first(read_all(runs, job), skip)
-        refuse_wait(bool(found[0].cell) and (wait or timeout is not None))
+        refuse_wait((wait or timeout is not None) and bool(found[0].cell))
         if found[0].cell and not skip and rest is None:
             series.note_rest(runs, job)
         found = with_cluster(runs, found) if cluster else found

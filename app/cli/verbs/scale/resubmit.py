@@ -6,10 +6,17 @@ import click
 from click.core import ParameterSource
 
 from lumitui.app.cli import series
-from lumitui.app.cli.confirm import agree_to_resubmit
+from lumitui.app.cli.confirm import agree_to_resubmit, refuse_wait
 from lumitui.app.cli.output import Reply
-from lumitui.app.cli.progress import show_sent, show_step
-from lumitui.app.cli.session import columns, core, json_option, run_argument, yes_option
+from lumitui.app.cli.progress import show_sent, show_step, wait_for_end
+from lumitui.app.cli.session import (
+    columns,
+    core,
+    json_option,
+    run_argument,
+    wait_options,
+    yes_option,
+)
 from lumitui.remote.errors import InputError
 
 if TYPE_CHECKING:
@@ -101,6 +108,7 @@ def _refuse_changes_of_rest() -> None:
     "--batch", type=click.Choice(["half"]), help="Halve the samples of each rank and step."
 )
 @click.option("--force", is_flag=True, help="Send it although the adviser finds errors in it.")
+@wait_options
 @yes_option
 @json_option
 @click.pass_obj
@@ -112,6 +120,8 @@ def resubmit(
     exclude: str | None,
     batch: str | None,
     force: bool,
+    wait: bool,
+    timeout: float | None,
     yes: bool,
     **changes: Unpack[_Changes],
 ) -> None:
@@ -120,6 +130,7 @@ def resubmit(
     The question names the adviser's errors, if there are any.
     """
     with core() as runs:
+        refuse_wait((wait or timeout is not None) and bool(rest or ladder))
         if ladder is not None and changes["nodes"] is not None:
             raise InputError("--nodes and --ladder exclude each other.", "Give one of them.")
         if rest:
@@ -138,4 +149,7 @@ def resubmit(
         planned = runs.plan_resubmission(run_id, **changes)
         news = runs.code_news(run_id)
         planned = agree_to_resubmit(planned, news, columns(), yes=yes, force=force)
-        show_sent(reply, runs.resubmit(planned, report=show_step))
+        sent = runs.resubmit(planned, report=show_step)
+        show_sent(reply, sent)
+        if wait or timeout is not None:
+            wait_for_end(reply, runs, sent, timeout)

@@ -14,7 +14,15 @@ from lumitui.app.job.spec import parse_job
 from lumitui.app.runs import Runs
 from lumitui.remote.run_folder import SCRIPTS
 from tests.support.jobs.small_jobs import wait_until
-from tests.support.program.command_line import HELLO, PROGRAM, Here, envelope, environ, runs_of
+from tests.support.program.command_line import (
+    HELLO,
+    PROGRAM,
+    Here,
+    envelope,
+    environ,
+    runs_of,
+    told,
+)
 from tests.support.program.home import Home
 
 # -- composing
@@ -151,6 +159,19 @@ def test_a_job_that_fails_exits_5_and_says_why(here: Here, job: Path) -> None:
     assert answer["error"]["exit_code"] == 5
     assert here("logs", "-f", "last").returncode == 5
     assert "why\n" in here("show", "last").stdout
+    again = here("resubmit", "last", "--yes", "--wait", "--timeout", "60", "--json")
+    assert again.returncode == 5 and envelope(again)["data"]["rc"] == 7
+    right = ("resubmit", "last", "--set", "env.FAIL_RANK=none", "--yes")
+    assert here(*right, "--wait").returncode == 0
+    assert [row["state"] for row in runs_of(here)] == ["done", "failed", "failed"]
+    for more in (("--ladder", "1,2"), ("--rest",)):
+        told(here("resubmit", "last", *more, "--wait"), 2, "--wait and --timeout are about one run")
+    told(here("submit", str(job), "--rest", "--timeout", "9"), 2, "are about one run")
+
+
+def test_only_the_failed_runs_of_a_history_are_found(here: Here, job: Path) -> None:
+    job.write_text(HELLO + 'env: {FAIL_RANK: "0"}\n')
+    assert here("submit", str(job), "--yes", "--wait").returncode == 5
     assert [row["state"] for row in runs_of(here)] == ["failed"]
     assert envelope(here("history", "--state", "done", "--json"))["data"] == []
     assert here("history", "--state", "dnoe").returncode == 2

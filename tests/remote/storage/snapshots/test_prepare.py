@@ -46,7 +46,8 @@ def test_the_folder_has_its_files_its_code_and_its_links(transport: Transport, p
     ("change", "error", "words"),
     [
         (lambda plan: replace(plan, snapshot="/no"), SnapshotGone, "no longer on the site"),
-        (lambda plan: replace(plan, links={"train.py": "/x"}), RefusedError, "already a file"),
+        (lambda plan: replace(plan, links={"train.py": "/x"}), RefusedError, "train.py is taken"),
+        (lambda plan: replace(plan, links={"train.py/x": "/x"}), RefusedError, "py/x is taken"),
         (lambda plan: replace(plan, checkpoints_from="/no"), RefusedError, "has no checkpoints"),
     ],
 )
