@@ -1,36 +1,24 @@
 """The screen New: a job file as a form, as text, as its script and as a map of its nodes."""
 
-import json
 import re
-import sys
-import time
-from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import pytest
 from textual.pilot import Pilot
 from textual.widgets import Button, Input, OptionList
 
-from lumitui.app.history.listing.series import Member, Series
-from lumitui.app.history.run import Run
-from lumitui.app.runs import Runs
 from lumitui.app.send.drafts.draft import Draft
 from lumitui.app.send.drafts.drafts import Checked
-from lumitui.app.send.preview import Preview
 from lumitui.app.settings import Settings
 from lumitui.app.tui import messages
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.confirm import Confirm
 from lumitui.app.tui.dialogs.unsaved import LeaveDialog, SaveDialog
-from lumitui.app.tui.panes.compose.editor import edited
 from lumitui.app.tui.panes.compose.field_list import FieldList
 from lumitui.app.tui.panes.compose.text import TextEditor
 from lumitui.app.tui.panes.compose.views import View, beside
 from lumitui.app.tui.screens.new import NewScreen
 from lumitui.app.tui.screens.runs import RunsScreen
-from lumitui.remote.errors import InputError, LinkError, LumiError
-from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import (
     JOB,
@@ -59,10 +47,6 @@ def can_submit(pilot: Pilot[int]) -> bool:
 
 def text_of(screen: NewScreen) -> str:
     return screen.query_one(TextEditor).text
-
-
-def toasts(pilot: Pilot[int]) -> list[str]:
-    return [toast.message for toast in app_of(pilot)._notifications if "U asks" in toast.message]
 
 
 async def opened(pilot: Pilot[int]) -> NewScreen:
@@ -286,83 +270,3 @@ async def test_a_run_or_an_example_is_a_beginning(settings: Settings, project: P
 )  # fmt: skip
 def test_a_view_that_is_opened_gets_most_of_the_width(opened: View, width: int, shown: str) -> None:
     assert beside(opened, "script", width) == tuple(shown.split())
-
-
-async def test_the_rest_of_a_grid_is_offered_after_a_failure_and_at_the_next_start(
-    settings: Settings, project: Path
-) -> None:
-    job = project / "grid.yaml"
-    job.write_text(JOB.format(launcher="srun", args="") + "grid: {env.SEED: ['1', '2', '3']}\n")
-    runs, tried = Runs(settings), list[str]()
-    send = runs.send
-
-    def failing(preview: Preview, **rest: Any) -> Run:
-        tried.append(preview.cell)
-        if len(tried) == 2:
-            raise LinkError("The link was lost.", "Look at the network.")
-        return send(preview, **rest)
-
-    runs.send = failing  # type: ignore[method-assign]
-    async with LumiApp(settings, job, runs=runs).run_test(size=(80, 24)) as pilot:
-        await sees(pilot, "asks for 3 runs, the first 1 node")
-        await pilot.press("ctrl+s")
-        await sees(pilot, "run 2 +env.SEED=2, nothing")
-        await sees(pilot, "all +3 runs, nothing")
-        await pilot.press("y")
-        await sees(pilot, "The key U asks")
-        await pilot.press("enter", "U")
-        await sees(pilot, "Send the other 2 runs of hello-")
-        await sees(pilot, "stopped +env.SEED=2: The link was lost.")
-        await sees(pilot, "sent +1 of 3: hello-")
-        await sees(pilot, "not sent +env.SEED=2, env.SEED=3")
-        assert not cut_off(pilot)
-    async with LumiApp(settings, runs=runs).run_test(size=(80, 24)) as pilot:  # not answered: again
-        await until(pilot, lambda: toasts(pilot), "what is left")
-        assert "1 of 3 runs was sent, 2 were not. The key U asks" in " ".join(toasts(pilot))
-        await pilot.press("y")  # meant for another question: no question opens by itself
-        assert not app_of(pilot).screen.is_modal and len(tried) == 2
-        await pilot.press("U")
-        await sees(pilot, "Send the other 2 runs of hello-")
-        # What is left changes behind the question: it is asked anew, and nothing is sent.
-        (left,) = runs.series.unsent()
-        runs.history.begin(a_run("other-1", site="laptop", state=State.DONE))
-        runs.history.series.claim(left.series.id, 3, "other-1")
-        await sees(pilot, "Send the other 1 run of hello-")
-        assert len(tried) == 2
-        await pilot.press("y")
-        await until(pilot, lambda: len(tried) == 3, "the rest")
-        await until(pilot, lambda: not app_of(pilot).under_way, "the end")
-        assert tried[1] == tried[2] == "env.SEED=2"
-        assert runs.history.series.offered() == []
-        # What cannot be sent any more is said once, not at each start.
-        spec = {"name": "a", "site": "gone", "partition": "p", "time": "1:00", "script": "a.py"}
-        plan = json.dumps({"spec": spec, "folder": str(project), "job_file": None})
-        members = (Member(1, "SEED=1", plan), Member(2, "SEED=2", plan))
-        runs.history.series.begin(Series("gone-1", "grid", "gone", "", time.time(), members))
-        app_of(pilot).look_for_unsent(ask=True)
-        await sees(pilot, "gone-1: 0 of 2 runs were sent")
-        await sees(pilot, "There is no site called .gone")
-        assert runs.history.series.offered() == []
-    runs.close()
-
-
-def test_the_editor_changes_a_copy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    class Terminal:
-        """Lends itself."""
-
-        suspend = nullcontext
-
-    app: Any = Terminal()
-    program = tmp_path / "my editor.py"
-    program.write_text("import sys; open(sys.argv[1], 'a').write('nodes: 2\\n')")
-    monkeypatch.setenv("VISUAL", f"{sys.executable} '{program}'")
-    assert edited(app, "name: x\n") == "name: x\nnodes: 2\n"
-    program.write_text("raise SystemExit(3)")
-    with pytest.raises(LumiError, match="ended with 3"):
-        edited(app, "name: x\n")
-    monkeypatch.setenv("VISUAL", "/nowhere/ed")
-    with pytest.raises(InputError, match="cannot be started"):
-        edited(app, "name: x\n")
-    monkeypatch.setenv("VISUAL", "vi '")
-    with pytest.raises(InputError, match="no command"):
-        edited(app, "name: x\n")

@@ -1,0 +1,87 @@
+"""A grid that ended in the middle is offered again: the TUI sends the rest after one yes."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from textual.pilot import Pilot
+
+from lumitui.app.history.listing.series import Member, Series
+from lumitui.app.history.run import Run
+from lumitui.app.runs import Runs
+from lumitui.app.send.preview import Preview
+from lumitui.app.settings import Settings
+from lumitui.app.tui.app import LumiApp
+from lumitui.remote.errors import LinkError
+from lumitui.remote.scheduler.protocol import State
+from tests.support.jobs.made_runs import a_run
+from tests.support.program.driven_tui import (
+    JOB,
+    app_of,
+    cut_off,
+    sees,
+    until,
+)
+
+
+def toasts(pilot: Pilot[int]) -> list[str]:
+    return [toast.message for toast in app_of(pilot)._notifications if "U asks" in toast.message]
+
+
+async def test_the_rest_of_a_grid_is_offered_after_a_failure_and_at_the_next_start(
+    settings: Settings, project: Path
+) -> None:
+    job = project / "grid.yaml"
+    job.write_text(JOB.format(launcher="srun", args="") + "grid: {env.SEED: ['1', '2', '3']}\n")
+    runs, tried = Runs(settings), list[str]()
+    send = runs.send
+
+    def failing(preview: Preview, **rest: Any) -> Run:
+        tried.append(preview.cell)
+        if len(tried) == 2:
+            raise LinkError("The link was lost.", "Look at the network.")
+        return send(preview, **rest)
+
+    runs.send = failing  # type: ignore[method-assign]
+    async with LumiApp(settings, job, runs=runs).run_test(size=(80, 24)) as pilot:
+        await sees(pilot, "asks for 3 runs, the first 1 node")
+        await pilot.press("ctrl+s")
+        await sees(pilot, "run 2 +env.SEED=2, nothing")
+        await sees(pilot, "all +3 runs, nothing")
+        await pilot.press("y")
+        await sees(pilot, "The key U asks")
+        await pilot.press("enter", "U")
+        await sees(pilot, "Send the other 2 runs of hello-")
+        await sees(pilot, "stopped +env.SEED=2: The link was lost.")
+        await sees(pilot, "sent +1 of 3: hello-")
+        await sees(pilot, "not sent +env.SEED=2, env.SEED=3")
+        assert not cut_off(pilot)
+    async with LumiApp(settings, runs=runs).run_test(size=(80, 24)) as pilot:  # not answered: again
+        await until(pilot, lambda: toasts(pilot), "what is left")
+        assert "1 of 3 runs was sent, 2 were not. The key U asks" in " ".join(toasts(pilot))
+        await pilot.press("y")  # meant for another question: no question opens by itself
+        assert not app_of(pilot).screen.is_modal and len(tried) == 2
+        await pilot.press("U")
+        await sees(pilot, "Send the other 2 runs of hello-")
+        # What is left changes behind the question: it is asked anew, and nothing is sent.
+        (left,) = runs.series.unsent()
+        runs.history.begin(a_run("other-1", site="laptop", state=State.DONE))
+        runs.history.series.claim(left.series.id, 3, "other-1")
+        await sees(pilot, "Send the other 1 run of hello-")
+        assert len(tried) == 2
+        await pilot.press("y")
+        await until(pilot, lambda: len(tried) == 3, "the rest")
+        await until(pilot, lambda: not app_of(pilot).under_way, "the end")
+        assert tried[1] == tried[2] == "env.SEED=2"
+        assert runs.history.series.offered() == []
+        # What cannot be sent any more is said once, not at each start.
+        spec = {"name": "a", "site": "gone", "partition": "p", "time": "1:00", "script": "a.py"}
+        plan = json.dumps({"spec": spec, "folder": str(project), "job_file": None})
+        members = (Member(1, "SEED=1", plan), Member(2, "SEED=2", plan))
+        runs.history.series.begin(Series("gone-1", "grid", "gone", "", time.time(), members))
+        app_of(pilot).look_for_unsent(ask=True)
+        await sees(pilot, "gone-1: 0 of 2 runs were sent")
+        await sees(pilot, "There is no site called .gone")
+        assert runs.history.series.offered() == []
+    runs.close()
