@@ -10,9 +10,9 @@ def why(
     log: str,
     *,
     rc: int | None = 1,
-    rank: int | None = 2,
+    rank: int | None = None,
     world_size: int | None = None,
     spec: JobSpec | None = None,
 ) -> list[Diagnosis]:
-    """Return the reasons for a run that ended with code `rc`, rank `rank` first."""
+    """Return the reasons for a run that ended with code `rc`; `rank` failed first, if known."""
     return diagnose(Ending(State.FAILED, "FAILED", "", rc, rank, log, spec, world_size))

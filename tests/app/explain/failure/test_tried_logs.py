@@ -1,0 +1,88 @@
+"""Logs of slips that users make: each has a cause and advice of its own."""
+
+import pytest
+
+from tests.support.jobs.failed_logs import why
+
+BASH = "/var/spool/slurmd/job7/slurm_script: line"
+KILLED_WORKER = """\
+RuntimeError: DataLoader worker (pid 12345) is killed by signal: Killed.
+Traceback (most recent call last):
+  File "train.py", line 88, in <module>
+RuntimeError: DataLoader worker (pid(s) 12345) exited unexpectedly
+"""
+
+
+@pytest.mark.parametrize(
+    ("log", "cause", "advice"),
+    [
+        (
+            "nid1:4:5 [4] nccl_ofi_net.c:1956 NCCL WARN NET/OFI Request 0x14a completed with "
+            "error. RC: 5. Error: Input/output error. Completed length: 0",
+            "network",
+            "NCCL_DEBUG",
+        ),
+        (
+            "slurmstepd: error: couldn't chdir to `/scratch/p/run': Permission denied: going to "
+            "/tmp instead\nslurmstepd: error: execve(): ./train.sh: No such file or directory",
+            "permission",
+            "folder of yours",
+        ),
+        (
+            "Lmod has detected the following error: The following module(s) are unknown:\n"
+            f'"pytorch/1.9"\n{BASH} 12: python3: command not found',
+            "no-environment-module",
+            "module spider",
+        ),
+        (
+            "Memory for database: unable to open database file: database is locked\n"
+            "RuntimeError: miopenStatusInternalError",
+            "file-lock",
+            "MIOPEN_USER_DB_PATH",
+        ),
+        (
+            "RuntimeError: CUDA error: unspecified launch failure\nNVRM: Xid (PCI:0000:65:00): 79, "
+            "pid='<unknown>', name=<unknown>, GPU has fallen off the bus.",
+            "gpu-hardware",
+            "--exclude",
+        ),
+        (
+            "srun: Job 123 step creation temporarily disabled, retrying (Requested nodes are "
+            "busy)\nslurmstepd: error: *** JOB 123 ON nid1 CANCELLED AT 2025-04-01T02:00:11 DUE "
+            "TO TIME LIMIT ***",
+            "step-waited",
+            "--exact",
+        ),
+        (f"{BASH} 13: syntax error: unexpected end of file", "script-syntax", "bash -n"),
+        (
+            f"{BASH} 10: DATA: command not found\ntrain.py: error: argument --data: expected one",
+            "script-assignment",
+            "without spaces",
+        ),
+        (
+            "wandb.errors.errors.CommError: Run initialization has timed out after 90.0 sec.",
+            "no-internet",
+            "WANDB_MODE",
+        ),
+        ("ERROR: No matching distribution found for x==4.44", "no-internet", "or packages"),
+        (
+            "RuntimeError: CUDA error: an illegal memory access was encountered",
+            "gpu-fault",
+            "AMD_SERIALIZE_KERNEL",
+        ),
+        (KILLED_WORKER, "host-memory", "data-loader workers"),
+    ],
+)
+def test_what_a_stranger_tried_gets_its_own_cause_and_advice(
+    log: str, cause: str, advice: str
+) -> None:
+    first = why(log)[0]
+    assert (first.id, advice in first.do) == (cause, True), first
+
+
+def test_a_step_that_waited_and_then_ran_is_no_cause() -> None:
+    log = (
+        "srun: Job 123 step creation temporarily disabled, retrying (Requested nodes are busy)\n"
+        "epoch 1\nsolver failed\n"
+    )
+    assert [item.id for item in why(log)] == ["unknown"]
