@@ -11,9 +11,11 @@ from lumitui.app.lint.bash.request.resources import resources_of
 from lumitui.app.lint.bash.syntax import troubles_of
 from lumitui.app.lint.bash.walk import Walker
 from lumitui.app.lint.bash.words.scope import Scope
+from lumitui.app.lint.bash.words.slips import early_end
 from lumitui.app.lint.bash.words.source import File, Source
 from lumitui.app.lint.bash.words.tree import Tree
 from lumitui.app.lint.model.job import Job, Trouble
+from lumitui.app.lint.model.position import NOWHERE
 from lumitui.app.lint.model.steps import Step
 from lumitui.remote.site.profile import Site
 
@@ -64,12 +66,14 @@ def read_script(
         files=MappingProxyType({**(files or {}), **written}),
         folder=folder,
         strategy=_strategy(main),
+        end=reading.end,
     )
 
 
 def _read_shell(text: str, reading: Reading) -> None:
     tree = Tree(Source.of(File(text)))
     reading.troubles += troubles_of(tree)
+    reading.end = early_end(tree) or NOWHERE
     Walker(reading, tree, Scope()).walk()
 
 

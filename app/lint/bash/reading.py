@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from lumitui.app.lint.bash.words.source import File, Source
 from lumitui.app.lint.model.job import Trouble
+from lumitui.app.lint.model.position import NOWHERE, Position
 from lumitui.app.lint.model.steps import Command, Step
 from lumitui.app.lint.model.words import Variable
 
@@ -23,6 +24,7 @@ class Reading:
     modules: list[str] = field(default_factory=list)
     written: dict[str, Source] = field(default_factory=dict)
     """Files that the script writes with a heredoc."""
+    end: Position = NOWHERE
     count: int = 0
 
     def script(self, text: str) -> tuple[str, Source] | None:

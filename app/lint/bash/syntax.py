@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
+from lumitui.app.lint.bash.words.slips import slips_of
 from lumitui.app.lint.bash.words.tree import Tree
 from lumitui.app.lint.model.job import Trouble
 
@@ -26,12 +27,18 @@ def troubles_of(tree: Tree) -> Iterator[Trouble]:
     """Yield what is wrong with a text: quotes and parts that nothing closes, and what is odd.
 
     An error of the parser that ends before the text does is one of bash's rarer forms more often
-    than a mistake: it is no more than `not-understood`.
+    than a mistake: it is no more than `not-understood`. What follows from a slip is not said.
     """
+    slips = list(slips_of(tree))
+    yield from slips
+    opened = min((each.at.line for each in slips if each.id == "heredoc-open"), default=None)
     for number, node in enumerate(tree.errors()):
         if number > _MOST:
             return
-        yield _trouble(node, tree)
+        trouble = _trouble(node, tree)
+        swallowed = opened is not None and trouble.at.line >= opened
+        if not swallowed and not (slips and trouble.id == "not-understood"):
+            yield trouble
 
 
 def _trouble(node: Node, tree: Tree) -> Trouble:

@@ -65,6 +65,8 @@ class Job:
     """Where it is submitted from, where that is known."""
     strategy: str = ""
     """`ddp`, `zero3`, `fsdp`, `lightning` … where it is known; "": not."""
+    end: Position = NOWHERE
+    """The `exit` or `exec` that is run in any case; NOWHERE: it ends behind its last line."""
 
     @cached_property
     def training(self) -> tuple[Step, ...]:

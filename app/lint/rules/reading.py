@@ -76,16 +76,57 @@ def not_text(job: Job, site: Site) -> Iterator[Hit]:
 @rule(
     "unclosed-quote",
     "error",
-    "a quote or heredoc that nothing closes",
+    "a quote that nothing closes",
     why="bash takes all lines below as part of the text, and ends with `unexpected EOF while "
     "looking for matching` without running them.",
-    source="bash(1), QUOTING; Here Documents",
+    source="bash(1), QUOTING",
 )
 def unclosed_quote(job: Job, site: Site) -> Iterator[Hit]:
     """Find `"…` without its second quote."""
     for trouble in _troubles(job, "unclosed-quote"):
         do = "Close it. Also look at the lines above: an earlier quote may be open."
         yield Hit(trouble.message, do, trouble.at)
+
+
+@rule(
+    "heredoc-open",
+    "error",
+    "a heredoc that has no end",
+    why="A heredoc ends at the line that is its word and nothing else. Without one bash takes the "
+    "rest of the script as its text, the launch included, with no more than a warning in the log.",
+    source="bash(1), Here Documents",
+)
+def heredoc_open(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `cat >run.py <<EOF` whose `EOF` is indented, or missing."""
+    for trouble in _troubles(job, "heredoc-open"):
+        word = re.sub(r"^<<-?\s*|['\"\\]", "", _written(job, trouble.at)).split(" ")[0]
+        found = re.search(r"of line (\d+)", trouble.message)
+        if found is None:
+            yield Hit(trouble.message, f"Write {word} on a line of its own.", trouble.at)
+            continue
+        line = int(found[1])
+        old = job.text.split("\n")[line - 1].removesuffix("\r")
+        at, right = Position(line, 1, line, len(old) + 1), old.strip()
+        edit = Edit(f"write {right} alone", at, right)
+        yield Hit(trouble.message, f"Write {right} alone on its line.", trouble.at, edit)
+
+
+@rule(
+    "bracket-without-blank",
+    "error",
+    "a test whose bracket touches a word",
+    why="`[` is a command, so it needs a blank on either side. Without one bash looks for a "
+    "program of another name, says `command not found`, and takes the test as not passed.",
+    source="bash(1), Compound Commands; test(1)",
+)
+def bracket_without_blank(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `if [$RANK -eq 0 ]`."""
+    for trouble in _troubles(job, "bracket-without-blank"):
+        sign = _written(job, trouble.at)
+        before = sign.startswith("]") or " for the name of a program." in trouble.message
+        where, right = ("before", f" {sign}") if before else ("behind", f"{sign} ")
+        edit = Edit(f"write a blank {where} {sign}", trouble.at, right)
+        yield Hit(trouble.message, f"Write a blank {where} {sign}.", trouble.at, edit)
 
 
 @rule(
@@ -252,6 +293,8 @@ RULES: tuple[Rule, ...] = (
     windows_line_ends,
     not_text,
     unclosed_quote,
+    heredoc_open,
+    bracket_without_blank,
     syntax_error,
     directive_after_command,
     nearly_a_directive,

@@ -1,5 +1,19 @@
 """Rules about variables, modules, the network's settings and caches."""
 
-from lumitui.app.lint.rules.environment import caches, modules, network, values, variables
+from lumitui.app.lint.rules.environment import (
+    caches,
+    modules,
+    network,
+    spelling,
+    values,
+    variables,
+)
 
-RULES = (*values.RULES, *variables.RULES, *modules.RULES, *network.RULES, *caches.RULES)
+RULES = (
+    *values.RULES,
+    *variables.RULES,
+    *spelling.RULES,
+    *modules.RULES,
+    *network.RULES,
+    *caches.RULES,
+)

@@ -3,10 +3,12 @@
 import re
 from collections.abc import Iterator
 
+from lumitui.app.lint.bash.options.programs import IDLE
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.position import Position
 from lumitui.app.lint.model.steps import Command
 from lumitui.app.lint.rule import Edit, Hit, Rule, rule
+from lumitui.app.lint.semantics.expansions import source_at
 from lumitui.remote.site.profile import Site
 
 
@@ -86,4 +88,35 @@ def spaced_assignment(job: Job, site: Site) -> Iterator[Hit]:
         yield Hit(message, f"Write {name}=… without blanks around `=`.", command.at)
 
 
-RULES: tuple[Rule, ...] = (blank_after_backslash, comment_in_command, spaced_assignment)
+@rule(
+    "launch-after-exit",
+    "error",
+    "a launch below the line where the script ends",
+    why="`exit` ends the script, and `exec` puts another program in its place: nothing below is "
+    "run, and the job counts as completed. It is often left behind from a test.",
+    source="bash(1), exit; exec",
+)
+def launch_after_exit(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `exit 0` above `srun python train.py`."""
+    end = job.end
+    if not end.line:
+        return
+    did_work = any(step.trains and step.at.line <= end.line for step in job.steps)
+    did_work |= any(
+        command.program not in IDLE and command.at.line < end.line for command in job.commands
+    )
+    below = [step for step in job.training if step.at.line > end.line and not step.at.file]
+    if below and not did_work:
+        yield Hit(
+            f"The script ends here, so the launch of line {below[0].at.line} never runs.",
+            f"Remove `{source_at(job, end)}`, or write it behind the launch.",
+            end,
+        )
+
+
+RULES: tuple[Rule, ...] = (
+    blank_after_backslash,
+    comment_in_command,
+    spaced_assignment,
+    launch_after_exit,
+)
