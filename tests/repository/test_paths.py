@@ -52,7 +52,7 @@ def test_every_path_that_is_named_is_there() -> None:
         ("`app/watch/test_gone.py`", ["app/watch/test_gone.py"]),
         ("pytest tests/app/{job,gone}", ["tests/app/gone"]),
         ("`end_to_end/gone_*.py`", ["end_to_end/gone_*.py"]),
-        ("`app/watch/test_poll*.py`, src/lumitui/app, docs/rules.md.", []),
+        ("`app/watch/po*.py`, src/lumitui/app, docs/rules.md.", []),
     ],
 )
 def test_a_planted_path_is_found(text: str, paths: list[str]) -> None:

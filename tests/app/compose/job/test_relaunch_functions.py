@@ -1,6 +1,6 @@
 """relaunch.sh: when a job launches its program again, with stand-ins for srun and scontrol.
 
-app/watch/test_relaunch.py has the same on this machine, and test_relaunch_cluster.py with Slurm.
+app/watch/chain/test_relaunch.py has the same on this machine, test_relaunch_cluster.py with Slurm.
 """
 
 import json
