@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from lumitui.app.runs.core import Core
@@ -43,8 +43,10 @@ class Launches(Core):
     def environments(self) -> Environments:
         """The container images and the virtual environments of sites."""
         from lumitui.app.questions.environments.environments import Environments
+        from lumitui.app.watch.sites.going import going_of
 
-        return Environments(self.sites, self._connections, self.history, self._data)
+        going = partial(going_of, self.history)
+        return Environments(self.sites, self._connections, self.history, self._data, going)
 
     @cached_property
     def drafts(self) -> Drafts:

@@ -1,7 +1,7 @@
 """The images and environments of a site: what the verbs and the screens call."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from lumitui.app.compose.draft.form import Choice
@@ -14,22 +14,33 @@ from lumitui.app.questions.environments.known_images import (
     answered,
     with_known,
 )
-from lumitui.remote.connect import Connections
+from lumitui.remote.connect import Connection, Connections
 from lumitui.remote.errors import InputError
 from lumitui.remote.run_folder import VENVS
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import Sites
+from lumitui.remote.storage.environments.holders import holders_of
 from lumitui.remote.storage.environments.images import find_images
 from lumitui.remote.storage.environments.venvs import Removed, Venv, list_venvs, remove_venvs
+from lumitui.remote.storage.staging.upkeep import Holder
+
+Going = Callable[[str, Connection, Sequence[Holder]], Collection[str]]
+"""Returns the ids of those of some runs at a site that have not ended."""
 
 
 class Environments:
     """What programs find on a site besides their own code. Threads may share it."""
 
     def __init__(
-        self, sites: Sites, connections: Connections, history: History, data: Path
+        self,
+        sites: Sites,
+        connections: Connections,
+        history: History,
+        data: Path,
+        going: Going,
     ) -> None:
-        """Keep what is known of images in a folder of `data`."""
+        """Keep what is known of images in a folder of `data`; `going` says which runs work."""
+        self._going = going
         self._sites, self._connections, self._history = sites, connections, history
         self._known = KnownImages(data / "images")
 
@@ -83,6 +94,8 @@ class Environments:
     ) -> dict[str, Removed]:
         """Remove environments that no unfinished run uses; return what went, by folder.
 
+        Runs that other computers sent count, as far as their folders can be read.
+
         Without `names`, those go that nobody used for some days, and what killed builds have left.
 
         Raises:
@@ -90,12 +103,19 @@ class Environments:
             LinkError: it cannot be reached.
         """
         site = self._sites.load(site_name)
-        used = self._in_use(site_name)
+        own = self._in_use(site_name)
         for name in names:
-            if run := used.get(name.partition("-")[0]):
+            if run := own.get(name.partition("-")[0]):
                 raise InputError(
                     f"{run} uses the environment {name} and has not ended.",
                     f"Wait for its end, or `lumitui cancel {run}`.",
+                )
+        used = own | self._used_there(site, account)
+        for name in names:
+            if run := used.get(name.partition("-")[0]):
+                raise InputError(
+                    f"{run}, which another computer sent, uses the environment {name}.",
+                    "Wait until it has ended, or cancel it there.",
                 )
         transport = self._connections.get(site).transport
         return {
@@ -105,6 +125,17 @@ class Environments:
             for folder in self._folders(site, account)
         }
 
+    def _used_there(self, site: Site, account: str) -> dict[str, str]:
+        """Return what unfinished runs use whose folders the site has, each with such a run."""
+        connection = self._connections.get(site)
+        found: dict[str, list[Holder]] = {}
+        for root in self._roots(site, account):
+            for name, holders in holders_of(connection.transport, root).items():
+                found.setdefault(name, []).extend(holders)
+        every = sorted({one for each in found.values() for one in each}, key=_folder)
+        at_work = self._going(site.name, connection, every) if every else ()
+        return {name: one.run for name, each in found.items() for one in each if one.run in at_work}
+
     def _in_use(self, site_name: str) -> dict[str, str]:
         """Return the environments of unfinished runs, each with such a run."""
         runs = (self._history.get(run.id) for run in self._history.unfinished(site_name))
@@ -112,22 +143,26 @@ class Environments:
 
     def _folders(self, site: Site, account: str) -> list[str]:
         connection = self._connections.get(site)
-        if not account:
-            roots = self._history.snapshots.in_use(site.name)
-            known = {root.rpartition("/")[0] for root in roots}
-            accounts = self._accounts(site)
-        else:
-            known, accounts = set(), {account}
-        own = site.venv.folder
-        if own:
+        if own := site.venv.folder:
+            accounts = {account} if account else self._accounts(site)
             return sorted(
                 own.format(account=name, user=connection.user(), home=connection.home).rstrip("/")
                 for name in accounts
             )
-        known |= {connection.work_root(site, name) for name in accounts}
-        if not known:
+        roots = self._roots(site, account)
+        if not roots:
             raise InputError(f"No run of yours names an account at {site.name}.", "Give --account.")
-        return [f"{root}/{VENVS}" for root in sorted(known)]
+        return [f"{root}/{VENVS}" for root in roots]
+
+    def _roots(self, site: Site, account: str) -> list[str]:
+        """Return the work roots that are known of the account; "": of all accounts."""
+        connection = self._connections.get(site)
+        known = set[str]()
+        if not account:
+            roots = self._history.snapshots.in_use(site.name)
+            known = {root.rpartition("/")[0] for root in roots}
+        accounts = {account} if account else self._accounts(site)
+        return sorted(known | {connection.work_root(site, name) for name in accounts})
 
     def _accounts(self, site: Site) -> set[str]:
         """Return the accounts that runs at the site were paid by."""
@@ -135,6 +170,10 @@ class Environments:
             return {"none"}
         page = self._history.page(limit=200, site=site.name)
         return {run.brief.account for run in page} - {"none", ""}
+
+
+def _folder(holder: Holder) -> str:
+    return holder.folder
 
 
 def _runtime(site: Site) -> str:

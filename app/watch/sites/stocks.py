@@ -6,14 +6,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lumitui.app.history.history import History
+from lumitui.app.watch.sites.going import going_of
 from lumitui.remote.errors import InputError
 from lumitui.remote.run_folder import STAGE
-from lumitui.remote.scheduler.protocol import Watch
-from lumitui.remote.scheduler.run_files import MOST_ATTEMPT
 from lumitui.remote.site.sites import Sites
 from lumitui.remote.storage.staging.upkeep import (
     NOTHING_LOOSE,
-    Holder,
     Loose,
     StagedItem,
     Stock,
@@ -23,8 +21,6 @@ from lumitui.remote.storage.staging.upkeep import (
 
 if TYPE_CHECKING:
     from lumitui.remote.connect import Connection
-
-_ALL = 1 << 60  # bytes
 
 
 @dataclass(frozen=True)
@@ -59,7 +55,7 @@ class Stocks:
             LinkError: the site cannot be reached.
         """
         connection = self._connection(site_name)
-        going = partial(self._going, site_name, connection)
+        going = partial(going_of, self._history, site_name, connection)
         return tuple(
             stock(connection.transport, folder, going)
             for folder in self._folders(site_name, connection, account)
@@ -103,30 +99,6 @@ class Stocks:
             total = sum(item.bytes for item in gone)
             done.append(Removed(each.folder, ids, total, gone, tuple(used), loose))
         return tuple(done)
-
-    def _going(
-        self, site_name: str, connection: "Connection", holders: Sequence[Holder]
-    ) -> set[str]:
-        """Return which of these runs have not ended; the site is asked for those sent elsewhere."""
-        own = self._history.states([one.run for one in holders])
-        going = {run.id for run in self._history.unfinished(site_name)} & set(own)
-        others = [one for one in holders if one.run not in own]
-        if not others:
-            return going
-        # Nothing of their files is needed.
-        watches = [
-            Watch(one.run, one.folder, one.job_id, "", _ALL, False, True, 1, MOST_ATTEMPT, _ALL)
-            for one in others
-            if one.job_id
-        ]
-        poll = connection.scheduler.poll(watches)
-        named = {signs.partition("|")[0] for signs in poll.others}
-        for one in others:
-            job = poll.jobs.get(one.run)
-            making = one.young and not one.job_id
-            if poll.warning or making or one.run in named or (job and not job.state.is_final):
-                going.add(one.run)
-        return going
 
     def _folders(self, site_name: str, connection: "Connection", account: str) -> Iterator[str]:
         site = self._sites.load(site_name)
