@@ -126,10 +126,10 @@ picture: setup
 	@PYTHONPATH=src $(PY) -m tests.repository.picture
 
 screenshots: setup
-	@PYTHONPATH=src $(PY) -m tests.measure.screenshots
+	@PYTHONPATH=src $(PY) -m tests.measure.pictures.screenshots
 
 recording: setup
-	@PYTHONPATH=src $(PY) -m tests.measure.recording
+	@PYTHONPATH=src $(PY) -m tests.measure.pictures.recording
 
 cluster-up: setup
 	@tests/cluster/up

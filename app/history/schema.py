@@ -1,6 +1,6 @@
 """The tables of the history's file, as a list of migrations that only grows.
 
-A released migration is never edited: tests/schemas/ holds the tables that each one made.
+A released migration is never edited: tests/golden/schemas/ holds the tables that each one made.
 """
 
 import sqlite3

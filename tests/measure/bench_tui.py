@@ -21,7 +21,7 @@ from pathlib import Path
 from lumitui.app.history.history import History
 from lumitui.remote.scheduler.protocol import State
 from tests.measure.bench_history import fill
-from tests.measure.terminal import Terminal
+from tests.measure.pictures.terminal import Terminal
 from tests.support.jobs.binding.binding_reports import EXACT, reports
 from tests.support.jobs.made_runs import SPEC, a_run
 from tests.support.places import ROOT

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lumitui.app.history.history import History
 from lumitui.app.settings import settings
-from tests.measure.film import Film
+from tests.measure.pictures.film import Film
 from tests.support.gallery.histories import extreme, typical
 from tests.support.gallery.tour import SIZES, still, tour
 from tests.support.places import ROOT

@@ -15,7 +15,7 @@ from textual.pilot import Pilot
 from lumitui.app.guide.demo import prepare
 from lumitui.app.settings import settings
 from lumitui.app.tui.app import LumiApp
-from tests.measure.film import Film
+from tests.measure.pictures.film import Film
 from tests.support.places import ROOT
 from tests.support.program.driven_tui import shown, until
 
