@@ -4,8 +4,10 @@ PyYAML follows YAML 1.1, where `10:00` is the number 600, `1e-3` is text, `yes` 
 `010` is 8. Here only YAML 1.2's core forms are numbers and booleans: `true`, `10`, `1.5`, `1e-3`.
 """
 
+import copy
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import yaml
@@ -195,6 +197,12 @@ class Document:
             place = place[:-1]
 
 
+@lru_cache(maxsize=16)
+def _parsed(text: str, name: str, plain: bool) -> Document:
+    # A profile is read at every check of a job, and parsing one takes 10 ms.
+    return Document(text, name, plain=plain)
+
+
 def read_document(path: Path, *, plain: bool = False) -> Document:
     """Read and parse a YAML file; `plain` leaves scalars as text.
 
@@ -205,7 +213,9 @@ def read_document(path: Path, *, plain: bool = False) -> Document:
         raw = read_plain(path, _MOST_BYTES + 1)
         if len(raw) > _MOST_BYTES:
             raise InputError(*_too_large(str(path)))
-        return Document(raw.decode("utf-8"), str(path), plain=plain)
+        found = copy.copy(_parsed(raw.decode("utf-8"), str(path), plain))
+        found.data = copy.deepcopy(found.data)
+        return found
     except FileNotFoundError as error:
         raise InputError(f"There is no file {path}.", "Check the path.") from error
     except UnicodeDecodeError as error:

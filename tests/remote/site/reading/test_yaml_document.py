@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lumitui.remote.errors import InputError
+from lumitui.remote.site.reading import yaml_document
 from lumitui.remote.site.reading.yaml_document import Document, read_document
 
 
@@ -121,6 +122,23 @@ def test_a_byte_order_mark_and_dos_line_ends_are_read(tmp_path: Path) -> None:
     path = tmp_path / "job.yaml"
     path.write_bytes("\ufeffname: a\r\nnodes: 2\r\n".encode())
     assert read_document(path).data == {"name": "a", "nodes": 2}
+
+
+def test_a_file_that_stays_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("node: {cores: 8}\n")
+    first = read_document(path)
+    first.below = first
+    node = first.data["node"]
+    assert isinstance(node, dict)
+    node.clear()
+    with monkeypatch.context() as patched:
+        patched.setattr(yaml_document, "_Loader", None)
+        again = read_document(path)
+    assert again.data == {"node": {"cores": 8}} and again.below is None
+    assert again.where(("node", "cores")) == f"{path}:1"
+    path.write_text("node: {cores: 9}\n")
+    assert read_document(path).data == {"node": {"cores": 9}}
 
 
 @pytest.mark.parametrize("plain", [False, True])
