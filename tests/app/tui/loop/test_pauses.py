@@ -13,6 +13,7 @@ def pauses() -> Iterator[Pauses]:
     pauses = Pauses()
     yield pauses
     pauses.end()
+    gc.freeze()  # as tests/conftest.py does
 
 
 def _fill(times: int) -> None:
