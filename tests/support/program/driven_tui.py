@@ -49,7 +49,7 @@ proof: "off"
 
 
 async def until(
-    pilot: Pilot[int], condition: Callable[[], object], what: str, seconds: float = 30
+    pilot: Pilot[int], condition: Callable[[], object], what: str, seconds: float = 90
 ) -> None:
     """Wait until `condition` holds."""
     deadline = time.monotonic() + seconds

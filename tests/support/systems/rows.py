@@ -147,4 +147,4 @@ def _site(name: str) -> Site:
 @cache
 def table() -> Table:
     """Return the table, read once."""
-    return Table.model_validate(yaml.safe_load(TABLE.read_text()))
+    return Table.model_validate(yaml.load(TABLE.read_text(), yaml.CSafeLoader))

@@ -1,5 +1,8 @@
 """torch's own division of a node's cores among its ranks, on the cores our jobs ask for."""
 
+from importlib import import_module
+from importlib.util import find_spec
+
 import pytest
 
 from lumitui.app.compose.launch import compose
@@ -7,7 +10,8 @@ from lumitui.app.job.launch import Layout
 from lumitui.remote.notation.cores import parse_cores
 from tests.support.jobs.sites.lumi_job import LUMI, job
 
-binding = pytest.importorskip("torch.numa.binding", reason="torch divides the cores")
+if find_spec("torch") is None:
+    pytest.skip("torch divides the cores", allow_module_level=True)
 
 
 def divided(monkeypatch: pytest.MonkeyPatch, layout: Layout) -> list[set[int]]:
@@ -16,6 +20,7 @@ def divided(monkeypatch: pytest.MonkeyPatch, layout: Layout) -> list[set[int]]:
     The step has the first of the cores that a job may use; what torch reads of the node under
     /sys, and of the GPUs from their driver, comes from the profile.
     """
+    binding = import_module("torch.numa.binding")  # late: it takes a second
     node = LUMI.node
     allowed = set(sorted(node.usable_cores)[: layout.cpus_per_task])
     for name, answer in {

@@ -29,7 +29,7 @@ srun python train.py --deepspeed_config ds.json --num_workers 9 --bf16 --model g
 TEXTS = [
     text
     for path in sorted([*CASES.glob("program/*.yaml"), *CASES.glob("training/*.yaml")])
-    for case in yaml.safe_load(path.read_text())
+    for case in yaml.load(path.read_text(), yaml.CSafeLoader)
     for key in ("files", "bad_files", "good_files")
     for file, text in case.get(key, {}).items()
     if file.endswith(".py")

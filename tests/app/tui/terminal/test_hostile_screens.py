@@ -2,12 +2,12 @@
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from textual.geometry import Region
+from textual.pilot import Pilot
 
 from lumitui.app.explain.safe_text import CONTROL
 from lumitui.app.history.run import Provenance
@@ -28,22 +28,17 @@ from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.ssh.prompts import Question
 from tests.support.attacks.hostile_text import UNPASSABLE, one_line, passable, written
 from tests.support.jobs.made_runs import a_run
-from tests.support.program.driven_tui import sees, shown, until
+from tests.support.program.driven_tui import screen_lines, sees, shown, until
 
 WORST = "\x1b]0;owned\x07[bold]x[/] \x1b[2J\x9b31m\u202eabc[$x]\\ [@click=app.quit]q[/]"
 
 
-def drawn(app: LumiApp) -> str:
-    """Return every character that the terminal would get for the screen as it is."""
-    size = app.screen.size
-    lines = app.screen._compositor.render_strips(size)
-    assert Region(0, 0, *size).height == len(lines)
-    return "\n".join(segment.text for line in lines for segment in line)
-
-
-def harmless(app: LumiApp) -> None:
-    controls = CONTROL & set(drawn(app)) - {"\n"}
-    assert not controls, f"{sorted(map(repr, controls))} on {app.screen}"
+async def harmless(pilot: Pilot[int]) -> None:
+    """Look at every character that the terminal would get once the screen is drawn whole."""
+    screen = pilot.app.screen
+    await until(pilot, lambda: len(screen_lines(pilot.app)) == screen.size.height, "drawn whole")
+    controls = CONTROL & set("".join(screen_lines(pilot.app)))
+    assert not controls, f"{sorted(map(repr, controls))} on {screen}"
 
 
 def fill(app: LumiApp, texts: Iterable[str]) -> list[str]:
@@ -66,20 +61,25 @@ def fill(app: LumiApp, texts: Iterable[str]) -> list[str]:
     return ids
 
 
-MANY = "\n".join(("[/]".join(UNPASSABLE), *written(passable, 20)))
-LINE = " ".join(("[/]".join(UNPASSABLE), *written(one_line, 20)))
+def many() -> str:
+    return "\n".join(("[/]".join(UNPASSABLE), *written(passable, 20)))
 
 
-@pytest.mark.parametrize("texts", [(WORST,), pytest.param((MANY, WORST), marks=pytest.mark.slow)])
+def line() -> str:
+    return " ".join(("[/]".join(UNPASSABLE), *written(one_line, 20)))
+
+
+@pytest.mark.parametrize("more", [None, pytest.param(many, marks=pytest.mark.slow)])
 async def test_every_pane_shows_hostile_text_as_text(
-    settings: Settings, project: Path, texts: tuple[str, ...]
+    settings: Settings, project: Path, more: Callable[[], str] | None
 ) -> None:
+    texts = (more(), WORST) if more else (WORST,)
     app = LumiApp(settings)
     async with app.run_test(size=(120, 40)) as pilot:
         ids = fill(app, texts)
         app.history_changed()
         await sees(pilot, "hostile-000000")
-        harmless(app)
+        await harmless(pilot)
         for run_id in ids:
             screen = RunScreen(app.runs, run_id, "overview")
             await app.push_screen(screen)
@@ -87,16 +87,17 @@ async def test_every_pane_shows_hostile_text_as_text(
                 if pane != "log":
                     screen.action_pane(pane)
                     await pilot.pause()
-                    harmless(app)
+                    await harmless(pilot)
         screen.action_pane("overview")
         await sees(pilot, r"\[bold\]x\[/\]")
         assert "[@click=app.quit]q[/]" in shown(pilot) and "[$x]\\" in shown(pilot)
 
 
-@pytest.mark.parametrize("texts", [(WORST,), pytest.param((LINE, WORST), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("more", [None, pytest.param(line, marks=pytest.mark.slow)])
 async def test_every_dialog_shows_hostile_text_as_text(
-    settings: Settings, project: Path, texts: tuple[str, ...]
+    settings: Settings, project: Path, more: Callable[[], str] | None
 ) -> None:
+    texts = (more(), WORST) if more else (WORST,)
     app = LumiApp(settings)
     async with app.run_test(size=(120, 40)) as pilot:
         for text in texts:
@@ -110,7 +111,7 @@ async def test_every_dialog_shows_hostile_text_as_text(
             ):
                 await app.push_screen(dialog)
                 await pilot.pause()
-                harmless(app)
+                await harmless(pilot)
                 await app.pop_screen()
         # As markup, the second pair of brackets would be lost.
         title = "Submit ${a}[$x][/]?"
@@ -119,7 +120,7 @@ async def test_every_dialog_shows_hostile_text_as_text(
         assert "[@click=app.quit]q[/]" in shown(pilot)
         app.notify(WORST, markup=False)
         await pilot.pause()
-        harmless(app)
+        await harmless(pilot)
 
 
 async def test_a_log_of_everything_is_drawn_as_text(settings: Settings, project: Path) -> None:
@@ -130,7 +131,7 @@ async def test_a_log_of_everything_is_drawn_as_text(settings: Settings, project:
         for text in (WORST, "\0" * 50, "\r\r\r", "\x1b" * 50, *written(passable, 20)):
             view.feed(text.encode() + b"\xff\xfe\n")
         await until(pilot, lambda: len(view.lines) > 20, "the log")
-        harmless(app)
+        await harmless(pilot)
         assert any("[bold]x[/]" in line for line in view.lines)
 
 
