@@ -1,5 +1,6 @@
 """What to do next about a failure: a resubmission that helps, and a text for the helpdesk. Pure."""
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,14 +14,18 @@ from lumitui.remote.notation import walltime
 from lumitui.remote.source.secret_shapes import marks_in
 
 _OF_A_NODE = frozenset({
-    "gpu-hardware", "gpu-fault", "gpu-driver", "gpu-busy", "gpu-error", "node-failed",
-    "launch-failed", "hung", "preflight",
+    "gpu-hardware", "gpu-driver", "gpu-busy", "node-failed", "launch-failed", "hung", "preflight",
 })  # fmt: skip
 _NOT_OF_THE_PROGRAM = frozenset({
     "preempted", "port-in-use", "partial-topology", "rendezvous", "network", "file-system",
     "stopped-early", "chain-used-up", "chain-refused", "cancelled",
 })  # fmt: skip
 _OF_TIME = frozenset({"time-limit", "chain-late"})
+# Faults of a GPU that are the program's until a run, one kernel after the other, says otherwise.
+_OF_A_KERNEL = frozenset({"gpu-fault", "gpu-error", "gpu-assert"})
+_ONE_BY_ONE = {False: "AMD_SERIALIZE_KERNEL=3", True: "CUDA_LAUNCH_BLOCKING=1"}
+"""By whether the GPU is NVIDIA's: what lets a GPU's error name its line of code."""
+_NVIDIA = re.compile(r"(?i)cuda|\bxid\b|nvrm|nvidia")
 _LINES = 10
 
 
@@ -55,6 +60,10 @@ def action_of(found: Sequence[Diagnosis], run: Run) -> Action | None:
                 words = f"Resubmit without {first.node}"
                 return Action(words, ("--exclude", first.node), (setting,))
         return Action("Resubmit")
+    if first.id in _OF_A_KERNEL:
+        setting = f"env.{_ONE_BY_ONE[_NVIDIA.search(first.line) is not None]}"
+        words = f"Resubmit with {setting.removeprefix('env.').replace('=', ' ')}"
+        return Action(words, ("--set", setting), (setting,))
     if first.id == "gpu-memory":
         with suppress(InputError):
             setting = half_batch(run.spec)

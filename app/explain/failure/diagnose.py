@@ -13,6 +13,7 @@ from lumitui.app.explain.failure.diagnosis import Diagnosis, Ending
 from lumitui.app.explain.failure.hangs import HANG, HUNG, WAITING, ended, hung
 from lumitui.app.explain.failure.matching import (
     SAYS_NOT_WHY,
+    STEP_WAITED,
     Evidence,
     diagnosis_of,
     matches,
@@ -119,6 +120,7 @@ def diagnose(ending: Ending) -> list[Diagnosis]:
         found = [_with_rank(one, failed_rank) for one in found]
     if known_rc and known_rc not in (1, STOPPED_EARLY, HUNG):
         found += _of_code(known_rc, failed_rank, found)
+    found.sort(key=lambda one: one.id != STEP_WAITED)
     return _distinct(found) or [_nothing_known(state, rc, failed_rank, evidence)]
 
 
@@ -154,8 +156,11 @@ def _killed(found: Sequence[Diagnosis], ending: Ending, evidence: Evidence) -> l
 
 
 def _with_rank(one: Diagnosis, failed_rank: int | None) -> Diagnosis:
-    """Return a signal that ended a rank, with the rank where the launcher's line has only a pid."""
-    return replace(one, rank=failed_rank) if one.id == _BY_SIGNAL and one.rank is None else one
+    """Return what ended a rank, with the rank where neither a label nor the launcher names it."""
+    if one.rank is not None or failed_rank is None or one.id not in (_BY_SIGNAL, "exception"):
+        return one
+    sentence = one.sentence.replace("The program raised", f"Rank {failed_rank} raised", 1)
+    return replace(one, rank=failed_rank, sentence=sentence)
 
 
 def _memory(found: Sequence[Diagnosis]) -> bool:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from lumitui.app.explain.safe_text import plain
 from lumitui.app.job.spec import JobSpec
 from lumitui.remote.scheduler.states import State
 
@@ -47,9 +48,13 @@ class Diagnosis:
         where = " ".join(part for part in (rank, self.place.partition(" (")[0]) if part)
         raised = _RAISED.match(self.line.strip()) if self.id == "exception" else None
         what = raised[1] if raised else self.sentence.partition(". ")[0].removesuffix(".")
+        if self.telling:
+            what = plain(self.telling[-1].strip(), _ROW)
         return f"{where}: {what}" if where and where not in what else what
 
 
+_ROW = 120
+"""Characters of a line of the log that a row may show."""
 _RAISED = re.compile(r"(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*)(?::|$)")
 """The last line of a traceback, as `torch.OutOfMemoryError: …`."""
 

@@ -32,7 +32,8 @@ SAYS_NOT_WHY = {
 }
 """Rules whose lines say what ended and not why, and the causes that go before them."""
 _STEP_REFUSED = "step-refused"
-_STEP_WAITED = "step-waited"
+STEP_WAITED = "step-waited"
+"""The cause of a time limit that was reached, or of a cancel: it goes before them."""
 _TASK_ENDED = re.compile(r"^srun: error: [^:]*: tasks? \d")
 # A warning is about something that the program survives: Python's, logging's, and PyTorch's
 # `[W… file.cpp:1]` and `W1121 … file.py:1]`. Not NCCL's: it warns about what ends the program.
@@ -72,7 +73,8 @@ _MAY_FIT = re.compile(
     r"|poison|unknown|^ddp|^fsdp|^deepspeed_zero|^lightning|\\r|\^m|unavailable|bad |only|db\.txt"
     r"|rendezvous|dos line|need|more than"
 )
-
+_FIRST, _LAST = 1000, 2000
+"""How many of the lines that a rule may fit are read, where a log has very many."""
 
 _DIGITS = re.compile(r"\d+")
 _ALIKE = 100
@@ -104,7 +106,8 @@ class Evidence:
         kept = (
             at if len(at) <= 2 * _ALIKE else at[:_ALIKE] + at[-_ALIKE:] for at in alike.values()
         )
-        return sorted(number for numbers in kept for number in numbers)
+        found = sorted(number for numbers in kept for number in numbers)
+        return found if len(found) <= _FIRST + _LAST else found[:_FIRST] + found[-_LAST:]
 
     def counts(self, number: int) -> bool:
         """Return whether a line may be about what ended the job."""
@@ -172,7 +175,7 @@ def _about_the_end(rule: LogRule, number: int, evidence: Evidence, *, only_slurm
     text = evidence.lines[number].text
     if only_slurm:
         return rule.id in _ENDED_BY_SLURM and _SLURM.match(text) is not None
-    if rule.id == _STEP_WAITED:
+    if rule.id == STEP_WAITED:
         # What ran afterwards got its step.
         after = [line.text for line in evidence.lines[number:]]
         return all(map(_SLURM.match, after)) and any("CANCELLED" in one for one in after)

@@ -7,6 +7,7 @@ accelerate, pdsh and of loggers, the time a line was written, and whether the pr
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from lumitui.app.explain.log.lines import LogLine, line_of, log_of
 
@@ -66,16 +67,12 @@ class Read:
         """Return whether the program went on for long after a line: later steps grow."""
         source = self.lines[number].source
         sources = [source] if self._counts.get(source) else list(self._counts)
-        return any(self._grows_after(number, of) for of in sources)
+        return any(number < self._grows_until.get(of, 0) for of in sources)
 
-    def _grows_after(self, number: int, source: str) -> bool:
-        """Return whether the steps of `source` grow after a line, as those of a training do."""
-        grown, before = 0, None
-        for at, count in self._counts.get(source, ()):
-            if at > number:
-                grown += before is not None and count > before
-                before = count
-        return grown >= _WENT_ON
+    @cached_property
+    def _grows_until(self) -> Mapping[str, int]:
+        """By source: the line before which its steps still grow, as those of a training do."""
+        return {source: _grows_until(counts) for source, counts in self._counts.items()}
 
     def moment(self, number: int) -> tuple[float, ...] | None:
         """Return when a line was written, as it says, or the line before it of the same source."""
@@ -84,6 +81,16 @@ class Read:
             if self.lines[at].source == source and at in self.moments:
                 return self.moments[at]
         return None
+
+
+def _grows_until(counts: Sequence[tuple[int, int]]) -> int:
+    """Return where the last steps begin that grow often enough; 0 where they never do."""
+    grown = 0
+    for (at, count), (_, later) in zip(reversed(counts[:-1]), reversed(counts), strict=False):
+        grown += later > count
+        if grown == _WENT_ON:
+            return at
+    return 0
 
 
 def read(tail: str, before: int | None = 0) -> Read:

@@ -86,3 +86,19 @@ def test_the_helpdesk_gets_job_node_and_lines_and_no_secret() -> None:
     assert "  RuntimeError: CUDA error: uncorrectable ECC error encountered" in text
     assert key not in text
     assert any(key in item.line for item in why(log)), "the line is one that the letter would show"
+
+
+@pytest.mark.parametrize(
+    ("line", "setting"),
+    [
+        ("Memory access fault by GPU node-4 on address 0x7f0", "AMD_SERIALIZE_KERNEL=3"),
+        ("RuntimeError: CUDA error: an illegal memory access was", "CUDA_LAUNCH_BLOCKING=1"),
+    ],
+)
+def test_a_fault_of_a_kernel_is_answered_by_a_run_that_names_its_line(
+    line: str, setting: str
+) -> None:
+    log = f"3: {line}\nsrun: error: nid005001: task 3: Aborted\n"
+    action = action_of(why(log), failed())
+    assert action is not None
+    assert action.command("a-1") == f"lumitui resubmit a-1 --set env.{setting}"
