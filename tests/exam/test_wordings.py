@@ -9,9 +9,12 @@ from lumitui.app.explain.failure.diagnose import diagnose
 from lumitui.app.explain.failure.diagnosis import Ending
 from lumitui.remote.scheduler.states import State
 
-WORDINGS: dict[str, list[str]] = yaml.safe_load(
-    (Path(__file__).parent / "wordings.yaml").read_text(encoding="utf-8")
-)
+_HERE = Path(__file__).parent
+_FILES = (_HERE / "wordings.yaml", *sorted((_HERE / "families").glob("*.yaml")))
+WORDINGS: dict[str, list[str]] = {}
+for _file in _FILES:
+    for _cause, _lines in yaml.safe_load(_file.read_text(encoding="utf-8")).items():
+        WORDINGS.setdefault(_cause, []).extend(_lines)
 
 
 @pytest.mark.parametrize("cause", sorted(WORDINGS))

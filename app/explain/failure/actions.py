@@ -64,7 +64,7 @@ def action_of(found: Sequence[Diagnosis], run: Run) -> Action | None:
         setting = f"env.{_ONE_BY_ONE[_NVIDIA.search(first.line) is not None]}"
         words = f"Resubmit with {setting.removeprefix('env.').replace('=', ' ')}"
         return Action(words, ("--set", setting), (setting,))
-    if first.id == "gpu-memory":
+    if first.id in ("gpu-memory", "gpu-library"):
         with suppress(InputError):
             setting = half_batch(run.spec)
             words = f"Resubmit with {setting.replace('=', ' ')}"

@@ -25,6 +25,7 @@ from lumitui.app.explain.failure.rules.slurm import WEAK
 from lumitui.app.explain.failure.rules.table import CONSEQUENCES, KILLED, LAST, RULES, SCARCE
 from lumitui.app.explain.failure.telling import telling_of
 from lumitui.app.explain.failure.tracebacks import (
+    LAUNCHERS,
     Culprit,
     culprit,
     ended_by_signal,
@@ -77,7 +78,9 @@ _OF_THE_CODE = re.compile(
     r"|AssertionError|SyntaxError|IndentationError|UnboundLocalError|NotImplementedError"
     r"|ZeroDivisionError|ValidationError)\b"
 )
-_BARE = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)\b(?::|$)")
+_BARE = re.compile(
+    r"^(?:[A-Za-z_]\w*\.)*(?:[A-Z]\w*(?:Error|Exception)|Exception|StopIteration)\b(?::|$)"
+)
 
 
 def diagnose(ending: Ending) -> list[Diagnosis]:
@@ -97,7 +100,8 @@ def diagnose(ending: Ending) -> list[Diagnosis]:
     failed_rank = ending.failed_rank if log.label_is_rank or _by_launcher(ending) else None
     crashed = rc in _CRASHED and log.label_is_rank
     aside = raised_lines(log) if crashed or ended_by_signal(log) else orphaned_lines(log)
-    evidence = Evidence(log, failed_rank, ending.world_size, aside)
+    stopped = state in (State.TIMEOUT, State.CANCELLED)
+    evidence = Evidence(log, failed_rank, ending.world_size, aside, stopped)
     known_rc = rc if _is_ours(rc, failed_rank, ending.spec) else None
     stop = CHAIN_ENDS.get(ending.chain_end, EXIT_CODES[STOPPED_EARLY])
     found = [_LATE] if _was_late(ending) else []
@@ -265,6 +269,8 @@ def _bare(evidence: Evidence) -> list[Diagnosis]:
         line = evidence.lines[number]
         if _BARE.match(line.text) and evidence.counts(number):
             if any(rule.pattern.search(line.text) for rule in CONSEQUENCES):
+                continue
+            if LAUNCHERS.search(line.text):
                 continue
             return [_unnamed(line, line.rank, "", evidence)]
     return []

@@ -1,15 +1,16 @@
 """Which lines of a log fit which rules, and which of them are about what ended the job. Pure."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 
 from lumitui.app.explain.failure.diagnosis import Diagnosis
 from lumitui.app.explain.failure.hangs import hung
 from lumitui.app.explain.failure.reading import Read
+from lumitui.app.explain.failure.rules.literals import literals
 from lumitui.app.explain.failure.rules.row import LogRule
-from lumitui.app.explain.failure.rules.table import SCARCE
+from lumitui.app.explain.failure.rules.table import EVERY, SCARCE
 from lumitui.app.explain.failure.straggler import straggler
 from lumitui.app.explain.log.lines import LogLine
 
@@ -29,16 +30,21 @@ SAYS_NOT_WHY = {
     "data-worker": SCARCE | {"host-memory", "shared-memory"},
     "gpu-fault": frozenset({"gpu-hardware"}),
     "gpu-error": frozenset({"gpu-hardware"}),
+    "shared-memory": frozenset({"open-files"}),
 }
 """Rules whose lines say what ended and not why, and the causes that go before them."""
 _STEP_REFUSED = "step-refused"
 STEP_WAITED = "step-waited"
 """The cause of a time limit that was reached, or of a cancel: it goes before them."""
+_WAITS = re.compile(
+    r"^srun: .*[Ss]tep creation|^(?:srun|slurmstepd\S*): .*(?:CANCELLED|aborted|Terminat|Cancelled)"
+)
+"""What follows a step that waited to the end."""
 _TASK_ENDED = re.compile(r"^srun: error: [^:]*: tasks? \d")
 # A warning is about something that the program survives: Python's, logging's, and PyTorch's
 # `[W… file.cpp:1]` and `W1121 … file.py:1]`. Not NCCL's: it warns about what ends the program.
 _HARMLESS = re.compile(
-    r"^\[W[ \d]|^W\d{4} |\b[A-Z]\w*Warning: |\bNCCL INFO\b"
+    r"^\[W[ \d]|^W\d{4} (?!.*death signal)|\b[A-Z]\w*Warning: |\bNCCL INFO\b"
     r"|^\[?(?:INFO|DEBUG)\b|[\[|:\s-](?:INFO|DEBUG)[\]|:\s]"
     r"|^\s{4,}(?:raise|return|assert|if|for|with|except|print|logger|logging|warnings)\b"
     r"|(?i:\b(?:retrying|trying again|trying batch|will retry|retry \d|falling back|fall back to"
@@ -57,22 +63,8 @@ _NODE = re.compile(
 _HOST = re.compile(r"^\s*host\s*: ([\w.-]+)")
 _RANK_OF_HOST = re.compile(r"^\s*rank\s*: (\d{1,6}) \(local_rank")
 _TASKS = re.compile(r"^srun: error: ([\w.-]+): tasks? ([\d,-]{1,200}): ")
-# What no rule can fit without: most lines of a log are passed over by these words alone.
-_MAY_FIT = re.compile(
-    r"(?i)err|fail|fatal|exception|abort|kill|can(?:no|')t|could ?n|unable|not |no |n't|denied"
-    r"|refus|invalid|illegal|out of|limit|lost|closed|reset|broken|time ?limit|timed? ?out"
-    r"|timing out"
-    r"|fault|signal|mismatch"
-    r"|missing|support|exceed|corrupt|truncat|unexpected|divisible|\bnan\b|\binf|non-finite|oom"
-    r"|hsa_|_status|xid|cancel|preempt|exit|symbol|lumitui|warn|terminat|segmentation|requir|expect"
-    r"|must|exist|core dumped|hang|quota|full|duplicate|miopen|overflow|busy|stale|retry|too many"
-    r"|occupied|in use|already|assert|interrupt|unreach|down|dead|stalled|read-only|pos \d|driver"
-    r"|stuck|watchdog|unrecogni|returned \d|smashing|cqe |cannot|dial tcp|requested gpu"
-    r"|descriptors|engine|inotify"
-    r"|different|loss scale|ill|install|install|requeue|version|mount|usage|check batch|lock|gated"
-    r"|poison|unknown|^ddp|^fsdp|^deepspeed_zero|^lightning|\\r|\^m|unavailable|bad |only|db\.txt"
-    r"|rendezvous|dos line|need|more than"
-)
+_BEGIN = 4
+"""How many characters of a text are looked up at once."""
 _FIRST, _LAST = 1000, 2000
 """How many of the lines that a rule may fit are read, where a log has very many."""
 
@@ -90,6 +82,8 @@ class Evidence:
     world_size: int | None
     aside: frozenset[int] = frozenset()
     """Lines that ended nothing: of exceptions, where a signal ended the rank."""
+    stopped: bool = False
+    """Whether Slurm ended the job: at its time limit, or because somebody cancelled it."""
 
     @property
     def lines(self) -> Sequence[LogLine]:
@@ -101,13 +95,20 @@ class Evidence:
         """The lines that a rule may fit: of those that differ in numbers alone, some."""
         alike: dict[str, list[int]] = {}
         for at, line in enumerate(self.lines):
-            if "NCCL INFO" not in line.text and _MAY_FIT.search(line.text):
+            if "NCCL INFO" not in line.text and _may_fit(line.text):
                 alike.setdefault(_DIGITS.sub("0", line.text), []).append(at)
         kept = (
             at if len(at) <= 2 * _ALIKE else at[:_ALIKE] + at[-_ALIKE:] for at in alike.values()
         )
         found = sorted(number for numbers in kept for number in numbers)
         return found if len(found) <= _FIRST + _LAST else found[:_FIRST] + found[-_LAST:]
+
+    @cached_property
+    def fits(self) -> Sequence[tuple[int, LogRule, re.Match[str]]]:
+        """The candidates with each rule that one fits: they are asked for by several tables."""
+        asked = ((at, rule) for at in self.candidates for rule in _may_fit(self.lines[at].text))
+        found = ((at, rule, rule.pattern.search(self.lines[at].text)) for at, rule in asked)
+        return [(at, rule, match) for at, rule, match in found if match]
 
     def counts(self, number: int) -> bool:
         """Return whether a line may be about what ended the job."""
@@ -126,11 +127,11 @@ def matches(
     Lines of the rank that failed first, and lines without a rank, go before the others.
     """
     fits: dict[int, list[tuple[int, re.Match[str]]]] = {}
-    table = tuple(rules)
-    for number in evidence.candidates:
-        for order, match in _fitting(table, evidence.lines[number].text):
-            if _about_the_end(rules[order], number, evidence, only_slurm=only_slurm):
-                fits.setdefault(order, []).append((number, match))
+    orders = {id(rule): order for order, rule in enumerate(rules)}
+    for number, rule, match in evidence.fits:
+        order = orders.get(id(rule))
+        if order is not None and _about_the_end(rule, number, evidence, only_slurm=only_slurm):
+            fits.setdefault(order, []).append((number, match))
     first = []
     for order, found in fits.items():
         key = _in_time([number for number, _ in found], evidence)
@@ -151,11 +152,32 @@ def matches(
     ]
 
 
-@lru_cache(maxsize=4096)
-def _fitting(rules: tuple[LogRule, ...], text: str) -> tuple[tuple[int, re.Match[str]], ...]:
-    """Return which rules a line fits: a log repeats its lines."""
-    found = ((order, rule.pattern.search(text)) for order, rule in enumerate(rules))
-    return tuple((order, match) for order, match in found if match)
+@cache
+def _rules_by_begin() -> Mapping[str, Sequence[tuple[str, LogRule]]]:
+    """Return the rules and the texts that a line must have, by the begin of the text.
+
+    Those whose text is shorter, or not known, are at "".
+    """
+    by_begin: dict[str, list[tuple[str, LogRule]]] = {}
+    for rule in EVERY:
+        for text in literals(rule.pattern.pattern) or ("",):
+            begin = text[:_BEGIN] if len(text) >= _BEGIN else ""
+            by_begin.setdefault(begin, []).append((text, rule))
+    return by_begin
+
+
+@lru_cache(maxsize=8192)
+def _may_fit(line: str) -> Sequence[LogRule]:
+    """Return the rules that a line may fit: few, for most lines none."""
+    lower, rules = line.lower(), _rules_by_begin()
+    begins = {lower[at : at + _BEGIN] for at in range(len(lower) - _BEGIN + 1)}
+    found = {
+        id(rule): rule
+        for begin in ("", *(begins & rules.keys()))
+        for text, rule in rules.get(begin, ())
+        if text in lower
+    }
+    return tuple(found.values())
 
 
 def _in_time(numbers: Sequence[int], evidence: Evidence) -> dict[int, tuple[object, ...]]:
@@ -177,8 +199,9 @@ def _about_the_end(rule: LogRule, number: int, evidence: Evidence, *, only_slurm
         return rule.id in _ENDED_BY_SLURM and _SLURM.match(text) is not None
     if rule.id == STEP_WAITED:
         # What ran afterwards got its step.
-        after = [line.text for line in evidence.lines[number:]]
-        return all(map(_SLURM.match, after)) and any("CANCELLED" in one for one in after)
+        after = [line.text for line in evidence.lines[number:] if line.text.strip()]
+        ended = evidence.stopped or len(after) > 1
+        return ended and all(map(_WAITS.match, after))
     if rule.id == _STEP_REFUSED and "already complet" in text:
         # A step after the ranks have run is not theirs.
         before = evidence.lines[:number]

@@ -21,7 +21,7 @@ _NEXT = re.compile(
 )
 _LONGEST_MESSAGE = 12
 # What a launcher raises when one of its processes ended: that one's own words count.
-_LAUNCHERS = re.compile(
+LAUNCHERS = re.compile(
     r"^\s*(?:[\w.]+\.)?(?:ChildFailedError|ProcessExitedException|FailedJobError"
     r"|UncompletedJobError)\b|elastic.*SignalException"
     r"|^Exception: process \d+ terminated with signal"
@@ -183,7 +183,7 @@ def _raised(lines: Sequence[LogLine]) -> Iterator[Raised]:
         elif source in open_sources and _RAISED.match(text):
             open_sources.remove(source)
             before, how = ended.pop(source, None), link.pop(source, "")
-            if _LAUNCHERS.search(text):
+            if LAUNCHERS.search(text):
                 continue
             earlier = (before.line, *before.causes) if before else ()
             causes = earlier if how == _CAUSED else ()

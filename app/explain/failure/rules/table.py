@@ -35,7 +35,10 @@ RULES: tuple[LogRule, ...] = (
 LAST: tuple[LogRule, ...] = (*MPI_ENDS, *LOSSES, *LATE_FILES, *WEAK)
 """What is often said of a job that goes on, or by one that is ending already."""
 
+EVERY: tuple[LogRule, ...] = (*RULES, *CONSEQUENCES, *KILLED, *LAST)
+"""All of them."""
+
 SCARCE = frozenset({"gpu-memory", "quota", "no-space"})
 """Rules whose exception is shown too when its handling raised the one that ended the program."""
 
-__all__ = ["CONSEQUENCES", "KILLED", "LAST", "RULES", "SCARCE"]
+__all__ = ["CONSEQUENCES", "EVERY", "KILLED", "LAST", "RULES", "SCARCE"]

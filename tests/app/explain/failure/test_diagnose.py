@@ -57,7 +57,7 @@ def bundled() -> JobSpec:
          "use", "port-in-use", 0),
         ("3: OSError: [Errno 122] Disk quota exceeded", "quota", 3),
         ("3: OSError: [Errno 28] No space left on device: '/tmp/x'", "no-space", 3),
-        (" 3: ModuleNotFoundError: No module named 'deepspeed.ops'", "no-module", 3),
+        (" 3: ModuleNotFoundError: No module named 'deepspeed'", "no-module", 3),
         ("3: FileNotFoundError: [Errno 2] No such file or directory: '../resources/x.hdf5'",
          "no-file", 3),
         ("0: slurmstepd: error: execve(): /p/venv/bin/python: Exec format error",
