@@ -44,7 +44,7 @@ _TASK_ENDED = re.compile(r"^srun: error: [^:]*: tasks? \d")
 # A warning is about something that the program survives: Python's, logging's, and PyTorch's
 # `[W… file.cpp:1]` and `W1121 … file.py:1]`. Not NCCL's: it warns about what ends the program.
 _HARMLESS = re.compile(
-    r"^\[W[ \d]|^W\d{4} (?!.*death signal)|\b[A-Z]\w*Warning: |\bNCCL INFO\b"
+    r"^libibverbs: Warning|^\[W[ \d]|^W\d{4} (?!.*death signal)|\b[A-Z]\w*Warning: |\bNCCL INFO\b"
     r"|^\[?(?:INFO|DEBUG)\b|[\[|:\s-](?:INFO|DEBUG)[\]|:\s]"
     r"|^\s{4,}(?:raise|return|assert|if|for|with|except|print|logger|logging|warnings)\b"
     r"|(?i:\b(?:retrying|trying again|trying batch|will retry|retry \d|falling back|fall back to"

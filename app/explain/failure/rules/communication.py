@@ -51,8 +51,7 @@ COMMUNICATION: tuple[LogRule, ...] = (
         r"|HYD_\w+ .{0,80}(?:failed|error)|PMI_Get_\w+ failed"
         r"|allocated for this job are already filled|(?i:can ?not load (?:the )?MPI library)"
         r"|pmix_mca_base\w+: unable to open|OFI endpoint open failed"
-        r"|(?:MPIDI_OFI|MPIDI_UCX)_mpi_init_hook|PMI_Init returned"
-        r"|MPI startup\(\): .{0,80}(?:fail|not found)",
+        r"|(?:MPIDI_OFI|MPIDI_UCX)_mpi_init_hook|PMI_Init returned|MPI startup\(\): .{0,80}fail",
         "MPI did not start: it does not fit Slurm's way of starting the tasks.",
         "Start it with the launcher and the MPI of the site (`srun --mpi=pmi2` or `pmix`), or "
         "without MPI.",
@@ -113,7 +112,7 @@ CONSEQUENCES: tuple[LogRule, ...] = (
         r"|watchdog thread terminated with exception: Timeout"
         r"|[Tt]imeout waiting for (?:barrier|all_?\w+)|RPC ran for more than"
         r"|(?i:(?:(?<!store based )(?<!store_based_)barrier|all_?gather|all_?reduce|broadcast"
-        r"|reduce_scatter|all_?to_?all)\w*\b.{0,60}\btime(?:d )?out)",
+        r"|reduce_scatter|all_?to_?all)\w*\b.{0,60}\btimed out)",
         "A collective operation timed out: some ranks waited for one that did not join.",
         "Read that rank's lines before the timeout; the cause is usually uneven data or a crash.",
     ),
@@ -166,10 +165,12 @@ CONSEQUENCES: tuple[LogRule, ...] = (
         r"|\bcxi[l_]?_?map\w*(?::| failed)|(?i:\bgloo\b.{0,40}fail)|gloo/transport/|NCCL error"
         r"|RCCL error|CCL WARN (?:Cuda|HIP|hip) failure|unhandled (?:system|cuda|internal) error"
         r"|\bPTLTE_\w+|got completion with error"
-        r"|(?i:retry (?:count|exceeded)\b.{0,80}(?:exceeded|error))|\bfi_\w+(?:\(\))?: "
-        r"|OFI .{0,40}(?:failed|error)|NVSHMEM (?:error|fail)|nvshmem\w*.{0,60}(?:failed|error)"
-        r"|ibv_\w+:? .{0,40}fail|[Ff]ailed to initialize (?:NET|plugin|OFI|UCX)"
-        r"|no usable transports|NET/\w+ .{0,40}(?:failed|error)",
+        r"|(?i:retry (?:count|exceeded)\b.{0,80}(?:exceeded|error))"
+        r"|\bfi_(?:domain|endpoint|fabric|getinfo|enable|listen|accept|connect|mr_reg\w*|cq_open"
+        r"|av_open)(?:\(\))?: |OFI .{0,40}(?:failed|error)|NVSHMEM (?:error|fail)"
+        r"|nvshmem\w*.{0,60}(?:failed|error)|ibv_\w+:? .{0,40}fail"
+        r"|[Ff]ailed to initialize (?:NET|plugin|OFI|UCX)|no usable transports"
+        r"|NET/\w+ .{0,40}(?:failed|error)",
         "The GPUs' communication library failed.",
         "Check whether a rank ended earlier; if not, check the network interface and plugin "
         "with NCCL_DEBUG=INFO.",

@@ -17,7 +17,8 @@ DEVICES: tuple[LogRule, ...] = (
         r"|Unable to determine the device handle for|(?i:gpu requires reset)"
         r"|(?i:hardware error|poison consumption).{0,40}(?i:gpu|hbm|amdgpu)"
         r"|amdgpu.{0,80}(?:RAS|uncorrectable|GPU reset begin)"
-        r"|peer GPU memory over nvlink or a hardware error|(?i:nvlink\b.{0,40}(?:fatal|error)\b)"
+        r"|peer GPU memory over nvlink or a hardware error"
+        r"|(?i:nvlink\b(?! *(?:error|fatal|warning) *:).{0,40}(?:fatal|error)\b)"
         r"|(?i:row remapp\w+ (?:failure|pending))|(?i:gpu\b.{0,20}has fallen off)",
         "A GPU's memory or link is broken; the program is not to blame.",
         "Resubmit from the checkpoint without that node (`sbatch: [--exclude=NODE]`), and send "
@@ -86,8 +87,9 @@ DEVICES: tuple[LogRule, ...] = (
         r"|can ?not run on your system since (?:the|this) accelerator is not available"
         r"|requires? (?:at least )?(?:one|a) (?:CUDA|GPU|ROCm)\b.{0,40}(?:none|no |not )"
         r"|no platforms that are instances of|^No devices were found"
-        r"|CUDA driver initialization failed|(?i:\b(?:CUDA|GPU|ROCm|HIP)s? (?:is|are) required\b)"
-        r"|(?i:cannot find any gpus?)"
+        r"|CUDA driver initialization failed"
+        r"|failed call to cuInit: CUDA_ERROR_(?:UNKNOWN|NO_DEVICE)"
+        r"|(?i:\b(?:CUDA|GPU|ROCm|HIP)s? (?:is|are) required\b)|(?i:cannot find any gpus?)"
         r"|(?i:no (?:accelerators?|gpus?) (?:was |were |is |are )?(?:found|detected"
         r"|available)(?!.{0,40}(?:falling|using|cpu)))|\b0 active drivers"
         r"|Incompatible kernel and userspace, device unavailable|nvml error: driver not loaded"

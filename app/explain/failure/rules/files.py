@@ -22,7 +22,7 @@ FILES: tuple[LogRule, ...] = (
         r"|could not read (?:Username|Password) for 'https?|Invalid\w*(?:API|Api)Key"
         r"|PERMISSION_DENIED|[Aa]ccess denied.{0,20}40[13]|kaggle\.json|HTTP Error 40[13]"
         r"|[Aa]uthentication (?:is )?required|Bad credentials|Permission denied \(publickey"
-        r"|HTTP (?:status )?40[13]\b|make sure you are authenticated",
+        r"|HTTP (?:status )?40[13]\b",
         "A hub refused access: no token, or no right to that model or project.",
         "Ask for access on the model's page, and give the token with `secrets: [HF_TOKEN]`.",
     ),
@@ -38,10 +38,11 @@ FILES: tuple[LogRule, ...] = (
     ),
     _rule(
         "no-internet",
-        r"Max retries exceeded with url|Errno 101\b|Network is unreachable|gaierror"
-        r"|Temporary failure in name resolution|LocalEntryNotFoundError|OfflineModeIsEnabled"
-        r"|[Cc]ould ?n[o']t connect to '?https|outgoing traffic has been disabled"
-        r"|we cannot find the requested files|Couldn't find cache for |[Cc]ould not resolve host"
+        r"^(?!.*host='(?:localhost|127\.)).*Max retries exceeded with url|Errno 101\b"
+        r"|Network is unreachable|gaierror|Temporary failure in name resolution"
+        r"|LocalEntryNotFoundError|OfflineModeIsEnabled|[Cc]ould ?n[o']t connect to '?https"
+        r"|outgoing traffic has been disabled|we cannot find the requested files"
+        r"|Couldn't find cache for |[Cc]ould not resolve host"
         r"|(?:urlopen error|URLError).{0,80}(?:Errno (?!111)|timed out|unreach)|NewConnectionError"
         r"|Failed to establish a new connection|ConnectTimeout|ReadTimeoutError"
         r"|[Ff]ailed to (?:connect to|reach) (?:https?://)?[\w.-]+\.(?:co|com|org|io|ai|net)\b"
@@ -57,10 +58,11 @@ FILES: tuple[LogRule, ...] = (
         r"|unable to resolve host|failed to lookup address|dns error|error sending request for url"
         r"|Remote end closed connection without|\('Connection aborted\.'|\b50[0234] Server Error"
         r"|HTTP Error 50[0234]|curl: \((?:5|6|7|28|35|52|56|60)\)"
-        r"|ssh: (?:connect to host (?!\d+\.)|Could not resolve)|HTTPS?ConnectionPool\("
+        r"|ssh: (?:connect to host (?!\d+\.)|Could not resolve)"
+        r"|HTTPS?ConnectionPool\((?!host='(?:localhost|127\.|0\.0\.0\.0))"
         r"|problem confirming the ssl|unable to connect to github|NLTK Downloader|IncompleteRead"
         r"|wandb\.errors\S*\.?CommError|httpx\.(?:Connect|Read|Pool)\w+"
-        r"|httpcore\.\w*(?:Connect|Timeout)\w*|Connection to \S+ timed out",
+        r"|httpcore\.\w*(?:Connect|Timeout)\w*",
         "The program wanted a file from the internet, which it could not reach.",
         "Get it on a login host first: models and data (then set HF_HUB_OFFLINE to 1 in `env:`), "
         "or packages; for wandb set WANDB_MODE to offline, and `wandb sync` later.",
@@ -91,12 +93,13 @@ FILES: tuple[LogRule, ...] = (
         r"|mmap length is greater than file size|[Uu]nable to load weights from pytorch checkpoint"
         r"|(?:expected value|EOF while parsing .{1,20}) at line \d+ column \d+"
         r"|NonMatchingChecksumError|NonMatchingSplitsSizesError|EOFError: (?!EOF when reading a l)"
-        r"|allow_pickle=False|[Ii]nvalid magic number|Consistency check failed"
+        r"|pickled data when allow_pickle=False|[Ii]nvalid magic number|Consistency check failed"
         r"|ExpectedMoreDownloadedFiles|unexpected end of file|CRC (?:check |error|mismatch)"
         r"|(?i:\bcrc\b.{0,20}fail)|EOF inside string|EmptyDataError|storage has wrong byte size"
         r"|bad marshal data|cannot contain null bytes|data stream error|as a pickle$"
         r"|file too short|invalid ELF header"
-        r"|[Cc]orrupt(?:ed)? (?:file|record|checkpoint|archive|image|download|JPEG|zip)"
+        r"|(?<!\b0 )(?<!\bno )[Cc]orrupt(?:ed)? (?:file|record|checkpoint|archive|image|download"
+        r"|JPEG|zip)"
         r"|(?i:(?:file|record|archive|image|checkpoint|index|cache)\b.{0,60}\b(?:is|are|was|be"
         r"|seems|appears to be) corrupt)|Unexpected end of (?:JSON|ZLIB|archive)"
         r"|[Ii]nvalid (?:zip|gzip|tar|parquet) (?:file|archive)|Premature (?:EOF|end of)",
@@ -154,9 +157,10 @@ FILES: tuple[LogRule, ...] = (
         r"|NotFoundError: (?P<tf>[^;]{1,200}); No such file"
         r"|java\.io\.FileNotFoundException: (?P<java>.+)|EntryNotFoundError(?P<entry>.*)"
         r"|Dataset not found|Found 0 (?:files|images|videos) in (?P<zero>.+)"
-        r"|^\s*[\w.]*(?:Error|Exception): .{0,80}(?i:\b(?:path|file|folder|directory|checkpoint"
-        r"|dataset)\b.{0,120}(?:does not|doesn't|do not|did not|not) (?:exist|found))(?P<exist>.*)"
-        r"|No such file or directory \(os error 2\)(?P<rust>.*)",
+        r"|^(?!\s*(?:Key|Attribute|Type|Name)Error)\s*[\w.]*(?:Error"
+        r"|Exception): .{0,80}(?i:\b(?:path|file|folder|directory|checkpoint"
+        r"|dataset)\b.{0,80}\b(?:does not exist|doesn't exist|do not exist|did not exist"
+        r"|not found))(?P<exist>.*)|No such file or directory \(os error 2\)(?P<rust>.*)",
         "A file or model does not exist: {what}.",
         "Write paths relative to `workdir:` in the run's copy of the project, or use `links:`.",
     ),
@@ -175,7 +179,8 @@ LATE_FILES: tuple[LogRule, ...] = (
         r"|Could not open std\w+ file (?P<slurm>[^:]+): No such file"
         r"|(?i:^(?:error: |fatal: )?(?:input |config |data |the )?(?:file|path"
         r"|directory) (?:does not exist|not found)):? ?(?P<said>.*)"
-        r"|[Nn]o such file or directory \(os error 2\)|: [Nn]o such file or directory$",
+        r"|[Nn]o such file or directory \(os error 2\)"
+        r"|^(?!(?:df|rm|du|stat|ls)\b|.*amdgpu\.ids).*: [Nn]o such file or directory$",
         "A file does not exist: {what}.",
         "Write paths relative to `workdir:` in the run's copy of the project, or use `links:`.",
     ),
