@@ -55,6 +55,16 @@ def excerpts() -> tuple[Excerpt, ...]:
 
 
 @cache
+def wordings() -> dict[str, list[str]]:
+    """Return messages by the cause that they have: as sources print them, and their forms."""
+    found: dict[str, list[str]] = {}
+    for file in (_HERE / "wordings.yaml", *sorted((_HERE / "families").glob("*.yaml"))):
+        for cause, lines in TypeAdapter(dict[str, list[str]]).validate_python(_of(file)).items():
+            found.setdefault(cause, []).extend(lines)
+    return found
+
+
+@cache
 def benign() -> tuple[str, ...]:
     """Return lines that programs print and that ended nothing."""
     return tuple(TypeAdapter(list[str]).validate_python(_of(_HERE / "benign.yaml")))

@@ -9,8 +9,7 @@ from lumitui.app.explain.failure.reading import read
 from lumitui.app.explain.failure.rules.literals import literals
 from lumitui.app.explain.failure.rules.table import EVERY
 from lumitui.remote.scheduler.states import State
-from tests.exam.corpus import benign, excerpts
-from tests.exam.test_wordings import WORDINGS
+from tests.exam.corpus import benign, excerpts, wordings
 from tests.support.jobs.small_jobs import hello_job
 
 
@@ -82,7 +81,7 @@ def test_a_step_that_still_waits_at_the_end_of_the_log_is_the_cause() -> None:
 
 
 LINES = (
-    *(line for lines in WORDINGS.values() for line in lines),
+    *(line for lines in wordings().values() for line in lines),
     *(line for item in excerpts() for line in item.lines),
     *benign(),
 )
