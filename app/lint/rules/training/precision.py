@@ -23,7 +23,7 @@ class _Use:
     precision: Precision
     words: str
     at: Position
-    by: Literal["argument", "autocast", "trainer", "config", "fp8"]
+    by: Literal["argument", "autocast", "trainer", "config", "fp8", "switch"]
 
 
 def _uses(run: Run) -> Iterator[_Use]:
@@ -35,6 +35,19 @@ def _uses(run: Run) -> Iterator[_Use]:
             yield _Use("fp16", "fp16.enabled", config.at("fp16", "enabled"), "config")
         if config.bf16 is True:
             yield _Use("bf16", "bf16.enabled", config.at("bf16", "enabled"), "config")
+    for program in run.files:
+        for one in program.settings:
+            if one.target.endswith("allow_tf32") and one.value.value is True:
+                yield _Use("tf32", program.file, one.at, "switch")
+
+
+def _lacking(precision: Precision, job: Job, site: Site) -> Iterator[_Use]:
+    """Yield the uses of a precision that the site's GPUs lack; none where the profile is silent."""
+    known = site.node.precisions
+    if not known or precision in known or site.node.on_cpu:
+        return
+    for run in runs(job):
+        yield from (use for use in _uses(run) if use.precision == precision)
 
 
 def _arguments(run: Run) -> Iterator[_Use]:
@@ -89,18 +102,13 @@ def _named(text: str) -> Precision | None:
     source=f"{_PROFILE}; docs.csc.fi: V100 has no bf16; transformers, TrainingArguments.bf16",
 )
 def _bf16(job: Job, site: Site) -> Iterator[Hit]:
-    precisions = site.node.precisions
-    if not precisions or "bf16" in precisions or site.node.on_cpu:
-        return
-    for run in runs(job):
-        for use in _uses(run):
-            if use.precision == "bf16":
-                yield Hit(
-                    f"{use.words} asks for bf16, and {site.node.gpu} has no units for it: it is "
-                    "slower than fp32, or refused.",
-                    "Take fp16 with a gradient scaler, or fp32.",
-                    use.at,
-                )
+    for use in _lacking("bf16", job, site):
+        yield Hit(
+            f"{use.words} asks for bf16, and {site.node.gpu} has no units for it: it is slower "
+            "than fp32, or refused.",
+            "Take fp16 with a gradient scaler, or fp32.",
+            use.at,
+        )
 
 
 @rule(
@@ -163,28 +171,22 @@ def _doubtful(job: Job, site: Site) -> Iterator[Hit]:
     source=f"{_PROFILE}; docs.pytorch.org, TensorFloat-32; transformers, TrainingArguments.tf32",
 )
 def _tf32(job: Job, site: Site) -> Iterator[Hit]:
-    precisions = site.node.precisions
-    if not precisions or "tf32" in precisions or site.node.on_cpu:
-        return
-    for run in runs(job):
-        for use in _uses(run):
-            if use.precision == "tf32":
-                yield Hit(
-                    f"{use.words} asks for TF32, which {site.node.gpu} does not have: transformers "
-                    "ends with an error.",
-                    "Leave it out, and take bf16 or fp16 to be faster.",
-                    use.at,
-                    severity="error",
-                )
-        for program in run.files:
-            for one in program.settings:
-                if one.target.endswith("allow_tf32") and one.value.value is True:
-                    yield Hit(
-                        f"{program.file} allows TF32, which {site.node.gpu} does not have: the "
-                        "line has no effect.",
-                        "Take bf16 where the GPU has it to be faster.",
-                        one.at,
-                    )
+    for use in _lacking("tf32", job, site):
+        if use.by == "switch":
+            yield Hit(
+                f"{use.words} allows TF32, which {site.node.gpu} does not have: the line has no "
+                "effect.",
+                "Take bf16 where the GPU has it to be faster.",
+                use.at,
+            )
+        else:
+            yield Hit(
+                f"{use.words} asks for TF32, which {site.node.gpu} does not have: transformers "
+                "ends with an error.",
+                "Leave it out, and take bf16 or fp16 to be faster.",
+                use.at,
+                severity="error",
+            )
 
 
 @rule(
@@ -195,18 +197,13 @@ def _tf32(job: Job, site: Site) -> Iterator[Hit]:
     source=f"{_PROFILE}; docs.nvidia.com, Transformer Engine: compute capability 8.9 and later",
 )
 def _fp8(job: Job, site: Site) -> Iterator[Hit]:
-    precisions = site.node.precisions
-    if not precisions or "fp8" in precisions or site.node.on_cpu:
-        return
-    for run in runs(job):
-        for use in _uses(run):
-            if use.precision == "fp8":
-                yield Hit(
-                    f"{use.words} asks for fp8, and {site.node.gpu} has no units for it: the "
-                    "program ends with an error.",
-                    "Take bf16 or fp16.",
-                    use.at,
-                )
+    for use in _lacking("fp8", job, site):
+        yield Hit(
+            f"{use.words} asks for fp8, and {site.node.gpu} has no units for it: the program ends "
+            "with an error.",
+            "Take bf16 or fp16.",
+            use.at,
+        )
 
 
 @rule(
