@@ -1,4 +1,4 @@
-"""A script as a job file: what was kept, what lumitui derives, and what was lost."""
+"""A script as a job file: what was kept, what lumitui derives, what changed, what was lost."""
 
 import math
 import re
@@ -6,15 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from lumitui.app.adopt.environment import environment_of, preparation_of
-from lumitui.app.adopt.notes import Notes, Said
-from lumitui.app.adopt.program import main_step, program_of
+from lumitui.app.adopt.environment import environment_of, known_of, settings_of
+from lumitui.app.adopt.line import line_of
+from lumitui.app.adopt.notes import Notes, Said, safe
+from lumitui.app.adopt.program import arguments_of, main_step, program_of
 from lumitui.app.adopt.request import request_of
+from lumitui.app.adopt.shell import modules_of, shell_of
+from lumitui.app.adopt.values import Values, numbers_of
 from lumitui.app.compose.layout import layout_of
 from lumitui.app.compose.placement import Placement, placement_of
 from lumitui.app.compose.price import memory_gib
 from lumitui.app.compose.script.program import container_environment
 from lumitui.app.job.spec import JobSpec
+from lumitui.app.lint.bash.words.around import around
 from lumitui.app.lint.model.job import Job
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.reading.validation import validate
@@ -30,6 +34,7 @@ class Adoption:
     spec: JobSpec
     kept: tuple[Said, ...]
     derived: tuple[Said, ...]
+    changed: tuple[Said, ...]
     lost: tuple[Said, ...]
 
 
@@ -40,20 +45,69 @@ def adopt(job: Job, site: Site, name: str) -> Adoption:
         InputError: the script starts no training, or what it asks for cannot be a job file.
     """
     notes = Notes()
-    main_step(job)
-    called = re.sub(r"[^\w.@+-]+", "-", job.name or name).strip("-") or "job"
-    data: dict[str, object] = {"name": called[:100]}
+    step = main_step(job)
+    parts = tuple(around(job.text, step.at))
+    settings = settings_of(job, step, parts)
+    known = known_of(settings)
+    data: dict[str, object] = {"name": _name(job, name, notes)}
     data |= request_of(job, site, notes)
-    data |= program_of(job, site, notes)
+    data |= program_of(job, step, parts, site, Values(known, {}), notes)
     data = _fitting(data, notes, site)
+    data |= _share(job, placement_of(_spec(data), site), notes)
     place = placement_of(_spec(data), site)
-    data |= _share(job, place, notes)
-    data |= environment_of(job, container_environment(place), notes)
-    preparation_of(job, place.runtime.modules, notes)
-    kept, derived, lost = (
-        tuple(dict.fromkeys(items)) for items in (notes.kept, notes.derived, notes.lost)
+    values = Values(known, numbers_of(layout_of(place), place.spec.account))
+    if arguments := arguments_of(job, step, values, notes):
+        data["args"] = arguments
+    environment = environment_of(settings, values, container_environment(place), notes)
+    data |= _exported(job, environment, notes)
+    line_of(job, step, place.container.activate if place.container else "", notes)
+    modules_of(job, place.runtime.modules, notes)
+    shell_of(job, step, parts, notes)
+    kept, derived, changed, lost = (
+        safe(items) for items in (notes.kept, notes.derived, notes.changed, notes.lost)
     )
-    return Adoption(MappingProxyType(data), _spec(data), kept, derived, lost)
+    return Adoption(MappingProxyType(data), _spec(data), kept, derived, changed, lost)
+
+
+def _name(job: Job, name: str, notes: Notes) -> str:
+    called = re.sub(r"[^\w.@+-]+", "-", job.name or name).strip("-") or "job"
+    if job.name == called[:100]:
+        notes.keep(f"--job-name={job.name}", "name")
+    elif job.name:
+        notes.change("--job-name", job.name, called[:100])
+    return called[:100]
+
+
+def _exported(job: Job, data: dict[str, object], notes: Notes) -> dict[str, object]:
+    """Return `env:` and `secrets:` with what `--export=ALL,A=1` sets, where it stands."""
+    step = main_step(job)
+    found = dict(data.get("env") or {})  # type: ignore[call-overload]
+    for options in (job.options, *([step.srun] if step.srun else [])):
+        option = options.get("export")
+        for part in (option.value or "").split(",") if option else ():
+            name, equals, value = part.partition("=")
+            if equals:
+                _set(name, value, found, notes)
+            elif name not in ("ALL", "NIL", "NONE", ""):
+                notes.lose(f"--export={part}", "the job has what the job file names")
+            elif name in ("NIL", "NONE"):
+                notes.lose(f"--export={part}", "the program gets the variables of the job's script")
+    return data | ({"env": found} if found else {})
+
+
+def _set(name: str, value: str, found: dict[str, str], notes: Notes) -> None:
+    text = f"--export={name}={value}"
+    try:
+        JobSpec.model_validate({"name": "x", "site": "x", "partition": "x", "time": "1:00:00",
+                                "script": "x", "env": {name: value}})  # fmt: skip
+    except ValueError:
+        notes.lose(text.partition("=")[0] + f"={name}", "`env:` cannot have it; try `secrets:`")
+        return
+    if "$" in value:
+        notes.lose(text, "its value is known there alone")
+        return
+    found[name] = value
+    notes.keep(text, f"env.{name}")
 
 
 def _spec(data: dict[str, object]) -> JobSpec:
@@ -88,15 +142,23 @@ def _share(job: Job, place: Placement, notes: Notes) -> dict[str, object]:
         else:
             data["cpus_per_task"] = cores
             notes.keep(what, "cpus_per_task")
+    named = (job.options.get(name) for name in ("mem", "mem-per-gpu", "mem-per-cpu"))
+    option = next((each for each in named if each), None)
     memory = asked.memory_gib
-    if memory is None or not job.options.has("mem", "mem-per-cpu", "mem-per-gpu"):
+    if option is None:
         return data
-    if not site.memory_option:
-        notes.derive("--mem", "memory comes with the cores there")
+    what = f"--{option.name}={option.value}"
+    for other in job.options.all:
+        if other.name in ("mem", "mem-per-cpu", "mem-per-gpu") and other is not option:
+            notes.lose(f"--{other.name}={other.value}", f"{what} counts")
+    if memory is None:
+        notes.lose(what, "its size is not understood; the job asks for the profile's memory")
+    elif not site.memory_option:
+        notes.derive(what, "memory comes with the cores there")
     elif math.isclose(memory, memory_gib(place, layout), rel_tol=1e-3):
-        notes.derive("--mem", f"the profile's {memory:g} GiB for each node")
+        notes.derive(what, f"the profile's {memory:g} GiB for each node")
     else:
         whole = memory == int(memory)
         data["memory"] = f"{memory:.0f}G" if whole else f"{math.ceil(memory * 1024)}M"
-        notes.keep("--mem", "memory")
+        notes.keep(what, "memory")
     return data

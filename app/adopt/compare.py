@@ -1,20 +1,36 @@
 """What the script of a job file does otherwise than the script that it was made from. Pure."""
 
 from collections.abc import Iterator
+from itertools import zip_longest
 
+from lumitui.app.adopt.launcher import directives
 from lumitui.app.adopt.notes import Said
 from lumitui.app.job.keys.variables import check_environment_name, is_taken
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.steps import Step
 
+_CARRIED = {
+    "qos",
+    "signal",
+    "constraint",
+    "hint",
+    "nodelist",
+    "exclude",
+    "reservation",
+    "dependency",
+}
+"""Options that the new script must have as they were, or with another value that is said."""
+
 
 def differences(before: Job, after: Job) -> tuple[Said, ...]:
     """Return what differs between two jobs: a directive, the ranks, the program, a variable."""
-    return tuple(
+    found = [
         Said(what, f"{_shown(old)} → {_shown(new)}")
         for what, old, new in _compared(before, after)
         if old != new
-    )
+    ]
+    given = _CARRIED if after.options.has("qos") else _CARRIED - {"qos"}
+    return (*found, *directives(before.options, after.options, given))
 
 
 def _shown(value: object) -> str:
@@ -29,11 +45,15 @@ def _compared(before: Job, after: Job) -> Iterator[tuple[str, object, object]]:
         yield "partition", old.partition, new.partition
     yield "nodes", before.nodes, after.nodes
     yield "GPUs per node", old.gpus_per_node, new.gpus_per_node
+    if old.gpu_type and new.gpu_type:
+        yield "type of GPU", old.gpu_type, new.gpu_type
     yield "tasks per node", _tasks(before), _tasks(after)
     yield "cores per task", old.cpus_per_task, new.cpus_per_task
     yield "memory per node", _memory(old.memory_gib), _memory(new.memory_gib)
     yield "seconds", old.seconds, new.seconds
     yield "ranks", before.rank.world_size, after.rank.world_size
+    if before.rank.visible_gpus == "one":
+        yield "GPUs that a rank sees", before.rank.visible_gpus, after.rank.visible_gpus
     first, second = (job.training[-1] if job.training else None for job in (before, after))
     yield "launcher", first and first.launcher, second and second.launcher
     yield "srun", bool(first and first.srun), bool(second and second.srun)
@@ -41,11 +61,13 @@ def _compared(before: Job, after: Job) -> Iterator[tuple[str, object, object]]:
     if cores is not None:
         yield "srun --cpus-per-task", cores, new.cpus_per_task
     yield "image", _image(first), _image(second)
-    yield "arguments", _arguments(first), _arguments(second)
+    yield from _arguments(first, second)
     names = {item.name for item in before.variables if item.exported and item.shell == "batch"}
     for name in sorted(name for name in names if not is_taken(name) and not _secret(name)):
         one, other = before.variable(name), after.variable(name)
-        yield name, one and one.value, other and other.value
+        # One that the new script has not is among what was lost, with the reason.
+        if one is not None and other is not None:
+            yield name, one.value, other.value
 
 
 def _memory(gib: float | None) -> str:
@@ -57,8 +79,15 @@ def _image(step: Step | None) -> str | None:
     return image.known if image else None
 
 
-def _arguments(step: Step | None) -> tuple[str, ...]:
-    return tuple(word.known for word in step.arguments) if step else ()
+def _arguments(first: Step | None, second: Step | None) -> Iterator[tuple[str, object, object]]:
+    one, other = (step.arguments if step else () for step in (first, second))
+    if len(one) != len(other):
+        yield "arguments", " ".join(w.known for w in one), " ".join(w.known for w in other)
+        return
+    for before, after in zip_longest(one, other):
+        # One with a variable that only the site knows is among what was lost.
+        if "$" not in after.known:
+            yield "argument", before.known, after.known
 
 
 def _secret(name: str) -> bool:

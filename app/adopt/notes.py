@@ -1,6 +1,17 @@
-"""What became of each part of a script: kept, derived, or lost."""
+"""What became of each part of a script: kept, derived, changed, or lost."""
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+
+_VALUE = r"(?P<value>\"[^\"]*\"|'[^']*'|[^\s\"';)]+)"
+_NAME = r"(?:key|token|secret|password|passwd)s?"
+_SECRETS = (
+    re.compile(rf"(?i)(?P<name>\b\w*{_NAME}(?:_\w+)?=){_VALUE}"),
+    re.compile(rf"(?i)(?P<name>--[\w-]*{_NAME}(?:=|\s+)){_VALUE}"),
+    re.compile(rf"(?P<name>\blogin(?:\s+--?[\w-]+)*\s+){_VALUE}"),
+    re.compile(r"(?P<name>\b)(?P<value>(?:hf_|gh[opsu]_|sk-|glpat-)[\w-]{12,}|[0-9a-f]{40})\b"),
+)
 
 
 @dataclass(frozen=True)
@@ -13,6 +24,24 @@ class Said:
     """In half a sentence without a full stop."""
 
 
+def safe(items: Iterable[Said]) -> tuple[Said, ...]:
+    """Return each item once, without the values of secrets."""
+    return tuple(dict.fromkeys(Said(_hidden(item.what), _hidden(item.words)) for item in items))
+
+
+def _hidden(text: str) -> str:
+    """Return a text without the values that look like secrets."""
+    for pattern in _SECRETS:
+        text = pattern.sub(_without, text)
+    return text
+
+
+def _without(match: re.Match[str]) -> str:
+    # `$TOKEN` is no secret, and neither is the option that comes next, nor a number of tokens.
+    bare = match["value"].strip("\"'")
+    return match[0] if re.match(r"\$|--|[\d_.]{1,18}$", bare) else f"{match['name']}…"
+
+
 @dataclass
 class Notes:
     """What is said while a script is read."""
@@ -20,6 +49,8 @@ class Notes:
     kept: list[Said] = field(default_factory=list)
     derived: list[Said] = field(default_factory=list)
     """What lumitui works out by itself, so that the job file does not have it."""
+    changed: list[Said] = field(default_factory=list)
+    """What has another value: the one before and the one after an arrow."""
     lost: list[Said] = field(default_factory=list)
     """What a job file cannot say, so that a person must look at it."""
 
@@ -30,6 +61,10 @@ class Notes:
     def derive(self, what: str, words: str) -> None:
         """Say that a part is worked out by lumitui."""
         self.derived.append(Said(what, words))
+
+    def change(self, what: str, old: str, new: str) -> None:
+        """Say that a part has another value."""
+        self.changed.append(Said(what, f"{old} → {new}"))
 
     def lose(self, what: str, words: str) -> None:
         """Say that a part is not in the job file."""

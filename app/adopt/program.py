@@ -2,26 +2,20 @@
 
 import posixpath
 import re
+from collections.abc import Sequence
 
 from lumitui.app.adopt.notes import Notes
-from lumitui.app.adopt.shell import shell_of
-from lumitui.app.adopt.values import plain
+from lumitui.app.adopt.values import Values, spreads, written_at
+from lumitui.app.lint.bash.words.around import Part
 from lumitui.app.lint.model.job import Job
+from lumitui.app.lint.model.position import Position
 from lumitui.app.lint.model.steps import ContainerCall, Step
 from lumitui.app.lint.semantics.places import generation_of
 from lumitui.remote.errors import InputError
 from lumitui.remote.site.container import Container
 from lumitui.remote.site.profile import Site
 
-_HERE = re.compile(r"^(?:\$\{?(?:PWD|SLURM_SUBMIT_DIR)\}?/|\./)+")
-_SRUN_OURS = {
-    "cpu-bind", "kill-on-bad-exit", "label", "unbuffered", "export", "nodes", "ntasks",
-    "ntasks-per-node", "cpus-per-task", "gpus", "gpus-per-node", "gpus-per-task", "gpu-bind",
-    "gres", "mem", "mem-per-cpu", "hint", "exclusive", "overlap", "output", "error", "jobid",
-    "nodelist", "wait", "threads-per-core", "accel-bind", "mem-bind", "account",
-    "partition", "time", "verbose", "distribution",
-}  # fmt: skip
-"""What lumitui's own srun says of these follows from the layout of the ranks."""
+_HERE = re.compile(r"^(?:\$\{?(?:PWD|SLURM_SUBMIT_DIR)\}?(?:/|$)|\./)+")
 
 
 def main_step(job: Job) -> Step:
@@ -38,38 +32,18 @@ def main_step(job: Job) -> Step:
     return job.training[-1]
 
 
-def program_of(job: Job, site: Site, notes: Notes) -> dict[str, object]:
-    """Return launcher, strategy, container, workdir, program and arguments.
-
-    Raises:
-        InputError: as `main_step`.
-    """
-    step = main_step(job)
-    for other in job.steps:
-        if other is not step:
-            notes.lose(_words(other), "a job file starts one program; make a second job of it")
-    shell_of(job, step, notes)
+def program_of(
+    job: Job, step: Step, parts: Sequence[Part], site: Site, values: Values, notes: Notes
+) -> dict[str, object]:
+    """Return launcher, strategy, container, workdir and program."""
     data: dict[str, object] = {"launcher": _launcher(job, step, site, notes)}
     if job.rank.world_size == 1:
         data["strategy"] = "single"
-    data |= _container(job, step.container, site, notes)
-    data |= _workdir(job, notes)
-    data["script"] = _script(job, step, notes)
-    if arguments := _arguments(job, step, notes):
-        data["args"] = arguments
-    for option in step.srun.all if step.srun else ():
-        what = f"srun {option.raw.strip() or '--' + option.name}"
-        if option.name in _SRUN_OURS:
-            notes.derive(what, "it follows from the layout of the ranks")
-        else:
-            notes.lose(what, "a job file has no options of srun")
-    return data
-
-
-def _words(step: Step) -> str:
-    words = (step.program, *step.arguments) if step.program else ()
-    program = " ".join(word.known for word in words)[:100] or f"the step of line {step.at.line}"
-    return f"{step.launcher} {program}" if step.launcher != "plain" else program
+    data |= _container(job, step.container, site, values, notes)
+    workdir = _workdir(job, step, parts, values, notes)
+    if workdir != ".":
+        data["workdir"] = workdir
+    return data | {"script": _script(job, step, workdir, values, notes)}
 
 
 def _launcher(job: Job, step: Step, site: Site, notes: Notes) -> str:
@@ -89,70 +63,113 @@ def _launcher(job: Job, step: Step, site: Site, notes: Notes) -> str:
     return "plain"
 
 
-def _script(job: Job, step: Step, notes: Notes) -> str:
+def _script(job: Job, step: Step, workdir: str, values: Values, notes: Notes) -> str:
     """Return the program's path inside the project."""
-    known = _HERE.sub("", step.program.known) if step.program else ""
+    known = _HERE.sub("", values.put(step.program.known)) if step.program else ""
     folder = (job.folder or "").rstrip("/")
-    if folder and known.startswith(f"{folder}/"):
+    inside = bool(folder) and known.startswith(f"{folder}/")
+    if inside:
         known = known.removeprefix(f"{folder}/")
-    module = step.python and "/" not in known and not known.endswith(".py")
-    if module and re.fullmatch(r"[\w.]+", known):
-        path = known.replace(".", "/") + ".py"
+    if step.python and _is_module(job, step, known):
+        path = posixpath.normpath(posixpath.join(workdir, known.replace(".", "/") + ".py"))
         notes.lose(
-            f"python -m {known}", f"a job file names a file: {path}, which imports as a program"
+            f"-m {known}", f"a job file names a file: {path}, whose folder is its import path"
         )
         return path
-    outside = known.startswith(("/", "~")) or "$" in known or ".." in known.split("/")
+    path = posixpath.normpath(known if inside else posixpath.join(workdir, known))
+    outside = known.startswith(("/", "~")) or "$" in known or ".." in path.split("/")
     if outside or not known:
         name = re.sub(r"[^\w.-]", "", posixpath.basename(known)) or "train.py"
-        notes.lose(known or "the program", f"it is outside of the project; copy it there as {name}")
+        what = step.program.known if step.program else "the program"
+        notes.lose(what, f"it is outside of the project; copy it there as {name}")
         return name
     beside = step.program is not None and step.program.known.startswith("./")
     if not step.python and not beside and "/" not in known and not known.endswith((".py", ".sh")):
         notes.lose(known, "it is found by PATH there; a job file names a file of the project")
+    elif step.python and not path.endswith(".py"):
+        notes.lose(known, "only a file *.py is started by Python; give it that name")
     else:
         notes.keep(known, "script")
-    return posixpath.normpath(known)
+    return path
 
 
-def _arguments(job: Job, step: Step, notes: Notes) -> list[str]:
+def _is_module(job: Job, step: Step, known: str) -> bool:
+    """Return whether Python gets a module's name (`-m`), not a file's."""
+    at = step.program.at if step.program else None
+    line = written_at(job.text, step.at)
+    flag = re.search(rf"\s(?:-\w*m|--module)\s*['\"]?{re.escape(known)}(?:['\"\s\\]|$)", line)
+    named = "/" not in known and not known.endswith(".py") and re.fullmatch(r"[\w.]+", known)
+    return bool(flag) or (at is not None and bool(named))
+
+
+def arguments_of(job: Job, step: Step, values: Values, notes: Notes) -> list[str]:
+    """Return the program's arguments as a job file has them: plain text."""
     found = []
     for word in step.arguments:
-        text = plain(word.known, word.known, job, notes)
-        if text is None:
-            notes.lose(word.known, "its value is known there alone; write it out in `args:`")
-            text = word.known
+        text = values.put(word.known) if word.value is None else word.value
+        shown = text if text == word.known else f"{word.known}, now {text},"
+        if word.value is None and re.search(r"[$`]", text):
+            notes.lose(shown, "its value is known there alone; write it out in `args:`")
+        elif word.value is None and text.startswith("~"):
+            notes.lose(shown, "`~` is the home there; write the path in `args:`")
+        elif word.at.line == word.at.end_line and spreads(written_at(job.text, word.at)):
+            notes.lose(shown, "bash makes several words or file names of it; `args:` does not")
         found.append(text)
     return found
 
 
-def _workdir(job: Job, notes: Notes) -> dict[str, object]:
-    moves = [c for c in job.commands if c.program == "cd" and c.shell == "batch" and c.words]
-    if not moves:
-        return {}
-    path = _HERE.sub("", moves[-1].words[0].known).rstrip("/")
-    if path in ("", ".", "$PWD", "$SLURM_SUBMIT_DIR", "${SLURM_SUBMIT_DIR}", job.folder):
-        return {}
-    if path.startswith(("/", "~")) or "$" in path or ".." in path.split("/"):
-        notes.lose(f"cd {path}", "a run has a folder of its own; the project is sent there")
-        return {}
-    notes.keep(f"cd {path}", "workdir")
-    return {"workdir": path}
+def _workdir(job: Job, step: Step, parts: Sequence[Part], values: Values, notes: Notes) -> str:
+    """Return the folder in the project that the program starts in, after each `cd` before it."""
+    path = "."
+    for command in job.commands:
+        moves = command.program == "cd" and command.shell == "batch" and command.step is None
+        apart = [part for part in parts if part.whole and _within(command.at, part.at)]
+        if not moves or command.at.file or any(part.names != ("cd",) for part in apart):
+            continue
+        written = written_at(job.text, command.at) or "cd"
+        to = values.put(command.words[0].known) if command.words else "~"
+        rest = _HERE.sub("", to).rstrip("/")
+        if command.at > step.at:
+            notes.lose(written, "it is done after the program has started")
+        elif (to != rest and rest in ("", ".")) or (job.folder and to.rstrip("/") == job.folder):
+            path = "."
+            notes.derive(written, "the program starts in the project")
+        elif rest.startswith(("/", "~")) or re.search(r"[$`]|^-$", rest):
+            path = "."
+            notes.lose(written, "a run has a folder of its own; the project is sent there")
+        elif ".." in posixpath.normpath(posixpath.join(path, rest)).split("/"):
+            notes.lose(written, "a run has a folder of its own; the project is sent there")
+        else:
+            path = posixpath.normpath(posixpath.join(path, rest))
+            notes.keep(written, "workdir")
+    return path
 
 
-def _container(job: Job, call: ContainerCall | None, site: Site, notes: Notes) -> dict[str, object]:
+def _within(at: Position, outer: Position) -> bool:
+    start, end = (outer.line, outer.column), (outer.end_line, outer.end_column)
+    return start <= (at.line, at.column) < end
+
+
+def _container(
+    job: Job, call: ContainerCall | None, site: Site, values: Values, notes: Notes
+) -> dict[str, object]:
     own = site.containers.get(site.default_container or "")
     if call is None:
         return _no_container(job, own, notes)
     if not site.containers:
-        notes.lose(call.program, f"the profile of {site.name} has no containers")
+        image = f" {call.image.known}" if call.image else ""
+        words = " ".join(option.raw or f"--{option.name}" for option in call.options.all)
+        what = f"{call.program} {call.verb} {words}{image}"
+        notes.lose(" ".join(what.split()), f"the profile of {site.name} has no containers")
         return {}
     choice: dict[str, object] = {}
-    image = call.image.known if call.image else ""
+    image = values.put(call.image.known) if call.image else ""
     home = generation_of(image, site)
     container = home[1] if home else own
     if home and home[0] != site.default_container:
         choice["generation"] = home[0]
+    if not image and site.containers:
+        notes.lose(call.program, "it names no image; the profile's image is taken")
     if image and "$" in image:
         notes.lose(image, "the image's path is known there alone; the profile's image is taken")
     elif image and (container is None or image != container.image):
@@ -160,7 +177,7 @@ def _container(job: Job, call: ContainerCall | None, site: Site, notes: Notes) -
         notes.keep(image, "container.image")
     elif image:
         notes.derive(image, "it is the profile's image")
-    choice |= _binds(call, container, notes)
+    choice |= _binds(call, container, values, notes)
     if not own and "generation" not in choice and not choice.get("image"):
         choice["generation"] = next(iter(site.containers))
     return {"container": choice} if choice else {}
@@ -176,25 +193,30 @@ def _no_container(job: Job, own: Container | None, notes: Notes) -> dict[str, ob
     return {"container": {"none": True}}
 
 
-def _binds(call: ContainerCall, container: Container | None, notes: Notes) -> dict[str, object]:
+def _binds(
+    call: ContainerCall, container: Container | None, values: Values, notes: Notes
+) -> dict[str, object]:
     usual = {*(container.call if container else ())}
     usual_parts = {part for word in usual for part in word.split(",")}
     binds: list[str] = []
     choice: dict[str, object] = {}
     for word in call.binds:
-        source, _, rest = word.known.partition(":")
-        if word.known in usual_parts:
-            notes.derive(f"-B {word.known}", "the profile binds it")
-        elif "$" in word.known:
+        bind = values.put(word.known)
+        source, _, rest = bind.partition(":")
+        if bind in usual_parts:
+            notes.derive(f"-B {bind}", "the profile binds it")
+        elif "$" in bind or "`" in bind or bind.startswith("~"):
             notes.lose(f"-B {word.known}", "the path is known there alone")
         elif container and source.endswith(".sqsh") and rest.startswith(container.venv_mount):
             choice["venv"] = source
-            notes.keep(f"-B {word.known}", "container.venv")
+            notes.keep(f"-B {bind}", "container.venv")
         else:
-            binds.append(word.known)
-            notes.keep(f"-B {word.known}", "container.binds")
+            binds.append(bind)
+            notes.keep(f"-B {bind}", "container.binds")
     for option in call.options.all:
-        if option.name in ("bind", "volume", "env"):
+        if option.name in ("bind", "volume", "container-mounts") or (
+            option.name == "env" and "=" in (option.value or "")
+        ):
             continue
         text = f"--{option.name}" + (f"={option.value}" if option.value else "")
         if text in usual or option.raw.strip() in usual:

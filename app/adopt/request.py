@@ -17,23 +17,26 @@ _READ = {
 }  # fmt: skip
 _TASKS = {"ntasks", "ntasks-per-node", "tasks-per-node"}
 """Those that say how many GPUs there are only where no other option does."""
+_ELSEWHERE = {"qos", "signal", "exclusive", "job-name", "partition"}
+"""Those whose functions say themselves what became of them."""
 _LATER = {"gres", "cpus-per-task", "mem", "mem-per-cpu", "mem-per-gpu"}
 """Those that may be what lumitui would ask for anyway: that is known once the rest is."""
 _OURS = {
     "output": "the log is in the run's folder", "error": "the log is in the run's folder",
-    "open-mode": "lumitui writes it", "chdir": "a run has a folder of its own",
-    "comment": "lumitui writes it", "parsable": "lumitui writes it",
-    "export": "the job gets what the job file names",
-    "gpu-bind": "it hides GPUs from the ranks, which choose by LOCAL_RANK",
-    "gpus-per-task": "it hides GPUs from the ranks, which choose by LOCAL_RANK",
+    "open-mode": "lumitui writes it",
+    "parsable": "lumitui writes it",
     "ntasks-per-gpu": "there is one rank for each GPU",
-    "cpus-per-gpu": "the profile knows the cores of a GPU",
 }  # fmt: skip
 """Options that lumitui answers for by itself."""
 _LOST = {
     "array": "make a run of each value with `grid:`",
     "wrap": "name the program as `script:`",
     "requeue": "this job file has it not; `chain:` writes it where a job continues",
+    "comment": "lumitui writes its own",
+    "chdir": "a run has a folder of its own; the project is sent there",
+    "cpus-per-gpu": "the job gets the profile's cores for each GPU; `cpus_per_task:`",
+    "gpu-bind": "each rank sees all GPUs of its node, and takes the one of its LOCAL_RANK",
+    "gpus-per-task": "each rank sees all GPUs of its node, and takes the one of its LOCAL_RANK",
 }
 _SIGNAL = re.compile(r"(?:(?P<to>[BR]+):)?(?:SIG)?(?P<name>[A-Z0-9]{1,12})(?:@(?P<lead>\d{1,5}))?$")
 _GUESSED_TIME = "01:00:00"
@@ -42,24 +45,59 @@ _GUESSED_TIME = "01:00:00"
 def request_of(job: Job, site: Site, notes: Notes) -> dict[str, object]:
     """Return the keys that say where a job runs, how long, and on how much."""
     queue = queue_of(job, site)
-    name = queue.name if queue else job.resources.partition or next(iter(site.partitions))
+    asked = job.resources.partition
+    name = queue.name if queue else asked or next(iter(site.partitions))
     data: dict[str, object] = {"site": site.name}
     if job.resources.account:
         data["account"] = job.resources.account
     data["partition"] = name
-    if job.resources.partition is None:
+    if asked is None:
         notes.lose("--partition", f"the script names none; {name} stands in the job file")
+    elif asked == name or (queue and (queue.partition.slurm_partition or queue.name) == asked):
+        notes.keep(f"--partition={asked}", "partition")
+    else:
+        notes.change("--partition", asked, name)
     data |= _size(job, site, notes) | _time(job, notes) | _signal(job, notes)
     if is_exclusive(job):
         data |= _exclusive(job, queue.partition if queue else None, notes)
+    entry = queue.partition if queue else None
     for option in job.options.all:
         said = option.raw.strip() or f"--{option.name}"
-        if option.name in _TASKS and job.resources.gpus_per_node:
+        if option is not job.options.get(option.name):
+            notes.derive(said, "a later one of its name counts")
+        elif option.name in _TASKS and job.resources.gpus_per_node:
             notes.derive(said, _OURS["ntasks-per-gpu"])
-        elif option.name in _READ - _LATER:
+        elif _misread(option, job):
+            notes.lose(said, "its value is not understood; the job file has lumitui's")
+        elif option.name in _READ - _LATER - _ELSEWHERE:
             notes.keep(said, _key(option.name))
+        elif option.name == "qos" and _is_queue(option, entry):
+            notes.keep(said, "partition")
+    _unread(job, notes)
     partition = queue.partition if queue else None
     return data | _disk(job, site, notes) | _others(job, site, partition, notes)
+
+
+def _misread(option: Option, job: Job) -> bool:
+    """Return whether an option's value is none that the job file could take over as it is."""
+    if option.name == "nodes":
+        return not (option.value or "").isdecimal()
+    return option.name == "time" and not job.resources.seconds
+
+
+def _is_queue(option: Option, partition: Partition | None) -> bool:
+    """Return whether a QOS is what an entry of the profile's partitions stands for."""
+    return partition is not None and f"--qos={option.value}" in partition.arguments
+
+
+def _unread(job: Job, notes: Notes) -> None:
+    """Say which lines look like directives and are none for sbatch, or for a job file."""
+    for trouble in job.troubles:
+        if trouble.id in ("directive-after-command", "nearly-a-directive"):
+            line = job.text.replace("\r\n", "\n").split("\n")[trouble.at.line - 1].strip()
+            notes.derive(line, "sbatch does not read it either")
+        elif trouble.id in ("stray-word", "unknown-directive", "not-understood"):
+            notes.lose(f"line {trouble.at.line}", trouble.message.rstrip("."))
 
 
 def _key(option: str) -> str:
@@ -107,6 +145,7 @@ def _signal(job: Job, notes: Notes) -> dict[str, object]:
         )
         return {}
     to = "B:" if match["to"] else ""
+    notes.keep(f"--signal={option.value}", "signal")
     return {"signal": f"{to}{match['name']}@{match['lead'] or 60}"}
 
 
@@ -114,6 +153,7 @@ def _exclusive(job: Job, partition: Partition | None, notes: Notes) -> dict[str,
     if partition is not None and partition.allocation == "node":
         notes.derive("--exclusive", "the partition has whole nodes")
         return {}
+    notes.keep("--exclusive", "exclusive")
     return {"exclusive": True}
 
 
@@ -143,10 +183,16 @@ def _others(job: Job, site: Site, partition: Partition | None, notes: Notes) -> 
     found: list[str] = []
     for option in job.options.all:
         text = _text(option)
-        if option.name in _READ:
+        own = option.name in _READ and not (
+            (option.name == "qos" and not _is_queue(option, partition))
+            or (option.name == "exclusive" and option.value in ("user", "mcs", "topo"))
+        )
+        if own or option is not job.options.get(option.name):
             continue
         if text in profiles:
             notes.derive(text, "the profile has it")
+        elif option.name == "export":
+            notes.derive(text, "the job gets what the job file names")
         elif option.name in _OURS:
             notes.derive(text, _OURS[option.name])
         elif option.name in _LOST:

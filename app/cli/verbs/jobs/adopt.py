@@ -1,6 +1,5 @@
 """The verb that makes a job file of any sbatch script."""
 
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,9 +11,6 @@ from lumitui.app.cli.session import GivenPath, core, json_option, sites_beginnin
 from lumitui.remote.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from lumitui.app.adopt.notes import Said
     from lumitui.remote.site.profile import Site
     from lumitui.remote.site.sites import Sites
 
@@ -48,11 +44,8 @@ def import_(reply: Reply, script: Path, site_name: str | None, path: Path) -> No
     It says what was kept, what lumitui works out by itself, and what was lost. It never overwrites
     a file.
     """
-    from lumitui.app.adopt.adopt import adopt
-    from lumitui.app.adopt.compare import differences
-    from lumitui.app.adopt.launcher import launcher_options
+    from lumitui.app.adopt.report import lines_of, report_of
     from lumitui.app.adopt.text import text_of
-    from lumitui.app.compose.launch import compose, plain_script
     from lumitui.app.job.examples.new_files import write_new
     from lumitui.app.lint.bash import read_script
 
@@ -60,20 +53,14 @@ def import_(reply: Reply, script: Path, site_name: str | None, path: Path) -> No
     with core() as runs:
         site = runs.sites.load(site_name) if site_name else _guessed(text, runs.sites)
     before = read_script(text, site=site, folder=str(script.resolve().parent))
-    made = adopt(before, site, script.stem)
-    launch = compose(made.spec, site)
-    after = read_script(plain_script(launch, site, "job"), site=site)
-    options = launcher_options(before, after)
-    derived, lost = made.derived + options.derived, made.lost + options.lost
-    changed = differences(before, after) + options.changed
-    write_new(path, text_of(replace(made, lost=lost), script.name))
-    _show("kept", made.kept)
-    _show("derived", derived)
-    _show("changed", changed)
-    _show("lost", lost)
-    data = {"path": str(path), "kept": made.kept, "derived": derived,
-            "changed": changed, "lost": lost}  # fmt: skip
-    reply.give(data, f"Wrote {path}. Read what was lost, then run: lumitui preview {path}")
+    report = report_of(before, site, script.stem)
+    write_new(path, text_of(report, script.name))
+    for line in lines_of(report):
+        say(line)
+    data = {"path": str(path), "kept": report.kept, "derived": report.derived,
+            "changed": report.changed, "lost": report.lost}  # fmt: skip
+    read = "Read what was lost, then run" if report.lost else "Next, run"
+    reply.give(data, f"Wrote {path}. {read}: lumitui preview {path}")
 
 
 def _guessed(text: str, sites: "Sites") -> "Site":
@@ -93,11 +80,6 @@ def _guessed(text: str, sites: "Sites") -> "Site":
         )
     say(f"site: {found.site.name}, by {found.because}")
     return found.site
-
-
-def _show(title: str, items: "Sequence[Said]") -> None:
-    for item in items:
-        say(f"{title}: {' '.join(item.what.split())}: {item.words}")
 
 
 def _read(script: Path) -> str:

@@ -11,6 +11,8 @@ from lumitui.app.lint.model.position import Position
 
 _LANGUAGE = Language(tree_sitter_bash.language())
 _NO_ASCII = re.compile(r"[^\x00-\x7f]")
+_ASSIGNED = re.compile(r"\b\w+\+?=[^\s\"'`;|&(){}]*\$[^\s\"'`;|&(){}]*")
+_AFTER_NAME = re.compile(r"(\$\w+)[-/.,+]")
 
 
 class Tree:
@@ -21,7 +23,10 @@ class Tree:
         self.source = source
         # To bash all of these are letters. The grammar's scanner (0.25.1) asks C's isalpha() about
         # them, which reads outside of its table from U+0100 on: `{` and U+F7DC0 end the process.
-        data = _NO_ASCII.sub("x", source.text).encode()
+        clean = _NO_ASCII.sub("x", source.text)
+        # Of `A=$B/$C/d` it makes two words and a command; of `A=$B%$C%d` one assignment. What a
+        # node says is read in the source, so that its text stays as it was written.
+        data = _ASSIGNED.sub(lambda match: _AFTER_NAME.sub(r"\1%", match[0]), clean).encode()
         self.root: Node = Parser(_LANGUAGE).parse(data).root_node
 
     def span(self, node: Node) -> tuple[int, int]:

@@ -1,0 +1,154 @@
+"""Nothing of a script is lost without a word when it becomes a job file."""
+
+import re
+from collections.abc import Iterator
+from datetime import date
+from functools import cache
+from pathlib import Path
+
+import pytest
+import yaml
+
+from lumitui.app.adopt.report import Report, lines_of, report_of
+from lumitui.app.adopt.text import text_of
+from lumitui.app.compose.launch import compose, plain_script
+from lumitui.app.job.spec import parse_job
+from lumitui.app.lint.bash import read_script
+from lumitui.app.lint.guess import guess_site
+from lumitui.remote.errors import InputError
+from lumitui.remote.site.profile import Site
+from tests.exam.jobs.cases import bad, good, scripts, scripts_folder
+from tests.support.jobs.adopted.ledger import Written, unsaid
+from tests.support.jobs.adopted.seen import base, seen
+from tests.support.jobs.sites.official_jobs import official_jobs, sites
+from tests.support.systems.rows import table
+
+SCRIPTS = Path(__file__).parent / "scripts"
+CASES = Path(__file__).parents[1] / "lint" / "cases"
+
+
+@cache
+def own() -> dict[str, str]:
+    """Return the scripts that were written for this test, by their names."""
+    files = sorted(SCRIPTS.glob("*.yaml"))
+    return {name: text for file in files for name, text in yaml.safe_load(file.read_text()).items()}
+
+
+def site_of(text: str) -> Site:
+    return guess_site(text, list(sites().values()), date.today()).site or sites()["lumi"]
+
+
+def made(text: str, site: Site) -> Written:
+    report = report_of(read_script(text, site=site), site, "job")
+    job = text_of(report, "x.sh")
+    assert parse_job(job, "job") == report.made.spec
+    return Written(report, job, script_of(report, site))
+
+
+def script_of(report: Report, site: Site) -> str:
+    return plain_script(compose(report.made.spec, site), site, "job")
+
+
+def corpus() -> Iterator[tuple[str, str, Site]]:
+    """Yield all scripts of the repository: name, text, site."""
+    for name, text in own().items():
+        yield name, text, site_of(text)
+    for case in (*bad(), *good()):
+        if not case.job_file:
+            yield f"exam {case.id}", case.text, sites()[case.site]
+    for row in table().rows:
+        options = [f"#SBATCH --{name}={text}".rstrip("=") for name, text in row.asks.items()]
+        text = "\n".join(["#!/bin/bash", *options, row.launch, ""])
+        yield f"document {row.name}", text, sites()[table().site_of(row)]
+    for job in official_jobs(every=3):
+        yield f"ours {job.name}", plain_script(job.launch, job.site, "job"), job.site
+    for file in sorted(CASES.rglob("*.yaml")):
+        for name, text in _texts(yaml.safe_load(file.read_text()), file.stem):
+            yield name, text, site_of(text)
+    if folder := scripts_folder():
+        for script in scripts():
+            text = script.text(folder)
+            yield script.key, text, site_of(text)
+
+
+def _texts(data: object, name: str) -> Iterator[tuple[str, str]]:
+    """Yield the whole scripts in the cases of the adviser's rules."""
+    if isinstance(data, dict):
+        for key, value in data.items():
+            yield from _texts(value, f"{name} {key}")
+    elif isinstance(data, list):
+        for number, value in enumerate(data):
+            yield from _texts(value, f"{name} {number}")
+    elif isinstance(data, str) and data.startswith("#!") and "#SBATCH" in data:
+        yield name, data
+
+
+def test_every_word_of_every_script_is_in_the_new_one_or_spoken_of() -> None:
+    silent, count = list[str](), 0
+    for name, text, site in corpus():
+        try:
+            written = made(text, site)
+        except InputError:
+            continue
+        count += 1
+        silent += [f"{name}: {what}" for what in unsaid(text, written)]
+    assert silent == []
+    assert count > 250
+
+
+@pytest.mark.parametrize(
+    "gone",
+    ["#SBATCH --mail-user=me", "export NOBODY=1", "cp -r a b", "X=1", "umask 027", "ulimit -l 9"],
+)
+def test_a_part_that_nobody_speaks_of_is_found(gone: str) -> None:
+    text = own()["srun with bash -c"]
+    written = made(text, sites()["lumi"])
+    first = text.index("export MASTER_ADDR")
+    more = text[:first] + gone + "\n" + text[first:]
+    if gone.startswith("#"):
+        more = text.replace("#SBATCH --nodes", f"{gone}\n#SBATCH --nodes")
+    assert list(unsaid(text, written)) == []
+    assert list(unsaid(more, written))
+
+
+@pytest.mark.parametrize("name", own())
+def test_the_program_finds_the_arguments_and_variables_that_it_found_or_it_is_said(
+    name: str, tmp_path: Path
+) -> None:
+    text = own()[name]
+    site = site_of(text)
+    report = made(text, site).report
+    spec, layout = report.made.spec, compose(report.made.spec, site).layout
+    slurm = {
+        "SLURM_NNODES": layout.nodes, "SLURM_JOB_NUM_NODES": layout.nodes,
+        "SLURM_NTASKS": layout.nodes * layout.tasks_per_node,
+        "SLURM_CPUS_PER_TASK": layout.cpus_per_task, "SLURM_GPUS_PER_NODE": layout.gpus_per_node,
+        "SLURM_JOB_ACCOUNT": spec.account, **dict.fromkeys(spec.secrets, ""),
+    }  # fmt: skip
+    given = {key: str(value) or "set" for key, value in slurm.items()}
+    program = (spec.script or "").rsplit("/", 1)[-1]
+    old = [each for each in seen(text, tmp_path / "old", given) if each.after(program) is not None]
+    new = seen(script_of(report, site), tmp_path / "new", given)
+    said = [f"{item.what} {item.words}" for item in (*report.changed, *report.lost)]
+    assert [each.after(program) is not None for each in new] == [True]
+    if not old:
+        assert any("a job file names a file" in words for words in said), "`-m` is said"
+        return
+    one, other = old[-1], new[-1]
+    words = [word for word in other.after(program) or () if word not in (one.after(program) or ())]
+    assert not [word for word in words if not any(word in each for each in said)]
+    if one.folder != other.folder.replace("code", "."):
+        assert any(each.startswith("cd ") for each in said)
+    spoken = [*said, *(f"{item.what} {item.words}" for item in (*report.kept, *report.derived))]
+    for variable, value in one.variables.items():
+        if variable in base() or variable.startswith("SLURM"):
+            continue
+        if other.variables.get(variable) != value:
+            assert any(re.search(rf"\b{variable}\b", each) for each in spoken), variable
+
+
+def test_the_report_of_a_plain_script_fits_a_terminal() -> None:
+    for name, text in own().items():
+        lines = list(lines_of(made(text, site_of(text)).report))
+        assert len(lines) <= 22, f"{name}: two more lines name the site and the file"
+        assert all(len(line) <= 100 for line in lines), name
