@@ -101,7 +101,7 @@ def _reason(run: Run) -> str:
 
 
 def next_step(run: Run, proof: Verdict | None, now: float = 0.0, *, explained: bool = False) -> str:
-    """Return what to do next; '' where there is nothing but to wait.
+    """Return what to do next; '' where a person can only wait.
 
     `explained`: why it failed stands beside it.
     """

@@ -148,7 +148,7 @@ def _after(run: Run) -> Iterator[Happening]:
 
 
 def _in_order(told: Sequence[Happening]) -> list[Happening]:
-    """Sort by whole seconds; what has no time stays behind the one before it."""
+    """Sort by whole seconds; an event without a time stays behind the one before it."""
     keyed = []
     last = 0.0
     for at, item in enumerate(told):

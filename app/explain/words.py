@@ -126,7 +126,7 @@ def as_of(run: "Run", now: float) -> str:
 
 
 def heard(run: "Run", now: float) -> str:
-    """Return `12:44` for an unfinished run of which the site has told nothing since; '' else."""
+    """Return `12:44` for an unfinished run that its site has said nothing about since; '' else."""
     moment = run.heard(now)
     return "" if moment is None else _minute(moment, now)
 
@@ -177,7 +177,7 @@ def elapsed_of_limit(run: "Run", now: float) -> str:
 
 
 def time_and_limit(run: "Run", now: float) -> tuple[float, int]:
-    """Return how long the job ran, and its limit; of a chain that ended or waits, of it all."""
+    """Return how long the job ran, and its limit; a chain that ended or waits counts as a whole."""
     limit = walltime.seconds_of(run.brief.time)
     if run.attempts and (run.state.is_final or run.between_attempts):
         return run.ran(now), limit * run.brief.chain

@@ -83,7 +83,7 @@ def awaited(asked: float, now: float) -> str:
 
 
 def below(lines: int | None, size: int, new: int, *, ended: bool) -> str:
-    """Return what of a log lies below the screen while its end is not followed.
+    """Return how much of a log lies below the screen while its end is not followed.
 
     Args:
         lines: lines below; None where only some of them have been read.

@@ -116,7 +116,7 @@ def _conclude(
 
 
 def _all_measured(rows: list[RankProof], layout: Layout) -> tuple[Kind, str]:
-    """Return the verdict on ranks that all reported and of which none is wrong."""
+    """Return the verdict on ranks that all reported and are all right."""
     measured = [row for row in rows if row.found]
     hosts = len({row.host for row in measured})
     where = "one node" if hosts == 1 else f"{hosts:,} nodes"

@@ -30,7 +30,7 @@ class Preflight:
 
 
 def preflight_of(record: object) -> Preflight | None:
-    """Return what `record` of a binding.json says; None when it is no preflight's."""
+    """Return what `record` of a binding.json says; None when it is not a preflight's."""
     if not isinstance(record, Mapping):
         return None
     state, why = _text(record.get("state")), _text(record.get("why"))

@@ -72,7 +72,7 @@ def read_line(
 ) -> Line:
     """Take a command line apart; `step` has what stands outside of it.
 
-    `is_script` tells of a word whether the texts of the job's files have it.
+    `is_script` says whether a word names a file of the job whose text is known.
     """
     line = Line(step, list(arguments), shell)
     for _ in range(40):

@@ -226,9 +226,9 @@ class Program:
         return found.get(call.function, {"unknown"}) if call.function else {"all"}
 
     def always(self, call: Call) -> bool:
-        """Return whether a call is reached whatever the program's options are.
+        """Return whether a call is reached with any options of the program.
 
-        A condition about ranks is no such option; one about anything else may never hold.
+        A condition about ranks does not count; any other condition may never hold.
         """
         return _is_certain(call) and (not call.function or call.function in self._certain)
 

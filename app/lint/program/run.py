@@ -130,7 +130,7 @@ class Run:
 
     @cached_property
     def knows_ranks(self) -> bool:
-        """Whether anything in it asks for a rank, or imports what does."""
+        """Whether anything in it asks for a rank, or imports a module that does."""
         words = {name for one in self.files for name in one.reads | one.asks}
         ranks = any("RANK" in word or word.startswith(("SLURM_", "OMPI_")) for word in words)
         calls = any("distributed" in call.name for one in self.files for call in one.calls)
@@ -213,9 +213,9 @@ def configurations(job: Job) -> Iterator[tuple[Run, Config]]:
 
 
 def launched(job: Job) -> Iterator[Run]:
-    """Yield all main programs of a job, those too whose texts are not at hand.
+    """Yield all main programs of a job, also those whose text is not known.
 
-    Of those only the arguments are known, and the files that they name: they are never closed.
+    Of these, only the arguments and the files that they name are known; they are never closed.
     """
     yield from runs(job)
     for step in job.training:

@@ -15,7 +15,7 @@ CONTAINERS: tuple[LogRule, ...] = (
         r"bad interpreter: .*\^M|\$'\\r': command not found|/bin/(?:ba)?sh\^M"
         r"|(?:#!/bin/(?:ba)?sh|[Bb]atch script).*DOS line breaks"
         r"|(?:bash|sh|python\d?)\\r['\u2019]?: No such file",
-        "A script has the line endings of Windows.",
+        "A script has Windows line endings.",
         "Convert it: `sed -i 's/\\r$//' SCRIPT`.",
     ),
     _rule(

@@ -13,7 +13,7 @@ from lumitui.app.lint.semantics.allocation import gpus_of_node, whole_nodes
 from lumitui.remote.site.profile import Site
 
 _WORKERS = ("torchrun", "accelerate", "deepspeed")
-"""Launchers of which one task starts all ranks of a node."""
+"""Launchers whose one task starts all ranks of a node."""
 _SOURCE = "srun(1) --cpu-bind; the site's profile, node.gpu_cores"
 
 

@@ -68,7 +68,7 @@ def _written(option: Option) -> str:
 
 
 def _numbers(text: str) -> list[int] | None:
-    """Return the GPUs of `0,1,2`; None: it is no such list."""
+    """Return the GPUs of `0,1,2`; None: it is not such a list."""
     parts = text.replace(" ", "").split(",")
     return [int(part) for part in parts] if all(part.isdecimal() for part in parts) else None
 
@@ -185,7 +185,7 @@ _CHOOSES = re.compile(
     "select-gpu",
     "error",
     "one GPU for each rank, and ranks that choose theirs by number",
-    why="A rank that sees one GPU alone has it as number 0: `torch.cuda.set_device(LOCAL_RANK)` "
+    why="A rank that sees only one GPU has it as number 0: `torch.cuda.set_device(LOCAL_RANK)` "
     "ends "
     "with `invalid device ordinal` on all ranks but the first.",
     source="derived from LUMI user guide, lumig-job (select_gpu), and torch.cuda.set_device",

@@ -1,4 +1,4 @@
-"""Rules about modules and Python environments: order, what hinders what, what is installed late."""
+"""Rules about modules and Python environments: their order, conflicts and late installations."""
 
 import re
 from collections.abc import Iterator
@@ -148,7 +148,7 @@ def install_in_job(job: Job, site: Site) -> Iterator[Hit]:
 
 
 def _installs(program: str, words: list[str]) -> str:
-    """Return in short which installation a command is; "" for another command."""
+    """Return a short name of the installation that a command makes; "" for another command."""
     name = program.rpartition("/")[2]
     if words[:2] == ["-m", "pip"] and name.startswith("python"):
         name, words = "pip", words[2:]

@@ -32,7 +32,7 @@ _PARAMETERS = 2
     "misspelt-variable",
     "warning",
     "a variable whose name is nearly that of another",
-    why="Slurm, the libraries and bash know the other name alone: what is set has no effect, and "
+    why="Slurm, the libraries and bash know only the other name: what is set has no effect, and "
     "what is read is empty.",
     source="sbatch(1), srun(1), NCCL, PyTorch, OpenMP and others: known_names.py",
 )

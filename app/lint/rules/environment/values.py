@@ -120,7 +120,7 @@ def empty_variable(job: Job, site: Site) -> Iterator[Hit]:
             ]
             if word and unset and re.fullmatch(r"\$\{?\w+\}?", word.text):
                 yield Hit(
-                    f"${unset[0]} is set nowhere in the script.",
+                    f"${unset[0]} is not set in the script.",
                     f"Set {unset[0]} before it.",
                     word.at,
                 )
@@ -148,7 +148,7 @@ def path_overwritten(job: Job, site: Site) -> Iterator[Hit]:
             continue
         if variable.name == "PATH" or job.modules:
             yield Hit(
-                f"{variable.name} becomes {variable.value} alone, without what was in it.",
+                f"{variable.name} becomes only {variable.value}, without what was in it.",
                 f"Write {variable.name}={variable.value}:${variable.name}.",
                 variable.at,
                 Edit(

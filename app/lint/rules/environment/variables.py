@@ -103,7 +103,7 @@ def export_without_all(job: Job, site: Site) -> Iterator[Hit]:
         names = (option.value or "").split(",") if option else []
         if option and names and not {name.upper() for name in names} & {"ALL", "NONE", "NIL"}:
             yield Hit(
-                f"--export={option.value} sends these variables alone, without PATH and what the "
+                f"--export={option.value} sends only these variables, without PATH and what the "
                 "script exports.",
                 f"Write --export=ALL,{option.value}.",
                 option.at if option.at.line else step.at,

@@ -139,7 +139,7 @@ def container_variable_outside(job: Job, site: Site) -> Iterator[Hit]:
             early = [name for name in names_in(outside_single_quotes(source)) if name in own]
             if early and text.expanded_in == "batch" and text.quotes != "'":
                 yield Hit(
-                    f"${early[0]} is set in the image alone, and the batch script expands it to "
+                    f"${early[0]} is set only in the image, and the batch script expands it to "
                     "nothing.",
                     f"Write \\${early[0]}, or put the command in single quotes.",
                     text.at,
@@ -191,7 +191,7 @@ def ranks_of_other_launcher(job: Job, site: Site) -> Iterator[Hit]:
             mpi = [name for name in names_in(word.text) if name.startswith("OMPI_COMM_WORLD")]
             if mpi and step.srun and not step.mpirun:
                 yield Hit(
-                    f"${mpi[0]} is set by mpirun alone, and srun starts this step.",
+                    f"${mpi[0]} is set only by mpirun, and srun starts this step.",
                     "Take $SLURM_PROCID, $SLURM_LOCALID and $SLURM_NTASKS.",
                     word.at,
                 )

@@ -52,7 +52,7 @@ def torchrun_standalone(job: Job, site: Site) -> Iterator[Hit]:
 @rule(
     "launcher-nodes",
     "error",
-    "a launcher that is told another number of nodes than the job has",
+    "a launcher with a different number of nodes than the job",
     why="With more nodes than there are the launcher waits for the missing ones until it gives "
     "up; with fewer, the others are refused or train alone.",
     source=f"{_RUN} --nnodes; {_ACCELERATE}",
@@ -97,7 +97,7 @@ def launcher_nodes_missing(job: Job, site: Site) -> Iterator[Hit]:
 @rule(
     "torchrun-processes",
     "error",
-    "torchrun with another number of ranks on a node than it has GPUs",
+    "torchrun with a different number of ranks on a node than its GPUs",
     why="A rank without a GPU ends with an invalid device ordinal; a GPU without a rank stays "
     "idle and is billed.",
     source=f"{_RUN} --nproc-per-node",
@@ -132,7 +132,7 @@ def torchrun_processes(job: Job, site: Site) -> Iterator[Hit]:
     "no-node-rank",
     "error",
     "a static rendezvous without the rank of each node",
-    why="With --master_addr alone every node takes itself for node 0 and waits for the others.",
+    why="With only --master_addr every node takes itself for node 0 and waits for the others.",
     source=f"{_RUN}, static rendezvous, --node-rank (default 0)",
 )
 def no_node_rank(job: Job, site: Site) -> Iterator[Hit]:

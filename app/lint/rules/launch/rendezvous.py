@@ -60,7 +60,7 @@ def address_of_each_node(job: Job, site: Site) -> Iterator[Hit]:
     "scontrol-in-container",
     "error",
     "scontrol inside a container",
-    why="Images have no Slurm commands, so that the address is empty and the ranks find nobody.",
+    why="Images have no Slurm commands, so the address is empty and ranks do not find each other.",
     source="laifs-container-tests 7600dfc; LUMI-AI-Guide, 05-multi-gpu-and-node",
 )
 def scontrol_in_container(job: Job, site: Site) -> Iterator[Hit]:
@@ -82,8 +82,8 @@ def scontrol_in_container(job: Job, site: Site) -> Iterator[Hit]:
     "local-address",
     "error",
     "localhost as the rendezvous address of several nodes",
-    why="localhost is another machine on each node: the ranks of the others wait until they give "
-    "up.",
+    why="localhost means a different machine on each node: the ranks of the others wait until they "
+    "give up.",
     source=_ADDRESS,
 )
 def local_address(job: Job, site: Site) -> Iterator[Hit]:
@@ -98,7 +98,7 @@ def local_address(job: Job, site: Site) -> Iterator[Hit]:
     for value, at in places:
         if value and _LOCAL.match(value):
             yield Hit(
-                f"{value} is another machine on each of the {job.nodes} nodes.",
+                f"{value} means a different machine on each of the {job.nodes} nodes.",
                 f"Take the first node: MASTER_ADDR={_FIRST_HOST}.",
                 at,
             )

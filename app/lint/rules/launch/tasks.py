@@ -142,7 +142,7 @@ def launch_in_launch(job: Job, site: Site) -> Iterator[Hit]:
 @rule(
     "mpirun-count",
     "error",
-    "mpirun with another number of ranks than the job has tasks",
+    "mpirun with a different number of ranks than the job's tasks",
     why="Open MPI starts as many ranks as Slurm gave tasks. More are refused with `not enough "
     "slots`; fewer leave GPUs idle.",
     source="Open MPI, mpirun(1) --np; other_sites, launcher matrix",
@@ -250,7 +250,7 @@ def deepspeed_hostfile(job: Job, site: Site) -> Iterator[Hit]:
         alone = step.launcher == "deepspeed" and nodes_of(job, step) == 1 and not step.srun
         if alone and job.nodes > 1 and not step.launcher_options.has("hostfile", "H", "no-ssh"):
             yield Hit(
-                f"deepspeed gets no hostfile, and uses the first of {job.nodes} nodes alone.",
+                f"deepspeed gets no hostfile, and uses only the first of {job.nodes} nodes.",
                 "Start the ranks by srun, or name a --hostfile with lines like `node1 slots=8`.",
                 step.at,
             )

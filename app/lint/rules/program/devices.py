@@ -59,7 +59,7 @@ def _rank_as_device(job: Job, site: Site) -> Iterator[Hit]:
             first = f"rank {per_node}" if per_node else "the first rank"
             yield Hit(
                 f"{file} takes the GPU by the rank in the whole job, {_words(call)}: {first} on "
-                "the second node has no such GPU.",
+                "the second node finds no such GPU.",
                 'Take int(os.environ["LOCAL_RANK"]) instead.',
                 call.at,
             )
@@ -188,7 +188,7 @@ def _data_parallel(job: Job, site: Site) -> Iterator[Hit]:
     "affinity-in-program",
     "warning",
     "a program that sets its own cores",
-    why="The program's list of cores takes the place of Slurm's masks or torchrun's, or fails "
+    why="The program's list of cores replaces the masks of Slurm or torchrun, or fails "
     "where the job does not own these cores.",
     source="LUMI-AI-Guide pull request 100; docs.lumi-supercomputer.eu, distribution and binding",
 )

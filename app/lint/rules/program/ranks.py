@@ -15,7 +15,7 @@ _LAUNCHERS = ("torchrun", "deepspeed", "accelerate")
     "ranks-unused",
     "warning",
     "several ranks of a program that never asks for its rank",
-    why="Each rank does the whole work alone, on all data, and writes the same files: the GPUs are "
+    why="Each rank does the whole work, on all data, and writes the same files: the GPUs are "
     "paid for, and nothing is faster.",
     source="docs.csc.fi, Multi-GPU and multi-node machine learning",
 )
@@ -158,7 +158,7 @@ def _by_launch(run: Run) -> bool:
     "error",
     "an argument that torch.distributed.launch spells otherwise",
     why="Since PyTorch 2.0 torch.distributed.launch gives `--local-rank` with a dash; a program "
-    "that knows `--local_rank` alone ends with `unrecognized arguments`.",
+    "that knows only `--local_rank` ends with `unrecognized arguments`.",
     source="docs.pytorch.org/docs/stable/distributed, Launch utility",
 )
 def _spelling(job: Job, site: Site) -> Iterator[Hit]:
@@ -170,7 +170,7 @@ def _spelling(job: Job, site: Site) -> Iterator[Hit]:
                 if "--local_rank" in option.flags and "--local-rank" not in option.flags:
                     yield Hit(
                         f"torch.distributed.launch gives --local-rank, and {program.file} knows "
-                        "--local_rank alone: every rank ends with `unrecognized arguments`.",
+                        "only --local_rank: every rank ends with `unrecognized arguments`.",
                         "Start it with torchrun, and read LOCAL_RANK from the environment.",
                         option.at,
                     )
@@ -196,7 +196,7 @@ def _openmpi(job: Job, site: Site) -> Iterator[Hit]:
             launcher = run.step.launcher if run.step.launcher in _LAUNCHERS else "srun"
             theirs = "SLURM_PROCID" if launcher == "srun" else "RANK"
             yield Hit(
-                f"{run.program.file} reads {missing[0]}, which mpirun alone sets, and {launcher} "
+                f"{run.program.file} reads {missing[0]}, which only mpirun sets, and {launcher} "
                 "starts it: it ends with a KeyError.",
                 f"Read {theirs} instead, and its like, or start it with mpirun.",
                 run.step.at,

@@ -105,7 +105,7 @@ def _elsewhere(job: Job, site: Site) -> Iterator[Hit]:
         for text in run.texts:
             if _ELSEWHERE.match(text.value) and "\n" not in text.value:
                 yield Hit(
-                    f"{text.at.file} names {text.value[:60]}, a path of another machine.",
+                    f"{text.at.file} names {text.value[:60]}, a path of a different machine.",
                     "Pass the path as an argument, and give it in the job.",
                     text.at,
                 )

@@ -85,8 +85,8 @@ def _world(job: Job, site: Site) -> Iterator[Hit]:
     "master-in-program",
     "error",
     "an address of this machine for ranks on several nodes",
-    why="`localhost` is another machine on each node: the ranks of the other nodes never find "
-    "rank 0, and all wait until the timeout.",
+    why="`localhost` means a different machine on each node: the ranks of the other nodes never "
+    "find rank 0, and all wait until the timeout.",
     source=f"{_TORCH}, TCP initialization",
 )
 def _master(job: Job, site: Site) -> Iterator[Hit]:

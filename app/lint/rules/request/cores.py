@@ -65,7 +65,7 @@ def _cores(job: Job, site: Site) -> Iterator[Hit]:
 @rule(
     "fixed-cores",
     "error",
-    "another number of cores than the site gives for the GPUs",
+    "a different number of cores than the site gives for the GPUs",
     why="The site's submit plugin refuses fewer cores, and more leave GPUs without any: the job is "
     "refused or waits for ever.",
     source="the site's profile, cores_fixed and cores_per_gpu",

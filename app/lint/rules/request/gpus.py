@@ -27,7 +27,7 @@ _DISKS = ("nvme", "lscratch", "localtmp", "ssd")
     "gpus-missing",
     "error",
     "a job on GPU nodes that asks for no GPU",
-    why="Where nodes are shared, the job gets cores alone: torch finds no GPU. Where it gets whole "
+    why="Where nodes are shared, the job gets only cores: torch finds no GPU. Where it gets whole "
     "nodes, Slurm does not set SLURM_GPUS_PER_NODE, which launch lines use.",
     source="LUMI-training-materials 2day-20260422/201-Slurm; User-Updates/Update-202308",
 )

@@ -25,7 +25,7 @@ between 60 and 64 GB a GPU (LUMI user guide, billing; LUMI AI Factory, chapter 7
 
 
 def _part(job: Job, site: Site) -> tuple[Queue, int] | None:
-    """Return the shared partition and the GPUs per node of a job that has no node alone."""
+    """Return the shared partition and the GPUs per node of a job that shares its nodes."""
     queue, gpus = queue_of(job, site), gpus_of_node(job)
     if queue is None or not gpus or queue.partition.allocation != "shared":
         return None
@@ -33,7 +33,7 @@ def _part(job: Job, site: Site) -> tuple[Queue, int] | None:
 
 
 def _billed(queue: Queue, amount: float, share: str) -> str:
-    """Return what a share above the GPUs' own is billed as, as the end of a sentence."""
+    """Return how a share above the GPUs' own is billed, as the end of a sentence."""
     billing = queue.partition.billing
     if billing.kind != "slice":
         return "; no other job can use the GPUs that they belong to"

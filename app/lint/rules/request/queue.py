@@ -64,7 +64,7 @@ def _retired(job: Job, site: Site) -> Iterator[Hit]:
     "partition-missing",
     "warning",
     "no partition",
-    why="Without a partition a job goes to the site's default one, which need not have GPUs; "
+    why="Without a partition a job goes to the site's default one, which may have no GPUs; "
     "where there is no default, sbatch refuses it.",
     source="sbatch(1) --partition; LUMI-training-materials 2day-20260422/201-Slurm",
 )

@@ -76,8 +76,7 @@ def _range(job: Job, site: Site) -> Iterator[Hit]:
     "warning",
     "numbers of tasks that do not fit each other",
     why="sbatch warns that it `can't honor --ntasks-per-node`, and ignores it: the job starts "
-    "another "
-    "number of ranks than the script says.",
+    "a different number of ranks than the script says.",
     source="sbatch(1) --ntasks-per-node; slurm, src/common/slurm_opt.c",
 )
 def _conflict(job: Job, site: Site) -> Iterator[Hit]:

@@ -152,8 +152,7 @@ def unbound_path(job: Job, site: Site) -> Iterator[Hit]:
     "squashed-bind",
     "error",
     "a squashed environment that is bound as a file",
-    why="Without :image-src=/ the file itself appears at that place, and no folder with Python "
-    "in it.",
+    why="Without :image-src=/ that place holds the file itself, and not the folder with Python.",
     source="LUMI-AI-Guide, 02-setting-up-environment; singularity exec(1) --bind",
 )
 def squashed_bind(job: Job, site: Site) -> Iterator[Hit]:

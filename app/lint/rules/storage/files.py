@@ -26,7 +26,7 @@ _COPIES = ("tar", "cp", "rsync", "unzip", "unsquashfs", "pigz", "zstd", "mv", "g
 @rule(
     "first-node-only",
     "error",
-    "files that are put on the first node alone",
+    "files that are put on only the first node",
     why="/tmp and local disks belong to each node. The batch script runs on the first, so that "
     "the ranks of the others do not find the files.",
     source="csc-user-guide, ml-multi.md; LUMI-AI-Guide pull request 108",
@@ -41,7 +41,7 @@ def first_node_only(job: Job, site: Site) -> Iterator[Hit]:
         )
         if from_mktemp and (variable.exported or _is_sent_in_another(job, variable.name)):
             yield Hit(
-                f"mktemp makes ${variable.name} on the first of {job.nodes} nodes alone.",
+                f"mktemp makes ${variable.name} on only the first of {job.nodes} nodes.",
                 "Take a name of the job, and make it on every node: srun --ntasks-per-node=1 "
                 "--ntasks=$SLURM_NNODES mkdir -p /tmp/$USER-$SLURM_JOB_ID.",
                 variable.at,
@@ -55,7 +55,7 @@ def first_node_only(job: Job, site: Site) -> Iterator[Hit]:
             continue
         made = command.program == "mkdir"
         yield Hit(
-            f"{target} is written on the first of {job.nodes} nodes alone.",
+            f"{target} is written on only the first of {job.nodes} nodes.",
             f"Write srun --ntasks-per-node=1 --ntasks=$SLURM_NNODES in front of {command.program}.",
             command.at,
             severity="warning" if made else None,

@@ -163,7 +163,8 @@ def image_in_job(job: Job, site: Site) -> Iterator[Hit]:
     "no-image",
     "error",
     "a container call without an image",
-    why="The word behind the options is taken for the image: `could not open image …/python`.",
+    why="Singularity takes the word behind the options for the image: "
+    "`could not open image …/python`.",
     source=_CALL,
 )
 def no_image(job: Job, site: Site) -> Iterator[Hit]:
@@ -187,7 +188,7 @@ def no_image(job: Job, site: Site) -> Iterator[Hit]:
     "python-forgotten",
     "error",
     "a Python file in a container call, without `python` before it",
-    why="The file is no program: the call ends with `FATAL: permission denied`.",
+    why="The file is not a program: the call ends with `FATAL: permission denied`.",
     source="LUMI-training-materials, ai-20251008, extra_03, question 6",
 )
 def python_forgotten(job: Job, site: Site) -> Iterator[Hit]:
@@ -199,7 +200,7 @@ def python_forgotten(job: Job, site: Site) -> Iterator[Hit]:
         plain = step.launcher in ("srun", "plain") and runs
         if plain and program.endswith(".py") and step.program and _follows_image(job, step, call):
             yield Hit(
-                f"{call.program} {call.verb} starts {program} itself, which is no program: "
+                f"{call.program} {call.verb} starts {program} itself, which is not a program: "
                 "`permission denied`.",
                 f"Write python {program}.",
                 step.program.at if step.program.at.line else step.at,
@@ -271,7 +272,7 @@ def python_outside_image(job: Job, site: Site) -> Iterator[Hit]:
     "error",
     "a container that does not get the ranks' variables",
     why="With --cleanenv or --containall the program has no RANK, no SLURM_* and no MASTER_ADDR: "
-    "every rank trains alone.",
+    "every rank trains by itself.",
     source=f"{_CALL} --cleanenv, --containall",
 )
 def environment_lost(job: Job, site: Site) -> Iterator[Hit]:

@@ -38,7 +38,7 @@ def _unreadable(job: Job, site: Site) -> Iterator[Hit]:
 @rule(
     "deepspeed-json",
     "note",
-    "a DeepSpeed configuration that is no strict JSON",
+    "a DeepSpeed configuration that is not strict JSON",
     why="DeepSpeed itself reads HJSON, with commas at the end and comments; transformers and "
     "accelerate read JSON alone, and end.",
     source=f"{_CONFIG} (hjson.load); accelerate, utils/deepspeed.py (json.load)",
@@ -49,7 +49,7 @@ def _strict(job: Job, site: Site) -> Iterator[Hit]:
             continue
         if _fills_auto(run):
             yield Hit(
-                f"{config.file} is no strict JSON (a comma too many, a comment), and transformers "
+                f"{config.file} is not strict JSON (a comma too many, a comment), and transformers "
                 "and accelerate cannot read it.",
                 f"Correct it; `python -m json.tool {config.file}` shows the place.",
                 config.first,
@@ -57,7 +57,7 @@ def _strict(job: Job, site: Site) -> Iterator[Hit]:
             )
         else:
             yield Hit(
-                f"{config.file} is no strict JSON (a comma too many, a comment). DeepSpeed reads "
+                f"{config.file} is not strict JSON (a comma too many, a comment). DeepSpeed reads "
                 "it, other programs do not.",
                 f"Correct it where others read it; `python -m json.tool {config.file}` shows the "
                 "place.",

@@ -15,7 +15,7 @@ _ZERO = "deepspeed.readthedocs.io, ZeRO: offload_optimizer, offload_param"
     "offload-stage",
     "warning",
     "offloading that the ZeRO stage does not have",
-    why="ZeRO offloads the optimizer from stage 1 on, and the weights at stage 3 alone. Otherwise "
+    why="ZeRO offloads the optimizer from stage 1 on, and the weights only at stage 3. Otherwise "
     "the setting has no effect, and the GPU's memory is not spared.",
     source=_ZERO,
 )
