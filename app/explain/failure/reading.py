@@ -18,6 +18,8 @@ _PREFIX = re.compile(
     r"|\([A-Za-z_][\w.]{0,60} (?:rank=\d+, ?)?pid=\d+[^)]{0,40}\) ?"  # Ray
     r"|[0-9a-f]{8} \[rank=(?P<determined>\d{1,6})\] \|\| "  # Determined
     r"|> "  # quoted in a mail
+    r"|[\w.-]{1,60} \[std(?:err|out)\] |\[pod/[\w./-]{1,80}\] "  # milabench, kubectl
+    r"|\[\d{1,5}\] (?=Traceback|  File |[\w.]*(?:Error|Exception)\b)"
     r"|[\w.-]{1,60} +\| (?=\S)"  # docker compose, journald
     r"|\| (?=\d{4}-\d\d-\d\d[T ])"
     r"|\[?\d{4}-\d\d-\d\d[T _]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?(?: ?\|)?[ :]+"

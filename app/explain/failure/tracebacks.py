@@ -10,8 +10,9 @@ from lumitui.app.explain.log.lines import LogLine
 
 _BEGIN = "Traceback (most recent call last)"
 # A traceback ends at its first line that is not indented; in torchrun's report all of it is.
+# The name of an exception has a capital letter or a module: `srun: ` and `wandb: ` are no names.
 _RAISED = re.compile(
-    r"^(?!(?:INFO|WARNING|ERROR|DEBUG|CRITICAL|Epoch|Step|Loss|Iter|File)\b)[A-Za-z_][\w.]*(?::|$)"
+    r"^(?!(?:INFO|WARNING|ERROR|DEBUG|CRITICAL|Epoch|Step|Loss|Iter|File)\b)(?=[\w.]*[A-Z.])[A-Za-z_][\w.]*(?::|$)"
     r"|^\s+[A-Za-z_][\w.]*(?:Error|Exception)(?::|$)"
 )
 # What ends the message of an exception: another program, or another traceback.

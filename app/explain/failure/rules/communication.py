@@ -155,12 +155,14 @@ CONSEQUENCES: tuple[LogRule, ...] = (
         r"nccl(?:System|Internal|InvalidUsage|InvalidArgument|UnhandledCuda)Error"
         r"|(?:\b[NR]CCL (?:WARN|[Ee]rror|failure)|\.(?:h|cc"
         r"|cu):\d+ WARN)\b.{0,200}(?:[Nn]o interface|unhandled|NET/(?:OFI|IB|Socket)|ibv_|socket"
-        r"|[Tt]imeout|internal|[Cc]all to|CXI|fi_)|DistBackendError|OFI poll failed"
+        r"|[Tt]imeout|internal|[Cc]all to|CXI|fi_)|(?<!instance of 'c10::)DistBackendError"
+        r"|OFI poll failed"
         r"|fi_(?:domain|endpoint|cq_\w+|mr_\w+|getinfo|send|recv)\w*\(?\)? ?(?:failed|returned)"
         r"|(?i:cassini|\bcxi\b).{0,80}(?:overflow|error|fail|timeout)|PTLTE_NOT"
         r"|MPIDI_OFI_\w+\(\d+\)\.*: ?\S|ibv_\w+ (?:failed|returned)"
-        r"|[Tt]ransport retry count(?:er)? exceeded|cqe with error|UCX +ERROR|No route to host"
-        r"|NCCL communicator (?:was|encountered)"
+        r"|[Tt]ransport retry count(?:er)? exceeded|cqe with error|UCX +ERROR"
+        r"|Failed to create UCP worker|ucp_\w+ failed|BTL \w+ will now abort|fi_cq_readerr"
+        r"|No route to host|NCCL communicator (?:was|encountered)"
         r"|libfabric:\d+:.{0,120}(?i:error|fail|unable|cannot)|Network is down|local QP operation"
         r"|\bcxi[l_]?_?map\w*(?::| failed)|(?i:\bgloo\b.{0,40}fail)|gloo/transport/|NCCL error"
         r"|RCCL error|CCL WARN (?:Cuda|HIP|hip) failure|unhandled (?:system|cuda|internal) error"
@@ -199,6 +201,18 @@ CONSEQUENCES: tuple[LogRule, ...] = (
     ),
 )
 """What one rank sees when another has ended: shown after the causes."""
+
+CRASHES: tuple[LogRule, ...] = (
+    _rule(
+        "killed-by-signal",
+        r"terminate called after throwing an instance of '(?P<thrown>[^']{1,200})"
+        r"|(?P<active>terminate called without an active exception|pure virtual method called)"
+        r"|^(?P<check>Check failed: .{1,200})|\b(?P<signal>SIG(?:SEGV|ABRT|BUS|FPE|ILL))\b",
+        "A process crashed outside of Python ({what}).",
+        "Set PYTHONFAULTHANDLER to 1 in `env:` to see where; try another version of the library.",
+    ),
+)
+"""How a program of C++ or Fortran ends itself, whatever the reason: counts alone."""
 
 MPI_ENDS: tuple[LogRule, ...] = (
     _rule(

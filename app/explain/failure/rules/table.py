@@ -7,6 +7,7 @@ sees when another has ended (`CONSEQUENCES`), and all before what counts only al
 from lumitui.app.explain.failure.rules.communication import (
     COMMUNICATION,
     CONSEQUENCES,
+    CRASHES,
     MPI_ENDS,
 )
 from lumitui.app.explain.failure.rules.containers import CONTAINERS
@@ -32,7 +33,7 @@ RULES: tuple[LogRule, ...] = (
 )
 """Causes: the first one in the log is the likeliest."""
 
-LAST: tuple[LogRule, ...] = (*MPI_ENDS, *LOSSES, *LATE_FILES, *WEAK)
+LAST: tuple[LogRule, ...] = (*CRASHES, *MPI_ENDS, *LOSSES, *LATE_FILES, *WEAK)
 """What is often said of a job that goes on, or by one that is ending already."""
 
 EVERY: tuple[LogRule, ...] = (*RULES, *CONSEQUENCES, *KILLED, *LAST)

@@ -113,3 +113,34 @@ def test_the_texts_of_a_pattern(pattern: str, expected: set[str]) -> None:
 @pytest.mark.parametrize("pattern", [r"\d+|out of memory", r"(?:lost)?", r"[abc]+"])
 def test_a_pattern_without_a_text_is_tried_on_every_line(pattern: str) -> None:
     assert literals(pattern) is None
+
+
+@pytest.mark.parametrize(
+    "after", ["srun: error: nid005001: task 0: Exited with exit code 1", "wandb: "]
+)
+def test_a_line_of_a_launcher_behind_a_cut_traceback_is_no_exception(after: str) -> None:
+    log = f"""\
+E0604 21:29:58.325 2768 api.py:869] failed (exitcode: -9) local_rank: 1 (pid: 9) of binary: python
+Traceback (most recent call last):
+  File "/opt/bin/torchrun", line 8, in <module>
+    sys.exit(main())
+{after}
+"""
+    assert why(log)[0].id == "host-memory"
+
+
+def test_a_thrown_object_of_a_watchdog_says_less_than_its_words() -> None:
+    log = """\
+terminate called after throwing an instance of 'c10::DistBackendError'
+[Rank 5] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE)
+"""
+    assert why(log)[0].id == "collective-timeout"
+    alone = why("terminate called after throwing an instance of 'std::runtime_error'\n")[0]
+    assert alone.sentence == "A process crashed outside of Python (std::runtime_error)."
+
+
+@pytest.mark.parametrize("prefix", ["bench.nid1 [stderr] ", "[pod/trainer-0/pytorch] ", "[3] "])
+def test_what_a_launcher_writes_before_each_line_hides_no_exception(prefix: str) -> None:
+    lines = ("Traceback (most recent call last):", '  File "a.py", line 3, in f', "OddError: 3")
+    found = why("".join(f"{prefix}{line}\n" for line in lines))[0]
+    assert (found.id, found.place) == ("exception", "a.py:3 (f)")
