@@ -18,6 +18,7 @@ from lumitui.app.history.run import Run
 from lumitui.remote.scheduler.states import State
 
 _NO_DATE = 1e15
+_BEHIND = 60.0
 """Seconds; only a broken clock counts so many, and beyond the largest float there is no second."""
 
 
@@ -79,10 +80,12 @@ def rows(found: Sequence[Happening], now: float) -> list[tuple[str, str, str]]:
         since = ""
         if item.moment is not None:
             if item.ahead:
-                since = f"in {words.length(item.moment - now)}" if item.moment > now else "due"
-            elif before is not None and item.moment - before > -1:  # else the clocks differ
-                since = f"+{words.length(round(item.moment - before))}"
-            before = item.moment
+                left = item.moment - max(now, before or now)  # what was, was before now
+                since = f"in {words.length(left)}" if left > 0 else "due"
+            else:
+                if before is not None and item.moment - before > -1:  # else the clocks differ
+                    since = f"+{words.length(round(item.moment - before))}"
+                before = item.moment
         shown.append((words.clock(item.moment), since, item.what))
     return shown
 
@@ -90,6 +93,9 @@ def rows(found: Sequence[Happening], now: float) -> list[tuple[str, str, str]]:
 def _before(run: Run, proof: Verdict | None) -> Iterator[Happening]:
     late = run.created - min(filter(None, (run.submitted, run.started)), default=run.created)
     clock = f" (its clock is {words.length(round(late))} ahead of the site's)" if late >= 1 else ""
+    if run.started and 0 < run.updated < run.started - _BEHIND:  # told before it was: it is behind
+        gap = words.length(round((run.submitted or run.started) - run.created))
+        clock = f" (its clock is about {gap} behind the site's)"
     yield Happening(run.created, f"made on this machine{clock}", leads=True)
     begun = run.attempts[0].started if run.attempts else None
     requeued = run.submitted is not None and begun is not None and run.submitted > begun

@@ -101,7 +101,9 @@ def expectations(run: Run, now: float) -> list[tuple[str, str]]:
         # It takes as long from a later start.
         return [*lines, ("expected end", ahead(end + max(0.0, now - start), now) + since + follow)]
     if run.state is State.RUNNING and run.latest_end:
-        return [("latest end", ahead(run.latest_end, now) + since + follow)]
+        # No limit is longer from now on than from the start: else the clocks differ.
+        moment = max(now, run.started or now)
+        return [("latest end", ahead(run.latest_end, moment) + since + follow)]
     return []
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _LONGEST_NOTE = 200
 HANGS = re.compile(r"(?:Ranks? \d|No rank has ).{0,200}\bmoved for \d")
 """How the sentences of trainers/engine/heartbeat/judge.py begin, in the reason of a run."""
+OVERTIME_SECONDS = 86_400.0
+"""How long after its time limit a job may be seen to run."""
 NEWS_SECONDS = 90.0
 """An answer of its site that is older says nothing of now: a poll comes each minute. The title
 bars and the logs call a site offline after as long."""
@@ -189,7 +191,9 @@ class Run:
             return 0.0
         as_of = self.as_of(now)
         limit = self.started + walltime.seconds_of(self.brief.time)
-        told = max(self.updated, limit) if self.updated else now
+        # A job ends soon after its limit. Where a poll saw it run much later, the clocks differ.
+        seen = self.updated if self.updated < limit + OVERTIME_SECONDS else limit
+        told = max(seen, limit) if self.updated else now
         end = min(now, told) if as_of is None else as_of
         if self.state.is_final or self.state is State.UNKNOWN:
             # Nobody saw the end: the site's last answer bounds it.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Changes, Run
 from lumitui.app.watch import transitions
+from lumitui.app.watch.sites.clocks import clock_words
 from lumitui.remote.connect import Connection
 from lumitui.remote.errors import LinkError
 from lumitui.remote.run_folder import POLL_SECONDS
@@ -27,6 +28,8 @@ class Polled:
     requests: int
     others: tuple[str, ...] = ()
     """The signs of jobs that are no watched run's; see Poll.others."""
+    clock: str = ""
+    """What to say of this machine's clock; "": it is right."""
 
 
 def poll_site(runs: Sequence[Run], connection: Connection, history: History) -> Polled:
@@ -38,6 +41,7 @@ def poll_site(runs: Sequence[Run], connection: Connection, history: History) -> 
         LinkError: the site could not be asked.
     """
     watches = {run.id: transitions.watch_of(run) for run in runs}
+    began = time.time()
     poll = connection.scheduler.poll(list(watches.values()))
     now = time.time()
     observed = [
@@ -70,7 +74,8 @@ def poll_site(runs: Sequence[Run], connection: Connection, history: History) -> 
         elif run.id in behind:
             _hold_end(changes, "its metrics are not complete yet")
     changed = history.observe(observed)
-    return Polled(tuple(changed), tuple(warnings), 1 + rounds, poll.others)
+    clock = clock_words(poll.clock, began, now)
+    return Polled(tuple(changed), tuple(warnings), 1 + rounds, poll.others, clock)
 
 
 def _hold_end(changes: Changes, why: str) -> None:

@@ -75,6 +75,8 @@ class Watcher:
     left_secrets: "LeftSecrets"
     """Which runs may have secrets on their sites."""
     backoff: Backoff = field(default_factory=Backoff)
+    clocks: set[str] = field(default_factory=set)
+    """The sites of which it was said that this machine's clock differs from theirs."""
 
     def connection(self, site_name: str) -> "Connection":
         """Return the connection to a site."""
@@ -135,6 +137,9 @@ def _refresh(watcher: Watcher, open_runs: Sequence[Run], *, attended: bool) -> R
                 requests += polled.requests
                 changed += polled.changed
                 warnings += [f"{name}: {words}" for words in polled.warnings]
+                if polled.clock and name not in watcher.clocks:
+                    watcher.clocks.add(name)
+                    warnings.append(f"{name}: {polled.clock}")
                 listed.add(name)
                 heard.add(name)
                 for run in late_runs(watcher.history, name, polled.others):

@@ -125,7 +125,7 @@ def _script(plan: Plan) -> str:
         f'undo() {{ [ -n "$made" ] || {{ chmod -R u+w {folder}; cd / && rm -rf {folder}; }}; }}',
         "trap undo EXIT; trap 'exit 74' HUP INT TERM PIPE",
         f"cd {folder}",
-        "tar -xzf -",
+        "tar -xzmf -",  # its files are dated by the site: it purges scratch by age
     ]
     lines += _staged_lines(plan)
     if plan.archive:

@@ -71,7 +71,7 @@ if [ -n "$base" ]; then
 {gone}
   cd "$d"
 fi
-mkdir -p "$w/code" && ( cd "$w" && tar xzof - ) || exit 74
+mkdir -p "$w/code" && ( cd "$w" && tar xzomf - ) || exit 74
 if ! stands "$d/$w/code" "$d/$w/sums"; then
   [ -z "$base" ] || { echo base-gone; exit 0; }
   echo 'what arrived is not what was sent' >&2; exit 74

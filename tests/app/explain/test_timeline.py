@@ -10,13 +10,16 @@ from hypothesis import strategies as st
 
 from lumitui.app.explain import timeline
 from lumitui.app.explain.phrases import chain_words
+from lumitui.app.explain.waiting import expectations
 from lumitui.app.history.attempts import ENDS, KILLED, AttemptRecord
 from lumitui.app.history.metrics.points import MetricPoint, parse_line
+from lumitui.remote.notation import walltime
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.binding.binding_reports import EXACT, reports, verdict_on
 from tests.support.jobs.made_runs import a_run
 
 NOW = 1_000_000.0
+DAYS = 500_000.0
 RUN = a_run(
     state=State.FAILED, job_id="7", created=NOW - 2200, submitted=NOW - 2100, started=NOW - 600,
     ended=NOW - 60, attempt=2, rc=9, failed_rank=3, nodes_used="nid[1-2]", binding="[]",
@@ -91,6 +94,28 @@ def test_a_short_run_is_told_in_the_order_of_its_life_whatever_the_clocks_say() 
             ("", "program ended after step 9"),
             ("+1 min 42 s", "job ended: done"),
         ]
+
+
+def test_a_clock_that_is_behind_is_named_and_counts_no_limit_in_years() -> None:
+    running = replace(
+        RUN, created=NOW - 1 - DAYS, updated=NOW - DAYS, submitted=NOW, started=NOW, ended=None,
+        state=State.RUNNING, attempt=1, binding=None, expected_end=NOW + 300,
+    )  # fmt: skip
+    shown = timeline.rows(timeline.happenings(running, (), None), NOW - DAYS)
+    assert shown[0][2] == "made on this machine (its clock is about 5 d 18 h behind the site's)"
+    assert shown[-1][1:] == ("in 5 min", "ended by its time limit at the latest")
+    ((_, end),) = expectations(running, NOW - DAYS)
+    assert end.endswith(", in 5 min")
+
+
+def test_a_clock_that_is_ahead_makes_no_job_run_for_years() -> None:
+    running = replace(
+        RUN, updated=NOW + DAYS, submitted=NOW, started=NOW, ended=None, state=State.RUNNING
+    )
+    limit = walltime.seconds_of(running.brief.time)
+    assert running.elapsed(NOW + DAYS) == limit
+    seen = replace(running, updated=NOW + limit + 600)
+    assert seen.elapsed(NOW + limit + 600) == limit + 600, "the site told so"
 
 
 @given(
