@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lumitui.app.history.run import Run
     from lumitui.app.questions.inquiry.kept_budgets import KeptBudgets
     from lumitui.app.settings import Settings
-    from lumitui.app.watch.left_secrets import LeftSecrets
+    from lumitui.app.watch.leftovers.left_secrets import LeftSecrets
     from lumitui.app.watch.refresh import Watcher
     from lumitui.remote.connect import Connect, Connections
     from lumitui.remote.ssh.prompts import Ask
@@ -63,7 +63,7 @@ class Core:
 
     @cached_property
     def _left_secrets(self) -> LeftSecrets:
-        from lumitui.app.watch.left_secrets import LeftSecrets
+        from lumitui.app.watch.leftovers.left_secrets import LeftSecrets
 
         return LeftSecrets(self._data / "secrets-left")
 

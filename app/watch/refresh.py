@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
 from lumitui.app.send.lock import sender_lock, sweep_locks
-from lumitui.app.watch.late import cancel_late, late_runs, recent_runs
+from lumitui.app.watch.leftovers.late import cancel_late, late_runs, recent_runs
 from lumitui.app.watch.sites.backoff import Backoff
 from lumitui.remote.errors import (
     AnswerNeeded,
@@ -24,7 +24,7 @@ from lumitui.remote.site.sites import Sites
 from lumitui.remote.ssh.prompts import attendance
 
 if TYPE_CHECKING:
-    from lumitui.app.watch.left_secrets import LeftSecrets
+    from lumitui.app.watch.leftovers.left_secrets import LeftSecrets
     from lumitui.remote.connect import Connection, Connections
 
 Warn = Callable[[str], None]

@@ -9,7 +9,7 @@ import pytest
 
 from lumitui.app.history.history import History
 from lumitui.app.runs import Runs
-from lumitui.app.watch.late import late_runs, recent_runs
+from lumitui.app.watch.leftovers.late import late_runs, recent_runs
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import wait_until

@@ -10,7 +10,7 @@ import pytest
 from lumitui.app.history.run import Run
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.runs import Runs
-from lumitui.app.watch.left_secrets import LeftSecrets
+from lumitui.app.watch.leftovers.left_secrets import LeftSecrets
 from lumitui.remote.errors import LinkLost, RefusedError
 from lumitui.remote.scheduler.protocol import State
 from lumitui.remote.transport.local import Local

@@ -1,0 +1,1 @@
+"""What runs that were given up leave on a site: jobs that start late, and secrets."""
