@@ -50,7 +50,15 @@ class Excerpt(BaseModel, frozen=True):
 def excerpts() -> tuple[Excerpt, ...]:
     """Return all excerpts."""
     kind = TypeAdapter(list[Excerpt])
-    files = sorted((_HERE / "logs").glob("*.yaml"))
+    files = sorted((_HERE / "logs").rglob("*.yaml"))
+    return tuple(item for file in files for item in kind.validate_python(_of(file)))
+
+
+@cache
+def rewritten() -> tuple[Excerpt, ...]:
+    """Return logs that were written after public threads, and hold no line of them."""
+    kind = TypeAdapter(list[Excerpt])
+    files = sorted((_HERE / "rewritten").glob("*.yaml"))
     return tuple(item for file in files for item in kind.validate_python(_of(file)))
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.exam.corpus import benign, excerpts
+from tests.exam.corpus import benign, excerpts, rewritten
 from tests.exam.score import changed, invented, score
 
 TUNING = [item for item in excerpts() if not item.held_out]
@@ -13,6 +13,12 @@ def test_the_tuning_half_is_named_right(slurm: bool) -> None:
     result = score(TUNING, slurm=slurm)
     assert result.macro_f1 >= 0.95, [a for a in result.answers if a[0].cause != a[1]]
     assert not result.wrong
+
+
+@pytest.mark.parametrize("slurm", [True, False])
+def test_logs_that_were_written_after_threads_are_named_right(slurm: bool) -> None:
+    result = score(rewritten(), slurm=slurm)
+    assert not [(item.id, item.cause, said) for item, said in result.answers if item.cause != said]
 
 
 def test_no_cause_is_invented_for_lines_that_ended_nothing() -> None:

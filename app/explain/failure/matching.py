@@ -51,6 +51,8 @@ _HARMLESS = re.compile(
     r"|skipp(?:ed|ing) (?:batch|sample|step|file|mount)|ignor(?:ed|ing)\b|recovered"
     r"|(?<!permission denied: )going to \S+ instead)\b)"
     r"|^\s*(?:\+ |#|>>> )"
+    # A list of what may have happened.
+    r"|(?:causes|reasons)\b.{0,40}\(1\)"
 )
 _WARNING = re.compile(r"\bWARN(?:ING)?\b")
 _NCCL_WARNS = re.compile(r"\b[NR]CCL WARN|\.(?:h|cc|cu|cpp):\d+ WARN")

@@ -88,7 +88,7 @@ SLURM: tuple[LogRule, ...] = (
         r"|slurmstepd\S*: error: (?P<step>.*(?:task_init\(\) failed|Failed to invoke spank"
         r"|Unable to (?:create|load) |mpi/pmix\w*: .*(?:failed|error)).*)"
         r"|(?P<held>launch failed requeued held|[Pp]rolog (?:error|fail)\w*.*"
-        r"|slurmstepd\S*: error: .*(?:spank|plugin_load).*)",
+        r"|slurmstepd\S*: error: .*(?:spank|plugin_load|task_prolog).*)",
         "Slurm could not start the tasks on a node: {what}.",
         "Resubmit without that node (`sbatch: [--exclude=NODE]`); if it fails again, send this "
         "line to the site's support.",
