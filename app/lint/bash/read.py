@@ -5,7 +5,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from lumitui.app.lint.bash.reading import Reading
-from lumitui.app.lint.bash.request.directives import read_directives
+from lumitui.app.lint.bash.request.directives import BYTE_ORDER_MARK, read_directives
 from lumitui.app.lint.bash.request.ranks import rank_of
 from lumitui.app.lint.bash.request.resources import resources_of
 from lumitui.app.lint.bash.syntax import troubles_of
@@ -33,7 +33,12 @@ def read_script(
 
     `files` has texts that the job names, by the paths it uses; `folder` is where it is submitted.
     """
-    clean = text.replace("\r\n", "\n").replace("\r", " ").replace("\0", " ")
+    clean = (
+        text.removeprefix(BYTE_ORDER_MARK)
+        .replace("\r\n", "\n")
+        .replace("\r", " ")
+        .replace("\0", " ")
+    )
     directives = read_directives(clean)
     reading = Reading(files or {})
     reading.troubles += [*_of_bytes(text), *directives.troubles]
@@ -85,6 +90,10 @@ def _is_odd(text: str) -> bool:
 
 def _of_bytes(text: str) -> Iterator[Trouble]:
     """Yield what is wrong with the characters of a text."""
+    if text.startswith(BYTE_ORDER_MARK):
+        message = "A byte order mark stands before its first line, so sbatch finds no `#!` and "
+        message += "refuses the job."
+        yield Trouble("bad-shebang", message, File(text).position(0, 1))
     for what, sign, message in (
         (
             "windows-line-ends",

@@ -35,11 +35,12 @@ def _written(job: Job, at: Position) -> str:
 def bad_shebang(job: Job, site: Site) -> Iterator[Hit]:
     """Find a script without `#!/bin/bash`."""
     for trouble in _troubles(job, "bad-shebang"):
-        start = Position(1, 1, 1, 1)
-        mark = job.text.startswith("\ufeff")
-        at = Position(1, 1, 1, 2) if mark else start
-        edit = Edit("add #!/bin/bash -l", at, "" if mark else "#!/bin/bash -l\n")
-        do = "Remove the byte order mark." if mark else "Write #!/bin/bash -l as the first line."
+        if "byte order mark" in trouble.message:
+            edit = Edit("remove the byte order mark", trouble.at, "")
+            do = "Save it as UTF-8 without BOM, or run sed -i '1s/^\\xef\\xbb\\xbf//' SCRIPT."
+        else:
+            edit = Edit("add #!/bin/bash -l", Position(1, 1, 1, 1), "#!/bin/bash -l\n")
+            do = "Write #!/bin/bash -l as the first line."
         yield Hit(trouble.message, do, trouble.at, None if job.text.startswith("#!") else edit)
 
 

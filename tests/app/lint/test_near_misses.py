@@ -100,3 +100,24 @@ def test_letters_are_counted_as_a_person_slips() -> None:
 def test_each_group_of_names_has_a_source() -> None:
     assert all(" " in source for source in GROUPS)
     assert all(name.isupper() for name in NAMES)
+
+
+@pytest.mark.parametrize(
+    ("before", "rules"),
+    [("\ufeff", {"bad-shebang"}), ("\r\n", {"windows-line-ends"}),
+     ("\ufeff\r\n", {"bad-shebang", "windows-line-ends"})],
+)  # fmt: skip
+def test_an_editor_of_windows_brings_one_finding_for_each_thing_it_does(
+    before: str, rules: set[str]
+) -> None:
+    text = f"{HEAD}set -u\nif [ $X ]; then\n  cat <<EOF >x\n$Y\nEOF\nfi\n{RUN}"
+    spoilt = text.replace("\n", "\r\n") if "\r" in before else text
+    spoilt = spoilt if "\r\n" == before else f"\ufeff{spoilt}"
+    found = findings(read_script(spoilt, site=LUMI), LUMI)
+    plain = findings(read_script(text, site=LUMI), LUMI)
+    assert [item for item in found if item.rule not in rules] == plain
+    own = [item for item in found if item.rule in rules]
+    assert {item.rule for item in own} == rules and len(own) == len(rules)
+    once, _ = fixed(spoilt, own)
+    again = findings(read_script(once, site=LUMI), LUMI)
+    assert fixed(once, [item for item in again if item.rule in rules])[0] == text

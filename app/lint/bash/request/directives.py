@@ -12,6 +12,8 @@ from lumitui.app.lint.model.job import Trouble
 from lumitui.app.lint.model.position import Position
 from lumitui.app.lint.model.words import Options, Word
 
+BYTE_ORDER_MARK = "\ufeff"
+"""What some editors of Windows put before a text. It is no part of the script."""
 _MAGIC = "#SBATCH"
 _NEARLY = re.compile(
     r"^(\s+#SBATCH|\s*#\s+SBATCH|\s*#(?!SBATCH)[Ss][Bb][Aa][Tt][Cc][Hh]|#S[BATCH]{4,6}):?\s+-"
@@ -93,8 +95,6 @@ def _first_line(file: File) -> Iterator[Trouble]:
         yield Trouble("bad-shebang", "The script is empty.", at)
     elif not first.startswith("#!"):
         words = "its first line is empty" if not first.strip() else "its first line names none"
-        if file.text.startswith("\ufeff"):
-            words = "a byte order mark stands before its first line"
         yield Trouble(
             "bad-shebang", f"sbatch refuses a script without an interpreter: {words}.", at
         )
