@@ -1,14 +1,17 @@
 """`# lumitui: ignore=RULE`: findings that the script's author knows of."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from lumitui.app.lint.catalogue import UNUSED_IGNORE
 from lumitui.app.lint.model.position import Position
 from lumitui.app.lint.rule import Finding, ordered
+from lumitui.app.lint.rules.phrases import nearest
 
 _COMMENT = re.compile(r"#\s*lumitui:\s*ignore=(?P<rules>[\w*-]+(?:\s*,\s*[\w*-]+)*)\s*$")
+_MEANT = re.compile(r"#\s*lumitui\s*:?\s*(?:ignore|disable|noqa)\b.*$")
+"""A comment that was meant as one and is none."""
 
 
 @dataclass(frozen=True)
@@ -21,8 +24,13 @@ class _Ignore:
     at: Position
 
 
-def heard(findings: Sequence[Finding], text: str) -> list[Finding]:
-    """Return the findings that no comment silences, and a note for each comment without one."""
+def heard(
+    findings: Sequence[Finding], text: str, known: Callable[[], Iterable[str]] = tuple
+) -> list[Finding]:
+    """Return the findings that no comment silences, and a note for each comment without one.
+
+    `known` returns the names of all rules; without it no name is called unknown.
+    """
     ignores = list(_ignores(text))
     used: set[int] = set()
     kept = []
@@ -32,7 +40,8 @@ def heard(findings: Sequence[Finding], text: str) -> list[Finding]:
         if not hits:
             kept.append(item)
     unused = [each for number, each in enumerate(ignores) if number not in used]
-    return ordered([*kept, *map(_note, unused)])
+    names = list(known()) if unused else []
+    return ordered([*kept, *(_note(each, names) for each in unused), *_unread(text)])
 
 
 def _silences(ignore: _Ignore, item: Finding) -> bool:
@@ -70,8 +79,25 @@ def _following(lines: Sequence[str], number: int) -> range:
     return range(start, end + 1)
 
 
-def _note(ignore: _Ignore) -> Finding:
-    return Finding(
-        UNUSED_IGNORE.id, UNUSED_IGNORE.severity, f"The rule {ignore.rule} finds nothing here.",
-        "Remove the comment.", UNUSED_IGNORE.source, ignore.at,
-    )  # fmt: skip
+def _note(ignore: _Ignore, known: Sequence[str]) -> Finding:
+    message, do = f"The rule {ignore.rule} finds nothing here.", "Remove the comment."
+    if known and ignore.rule not in known:
+        meant = nearest(ignore.rule, known)
+        message = f"There is no rule {ignore.rule}, so the comment silences nothing."
+        do = f"Write {meant}." if meant else "`lumitui rules` lists their names."
+    return _unused(message, do, ignore.at)
+
+
+def _unread(text: str) -> Iterable[Finding]:
+    """Yield a note for each comment that was meant to silence a rule and names none."""
+    for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
+        match = _MEANT.search(line)
+        if match is not None and not _COMMENT.search(line):
+            at = Position(number, match.start() + 1, number, match.end() + 1)
+            message = "The comment names no rule as it is written, so it silences nothing."
+            yield _unused(message, "Write # lumitui: ignore=RULE, with the rule's name.", at)
+
+
+def _unused(message: str, do: str, at: Position) -> Finding:
+    topic = UNUSED_IGNORE
+    return Finding(topic.id, topic.severity, message, do, topic.source, at)

@@ -11,6 +11,7 @@ from lumitui.remote.site.profile import Site
 _ANGLES = re.compile(r"<[A-Za-z]\w*(?:[ :.-]\w+)*>")
 _GLUED = re.compile(r"[=/\"'_:,.@-]$")
 _PATH = re.compile(r"(?:^|(?<=[\s=\"':]))/path/to/[^\s\"':;|&)]*")
+_SAYS = re.compile(r"\s*(?:echo|printf|log\w*|say|warn|die|error|info|usage|print)\b")
 _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)")
 
 
@@ -50,8 +51,11 @@ def _commands(text: str) -> Iterator[tuple[int, str]]:
 def _angles(line: str) -> Iterator[re.Match[str]]:
     """Yield `<words>` that are part of a word, or that end a command: no redirection does."""
     for found in _ANGLES.finditer(line):
-        behind = line[found.end() :].strip()
-        if _GLUED.search(line[: found.start()]) or not behind or behind[0] in "&|;)\\":
+        before, behind = line[: found.start()], line[found.end() :].strip()
+        quoted = before.count('"') % 2 == 1 or before.count("'") % 2 == 1
+        if quoted and (_SAYS.match(line) or f"</{found[0][1:]}" in line or before.endswith(":-")):
+            continue  # words for a person, a tag of HTML, or what stands for nothing
+        if _GLUED.search(before) or not behind or behind[0] in "&|;)\\":
             yield found
 
 

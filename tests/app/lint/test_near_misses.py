@@ -112,7 +112,7 @@ def test_an_editor_of_windows_brings_one_finding_for_each_thing_it_does(
 ) -> None:
     text = f"{HEAD}set -u\nif [ $X ]; then\n  cat <<EOF >x\n$Y\nEOF\nfi\n{RUN}"
     spoilt = text.replace("\n", "\r\n") if "\r" in before else text
-    spoilt = spoilt if "\r\n" == before else f"\ufeff{spoilt}"
+    spoilt = spoilt if before == "\r\n" else f"\ufeff{spoilt}"
     found = findings(read_script(spoilt, site=LUMI), LUMI)
     plain = findings(read_script(text, site=LUMI), LUMI)
     assert [item for item in found if item.rule not in rules] == plain

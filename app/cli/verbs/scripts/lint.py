@@ -190,7 +190,7 @@ def _check(path: str, text: str, site: "Site", options: _Options, ask: Ask) -> "
             if len(files) == before:
                 break
             job = read_script(text, site=site, files=files)
-    found = heard([*findings(job, site), *ask(job, site)], text)
+    found = heard([*findings(job, site), *ask(job, site)], text, _known_rules)
     prefix = "" if path == "-" or Path(path).parent == Path() else f"{Path(path).parent}/"
     return Checked(path, site.name, text, tuple(_chosen(found, options)), files, prefix)
 

@@ -7,6 +7,8 @@ from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.position import Position
 from lumitui.app.lint.model.steps import Command
 from lumitui.app.lint.rule import Hit, Rule, rule
+from lumitui.app.lint.semantics.names import is_mentioned, uses
+from lumitui.app.lint.semantics.places import has_unknown_sources
 from lumitui.remote.site.profile import Site
 
 _LONG_SLEEP = 60
@@ -173,31 +175,42 @@ def arguments_split(job: Job, site: Site) -> Iterator[Hit]:
 @rule(
     "remove-unset",
     "error",
-    "rm -rf of a path that begins with a variable nobody sets",
-    why="Where the variable is empty the path begins at /, and everything is removed that the "
-    "account may remove there.",
+    "rm -rf of a path that a variable nobody sets makes shorter",
+    why="Where the variable is empty the path begins at /, or ends at the folder above: everything "
+    "is removed there that the account may remove.",
     source="bash(1), parameter expansion",
 )
 def remove_unset(job: Job, site: Site) -> Iterator[Hit]:
-    """Find `rm -rf $OUTPUT/*` where OUTPUT is not set."""
+    """Find `rm -rf $OUTPUT/*` and `rm -rf /scratch/x/$OUTPUT` where OUTPUT is not set."""
     if _sets(job, "nounset", "u"):
         return
     known = {item.name for item in job.variables}
-    always = re.compile(r"SLURM_|HOME$|USER$|PWD$|TMPDIR$|RANDOM$|HOSTNAME$|LOCAL_SCRATCH$|BASH")
+    guarded = {use.name for use in uses(job) if use.guarded}
     for command in job.commands:
         flags = "".join(word.text for word in command.words if word.text.startswith("-"))
         if command.program != "rm" or "r" not in flags.lower():
             continue
         for word in command.words:
-            found = re.match(r"\$(?:\{(\w+)\}|(\w+))(/|$)", word.text)
-            name = (found[1] or found[2]) if found else ""
-            if found and name not in known and not always.match(name) and word.text != f"${name}":
+            found = _FIRST.match(word.text) or _LAST.match(word.text)
+            name = (found["braced"] or found["plain"]) if found else ""
+            if not found or name in known or name in guarded or _ALWAYS.match(name):
+                continue
+            if not is_mentioned(job, name) and word.text.strip("${}") != name:
+                left = f"{found['before']}{found['behind']}"
                 yield Hit(
                     f"${name} is set nowhere in the script: where it is empty, this removes "
-                    f"{word.text[found.end(0) - 1 :]}.",
+                    f"{left}.",
                     f"Write ${{{name}:?}} in its place, which ends the script where it is empty.",
                     word.at,
+                    severity="warning" if has_unknown_sources(job) else None,
                 )
+
+
+_FIRST = re.compile(r"(?P<before>)\$(?:\{(?P<braced>\w+)\}|(?P<plain>\w+))(?P<behind>/.*)$")
+_LAST = re.compile(
+    r"(?P<before>/[\w./-]*/)\$(?:\{(?P<braced>\w+)\}|(?P<plain>\w+))(?P<behind>/?\*?)$"
+)
+_ALWAYS = re.compile(r"SLURM_|HOME$|USER$|PWD$|TMPDIR$|RANDOM$|HOSTNAME$|LOCAL_SCRATCH$|BASH|\d")
 
 
 RULES: tuple[Rule, ...] = (

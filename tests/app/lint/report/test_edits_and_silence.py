@@ -56,3 +56,25 @@ def test_a_comment_of_its_own_silences_the_command_below_and_the_whole_job() -> 
 def test_a_comment_that_silences_nothing_is_a_note() -> None:
     (item,) = heard([], "a # lumitui: ignore=x\n")
     assert (item.rule, item.severity, item.at.column) == ("unused-ignore", "note", 3)
+
+
+def test_a_comment_that_names_no_rule_says_which_was_meant() -> None:
+    text = "a # lumitui: ignore=fixed-prot\nb # lumitui: ignore=zzz, no-wait\n"
+    found = heard([], text, lambda: ("fixed-port", "no-wait"))
+    assert {item.do for item in found} == {
+        "Write fixed-port.",
+        "Remove the comment.",
+        "`lumitui rules` lists their names.",
+    }
+
+
+def test_a_comment_that_is_written_otherwise_silences_nothing_and_says_so() -> None:
+    for wrong in (
+        "# lumitui: ignore",
+        "# lumitui ignore=x",
+        "# lumitui: ignore x",
+        "# lumitui: noqa",
+    ):
+        (item,) = heard([said("x", 1)][:0], f"a {wrong}\n")
+        assert "# lumitui: ignore=RULE" in item.do and item.at.column == 3
+    assert heard([], "# lumitui ignores nothing\n# see lumitui: it ignores\n") == []
