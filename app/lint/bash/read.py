@@ -1,9 +1,10 @@
 """A script as a neutral job."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
+from lumitui.app.lint.bash.containers import of_srun
 from lumitui.app.lint.bash.reading import Reading
 from lumitui.app.lint.bash.request.directives import BYTE_ORDER_MARK, read_directives
 from lumitui.app.lint.bash.request.ranks import rank_of
@@ -16,7 +17,7 @@ from lumitui.app.lint.bash.words.source import File, Source
 from lumitui.app.lint.bash.words.tree import Tree
 from lumitui.app.lint.model.job import Job, Trouble
 from lumitui.app.lint.model.position import NOWHERE
-from lumitui.app.lint.model.steps import Step
+from lumitui.app.lint.model.steps import ContainerCall, Step
 from lumitui.remote.site.profile import Site
 
 _LARGEST = 262_144
@@ -49,7 +50,7 @@ def read_script(
         reading.troubles.append(Trouble("not-understood", message, File(clean).position(0, 1)))
     resources = resources_of(directives.options, site)
     variables = tuple(reading.variables)
-    steps = tuple(_with_roles(reading.steps))
+    steps = tuple(_in_container(_with_roles(reading.steps), of_srun(directives.options)))
     main = next((step for step in reversed(steps) if step.trains), None)
     name = directives.options.value("job-name") or ""
     written = {name: source.text for name, source in reading.written.items()}
@@ -119,6 +120,13 @@ def _with_roles(steps: Sequence[Step]) -> Iterator[Step]:
         alone = step.srun is None and step.launcher == "plain"
         prepares = program.startswith(_PREPARES) and step.launcher == "plain" and len(steps) > 1
         yield replace(step, trains=False) if (alone and launched) or prepares else step
+
+
+def _in_container(steps: Iterable[Step], container: ContainerCall | None) -> Iterator[Step]:
+    """Yield the steps; a container that sbatch enters by a plugin holds for those without one."""
+    for step in steps:
+        own = container is None or step.container is not None
+        yield step if own else replace(step, container=container)
 
 
 def _strategy(step: Step | None) -> str:

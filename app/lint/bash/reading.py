@@ -25,6 +25,8 @@ class Reading:
     written: dict[str, Source] = field(default_factory=dict)
     """Files that the script writes with a heredoc."""
     end: Position = NOWHERE
+    loops: int = 0
+    """Loops within which the reader stands."""
     count: int = 0
 
     def script(self, text: str) -> tuple[str, Source] | None:

@@ -103,7 +103,9 @@ class Walker(Running):
         name = next((each for each in node.named_children if each.type == "variable_name"), None)
         if name is not None and node.type == "for_statement":
             self.scope.set(self.tree.text(name), UNKNOWN)
+        self.reading.loops += 1
         self._block(node.named_children, background=background)
+        self.reading.loops -= 1
         after = self.scope.copy()
         self.scope.join([before, after])
 
@@ -192,7 +194,8 @@ class Walker(Running):
         index = len(self.reading.steps)
         base = self.outer or Step(at=at)
         background = base.background or background
-        base = replace(base, background=background, program_shell=self.shell)
+        base = replace(base, background=background, program_shell=self.shell,
+                       repeated=self.reading.loops > 0)  # fmt: skip
         line = read_line(arguments, base, self.shell, lambda text: self._is_script(text))
         scope, recorded = self.prefixed(prefixes, line, index)
         place = len(self.reading.commands)

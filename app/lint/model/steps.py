@@ -47,6 +47,8 @@ class Step:
     program_shell: Shell = "batch"
     """The shell in which the program's arguments are expanded."""
     background: bool = False
+    repeated: bool = False
+    """Whether a loop starts it."""
     trains: bool = True
     """Whether this is the job's main program, and not `rocm-smi`, `hostname`, `tar` …"""
 

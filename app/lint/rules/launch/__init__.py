@@ -1,6 +1,7 @@
 """Rules about how ranks are started, and how they find each other."""
 
 from lumitui.app.lint.rules.launch import (
+    beside,
     expansion,
     launchers,
     lines,
@@ -12,6 +13,7 @@ from lumitui.app.lint.rules.launch import (
 
 RULES = (
     *tasks.RULES,
+    *beside.RULES,
     *launchers.RULES,
     *rendezvous.RULES,
     *ports.RULES,

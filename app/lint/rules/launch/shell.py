@@ -1,6 +1,7 @@
 """Rules about the batch script as a shell script: what hides a failure, or wastes hours."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from lumitui.app.lint.model.job import Job
@@ -186,6 +187,7 @@ def remove_unset(job: Job, site: Site) -> Iterator[Hit]:
         return
     known = {item.name for item in job.variables}
     guarded = {use.name for use in uses(job) if use.guarded}
+    read = Counter(use.name for use in uses(job))
     for command in job.commands:
         flags = "".join(word.text for word in command.words if word.text.startswith("-"))
         if command.program != "rm" or "r" not in flags.lower():
@@ -197,12 +199,15 @@ def remove_unset(job: Job, site: Site) -> Iterator[Hit]:
                 continue
             if not is_mentioned(job, name) and word.text.strip("${}") != name:
                 left = f"{found['before']}{found['behind']}"
+                outside = has_unknown_sources(job) or read[name] > 1 or _OF_SITES.match(name)
+                if outside and left.count("/") > 1 - bool(found["before"]):
+                    continue  # what sends the job sets it, as it is used in other lines, too
                 yield Hit(
                     f"${name} is set nowhere in the script: where it is empty, this removes "
                     f"{left}.",
                     f"Write ${{{name}:?}} in its place, which ends the script where it is empty.",
                     word.at,
-                    severity="warning" if has_unknown_sources(job) else None,
+                    severity="warning" if outside else None,
                 )
 
 
@@ -210,6 +215,7 @@ _FIRST = re.compile(r"(?P<before>)\$(?:\{(?P<braced>\w+)\}|(?P<plain>\w+))(?P<be
 _LAST = re.compile(
     r"(?P<before>/[\w./-]*/)\$(?:\{(?P<braced>\w+)\}|(?P<plain>\w+))(?P<behind>/?\*?)$"
 )
+_OF_SITES = re.compile(r"(\w*SCRATCH\w*|WORK|WORKDIR|PROJECT\w*|STORE\w*|DATA)$")
 _ALWAYS = re.compile(r"SLURM_|HOME$|USER$|PWD$|TMPDIR$|RANDOM$|HOSTNAME$|LOCAL_SCRATCH$|BASH|\d")
 
 

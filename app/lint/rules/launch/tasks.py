@@ -14,9 +14,6 @@ from lumitui.app.lint.semantics.launches import (
 )
 from lumitui.remote.site.profile import Site
 
-_STARTERS = ("srun", "singularity", "apptainer", "mpirun", "mpiexec", "python", "python3", "bash",
-             "sh", "ray", "tail")  # fmt: skip
-"""Programs that a script waits for when they stand in the foreground."""
 _MATRIX = "csc-user-guide, ml-multi.md; sbatch(1) --ntasks-per-node"
 
 
@@ -186,57 +183,6 @@ def launcher_of_site(job: Job, site: Site) -> Iterator[Hit]:
 
 
 @rule(
-    "missing-wait",
-    "error",
-    "steps in the background that nothing waits for",
-    why="When the script ends Slurm ends the job, with all steps that still run.",
-    source="sbatch(1); bash(1) wait",
-)
-def missing_wait(job: Job, site: Site) -> Iterator[Hit]:
-    """Find `srun … &` without `wait` behind it."""
-    waits = [item.at.line for item in job.commands if item.program == "wait"]
-    foreground = [step.at.line for step in job.steps if not step.background]
-    foreground += [
-        item.at.line
-        for item in job.commands
-        if item.program.rpartition("/")[2] in _STARTERS
-        and not any(step.background and step.at.line == item.at.line for step in job.steps)
-    ]
-    last = max([*waits, *foreground], default=0)
-    for step in job.training:
-        if step.background and step.at.line > last:
-            yield Hit(
-                "The step runs in the background, and the script ends without waiting for it: "
-                "Slurm then ends the step.",
-                "Write `wait` behind the last step.",
-                step.at,
-            )
-
-
-@rule(
-    "background-steps-overlap",
-    "warning",
-    "steps that run at the same time, each with the whole job",
-    why="A step takes all of the job's GPUs and tasks unless told otherwise. The next one then "
-    "waits until it has ended, with `Step creation temporarily disabled`.",
-    source="srun(1) --exact",
-)
-def background_steps_overlap(job: Job, site: Site) -> Iterator[Hit]:
-    """Find several `srun … &` that do not say what each takes."""
-    beside = [step for step in job.training if step.background and step.srun]
-    smaller = ("ntasks", "nodes", "gpus", "gpus-per-task", "gpus-per-node", "gres", "exact",
-               "overlap", "exclusive", "nodelist", "mem", "cpus-per-task")  # fmt: skip
-    for step in beside[1:]:
-        if step.srun is not None and not step.srun.has(*smaller):
-            yield Hit(
-                "The step runs beside another one, and each of them asks for all tasks and GPUs of "
-                "the job: the second waits for the first.",
-                "Say what each takes: srun --exact --ntasks=… --gpus=….",
-                step.at,
-            )
-
-
-@rule(
     "deepspeed-hostfile",
     "error",
     "deepspeed on several nodes without a list of them",
@@ -287,8 +233,6 @@ RULES: tuple[Rule, ...] = (
     launch_in_launch,
     mpirun_count,
     launcher_of_site,
-    missing_wait,
-    background_steps_overlap,
     deepspeed_hostfile,
     one_log_for_all_tasks,
 )

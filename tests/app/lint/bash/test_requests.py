@@ -109,3 +109,19 @@ def test_ranks_follow_from_the_request_and_the_launch(
 def test_modules_are_those_that_stay_loaded() -> None:
     body = "module load a b/1\nmodule purge\nml c d\nmodule swap c e\nmodule unload d\n"
     assert job(body=body).modules == ("e",)
+
+
+def test_a_container_that_sbatch_enters_holds_for_the_steps_without_one() -> None:
+    body = "python a.py\nsrun --container-image=b.sqsh python b.py\n"
+    steps = job("--container-image=a.sqsh", "--container-mounts=/x:/x", body=body).steps
+    calls = [step.container for step in steps if step.container]
+    assert [call.image.known for call in calls if call.image] == ["a.sqsh", "b.sqsh"]
+    assert [word.known for word in calls[0].binds] == ["/x:/x"]
+
+
+def test_what_slurm_does_with_the_job_is_read_in_every_spelling() -> None:
+    seen = job("--exclude=nid001", "--signal=B:USR1@60", "--requeue", "-a 0-9%3", "-x nid002")
+    assert seen.troubles == ()
+    assert seen.options.value("exclude") == "nid002"
+    assert seen.options.value("signal") == "B:USR1@60"
+    assert seen.resources.array == "0-9%3"
