@@ -21,8 +21,17 @@ from lumitui.app.explain.failure.matching import (
 )
 from lumitui.app.explain.failure.meanings import EXIT_CODES, OF_THE_FIRST, STATE_RULES, Meaning
 from lumitui.app.explain.failure.reading import read
+from lumitui.app.explain.failure.rules.row import LogRule
 from lumitui.app.explain.failure.rules.slurm import WEAK
-from lumitui.app.explain.failure.rules.table import CONSEQUENCES, KILLED, LAST, RULES, SCARCE
+from lumitui.app.explain.failure.rules.table import (
+    CONSEQUENCES,
+    EVERY,
+    KILLED,
+    LAST,
+    LATE,
+    RULES,
+    SCARCE,
+)
 from lumitui.app.explain.failure.telling import telling_of
 from lumitui.app.explain.failure.tracebacks import (
     LAUNCHERS,
@@ -77,6 +86,12 @@ _OF_THE_CODE = re.compile(
     r"^(?:[\w.]+\.)?(?:KeyError|TypeError|AttributeError|NameError|IndexError|ValueError"
     r"|AssertionError|SyntaxError|IndentationError|UnboundLocalError|NotImplementedError"
     r"|ZeroDivisionError|ValidationError)\b"
+)
+# What an exception means where it was raised: the cause of its words, the frame, the cause there.
+_RAISED_IN = (
+    ("no-file", re.compile(r"/subprocess\.py _execute_child$"), "no-command"),
+    ("no-internet", re.compile(r"/torch/distributed/|init_process_group$"), "rendezvous"),
+    ("peer-lost", re.compile(r"rendezvous\.py |_create_c10d_store$"), "rendezvous"),
 )
 _BARE = re.compile(
     r"^(?:[A-Za-z_]\w*\.)*(?:[A-Z]\w*(?:Error|Exception)|Exception|StopIteration)\b(?::|$)"
@@ -255,12 +270,20 @@ def _exception(ended_by: Culprit, evidence: Evidence) -> Diagnosis:
     """Return what the exception means, in the words of the rule that knows it, or in its own."""
     raised = ended_by.raised
     rank = ended_by.rank if raised.line.rank is None else raised.line.rank
-    for line in (raised.line, *raised.message, *raised.causes):
-        for rule in RULES:
-            if match := rule.pattern.search(line.text):
-                known = diagnosis_of(rule, match, line, evidence)
-                return replace(known, rank=rank, place=raised.place)
+    said = (raised.line, *raised.message, *raised.causes)
+    for line, rule in ((line, rule) for table in (RULES, LATE) for line in said for rule in table):
+        if match := rule.pattern.search(line.text):
+            known = diagnosis_of(_by_frames(rule, raised.frames), match, line, evidence)
+            return replace(known, rank=rank, place=raised.place)
     return _unnamed(raised.line, rank, raised.place, evidence)
+
+
+def _by_frames(rule: LogRule, frames: Sequence[str]) -> LogRule:
+    """Return the rule for an exception that means something else where it was raised."""
+    for cause, pattern, other in _RAISED_IN:
+        if rule.id == cause and any(pattern.search(frame) for frame in frames):
+            return next(one for one in EVERY if one.id == other)
+    return rule
 
 
 def _bare(evidence: Evidence) -> list[Diagnosis]:

@@ -202,7 +202,7 @@ def _about_the_end(rule: LogRule, number: int, evidence: Evidence, *, only_slurm
     if rule.id == STEP_WAITED:
         # What ran afterwards got its step.
         after = [line.text for line in evidence.lines[number:] if line.text.strip()]
-        ended = evidence.stopped or len(after) > 1
+        ended = evidence.stopped or len(after) > 1 or number > 0
         return ended and all(map(_WAITS.match, after))
     if rule.id == _STEP_REFUSED and "already complet" in text:
         # A step after the ranks have run is not theirs.

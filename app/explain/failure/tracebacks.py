@@ -61,6 +61,8 @@ class Raised:
     """The line of code, as `train.py:5 (attention)`; the program's own before a library's."""
     message: tuple[LogLine, ...] = ()
     """The lines of its message after the first."""
+    frames: tuple[str, ...] = ()
+    """Files and functions, as `/a/torch/serialization.py load`, the one that raised it last."""
 
 
 @dataclass(frozen=True)
@@ -190,9 +192,10 @@ def _raised(lines: Sequence[LogLine]) -> Iterator[Raised]:
             causes = earlier if how == _CAUSED else ()
             handled = (*(earlier if how == _DURING else ()), *(before.handled if before else ()))
             own = replace(line, text=text.strip())
-            place = _place(frames.pop(source, []))
-            said = _message(lines, number)
-            ended[source] = Raised(own, causes, handled if how else (), number, place, said)
+            passed = frames.pop(source, [])
+            said, names = _message(lines, number), tuple(f"{at[1]} {at[3] or ''}" for at in passed)
+            of_it = handled if how else ()
+            ended[source] = Raised(own, causes, of_it, number, _place(passed), said, names)
         elif source in open_sources and (frame := _FRAME.match(text)):
             frames.setdefault(source, []).append(frame)
         elif source in ended:

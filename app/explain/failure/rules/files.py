@@ -5,6 +5,16 @@ from lumitui.app.explain.failure.rules.row import log_rule as _rule
 
 FILES: tuple[LogRule, ...] = (
     _rule(
+        "hub-limit",
+        r"\b429 (?:Client Error|Too Many)|Too Many Requests|[Rr]ate limit(?:ed)? (?:exceeded|hit)"
+        r"|hit (?:the|your) .{0,20}rate limit|toomanyrequests"
+        r"|(?i:rate.?limit\w* (?:error|exceeded|reached))|RateLimitError"
+        r"|Too many users have viewed|SlowDown\b|reduce your request rate"
+        r"|(?i:(?:error|status|http)(?: code)?:? 429\b)|\b429\b.{0,30}(?i:too many|rate)",
+        "A hub refused the download because too many requests came at once.",
+        "Download on a login host first, or let only rank 0 do it; set HF_HUB_OFFLINE to 1.",
+    ),
+    _rule(
         "hub-auth",
         r"GatedRepoError|access(?: to)?(?: a| this)? (?:gated repo|model .{0,80}is restricted)"
         r"|(?:HTTPError|HTTPStatusError|HfHubHTTPError)\b.{0,20}40[13]\b|\b40[13] Client Error"
@@ -25,16 +35,6 @@ FILES: tuple[LogRule, ...] = (
         r"|HTTP (?:status )?40[13]\b",
         "A hub refused access: no token, or no right to that model or project.",
         "Ask for access on the model's page, and give the token with `secrets: [HF_TOKEN]`.",
-    ),
-    _rule(
-        "hub-limit",
-        r"\b429 (?:Client Error|Too Many)|Too Many Requests|[Rr]ate limit(?:ed)? (?:exceeded|hit)"
-        r"|hit (?:the|your) .{0,20}rate limit|toomanyrequests"
-        r"|(?i:rate.?limit\w* (?:error|exceeded|reached))|RateLimitError"
-        r"|Too many users have viewed|SlowDown\b|reduce your request rate"
-        r"|(?i:(?:error|status|http)(?: code)?:? 429\b)|\b429\b.{0,30}(?i:too many|rate)",
-        "A hub refused the download because too many requests came at once.",
-        "Download on a login host first, or let only rank 0 do it; set HF_HUB_OFFLINE to 1.",
     ),
     _rule(
         "no-internet",
@@ -168,6 +168,13 @@ FILES: tuple[LogRule, ...] = (
 """Files on the site, and what is downloaded."""
 
 LATE_FILES: tuple[LogRule, ...] = (
+    _rule(
+        "permission",
+        r"[Pp]ermission denied(?!.*going to)"
+        r"|^(?!.*cannot modify limit).*: Operation not permitted$",
+        "The program may not read or write a file: {what}.",
+        "Point caches (HF_HOME, TRITON_CACHE_DIR, XDG_CACHE_HOME) and output to a folder of yours.",
+    ),
     _rule(
         "no-file",
         r"couldn't chdir to [`'](?P<chdir>[^`']+)'+: No such file"

@@ -87,7 +87,7 @@ LIBRARIES: tuple[LogRule, ...] = (
         r"|packages that were not found in your environment: (?P<found>[\w, .-]+)"
         r"|requires the (?P<lib>\S+) library but it was not found"
         r"|PackageNotFoundError: .*'?(?P<p>\w+)"
-        r"|[Pp]lease (?:pip )?install [`'\"]?(?P<install>[\w-]+)"
+        r"|^(?!.*incompatible).*[Pp]lease (?:pip )?install [`'\"]?(?P<install>[\w-]+)"
         r"|__path__ attribute not found on '(?P<attr>[\w.]+)"
         r"|[Uu]nable to import (?:package|module|required dependenc\w+:?) '?(?P<unable>[\w.]+)"
         r"|ImportError: (?!Using |.*[<>=]=).*`?pip install (?P<pip>[\w-]+)",
@@ -114,7 +114,15 @@ LIBRARIES: tuple[LogRule, ...] = (
         r"|future feature \w+ is not defined|(?P<used>\S+ is used but incompatible)"
         r"|(?P<newer>[\w-]+ requires \w+ [\d.]+ or (?:higher|newer|later))"
         r"|(?P<atleast>(?:requires|needs) (?:at least )?(?:torch|PyTorch|transformers|python"
-        r"|Python|CUDA)\S* ?(?:version )?[<>=]*=? ?\d[\d.]+)",
+        r"|Python|CUDA)\S* ?(?:version )?[<>=]*=? ?\d[\d.]+)"
+        r"|(?P<both>(?i:version\b.{0,60}\b(?:is|are) (?:not compatible|incompatible)).*)"
+        r"|(?P<old>unsupported operand type\(s\) for \|: 'type'"
+        r"|mutable default .{1,80} is not allowed: use default_factory)"
+        r"|(?P<renamed>unexpected keyword argument '(?:gpus|evaluation_strategy|eval_strategy"
+        r"|num_items_in_batch|use_auth_token|dispatch_batches|use_seedable_sampler|cache_position"
+        r"|processing_class|evaluate_during_training|auto_select_gpus|resume_from_checkpoint"
+        r"|progress_bar_refresh_rate|torch_dtype|keep_torch_compile|weights_summary"
+        r"|checkpoint_callback)')",
         "Versions of Python packages do not fit each other ({what}).",
         "Pin the versions that the program was written for in `venv:`, or update the program.",
     ),

@@ -135,3 +135,10 @@ KILLED = (
     ),
 )
 """A kill that nobody explains."""
+
+LATE_MEMORY: tuple[LogRule, ...] = (
+    _rule(
+        _HOST.id, r"Cannot allocate memory|^(?:\w+: )?[Oo]ut of memory\b", _HOST.sentence, _HOST.do
+    ),
+)
+"""What says that memory was lacking, and not whose: counts where nothing else does."""

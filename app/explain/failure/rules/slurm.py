@@ -13,7 +13,7 @@ _CANCELLED = STATE_RULES[State.CANCELLED]
 SLURM: tuple[LogRule, ...] = (
     _rule(
         "step-waited",
-        r"srun: (?:Job \d+ )?[Ss]tep creation (?:temporarily|still) disabled, retrying",
+        r"srun: (?:Job (?:\d+ )?)?[Ss]tep creation (?:temporarily|still) disabled, retrying",
         "A step waited for cores, memory or GPUs that another step of the job held.",
         "Give each step its share (`srun --exact` with its own --mem and --gpus), or let the "
         "steps run one after the other.",

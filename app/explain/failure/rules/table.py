@@ -15,7 +15,7 @@ from lumitui.app.explain.failure.rules.devices import DEVICES
 from lumitui.app.explain.failure.rules.files import FILES, LATE_FILES
 from lumitui.app.explain.failure.rules.libraries import LIBRARIES
 from lumitui.app.explain.failure.rules.own import OWN
-from lumitui.app.explain.failure.rules.resources import KILLED, RESOURCES
+from lumitui.app.explain.failure.rules.resources import KILLED, LATE_MEMORY, RESOURCES
 from lumitui.app.explain.failure.rules.row import LogRule
 from lumitui.app.explain.failure.rules.slurm import SLURM, WEAK
 from lumitui.app.explain.failure.rules.training import LOSSES, TRAINING
@@ -33,7 +33,10 @@ RULES: tuple[LogRule, ...] = (
 )
 """Causes: the first one in the log is the likeliest."""
 
-LAST: tuple[LogRule, ...] = (*CRASHES, *MPI_ENDS, *LOSSES, *LATE_FILES, *WEAK)
+LATE: tuple[LogRule, ...] = (*LATE_FILES, *LATE_MEMORY)
+"""Words of the system, about any file or program: of an exception they say why."""
+
+LAST: tuple[LogRule, ...] = (*CRASHES, *MPI_ENDS, *LOSSES, *LATE, *WEAK)
 """What is often said of a job that goes on, or by one that is ending already."""
 
 EVERY: tuple[LogRule, ...] = (*RULES, *CONSEQUENCES, *KILLED, *LAST)
@@ -42,4 +45,4 @@ EVERY: tuple[LogRule, ...] = (*RULES, *CONSEQUENCES, *KILLED, *LAST)
 SCARCE = frozenset({"gpu-memory", "quota", "no-space"})
 """Rules whose exception is shown too when its handling raised the one that ended the program."""
 
-__all__ = ["CONSEQUENCES", "EVERY", "KILLED", "LAST", "RULES", "SCARCE"]
+__all__ = ["CONSEQUENCES", "EVERY", "KILLED", "LAST", "LATE", "RULES", "SCARCE"]
