@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from lumitui.app.compose.binding import numa_cores, rank_bindings
 from lumitui.app.compose.placement import Placement
+from lumitui.app.explain.words import count
 from lumitui.app.job.launch import Layout
 from lumitui.app.job.strategies import STRATEGIES
 from lumitui.remote.errors import InputError
@@ -57,9 +58,11 @@ def _gpus_per_node(place: Placement) -> int:
             field="launcher",
         )
     if spec.nodes * gpus > 1 and (single or launcher.tasks == "one"):
+        what = f"strategy {spec.strategy}" if single else f"launcher {launcher.name}"
         raise InputError(
-            f"One rank cannot use {spec.nodes} nodes x {site.node.device.some(gpus)}.",
-            "Set `gpus_per_node: 1` and `nodes: 1`, or another strategy and launcher.",
+            f"The {what} starts one rank, which cannot use {count(spec.nodes, 'node')} with "
+            f"{site.node.device.some(gpus)}{' each' if spec.nodes > 1 else ''}.",
+            "Ask for one node and one GPU, or take another strategy or launcher.",
             field="strategy",
         )
     return gpus

@@ -137,14 +137,23 @@ def _launcher(site: Site, example: Example) -> str:
 
 
 def fitting_partition(site: Site, spec: JobSpec) -> str:
-    """Return the first partition of `site` that takes a job of this size, or its first."""
-    fitting = (name for name, item in site.partitions.items() if _takes(item, site, spec))
-    return next(fitting, next(iter(site.partitions)))
+    """Return the first partition of `site` that takes a job of this size, or its first.
+
+    One that bills whole nodes comes last for a job that would leave GPUs of a node idle.
+    """
+    fitting = [name for name, item in site.partitions.items() if _takes(item, site, spec)]
+    idle = _gpus_of_each(site, spec) < site.node.gpus
+    fitting.sort(key=lambda name: idle and site.partitions[name].allocation == "node")
+    return next(iter(fitting or site.partitions))
+
+
+def _gpus_of_each(site: Site, spec: JobSpec) -> int:
+    single = STRATEGIES[spec.strategy].single_rank
+    return spec.gpus_per_node or (1 if single else site.node.gpus)
 
 
 def _takes(partition: Partition, site: Site, spec: JobSpec) -> bool:
-    single = STRATEGIES[spec.strategy].single_rank
-    of_each = spec.gpus_per_node or (1 if single else site.node.gpus)
+    of_each = _gpus_of_each(site, spec)
     limit = partition.max_time_for(spec.nodes)
     return (
         spec.nodes <= partition.max_nodes

@@ -58,6 +58,16 @@ def test_every_example_composes_at_every_site_without_an_error(site_name: str) -
             assert [item for item in said if item.severity == "error"] == [], (name, gpus, said)
 
 
+def test_a_job_of_a_few_gpus_gets_a_partition_that_bills_no_others() -> None:
+    lumi = SITES.load("lumi")
+    wanted = [("single", None, "small-g"), ("ddp", 2, "small-g"), ("ddp", 8, "standard-g"),
+              ("ddp", 16, "standard-g")]  # fmt: skip
+    for name, gpus, partition in wanted:
+        launch = composed(lumi, name, gpus)
+        assert launch.spec.partition == partition, (name, gpus)
+        assert not [item for item in findings(launch, lumi) if item.id == "idle-gpus"]
+
+
 def test_every_example_says_in_one_line_what_it_is() -> None:
     found = examples.examples()
     assert {item.group for item in found.values()} == set(GROUPS)

@@ -19,7 +19,6 @@ TRUE = {
     "scattered": "documents show two nodes with a part of the GPUs of each",
     "torchrun-unbound": "the laptop's torchrun binds nothing",
     "puhti-bf16": "examples of today at a machine of 2019",
-    "signal-lost": "an example that saves on a signal, at a site where mpirun comes first",
 }
 """What is found in some of these jobs, and holds."""
 

@@ -116,6 +116,10 @@ def test_a_stop_signal_that_reaches_nobody_is_told(
     handled = "PET_SIGNALS_TO_HANDLE=SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1 " in launch.script
     assert handled is (launcher == "accelerate")
     assert ("signal-lost" in [item.id for item in findings(launch, site)]) is lost
+    # The job script itself gets this one, and makes the file `stop`.
+    told = compose(job(launcher=launcher, nodes=nodes, signal="B:USR1@60"), site)
+    assert "#SBATCH --signal=B:USR1@60" in told.script and "lumitui_stop_on USR1" in told.script
+    assert "signal-lost" not in [item.id for item in findings(told, site)]
     # A bundled trainer is told by a file, under each launcher.
     ours = compose(job(launcher=launcher, nodes=nodes, script=None, trainer="ddp"), site)
     assert "#SBATCH --signal=B:USR1@60" in ours.script
