@@ -10,11 +10,11 @@ import shlex
 import subprocess
 import time
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.support.jobs.small_jobs import wait_until
 from tests.support.servers import cluster as cluster_fixture
 from tests.support.servers.cluster import Cluster, SlurmCall, parse_call
 
@@ -30,14 +30,6 @@ MASKS = (  # LUMI-AI-Guide, multi-gpu-and-node/run_ddp_srun.sh
 CORES = ["49-55", "57-63", "17-23", "25-31", "1-7", "9-15", "33-39", "41-47"]
 
 on_cluster = pytest.mark.cluster
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 30) -> None:
-    """Poll until the condition holds; fail after the limit."""
-    limit = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < limit, f"not within {seconds} s"
-        time.sleep(0.1)
 
 
 def run_job(cluster: Cluster, options: str, script: str, seconds: float = 45) -> tuple[int, str]:

@@ -163,7 +163,7 @@ def test_ctrl_c_at_a_question_gives_the_terminal_back(home: Home, tmp_path: Path
             program = " ".join([*PROGRAM, "doctor", "minilumi"])
             script = f"trap : INT; {program}; echo rc=$?; stty -a | grep -o ' -*echo '; echo over"
             os.execve("/bin/sh", ["sh", "-c", script], environ(home))
-        shown, deadline, next_press = b"", time.monotonic() + 30, 0.0
+        shown, deadline, next_press = b"", time.monotonic() + 90, 0.0
         while b"over" not in shown and time.monotonic() < deadline:
             if select.select([screen], [], [], 0.5)[0]:
                 shown += os.read(screen, 65536)

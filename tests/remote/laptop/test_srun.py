@@ -17,7 +17,7 @@ from lumitui.remote.laptop import srun as stand_ins
 from tests.support.servers.embedded_site import running
 
 STAND_INS = [sys.executable, "-I", "-S", str(Path(stand_ins.__file__))]
-LIMIT = 20.0
+LIMIT = 60.0
 
 
 def srun(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -78,7 +78,7 @@ class Stop:
 
     async def lasting_faults(self) -> list[str]:
         """Return the faults that are still there when all has been drawn."""
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 30
         while (found := self.faults()) and time.monotonic() < deadline:
             await self.pilot.pause(0.05)
         return found

@@ -29,7 +29,7 @@ from tests.support.places import SITES
 from tests.support.servers.cluster import Cluster
 
 PROFILES = Sites([SITES, BUILT_IN])
-LIMIT = 90.0
+LIMIT = 270.0
 
 
 class Counting:

@@ -32,7 +32,7 @@ def lt(home: Home, *words: str, **more: str) -> "subprocess.CompletedProcess[str
         text=True,
         stdin=subprocess.DEVNULL,
         env=environ(home, **more),
-        timeout=120,
+        timeout=300,
     )
 
 
@@ -49,7 +49,7 @@ def on_terminal(
     process, screen = pty.fork()
     if process == 0:
         os.execve(sys.executable, [*PROGRAM, *words], environ(home, COLUMNS="80", **more))
-    shown, deadline = b"", time.monotonic() + 30
+    shown, deadline = b"", time.monotonic() + 90
     while True:
         if time.monotonic() > deadline:
             os.kill(process, signal.SIGKILL)

@@ -11,7 +11,7 @@ from lumitui.remote.laptop.scheduler import Process
 from lumitui.remote.scheduler.protocol import Answer, JobStatus, Submission, Watch
 from lumitui.remote.transport.local import Local
 
-LIMIT = 20.0  # seconds to wait for anything
+LIMIT = 60.0  # seconds to wait for anything
 HEAD = "#!/bin/bash -l\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=2 --cpus-per-task=1\n"
 
 

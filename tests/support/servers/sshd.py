@@ -144,7 +144,7 @@ def _children(pid: int) -> list[int]:
     return [int(number) for number, state in rows if not state.startswith("Z")]
 
 
-def wait_for(ready: Callable[[], bool], what: str, seconds: float = 10.0) -> None:
+def wait_for(ready: Callable[[], bool], what: str, seconds: float = 30.0) -> None:
     deadline = time.monotonic() + seconds
     while not ready():
         if time.monotonic() > deadline:
@@ -194,7 +194,7 @@ def busy_sshd(folder: Path) -> Iterator[Sshd]:
 @contextlib.contextmanager
 def half_open(port: int) -> Iterator[socket.socket]:
     """Begin somebody else's login that gets no further than the server's banner."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 30
     while time.monotonic() < deadline:  # the check that it listens may still be under way
         with socket.create_connection(("127.0.0.1", port), 5) as sock:
             if sock.recv(64).startswith(b"SSH-"):

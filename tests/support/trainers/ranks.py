@@ -62,7 +62,7 @@ class Job:
 
     def wait_for_step(self, step: int) -> None:
         """Wait until the loss of a step is written."""
-        ends = time.monotonic() + 90
+        ends = time.monotonic() + 270
         while step not in losses(self.run_dir):
             assert time.monotonic() < ends, self.output()
             assert all(process.poll() is None for process in self.processes), self.output()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.program.command_line import PROGRAM, envelope, environ, lt, told
+from tests.support.program.command_line import PROGRAM, Here, envelope, environ, lt, told
 from tests.support.program.home import Home
 
 CLEAN = """#!/bin/bash -l
@@ -48,34 +48,34 @@ def test_a_finding_is_printed_with_its_place_and_the_exit_code_is_1(
     assert "Found 1 warning in 1 script. --fix changes 1 of them." in done.stderr
 
 
-def test_a_script_without_findings_exits_0(home: Home, script: Path) -> None:
+def test_a_script_without_findings_exits_0(here: Here, script: Path) -> None:
     script.write_text(CLEAN)
-    done = lt(home, "lint", str(script), "--site", "lumi")
+    done = here("lint", str(script), "--site", "lumi")
     assert (done.returncode, done.stdout.strip(), done.stderr) == (
         0, "", "Nothing found in 1 script.\n",
     )  # fmt: skip
 
 
-def test_what_cannot_be_read_or_placed_or_is_no_rule_exits_2(home: Home, tmp_path: Path) -> None:
-    told(lt(home, "lint", str(tmp_path / "none.sh")), 2, "cannot be read")
+def test_what_cannot_be_read_or_placed_or_is_no_rule_exits_2(here: Here, tmp_path: Path) -> None:
+    told(here("lint", str(tmp_path / "none.sh")), 2, "cannot be read")
     bare = tmp_path / "bare.sh"
     bare.write_text("#!/bin/bash\nhostname\n")
-    told(lt(home, "lint", str(bare)), 2, "Name the site with --site.")
-    told(lt(home, "lint", str(bare), "--site", "lumi", "--ignore", "accont"), 2, "mean account")
+    told(here("lint", str(bare)), 2, "Name the site with --site.")
+    told(here("lint", str(bare), "--site", "lumi", "--ignore", "accont"), 2, "mean account")
 
 
-def test_rules_are_selected_and_ignored_by_name(home: Home, script: Path) -> None:
-    assert lt(home, "lint", str(script), "--ignore", RULE).returncode == 0
-    assert lt(home, "lint", str(script), "--select", f"account,{RULE}").returncode == 1
-    assert lt(home, "lint", str(script), "--select", "account").returncode == 0
+def test_rules_are_selected_and_ignored_by_name(here: Here, script: Path) -> None:
+    assert here("lint", str(script), "--ignore", RULE).returncode == 0
+    assert here("lint", str(script), "--select", f"account,{RULE}").returncode == 1
+    assert here("lint", str(script), "--select", "account").returncode == 0
 
 
-def test_diff_shows_the_change_and_fix_makes_it(home: Home, script: Path) -> None:
-    done = lt(home, "lint", str(script), "--diff")
+def test_diff_shows_the_change_and_fix_makes_it(here: Here, script: Path) -> None:
+    done = here("lint", str(script), "--diff")
     assert done.returncode == 1
     assert "-# SBATCH --exclude=nid005001\n+#SBATCH --exclude=nid005001\n" in done.stdout
     assert script.read_text() == BAD
-    assert lt(home, "lint", str(script), "--fix").returncode == 0
+    assert here("lint", str(script), "--fix").returncode == 0
     assert script.read_text() == BAD.replace("# SBATCH", "#SBATCH")
 
 
@@ -92,34 +92,34 @@ def test_standard_input_is_read_and_its_fixed_text_printed(home: Home) -> None:
     assert (done.returncode, done.stdout) == (0, BAD.replace("# SBATCH", "#SBATCH"))
 
 
-def test_formats_for_programs_are_well_formed(home: Home, script: Path) -> None:
-    data = envelope(lt(home, "lint", str(script), "--json"))["data"]
+def test_formats_for_programs_are_well_formed(here: Here, script: Path) -> None:
+    data = envelope(here("lint", str(script), "--json"))["data"]
     assert (data[0]["site"], data[0]["findings"][0]["rule"]) == ("lumi", RULE)
-    assert envelope(lt(home, "lint", str(script), "--format", "json"))["data"] == data
-    log = json.loads(lt(home, "lint", str(script), "--format", "sarif").stdout)
+    assert envelope(here("lint", str(script), "--format", "json"))["data"] == data
+    log = json.loads(here("lint", str(script), "--format", "sarif").stdout)
     assert [one["ruleId"] for one in log["runs"][0]["results"]] == [RULE]
-    line = lt(home, "lint", str(script), "--format", "github").stdout
+    line = here("lint", str(script), "--format", "github").stdout
     assert line.startswith(f"::warning file={script},line=8,col=1,endColumn=")
 
 
-def test_a_script_that_it_sources_is_read_from_its_folder_alone(home: Home, script: Path) -> None:
+def test_a_script_that_it_sources_is_read_from_its_folder_alone(here: Here, script: Path) -> None:
     (script.parent / "common.sh").write_text("srun --cpu-per-task=7 hostname\n")
     outside = script.parent.parent / "outside.sh"
     outside.write_text("srun --cpu-per-task=7 hostname\n")
     lines = "source common.sh\nsource ../outside.sh\nsource link.sh\n"
     (script.parent / "link.sh").symlink_to(outside)
     script.write_text(CLEAN + lines)
-    done = lt(home, "lint", str(script))
+    done = here("lint", str(script))
     assert done.returncode == 1
     assert done.stdout.count("unknown-srun-option") == 1
     assert done.stdout.startswith(f"{script.parent}/common.sh:1:6: error unknown-srun-option")
 
 
-def test_odd_bytes_are_said_and_break_nothing(home: Home, tmp_path: Path) -> None:
+def test_odd_bytes_are_said_and_break_nothing(here: Here, tmp_path: Path) -> None:
     texts = (b"", b"\0" * 99, b"\xff\xfe#!", b"#!/bin/bash\r\nif", b"$(" * 999)
     scripts = [tmp_path / f"{number}.sh" for number in range(len(texts))]
     for script, data in zip(scripts, texts, strict=True):
         script.write_bytes(data)
     for words in ((), ("--diff",), ("--fix",)):
-        done = lt(home, "lint", *map(str, scripts), "--site", "lumi", *words)
+        done = here("lint", *map(str, scripts), "--site", "lumi", *words)
         assert (done.returncode, "Traceback" in done.stderr) == (1, False)

@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from tests.support.program.command_line import PROGRAM, envelope, environ, lt, told
+from tests.support.program.command_line import PROGRAM, Here, envelope, environ, lt, told
 from tests.support.program.home import Home
 
 LOG = """\
@@ -26,37 +26,39 @@ def test_a_log_of_anybodys_is_explained(home: Home, tmp_path: Path) -> None:
 
 
 def test_what_no_rule_knows_is_said_with_the_lines_that_say_most(
-    home: Home, tmp_path: Path
+    here: Here, tmp_path: Path
 ) -> None:
     log = tmp_path / "job.out"
     log.write_text("step 1\nsolver failed at x=3\nWARNING: x\nmesh error 7\nbye\n")
-    data = envelope(lt(home, "why", "--log", str(log), "--json"))["data"]
+    data = envelope(here("why", "--log", str(log), "--json"))["data"]
     assert [item["id"] for item in data["why"]] == ["unknown"]
     assert data["lines"] == ["solver failed at x=3", "mesh error 7"]
 
 
 def test_a_log_that_is_not_there_and_a_job_that_is_not_named_are_refused(
-    home: Home, tmp_path: Path
+    here: Here, tmp_path: Path
 ) -> None:
-    told(lt(home, "why", "--log", str(tmp_path / "none")), 2, "cannot be read")
-    told(lt(home, "why"), 2, "not one job")
+    told(here("why", "--log", str(tmp_path / "none")), 2, "cannot be read")
+    told(here("why"), 2, "not one job")
 
 
 def test_a_line_keeps_its_number_behind_progress_bars_and_before_the_end_that_is_read(
-    home: Home, tmp_path: Path
+    here: Here, tmp_path: Path
 ) -> None:
     log = tmp_path / "job.out"
     many = "step done, and the loss is small\n" * 150_000
     log.write_text(f"{many}1%\r2%\r3%\nModuleNotFoundError: No module named 'einops'\n", newline="")
-    data = envelope(lt(home, "why", "--log", str(log), "--json"))["data"]
+    data = envelope(here("why", "--log", str(log), "--json"))["data"]
     assert data["why"][0]["number"] == 150_002
 
 
-def test_what_holds_no_log_is_refused_and_stdin_is_read(home: Home, tmp_path: Path) -> None:
-    told(lt(home, "why", "--log", "/dev/zero"), 2, "is no file with a log")
-    told(lt(home, "why", "--log", str(tmp_path)), 2, "is no file with a log")
+def test_what_holds_no_log_is_refused_and_stdin_is_read(
+    home: Home, here: Here, tmp_path: Path
+) -> None:
+    told(here("why", "--log", "/dev/zero"), 2, "is no file with a log")
+    told(here("why", "--log", str(tmp_path)), 2, "is no file with a log")
     (tmp_path / "job.out").write_text("")
-    told(lt(home, "why", "--log", str(tmp_path / "job.out")), 2, "is empty")
+    told(here("why", "--log", str(tmp_path / "job.out")), 2, "is empty")
     with subprocess.Popen(["printf", "RuntimeError: No HIP GPUs are available"], stdout=-1) as pipe:
         shown = subprocess.run(
             [*PROGRAM, "why", "--log", "-"],
@@ -69,7 +71,7 @@ def test_what_holds_no_log_is_refused_and_stdin_is_read(home: Home, tmp_path: Pa
     assert shown.stdout.startswith("The program saw no GPU.")
 
 
-def test_the_line_of_an_unknown_end_is_shown_once(home: Home, tmp_path: Path) -> None:
+def test_the_line_of_an_unknown_end_is_shown_once(here: Here, tmp_path: Path) -> None:
     log = tmp_path / "job.out"
     log.write_text("solver failed at x=3\nmesh error 7\n")
-    assert lt(home, "why", "--log", str(log)).stdout.count("mesh error 7") == 1
+    assert here("why", "--log", str(log)).stdout.count("mesh error 7") == 1

@@ -68,7 +68,7 @@ def test_it_starts_and_ends_on_a_real_terminal_of_any_size(
         variables.pop("COLUMNS", None)
         os.execve(sys.executable, [*PROGRAM, "tui"], variables)
     fcntl.ioctl(screen, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-    shown, deadline, ended = b"", time.monotonic() + 60, False
+    shown, deadline, ended = b"", time.monotonic() + 180, False
     while True:
         if time.monotonic() > deadline:
             os.kill(child, signal.SIGKILL)

@@ -43,7 +43,7 @@ def test_following_its_log_ends_too(cluster_runs: Runs, cluster: Cluster) -> Non
     cluster.login(f"mkdir -p {folder}; echo the last words >{folder}/attempt-1.out")
     run = a_run("lost", site="minilumi", state=State.RUNNING, job_id="987656", folder=folder)
     cluster_runs.history.begin(run)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     events = cluster_runs.follow("lost", stop=lambda: time.monotonic() > deadline)
     text = b"".join(event.data for event in events if isinstance(event, LogGrew))
     assert text == b"the last words\n" and time.monotonic() < deadline

@@ -73,7 +73,7 @@ class Proving:
             assert launch != before
         return self.runs.send(replace(preview, launch=launch))
 
-    def finish(self, runs: Sequence[Run], seconds: float = 240.0) -> list[Run]:
+    def finish(self, runs: Sequence[Run], seconds: float = 720.0) -> list[Run]:
         """Wait until all have ended; they run side by side."""
         deadline = time.monotonic() + seconds
         while True:
