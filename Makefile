@@ -18,7 +18,7 @@ PY := .venv/bin/python
 # Each of some 1,000 processes that the tests start would compile all of it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo exam ci test test-alone check-and-test-alone test-slurm24-and-lowest test-cluster test-slurm24 test-all check audit lowest lock sbom setup packages bench bench-history bench-tui bench-trainers bench-gpu footprint chaos systems picture screenshots recording cluster-up cluster-down
+.PHONY: demo exam ci compiled test test-alone check-and-test-alone test-slurm24-and-lowest test-cluster test-slurm24 test-all check audit lowest lock sbom setup packages bench bench-history bench-tui bench-trainers bench-gpu footprint chaos systems picture screenshots recording cluster-up cluster-down
 
 setup:
 	@.ci/setup
@@ -30,27 +30,32 @@ demo: setup
 packages:
 	-@tests/cluster/parts/packages.sh
 
+# Python compiles each test module once, not in each of seven processes at the same time.
+compiled: setup
+	@[ -d tests/__pycache__ ] || $(PY) -m pytest --collect-only --quiet >/dev/null 2>&1 || true
+
 # Jobs on the clusters mostly wait, so all parts run at once; each prints when it ends.
 AT_ONCE = $(MAKE) --no-print-directory --keep-going --jobs=3 --output-sync=target --assume-old=setup --assume-old=packages
-test: setup packages
+test: setup packages compiled
 	@echo "test-cluster, test-alone and test-slurm24; each prints when it ends"
 	@$(AT_ONCE) test-cluster test-alone test-slurm24
 
 # What CI runs: the checks take the processors while the clusters start.
 ci:
-	@$(MAKE) --no-print-directory --jobs=2 setup packages
+	@$(MAKE) --no-print-directory --jobs=2 setup packages compiled
 	@echo "test-cluster, check-and-test-alone and test-slurm24-and-lowest; each prints when it ends"
 	@$(AT_ONCE) test-cluster check-and-test-alone test-slurm24-and-lowest
 
+# One after the other: a place that another part leaves would else start the second beside the first.
 check-and-test-alone:
-	@$(MAKE) --no-print-directory --keep-going check test-alone
+	@$(MAKE) --no-print-directory --keep-going --jobs=1 check test-alone
 
 test-slurm24-and-lowest:
-	@$(MAKE) --no-print-directory --keep-going test-slurm24 lowest
+	@$(MAKE) --no-print-directory --keep-going --jobs=1 test-slurm24 lowest
 
-# Each process has a cluster of its own.
+# Each process has a cluster of its own. The order is that of tests/conftest.py.
 test-cluster: setup packages
-	@$(PY) -m pytest -m "cluster and not slow" --numprocesses=2 --dist=loadfile
+	@$(PY) -m pytest -m "cluster and not slow" --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 
 # Twice as many as cores: half of a test's time is the wait for another process.
 test-alone: setup packages
@@ -59,7 +64,7 @@ test-alone: setup packages
 # This cluster has its own folder and ports: the variables that move the others do not count here.
 SLURM24 := env -u ROOT -u SSH_PORT -u BASE -u COPY SLURM=24 $(PY) -m pytest
 test-slurm24: setup packages
-	@$(SLURM24) -m "both_slurms and cluster and not slow" tests/remote tests/end_to_end tests/app
+	@$(SLURM24) -m "both_slurms and cluster and not slow" $$(grep -rlw --include='test_*.py' both_slurms tests)
 
 test-all: setup packages
 	@$(PY) -m pytest

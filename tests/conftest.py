@@ -131,10 +131,11 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test that asks for the mini cluster."""
+    """Mark every test that asks for the mini cluster; those that start others take longest."""
     for item in items:
         if {"cluster", "cluster_runs"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.cluster)
+    items.sort(key=lambda item: "systems" not in getattr(item, "fixturenames", ()))
 
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
