@@ -1,15 +1,35 @@
 """The kinds of text that the fields of a job file hold, each checked when it is read."""
 
 import re
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, GetJsonSchemaHandler
+from pydantic_core import CoreSchema
 
 from lumitui.remote.notation import walltime
 from lumitui.remote.site.reading.unseen import UNSEEN
 
 _BREAKS = re.compile("[\t\n]")
+
+
+@dataclass(frozen=True)
+class ShortForm:
+    """A mapping that may be written as a text, or as a list of texts, in the JSON schema.
+
+    `json_schema_input_type` of BeforeValidator says so too, but is a KeyError before pydantic 2.12.
+    """
+
+    or_list: bool = False
+
+    def __get_pydantic_json_schema__(
+        self, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """Return the schema of the short forms and of the mapping."""
+        text = {"type": "string"}
+        texts = [{"items": text, "type": "array"}] if self.or_list else []
+        return {"anyOf": [text, *texts, handler(core)]}
 
 
 def _passable(text: str) -> str:

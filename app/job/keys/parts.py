@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from lumitui.app.job.keys.fields import Inside, Line
+from lumitui.app.job.keys.fields import Inside, Line, ShortForm
 
 StageName = Annotated[str, Field(pattern="^[A-Z][A-Z0-9_]{0,30}$")]
 """The name of something staged, as a part of a variable's name."""
@@ -90,7 +90,5 @@ class StagedPath(Part):
     """Where it appears below the code, too: `stage: {DATA: {path: ~/mnist, link: data/mnist}}`."""
 
 
-StagedShort = Annotated[
-    StagedPath, BeforeValidator(_only_path, json_schema_input_type=str | StagedPath)
-]
+StagedShort = Annotated[StagedPath, BeforeValidator(_only_path), ShortForm()]
 """`stage:` as a person writes it: a path, or keys."""

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from lumitui.app.job.keys.fields import Inside, Line
+from lumitui.app.job.keys.fields import Inside, Line, ShortForm
 
 _HASH = r"^[0-9a-f]{64}$"
 _STAGED = re.compile(r"\$(STAGE_[A-Z0-9_]+|\{STAGE_[A-Z0-9_]+\})")
@@ -73,9 +73,7 @@ class VenvChoice(BaseModel):
         return (*(self.sent.lines if self.sent else ()), *self.packages)
 
 
-Venv = Annotated[
-    VenvChoice, BeforeValidator(_forms, json_schema_input_type=str | list[str] | VenvChoice)
-]
+Venv = Annotated[VenvChoice, BeforeValidator(_forms), ShortForm(or_list=True)]
 """`venv:` as a person writes it: a file, a list, or keys."""
 
 

@@ -24,10 +24,13 @@ def _directives(script: str) -> dict[str, str]:
 
 
 def _launch(script: str) -> str:
-    """Return the launcher's command: the last one of the function `launch`."""
+    """Return the launcher's command: in the function `launch`, the line that passes on "$@"."""
     found = re.search(r"^launch\(\) \{\n(.*?)^\}$", script, re.MULTILINE | re.DOTALL)
     assert found, "the script has no launch()"
-    return found[1].replace("\\\n", " ").rstrip("\n").rpartition("\n")[2]
+    lines = found[1].replace("\\\n", " ").splitlines()
+    *_, line = (line for line in lines if '"$@"' in line)
+    # Hydra's is in the background of a group, where what ends it can wait for it.
+    return line.strip().removeprefix("{ ").removesuffix(" & launcher=$!")
 
 
 def _canonical(options: dict[str, str]) -> dict[str, str]:
