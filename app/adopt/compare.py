@@ -1,5 +1,6 @@
 """What the script of a job file does otherwise than the script that it was made from. Pure."""
 
+import re
 from collections.abc import Iterator
 from itertools import zip_longest
 
@@ -52,6 +53,8 @@ def _compared(before: Job, after: Job) -> Iterator[tuple[str, object, object]]:
     yield "memory per node", _memory(old.memory_gib), _memory(new.memory_gib)
     yield "seconds", old.seconds, new.seconds
     yield "ranks", before.rank.world_size, after.rank.world_size
+    if before.rank.cores is not None and before.rank.cores != old.cpus_per_task:
+        yield "cores of a rank", before.rank.cores, after.rank.cores or new.cpus_per_task
     if before.rank.visible_gpus == "one":
         yield "GPUs that a rank sees", before.rank.visible_gpus, after.rank.visible_gpus
     first, second = (job.training[-1] if job.training else None for job in (before, after))
@@ -68,6 +71,23 @@ def _compared(before: Job, after: Job) -> Iterator[tuple[str, object, object]]:
         # One that the new script has not is among what was lost, with the reason.
         if one is not None and other is not None:
             yield name, one.value, other.value
+    yield "variables of the site's profile", "not set", _added(before, after) or "not set"
+
+
+def _added(before: Job, after: Job) -> str:
+    """Return the variables that only the new job sets."""
+    set_before = {item.name for item in before.variables}
+    set_before |= {re.sub(r"^(?:SINGULARITY|APPTAINER)ENV_", "", name) for name in set_before}
+    starts = [before.options, *(step.srun for step in before.training if step.srun)]
+    given = (options.value("export") or "" for options in starts)
+    set_before |= {part.partition("=")[0] for text in given for part in text.split(",")}
+    found = dict.fromkeys(
+        item.name
+        for item in after.variables
+        if item.exported and item.shell == "batch" and not is_taken(item.name)
+        and item.name not in set_before
+    )  # fmt: skip
+    return ", ".join(found)
 
 
 def _memory(gib: float | None) -> str:

@@ -14,7 +14,7 @@ from lumitui.app.lint.model.job import Job
 from lumitui.remote.site.profile import Site
 
 _WIDTH = 100
-_SHORT = 70
+_SHORT, _LONG = 70, 170
 _MOST = 6
 """Parts of one reason that the terminal names; the job file names all."""
 
@@ -56,7 +56,7 @@ def lines_of(report: Report) -> Iterator[str]:
         names = dict.fromkeys(_brief(item.what.split("=")[0], 30) for item in report.derived)
         yield from _wrapped("derived", ", ".join(names))
     for item in report.changed:
-        yield from _wrapped("changed", _brief(f"{_flat(item.what)}: {item.words}", 3 * _SHORT))
+        yield from _wrapped("changed", _brief(f"{_flat(item.what)}: {item.words}", _LONG))
     by_reason: dict[str, list[str]] = {}
     for item in report.lost:
         by_reason.setdefault(item.words, []).append(_brief(item.what, _SHORT))

@@ -79,7 +79,7 @@ def _command(job: Job, part: Part, notes: Notes) -> None:
         return
     if len(part.names) == 1 and name in ("cd", "unset"):
         return  # `workdir:` has it
-    if set(part.names) <= _OURS and part.names:
+    if set(part.names) <= _OURS and part.names and not part.text.startswith("("):
         notes.derive(part.text, "lumitui's own script has what it needs")
         return
     notes.lose(part.text, _words(job, part, name))

@@ -68,7 +68,8 @@ def test_a_script_of_lumis_kind_is_carried_over_and_the_rest_is_named() -> None:
     derived = {item.what.partition("=")[0] for item in found.derived}
     assert {"MASTER_ADDR", "RANK", "module load Local-LAIF"} <= derived
     binding = "srun --cpu-bind=mask_cpu:fe000000000000"
-    assert {item.what for item in found.changed} == {"OMP_NUM_THREADS", binding}
+    profile = "variables of the site's profile"
+    assert {item.what for item in found.changed} == {"OMP_NUM_THREADS", binding, profile}
 
 
 def test_no_value_of_a_secret_is_repeated() -> None:
