@@ -66,7 +66,7 @@ class _Options(TypedDict):
 @json_option
 @click.pass_obj
 def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_Options]) -> int:
-    """Say what is wrong with any sbatch scripts.
+    """Say what is wrong with any sbatch script.
 
     SCRIPT `-` is standard input. The exit code is 0 when there is nothing above a note, 1 when
     there are errors or warnings, and 2 when a script cannot be read or its site is not clear.
