@@ -62,8 +62,10 @@ def test_what_a_job_writes_is_the_persons_alone_whatever_the_umask(
         cluster.login(f"for f in {files}; do sed -i '1i umask 000' $f || echo umask 000 >$f; done")
         made = [
             runs.send(runs.preview(hello_job(container=container, launcher=launcher), project))
-            for container in ({"generation": "laif"}, {"generation": "legacy"})
-            for launcher in ("srun", "torchrun")
+            for container, launcher in (
+                ({"generation": "laif"}, "torchrun"),
+                ({"generation": "legacy"}, "srun"),
+            )
         ]
         ended = [finish(runs, run) for run in made]
     finally:

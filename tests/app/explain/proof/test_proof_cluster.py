@@ -36,8 +36,7 @@ LEAN = [
     Case("srun", "none", 1, 1),
     Case("torchrun", "laif", 8, 2),
     Case("torchrun", "legacy", 1, 1),
-    Case("torchrun", "none", 2, 2),
-    Case("torchrun", "laif", 4, 1),
+    Case("torchrun", "none", 2, 1),
     Case("accelerate", "laif", 2, 1),
     Case("mpirun", "none", 2, 2, "hydra"),
 ]
