@@ -94,7 +94,8 @@ _RAISED_IN = (
     ("peer-lost", re.compile(r"rendezvous\.py |_create_c10d_store$"), "rendezvous"),
 )
 _BARE = re.compile(
-    r"^(?:[A-Za-z_]\w*\.)*(?:[A-Z]\w*(?:Error|Exception)|Exception|StopIteration)\b(?::|$)"
+    r"^(?:[A-Za-z_]\w*\.)*(?:[A-Z]\w*(?:Error|Exception)|Exception|StopIteration)"
+    r"(?:\([\w.]+\))?(?::|$)|^(?:[a-z_]\w*\.)+error: "
 )
 
 

@@ -124,7 +124,9 @@ CONTAINERS: tuple[LogRule, ...] = (
         r" (?P<not>.+)|Lmod has detected the following error: (?P<lmod>.*)"
         r"|(?P<lua>following module\(s\) cannot be loaded.*)"
         r"|ERROR: Module (?P<tcl>\S+) (?:not found|cannot be found)|[Mm]odule ERROR: (?P<error>.+)"
-        r"|(?i:(?:cannot|could not|unable to) load module) (?P<load>\S+)",
+        r"|(?i:(?:cannot|could not|unable to) load module) (?P<load>\S+)"
+        r"|ModuleCmd_\w+\.c\(\d+\):ERROR:\d+: (?P<cmd>.+)"
+        r"|(?P<init>lmod/libexec/lmod: No such file)",
         "An environment module does not exist, or cannot be loaded ({what}).",
         "Check the site's profile: the module may have been renamed, removed, or need another one "
         "first (`module spider NAME`).",

@@ -158,8 +158,8 @@ FILES: tuple[LogRule, ...] = (
         r"|java\.io\.FileNotFoundException: (?P<java>.+)|EntryNotFoundError(?P<entry>.*)"
         r"|Dataset not found|Found 0 (?:files|images|videos) in (?P<zero>.+)"
         r"|^(?!\s*(?:Key|Attribute|Type|Name)Error)\s*[\w.]*(?:Error"
-        r"|Exception): .{0,80}(?i:\b(?:path|file|folder|directory|checkpoint"
-        r"|dataset)\b.{0,80}\b(?:does not exist|doesn't exist|do not exist|did not exist"
+        r"|Exception): .{0,80}(?i:\b(?:path|file|folder|directory"
+        r"|checkpoint)\b.{0,80}\b(?:does not exist|doesn't exist|do not exist|did not exist"
         r"|not found))(?P<exist>.*)|No such file or directory \(os error 2\)(?P<rust>.*)",
         "A file or model does not exist: {what}.",
         "Write paths relative to `workdir:` in the run's copy of the project, or use `links:`.",

@@ -128,8 +128,8 @@ TRAINING: tuple[LogRule, ...] = (
         r"|same number of dimensions: got|must be the same as input size"
         r"|Kernel size can't be greater|split_sizes to sum exactly|Dimension out of range"
         r"|contracting dimensions|more than 1 value per channel"
-        r"|(?i:(?:shape|dimension|size)s? (?:mismatch|do not match|must match|don't match"
-        r"|not aligned))|inhomogeneous shape|cannot reshape (?:array|tensor) of"
+        r"|(?<![Ff]ile )(?i:(?:shape|dimension|size)s? (?:mismatch|do not match|must match"
+        r"|don't match|not aligned))|inhomogeneous shape|cannot reshape (?:array|tensor) of"
         r"|different number of dimensions|Dimensions must be equal",
         "A calculation got tensors whose shapes do not fit.",
         "Look at that line of the code, and print the shapes of the batch before it.",
@@ -147,7 +147,7 @@ TRAINING: tuple[LogRule, ...] = (
         "indivisible",
         r"world.?size.{0,60}divisible|(?:must|should|has to) be (?:evenly )?divisible by"
         r"|(?:is|are) not (?:evenly )?divisible by|mpiSize == tp \* pp|% \w+ == 0\b"
-        r"|not divisible\b",
+        r"|not divisible\b|must be (?:a |an integer )?multiple of",
         "Two numbers of the configuration do not divide, such as ranks and parallel sizes.",
         "Choose nodes and parallel sizes so that their product is the number of ranks.",
     ),
