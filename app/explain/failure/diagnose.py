@@ -36,6 +36,7 @@ from lumitui.app.explain.failure.telling import telling_of
 from lumitui.app.explain.failure.tracebacks import (
     LAUNCHERS,
     Culprit,
+    aside_lines,
     culprit,
     ended_by_signal,
     orphaned_lines,
@@ -117,7 +118,7 @@ def diagnose(ending: Ending) -> list[Diagnosis]:
     crashed = rc in _CRASHED and log.label_is_rank
     aside = raised_lines(log) if crashed or ended_by_signal(log) else orphaned_lines(log)
     stopped = state in (State.TIMEOUT, State.CANCELLED)
-    evidence = Evidence(log, failed_rank, ending.world_size, aside, stopped)
+    evidence = Evidence(log, failed_rank, ending.world_size, aside | aside_lines(log), stopped)
     known_rc = rc if _is_ours(rc, failed_rank, ending.spec) else None
     stop = CHAIN_ENDS.get(ending.chain_end, EXIT_CODES[STOPPED_EARLY])
     found = [_LATE] if _was_late(ending) else []

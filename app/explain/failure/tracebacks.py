@@ -131,6 +131,22 @@ def raised_lines(log: Read) -> frozenset[int]:
     return frozenset((*(one.number for one in raised), *of_messages))
 
 
+def aside_lines(log: Read) -> frozenset[int]:
+    """Return the ends of tracebacks of which Python says that it ignored the exception."""
+    found: set[int] = set()
+    inside: set[str] = set()
+    before_it: dict[str, str] = {}
+    for number, line in enumerate(log.lines):
+        text, source = line.text, line.source
+        previous, before_it[source] = before_it.get(source, ""), text.strip()
+        if _BEGIN in text:
+            (inside.add if previous.startswith(_ASIDE) else inside.discard)(source)
+        elif source in inside and _RAISED.match(text):
+            inside.discard(source)
+            found.add(number)
+    return frozenset(found)
+
+
 def orphaned_lines(log: Read) -> frozenset[int]:
     """Return the ends of tracebacks of children that started when their parent had ended."""
     return frozenset(one.number for one in _raised(log.lines) if _lost_its_parent(one))
@@ -177,6 +193,8 @@ def _raised(lines: Sequence[LogLine]) -> Iterator[Raised]:
         text, source = line.text, line.source
         previous, before_it[source] = before_it.get(source, ""), text.strip()
         if _BEGIN in text and previous.startswith(_ASIDE):
+            # One that was cut before has no end any more.
+            open_sources.discard(source)
             continue
         if _BEGIN in text:
             open_sources.add(source)

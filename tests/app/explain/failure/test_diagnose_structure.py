@@ -144,3 +144,17 @@ def test_what_a_launcher_writes_before_each_line_hides_no_exception(prefix: str)
     lines = ("Traceback (most recent call last):", '  File "a.py", line 3, in f', "OddError: 3")
     found = why("".join(f"{prefix}{line}\n" for line in lines))[0]
     assert (found.id, found.place) == ("exception", "a.py:3 (f)")
+
+
+def test_an_exception_that_python_ignored_comes_before_no_other_cause() -> None:
+    log = """\
+nid1:7:9 [0] NCCL WARN NET/OFI Request completed with error. RC: 5. Error: Input/output error.
+Exception ignored in: <function Pool.__del__ at 0x7f>
+Traceback (most recent call last):
+  File "/usr/lib/python3.11/multiprocessing/pool.py", line 271, in __del__
+    self._change_notifier.put(None)
+AttributeError: 'NoneType' object has no attribute 'put'
+"""
+    assert [item.id for item in why(log)] == ["network"]
+    cut = 'Traceback (most recent call last):\n  File "/opt/bin/torchrun", line 8, in <module>\n'
+    assert [item.id for item in why(cut + log)] == ["network"]
