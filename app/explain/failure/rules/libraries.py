@@ -92,7 +92,7 @@ LIBRARIES: tuple[LogRule, ...] = (
         r"|[Uu]nable to import (?:package|module|required dependenc\w+:?) '?(?P<unable>[\w.]+)"
         r"|ImportError: (?!Using |.*[<>=]=).*`?pip install (?P<pip>[\w-]+)",
         "Python cannot find the module {what} where the ranks run.",
-        "Install it in the environment of `container: {venv: …}`, or ship it with the project.",
+        "Name its package under `venv:` of the job file, or send the module with the project.",
     ),
     _rule(
         "package-version",

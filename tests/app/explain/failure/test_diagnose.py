@@ -101,6 +101,7 @@ def test_each_rule_is_reported_with_its_rank(line: str, expected: str, rank: int
 
 def test_the_rule_names_what_is_missing() -> None:
     assert "h5py" in why("0: ModuleNotFoundError: No module named 'h5py'")[0].sentence
+    assert "`venv:`" in why("0: ModuleNotFoundError: No module named 'h5py'")[0].do
     assert "/a/t.py" in why("0: python: can't open file '/a/t.py': [Errno 2] No such")[0].sentence
 
 
