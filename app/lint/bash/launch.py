@@ -40,6 +40,7 @@ _TABLES = {
     "accelerate": programs.ACCELERATE,
 }
 _ENTERING = {"exec", "run", "shell", "start"}
+_MPI = re.compile(r"(mpirun|mpiexec|orterun|prun)(\.|$)")  # mpiexec.hydra, mpirun.openmpi
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
 
@@ -84,6 +85,12 @@ def read_line(
     return line
 
 
+def starts_others(name: str) -> bool:
+    """Return whether this is known to be a program that starts another one, or Python."""
+    known = name in CONTAINERS or name in programs.WRAPPERS or name == "srun"
+    return known or is_program(name) or bool(WRAPPER.match(name) or _MPI.match(name))
+
+
 def _one_layer(line: Line, is_script: Callable[[str], bool]) -> bool:
     """Take off the outermost program that starts another one; False: there is none."""
     first = line.rest[0]
@@ -94,8 +101,7 @@ def _one_layer(line: Line, is_script: Callable[[str], bool]) -> bool:
         return _srun(line)
     if name in CONTAINERS or WRAPPER.match(name):
         return _container(line, name)
-    kind = name.partition(".")[0]  # mpiexec.hydra, mpirun.mpich, mpirun.openmpi
-    if kind in ("mpirun", "mpiexec", "orterun", "prun"):
+    if _MPI.match(name):
         return _mpirun(line)
     if name in programs.WRAPPERS:
         return _wrapper(line, programs.WRAPPERS[name])

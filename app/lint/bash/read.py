@@ -5,12 +5,12 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from lumitui.app.lint.bash.containers import of_srun
-from lumitui.app.lint.bash.reading import Reading
 from lumitui.app.lint.bash.request.directives import BYTE_ORDER_MARK, read_directives
 from lumitui.app.lint.bash.request.ranks import rank_of
 from lumitui.app.lint.bash.request.resources import resources_of
+from lumitui.app.lint.bash.running.reading import Reading
+from lumitui.app.lint.bash.running.walk import Walker
 from lumitui.app.lint.bash.syntax import troubles_of
-from lumitui.app.lint.bash.walk import Walker
 from lumitui.app.lint.bash.words.scope import Scope
 from lumitui.app.lint.bash.words.slips import early_end
 from lumitui.app.lint.bash.words.source import File, Source

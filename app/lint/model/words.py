@@ -90,3 +90,5 @@ class Variable:
     step: int | None = None
     """The number of the step that alone gets it (`X=1 srun …`, `bash -c 'export X=1; …'`);
     None: all that come later."""
+    conditional: bool = False
+    """Whether it stands in a branch, which may not run."""

@@ -38,6 +38,8 @@ class Scope:
 
     values: dict[str, Value] = field(default_factory=dict)
     functions: dict[str, tuple[Tree, Node]] = field(default_factory=dict)
+    exported_functions: set[str] = field(default_factory=set)
+    """Those that bash hands on to the shells it starts (`export -f`)."""
     positional: tuple[Pieces, ...] | None = None
     """`$1` and so on; None: not known."""
     export_all: bool = False
@@ -45,11 +47,19 @@ class Scope:
 
     def copy(self) -> "Scope":
         """Return a copy that changes by itself: of a subshell."""
-        return Scope(dict(self.values), dict(self.functions), self.positional, self.export_all)
+        return Scope(
+            dict(self.values), dict(self.functions), set(self.exported_functions),
+            self.positional, self.export_all,
+        )  # fmt: skip
 
     def child(self) -> "Scope":
         """Return the scope of a program that this shell starts: what is exported, alone."""
-        return Scope({name: each for name, each in self.values.items() if each.exported})
+        kept = self.exported_functions & self.functions.keys()
+        return Scope(
+            {name: each for name, each in self.values.items() if each.exported},
+            {name: self.functions[name] for name in kept},
+            set(kept),
+        )
 
     def set(self, name: str, value: Value) -> None:
         """Set a variable; one that was exported stays so."""
@@ -77,3 +87,4 @@ class Scope:
             self.values[name] = replace(chosen, exported=exported)
         for scope in scopes:
             self.functions.update(scope.functions)
+            self.exported_functions |= scope.exported_functions

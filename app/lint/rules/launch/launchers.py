@@ -7,11 +7,17 @@ from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.position import Position
 from lumitui.app.lint.model.steps import Step
 from lumitui.app.lint.rule import Hit, Rule, rule
+from lumitui.app.lint.semantics.expansions import put_in
 from lumitui.app.lint.semantics.launches import nodes_of, tasks_per_node_of
 from lumitui.remote.site.profile import Site
 
 _RUN = "pytorch, torch/distributed/run.py"
 _ACCELERATE = "accelerate, commands/launch.py; csc-user-guide, ml-multi.md"
+_HOSTS = (
+    r"(?:scontrol\s+show\s+hostnames?|srun\b[^|;\n]*\shostname)\b[^|;\n]*"
+    r"(?:\|\s*(?:sort|uniq|head|tail|tac|shuf)\b[^|;\n]*)*(?:>|\|\s*tee\b)\s*[\"']?"
+)
+"""Commands that write the names of the nodes, and nothing else, into a file."""
 _NODES = ("nnodes", "num-machines")
 
 
@@ -250,11 +256,10 @@ def hostfile_without_slots(job: Job, site: Site) -> Iterator[Hit]:
         name = step.launcher_options.value("hostfile", "H")
         if step.launcher != "deepspeed" or not name:
             continue
-        bare = re.compile(
-            rf"scontrol\s+show\s+hostnames?\b[^|;\n]*>\s*[\"']?{re.escape(name)}[\"']?\s*$"
-        )
+        name = put_in(job, name)
+        bare = re.compile(_HOSTS + re.escape(name) + r"[\"']?\s*$")
         for number, line in enumerate(job.text.split("\n"), 1):
-            if bare.search(line) and "slots" not in job.text:
+            if bare.search(put_in(job, line)) and "slots" not in job.text:
                 yield Hit(
                     f"The lines of {name} have no slots=, which deepspeed needs.",
                     "Write scontrol show hostnames | sed "

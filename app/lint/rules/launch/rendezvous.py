@@ -90,11 +90,13 @@ def local_address(job: Job, site: Site) -> Iterator[Hit]:
     """Find `MASTER_ADDR=localhost` on two nodes."""
     if not _spans(job):
         return
-    places = [(item.value, item.at) for item in _addresses(job)]
+    last = {item.name: item for item in _addresses(job)}
+    places = [(item.value, item.at) for item in last.values() if not item.conditional]
+    said = {value for value, _ in places}
     for step in job.training:
         option = step.launcher_options.get("rdzv-endpoint", "master-addr", "main-process-ip")
-        if option and option.value:
-            places.append((option.value.partition(":")[0], option.at))
+        if option and option.value and (host := option.value.partition(":")[0]) not in said:
+            places.append((host, option.at))
     for value, at in places:
         if value and _LOCAL.match(value):
             yield Hit(

@@ -97,11 +97,12 @@ def _written(job: Job, command: Command) -> str:
 )
 def results_on_node(job: Job, site: Site) -> Iterator[Hit]:
     """Find `--output_dir /tmp/run` with nothing that copies it back."""
+    trained = {number for number, step in enumerate(job.steps) if step.trains}
+    launch = max((n for n, each in enumerate(job.commands) if each.step in trained), default=-1)
     back = any(
         command.program in ("cp", "rsync", "mv", "tar")
         and any(_NODE_FOLDER.match(_place(job, word.text)) for word in command.words)
-        for command in job.commands
-        if command.at.line > max((step.at.line for step in job.training), default=0)
+        for command in job.commands[launch + 1 :]
     )
     for step in job.training:
         for name, value, at in _named_values(job, step.arguments):

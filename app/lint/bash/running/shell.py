@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from tree_sitter import Node
 
 from lumitui.app.lint.bash.launch import Line
-from lumitui.app.lint.bash.reading import Reading
+from lumitui.app.lint.bash.running.reading import Reading
 from lumitui.app.lint.bash.words.expand import Argument, Expander, quotes_of
 from lumitui.app.lint.bash.words.scope import UNKNOWN, Scope, Value
 from lumitui.app.lint.bash.words.source import Pieces, plain, unsplit
@@ -17,6 +17,8 @@ from lumitui.app.lint.model.steps import Command, Step
 from lumitui.app.lint.model.words import Shell, Variable
 
 _NO_WORDS = {"comment", "file_redirect", "herestring_redirect", "heredoc_redirect"}
+_DEFAULT = re.compile(r"\$\{([A-Za-z_]\w*):?=")
+_OF_SLURM = ("SLURM", "SBATCH")
 _TARGETS = (">", ">|", ">>", "&>")
 
 
@@ -33,6 +35,10 @@ class Running:
     """Within a step: what stands outside of this shell."""
     substitution: bool = False
     """Whether it runs inside `$(…)`: nothing there is a step."""
+    branches: int = 0
+    """How many branches it is in: of an `if` or `case`, or behind `&&`."""
+    calling: tuple[str, ...] = ()
+    """The functions that it runs at this place, outermost first."""
     candidates: list[Step] = field(default_factory=list)
     """Within a step: the programs that this shell starts."""
 
@@ -67,6 +73,25 @@ class Running:
         self.scope.set(name, replace(value, exported=exported))
         self._record(node, name, self.scope.values[name], step=self.step)
 
+    def defaults(self, word: Node) -> None:
+        """Set what `: "${X:=value}"` sets."""
+        waiting = [word]
+        while waiting:
+            node = waiting.pop()
+            match = _DEFAULT.match(self.tree.text(node)) if node.type == "expansion" else None
+            waiting.extend(node.named_children)
+            if match is None or self.tree.source.made_outside(self.tree.span(node)[0]):
+                continue
+            name, held = match[1], self.scope.values.get(match[1])
+            if (held is None and not name.startswith(_OF_SLURM)) or (held and held.pieces == ()):
+                value = self.expander().value(node)
+                exported = bool(held and held.exported)
+                self.scope.set(name, Value(value, exported=exported))
+                self.reading.variables.append(
+                    Variable(name, plain(value), self.tree.position(node), self.shell,
+                             exported, "", self.step)
+                )  # fmt: skip
+
     def _assigned(self, node: Node) -> tuple[str, Value]:
         target, word = node.child_by_field_name("name"), node.child_by_field_name("value")
         if target is None:
@@ -97,7 +122,7 @@ class Running:
         self.reading.variables.append(
             Variable(
                 name, text, self.tree.position(node), self.shell, value.exported,
-                quotes_of(word), step,
+                quotes_of(word), step, self.branches > 0,
             )
         )  # fmt: skip
 
@@ -107,9 +132,12 @@ class Running:
         flags = [self.tree.text(each) for each in node.named_children if each.type == "word"]
         exported = keyword == "export" or any(f.startswith("-") and "x" in f for f in flags)
         exported = exported and not any(f.startswith("-") and "n" in f for f in flags)
+        of_functions = any(f.startswith("-") and "f" in f for f in flags)
         for child in node.named_children:
             if child.type == "variable_assignment":
                 self.assign(child, exported=exported)
+            elif exported and of_functions:
+                self.scope.exported_functions.add(self.tree.text(child))
             elif child.type == "variable_name" and exported:
                 self._export(self.tree.text(child))
         words = [

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from lumitui.app.lint.bash.words.expand import Argument
 from lumitui.app.lint.bash.words.source import File, Source
 from lumitui.app.lint.model.job import Trouble
 from lumitui.app.lint.model.position import NOWHERE, Position
@@ -24,6 +25,8 @@ class Reading:
     modules: list[str] = field(default_factory=list)
     written: dict[str, Source] = field(default_factory=dict)
     """Files that the script writes with a heredoc."""
+    at_exit: list[Argument] = field(default_factory=list)
+    """What `trap … EXIT` runs when the script ends."""
     end: Position = NOWHERE
     loops: int = 0
     """Loops within which the reader stands."""

@@ -1,6 +1,5 @@
 """A script read from top to bottom, as if each of its branches ran."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -8,20 +7,17 @@ from tree_sitter import Node
 
 from lumitui.app.lint.bash.blocks import chosen, flat, parts, starts
 from lumitui.app.lint.bash.containers import name_of
-from lumitui.app.lint.bash.launch import Line, read_line
+from lumitui.app.lint.bash.launch import Line, read_line, starts_others
 from lumitui.app.lint.bash.options.programs import IDLE
-from lumitui.app.lint.bash.request.modules import loaded
-from lumitui.app.lint.bash.shell import Running
+from lumitui.app.lint.bash.running.builtins import DEEPEST, Builtins
 from lumitui.app.lint.bash.words.expand import Argument
-from lumitui.app.lint.bash.words.scope import UNKNOWN, Scope, Value
-from lumitui.app.lint.bash.words.source import Piece, Pieces, Source, plain, span
+from lumitui.app.lint.bash.words.scope import UNKNOWN, Scope
+from lumitui.app.lint.bash.words.source import Pieces, Source, span
 from lumitui.app.lint.bash.words.tree import Tree
 from lumitui.app.lint.model.job import Trouble
 from lumitui.app.lint.model.position import Position
 from lumitui.app.lint.model.steps import Step
 
-_DEEPEST = 60
-"""Statements within statements; what stands deeper is not read."""
 _MOST = 5_000
 """Commands of one job, with those of functions each time they are called."""
 _BLOCKS = {
@@ -31,16 +27,21 @@ _BLOCKS = {
 
 
 @dataclass
-class Walker(Running):
+class Walker(Builtins):
     """Reads the statements of one shell."""
 
     def walk(self) -> None:
         """Read all statements."""
         self._statement(self.tree.root, background=False)
+        if self.depth == 0 and self.reading.at_exit:
+            self._eval(self.reading.at_exit, background=False)
 
     def _statement(self, node: Node, *, background: bool) -> None:
-        if self.depth > _DEEPEST or self.reading.count > _MOST:
-            self._not_understood(node, "It is nested too deeply, or too long, to be read.")
+        if self.depth > DEEPEST:
+            self._not_understood(node, f"More than {DEEPEST} blocks stand within each other here.")
+            return
+        if self.reading.count > _MOST:
+            self._not_understood(node, f"What follows the first {_MOST:,} commands is not read.")
             return
         self.depth += 1
         try:
@@ -73,6 +74,8 @@ class Walker(Running):
             kept, self.scope = self.scope, self.scope.copy()
             self._block(node.children, background=background)
             self.scope = kept
+        elif kind == "list":
+            self._list(flat(node), background=background)
         elif kind in _BLOCKS or kind == "ERROR":
             self._block(flat(node), background=background)
 
@@ -84,6 +87,13 @@ class Walker(Running):
             sent = following is not None and following.type == "&"
             self._statement(child, background=background or sent)
 
+    def _list(self, children: Sequence[Node], *, background: bool) -> None:
+        """Read `a && b`: what stands behind the first may not run."""
+        self._block(children[:1], background=background)
+        self.branches += 1
+        self._block(children[1:], background=background)
+        self.branches -= 1
+
     def _branches(self, node: Node, *, background: bool) -> None:
         """Read an `if` or `case`: afterwards is known what all branches agree on."""
         before, ends, complete = self.scope, [], node.type == "case_statement"
@@ -91,7 +101,9 @@ class Walker(Running):
         self._block(branches[0], background=background)
         for part in branches[1:]:
             self.scope = before.copy()
+            self.branches += 1
             self._block(part, background=background)
+            self.branches -= 1
             ends.append(self.scope)
         complete = complete or any(child.type == "else_clause" for child in node.children)
         self.scope = before
@@ -129,8 +141,6 @@ class Walker(Running):
                 more = [each for each in child.named_children if each.type in _BLOCKS | {"command"}]
                 self._block(more, background=background)
 
-    # Variables.
-
     # Commands.
 
     def _command(self, node: Node, given: Mapping[str, Pieces], *, background: bool) -> None:
@@ -142,6 +152,7 @@ class Walker(Running):
             self._substitutions(each)
         for word in words:
             self._substitutions(word)
+            self.defaults(word)
             arguments += self.expander().arguments(word)
         if not arguments:
             for each in prefixes:
@@ -159,7 +170,7 @@ class Walker(Running):
             steps += 1
             each = waiting.pop()
             if each.type in ("command_substitution", "process_substitution"):
-                if self.depth < _DEEPEST and not self.tree.source.made_outside(
+                if self.depth < DEEPEST and not self.tree.source.made_outside(
                     self.tree.span(each)[0]
                 ):
                     inside = Walker(
@@ -180,14 +191,18 @@ class Walker(Running):
         background: bool,
     ) -> None:
         name = name_of(arguments[0])
-        if name in self.scope.functions and self.depth < _DEEPEST:
-            self._call(name, arguments, prefixes, background=background)
+        if name in self.scope.functions and self.depth < DEEPEST:
+            if name in self.calling:
+                self.note(name, arguments[1:], at)
+            else:
+                self._call(name, arguments, prefixes, background=background)
             return
         if self._builtin(name, arguments, given, at, background=background):
             return
+        callable_here = self.scope.functions.keys() - set(self.calling)
         called = next((n for n, word in enumerate(arguments[1:4], 1)
-                       if word.text in self.scope.functions), 0)  # fmt: skip
-        if called and name not in IDLE:
+                       if word.text in callable_here), 0)  # fmt: skip
+        if called and name not in IDLE and (name == "time" or not starts_others(name)):
             # `retry launch python …`: a command of the site's own that calls the script's function.
             self._call(arguments[called].text, arguments[called:], prefixes, background=background)
             return
@@ -224,7 +239,7 @@ class Walker(Running):
         ]
 
     def _is_script(self, text: str) -> bool:
-        return self.depth < _DEEPEST and self.reading.script(text) is not None
+        return self.depth < DEEPEST and self.reading.script(text) is not None
 
     def _inside(self, line: Line, scope: Scope, given: Mapping[str, Pieces]) -> list[Step]:
         """Read what a line's innermost shell or script runs; return the programs it starts."""
@@ -240,7 +255,7 @@ class Walker(Running):
         elif line.rest and (found := self.reading.script(line.rest[0].text)) is not None:
             source = found[1]
             positional = tuple(each.pieces for each in line.rest[1:])
-        if source is None or self.depth >= _DEEPEST:
+        if source is None or self.depth >= DEEPEST:
             return []
         child = self.scope_for(line, scope)
         child.positional = positional
@@ -267,72 +282,11 @@ class Walker(Running):
         tree, body = self.scope.functions[name]
         for node in prefixes:
             self.assign(node)
-        kept = self.scope.positional, self.tree
+        kept = self.scope.positional, self.tree, self.calling
         self.scope.positional = tuple(each.pieces for each in arguments[1:])
-        self.tree = tree
+        self.tree, self.calling = tree, (*self.calling, name)
         self._statement(body, background=background)
-        self.scope.positional, self.tree = kept
-
-    def _builtin(
-        self,
-        name: str,
-        arguments: list[Argument],
-        given: Mapping[str, Pieces],
-        at: Position,
-        *,
-        background: bool,
-    ) -> bool:
-        """Do what bash itself does; False: it is another program."""
-        words = [each.text for each in arguments[1:]]
-        if name == "set":
-            self.scope.export_all |= any(re.match(r"-\w*a", word) for word in words)
-        elif name in ("module", "ml"):
-            if self.outer is None:
-                self.reading.modules = loaded(self.reading.modules, name, words)
-        elif name in ("source", ".") and words:
-            self.note(name, arguments[1:], at)
-            self._source(words[0])
-            return True
-        elif name == "eval" and self.depth < _DEEPEST:
-            self._eval(arguments[1:], background=background)
-            return True
-        elif name == "shift" and self.scope.positional:
-            count = int(words[0]) if words and words[0].isdecimal() else 1
-            self.scope.positional = self.scope.positional[count:]
-        elif name in ("read", "readarray", "mapfile"):
-            for word in words:
-                if re.fullmatch(r"[A-Za-z_]\w*", word):
-                    self.scope.set(word, Value(given.get("<") if name == "read" else None))
-        elif name in ("cat", "tee") and given.get("<"):
-            target = given.get(">") or (arguments[-1].pieces if name == "tee" and words else ())
-            if target:
-                self.reading.written[plain(target)] = Source(given["<"])
-        else:
-            return False
-        self.note(name, arguments[1:], at)
-        return True
-
-    def _source(self, path: str) -> None:
-        found = self.reading.script(path)
-        if found is None or self.depth >= _DEEPEST:
-            return
-        kept = self.tree
-        self.tree = Tree(found[1])
-        self._statement(self.tree.root, background=False)
-        self.tree = kept
-
-    def _eval(self, arguments: Sequence[Argument], *, background: bool) -> None:
-        pieces: list[Piece] = []
-        for each in arguments:
-            if pieces and each.pieces:
-                pieces.append(replace(pieces[-1], text=" ", kind="literal"))
-            pieces += each.pieces
-        if not pieces:
-            return
-        kept = self.tree
-        self.tree = Tree(Source(tuple(pieces)))
-        self._statement(self.tree.root, background=background)
-        self.tree = kept
+        self.scope.positional, self.tree, self.calling = kept
 
     def _not_understood(self, node: Node, message: str) -> None:
         if not any(each.id == "not-understood" for each in self.reading.troubles):
