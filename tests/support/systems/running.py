@@ -1,6 +1,7 @@
 """The mini clusters that rows run on: started for those of a site, stopped after them."""
 
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,17 +30,18 @@ class System:
 
 
 class Systems:
-    """The mini clusters of the sites, one at a time: starting another stops the one before."""
+    """The mini clusters of the sites: while another one starts, the one before stops."""
 
     def __init__(self, items: list[pytest.Item], folder: Path) -> None:
         self._items, self._folder = items, folder
         self._stack = ExitStack()
         self._system: System | None = None
+        self._threads, self._stops = ThreadPoolExecutor(1), list[Future[None]]()
 
     def of(self, site: str) -> System:
         """Return the site's cluster, started unless it runs, with the nodes that its rows need."""
         if self._system is None or self._system.site != site:
-            self.close()
+            self._stop()
             nodes = 8 if site == "lumi" else max(_nodes_of(self._items, site))
             cluster = self._stack.enter_context(running_cluster(SHAPES[site], nodes))
             if site == "lumi":
@@ -47,10 +49,17 @@ class Systems:
             self._system = System(site, cluster)
         return self._system
 
+    def _stop(self) -> None:
+        # It takes 7 seconds, in which nothing computes.
+        self._stops.append(self._threads.submit(self._stack.close))
+        self._stack, self._system = ExitStack(), None
+
     def close(self) -> None:
-        """Stop what was started."""
-        self._stack.close()
-        self._system = None
+        """Stop what was started, and wait for all."""
+        self._stop()
+        for stop in self._stops:
+            stop.result()
+        self._threads.shutdown()
 
 
 def _nodes_of(items: list[pytest.Item], site: str) -> Iterator[int]:
