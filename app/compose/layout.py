@@ -62,10 +62,19 @@ def _gpus_per_node(place: Placement) -> int:
         raise InputError(
             f"The {what} starts one rank, which cannot use {count(spec.nodes, 'node')} with "
             f"{site.node.device.some(gpus)}{' each' if spec.nodes > 1 else ''}.",
-            "Ask for one node and one GPU, or take another strategy or launcher.",
-            field="strategy",
+            _a_rank_each(place, single=single),
+            field="launcher" if launcher.tasks == "one" else "strategy",
         )
     return gpus
+
+
+def _a_rank_each(place: Placement, *, single: bool) -> str:
+    """Return how each GPU gets a rank, and how one rank gets its GPU."""
+    one = "`gpus_per_node: 1`" + (" and `nodes: 1`" if place.spec.nodes > 1 else "")
+    keys = ["`strategy: ddp`"] if single else []
+    if place.launcher.tasks == "one":
+        keys.insert(0, f"`launcher: {place.site.launchers[0]}`")
+    return f"Set {' and '.join(keys)} for a rank on each GPU, or {one} for one rank."
 
 
 def _check_masks(place: Placement) -> None:

@@ -163,8 +163,23 @@ def _container_of(spec: JobSpec, site: Site) -> Container | None:
             "Name yours: `container: {image: /path/of/image.sif}`.",
             field="container.image",
         )
+    _check_binds(spec, site, container)
     for variant in container.variants:
         if re.search(variant.matches, spec.container.image or container.image):
             update = variant.model_dump(exclude={"matches"}, exclude_none=True)
             return container.model_copy(update=update)
     return container
+
+
+def _check_binds(spec: JobSpec, site: Site, container: Container) -> None:
+    """Raise InputError where a job wants folders bound, and the site's containers take no binds."""
+    wanted = {"container.binds": bool(spec.container.binds), "container.venv":
+              bool(spec.container.venv), "venv": spec.venv is not None}  # fmt: skip
+    for field, given in wanted.items():
+        if given and not container.takes_binds:
+            raise InputError(
+                f"`{field}:` has no effect at {site.name}: its containers mount what their own "
+                "file names.",
+                f"Leave it out, and write the folders as `mounts` into {spec.container.image}.",
+                field=field,
+            )

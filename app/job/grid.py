@@ -9,11 +9,11 @@ import difflib
 import itertools
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lumitui.app.job.script_args import argument_value, batch_argument, rate_argument
+from lumitui.app.job.script_args import batch_argument, rate_argument
 from lumitui.app.job.setting import set_in
 from lumitui.app.job.spec import JobSpec, changed
 from lumitui.remote.errors import InputError
@@ -21,6 +21,10 @@ from lumitui.remote.errors import InputError
 MOST_RUNS = 100
 """More runs than this are refused: more are a mistake in most grids, and a bill in all."""
 _LONGEST_NAME = 100
+_NEAR = 0.8
+"""How like a key of the job file a word must be to be taken for its misspelling: `node`."""
+_ARGUMENT = re.compile(r"[A-Za-z][\w.-]*")
+_EXAMPLE = "`lr: [1e-3, 3e-4]` is --lr"
 _PER_RUN = frozenset({"name", "grid"})
 
 
@@ -66,24 +70,44 @@ def cells(spec: JobSpec) -> tuple[Cell, ...]:
 def setting_of(spec: JobSpec, key: str) -> str:
     """Return the setting that a key of the grid means: `nodes`, `env.X`, or `--lr` for `lr`.
 
+    What is no key of the job file is an argument of the script, by its name.
+
     Raises:
-        InputError: it is neither a key of the job file nor one of the script's arguments.
+        InputError: it is a key that a grid cannot have, or nearly one of the job file.
     """
     if key.startswith("-"):
         return key
+    first = key.split(".")[0]
     known = [name for name in JobSpec.model_fields if name not in _PER_RUN]
-    if key.split(".")[0] in known:
+    if first in known:
         return key
-    argument = f"--{key}"
-    bundled = (batch_argument(spec), rate_argument(spec))
-    if argument_value(spec.args, argument) is not None or argument in bundled:
-        return argument
-    near = difflib.get_close_matches(key, known, n=1)
-    raise InputError(
-        f"`grid:` has the key {key}, which is neither a key of a job file nor in `args:`.",
-        f"Did you mean `{near[0]}`?" if near else f"Write {argument} for a new argument.",
-        field="grid",
-    )
+    if first in _PER_RUN or not _ARGUMENT.fullmatch(key):
+        raise InputError(
+            f"`grid:` has the key {key}, which a grid cannot vary.",
+            f"Name a key of the job file, or an argument of the script: {_EXAMPLE}.",
+            field="grid",
+        )
+    same = [name for name in _given(spec) if _plain(name) == _plain(key)]
+    if same:
+        return same[0]
+    near = difflib.get_close_matches(key, known, n=1, cutoff=_NEAR)
+    if near:
+        raise InputError(
+            f"`grid:` has the key {key}, which is neither a key of a job file nor in `args:`.",
+            f"Did you mean `{near[0]}`? If it is an argument of the script, write --{key}.",
+            field="grid",
+        )
+    return f"--{key}"
+
+
+def _given(spec: JobSpec) -> Iterator[str]:
+    """Yield the arguments that a job has by their names."""
+    yield from (word.partition("=")[0] for word in spec.args if word.startswith("--"))
+    yield from (name for name in (batch_argument(spec), rate_argument(spec)) if name)
+
+
+def _plain(name: str) -> str:
+    return name.lstrip("-").replace("_", "-")
 
 
 def _cell(spec: JobSpec, settings: tuple[tuple[str, str], ...], number: int) -> Cell:

@@ -19,6 +19,7 @@ from lumitui.app.compose.rules import (
     offline,
     partition,
     relaunch,
+    slips,
     slurm,
     venv,
 )
@@ -226,6 +227,7 @@ RULES: tuple[Rule, ...] = (
     *launcher.RULES,
     *offline.RULES,
     *venv.RULES,
+    *slips.RULES,
     _launcher,
     _environment,
     _image,
@@ -242,6 +244,7 @@ _ALSO = {
     "architecture": "image-of-other-processor",
     "image-generation": "modules-of-other-generation",
     "launcher": "launcher-of-site",
+    "own-option": "option-twice",
 }
 """Rules here whose finding a rule about any script would say again in other words."""
 

@@ -97,6 +97,8 @@ def _same(option: Option, text: str) -> bool:
 
 
 def _variable(variable: Variable, spec: JobSpec) -> Variable:
+    if variable.name == "SIF" and spec.container.image:
+        return replace(variable, at=_at(variable.at, "container.image"))
     own = variable.name in spec.env and variable.shell == "batch"
     if not own:
         return variable
@@ -110,8 +112,19 @@ def _steps(steps: tuple[Step, ...], place: Placement) -> Iterator[Step]:
     for step in steps:
         if step.program is not None and step.program.known.endswith(f"/{path}"):
             yield _main(replace(step, trains=True), spec)
+        elif step.program is not None and step.program.text == "$@" and spec.script:
+            yield _main(_own_command(step, spec), spec)
         else:
             yield replace(step, trains=False)
+
+
+def _own_command(step: Step, spec: JobSpec) -> Step:
+    """Return the step of a script without an interpreter, which a shell starts by its `"$@"`."""
+    at = step.at
+    words = tuple(Word(text, at, value=text) for text in spec.args)
+    resume = tuple(Word(text, _at(at, "resume"), value=text) for text in spec.resume)
+    program = Word(spec.script or "", at, value=spec.script)
+    return replace(step, trains=True, program=program, arguments=(*words, *resume))
 
 
 def _main(step: Step, spec: JobSpec) -> Step:
@@ -128,8 +141,20 @@ def _main(step: Step, spec: JobSpec) -> Step:
         srun=_launching(step.srun) if step.srun else None,
         launcher_options=_launching(step.launcher_options),
         program=replace(program, at=_at(program.at, field)) if program else None,
-        arguments=tuple(_argument(word, spec) for word in step.arguments),
+        arguments=tuple(_arguments(step.arguments, spec)),
     )
+
+
+def _arguments(words: tuple[Word, ...], spec: JobSpec) -> Iterator[Word]:
+    """Yield the program's arguments, with those of `resume:` in place of the script's variable."""
+    for word in words:
+        if word.at.field == "resume":
+            yield word
+        elif word.known.startswith("${resume["):
+            at = _at(word.at, "resume")
+            yield from (Word(text, at, value=text) for text in spec.resume)
+        else:
+            yield _argument(word, spec)
 
 
 def _argument(word: Word, spec: JobSpec) -> Word:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from lumitui.app.compose.adviser import started
 from lumitui.app.compose.adviser.job_model import job_of
 from lumitui.app.compose.placement import Placement
 from lumitui.app.compose.rules.finding import Finding, Fix
@@ -25,19 +26,34 @@ def findings(
     """Return what the rules find; `files` has texts of the project by their paths in it."""
     job = job_of(launch, place, files)
     absent = {rule.id: rule.field for rule in place.site.rules if rule.absent}
-    return [
+    said = [
         _of_job_file(found, place.spec, found.at.field or absent.get(found.rule, ""))
         for found in table.findings(job, place.site)
     ]
+    return [*said, *started.findings(job, place.site)]
 
 
 def _of_job_file(found: Found, spec: JobSpec, field: str) -> Finding:
     fix = _fix(found.edit, field, spec) if found.edit else None
     do = f"{_set(fix)}." if fix and found.do.startswith("Write --") else found.do
+    do = _named(do, field)
     where = f"{found.at.file}, line {found.at.line}: " if found.at.file else ""
     return Finding(
         found.rule, found.severity, f"{where}{found.message}", do, found.source, field, fix
     )
+
+
+def _named(do: str, field: str) -> str:
+    """Return what to do with its key: the words of a script say `it` of a line that they show."""
+    rest = do.removeprefix("Remove it")
+    if rest == do or not field or rest[:1] not in ".;,:":
+        return do
+    key, _, name = field.partition(".")
+    if name and key in ("env", "links"):
+        return f"Remove {name} from `{key}:`{rest}"
+    if key in ("args", "sbatch"):
+        return f"Remove it from `{key}:`{rest}"
+    return f"Remove `{field}:`{rest}"
 
 
 def _set(fix: Fix) -> str:

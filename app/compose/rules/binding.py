@@ -23,9 +23,9 @@ def _binding(launch: Launch, place: Placement) -> Iterator[Finding]:
     elif not layout.masks and spec.binding == "none":
         yield Finding(
             "no-binding",
-            "warning",
-            "Nothing binds the ranks to the cores nearest to their GPUs.",
-            "Remove `binding: none`.",
+            "note",  # somebody has chosen it
+            "With `binding: none` nothing binds the ranks to the cores nearest to their GPUs.",
+            "Leave out `binding:` unless the program binds them itself.",
             "srun(1), --cpu-bind",
             field="binding",
             fix=Fix("bind them", "binding", None),

@@ -63,7 +63,7 @@ _LAUNCH = (
     _topic("shared-cores", "note", "shared nodes, where no masks are set",
            "Slurm chooses cores and GPUs there, so that nobody can promise which are near.",
            "slurm.conf(5), OverSubscribe"),
-    _topic("no-binding", "warning", "ranks that nothing binds to the cores near their GPUs",
+    _topic("no-binding", "note", "ranks that nothing binds to the cores near their GPUs",
            "The kernel moves them, and each copy to the GPU may cross the node.",
            "srun(1), --cpu-bind"),
     _topic("torchrun-unbound", "warning", "a torchrun that does not bind its workers",
@@ -95,6 +95,13 @@ _LAUNCH = (
            "With another code the chain takes the run as finished.", "templates/job/chain.sh"),
     _topic("relaunch-resume", "error", "a relaunch whose script cannot continue",
            "Each launch would train the same again.", "templates/job/relaunch.sh"),
+    _topic("launcher-in-each-task", "error", "a shell script that starts ranks in each rank",
+           "Each rank starts all ranks of a node: eight tasks make 64 ranks on eight GPUs.",
+           "pytorch, torch/distributed/run.py"),
+    _topic("laptop-path", "error", "a path of a laptop in a job file",
+           "The program finds no such file or folder on the site.", "docs/scripts.md"),
+    _topic("grid-output", "warning", "runs of a grid that all write to one place",
+           "Each run overwrites the checkpoints and logs of the others.", "docs/scripts.md"),
     _topic("zero-stage", "warning", "a strategy and a DeepSpeed configuration that differ",
            "DeepSpeed follows the configuration, so that memory is not what the strategy says.",
            "DeepSpeed configuration, zero_optimization.stage"),
@@ -107,6 +114,8 @@ _LAUNCH = (
 )  # fmt: skip
 
 _CONTAINER = (
+    _topic("bare-python", "warning", "the system's own Python, without container and modules",
+           "It has no PyTorch: every rank ends with ModuleNotFoundError."),
     _topic("container-variable", "error", "a variable that breaks a generation of containers",
            "The ranks of several nodes do not find each other, or are slow."),
     _topic("image-generation", "error", "an image of another generation than the job uses",
@@ -172,6 +181,9 @@ _FILES = (
            "All members of the project can perhaps read them there.", "the job file"),
     _topic("ship-secrets-unused", "note", "a name in `ship_secrets:` that no file has",
            "The line has no effect.", "the job file"),
+    _topic("ship-all-secrets", "warning", "a `ship_secrets:` that names every file",
+           "Keys that the job does not need lie on a shared file system, later ones too.",
+           "docs/scripts.md"),
     _topic("secret-in-words", "warning", "a key in the job file's own words",
            "It goes into the script, the history and the list of processes."),
 )  # fmt: skip

@@ -1,10 +1,12 @@
 """The adviser's rules about the limits of a partition: time, nodes, GPUs, and who may use it."""
 
+import math
 from collections.abc import Iterator
 
 from lumitui.app.compose.placement import Placement
 from lumitui.app.compose.rules.finding import Finding, Fix, Rule, Severity
 from lumitui.app.job.launch import Launch
+from lumitui.app.job.spec import MOST_LIMITS, JobSpec
 from lumitui.remote.notation import walltime
 
 _SOURCE = "the site's profile, partitions"
@@ -15,14 +17,18 @@ def _time(launch: Launch, place: Placement) -> Iterator[Finding]:
     most = partition.max_time_for(spec.nodes)
     if walltime.seconds_of(spec.time) > walltime.seconds_of(most):
         size = "" if most == partition.max_time else f" a job of {_nodes(spec.nodes)}"
+        other = _longer(launch, place)
+        clock = most if ":" in most else walltime.text_of(walltime.seconds_of(most))
         yield Finding(
             "time-limit",
             "error",
-            f"{spec.time} is more than {spec.partition} allows{size} ({most}).",
-            "Ask for less, and continue from the checkpoint: `chain: 2` does it by itself.",
+            f"{spec.time} is more than {spec.partition} allows{size} ({clock}).",
+            f"Use {other}, which allows it." if other else _in_parts(spec, most, clock),
             _SOURCE,
-            field="time",
-            fix=Fix(f"ask for {most}", "time", most),
+            field="partition" if other else "time",
+            fix=Fix(f"use {other}", "partition", other)
+            if other
+            else Fix(f"ask for {clock}", "time", clock),
         )
     elif partition.doubtful_time and walltime.seconds_of(spec.time) > walltime.seconds_of(
         partition.doubtful_time
@@ -36,6 +42,27 @@ def _time(launch: Launch, place: Placement) -> Iterator[Finding]:
             field="time",
             fix=Fix(f"ask for {partition.doubtful_time}", "time", partition.doubtful_time),
         )
+
+
+def _longer(launch: Launch, place: Placement) -> str:
+    """Return the partition that the job grows to and that allows its time; "": there is none."""
+    spec, gpus = launch.spec, _all_gpus(launch)
+    for name, partition in place.site.partitions_from(spec.partition):
+        limit = walltime.seconds_of(partition.max_time_for(spec.nodes))
+        if limit >= walltime.seconds_of(spec.time) and not partition.too_small(spec.nodes, gpus):
+            return name
+    return ""
+
+
+def _in_parts(spec: JobSpec, most: str, clock: str) -> str:
+    """Return how a training gets its time in several limits."""
+    limits = math.ceil(walltime.seconds_of(spec.time) / walltime.seconds_of(most))
+    if limits > MOST_LIMITS:
+        return f"Ask for {clock} at most."
+    return (
+        f"Ask for {clock} at most; `chain: {limits}` gives a program that saves and continues as "
+        "much in all."
+    )
 
 
 def _most_nodes(launch: Launch, place: Placement) -> Iterator[Finding]:

@@ -97,7 +97,7 @@ def _disk(launch: Launch, place: Placement) -> Iterator[Finding]:
             "local-disk",
             "error",
             f"A job at {site.name} asks for no local disk: `local_disk:` has no effect.{known}",
-            "Remove it.",
+            "Remove `local_disk:`.",
             "the site's profile, local_disk",
             field="local_disk",
             fix=Fix("remove it", "local_disk", None),
@@ -174,7 +174,7 @@ def _options(launch: Launch, place: Placement) -> Iterator[Finding]:
                 "gpu-cgroup",
                 "error",
                 f"{option} hides the other GPUs from each rank.",
-                "Remove it: ranks choose their GPU by LOCAL_RANK.",
+                f"Remove {option}: ranks choose their GPU by LOCAL_RANK.",
                 "LUMI-training-materials 2day-20260422/202-Binding",
                 field="sbatch",
                 fix=Fix(f"remove {option}", "sbatch", _others(launch.spec.sbatch, option)),
@@ -183,13 +183,50 @@ def _options(launch: Launch, place: Placement) -> Iterator[Finding]:
             yield Finding(
                 "own-option",
                 "error",
-                f"{option} is written by lumitui itself.",
-                "Use the key of the job file, or leave it out.",
+                _own(option),
+                _key(option),
                 "DESIGN, job script",
                 field="sbatch",
                 fix=Fix(f"remove {option}", "sbatch", _others(launch.spec.sbatch, option)),
                 final=True,  # another name or array would keep lumitui from finding its job
             )
+
+
+_KEYS = {
+    "--job-name": "name", "-J": "name", "--nodes": "nodes", "-N": "nodes",
+    "--partition": "partition", "-p": "partition", "--account": "account", "-A": "account",
+    "--time": "time", "-t": "time", "--cpus-per-task": "cpus_per_task", "-c": "cpus_per_task",
+    "--signal": "signal", "--exclusive": "exclusive", "--mem": "memory",
+    "--mem-per-cpu": "memory", "--mem-per-gpu": "memory", "--gres": "gpus_per_node",
+    "--gpus": "gpus_per_node", "-G": "gpus_per_node", "--gpus-per-node": "gpus_per_node",
+    "--gpus-per-socket": "gpus_per_node", "--ntasks": "gpus_per_node", "-n": "gpus_per_node",
+    "--ntasks-per-node": "gpus_per_node",
+}  # fmt: skip
+"""The key of the job file for what an option asks."""
+
+
+def _own(option: str) -> str:
+    if _name(option) in ("--array", "-a"):
+        return f"{option} would start several jobs of one run, which all write into its folder."
+    return f"{option} is written by lumitui itself, and a second one would say something else."
+
+
+def _key(option: str) -> str:
+    name = _name(option)
+    if name in ("--array", "-a"):
+        return "Name the values under `grid:`, like `seed: [1, 2, 3]`: each becomes a run."
+    if name in ("--output", "--error", "-o", "-e"):
+        return f"Leave {name} out: the log is in the run's folder, and `lumitui log` shows it."
+    if key := _KEYS.get(name):
+        return f"Write `{key}:` in its place."
+    return f"Leave {name} out."
+
+
+def _name(option: str) -> str:
+    """Return the option's name: `--mem` of `--mem=480G`, `-N` of `-N2`."""
+    if option.startswith("--"):
+        return re.split(r"[=\s]", option)[0]
+    return option[:2]
 
 
 def _others(options: tuple[str, ...], option: str) -> tuple[str, ...] | None:
@@ -198,7 +235,12 @@ def _others(options: tuple[str, ...], option: str) -> tuple[str, ...] | None:
 
 def _no_save(launch: Launch, place: Placement) -> Iterator[Finding]:
     spec = launch.spec
-    if spec.script and not spec.signal and walltime.seconds_of(spec.time) > 4 * 3600:
+    if (
+        spec.script
+        and not spec.signal
+        and spec.chain == 1
+        and walltime.seconds_of(spec.time) > 4 * 3600
+    ):
         yield Finding(
             "no-checkpoint-signal",
             "note",
@@ -215,7 +257,7 @@ def _no_heartbeat(launch: Launch, place: Placement) -> Iterator[Finding]:
             "no-heartbeat",
             "warning",
             "`hang:` does nothing here: only the bundled trainers say whether their ranks move.",
-            "Remove it; PyTorch ends a collective that hangs after its own time limit.",
+            "Remove `hang:`; PyTorch ends a collective that hangs after its own time limit.",
             "trainers/engine/heartbeat",
             field="hang",
             fix=Fix("remove it", "hang", None),

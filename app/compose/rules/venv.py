@@ -96,19 +96,19 @@ def _runs_on(wheel: re.Match[str], python: str, machine: str) -> bool:
 def _replaced(launch: Launch, place: Placement) -> Iterator[Finding]:
     venv = launch.spec.venv
     kept = set(map(package_of, place.site.venv.keeps))
-    for line in venv.lines if venv else ():
-        if package_of(line) in kept:
-            has = "the image's" if place.container else "the modules'"
-            yield Finding(
-                "venv-replaces",
-                "warning",
-                f"`venv:` asks for {line}: what an index has in place of {has} own is not built "
-                f"for {place.site.title}'s GPUs and network.",
-                f"Leave {package_of(line)} out, or choose another image: "
-                f"`lumitui containers {place.site.name}`.",
-                "the site's profile, venv.keeps",
-                field="venv",
-            )
+    lines = [line for line in (venv.lines if venv else ()) if package_of(line) in kept]
+    if lines:
+        has = "the image's" if place.container else "the modules'"
+        yield Finding(
+            "venv-replaces",
+            "warning",
+            f"`venv:` asks for {', '.join(lines)}: what an index has in place of {has} own is not "
+            f"built for {place.site.title}'s GPUs and network.",
+            f"Leave {', '.join(map(package_of, lines))} out, or choose another image: "
+            f"`lumitui containers {place.site.name}`.",
+            "the site's profile, venv.keeps",
+            field="venv",
+        )
 
 
 def _cost(launch: Launch, place: Placement) -> Iterator[Finding]:

@@ -136,6 +136,8 @@ def container_call(place: Placement) -> str:
     if container is None:
         return ""
     words = [quote(word) for word in container.call]
+    if not container.takes_binds:
+        return " ".join([*words, '"$SIF"'])
     if spec.container.venv:
         words += ["-B", quote(f"{spec.container.venv}:{container.venv_mount}:image-src=/")]
     if spec.venv:

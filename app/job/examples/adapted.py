@@ -85,6 +85,7 @@ def text_for(site: Site, beginning: Beginning) -> str:
     example = chosen(beginning)
     text, spec = example.text, example.spec
     if beginning.gpus is not None:
+        _refuse_several(example, beginning.gpus, site)
         nodes, of_each = _split(beginning.gpus, site)
         text = set_value(text, ("nodes",), str(nodes))
         text = set_value(text, ("gpus_per_node",), None if of_each is None else str(of_each))
@@ -106,6 +107,17 @@ def text_for(site: Site, beginning: Beginning) -> str:
     ]
     note = "\n".join([f"# Partitions of {site.title}:", *others])
     return re.sub(r"^# Partitions of .*$", lambda _: note, text, flags=re.MULTILINE)
+
+
+def _refuse_several(example: Example, gpus: int, site: Site) -> None:
+    """Raise InputError where an example of one rank is asked for on several GPUs."""
+    single = STRATEGIES[example.spec.strategy].single_rank
+    if single and gpus > 1:
+        raise InputError(
+            f"The example {example.name} has one rank, which uses one "
+            f"{site.node.device.some(1).removeprefix('1 ')}, not {gpus}.",
+            "Leave out --gpus, or begin with an example of several ranks: `lumitui new --list`.",
+        )
 
 
 def _split(gpus: int, site: Site) -> tuple[int, int | None]:

@@ -136,14 +136,31 @@ def _is_one(roles: set[Role]) -> bool:
 def _pair(
     target: ast.expr, value: ast.expr, names: dict[str, Role], found: dict[str, set[Role]]
 ) -> None:
-    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-        for each, part in zip(target.elts, value.elts, strict=False):
+    if isinstance(target, ast.Tuple):
+        for each, part in zip(target.elts, _parts(value), strict=False):
             _pair(each, part, names, found)
     elif isinstance(target, ast.Name | ast.Attribute):
         # `local_rank = 0` before the real one is a default, not another meaning.
         if isinstance(value, ast.Constant):
             return
         found.setdefault(dotted(target), set()).add(role_of(value, names))
+
+
+def _parts(value: ast.expr) -> list[ast.expr]:
+    """Return what a tuple of names gets, also of `(int(os.environ[k]) for k in ("RANK", …))`."""
+    if isinstance(value, ast.Tuple | ast.List):
+        return value.elts
+    if isinstance(value, ast.Call) and dotted(value.func) == "map" and len(value.args) == 2:
+        return _parts(value.args[1])
+    if isinstance(value, ast.GeneratorExp | ast.ListComp) and len(value.generators) == 1:
+        each = value.generators[0]
+        if isinstance(each.target, ast.Name) and not each.ifs:
+            texts = [ast.unparse(part) for part in _parts(each.iter)]
+            name = rf"\b{re.escape(each.target.id)}\b"
+            whole = ast.unparse(value.elt)
+            found = [re.sub(name, text.replace("\\", r"\\\\"), whole) for text in texts]
+            return [ast.parse(text, mode="eval").body for text in found]
+    return []
 
 
 def flags_of(tree: ast.Module, names: dict[str, Role]) -> dict[str, Role]:

@@ -11,6 +11,7 @@ from lumitui.app.compose.draft.form import Choice, Field
 from lumitui.app.compose.draft.problems import Problem
 from lumitui.app.compose.launch import compose
 from lumitui.app.compose.rules.finding import Finding
+from lumitui.app.compose.rules.slips.outputs import shared_outputs
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
 from lumitui.app.job import grid
@@ -119,7 +120,9 @@ class Drafts:
             InputError: it cannot be composed.
         """
         found: list[Preview] = []
-        for cell in grid.cells(spec):
+        cells = grid.cells(spec)
+        shared = shared_outputs(cells)
+        for cell in cells:
             site = self.sites.load(cell.spec.site)
             root = project_folder(folder, cell.spec.project)
             same = next(
@@ -135,7 +138,8 @@ class Drafts:
             launch = compose(ready, site, deepspeed_config=config)
             command = self.connections.get(site).scheduler.command()
             files = same.files if same else source.look(launch.spec, root, self.hashes)
-            found.append(preview_of(launch, site, command, files, job_file, cell.words))
+            one = preview_of(launch, site, command, files, job_file, cell.words)
+            found.append(replace(one, findings=(*one.findings, *shared)))
         return tuple(found)
 
     def check(self, draft: Draft) -> Checked:

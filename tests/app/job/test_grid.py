@@ -1,5 +1,8 @@
 """A grid becomes one ordinary run for each combination of its values."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from lumitui.app.job.grid import MOST_RUNS, cells
@@ -40,6 +43,30 @@ def test_without_a_grid_the_job_is_its_only_run() -> None:
     assert [cell.spec for cell in cells(spec)] == [spec]
 
 
+@pytest.mark.parametrize(
+    ("key", "argument"),
+    [("seed", "--seed"), ("batch_size", "--batch-size"), ("weight-decay", "--weight-decay"),
+     ("model.depth", "--model.depth"), ("gamma", "--gamma")],
+)  # fmt: skip
+def test_a_key_that_is_none_of_the_job_file_is_an_argument_by_its_name(
+    key: str, argument: str
+) -> None:
+    text = JOB.replace('--epochs, "3"', '--batch-size, "32"')
+    found = cells(parse_job(f"{text}  {key}: [1, 2]\n", "job.yaml"))
+    assert [cell.words for cell in found] == [f"{argument}=1", f"{argument}=2"]
+
+
+def test_the_grid_of_the_readme_is_composed() -> None:
+    readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+    job, grids = re.findall(r"```yaml\n(.*?)```", readme, re.DOTALL)[0], re.findall(
+        r"`(grid: \{.*?\})`", readme
+    )  # fmt: skip
+    text = "\n".join(line.strip() for line in job.splitlines())
+    assert grids
+    for each in grids:
+        assert len(cells(parse_job(f"{text}\n{each}\n", "job.yaml"))) > 1
+
+
 def test_a_long_name_is_numbered() -> None:
     spec = grid(f"  --note: [{'x' * 95}a, {'x' * 95}b]\n")
     assert [cell.spec.name for cell in cells(spec)] == ["vit-1", "vit-2"]
@@ -49,7 +76,8 @@ def test_a_long_name_is_numbered() -> None:
     ("lines", "words"),
     [
         ("  node: [1, 2]\n", "Did you mean `nodes`"),
-        ("  momentum: [1]\n", "Write --momentum for a new argument"),
+        ("  partitions: [a, b]\n", "Did you mean `partition`"),
+        ("  lr rate: [1]\n", "cannot vary"),
         ("  nodes: [0]\n", "nodes"),
         (f"  --a: {[*range(101)]}\n", f"at most {MOST_RUNS}"),
         ("  name: [a]\n", "name"),

@@ -92,7 +92,7 @@ def _by_hand(job: Job, site: Site) -> Iterator[Hit]:
             yield Hit(
                 f"{variable.name} is emptied, so that the ranks see none of the "
                 f"{some(has, 'GPU')} of a node.",
-                f"Remove it: Slurm sets {site.visible_gpus}.",
+                f"Remove {variable.name}: Slurm sets {site.visible_gpus}.",
                 variable.at,
             )
         if not numbers or not has:
@@ -102,21 +102,30 @@ def _by_hand(job: Job, site: Site) -> Iterator[Hit]:
             yield Hit(
                 f"{variable.name} names GPU {beyond[-1]}, and the job has {some(has, 'GPU')} of a "
                 "node, which are numbered from 0.",
-                "Remove it: Slurm sets it.",
+                f"Remove {variable.name}: Slurm sets it.",
                 variable.at,
                 severity="error",
             )
         elif len(numbers) < has and variable.step is None and not _several(job, variable):
+            without = (job.rank.per_node or 1) > len(numbers)
             yield Hit(
                 f"{variable.name}={variable.value} leaves {has - len(numbers)} of the "
-                f"{some(has, 'GPU')} of each node idle.",
-                "Remove it: Slurm sets it to all of them.",
+                f"{some(has, 'GPU')} of each node idle"
+                + (
+                    f", and ranks {len(numbers)} to {(job.rank.per_node or 1) - 1} of a node find "
+                    "no GPU of their number: `invalid device ordinal`."
+                    if without
+                    else "."
+                ),
+                f"Remove {variable.name}: Slurm sets it to all of them.",
                 variable.at,
+                severity="error" if without else None,
             )
         elif len(numbers) == has and variable.step is None:
             yield Hit(
                 f"{variable.name} is set by hand to the job's {some(has, 'GPU')}.",
-                "Remove it: Slurm sets it, and it is wrong as soon as the job asks for fewer.",
+                f"Remove {variable.name}: Slurm sets it, and the list is wrong as soon as the job "
+                "asks for fewer.",
                 variable.at,
                 severity="note",
             )
@@ -139,7 +148,7 @@ def _vendor(job: Job, site: Site) -> Iterator[Hit]:
         for variable in job.settings(*_AMD):
             yield Hit(
                 f"{variable.name} is for AMD's GPUs, and {site.name} has {site.node.gpu}.",
-                f"Remove it: Slurm sets {site.visible_gpus}.",
+                f"Remove {variable.name}: Slurm sets {site.visible_gpus}.",
                 variable.at,
             )
 

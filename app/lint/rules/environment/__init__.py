@@ -2,6 +2,7 @@
 
 from lumitui.app.lint.rules.environment import (
     caches,
+    hardware,
     modules,
     network,
     spelling,
@@ -16,4 +17,5 @@ RULES = (
     *modules.RULES,
     *network.RULES,
     *caches.RULES,
+    *hardware.RULES,
 )

@@ -11,6 +11,7 @@ from lumitui.remote.site.profile import Site
 _NCCL = "NCCL documentation, environment variables"
 _PROFILE = "the site's profile, environment"
 _ON = ("1", "true", "TRUE", "yes")
+_TCP = ("tcp", "sockets", "udp", "tcp;ofi_rxm")
 
 
 @rule(
@@ -85,24 +86,38 @@ def network_off(job: Job, site: Site) -> Iterator[Hit]:
     """Find `NCCL_P2P_DISABLE=1`."""
     for variable in job.settings("NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE"):
         between = variable.name == "NCCL_IB_DISABLE"
-        fast = any(name.startswith(("NCCL_IB", "NCCL_NET")) for name in site.environment)
-        if variable.value not in _ON or (between and (job.nodes < 2 or not fast)):
+        if variable.value not in _ON or (between and (job.nodes < 2 or _slingshot(site))):
             continue
         if site_says(site, variable.name):
             continue
         yield Hit(
             f"{variable.name}={variable.value} makes "
-            f"{'nodes' if between else 'GPUs of a node'} exchange gradients the slow way.",
-            "Remove it.",
+            f"{'nodes' if between else 'GPUs of a node'} exchange gradients "
+            f"{'over TCP, and not over InfiniBand' if between else 'the slow way'}.",
+            f"Remove {variable.name}.",
             variable.at,
         )
     for variable in job.settings("NCCL_NET"):
         if variable.value.lower() == "socket" and job.nodes > 1:
             yield Hit(
                 "NCCL_NET=Socket makes nodes exchange gradients over TCP.",
-                "Remove it.",
+                "Remove NCCL_NET.",
                 variable.at,
             )
+    for variable in job.settings("FI_PROVIDER"):
+        if variable.value.lower() in _TCP and job.nodes > 1 and _slingshot(site):
+            yield Hit(
+                f"FI_PROVIDER={variable.value} makes nodes exchange gradients over TCP, and not "
+                "over Slingshot (cxi).",
+                "Remove FI_PROVIDER.",
+                variable.at,
+            )
+
+
+def _slingshot(site: Site) -> bool:
+    """Whether nodes reach each other by Slingshot, where NCCL asks libfabric and not InfiniBand."""
+    return any(name.startswith(("FI_", "MPICH_")) or "hsn" in value
+               for name, value in site.environment.items())  # fmt: skip
 
 
 @rule(
@@ -126,7 +141,7 @@ def debug_left_on(job: Job, site: Site) -> Iterator[Hit]:
         if variable.value in slow[variable.name] and not site_says(site, variable.name):
             yield Hit(
                 f"{variable.name}={variable.value} is for finding errors, and slows every step.",
-                "Remove it from jobs that train.",
+                f"Remove {variable.name} from jobs that train.",
                 variable.at,
             )
     for variable in job.settings("NCCL_DEBUG"):
@@ -153,7 +168,7 @@ def hang_for_ever(job: Job, site: Site) -> Iterator[Hit]:
         if variable.value == "0":
             yield Hit(
                 f"With {variable.name}=0 ranks wait for one that died until the time limit.",
-                "Remove it.",
+                f"Remove {variable.name}.",
                 variable.at,
             )
 

@@ -4,11 +4,12 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.lint.model.job import Job
-from lumitui.app.lint.model.words import Word
+from lumitui.app.lint.model.words import Variable, Word
 from lumitui.app.lint.rule import Edit, Hit, Rule, rule
 from lumitui.app.lint.semantics.expansions import is_named, names_in, source_at
 from lumitui.remote.site.profile import Site
 
+_WHOLE = "Write the whole path, as it is on the site."
 _PATH = re.compile(r"\$\{?[A-Za-z_]\w*\}?(?:/.*)?")
 
 
@@ -23,9 +24,14 @@ _PATH = re.compile(r"\$\{?[A-Za-z_]\w*\}?(?:/.*)?")
 def literal_variable(job: Job, site: Site) -> Iterator[Hit]:
     """Find `export HF_HOME='$SCRATCH/hf'`."""
     for variable in job.variables:
-        if variable.quoted != "'" or not variable.exported or variable.shell != "batch":
+        image = variable.at.field == "container.image"
+        if variable.quoted != "'" or not (variable.exported or image) or variable.shell != "batch":
             continue
-        if _PATH.fullmatch(variable.value) and not is_named(job, variable.name):
+        if not _PATH.fullmatch(variable.value):
+            continue
+        if job.origin == "job file" and variable.at.field:
+            yield _of_job_file(variable, "$")
+        elif not is_named(job, variable.name):
             yield Hit(
                 f"{variable.name} becomes the text {variable.value}, as single quotes keep the "
                 "dollar sign.",
@@ -60,19 +66,36 @@ def literal_tilde(job: Job, site: Site) -> Iterator[Hit]:
     """Find `--data=~/imagenet` and `export HF_HOME="~/hf"`."""
     for variable in job.variables:
         if variable.quoted in ('"', "'") and variable.value.startswith("~/"):
-            yield Hit(
-                f"{variable.name} becomes the text {variable.value}: in quotes ~ stays as it is.",
-                "Write $HOME in place of ~.",
-                variable.at,
-            )
+            yield _of_variable(job, variable)
     for word in _arguments(job):
         quoted = word.quotes in ('"', "'") and word.text.startswith("~/")
         if quoted or re.match(r"--?[\w-]+=~/", word.text):
             yield Hit(
                 f"The program gets {word.text} with its ~, which no shell expands there.",
-                "Write $HOME in place of ~.",
+                _WHOLE if job.origin == "job file" else "Write $HOME in place of ~.",
                 word.at,
             )
+
+
+def _of_variable(job: Job, variable: Variable) -> Hit:
+    if job.origin == "script":
+        return Hit(
+            f"{variable.name} becomes the text {variable.value}: in quotes ~ stays as it is.",
+            "Write $HOME in place of ~.",
+            variable.at,
+        )
+    return _of_job_file(variable, "~")
+
+
+def _of_job_file(variable: Variable, sign: str) -> Hit:
+    image = variable.at.field == "container.image"
+    return Hit(
+        f"`{variable.at.field or 'env'}:` is {variable.value}, and no shell expands its {sign} in "
+        "a job.",
+        _WHOLE,
+        variable.at,
+        severity="error" if image else None,
+    )
 
 
 @rule(

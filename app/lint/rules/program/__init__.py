@@ -2,6 +2,7 @@
 
 from lumitui.app.lint.rule import Rule
 from lumitui.app.lint.rules.program import (
+    arguments,
     devices,
     group,
     loaders,
@@ -14,6 +15,7 @@ from lumitui.app.lint.rules.program import (
 
 RULES: tuple[Rule, ...] = (
     *reading.RULES,
+    *arguments.RULES,
     *ranks.RULES,
     *group.RULES,
     *rendezvous.RULES,

@@ -55,11 +55,16 @@ def _rank_as_device(job: Job, site: Site) -> Iterator[Hit]:
         per_node = job.rank.per_node
         if run.has("spawn") or (per_node is not None and per_node < 2):
             continue
-        for file, call in _takes(run, "rank"):
-            first = f"rank {per_node}" if per_node else "the first rank"
+        found = [*_takes(run, "rank")]
+        first = f"rank {per_node}" if per_node else "the first rank"
+        for file in dict.fromkeys(file for file, _call in found):
+            call, *others = [call for where, call in found if where == file]
+            lines = dict.fromkeys(str(other.at.line) for other in others)
+            lines.pop(str(call.at.line), None)
+            also = f" (and in line {', '.join(lines)})" if lines else ""
             yield Hit(
-                f"{file} takes the GPU by the rank in the whole job, {_words(call)}: {first} on "
-                "the second node finds no such GPU.",
+                f"{file} takes the GPU by the rank in the whole job, {_words(call)}{also}: {first} "
+                "on the second node finds no such GPU.",
                 'Take int(os.environ["LOCAL_RANK"]) instead.',
                 call.at,
             )

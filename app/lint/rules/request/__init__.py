@@ -3,6 +3,7 @@
 from lumitui.app.lint.rule import Rule
 from lumitui.app.lint.rules.request import (
     cores,
+    ends,
     gpus,
     limits,
     memory,
@@ -15,6 +16,7 @@ from lumitui.app.lint.rules.request import (
 RULES: tuple[Rule, ...] = (
     *queue.RULES,
     *limits.RULES,
+    *ends.RULES,
     *tasks.RULES,
     *gpus.RULES,
     *cores.RULES,

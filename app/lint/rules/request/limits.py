@@ -302,31 +302,6 @@ def _array_output(job: Job, site: Site) -> Iterator[Hit]:
             )
 
 
-@rule(
-    "preempt-requeue",
-    "warning",
-    "a job without --requeue, where jobs are ended for others",
-    why="Jobs of this partition are ended when others need their nodes. Without --requeue it "
-    "depends "
-    "on the site whether they come back, and with --no-requeue they never do.",
-    source="the site's profile, partitions.*.preempts; sbatch(1) --requeue",
-)
-def _preempted(job: Job, site: Site) -> Iterator[Hit]:
-    queue = queue_of(job, site)
-    if queue is None or not queue.partition.preempts:
-        return
-    never, where = job.options.get("no-requeue"), job.options.get("partition", "qos")
-    if never is None and job.options.has("requeue"):
-        return
-    yield Hit(
-        f"Jobs on {queue.name} are ended when others need their nodes"
-        + (", and --no-requeue keeps this one from coming back." if never else "."),
-        "Write #SBATCH --requeue, and let the program continue from its last checkpoint.",
-        never.at if never else (where.at if where else NOWHERE),
-        rewrite(never, "--requeue") if never else None,
-    )
-
-
 RULES: tuple[Rule, ...] = (
     _time,
     _doubtful,
@@ -339,6 +314,5 @@ RULES: tuple[Rule, ...] = (
     _few_gpus,
     _array,
     _array_output,
-    _preempted,
 )
 """How long, how many, and how often."""

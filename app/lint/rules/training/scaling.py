@@ -9,7 +9,11 @@ from lumitui.app.lint.rule import Hit, Rule, rule
 from lumitui.remote.site.profile import Site
 
 _GOYAL = "arXiv 1706.02677 (Goyal et al.), section 2.1: linear scaling and warm-up"
-_OPTIMIZERS = ("Adam", "AdamW", "SGD", "RMSprop", "LAMB", "Adadelta")
+_OPTIMIZERS = ("SGD",)
+"""Those for which the source measured that the rate grows with the batch; Adam's does not so."""
+_SHARED = ("DistributedDataParallel", "FullyShardedDataParallel", "fully_shard", "initialize",
+           "init_process_group", "prepare")  # fmt: skip
+"""What makes one training of all ranks."""
 _CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "TORCH_EXTENSIONS_DIR")
 _NODE_OWN = ("/tmp", "/dev/shm", "/local", "/var/tmp", "$TMPDIR", "$LOCAL_SCRATCH")
 
@@ -27,7 +31,7 @@ def _rate(job: Job, site: Site) -> Iterator[Hit]:
         return
     for run in runs(job):
         by_config = any(config.optimizer for config in run.configs)
-        if run.world < 2 or run.trainer or by_config or _scales(run):
+        if run.world < 2 or run.trainer or by_config or _scales(run) or not run.has(*_SHARED):
             continue
         for program, call in run.calls(*_OPTIMIZERS):
             rate = call.get("lr", 1)

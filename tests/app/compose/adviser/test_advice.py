@@ -53,7 +53,7 @@ def test_a_good_job_has_no_error_and_no_warning() -> None:
         ({"gpus_per_node": 4}, "idle-gpus", "warning"),
         ({"partition": "small-g", "nodes": 2, "gpus_per_node": 4}, "scattered", "warning"),
         ({"partition": "small-g"}, "shared-cores", "note"),
-        ({"binding": "none"}, "no-binding", "warning"),
+        ({"binding": "none"}, "no-binding", "note"),
         (
             {"nodes": 2, "env": {"NCCL_NET_GDR_LEVEL": "PHB"}},
             "container-variable",

@@ -78,7 +78,7 @@ def knows_its_keys(item: Official) -> None:
     assert own == {f"env.{key}" for key in spec.env}
     (step,) = seen.training
     assert step.at.field == "launcher"
-    assert {word.at.field for word in step.arguments} <= {"args", "deepspeed.config"}
+    assert {word.at.field for word in step.arguments} <= {"args", "deepspeed.config", "resume"}
     written = [word.known for word in step.arguments if word.at.field == "args"]
     assert written[: len(spec.args)] == [text for text in spec.args] or spec.stage
 
