@@ -106,7 +106,7 @@ def _srun(before: Job, after: Job, notes: Notes) -> None:
 def _binding(option: Option | None) -> str:
     if option is None:
         return "the launch binds no rank"
-    return f"the profile's cores of each GPU ({option.value})"
+    return "the profile's cores of each GPU"
 
 
 def _masks(value: str | None) -> tuple[str, ...]:

@@ -54,9 +54,11 @@ class Builtins(Running):
             count = int(words[0]) if words and words[0].isdecimal() else 1
             self.scope.positional = self.scope.positional[count:]
         elif name in ("read", "readarray", "mapfile"):
-            for word in words:
-                if re.fullmatch(r"[A-Za-z_]\w*", word):
-                    self.scope.set(word, Value(given.get("<") if name == "read" else None))
+            names = [word for word in words if re.fullmatch(r"[A-Za-z_]\w*", word)]
+            # Of several variables each gets a part of the line.
+            whole = given.get("<") if name == "read" and len(names) == 1 else None
+            for word in names:
+                self.scope.set(word, Value(whole))
         elif name in ("cat", "tee") and given.get("<"):
             target = given.get(">") or (arguments[-1].pieces if name == "tee" and words else ())
             if target:
