@@ -51,7 +51,8 @@ COMMUNICATION: tuple[LogRule, ...] = (
         r"|HYD_\w+ .{0,80}(?:failed|error)|PMI_Get_\w+ failed"
         r"|allocated for this job are already filled|(?i:can ?not load (?:the )?MPI library)"
         r"|pmix_mca_base\w+: unable to open|OFI endpoint open failed"
-        r"|(?:MPIDI_OFI|MPIDI_UCX)_mpi_init_hook|PMI_Init returned|MPI startup\(\): .{0,80}fail",
+        r"|(?:MPIDI_OFI|MPIDI_UCX)_mpi_init_hook|PMI_Init returned|MPI startup\(\): .{0,80}fail"
+        r"|PMI2? init(?:ialization)? failed|Unable to use a NIC_POLICY",
         "MPI did not start: it does not fit Slurm's way of starting the tasks.",
         "Start it with the launcher and the MPI of the site (`srun --mpi=pmi2` or `pmix`), or "
         "without MPI.",
@@ -187,6 +188,7 @@ CONSEQUENCES: tuple[LogRule, ...] = (
         r"|^(?P<bare>Segmentation fault|Bus error|Aborted|Floating point exception)\b"
         r"|failed \(exitcode: (?P<code>-(?:4|6|7|8|11))\)"
         r"|exits with return code = (?P<deepspeed>-(?:4|6|7|8|11))\b"
+        r"|crashed with exit code (?P<composer>-(?:4|6|7|8|11))\b"
         r"|Signal (?P<elastic>(?:4|6|7|8|11) \(SIG[A-Z]+\)) received"
         r"|Caught signal (?P<caught>\d+ \([^)]*\))|Signal: (?P<ompi>(?:Segm|Bus|Abort)[\w ]+)"
         r"|DataLoader worker \(pid[^)]*\) is killed by signal: (?P<worker>[\w ]+)"

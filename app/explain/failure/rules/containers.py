@@ -112,7 +112,8 @@ CONTAINERS: tuple[LogRule, ...] = (
         r"|container_linux\.go.+|\bcrun: .+|newuidmap: .+|failed to solve: .+)"
         r"|(?P<loop>[Nn]o (?:more )?(?:available )?loop devices.*)"
         r"|ch-run\[\d+\]: error: (?P<ch>.+)"
-        r"|(?P<hpc>(?:shifter|sarus|podman-hpc)\w*: .*(?:[Ff]ail|[Ee]rror).*)",
+        r"|(?P<hpc>(?:shifter|sarus|podman-hpc)\w*: .*(?:[Ff]ail|[Ee]rror).*)"
+        r"|pyxis: +\[ERROR\] (?P<hook>.+)",
         "The container did not start: {what}.",
         "Check the image and `container: {binds: …}`; sources of binds must exist on the site.",
     ),
@@ -125,8 +126,7 @@ CONTAINERS: tuple[LogRule, ...] = (
         r"|(?P<lua>following module\(s\) cannot be loaded.*)"
         r"|ERROR: Module (?P<tcl>\S+) (?:not found|cannot be found)|[Mm]odule ERROR: (?P<error>.+)"
         r"|(?i:(?:cannot|could not|unable to) load module) (?P<load>\S+)"
-        r"|ModuleCmd_\w+\.c\(\d+\):ERROR:\d+: (?P<cmd>.+)"
-        r"|(?P<init>lmod/libexec/lmod: No such file)",
+        r"|ModuleCmd_\w+\.c\(\d+\):ERROR:\d+: (?P<cmd>.+)",
         "An environment module does not exist, or cannot be loaded ({what}).",
         "Check the site's profile: the module may have been renamed, removed, or need another one "
         "first (`module spider NAME`).",

@@ -127,8 +127,9 @@ KILLED = (
     _rule(
         _HOST.id,
         r"failed \(exitcode: -9\)|died with <Signals\.SIGKILL|terminated with signal SIGKILL"
-        r"|exits with return code = -9\b|Signal 9 \(SIGKILL\) received|: line \d+: +\d+ Killed\b"
-        r"|^Killed$|srun: error: \S+: tasks? (?P<rank>\d{1,6})\S*: Killed",
+        r"|(?:exits with return code =|crashed with exit code) -9\b|Signal 9 \(SIGKILL\) received"
+        r"|: line \d+: +\d+ Killed\b|^Killed$"
+        r"|srun: error: \S+: tasks? (?P<rank>\d{1,6})\S*: Killed",
         "A process was killed from outside (signal 9) and nothing says by whom: most often its "
         "node ran out of main memory.",
         _HOST.do,

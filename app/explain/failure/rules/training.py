@@ -62,7 +62,8 @@ TRAINING: tuple[LogRule, ...] = (
         r"|Trying to set a tensor of shape|checkpoint was saved with a different"
         r"|value from checkpoint .{0,40}not equal|[Ss]ize mismatch between saved"
         r"|checkpoint saved with a different|state dictionary of the model"
-        r"|(?:saved|checkpoint) .{0,40}world size .{0,60}(?:different|but|not)",
+        r"|(?:saved|checkpoint) .{0,40}world size .{0,60}(?:different|but|not)"
+        r"|(?i:checkpoint\b.{0,60}\b(?:saved|used) (?:with|a)\b.{0,60}\b(?:parallel|world) size)",
         "The checkpoint does not fit the model.",
         "Load it with the model's settings of that run, or begin without it.",
     ),
