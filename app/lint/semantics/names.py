@@ -4,11 +4,13 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.position import Position
 
 _USE = re.compile(r"(?<!\\)\$(?:([A-Za-z_]\w*)|\{([#!]?)([A-Za-z_]\w*)(?:\[[^]]*\])?(:?[-=?+])?)")
+_BARE = re.compile(r"(?<![\w$])(?<!\$\{)(?<!\$\{[#!])[A-Za-z_]\w*")
 _SHORTEST = 6
 """Letters of a name that can be taken for another; `DATA` and `DATE` are two words."""
 
@@ -48,7 +50,12 @@ def is_mentioned(job: Job, name: str) -> bool:
 
     A comment counts, too: it may say that `sbatch --export=X=1` gives it.
     """
-    return re.search(rf"(?<![\w$])(?<!\$\{{)(?<!\$\{{[#!]){name}(?!\w)", job.text) is not None
+    return name in _mentioned(job.text)
+
+
+@lru_cache(maxsize=2)
+def _mentioned(text: str) -> frozenset[str]:
+    return frozenset(_BARE.findall(text))
 
 
 def alike(name: str, names: Collection[str]) -> str | None:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
 
 from tree_sitter import Node
 
@@ -11,6 +12,11 @@ from lumitui.app.lint.model.job import Trouble
 from lumitui.app.lint.model.position import Position
 
 _MOST_NODES = 100_000
+_MOST_BRACKETS = 300
+_LARGE = 65_536
+"""Characters of a text with errors in which no bracket is looked up: each takes long there."""
+_MOST = 20
+"""Slips of one script that are said."""
 _TEXTS = frozenset({
     "raw_string", "string", "heredoc_body", "comment", "ansi_c_string", "regex", "case_item",
     "array", "subscript",
@@ -39,7 +45,7 @@ class _Heredoc:
 def slips_of(tree: Tree) -> Iterator[Trouble]:
     """Yield what bash reads otherwise than it was meant, up to where the script ends."""
     end = early_end(tree)
-    for each in (*_open_heredocs(tree), *_brackets(tree)):
+    for each in islice(chain(_open_heredocs(tree), _brackets(tree)), _MOST):
         if end is None or each.at < end:  # below may be another language: `exec julia "$0"`
             yield each
 
@@ -114,16 +120,16 @@ def _open(heredoc: _Heredoc, lines: list[str], start: int, tree: Tree) -> Troubl
 
 def _brackets(tree: Tree) -> Iterator[Trouble]:
     text = tree.source.text
-    if "[" not in text:
+    if "[" not in text or (len(text) > _LARGE and tree.root.has_error):
         return
-    for match in _GLUED.finditer(text):
+    for match in islice(_GLUED.finditer(text), _MOST_BRACKETS):
         start, end = match.span(1)
         if not _is_text(tree, start):
             word = re.match(r"\S*", text[start:])
             name = word[0][:30] if word else ""
             message = f"bash takes `{name}` for the name of a program, and does not find it."
             yield Trouble("bracket-without-blank", message, tree.source.position(start, end))
-    for match in _KEYWORD.finditer(text):
+    for match in islice(_KEYWORD.finditer(text), _MOST_BRACKETS):
         start, end = match.span(2)
         if not _is_text(tree, match.start(1), _TEXTS - {"subscript"}):
             message = f"bash takes `{match[1]}{match[2]}` for the name of a program."
@@ -141,13 +147,16 @@ def _is_text(tree: Tree, offset: int, texts: frozenset[str] = _TEXTS) -> bool:
     """Whether a character stands in a string, a heredoc, a comment or a pattern."""
     node: Node | None = tree.root.descendant_for_byte_range(offset, offset + 1)
     while node is not None:
-        if node.type in texts:
-            # The commands of a case are no patterns: they stand behind its parenthesis.
-            closing = next((each for each in node.children if each.type == ")"), None)
-            if node.type != "case_item" or closing is None or offset < closing.start_byte:
-                return True
+        if node.type in texts and (node.type != "case_item" or _is_pattern(node, offset)):
+            return True
         node = node.parent
     return False
+
+
+def _is_pattern(node: Node, offset: int) -> bool:
+    """Whether a character of a case stands before its parenthesis; its commands stand behind."""
+    closing = next((each for each in node.children if each.type == ")"), None)
+    return closing is None or offset < closing.start_byte
 
 
 # An end before the end.

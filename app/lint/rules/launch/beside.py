@@ -12,6 +12,8 @@ from lumitui.remote.site.profile import Site
 _STARTERS = ("srun", "singularity", "apptainer", "mpirun", "mpiexec", "python", "python3", "bash",
              "sh", "ray", "tail")  # fmt: skip
 """Programs that a script waits for when they stand in the foreground."""
+_MOST = 100
+"""Steps of one script that are compared."""
 _GPUS = ("gpus", "gpus-per-node", "gpus-per-task", "gres", "tres-per-task")
 _OWN_CORES = ("exact", "exclusive", "cpus-per-task", "threads-per-core")
 """With one of these a step takes no more cores than it asks for."""
@@ -61,7 +63,7 @@ def background_steps_overlap(job: Job, site: Site) -> Iterator[Hit]:
     """Find several `srun … &` that do not say what each takes."""
     beside = [step for step in job.training if step.background and step.srun]
     before: Step | None = None
-    for step in beside:
+    for step in beside[:_MOST]:
         together = before is not None and not _waits(job, before, step)
         if step.repeated and not _waits_in_loop(job, step):
             together = True

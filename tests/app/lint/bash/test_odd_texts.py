@@ -1,5 +1,7 @@
 """Whatever a text is, reading it raises nothing."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -81,3 +83,20 @@ def test_a_letter_of_any_script_is_a_letter() -> None:
 )  # fmt: skip
 def test_no_size_raises_or_takes_long(text: str) -> None:
     read_script(text, site=LUMI)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[[$X ["a" [ $Y] <<E\n' * 9_000,
+        "rm -rf /x/$UNSET_NAME/* $OTHER_NAME\n" * 2_000,
+        "".join(f"export VAR_{n}X=1\necho $VAR_{n}Y $SLURM_PROCD\n" for n in range(2_000)),
+        "srun -n 1 ./a &\n" * 600,
+    ],
+    ids=lambda text: f"{text[:20]!r}*{len(text)}",
+)
+def test_the_rules_take_no_time_that_grows_with_the_square(text: str) -> None:
+    start = time.process_time()
+    found = findings(read_script(f"#!/bin/bash\n#SBATCH --mem=1G\n{text}", site=LUMI), LUMI)
+    assert RULE_FAILED not in {one.rule for one in found}
+    assert time.process_time() - start < 20
