@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from lumitui.app.lint.any_site import SiteNotKnownError
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.position import NOWHERE, Position
 from lumitui.remote.site.profile import Site
@@ -40,7 +41,8 @@ class Hit:
 RULE_FAILED = "rule-failed"
 """What a defect of a rule is called among the findings."""
 Check = Callable[[Job, Site], Iterator[Hit]]
-"""Yields what it finds in a job at a site. `Site` is always there: lint asks for one."""
+"""Yields what it finds in a job at a site. Where no site is known, asking it for a fact ends the
+check (`any_site`), and what was found before stays."""
 
 
 @dataclass(frozen=True)
@@ -89,12 +91,15 @@ def run(rules: tuple[Rule, ...], job: Job, site: Site) -> list[Finding]:
 
 def _asked(item: Rule, job: Job, site: Site) -> list[Finding]:
     """Return what one rule finds; that it failed, where it did."""
+    found: list[Finding] = []
     try:
-        return [
-            Finding(item.id, hit.severity or item.severity, hit.message, hit.do, item.source,
-                    hit.at, hit.edit)
-            for hit in item.check(job, site)
-        ]  # fmt: skip
+        for hit in item.check(job, site):
+            found.append(
+                Finding(item.id, hit.severity or item.severity, hit.message, hit.do, item.source,
+                        hit.at, hit.edit)
+            )  # fmt: skip
+    except SiteNotKnownError:
+        return found
     except Exception as error:
         # Advice is not worth a job: 38 tests of sends failed once, as a rule counted wrongly.
         return [
@@ -107,6 +112,7 @@ def _asked(item: Rule, job: Job, site: Site) -> list[Finding]:
                 NOWHERE,
             )
         ]
+    return found
 
 
 def ordered(found: list[Finding]) -> list[Finding]:

@@ -15,7 +15,8 @@ class Checked:
 
     path: str
     """As the person named it; `-` is standard input."""
-    site: str
+    site: str | None
+    """None: nobody named one, and only the rules that hold everywhere were applied."""
     text: str
     findings: tuple[Finding, ...]
     files: Mapping[str, str] = field(default_factory=dict)

@@ -69,7 +69,8 @@ def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_Options]) ->
     """Say what is wrong with any sbatch script.
 
     SCRIPT `-` is standard input. The exit code is 0 when there is nothing above a note, 1 when
-    there are errors or warnings, and 2 when a script cannot be read or its site is not clear.
+    there are errors or warnings, and 2 when a script cannot be read. Where neither --site nor the
+    script says where it runs, the rules that hold everywhere are applied.
     A comment `# lumitui: ignore=RULE` silences a rule on its line, or on the command below it. No
     site is asked without --cluster.
     """
@@ -84,7 +85,7 @@ def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_Options]) ->
     with _asking(options) as ask:
         for path in scripts:
             text = _read(path)
-            site = _site(known, text, path, options["site_name"])
+            site = _site(known, text, path, options["site_name"], cluster=options["cluster"])
             one = _check(path, text, site, options, ask)
             if options["fix"] or options["diff"]:
                 after = _fixed(one, site, options, ask)
@@ -158,23 +159,31 @@ def _read(path: str) -> str:
     return data.decode(errors="surrogateescape")
 
 
-def _site(known: "Sites", text: str, path: str, given: str | None) -> "Site":
+def _site(known: "Sites", text: str, path: str, given: str | None, *, cluster: bool) -> "Site":
     if given is not None:
         return known.load(given)
+    from lumitui.app.lint.any_site import any_site
     from lumitui.app.lint.guess import guess_site
 
     guess = guess_site(text, [known.load(name) for name in known.names()], date.today())
     if guess.site is None:
-        names = ", ".join(guess.candidates)
-        raise InputError(
-            f"Nothing in {path} says for which site it is; it could be {names}.",
-            "Name the site with --site.",
+        if cluster:
+            raise InputError(
+                f"Nothing in {path} says for which site it is, so no cluster can be asked.",
+                "Name the site with --site.",
+            )
+        say(
+            f"{path}: no site's rules were applied, as nothing in it says where it runs. Name the "
+            "site with --site (`lumitui sites` lists them; `lumitui init --site NAME --host HOST` "
+            "makes a profile of another)."
         )
+        return any_site()
     say(f"{path}: read as a job for {guess.site.name}, because of {guess.because}.")
     return guess.site
 
 
 def _check(path: str, text: str, site: "Site", options: _Options, ask: Ask) -> "Checked":
+    from lumitui.app.lint.any_site import is_known
     from lumitui.app.lint.bash import read_script
     from lumitui.app.lint.report.checked import Checked
     from lumitui.app.lint.report.silence import heard
@@ -192,7 +201,8 @@ def _check(path: str, text: str, site: "Site", options: _Options, ask: Ask) -> "
             job = read_script(text, site=site, files=files)
     found = heard([*findings(job, site), *ask(job, site)], text, _known_rules)
     prefix = "" if path == "-" or Path(path).parent == Path() else f"{Path(path).parent}/"
-    return Checked(path, site.name, text, tuple(_chosen(found, options)), files, prefix)
+    name = site.name if is_known(site) else None
+    return Checked(path, name, text, tuple(_chosen(found, options)), files, prefix)
 
 
 def _beside(folder: Path, job: "Job", held: dict[str, str]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import re
 
+from lumitui.app.lint.any_site import is_known
 from lumitui.app.lint.model.resources import Resources
 from lumitui.app.lint.model.words import Options
 from lumitui.remote.notation import walltime
@@ -112,7 +113,7 @@ def _memory(
 ) -> float | None:
     """Return the GiB on each node."""
     if (each := memory_gib(options.value("mem"))) is not None:
-        return each or float(site.node.memory_gib)
+        return each or (float(site.node.memory_gib) if is_known(site) else None)
     if (each := memory_gib(options.value("mem-per-gpu"))) is not None:
         return each * gpus if gpus else None
     if (each := memory_gib(options.value("mem-per-cpu"))) is not None:

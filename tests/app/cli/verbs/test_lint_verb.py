@@ -56,12 +56,28 @@ def test_a_script_without_findings_exits_0(here: Here, script: Path) -> None:
     )  # fmt: skip
 
 
-def test_what_cannot_be_read_or_placed_or_is_no_rule_exits_2(here: Here, tmp_path: Path) -> None:
+def test_what_cannot_be_read_or_is_no_rule_exits_2(here: Here, tmp_path: Path) -> None:
     told(here("lint", str(tmp_path / "none.sh")), 2, "cannot be read")
     bare = tmp_path / "bare.sh"
     bare.write_text("#!/bin/bash\nhostname\n")
-    told(here("lint", str(bare)), 2, "Name the site with --site.")
+    told(here("lint", str(bare), "--cluster"), 2, "Name the site with --site.")
     told(here("lint", str(bare), "--site", "lumi", "--ignore", "accont"), 2, "mean account")
+
+
+def test_without_a_site_the_rules_that_hold_everywhere_are_applied(
+    here: Here, tmp_path: Path
+) -> None:
+    script = tmp_path / "any.sh"
+    script.write_text("#!/bin/bash\n#SBATCH -p nowhere -t 60 --mem=0\nsrun python train.py\n")
+    done = here("lint", str(script))
+    assert done.returncode == 0
+    assert "no site's rules were applied" in done.stderr
+    assert "`lumitui init --site" in done.stderr
+    script.write_text(script.read_text() + "#SBATCH -N 2\n")
+    done = here("lint", str(script), "--json")
+    data = envelope(done)["data"][0]
+    assert (done.returncode, data["site"]) == (1, None)
+    assert [item["rule"] for item in data["findings"]] == ["directive-after-command"]
 
 
 def test_rules_are_selected_and_ignored_by_name(here: Here, script: Path) -> None:

@@ -1,0 +1,45 @@
+"""A site that nobody named: the rules that hold everywhere are asked of a job there.
+
+A rule that asks for a fact of the site ends there, and what it found before stays.
+"""
+
+from typing import Any
+
+from lumitui.remote.site.node import NodeShape
+from lumitui.remote.site.profile import Site
+
+_FACTS = frozenset({
+    "name", "title", "hosts", "account", "work_root", "cores_per_gpu", "launchers", "gpu_request",
+    "visible_gpus", "cores", "usable_cores", "reserved_cores", "memory_gib", "gpus", "gpu",
+    "gpu_vendor", "gpu_memory_gib", "gpu_cores", "gpu_numa", "architecture", "threads_per_core",
+    "local_disk", "replaced_by",
+})  # fmt: skip
+"""What differs from site to site. The rest has the value with which a profile says nothing."""
+
+
+class SiteNotKnownError(Exception):
+    """A rule asked for a fact of a site that nobody named."""
+
+
+class _Node(NodeShape):
+    def __getattribute__(self, name: str) -> Any:
+        if name in _FACTS:
+            raise SiteNotKnownError(name)
+        return super().__getattribute__(name)
+
+
+class _AnySite(Site):
+    def __getattribute__(self, name: str) -> Any:
+        if name in _FACTS:
+            raise SiteNotKnownError(name)
+        return super().__getattribute__(name)
+
+
+def any_site() -> Site:
+    """Return the site of a script that says nothing of where it runs."""
+    return _AnySite.model_construct(partitions={}, node=_Node.model_construct())
+
+
+def is_known(site: Site) -> bool:
+    """Return whether somebody, or the script, says which site it is."""
+    return not isinstance(site, _AnySite)
