@@ -69,7 +69,7 @@ class Cluster:
     transfer_port: int = 0  # sshd of the host for files; 0 where there is none
     network: str = ""  # of a closed cluster: the file of its network namespace
 
-    def login(self, command: str, timeout: float = 30) -> subprocess.CompletedProcess[str]:
+    def login(self, command: str, timeout: float = 90) -> subprocess.CompletedProcess[str]:
         """Run a command as the login user through real ssh, to arrange and to inspect.
 
         The status is the command's own; 255 is ssh's. Raises subprocess.TimeoutExpired.
@@ -79,7 +79,7 @@ class Cluster:
             argv, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL
         )
 
-    def admin(self, *argv: str, timeout: float = 30) -> subprocess.CompletedProcess[str]:
+    def admin(self, *argv: str, timeout: float = 90) -> subprocess.CompletedProcess[str]:
         """Run scontrol, sacct, squeue ... as the cluster's administrator (not counted in calls)."""
         env = {
             **os.environ,
@@ -254,4 +254,4 @@ def running_cluster(shape: str | None = None, nodes: int | None = None) -> Itera
     finally:
         if started:
             down = [CLUSTER / "down"]
-            subprocess.run(down, env=environ, check=True, capture_output=True, timeout=60)
+            subprocess.run(down, env=environ, check=True, capture_output=True, timeout=180)
