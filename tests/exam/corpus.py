@@ -63,6 +63,14 @@ def rewritten() -> tuple[Excerpt, ...]:
 
 
 @cache
+def asked_once() -> tuple[Excerpt, ...]:
+    """Return the logs of which no rule has learnt, written like those of `rewritten`."""
+    kind = TypeAdapter(list[Excerpt])
+    files = sorted((_HERE / "rewritten" / "asked_once").glob("*.yaml"))
+    return tuple(item for file in files for item in kind.validate_python(_of(file)))
+
+
+@cache
 def wordings() -> dict[str, list[str]]:
     """Return messages by the cause that they have: as sources print them, and their forms."""
     found: dict[str, list[str]] = {}

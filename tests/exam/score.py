@@ -11,7 +11,7 @@ from lumitui.app.explain.failure.diagnose import diagnose
 from lumitui.app.explain.failure.diagnosis import Ending
 from lumitui.app.explain.failure.meanings import EXIT_CODES
 from lumitui.remote.scheduler.states import State
-from tests.exam.corpus import Excerpt, benign, benign_logs, excerpts
+from tests.exam.corpus import Excerpt, asked_once, benign, benign_logs, excerpts
 
 _CODES = {meaning.id for meaning in EXIT_CODES.values()} - {"usage", "no-command"}
 UNNAMED = frozenset({"unknown", "exception", *_CODES})
@@ -67,17 +67,21 @@ def main(arguments: Sequence[str]) -> None:
     """Print the scores."""
     held_out = "--held-out" in arguments
     items = [item for item in excerpts() if item.held_out == held_out]
-    print(f"{'held-out' if held_out else 'tuning'} half: {len(items)} logs, "
-          f"{len({item.cause for item in items})} causes")  # fmt: skip
-    for slurm, name in ((True, "with Slurm's words"), (False, "from the log alone")):
+    _tell(f"{'held-out' if held_out else 'tuning'} half", items, missed=not held_out)
+    print(f"  changed by benign text before: {changed(items)}")
+    _tell("logs of which no rule has learnt", asked_once(), missed=False)
+    print(f"invented on {len(benign())} benign lines and {len(benign_logs())} logs: {invented()}")
+
+
+def _tell(name: str, items: Sequence[Excerpt], *, missed: bool) -> None:
+    """Print the score of `items`, and those that were missed where rules may learn from them."""
+    print(f"{name}: {len(items)} logs, {len({item.cause for item in items})} causes")
+    for slurm, words in ((True, "with Slurm's words"), (False, "from the log alone")):
         result = score(items, slurm=slurm)
-        wrong = f"wrong named {len(result.wrong)}"
-        print(f"  {name}: macro-F1 {result.macro_f1:.3f}, {wrong}")
-        for item, answer in result.answers if not held_out else ():
+        print(f"  {words}: macro-F1 {result.macro_f1:.3f}, wrong named {len(result.wrong)}")
+        for item, answer in result.answers if missed else ():
             if answer != item.cause:
                 print(f"    {item.id}: {item.cause}, answered {answer}")
-    print(f"  changed by benign text before: {changed(items)}")
-    print(f"invented on {len(benign())} benign lines and {len(benign_logs())} logs: {invented()}")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.exam.corpus import benign, excerpts, rewritten
+from tests.exam.corpus import asked_once, benign, excerpts, rewritten
 from tests.exam.score import changed, invented, score
 
 TUNING = [item for item in excerpts() if not item.held_out]
@@ -19,6 +19,13 @@ def test_the_tuning_half_is_named_right(slurm: bool) -> None:
 def test_logs_that_were_written_after_threads_are_named_right(slurm: bool) -> None:
     result = score(rewritten(), slurm=slurm)
     assert not [(item.id, item.cause, said) for item, said in result.answers if item.cause != said]
+
+
+@pytest.mark.parametrize("slurm", [True, False])
+def test_logs_of_which_no_rule_has_learnt_are_named_right(slurm: bool) -> None:
+    result = score(asked_once(), slurm=slurm)
+    assert result.macro_f1 >= 0.93 and len(result.wrong) <= 2
+    assert len(result.answers) == 100
 
 
 def test_no_cause_is_invented_for_lines_that_ended_nothing() -> None:
