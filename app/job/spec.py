@@ -96,8 +96,8 @@ class JobSpec(Part):
     """The program's arguments; a shell sees none of them, and `$STAGE_NAME` is what is staged:
     `args: [--lr, 0.1]`."""
     resume: tuple[Text, ...] = ()
-    """Arguments that make your own script continue from `$RUN_DIR/checkpoints`: `resume:
-    [--resume, $RUN_DIR/checkpoints]`."""
+    """Arguments that make your own script continue from `$RUN_DIR/checkpoints`, a folder that it
+    finds in its environment: `resume: [--resume]`."""
     hostfile: bool = False
     """Whether the job writes `$RUN_DIR/hostfile` for a program that starts ranks itself, with a
     line `HOST slots=RANKS` for each node, as DeepSpeed and Open MPI read it: `hostfile: true`."""

@@ -50,7 +50,8 @@ class Options:
         plain = {one.lstrip("-").replace("_", "-").lower(): one for one in self.flags}
         name = flag.lstrip("-").replace("_", "-").lower()
         short = [one for one in plain if name == _initials(one) or _initials(name) == one]
-        found = short or difflib.get_close_matches(name, plain, n=1, cutoff=0.7)
+        begun = [one for one in plain if f"{name}-".startswith(f"{one}-") or one in name.split("-")]
+        found = short or begun or difflib.get_close_matches(name, plain, n=1, cutoff=0.7)
         return plain[found[0]] if found else ""
 
 

@@ -84,7 +84,8 @@ def mentioned(node: ast.expr, names: dict[str, Role]) -> frozenset[Role]:
     todo: list[ast.AST] = [node]
     while todo:
         part = todo.pop()
-        if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod):
+        formats = isinstance(part, ast.BinOp) and isinstance(part.left, ast.Constant)  # "cuda:%d"
+        if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod) and not formats:
             inner = mentioned(part.left, names)
             found |= {"local"} if "rank" in inner else inner
             continue

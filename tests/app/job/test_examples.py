@@ -31,6 +31,13 @@ def beginning(name: str, gpus: int | None = None) -> examples.Beginning:
     return examples.Beginning(example=name, gpus=gpus)
 
 
+def test_an_example_of_one_rank_is_not_written_for_several_gpus() -> None:
+    lumi = SITES.load("lumi")
+    with pytest.raises(InputError, match="loader-workers has one rank, which uses one GPU"):
+        examples.text_for(lumi, beginning("loader-workers", 16))
+    assert composed(lumi, "loader-workers", 1).layout.world_size == 1
+
+
 def composed(site: Site, name: str, gpus: int | None = None) -> Launch:
     written = parse_job(examples.text_for(site, beginning(name, gpus)), name)
     spec = cells(written)[-1].spec

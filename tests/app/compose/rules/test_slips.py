@@ -136,6 +136,27 @@ def test_a_script_that_starts_one_program_is_not(text: str, changes: dict[str, o
     assert "launcher-in-each-task" not in found
 
 
+@pytest.mark.parametrize(
+    ("changes", "rule", "words"),
+    [
+        ({"time": "5-00:00:00"}, "time-limit", "`chain: 3`"),
+        ({"partition": "dev-g", "time": "12:00:00"}, "time-limit", "Use standard-g"),
+        ({"sbatch": ["--array=0-9"]}, "own-option", "`grid:`"),
+        ({"sbatch": ["--mem=60G"]}, "own-option", "Write `memory:`"),
+        ({"sbatch": ["--output=logs/%j.out"]}, "own-option", "Leave --output out"),
+        ({"env": {"HF_HOME": "/users/anna/hf"}}, "lumi-hf-home", "Remove HF_HOME from `env:`"),
+        ({"env": {"ROCR_VISIBLE_DEVICES": "0"}}, "visible-devices", "ranks 1 to 7 of a node find"),
+        ({"container": {"image": "~/pt.sif"}}, "literal-tilde", "Write the whole path"),
+    ],
+)
+def test_a_finding_says_what_to_write(changes: dict[str, object], rule: str, words: str) -> None:
+    assert words in said(**changes)[rule]
+
+
+def test_an_option_that_is_refused_is_not_named_a_second_time() -> None:
+    assert "option-twice" not in said(sbatch=["--output=logs/%j.out"])
+
+
 @pytest.mark.parametrize("key", ["binds: [/capstor/data:/data]", "venv: /capstor/env.sqsh"])
 def test_binds_are_refused_where_containers_take_none(key: str) -> None:
     text = JOB.replace("lumi", "alps").replace("standard-g", "normal").replace("project_", "a")

@@ -76,6 +76,22 @@ def test_roles_go_through_names_sums_and_parameters() -> None:
     assert next(program.named("set_device")).arguments[0].role == "local"
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        'rank, local = (int(os.environ[k]) for k in ("RANK", "LOCAL_RANK"))',
+        'rank, local = [int(os.environ[k]) for k in ["RANK", "LOCAL_RANK"]]',
+        'rank, local = map(int, (os.environ["RANK"], os.environ["LOCAL_RANK"]))',
+        'rank, local = int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"])',
+    ],
+)
+def test_roles_go_into_the_parts_of_what_is_unpacked(line: str) -> None:
+    program = read(f'import os\n{line}\nf(rank, local, "cuda:%d" % rank, "cuda:%d" % local)\n')
+    call = next(program.named("f"))
+    assert [one.role for one in call.arguments[:2]] == ["rank", "local"]
+    assert [one.mentions for one in call.arguments[2:]] == [{"rank"}, {"local"}]
+
+
 def test_a_name_that_is_set_to_two_things_has_no_role() -> None:
     program = read("""\
         import os
