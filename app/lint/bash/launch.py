@@ -128,6 +128,9 @@ def _srun(line: Line) -> bool:
             Trouble("unknown-srun-option", f"`{strange.text}` {words}.", strange.at)
         )
     line.rest = line.rest[parsed.rest :]
+    group = parsed.options.value("het-group", "pack-group")
+    if group is not None and group != "0":  # its component's request is not read
+        line.step = replace(line.step, trains=False)
     if parsed.options.has("multi-prog") or any(item.text == ":" for item in line.rest):
         what = "--multi-prog" if parsed.options.has("multi-prog") else "several components (`:`)"
         message = f"The step has {what}, which is not read."

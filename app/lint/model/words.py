@@ -92,3 +92,5 @@ class Variable:
     None: all that come later."""
     conditional: bool = False
     """Whether it stands in a branch, which may not run."""
+    items: int | None = None
+    """How many entries an array has; None: it is none, or nobody knows."""

@@ -45,6 +45,25 @@ def tasks_of(job: Job, step: Step) -> int | None:
     return None if each is None else each * nodes_of(job, step)
 
 
+def amount(job: Job, text: str | None) -> int | None:
+    """Return the number that a text is, or that Slurm's variable in it has in the batch script."""
+    asked, plain = job.resources, (text or "").strip().replace("{", "").replace("}", "")
+    if plain.isdecimal() and len(plain) <= 12:
+        return int(plain)
+    values = {
+        "$SLURM_GPUS": job.options.number("gpus"),
+        "$SLURM_GPUS_ON_NODE": asked.gpus_per_node,
+        "$SLURM_GPUS_PER_NODE": job.options.number("gpus-per-node"),
+        "$SLURM_NNODES": job.nodes,
+        "$SLURM_JOB_NUM_NODES": job.nodes,
+        "$SLURM_NTASKS": asked.tasks,
+        "$SLURM_NPROCS": asked.tasks,
+        "$SLURM_NTASKS_PER_NODE": job.options.number("ntasks-per-node"),
+        "$SLURM_CPUS_PER_TASK": job.options.number("cpus-per-task"),
+    }
+    return values.get(plain)
+
+
 def loses_ranks(job: Job, name: str) -> bool:
     """Whether a rank variable of Slurm differs between tasks: the batch's own is wrong for some."""
     asked = job.resources

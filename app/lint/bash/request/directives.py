@@ -37,14 +37,15 @@ def read_directives(text: str) -> Directives:
     file = File(text)
     troubles = list(_first_line(file))
     arguments: list[Argument] = []
-    offset, ended, inside_heredoc = 0, False, ""
+    offset, ended, inside_heredoc, component = 0, False, "", 0
     for line in text.split("\n"):
         stripped = line.strip()
         if inside_heredoc:
             inside_heredoc = "" if stripped == inside_heredoc else inside_heredoc
         elif line.startswith(_MAGIC) and not ended:
             found, strange = _line(file, offset, line)
-            arguments += found
+            component += line[len(_MAGIC) :].strip() in ("hetjob", "packjob")
+            arguments += found if component == 0 else []
             troubles += strange
         elif line.startswith(_MAGIC):
             troubles.append(

@@ -123,6 +123,7 @@ class Running:
             Variable(
                 name, text, self.tree.position(node), self.shell, value.exported,
                 quotes_of(word), step, self.branches > 0,
+                None if value.items is None else len(value.items),
             )
         )  # fmt: skip
 

@@ -89,7 +89,8 @@ def conda_without_hook(job: Job, site: Site) -> Iterator[Hit]:
     """Find `conda activate env` in a script that does not read conda.sh."""
     if re.search(r"\s-\w*[li]", job.shebang) or "shell.bash" in job.text:
         return
-    if any(re.search(r"conda|mamba", name, re.IGNORECASE) for name in job.modules):
+    # EasyBuild's modules (Anaconda3, Miniforge3) set PATH alone; others may set the function, too.
+    if any(re.match(r"[a-z].*(conda|mamba|forge)|conda|mamba", name) for name in job.modules):
         return
     reads = re.compile(r"conda\.sh|mamba\.sh|\.bashrc|\.bash_profile|\.profile|bin/activate")
     known = False
@@ -98,6 +99,7 @@ def conda_without_hook(job: Job, site: Site) -> Iterator[Hit]:
         known |= command.program in (".", "source") and any(
             reads.search(text) for word in command.words[:1] for text in (word.known, word.text)
         )
+        known |= command.program == "eval" and "hook" in job.text
         if command.program in ("conda", "mamba") and first == "activate" and not known:
             yield Hit(
                 f"A batch script does not know `{command.program} activate`.",

@@ -1,13 +1,16 @@
 """Rules about how ranks are started, and how they find each other."""
 
 from lumitui.app.lint.rules.launch import (
+    arrays,
     beside,
+    early,
     expansion,
     launchers,
     lines,
     ports,
     rendezvous,
     shell,
+    signals,
     tasks,
 )
 
@@ -20,4 +23,7 @@ RULES = (
     *expansion.RULES,
     *shell.RULES,
     *lines.RULES,
+    *early.RULES,
+    *arrays.RULES,
+    *signals.RULES,
 )

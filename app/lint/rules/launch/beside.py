@@ -7,6 +7,7 @@ from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.steps import Step
 from lumitui.app.lint.model.words import Options
 from lumitui.app.lint.rule import Hit, Rule, rule
+from lumitui.app.lint.semantics.allocation import cores_of_node
 from lumitui.remote.site.profile import Site
 
 _STARTERS = ("srun", "singularity", "apptainer", "mpirun", "mpiexec", "python", "python3", "bash",
@@ -84,6 +85,9 @@ def _takes_all(job: Job, srun: Options) -> list[str]:
     if srun.has(*_ELSEWHERE) or (several and srun.has("nodes")):
         return []
     own = srun.has(*_OWN_CORES) or job.variable("SRUN_CPUS_PER_TASK") is not None
+    asked, has = srun.number("cpus-per-task") or 0, cores_of_node(job)
+    if has and has > 1 and asked * (srun.number("ntasks") or 1) >= has:
+        own = False
     found = [] if own else ["cores"]
     if job.options.has("mem") and not srun.has(*_OWN_MEMORY):
         found.append("memory")

@@ -7,8 +7,9 @@ from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.position import Position
 from lumitui.app.lint.model.steps import Step
 from lumitui.app.lint.rule import Hit, Rule, rule
+from lumitui.app.lint.rules.phrases import some
 from lumitui.app.lint.semantics.expansions import put_in
-from lumitui.app.lint.semantics.launches import nodes_of, tasks_per_node_of
+from lumitui.app.lint.semantics.launches import amount, nodes_of, tasks_per_node_of
 from lumitui.remote.site.profile import Site
 
 _RUN = "pytorch, torch/distributed/run.py"
@@ -115,7 +116,9 @@ def torchrun_processes(job: Job, site: Site) -> Iterator[Hit]:
         if step.launcher != "torchrun" or not gpus or (tasks_per_node_of(job, step) or 2) > 1:
             continue
         option = step.launcher_options.get("nproc-per-node")
-        told = step.launcher_options.number("nproc-per-node")
+        told = amount(job, option.value) if option else None
+        if _chooses_gpus(job, step):
+            continue
         if option is None and gpus > 1 and not job.variable("PET_NPROC_PER_NODE"):
             yield Hit(
                 f"torchrun is not told how many ranks to start, and starts one for {gpus} GPUs.",
@@ -126,12 +129,21 @@ def torchrun_processes(job: Job, site: Site) -> Iterator[Hit]:
         elif option is not None and told is not None and told != gpus:
             more = told > gpus
             yield Hit(
-                f"torchrun starts {told} ranks on each node, and the job has {gpus} GPUs there"
-                + ("." if more else f": {gpus - told} stay idle."),
+                f"torchrun starts {some(told, 'rank')} on each node, and the job has "
+                f"{some(gpus, 'GPU')} there" + ("." if more else f": {gpus - told} stay idle."),
                 f"Write --nproc_per_node={gpus}.",
                 option.at if option.at.line else step.at,
                 severity="error" if more else "warning",
             )
+
+
+def _chooses_gpus(job: Job, step: Step) -> bool:
+    """Whether a step has some of the node's GPUs, as others run beside it."""
+    number = job.steps.index(step)
+    return step.background and any(
+        item.name.endswith("VISIBLE_DEVICES") and item.step in (None, number)
+        for item in job.variables
+    )
 
 
 @rule(
@@ -200,7 +212,7 @@ def accelerate_processes(job: Job, site: Site) -> Iterator[Hit]:
     """Find `--num_processes 8` on two nodes of eight GPUs."""
     gpus = job.resources.gpus_per_node
     for step in job.training:
-        told = step.launcher_options.number("num-processes")
+        told = amount(job, step.launcher_options.value("num-processes"))
         nodes = nodes_of(job, step)
         if step.launcher != "accelerate" or not gpus or told is None or told == gpus * nodes:
             continue

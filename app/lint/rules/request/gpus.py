@@ -67,6 +67,8 @@ def _total(job: Job, site: Site) -> Iterator[Hit]:
     option, total = job.options.get("gpus"), job.options.number("gpus")
     if option is None or total is None or job.nodes < 2 or job.options.has("gpus-per-node"):
         return
+    if total == job.nodes * site.node.gpus and job.options.has("nodes"):
+        return  # whole nodes can have them in one way only
     each = max(1, min(total // job.nodes, site.node.gpus))
     right = site.gpu_request.format(gpus=each) if site.gpu_request else f"--gpus-per-node={each}"
     ranks = job.options.number("ntasks-per-node")

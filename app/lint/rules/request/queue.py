@@ -171,7 +171,9 @@ def _qos_unknown(job: Job, site: Site) -> Iterator[Hit]:
     option, known = job.options.get("qos"), _known_qos(site)
     if option is None or not option.value or "$" in option.value or not known:
         return
-    if option.value not in known and option.value != "normal":
+    purposes = " ".join(each.purpose for each in site.partitions.values())
+    alike = option.value in re.findall(r"[\w-]+", purposes)
+    if option.value not in known and option.value != "normal" and not alike:
         meant = nearest(option.value, known)
         yield Hit(
             f"The profile of {site.name} knows no QOS {option.value!r}; it has {one_of(known)}.",
