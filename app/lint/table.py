@@ -1,6 +1,7 @@
 """The table of all rules: `RULES`, and `findings`, which asks each of them."""
 
 from lumitui.app.lint.model.job import Job
+from lumitui.app.lint.report.causes import in_the_script, without_consequences
 from lumitui.app.lint.rule import Finding, Rule, ordered, run
 from lumitui.app.lint.rules import (
     binding,
@@ -35,4 +36,5 @@ def findings(job: Job, site: Site) -> list[Finding]:
     found = run(RULES, job, site)
     if encoding := [one for one in found if one.rule == "not-text"]:
         return encoding[:1]  # what stands between the NUL characters was not read
-    return ordered([*found, *site_rules.findings(job, site)])
+    alone = without_consequences([*found, *site_rules.findings(job, site)])
+    return ordered([in_the_script(each, job) for each in alone])

@@ -16,7 +16,7 @@ from lumitui.app.lint.bash.words.slips import early_end
 from lumitui.app.lint.bash.words.source import File, Source
 from lumitui.app.lint.bash.words.tree import Tree
 from lumitui.app.lint.model.job import Job, Trouble
-from lumitui.app.lint.model.position import NOWHERE
+from lumitui.app.lint.model.position import NOWHERE, Position
 from lumitui.app.lint.model.steps import ContainerCall, Step
 from lumitui.remote.site.profile import Site
 
@@ -70,6 +70,7 @@ def read_script(
         shebang=directives.shebang,
         troubles=tuple(dict.fromkeys(reading.troubles)),
         files=MappingProxyType({**(files or {}), **written}),
+        written=MappingProxyType({name: _lines(each) for name, each in reading.written.items()}),
         folder=folder,
         strategy=_strategy(main),
         end=reading.end,
@@ -81,6 +82,15 @@ def _read_shell(text: str, reading: Reading) -> None:
     reading.troubles += troubles_of(tree)
     reading.end = early_end(tree) or NOWHERE
     Walker(reading, tree, Scope()).walk()
+
+
+def _lines(source: Source) -> tuple[Position, ...]:
+    """Return where each line of a written file stands."""
+    found, start = [], 0
+    for line in source.text.split("\n"):
+        found.append(source.position(start, start + max(1, len(line))))
+        start += len(line) + 1
+    return tuple(found)
 
 
 def _is_odd(text: str) -> bool:

@@ -61,6 +61,10 @@ class Job:
     files: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Texts of the project's files, by the path that the job uses: its Python program, its
     DeepSpeed configuration. Empty: they are not at hand, and no rule may say that one is absent."""
+    written: Mapping[str, tuple[Position, ...]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
+    """Of those files that the script writes itself: where each of their lines stands in it."""
     folder: str | None = None
     """Where it is submitted from, where that is known."""
     strategy: str = ""

@@ -215,6 +215,7 @@ def inherited_modules(job: Job, site: Site) -> Iterator[Hit]:
         yield Hit(
             "The job adds modules to those of the shell that it is sent from.",
             "Write `module purge` before the first `module load`.",
+            next((each.at for each in job.commands if each.program in ("module", "ml")), NOWHERE),
         )
 
 

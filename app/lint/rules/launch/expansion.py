@@ -64,10 +64,12 @@ def _outer_words(step: Step) -> list[tuple[str, Position]]:
 )
 def rank_expanded_in_batch(job: Job, site: Site) -> Iterator[Hit]:
     """Find `srun bash -c "RANK=$SLURM_PROCID …"` and `srun torchrun --node_rank $SLURM_NODEID`."""
+    said = set[str]()
     for variable in job.variables:
         source = source_at(job, variable.at) or variable.value
         found = _NODE_RANK.search(outside_single_quotes(source))
         if variable.shell == "batch" and found and loses_ranks(job, found[1]):
+            said.add(found[1])
             yield Hit(
                 f"${found[1]} gets its value in the batch script, where it is 0, and not in each "
                 "task.",
@@ -81,6 +83,8 @@ def rank_expanded_in_batch(job: Job, site: Site) -> Iterator[Hit]:
             source = source_at(job, at) or text
             names = names_in(outside_single_quotes(source))
             early = [n for n in names if n in RANK_VARIABLES and loses_ranks(job, n)]
+            if early and early[0] in said and _is_setting(job, at):
+                continue
             if early:
                 yield Hit(
                     f"${early[0]} gets its value in the batch script, where it is 0, and not in "
@@ -89,6 +93,11 @@ def rank_expanded_in_batch(job: Job, site: Site) -> Iterator[Hit]:
                     at if at.line else step.at,
                 )
                 break
+
+
+def _is_setting(job: Job, at: Position) -> bool:
+    """Whether a place is in a line that sets a variable: what it takes over was said there."""
+    return any(each.at.line <= at.line <= each.at.end_line for each in job.variables)
 
 
 @rule(

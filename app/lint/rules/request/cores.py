@@ -203,8 +203,9 @@ def _workers(job: Job, site: Site) -> Iterator[Hit]:
             text = found[1] or "".join(after)
             if text.isdecimal() and int(text) > cores:
                 yield Hit(
-                    f"Each rank starts {text} workers for its data, and has {some(cores, 'core')}.",
-                    f"Ask for {max(1, cores - 1)} workers, or for more cores.",
+                    f"Each rank starts {some(int(text), 'worker')} for its data, and has "
+                    f"{some(cores, 'core')}.",
+                    f"Ask for {some(max(1, cores - 1), 'worker')}, or for more cores.",
                     word.at,
                 )
 

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 from lumitui.app.lint.model.job import Job
-from lumitui.app.lint.model.position import NOWHERE
+from lumitui.app.lint.model.position import NOWHERE, Position
 from lumitui.app.lint.program.facts import Call
 from lumitui.app.lint.program.run import Run, runs
 from lumitui.app.lint.rule import Hit, Rule, rule
+from lumitui.app.lint.rules.phrases import some
 from lumitui.remote.site.profile import Site
 
 _SLURM = (
@@ -46,6 +47,45 @@ def _devices(job: Job, site: Site) -> Iterator[Hit]:
                 f"task{'s' * (tasks != 1)} there: Lightning needs as many.",
                 f"Write #SBATCH --ntasks-per-node={count}, or devices={tasks}.",
                 call.at,
+            )
+
+
+def _told(job: Job, name: str) -> Iterator[tuple[int, Position]]:
+    """Yield the numbers that LightningCLI gets on the command line: `--trainer.devices 4`."""
+    for step in job.training:
+        if step.srun is None or step.launcher != "plain":
+            continue
+        for number, word in enumerate(step.arguments):
+            key, equals, value = word.known.partition("=")
+            following = step.arguments[number + 1 : number + 2]
+            value = value if equals else following[0].known if following else ""
+            if key == f"--trainer.{name}" and value.isdecimal() and int(value) > 0:
+                yield int(value), word.at if word.at.line else step.at
+
+
+@rule(
+    "lightning-cli",
+    "error",
+    "devices or nodes on LightningCLI's command line that are not the job's",
+    why="Lightning compares --trainer.devices with the tasks on a node and --trainer.num_nodes "
+    "with the nodes, and ends where they differ.",
+    source=_SLURM,
+)
+def _cli(job: Job, site: Site) -> Iterator[Hit]:
+    tasks = job.rank.per_node
+    for count, at in _told(job, "devices"):
+        if tasks is not None and count != tasks:
+            yield Hit(
+                f"--trainer.devices is {count}, and Slurm starts {some(tasks, 'task')} a node.",
+                f"Write #SBATCH --ntasks-per-node={count}.",
+                at,
+            )
+    for count, at in _told(job, "num_nodes"):
+        if count != job.nodes:
+            yield Hit(
+                f"--trainer.num_nodes is {count}, and the job has {some(job.nodes, 'node')}.",
+                f"Write --trainer.num_nodes={job.nodes}.",
+                at,
             )
 
 
@@ -194,6 +234,7 @@ def _refused(job: Job, site: Site) -> Iterator[Hit]:
 
 
 RULES: tuple[Rule, ...] = (
+    _cli,
     _devices,
     _nodes,
     _without,
