@@ -19,6 +19,7 @@ from lumitui.app.compose.draft.problems import Problem, worst_first
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.launch_text import SEVERITY
 
+NO_FIX = "No key can fix anything here. Change the fields that are marked, if there are any."
 _LABEL = 15  # cells: `gpus_per_node`
 _NAMES = {"container.image": "image", "container.generation": "generation"}
 
@@ -240,6 +241,8 @@ class FieldList(ScrollView, can_focus=True):
         """Apply the first fix at the cursor's field, or else the first of all."""
         key = self._key()
         fixes = [row for row in self._rows if row.problem is not None and row.problem.fix]
+        if not fixes:
+            self.notify(NO_FIX)
         here = [row for row in fixes if row.field is not None and row.field.key == key]
         for row in (here or fixes)[:1]:
             assert row.problem is not None
@@ -250,6 +253,8 @@ class FieldList(ScrollView, can_focus=True):
         shown = [row.problem for row in self._rows if row.problem is not None and row.problem.fix]
         if shown:
             self.post_message(self.FixesWanted(worst_first(shown)))
+        else:
+            self.notify(NO_FIX)
 
     def action_step(self, step: int) -> None:
         """Take the next value."""

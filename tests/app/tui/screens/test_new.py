@@ -137,6 +137,21 @@ async def test_one_key_makes_all_fixes(settings: Settings, project: Path) -> Non
         await until(pilot, lambda: can_submit(pilot), "no error")
 
 
+@pytest.mark.parametrize("key", ["f", "F"])
+async def test_a_key_that_finds_nothing_to_fix_says_so(
+    key: str, settings: Settings, project: Path
+) -> None:
+    async with LumiApp(settings, project / "job.yaml").run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: can_submit(pilot), "the check")
+        await pilot.press(key)
+        said = "No key can fix anything here. Change the fields that are marked, if there are any."
+        await until(
+            pilot,
+            lambda: said in {toast.message for toast in app_of(pilot)._notifications},
+            "the answer",
+        )
+
+
 async def test_a_job_with_an_error_is_sent_after_a_question_that_names_it(
     settings: Settings, project: Path
 ) -> None:
