@@ -87,7 +87,9 @@ def two_mpi(job: Job, site: Site) -> Iterator[Hit]:
 )
 def conda_without_hook(job: Job, site: Site) -> Iterator[Hit]:
     """Find `conda activate env` in a script that does not read conda.sh."""
-    if re.search(r"\s-\w*[li]", job.shebang) or "shell.bash" in job.text:
+    if re.search(r"\s-\w*[li]", job.shebang) or re.search(
+        r"shell(\.\w+)? .*hook|shell\.bash", job.text
+    ):
         return
     # EasyBuild's modules (Anaconda3, Miniforge3) set PATH alone; others may set the function, too.
     if any(re.match(r"[a-z].*(conda|mamba|forge)|conda|mamba", name) for name in job.modules):
@@ -99,7 +101,6 @@ def conda_without_hook(job: Job, site: Site) -> Iterator[Hit]:
         known |= command.program in (".", "source") and any(
             reads.search(text) for word in command.words[:1] for text in (word.known, word.text)
         )
-        known |= command.program == "eval" and "hook" in job.text
         if command.program in ("conda", "mamba") and first == "activate" and not known:
             yield Hit(
                 f"A batch script does not know `{command.program} activate`.",

@@ -14,10 +14,14 @@ _BOUNDED = re.compile(
     r"RESTART_COUNT|attempt|tries|retr(y|ies)|max_|-(lt|le|gt|ge)\s+\"?[$1-9]|-eq\s+[1-9]|"
     r"==\s*[\"']?[1-9]|\(\(.*[<>]|\bcase\b", re.IGNORECASE
 )  # fmt: skip
+_RUNS = r"(?:srun|torchrun|python3?|mpirun|deepspeed|accelerate|singularity|apptainer|wait)\b"
+_CODE = r"[\"']?\$(?:\?|\{?\w*(?:rc|ret|stat|exit|code|err)\w*\}?)[\"']?"
 _FAILED = re.compile(
-    r"\bif\s+!\s|-ne\s+0|!=\s*[\"']?0|\|\|\s*\{?\s*(\\\n)?\s*(scontrol|sbatch)|"
-    r"\bif\s+\(\(\s*\w+\s*\)\)|\belse\b"
+    rf"\bif\s+!\s+{_RUNS}|{_CODE}\s*(?:-ne|!=)\s*[\"']?0|"
+    r"\(\(\s*\$?(?:rc|ret|status|code)\s*(?:!= 0\s*)?\)\)|"
+    rf"{_RUNS}[^\n]*\|\|\s*\{{?\s*(?:scontrol|sbatch)|\bif\s+{_RUNS}[\s\S]*\belse\b"
 )
+"""Conditions that hold after any failure of the program, and not while there is more to do."""
 _AGAIN = re.compile(r"\b(scontrol\s+requeue(hold)?\b|sbatch\s+[\"']?\$\{?0\b)")
 _HARMLESS = {"exit", "echo", "true", ":", "printf", "date", "wait", "exec"}
 
@@ -107,11 +111,7 @@ def endless_requeue(job: Job, site: Site) -> Iterator[Hit]:
             continue
         if not _AGAIN.search(f"{command.program} {words}"):
             continue
-        above = range(number - 1, max(-1, number - 12), -1)
-        start = next(
-            (n for n in above if re.match(r"\s*(if|elif)\b", lines[n]) or "||" in lines[n]), None
-        )
-        around = "\n".join(lines[start:number]) if start is not None else ""
+        around = _condition(lines[max(0, number - 12) : number])
         if _FAILED.search(around) and not _BOUNDED.search(around):
             yield Hit(
                 "The job sends itself again after any failure, without an end.",
@@ -119,6 +119,17 @@ def endless_requeue(job: Job, site: Site) -> Iterator[Hit]:
                 command.at,
             )
             return
+
+
+def _condition(lines: list[str]) -> str:
+    """Return the last line with the condition that it stands under; "": it has none."""
+    opens = re.compile(r"\s*(if|elif)\b|.*(\|\||&&)")
+    start = next((n for n in reversed(range(len(lines))) if opens.match(lines[n])), None)
+    if start is None:
+        return ""
+    while start and lines[start - 1].endswith("\\"):
+        start -= 1
+    return "\n".join(lines[start:]).replace("\\\n", " ")
 
 
 @rule(
