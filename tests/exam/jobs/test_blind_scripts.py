@@ -5,6 +5,7 @@ of the 17 that name no site. The rules have learnt from these scripts since: the
 found, and no longer say how much is found of scripts that nobody has seen.
 """
 
+import re
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
@@ -72,4 +73,14 @@ def test_the_mistake_is_found(script: Script) -> None:
 
 @pytest.mark.parametrize("script", scripts("good"), ids=lambda script: script.id)
 def test_nothing_is_said_of_a_good_script(script: Script) -> None:
+    assert spoken(script) == []
+
+
+@pytest.mark.parametrize("script", scripts("mistaken"), ids=lambda script: script.id)
+def test_another_face_of_the_mistake_is_found(script: Script) -> None:
+    assert any(re.fullmatch(script.rule, each.rule) for each in spoken(script))
+
+
+@pytest.mark.parametrize("script", scripts("near_miss"), ids=lambda script: script.id)
+def test_nothing_is_said_of_a_near_miss(script: Script) -> None:
     assert spoken(script) == []
