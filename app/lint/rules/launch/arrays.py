@@ -19,6 +19,11 @@ _RESULTS = re.compile(
 _INDEX = re.compile(
     r"\$\{(\w+)\[\s*(?:\$\(\()?\s*\$?\{?(\w+)\}?\s*([-+]\s*\d+)?\s*(?:\)\))?\s*\]\}"
 )
+_SETTING = re.compile(
+    r"lr|rate|seed|decay|batch|dropout|momentum|epochs|steps|warmup|fold|alpha|beta|gamma|temp|"
+    r"layers|hidden|dim|heads|width|depth|wd|eps", re.IGNORECASE
+)  # fmt: skip
+"""Words in the names of settings of one training; of many inputs a program names its results."""
 _ENTRY = re.compile(r"\$\{\w+\[[^]]*\]\}")
 _MOST = 100_000
 
@@ -99,7 +104,7 @@ def array_one_folder(job: Job, site: Site) -> Iterator[Hit]:
             re.search(rf"{_TASK}|SLURM_JOB_?ID", _ENTRY.sub("", put_in(job, text)))
             for text in texts
         )
-        if numbered or not any(_differs(job, text) for text in texts):
+        if numbered or not _sweeps(job, texts):
             continue
         for number, word in enumerate(step.arguments):
             name, equals, value = word.text.partition("=")
@@ -112,6 +117,16 @@ def array_one_folder(job: Job, site: Site) -> Iterator[Hit]:
                     word.at if word.at.line else step.at,
                 )
                 break
+
+
+def _sweeps(job: Job, texts: list[str]) -> bool:
+    """Whether the tasks run one training with different settings: `--lr $LR`."""
+    for before, text in zip(["", *texts], texts, strict=False):
+        name, equals, value = text.partition("=")
+        name, value = (name, value) if equals else (before, text)
+        if name.startswith("-") and _SETTING.search(name) and _differs(job, value):
+            return True
+    return False
 
 
 def _differs(job: Job, text: str, depth: int = 0) -> bool:
