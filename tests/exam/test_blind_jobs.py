@@ -34,9 +34,18 @@ class Case:
     """What must name the mistake of a bad one; in a good one, what the examiner overlooked."""
 
 
+SECRETS = {
+    "A_KEY": "3f9c0a7be12d44d5" + "a9b8c7d6e5f40312aabbccdd",
+    "A_TOKEN": "hf_" + "QwErTyUi" * 4,
+}
+"""Made up, and no file of the project may look as if it held one."""
+
+
 @cache
 def cases(kind: str) -> tuple[Case, ...]:
     text = (FOLDER / f"{kind}.yaml").read_text(encoding="utf-8")
+    for name, secret in SECRETS.items():
+        text = text.replace(name, secret)
     return TypeAdapter(tuple[Case, ...]).validate_python(yaml.load(text, yaml.CBaseLoader))
 
 

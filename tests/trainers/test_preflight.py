@@ -186,12 +186,12 @@ torch.randn = randn
 
 @pytest.fixture
 def throttled() -> Iterator[Path]:
-    """A group of the kernel's whose processes get a 25th of a core, on a busy machine, too."""
+    """A group of the kernel's whose processes get a 100th of a core, on a busy machine, too."""
     folder = CPU / f"lumitui-test-{os.getpid()}"
     if not (CPU / "cpu.cfs_quota_us").exists() or os.geteuid() != 0:
         pytest.skip("only root with cgroup v1 may slow one process")
     folder.mkdir()
-    (folder / "cpu.cfs_period_us").write_text("25000")
+    (folder / "cpu.cfs_period_us").write_text("100000")
     (folder / "cpu.cfs_quota_us").write_text("1000")
     yield folder
     for pid in (folder / "cgroup.procs").read_text().split():
