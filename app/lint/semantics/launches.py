@@ -1,7 +1,10 @@
 """How many processes a step starts, as rules ask it. Pure."""
 
+import re
+
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.steps import Step
+from lumitui.app.lint.model.words import Variable
 
 PER_NODE_LAUNCHERS = ("torchrun", "deepspeed", "accelerate")
 """Those that start a node's ranks themselves, so that Slurm starts each of them once a node."""
@@ -43,6 +46,34 @@ def tasks_of(job: Job, step: Step) -> int | None:
     if step.srun and job.resources.tasks and not step.srun.has("nodes", "ntasks-per-node"):
         return job.resources.tasks
     return None if each is None else each * nodes_of(job, step)
+
+
+_BY_RANK = re.compile(r"\$\{?(SLURM_LOCALID|LOCAL_RANK|OMPI_COMM_WORLD_LOCAL_RANK)\b")
+
+
+def shows_own_gpu(variable: Variable) -> bool:
+    """Whether a variable shows each task the one GPU of its number on the node."""
+    return variable.name.endswith("_VISIBLE_DEVICES") and bool(_BY_RANK.search(variable.value))
+
+
+def has_one_rank(job: Job, step: Step) -> bool:
+    """Whether each torchrun of a step starts one rank, whose LOCAL_RANK is then 0."""
+    told = step.launcher_options.value("nproc-per-node")
+    silent = job.variable("PET_NPROC_PER_NODE") is None
+    count = amount(job, told) if told is not None else 1 if silent else None
+    return step.launcher == "torchrun" and count == 1
+
+
+def starts_one_rank_each(job: Job, step: Step) -> bool:
+    """Whether each task starts torchrun for one rank, on a GPU of its own.
+
+    Such launches meet in no port: they stand alone, or are told how many they are.
+    """
+    options, number = step.launcher_options, job.steps.index(step)
+    apart = options.has("standalone") or (options.value("nnodes") or "1") not in ("1", "1:1")
+    own = any(shows_own_gpu(each) and each.step in (None, number) for each in job.variables)
+    given = any(each is not None and each.has("gpus-per-task") for each in (step.srun, job.options))
+    return has_one_rank(job, step) and apart and (own or given)
 
 
 def amount(job: Job, text: str | None) -> int | None:

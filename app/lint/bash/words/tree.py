@@ -12,6 +12,7 @@ from lumitui.app.lint.model.position import Position
 _LANGUAGE = Language(tree_sitter_bash.language())
 _NO_ASCII = re.compile(r"[^\x00-\x7f]")
 _ASSIGNED = re.compile(r"\b\w+\+?=[^\s\"'`;|&(){}]*\$[^\s\"'`;|&(){}]*")
+_REMARK = re.compile(r"(?<=[ \t])`[ \t]*#[^`\n\\]*`(?=[ \t\n]|$)")
 _AFTER_NAME = re.compile(r"(\$\w+)[-/.,+]")
 
 
@@ -26,6 +27,8 @@ class Tree:
         clean = _NO_ASCII.sub("x", source.text)
         # Of `A=$B/$C/d` it makes two words and a command; of `A=$B%$C%d` one assignment. What a
         # node says is read in the source, so that its text stays as it was written.
+        # bash ends the comment in `# why` at the backtick; the grammar ends it with the line.
+        clean = _REMARK.sub(lambda match: " " * len(match[0]), clean)
         data = _ASSIGNED.sub(lambda match: _AFTER_NAME.sub(r"\1%", match[0]), clean).encode()
         self.root: Node = Parser(_LANGUAGE).parse(data).root_node
 

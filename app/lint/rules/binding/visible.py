@@ -8,6 +8,7 @@ from lumitui.app.lint.model.words import Option, Variable
 from lumitui.app.lint.rule import Hit, Rule, rule
 from lumitui.app.lint.rules.phrases import removal, some
 from lumitui.app.lint.semantics.allocation import gpus_of_node, whole_nodes
+from lumitui.app.lint.semantics.launches import has_one_rank, shows_own_gpu
 from lumitui.app.lint.semantics.places import site_says
 from lumitui.remote.site.profile import Site
 
@@ -183,7 +184,6 @@ def _twice(job: Job, site: Site) -> Iterator[Hit]:
             )
 
 
-_BY_RANK = re.compile(r"\$\{?(SLURM_LOCALID|LOCAL_RANK|OMPI_COMM_WORLD_LOCAL_RANK)\b")
 _CHOOSES = re.compile(
     r"set_device\(\s*(?!0\b|[\"']cuda:0)|cuda:\{|[\"']cuda:[\"']\s*\+|device_ids\s*=\s*\[\s*(?!0\b)\w"
 )
@@ -200,12 +200,12 @@ _CHOOSES = re.compile(
     source="derived from LUMI user guide, lumig-job (select_gpu), and torch.cuda.set_device",
 )
 def _select(job: Job, site: Site) -> Iterator[Hit]:
-    chosen = [variable for variable in job.settings(*_VISIBLE) if _BY_RANK.search(variable.value)]
+    chosen = [variable for variable in job.settings(*_VISIBLE) if shows_own_gpu(variable)]
     local = job.variable("LOCAL_RANK")
     if not chosen or (local is not None and local.value == "0") or _tasks_of_node(job) == 1:
         return
-    if not any(step.python for step in job.training):
-        return
+    if all(has_one_rank(job, step) for step in job.training if step.python):
+        return  # none is Python, or torchrun says LOCAL_RANK=0 to each
     programs = [text for name, text in job.files.items() if name.endswith(".py")]
     sure = any(_CHOOSES.search(text) for text in programs)
     if programs and not sure:

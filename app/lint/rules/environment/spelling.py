@@ -8,6 +8,7 @@ from lumitui.app.lint.rule import Hit, Rule, rule
 from lumitui.app.lint.rules.environment.known_names import NAMES
 from lumitui.app.lint.semantics.expansions import is_named
 from lumitui.app.lint.semantics.names import Use, alike, is_mentioned, uses
+from lumitui.app.lint.semantics.places import has_unknown_sources
 from lumitui.remote.site.profile import Site
 
 _SLURM = frozenset(name for name in NAMES if name.startswith(("SLURM_", "SBATCH_", "SRUN_")))
@@ -39,10 +40,11 @@ _PARAMETERS = 2
 def misspelt_variable(job: Job, site: Site) -> Iterator[Hit]:
     """Find `$SLURM_PROCD`, and `export OMP_NUM_THREAD=7`."""
     yield from _misspelt_settings(job)
-    own = {item.name for item in job.variables} - NAMES
+    every = {item.name for item in job.variables}
+    own = set[str]() if has_unknown_sources(job) else every - NAMES
     told = set[str]()
     for use in list(uses(job))[:_MOST]:
-        if use.name in told or use.name in NAMES or is_mentioned(job, use.name):
+        if use.name in told or use.name in NAMES | every or is_mentioned(job, use.name):
             continue
         meant = _meant(use, own)
         if meant is not None:

@@ -89,6 +89,8 @@ def sleep_at_end(job: Job, site: Site) -> Iterator[Hit]:
         found = re.fullmatch(r"(\d{1,9})([smhd]?)|(infinity)", word)
         if command.program != "sleep" or not found or command.at.line <= last or not last:
             continue
+        if _still_runs(job, command):
+            continue
         seconds = int(found[1]) * units[found[2]] if found[1] else None
         if command.shell == "batch" and (seconds is None or seconds >= _LONG_SLEEP):
             yield Hit(
@@ -97,6 +99,17 @@ def sleep_at_end(job: Job, site: Site) -> Iterator[Hit]:
                 "Remove it.",
                 command.at,
             )
+
+
+def _still_runs(job: Job, command: Command) -> bool:
+    """Whether the program runs in the background, and nothing before the command waits for it."""
+    first = min(step.at.line for step in job.training)
+    waits = any(
+        each.program == "wait" and first <= each.at.line
+        and (each.at.line, each.at.column) < (command.at.line, command.at.column)
+        for each in job.commands
+    )  # fmt: skip
+    return not waits and all(step.background for step in job.training)
 
 
 @rule(
@@ -109,26 +122,36 @@ def sleep_at_end(job: Job, site: Site) -> Iterator[Hit]:
 )
 def strict_before_activation(job: Job, site: Site) -> Iterator[Hit]:
     """Find `set -u` before `conda activate`."""
-    strict = _sets(job, "nounset", "u")
-    if strict is None:
-        return
-    relaxed = [
-        item.at.line
-        for item in job.commands
-        if item.program == "set" and any(word.text.startswith("+") for word in item.words)
-    ]
+    strict = False
     for command in job.commands:
+        if command.shell != "batch":
+            continue
+        if command.program == "set":
+            strict = _is_strict(command, before=strict)
         first = command.words[0].known if command.words else ""
         activates = command.program in ("conda", "mamba") and first == "activate"
-        activates |= command.program in ("source", ".") and "conda" in first
-        between = any(strict.at.line < line <= command.at.line for line in relaxed)
-        if activates and command.at.line > strict.at.line and not between:
+        activates |= (
+            command.program in ("source", ".")
+            and "conda" in first
+            and not first.endswith("/profile.d/conda.sh")  # it only makes functions
+        )
+        if activates and strict:
             yield Hit(
                 "With `set -u` the scripts of conda may end the job with `unbound variable`.",
                 "Write `set +u` before it, and `set -u` behind it.",
                 command.at,
             )
             return
+
+
+def _is_strict(command: Command, *, before: bool) -> bool:
+    """Whether `set -u` holds behind a `set`."""
+    words = [word.text for word in command.words]
+    for number, word in enumerate(words):
+        named = words[number + 1 : number + 2] == ["nounset"]
+        if re.fullmatch(r"[-+][a-zA-Z]+", word) and ("u" in word or ("o" in word and named)):
+            before = word.startswith("-")
+    return before
 
 
 @rule(

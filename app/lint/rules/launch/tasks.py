@@ -9,6 +9,7 @@ from lumitui.app.lint.rules.phrases import some
 from lumitui.app.lint.semantics.launches import (
     PER_NODE_LAUNCHERS,
     nodes_of,
+    starts_one_rank_each,
     tasks_of,
     tasks_per_node_of,
 )
@@ -30,6 +31,8 @@ def launcher_tasks(job: Job, site: Site) -> Iterator[Hit]:
     """Find `srun --ntasks-per-node=8 torchrun`."""
     for step in job.training:
         tasks = tasks_per_node_of(job, step)
+        if starts_one_rank_each(job, step):
+            continue
         if step.launcher in PER_NODE_LAUNCHERS and step.srun and tasks and tasks > 1:
             yield Hit(
                 f"srun starts {step.launcher} {tasks} times on each node, and each of them starts "

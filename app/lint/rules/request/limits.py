@@ -41,6 +41,7 @@ def _time(job: Job, site: Site) -> Iterator[Hit]:
         f"{option.value} is more than {queue.name} allows{size} ({most}).",
         f"Write --time={most} or less, and continue from a checkpoint in a next job.",
         option.at,  # and no edit: a shorter limit is the person's choice, or another partition
+        severity=_severity(site, queue, "max_time"),
     )
 
 

@@ -1,0 +1,82 @@
+"""What careful people write, beside a slip that looks like it."""
+
+import pytest
+
+from lumitui.app.lint.bash import read_script
+from lumitui.app.lint.table import findings
+from lumitui.remote.site.sites import BUILT_IN, Sites
+
+SITES = Sites([BUILT_IN])
+HEAD = {
+    "lumi": "#!/bin/bash\n#SBATCH -A project_465000123 -p standard-g -N 1 --ntasks-per-node=8 "
+    "--gpus-per-node=8 -c 7 --mem=480G -t 5:00:00\n",
+    "karolina": "#!/bin/bash\n#SBATCH -A OPEN-30-12 -p qgpu -N 2 --gpus-per-node=8 "
+    "--ntasks-per-node=8 -c 16 -t 12:00:00\n",
+    "mn5": "#!/bin/bash\n#SBATCH -A ehpc123 -q acc_ehpc -N 1 -n 1 -c 80 --gres=gpu:4 -t 4:00:00\n",
+}
+DDP = "import os\nimport torch\n\ntorch.cuda.set_device(int(os.environ['LOCAL_RANK']))\n"
+RUN = "torchrun --standalone --nproc_per_node=4 train.py --workers 7"
+OWN = "export ROCR_VISIBLE_DEVICES=$SLURM_LOCALID"
+ONE = "torchrun --standalone --nproc_per_node=1 train.py"
+
+
+def said(site: str, text: str, files: dict[str, str] | None = None) -> set[str]:
+    at = SITES.load(site)
+    job = read_script(HEAD[site] + text, site=at, files={"train.py": DDP, **(files or {})})
+    return {item.rule for item in findings(job, at)}
+
+
+@pytest.mark.parametrize(
+    ("rule", "site", "good", "bad"),
+    [
+        ("misspelt-variable", "lumi", "source ./env.sh\necho $DATA_DIR\nDATA_DIRS=1\n",
+         "echo $DATA_DIR\nDATA_DIRS=1\n"),
+        ("misspelt-variable", "lumi", ". known.sh\necho $BASE $FROM_FILE\n",
+         ". known.sh\necho $BASE_ $FROM_FILE\n"),
+        ("misspelt-variable", "lumi", "source ./env.sh\necho $SLURM_PROCID\n",
+         "source ./env.sh\necho $SLURM_PROCD\n"),
+        ("launcher-tasks", "lumi", f"srun bash -c '{OWN}; {ONE}'\n", f"srun bash -c '{ONE}'\n"),
+        ("launcher-tasks", "lumi", f"run() {{ {OWN}; {ONE}; }}\nexport -f run\nsrun bash -c run\n",
+         f"run() {{ {OWN}; {ONE[:-9]}2 train.py; }}\nexport -f run\nsrun bash -c run\n"),
+        ("launcher-tasks", "lumi", f"srun bash -c '{OWN}; {ONE}'\n",
+         f"srun bash -c '{OWN}; {ONE.replace('--standalone ', '')}'\n"),
+        ("select-gpu", "lumi", f"srun bash -c '{OWN}; {ONE}'\n",
+         f"srun bash -c '{OWN}; LOCAL_RANK=$SLURM_LOCALID python train.py'\n"),
+        ("unclosed-quote", "mn5", f"torchrun `# four of 'em` {RUN[8:]}\n",
+         f"torchrun `# four {RUN[8:]}\n"),
+        ("torchrun-processes", "mn5", f"torchrun \\\n `# all GPUs` \\\n {RUN[8:]}\n",
+         "torchrun \\\n `# all GPUs` \\\n --standalone train.py\n"),
+        ("sleep-at-end", "mn5",
+         f"{RUN} &\np=$!\nwhile kill -0 $p; do sleep 1800 & wait -n $p $!; done\nwait $p\n",
+         f"{RUN} &\np=$!\nwait $p\nsleep 1800\n"),
+        ("sleep-at-end", "mn5", f"{RUN} &\nsleep 600\nnvidia-smi\nwait\n",
+         f"{RUN}\nsleep 600\nnvidia-smi\nwait\n"),
+        ("strict-before-activation", "mn5",
+         "set -euo pipefail\n. /opt/conda/etc/profile.d/conda.sh\n"
+         f"set +u; conda activate x; set -u\n{RUN}\n",
+         "set -euo pipefail\n. /opt/conda/etc/profile.d/conda.sh\n"
+         f"set +u; set -u; conda activate x\n{RUN}\n"),
+        ("strict-before-activation", "mn5",
+         f"set -o nounset\nset +o nounset\nconda activate x\n{RUN}\n",
+         f"set -o nounset\nset +e\nconda activate x\n{RUN}\n"),
+    ],
+)  # fmt: skip
+def test_a_rule_tells_what_is_careful_from_a_slip(
+    rule: str, site: str, good: str, bad: str
+) -> None:
+    files = {"known.sh": "BASE=/x\nFROM_FILE=$BASE/y\n"}
+    assert rule not in said(site, good, files)
+    assert rule in said(site, bad, files)
+
+
+def test_a_limit_that_nobody_has_checked_is_no_error() -> None:
+    text = HEAD["karolina"].replace("-t 12", "-t 72") + "srun hostname\n"
+    site = SITES.load("karolina")
+    held = {"partitions.qgpu.max_time"}
+    assert held <= set(site.unverified)
+    checked = site.model_copy(
+        update={"unverified": [each for each in site.unverified if each not in held]}
+    )
+    for at, severity in ((site, "warning"), (checked, "error")):
+        found = findings(read_script(text, site=at), at)
+        assert [item.severity for item in found if item.rule == "time-limit"] == [severity]
