@@ -102,8 +102,8 @@ class SiteRule(Facts):
     """What it looks at: a field of the job file, e.g. `launcher` or `env.NCCL_NET_GDR_LEVEL`. In
     a script that is what the field becomes there: `sbatch` is each option as `--name=value`.
     Besides: `srun` (its options), `module` (each loaded), `words` (each word of a command and each
-    value of a variable), `container.call` (like `singularity exec`) and `container.binds` (joined
-    by commas)."""
+    value of a variable), `container.call` (like `singularity exec`), `container.binds` (joined
+    by commas) and `gpus.divided` (the GPUs that programs beside each other share out)."""
     matches: Pattern | None = None
     """A regular expression on the field's text, or on one of its texts."""
     absent: bool = False

@@ -190,6 +190,27 @@ def _folders(job: Job) -> _Texts:
     ]
 
 
+def _divided(job: Job) -> _Texts:
+    """Return the GPUs that programs beside each other share out, where none has another's."""
+    if not any(step.background for step in job.training):
+        return []
+    beside = {
+        number for number, step in enumerate(job.steps) if step.background and step.trains
+    } | {None}
+    lists = [
+        item
+        for item in job.variables
+        if item.name.endswith("_VISIBLE_DEVICES") and item.step in beside
+    ]
+    texts_of = sorted({item.value.replace(" ", "") for item in lists})
+    named = sorted(part for text in texts_of for part in text.split(","))
+    most = job.resources.gpus_per_node or 0
+    apart = len(texts_of) > 1 and len(set(named)) == len(named)
+    if not apart or not all(part.isdecimal() and int(part) < most for part in named):
+        return []
+    return [(",".join(named), lists[0].at)]
+
+
 _FIELDS: dict[str, Callable[[Job], _Texts]] = {
     "sbatch": lambda job: _lines(job.options),
     "srun": lambda job: [line for step in job.steps if step.srun for line in _lines(step.srun)],
@@ -201,6 +222,7 @@ _FIELDS: dict[str, Callable[[Job], _Texts]] = {
     "container.image": _images,
     "container.call": _calls,
     "container.binds": _binds,
+    "gpus.divided": _divided,
     "links": _links,
     "workdir": _folders,
 }

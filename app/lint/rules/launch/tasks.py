@@ -156,10 +156,15 @@ def mpirun_count(job: Job, site: Site) -> Iterator[Hit]:
         if not step.mpirun or tasks is None or options.has("host", "hostfile", "oversubscribe"):
             continue
         ranks = options.number("np") or options.number("n") or options.number("c")
+        mapped = re.match(r"ppr:(\d{1,6}):node\b", options.value("map-by") or "")
+        right, do = divmod(tasks, job.nodes), "Leave the number out"
+        if mapped and not right[1]:  # the map limits the ranks of a node, also without a number
+            ranks = ranks or int(mapped[1]) * job.nodes
+            do = f"Write ppr:{right[0]}:node in --map-by, and leave the number out"
         if ranks is not None and ranks != tasks:
             yield Hit(
                 f"{step.mpirun} is to start {ranks} ranks, and the job has {tasks} tasks.",
-                f"Leave the number out: {step.mpirun} starts {tasks} by itself.",
+                f"{do}: {step.mpirun} starts {tasks} by itself.",
                 step.at,
                 severity="error" if ranks > tasks else "warning",
             )

@@ -176,6 +176,17 @@ def _spelling(job: Job, site: Site) -> Iterator[Hit]:
                     )
 
 
+_RANK_NAMES = ("SLURM_PROCID", "RANK")
+_INSTEAD = {
+    "RANK": _RANK_NAMES,
+    "SIZE": ("SLURM_NTASKS", "WORLD_SIZE"),
+    "LOCAL_RANK": ("SLURM_LOCALID", "LOCAL_RANK"),
+    "NODE_RANK": ("SLURM_LOCALID", "LOCAL_RANK"),
+    "LOCAL_SIZE": ("SLURM_NTASKS_PER_NODE", "LOCAL_WORLD_SIZE"),
+}
+"""What srun's tasks read, and torchrun's, in place of Open MPI's variables."""
+
+
 @rule(
     "openmpi-variables",
     "error",
@@ -194,11 +205,11 @@ def _openmpi(job: Job, site: Site) -> Iterator[Hit]:
         missing = [name for name in names if job.variable(name) is None]
         if missing:
             launcher = run.step.launcher if run.step.launcher in _LAUNCHERS else "srun"
-            theirs = "SLURM_PROCID" if launcher == "srun" else "RANK"
+            theirs = _INSTEAD.get(missing[0].removeprefix("OMPI_COMM_WORLD_"), _RANK_NAMES)
             yield Hit(
                 f"{run.program.file} reads {missing[0]}, which only mpirun sets, and {launcher} "
                 "starts it: it ends with a KeyError.",
-                f"Read {theirs} instead, and its like, or start it with mpirun.",
+                f"Read {theirs[launcher != 'srun']} instead, or start it with mpirun.",
                 run.step.at,
             )
 

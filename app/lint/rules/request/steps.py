@@ -77,7 +77,10 @@ def _tasks(job: Job, site: Site) -> Iterator[Hit]:
         if option is None or asked is None or asked <= each * job.nodes:
             continue
         used = options.number("cpus-per-task") or (cores if site.srun_inherits_cpus else 1)
-        too_many = asked * used > each * cores * job.nodes and not whole
+        fits = asked * used <= each * cores * job.nodes
+        if fits and options.has("cpus-per-task"):
+            continue  # it divides the job's cores anew
+        too_many = not fits and not whole
         right = math.ceil(asked / job.nodes)
         yield Hit(
             f"srun starts {some(asked, 'task')}, and the job asks for {each * job.nodes}"

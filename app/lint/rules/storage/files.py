@@ -14,7 +14,9 @@ from lumitui.app.lint.semantics.places import work_folder
 from lumitui.remote.site.profile import Site
 
 _NODE_FOLDER = re.compile(r"^(/tmp|/var/tmp|/dev/shm|\$\{?(TMPDIR|LOCAL_SCRATCH|NODE_TMP)\b)")
-_HOME = re.compile(r"^(~|\$\{?HOME\}?|/users/|/home/|/gpfs/home/|/ccs/home/)(?=/|$|\w)")
+_HOME = re.compile(
+    r"^(~|\$\{?HOME\}?|/users/|/home/|/gpfs/home/|/ccs/home/)(?!/\.\.(?:/|$))(?=/|$|\w)"
+)
 _RESULTS = re.compile(
     r"^--?(output|out|save|checkpoint|ckpt|results?|log|work|run)s?([_-]?(dir|path|folder|to))?$"
 )

@@ -18,6 +18,12 @@ DDP = "import os\nimport torch\n\ntorch.cuda.set_device(int(os.environ['LOCAL_RA
 RUN = "torchrun --standalone --nproc_per_node=4 train.py --workers 7"
 OWN = "export ROCR_VISIBLE_DEVICES=$SLURM_LOCALID"
 ONE = "torchrun --standalone --nproc_per_node=1 train.py"
+TWO = "torchrun --standalone --nproc_per_node=2 train.py"
+
+
+def beside(*lists: str) -> str:
+    """Return launches beside each other, each with its GPUs."""
+    return "".join(f"CUDA_VISIBLE_DEVICES={each} {TWO} &\n" for each in lists) + "wait\n"
 
 
 def said(site: str, text: str, files: dict[str, str] | None = None) -> set[str]:
@@ -59,6 +65,19 @@ def said(site: str, text: str, files: dict[str, str] | None = None) -> set[str]:
         ("strict-before-activation", "mn5",
          f"set -o nounset\nset +o nounset\nconda activate x\n{RUN}\n",
          f"set -o nounset\nset +e\nconda activate x\n{RUN}\n"),
+        ("mn5-visible-devices", "mn5", beside("0,1", "2,3"), beside("0,1", "1,2")),
+        ("mn5-visible-devices", "mn5", beside("0", "1", "2,3"), beside("0", "1")),
+        ("mn5-visible-devices", "mn5", beside("0,1", "2,3"), beside("0,1,2,3")),
+        ("mn5-visible-devices", "mn5",
+         f"go() {{\n  CUDA_VISIBLE_DEVICES=$1 {TWO} --lr $2 &\n}}\ngo 0,1 1\ngo 2,3 2\nwait\n",
+         f"go() {{\n  CUDA_VISIBLE_DEVICES=$1 {TWO} --lr $2\n}}\ngo 0,1 1\ngo 2,3 2\n"),
+        ("step-tasks", "mn5", "srun -n 2 -c 40 --multi-prog x.conf\n",
+         "srun -n 2 -c 60 --multi-prog x.conf\n"),
+        ("step-tasks", "mn5", "srun -n 4 -c 20 python train.py\n", "srun -n 4 python train.py\n"),
+        ("results-in-home", "mn5", f"{RUN} --out $HOME/../scratch/x\n", f"{RUN} --out $HOME/x\n"),
+        ("results-in-home", "mn5", f"{RUN} --out ~/../x\n", f"{RUN} --out ~/..x\n"),
+        ("mpirun-count", "karolina", "mpirun --map-by ppr:8:node:PE=16 python train.py\n",
+         "mpirun --map-by ppr:4:node:PE=16 python train.py\n"),
     ],
 )  # fmt: skip
 def test_a_rule_tells_what_is_careful_from_a_slip(
@@ -80,3 +99,23 @@ def test_a_limit_that_nobody_has_checked_is_no_error() -> None:
     for at, severity in ((site, "warning"), (checked, "error")):
         found = findings(read_script(text, site=at), at)
         assert [item.severity for item in found if item.rule == "time-limit"] == [severity]
+
+
+@pytest.mark.parametrize(
+    ("rule", "text", "words"),
+    [
+        ("mpirun-count", "mpirun -np 8 --map-by ppr:4:node:PE=16 python train.py\n", "ppr:8:node"),
+        ("mpirun-count", "mpirun -np 8 python train.py\n", "Leave the number out"),
+        ("openmpi-variables", "srun python ranks.py LOCAL_RANK\n", "Read SLURM_LOCALID instead"),
+        ("openmpi-variables", "srun python ranks.py SIZE\n", "Read SLURM_NTASKS instead"),
+        ("openmpi-variables", "srun -N 2 -n 2 torchrun --nnodes=2 --nproc_per_node=8 "
+         "ranks.py LOCAL_RANK\n", "Read LOCAL_RANK instead"),
+    ],
+)  # fmt: skip
+def test_the_advice_fits_what_is_written(rule: str, text: str, words: str) -> None:
+    at = SITES.load("karolina")
+    name = text.split()[-1]
+    program = f"import os\nimport torch\n\nrank = int(os.environ['OMPI_COMM_WORLD_{name}'])\n"
+    job = read_script(HEAD["karolina"] + text, site=at, files={"ranks.py": program})
+    (found,) = (item for item in findings(job, at) if item.rule == rule)
+    assert words in found.do
