@@ -1,8 +1,8 @@
 """What a rule sees of a Python file: its calls, what it sets, its options, its texts."""
 
 import re
-from collections.abc import Callable, Iterator, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Set
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
@@ -121,6 +121,8 @@ class ProgramOption:
     at: Position
     flag: bool = False
     """Whether it takes no value (`action="store_true"`)."""
+    required: bool = False
+    """Whether argparse ends the program without it."""
 
 
 @dataclass(frozen=True)
@@ -159,12 +161,14 @@ class Program:
     reads: frozenset[str] = frozenset()
     """The variables of the environment that it must find: `os.environ["RANK"]`."""
     asks: frozenset[str] = frozenset()
-    """Those it only asks for: `os.environ.get("RANK", 0)`."""
+    """Those it only asks for, `os.environ.get("RANK", 0)`, or may ask for in a loop over names."""
     functions: frozenset[str] = frozenset()
     guarded: frozenset[str] = frozenset()
     """Functions with a decorator that lets only one rank call them."""
     dictionaries: tuple[Text, ...] = ()
     """Dictionaries of constants, as JSON: a configuration may stand in the program."""
+    classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Its classes, each with those that it is derived from."""
 
     def named(self, *names: str) -> Iterator[Call]:
         """Yield the calls whose last part is one of these, or whose whole name with dots is."""

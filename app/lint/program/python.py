@@ -25,6 +25,7 @@ from lumitui.app.lint.program.roles import (
     dotted,
     flags_of,
     guard_of,
+    looked_up,
     mentioned,
     names_with_roles,
     role_of,
@@ -100,11 +101,19 @@ class _Reader:
             options=tuple(self.options),
             texts=tuple(self.texts),
             reads=frozenset(self.reads),
-            asks=frozenset(self.asks),
+            asks=frozenset(self.asks | looked_up(tree, {one.value for one in self.texts})),
             functions=frozenset(self.functions),
             guarded=frozenset(self.guarded),
             dictionaries=tuple(self.dictionaries),
+            classes=self._classes(tree),
         )
+
+    def _classes(self, tree: ast.Module) -> dict[str, tuple[str, ...]]:
+        return {
+            node.name: tuple(self._resolved(dotted(base)) for base in node.bases)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ClassDef)
+        }
 
     def _import(self, node: ast.AST) -> None:
         if isinstance(node, ast.Import):
@@ -285,7 +294,8 @@ class _Reader:
         default = self._expression(words["default"]) if "default" in words else None
         action = words.get("action")
         flag = isinstance(action, ast.Constant) and str(action.value).startswith("store_")
-        self.options.append(ProgramOption(flags, name, default, self._at(node), flag))
+        must = isinstance(word := words.get("required"), ast.Constant) and word.value is True
+        self.options.append(ProgramOption(flags, name, default, self._at(node), flag, must))
 
     def _argument(self, node: ast.expr, name: str) -> Argument:
         if isinstance(node, ast.Starred):

@@ -28,6 +28,10 @@ _CALLS: dict[str, Role] = {
     "get_world_size": "world",
     "Get_size": "world",
 }
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
+_READERS = ("environ", "getenv")
+_WRITERS = ("setdefault", "update", "pop")
+"""What changes the environment, and reads none of it."""
 _ONE = re.compile(
     r"main_process|master_proc|is_root|rank_?0|rank_?zero|global_zero|is_main|is_master|is_primary|is_chief|process_index"
     r"|(?<![a-z])rank\b|procid|world_rank|global_rank",
@@ -52,6 +56,39 @@ def variable_read(node: ast.expr) -> tuple[str, bool]:
         if name.endswith(("environ.get", "getenv")):
             return _text(node.args[0]), False
     return "", False
+
+
+def looked_up(tree: ast.Module, texts: set[str]) -> set[str]:
+    """Return which of a module's texts may be variables that it reads by names that are values.
+
+    It does so in `os.environ[n] for n in names`, `map(os.getenv, names)`, `"RANK" in os.environ`.
+    """
+    made = {
+        variable_read(node)[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
+    }
+    named = {text for text in texts - made if _VARIABLE.fullmatch(text)}
+    return named if named and _looks_up_names(tree) else set()
+
+
+def _looks_up_names(tree: ast.Module) -> bool:
+    plain: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.expr) and variable_read(node)[0]:
+            base = node.func if isinstance(node, ast.Call) else getattr(node, "value", None)
+            plain |= {id(part) for part in ast.walk(base)} if base is not None else set()
+        elif isinstance(node, ast.ImportFrom) and node.module == "os":
+            if any(one.asname and one.name in _READERS for one in node.names):
+                return True
+        elif isinstance(node, ast.Attribute) and node.attr in _WRITERS:
+            plain.add(id(node.value))
+    return any(
+        isinstance(node, ast.Name | ast.Attribute)
+        and dotted(node).rpartition(".")[2] in _READERS
+        and id(node) not in plain
+        for node in ast.walk(tree)
+    )
 
 
 def _text(node: ast.expr) -> str:

@@ -30,9 +30,9 @@ _BLOCKS = {
 class Walker(Builtins):
     """Reads the statements of one shell."""
 
-    def walk(self) -> None:
-        """Read all statements."""
-        self._statement(self.tree.root, background=False)
+    def walk(self, *, background: bool = False) -> None:
+        """Read all statements; in the `background` where the whole shell runs there."""
+        self._statement(self.tree.root, background=background)
         if self.depth == 0 and self.reading.at_exit:
             self._eval(self.reading.at_exit, background=False)
 
@@ -264,7 +264,7 @@ class Walker(Builtins):
         walker = Walker(
             self.reading, Tree(source), child, line.shell, self.depth + 2, outer, self.substitution
         )
-        walker.walk()
+        walker.walk(background=step.background)
         return walker.candidates
 
     def scope_for(self, line: Line, scope: Scope) -> Scope:

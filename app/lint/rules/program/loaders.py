@@ -214,12 +214,43 @@ def _restart(job: Job, site: Site) -> Iterator[Hit]:
         for program, call in _loaders(run):
             workers = _workers(run, call) or 0
             once = call.get("persistent_workers") is None and not call.loops
+            if _may_be_stream(run, program, call):
+                continue  # workers that stay have a copy of the data set, with its first epoch
             if workers and once and _is_for_training(call) and _has_epochs(program):
                 yield Hit(
                     f"{program.file} starts {workers} workers anew in every epoch.",
                     "Give the loader persistent_workers=True.",
                     call.at,
                 )
+
+
+def _may_be_stream(run: Run, program: Program, call: Call) -> bool:
+    """Return whether the loader's data set may be an iterable one, which knows its epoch itself."""
+    if run.uses("webdataset") or any(
+        one.is_true("streaming") for _program, one in run.calls("load_dataset")
+    ):
+        return True
+    classes = {name: bases for one in run.files for name, bases in one.classes.items()}
+    if not any(_is_stream(name, classes) for name in classes):
+        return False
+    given = call.get("dataset", 0)
+    name = given.text if given else ""
+    values = [one.value.text for one in program.settings if one.target == name] or [name]
+    made = [value.partition("(")[0].rpartition(".")[2] for value in values]
+    return any(one not in classes or _is_stream(one, classes) for one in made)
+
+
+def _is_stream(name: str, classes: dict[str, tuple[str, ...]]) -> bool:
+    """Return whether a class is derived from IterableDataset, through others of the program too."""
+    todo, seen = [name], set[str]()
+    while todo:
+        last = todo.pop().rpartition(".")[2]
+        if "IterableDataset" in last:
+            return True
+        if last not in seen:
+            todo += classes.get(last, ())
+        seen.add(last)
+    return False
 
 
 @rule(
