@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from lumitui.app.lint.bash.words.arithmetic import evaluate
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.rule import Hit, Rule, rule
 from lumitui.app.lint.semantics.expansions import names_in, put_in
@@ -16,9 +17,8 @@ _SAME = {"SLURM_ARRAY_JOB_ID", "SLURM_JOB_ACCOUNT", "SLURM_SUBMIT_DIR", "SLURM_J
 _RESULTS = re.compile(
     r"--?(output|out|save|checkpoint|ckpt|results?)s?([_-]?(dir|path|folder|to))?$"
 )
-_INDEX = re.compile(
-    r"\$\{(\w+)\[\s*(?:\$\(\()?\s*\$?\{?(\w+)\}?\s*([-+]\s*\d+)?\s*(?:\)\))?\s*\]\}"
-)
+_INDEX = re.compile(r"\$\{(\w+)\[([^][{}]{1,99}|\$\{\w+\}|\$\(\([^][]{1,99}\)\))\]\}")
+_LENGTH = re.compile(r"\$\{#(\w+)\[[@*]\]\}")
 _SETTING = re.compile(
     r"lr|rate|seed|decay|batch|dropout|momentum|epochs|steps|warmup|fold|alpha|beta|gamma|temp|"
     r"layers|hidden|dim|heads|width|depth|wd|eps", re.IGNORECASE
@@ -26,6 +26,12 @@ _SETTING = re.compile(
 """Words in the names of settings of one training; of many inputs a program names its results."""
 _ENTRY = re.compile(r"\$\{\w+\[[^]]*\]\}")
 _MOST = 100_000
+_JUDGED = 500
+"""Tasks at either end of a long array that are judged."""
+_MOST_SHOWN = 5_000
+"""Tasks up to which a shorter array is offered."""
+_DEEPEST = 4
+"""Variables that an index names, which name others."""
 
 
 def numbers_of(text: str) -> list[int] | None:
@@ -40,11 +46,22 @@ def numbers_of(text: str) -> list[int] | None:
     return sorted(set(found))
 
 
-def _is_task(job: Job, name: str) -> bool:
-    """Whether a variable is the number of the task."""
-    variable = job.variable(name)
-    plain = (f"${_TASK}", f"${{{_TASK}}}")
-    return name == _TASK or (variable is not None and variable.value in plain)
+def _entry(job: Job, text: str, task: int, depth: int = 0) -> int | None:
+    """Return the number that an index has in a task, like `$((SLURM_ARRAY_TASK_ID / n))`."""
+
+    def count(match: re.Match[str]) -> str:
+        variable = job.variable(match[1])
+        return match[0] if variable is None or variable.items is None else str(variable.items)
+
+    text = _LENGTH.sub(count, text.strip())
+    inner = re.fullmatch(r"\$\(\((.*)\)\)", text)
+    names = {_TASK: str(task)}
+    for name in re.findall(r"[A-Za-z_]\w*", text) if depth < _DEEPEST else ():
+        variable = job.variable(name)
+        if name != _TASK and variable is not None and not variable.conditional:
+            value = _entry(job, variable.value, task, depth + 1)
+            names[name] = "" if value is None else str(value)
+    return evaluate(inner[1] if inner else text, names)
 
 
 @rule(
@@ -60,21 +77,24 @@ def array_beyond_list(job: Job, site: Site) -> Iterator[Hit]:
     option, tasks = job.options.get("array"), numbers_of(job.resources.array)
     if option is None or not tasks:
         return
+    some = tasks if len(tasks) <= 2 * _JUDGED else [*tasks[:_JUDGED], *tasks[-_JUDGED:]]
     said = set[str]()
     for match in _INDEX.finditer(job.text):
-        name, index, shift = match[1], match[2], int((match[3] or "0").replace(" ", ""))
+        name, index = match[1], match[2]
         variable = job.variable(name)
         if variable is None or variable.items is None or variable.conditional or name in said:
             continue
-        if re.search(r"[$*?`{]", variable.value) or not _is_task(job, index):
+        if re.search(r"[$*?`{]", variable.value) or _entry(job, index, tasks[0]) is None:
             continue
-        beyond = [task for task in tasks if task + shift >= variable.items]
+        beyond = [task for task in some if (_entry(job, index, task) or 0) >= variable.items]
         if beyond:
             said.add(name)
             which = (
                 f"task {beyond[0]}" if len(beyond) == 1 else f"tasks {beyond[0]} to {beyond[-1]}"
             )
-            last = variable.items - 1 - shift
+            last, end = tasks[0] - 1, min(beyond[0], tasks[0] + _MOST_SHOWN)
+            while last < end and (_entry(job, index, last + 1) or 0) < variable.items:
+                last += 1
             yield Hit(
                 f"{name} has {variable.items} entries, and none for {which} of the array.",
                 f"Write --array={tasks[0]}-{last}." if last > tasks[0] else "Add entries.",

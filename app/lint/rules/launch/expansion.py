@@ -19,6 +19,8 @@ from lumitui.remote.site.profile import Site
 
 _RANKS = "csc-user-guide, ml-multi.md; LUMI-AI-Guide ea60bc1, multi-gpu-and-node"
 _NODE_RANK = re.compile(r"--(?:node|machine)[_-]rank[= ](?<!\\)\$\{?(SLURM_(?:NODEID|PROCID))\b")
+_GIVEN = re.compile(r"--(?:node|machine)[_-]rank[= ][\"']?\$\{?([A-Za-z_]\w*)")
+"""The variable that a launcher is given as the rank of its node."""
 _OF_RANKS = ("RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "MACHINE_RANK")
 
 
@@ -34,7 +36,7 @@ def rank_set_in_batch(job: Job, site: Site) -> Iterator[Hit]:
     """Find `export RANK=$SLURM_PROCID` before srun."""
     if not any(step.srun for step in job.training):
         return
-    for variable in job.settings(*_OF_RANKS):
+    for variable in job.settings(*_OF_RANKS, *_GIVEN.findall(job.text)):
         of_task = [name for name in names_in(variable.value) if name in RANK_VARIABLES]
         if variable.shell == "batch" and of_task and loses_ranks(job, of_task[0]):
             yield Hit(

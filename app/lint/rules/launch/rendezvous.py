@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.words import Variable
 from lumitui.app.lint.rule import Hit, Rule, rule
+from lumitui.app.lint.semantics.expansions import names_in
 from lumitui.app.lint.semantics.launches import nodes_of, tasks_of
 from lumitui.app.lint.semantics.places import has_unknown_sources
 from lumitui.remote.site.profile import Site
@@ -47,13 +48,25 @@ def address_of_each_node(job: Job, site: Site) -> Iterator[Hit]:
         option = step.launcher_options.get("rdzv-endpoint", "master-addr", "main-process-ip")
         value = (option.value or "") if option else ""
         in_task = step.program_shell in ("task", "container") and bool(step.shells)
-        own = re.search(r"\$\(hostname|`hostname|\$\{?HOSTNAME|SLURMD_NODENAME", value)
+        own = _OWN_NAME.search(value) or any(_holds_own_name(job, n) for n in names_in(value))
         if option and own and in_task and nodes_of(job, step) > 1:
             yield Hit(
                 f"Each of the {nodes_of(job, step)} nodes takes its own name for --{option.name}.",
                 f"Set MASTER_ADDR={_FIRST_HOST} before srun, and name it here.",
                 option.at if option.at.line else step.at,
             )
+
+
+_OWN_NAME = re.compile(r"\$\(hostname|`hostname|\$\{?HOSTNAME|SLURMD_NODENAME")
+
+
+def _holds_own_name(job: Job, name: str) -> bool:
+    """Whether each task sets a variable to the name of its node; addresses are judged above."""
+    variable = job.variable(name)
+    inside = variable is not None and variable.shell in ("task", "container")
+    if variable is None or not inside or variable.conditional or variable in _addresses(job):
+        return False
+    return _OWN_NAME.search(variable.value) is not None and "hostnames" not in variable.value
 
 
 @rule(

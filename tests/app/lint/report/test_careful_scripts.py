@@ -18,6 +18,12 @@ DDP = "import os\nimport torch\n\ntorch.cuda.set_device(int(os.environ['LOCAL_RA
 RUN = "torchrun --standalone --nproc_per_node=4 train.py --workers 7"
 OWN = "export ROCR_VISIBLE_DEVICES=$SLURM_LOCALID"
 ONE = "torchrun --standalone --nproc_per_node=1 train.py"
+MEET = "torchrun --nnodes=2 --nproc_per_node=8 --rdzv_backend=c10d --rdzv_endpoint=$H:29400 x.py"
+STATIC = 'torchrun --nnodes=2 --nproc_per_node=8 --node_rank="$me" --master_addr=$FIRST x.py'
+GRID = (
+    "X=(a b)\nS=(0 1)\nn=${#S[@]}\ni=$((SLURM_ARRAY_TASK_ID / n))\nj=$((SLURM_ARRAY_TASK_ID % n))\n"
+    "echo ${X[$i]} ${S[j]}\n"
+)
 TWO = "torchrun --standalone --nproc_per_node=2 train.py"
 
 
@@ -78,6 +84,22 @@ def said(site: str, text: str, files: dict[str, str] | None = None) -> set[str]:
         ("results-in-home", "mn5", f"{RUN} --out ~/../x\n", f"{RUN} --out ~/..x\n"),
         ("mpirun-count", "karolina", "mpirun --map-by ppr:8:node:PE=16 python train.py\n",
          "mpirun --map-by ppr:4:node:PE=16 python train.py\n"),
+        ("address-of-each-node", "karolina",
+         f"srun -n 2 -N 2 bash -c 'H=$(scontrol show hostnames | head -1); {MEET}'\n",
+         f"srun -n 2 -N 2 bash -c 'H=$(hostname -s); {MEET}'\n"),
+        ("address-of-each-node", "karolina",
+         f"export H=$(hostname)\nsrun -n 2 -N 2 bash -c '{MEET}'\n",
+         f"srun -n 2 -N 2 bash -c 'export H=$HOSTNAME; {MEET}'\n"),
+        ("rank-set-in-batch", "karolina",
+         f"srun -n 2 -N 2 bash -c 'me=${{SLURM_NODEID:-0}}; {STATIC}'\n",
+         f"me=${{SLURM_NODEID:-0}}\nL=({STATIC})\nsrun -n 2 -N 2 \"${{L[@]}}\" x.py\n"),
+        ("array-beyond-list", "mn5", f"#SBATCH -a 0-3\n{GRID}", f"#SBATCH -a 0-5\n{GRID}"),
+        ("array-beyond-list", "mn5",
+         "#SBATCH -a 1-9\nX=(a b)\necho ${X[$((SLURM_ARRAY_TASK_ID % 2))]}\n",
+         "#SBATCH -a 1-9\nX=(a b)\necho ${X[$((SLURM_ARRAY_TASK_ID % 3))]}\n"),
+        ("array-beyond-list", "mn5",
+         "#SBATCH -a 0-9\nX=(a b)\nif [ $Y ]; then i=0; fi\necho ${X[$i]} ${X[Z]}\n",
+         "#SBATCH -a 0-9\nX=(a b)\ni=$SLURM_ARRAY_TASK_ID\necho ${X[i]}\n"),
     ],
 )  # fmt: skip
 def test_a_rule_tells_what_is_careful_from_a_slip(
