@@ -37,6 +37,9 @@ def _of_job_file(found: Found, spec: JobSpec, field: str) -> Finding:
     fix = _fix(found.edit, field, spec) if found.edit else None
     do = f"{_set(fix)}." if fix and found.do.startswith("Write --") else found.do
     do = _named(do, field)
+    if found.rule == "share-memory" and field == "memory":  # left out, it is the share
+        fix = Fix("take the GPUs' share of the memory", field, None)
+        do = "Leave `memory:` out, or ask for as many GPUs."
     where = f"{found.at.file}, line {found.at.line}: " if found.at.file else ""
     return Finding(
         found.rule, found.severity, f"{where}{found.message}", do, found.source, field, fix

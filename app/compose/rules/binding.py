@@ -48,14 +48,22 @@ def _binding_of_torchrun(launch: Launch, place: Placement) -> Iterator[Finding]:
 
 def _strict_proof(launch: Launch, place: Placement) -> Iterator[Finding]:
     layout = launch.layout
+    unbound = (
+        launch.spec.binding == "none"
+        and layout.whole_nodes
+        and place.launcher.binding in ("masks", "wrapper")
+    )
     if launch.spec.proof == "strict" and not (layout.exact and layout.planned_cores):
         yield Finding(
             "strict-unchecked",
             "warning",
             "No exact cores are planned here, so `proof: strict` stops nothing.",
-            "Use `launcher: srun` on whole nodes.",
+            "Leave out `binding: none`, or `proof: strict`."
+            if unbound
+            else "Use `launcher: srun` on whole nodes.",
             "templates/job/job.sh.j2",
-            field="proof",
+            field="binding" if unbound else "proof",
+            fix=Fix("bind the ranks", "binding", None) if unbound else None,
         )
 
 

@@ -8,6 +8,7 @@ from lumitui.app.compose.placement import Placement
 from lumitui.app.compose.price import memory_gib
 from lumitui.app.compose.rules.finding import Finding, Fix, Rule
 from lumitui.app.job.launch import Launch
+from lumitui.app.job.strategies import STRATEGIES
 from lumitui.remote.notation import walltime
 
 
@@ -133,8 +134,11 @@ def _words(launch: Launch) -> str:
 
 def _part_of_a_node(launch: Launch, place: Placement) -> Iterator[Finding]:
     spec, layout, partition = launch.spec, launch.layout, place.partition
+    one = STRATEGIES[spec.strategy].single_rank or place.launcher.tasks == "one"
     partial = layout.gpus_per_node < place.site.node.gpus and not layout.on_cpu
-    if partition.allocation == "node" and partial:
+    if partition.allocation == "node" and partial and layout.world_size == 1 and one:
+        yield _one_rank(launch, place)
+    elif partition.allocation == "node" and partial:
         yield Finding(
             "idle-gpus",
             "warning",
@@ -156,6 +160,29 @@ def _part_of_a_node(launch: Launch, place: Placement) -> Iterator[Finding]:
             field="gpus_per_node",
             fix=Fix(f"use all {place.site.node.gpus}", "gpus_per_node", str(place.site.node.gpus)),
         )
+
+
+def _one_rank(launch: Launch, place: Placement) -> Finding:
+    """Return what is said of one rank on a whole node: more GPUs alone would be refused."""
+    spec, gpus = launch.spec, place.site.node.gpus
+    single = STRATEGIES[spec.strategy].single_rank
+    keys = [("launcher", place.site.launchers[0])] if place.launcher.tasks == "one" else []
+    keys += [("strategy", "ddp")] if single else []
+    keys += [("gpus_per_node", str(gpus))] if spec.gpus_per_node else []
+    written = " and ".join(f"`{key}: {value}`" for key, value in keys)
+    shared = any(one.allocation == "shared" for one in place.site.partitions.values())
+    what = f"strategy: {spec.strategy}" if single else f"launcher: {place.launcher.name}"
+    others = ", or use a shared partition" if shared else ""
+    return Finding(
+        "idle-gpus",
+        "warning",
+        f"`{what}` starts one rank, and {spec.partition} gives and bills "
+        f"whole nodes: {gpus - 1} GPUs stay idle.",
+        f"Set {written} for a rank on each GPU{others}.",
+        "the site's profile, allocation",
+        field=keys[0][0],
+        fix=Fix(f"use {keys[0][1]}", *keys[0]) if len(keys) == 1 else None,
+    )
 
 
 def _options(launch: Launch, place: Placement) -> Iterator[Finding]:

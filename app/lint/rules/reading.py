@@ -265,6 +265,9 @@ def _unknown(job: Job, trouble: Trouble, names: Iterable[str], *, only_on: tuple
         return Hit(trouble.message, "Write the option in full, with its value.", trouble.at)
     if name in only_on:
         other = "srun" if "sbatch" in trouble.message else "sbatch"
+        if job.origin == "job file":  # which has no place for options of srun
+            key = "; `binding:` says how ranks are bound to cores" if name == "cpu-bind" else ""
+            return Hit(trouble.message, f"Leave it out{key}.", trouble.at)
         return Hit(trouble.message, f"Give it to {other}, which has it.", trouble.at)
     meant = nearest(name.replace("_", "-"), names)
     if meant is None:

@@ -131,11 +131,17 @@ def _argument(job: Job, site: Site) -> Iterator[Hit]:
         for program in run.files:
             for option in program.options:
                 if option.name == "local_rank" and _is_used(run) and not (read or used):
+                    follows = (
+                        "argparse ends each rank with exit code 2, as it is required"
+                        if option.required
+                        else f"all {job.rank.per_node} ranks of a node get the default"
+                    )
                     yield Hit(
                         f"{program.file} takes its local rank from {option.flags[0]}, and torchrun "
-                        f"gives no such argument: all {job.rank.per_node} ranks of a node get the "
-                        "default.",
-                        'Read int(os.environ["LOCAL_RANK"]).',
+                        f"gives no such argument: {follows}.",
+                        'Remove the argument, and read int(os.environ["LOCAL_RANK"]).'
+                        if option.required
+                        else 'Read int(os.environ["LOCAL_RANK"]).',
                         option.at,
                     )
 

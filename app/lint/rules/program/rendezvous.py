@@ -32,8 +32,8 @@ def _spawn(job: Job, site: Site) -> Iterator[Hit]:
             yield Hit(
                 f"{program.file} starts its ranks by mp.spawn, and the job already starts "
                 f"{per_node} on each node: {made} processes.",
-                "Call the function directly, with the rank from the environment; or start the "
-                "program once on each node.",
+                "Call the function directly, with the rank from the environment"
+                + ("." if job.origin == "job file" else "; or start it once on each node."),
                 call.at,
             )
 
@@ -94,20 +94,23 @@ def _master(job: Job, site: Site) -> Iterator[Hit]:
         return
     for run in runs(job):
         found = [
-            (run.value(one.value), one.at)
+            (run.value(one.value), one.at, "Remove the line")
             for one in run.environment("MASTER_ADDR")
             if not one.guards
         ]
         for _program, call in run.calls("init_process_group"):
             method = run.value(call.get("init_method", 1))
             if isinstance(method, str) and method.startswith("tcp://"):
-                found.append((method.removeprefix("tcp://").partition(":")[0], call.at))
-        for value, at in found:
+                host = method.removeprefix("tcp://").partition(":")[0]
+                found.append((host, call.at, "Leave init_method out"))
+        for value, at, do in found:
             if value in _HERE:
                 yield Hit(
                     f"{at.file} sets the address of rank 0 to {value}, and the job has {job.nodes} "
                     "nodes: the others never find it.",
-                    "Remove the line, and set MASTER_ADDR in the job script.",
+                    f"{do}: MASTER_ADDR is set already, to the first node."
+                    if job.origin == "job file"
+                    else f"{do}, and set MASTER_ADDR in the job script.",
                     at,
                 )
 

@@ -147,10 +147,81 @@ def test_a_script_that_starts_one_program_is_not(text: str, changes: dict[str, o
         ({"env": {"HF_HOME": "/users/anna/hf"}}, "lumi-hf-home", "Remove HF_HOME from `env:`"),
         ({"env": {"ROCR_VISIBLE_DEVICES": "0"}}, "visible-devices", "ranks 1 to 7 of a node find"),
         ({"container": {"image": "~/pt.sif"}}, "literal-tilde", "Write the whole path"),
+        ({"launcher": "plain"}, "idle-gpus", "Set `launcher: srun` for a rank on each GPU"),
+        ({"launcher": "plain"}, "idle-gpus", "`launcher: plain` starts one rank"),
+        (
+            {"strategy": "single", "gpus_per_node": 1},
+            "idle-gpus",
+            "Set `strategy: ddp` and `gpus_per_node: 8`",
+        ),
+        ({"gpus_per_node": 1}, "idle-gpus", "Use all 8"),
+        ({"proof": "strict", "binding": "none"}, "strict-unchecked", "Leave out `binding: none`"),
+        ({"proof": "strict", "partition": "small-g"}, "strict-unchecked", "on whole nodes"),
+        (
+            {"partition": "small-g", "gpus_per_node": 1, "memory": "480G"},
+            "share-memory",
+            "Leave `memory:` out",
+        ),
+        ({"sbatch": ["--cpu-bind=none"]}, "unknown-directive", "Leave it out; `binding:`"),
+        ({"sbatch": ["--label"]}, "unknown-directive", "Leave it out."),
     ],
 )
 def test_a_finding_says_what_to_write(changes: dict[str, object], rule: str, words: str) -> None:
     assert words in said(**changes)[rule]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"launcher": "plain"},
+        {"strategy": "single"},
+        {"proof": "strict", "binding": "none"},
+        {"partition": "small-g", "gpus_per_node": 1, "memory": "480G"},
+    ],
+)
+def test_a_fix_that_is_offered_is_taken_and_ends_its_finding(changes: dict[str, object]) -> None:
+    spec = changed(parse_job(JOB, "job.yaml"), changes, "t")
+    site = SITES.load(spec.site)
+    (one,) = [one for one in findings(compose(spec, site), site)
+              if one.id in ("idle-gpus", "strict-unchecked", "share-memory")]  # fmt: skip
+    assert one.fix is not None
+    left = {
+        key: value for key, value in (changes | {one.fix.field: one.fix.value}).items() if value
+    }
+    better = changed(parse_job(JOB, "job.yaml"), left, "t")
+    assert one.id not in {each.id for each in findings(compose(better, site), site)}
+
+
+GROUP = """import os, argparse, torch
+import torch.distributed as dist
+p = argparse.ArgumentParser()
+p.add_argument("--local_rank", type=int{more})
+a = p.parse_args()
+torch.cuda.set_device(a.local_rank)
+os.environ["MASTER_PORT"] = "29500"
+{group}
+"""
+
+
+@pytest.mark.parametrize(
+    ("group", "changes", "rule", "words"),
+    [
+        ('dist.init_process_group("nccl", init_method="tcp://127.0.0.1:29500")', {"nodes": 2},
+         "master-in-program", "Leave init_method out: MASTER_ADDR is set"),
+        ('os.environ["MASTER_ADDR"] = "localhost"', {"nodes": 2},
+         "master-in-program", "Remove the line: MASTER_ADDR is set"),
+        ("torch.multiprocessing.spawn(main, nprocs=8)", {},
+         "spawn-in-ranks", "with the rank from the environment."),
+        ("dist.barrier()", {"launcher": "torchrun"}, "local-rank-argument", "get the default"),
+        ("dist.barrier() # must", {"launcher": "torchrun"}, "local-rank-argument", "exit code 2"),
+    ],
+)  # fmt: skip
+def test_what_is_said_of_a_program_can_be_done_in_a_job_file(
+    group: str, changes: dict[str, object], rule: str, words: str
+) -> None:
+    more = ", required=True" if "must" in group else ""
+    text = GROUP.replace("{group}", group).replace("{more}", more)
+    assert words in said({"train.py": text}, **changes)[rule]
 
 
 def test_an_option_that_is_refused_is_not_named_a_second_time() -> None:
