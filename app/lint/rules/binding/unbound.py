@@ -7,6 +7,7 @@ from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.steps import Step
 from lumitui.app.lint.rule import Hit, Rule, rule
 from lumitui.app.lint.semantics.allocation import gpus_of_node, whole_nodes
+from lumitui.app.lint.semantics.launches import starts_one_rank_each
 from lumitui.app.lint.semantics.places import generation_of
 from lumitui.remote.site.container import Container
 from lumitui.remote.site.node import NodeShape
@@ -85,6 +86,8 @@ def _workers(job: Job, site: Site) -> Iterator[Hit]:
     for step in job.training:
         if step.launcher != "torchrun" or step.launcher_options.has("numa-binding"):
             continue
+        if starts_one_rank_each(job, step):
+            continue  # srun binds the ranks, as its tasks
         home = _home(job, site)
         if home is None or home.torchrun_binding != "numa" or _bound_otherwise(job, step):
             continue

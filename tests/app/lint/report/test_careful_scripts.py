@@ -24,6 +24,9 @@ GRID = (
     "X=(a b)\nS=(0 1)\nn=${#S[@]}\ni=$((SLURM_ARRAY_TASK_ID / n))\nj=$((SLURM_ARRAY_TASK_ID % n))\n"
     "echo ${X[$i]} ${S[j]}\n"
 )
+NAME = "u24r64f21m43t29-20260319_153422"
+FOLDER = f"/appl/local/laifs/containers/lumi-multitorch-{NAME}"
+IMAGE = f"singularity exec {FOLDER}/lumi-multitorch-full-{NAME}.sif"
 TWO = "torchrun --standalone --nproc_per_node=2 train.py"
 
 
@@ -100,6 +103,8 @@ def said(site: str, text: str, files: dict[str, str] | None = None) -> set[str]:
         ("array-beyond-list", "mn5",
          "#SBATCH -a 0-9\nX=(a b)\nif [ $Y ]; then i=0; fi\necho ${X[$i]} ${X[Z]}\n",
          "#SBATCH -a 0-9\nX=(a b)\ni=$SLURM_ARRAY_TASK_ID\necho ${X[i]}\n"),
+        ("torchrun-unbound", "lumi", f"srun {IMAGE} bash -c '{OWN}; {ONE}'\n",
+         f"srun -n 1 --ntasks-per-node=1 -c 56 {IMAGE} {ONE[:-9]}8 train.py\n"),
     ],
 )  # fmt: skip
 def test_a_rule_tells_what_is_careful_from_a_slip(
