@@ -15,6 +15,9 @@ _COLLECTIVES = tuple(
     for name in ("barrier", "all_reduce", "all_gather", "all_gather_object", "reduce_scatter")
 )
 
+_OF_DEEPSPEED = ("save_checkpoint", "load_checkpoint", "save_16bit_model")
+"""Methods of DeepSpeed's engine that wait for all ranks."""
+
 
 @rule(
     "no-process-group",
@@ -166,16 +169,21 @@ def _groups(job: Job, site: Site) -> Iterator[Hit]:
     "collective-on-one-rank",
     "error",
     "a collective that one rank alone calls",
-    why="A barrier or a reduction waits for all ranks. Where only rank 0 calls it, rank 0 waits "
-    "until the timeout, and the others go on to the next collective.",
-    source=f"{_TORCH}, Collective functions",
+    why="A barrier or a reduction waits for all ranks, and so do save_checkpoint of DeepSpeed and "
+    "state_dict of FSDP. Where only rank 0 calls it, rank 0 waits until the timeout, and the "
+    "others go on to the next collective.",
+    source=f"{_TORCH}, Collective functions; deepspeed.readthedocs.io, Model Checkpointing; "
+    "docs.pytorch.org/docs/stable/fsdp",
 )
 def _alone(job: Job, site: Site) -> Iterator[Hit]:
     for run in runs(job):
         if run.world < 2:
             continue
         for program in run.files:
-            found = [call for call in program.calls if call.name in _COLLECTIVES]
+            sharded = _sharded(run)
+            found = [
+                call for call in program.calls if call.name in _COLLECTIVES or call.name in sharded
+            ]
             guarded = [call for call in found if program.reach(call) in ("one", "local")]
             for call in guarded:
                 # The other ranks may have one of their own, in the else branch or elsewhere.
@@ -188,6 +196,21 @@ def _alone(job: Job, site: Site) -> Iterator[Hit]:
                         "Call it outside the condition, on all ranks.",
                         call.at,
                     )
+
+
+def _sharded(run: Run) -> frozenset[str]:
+    """Return the calls that gather or write what all ranks hold, by the names of their objects."""
+    makers = {
+        "deepspeed.initialize": _OF_DEEPSPEED,
+        "torch.distributed.fsdp.FullyShardedDataParallel": ("state_dict",),
+    }
+    return frozenset(
+        f"{name}.{method}"
+        for maker, methods in makers.items()
+        for _program, call in run.calls(maker)
+        if (name := call.target.strip("()[]").partition(",")[0].strip())
+        for method in methods
+    )
 
 
 RULES: tuple[Rule, ...] = (
