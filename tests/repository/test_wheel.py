@@ -1,5 +1,6 @@
 """What users install: built, installed in an empty environment, run beside hostile folders."""
 
+import compileall
 import os
 import subprocess
 import sys
@@ -63,6 +64,8 @@ def test_it_runs_from_a_folder_with_its_own_app_and_remote(wheel: Path, tmp_path
     packages = next(environment.glob("lib/python*/site-packages"))
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(packages)
+    # As pip does: `__pycache__` stands beside the examples' programs, too.
+    assert compileall.compile_dir(packages / "lumitui", quiet=1)
     # Its dependencies come from this environment; lumitui itself is hidden by the one above.
     here = next(path for path in map(Path, sys.path) if (path / "click").is_dir())
     (packages / "dependencies.pth").write_text(f"{here}\n")
@@ -72,7 +75,8 @@ def test_it_runs_from_a_folder_with_its_own_app_and_remote(wheel: Path, tmp_path
         (hostile / name / "__init__.py").write_text("raise SystemExit('the wrong package')\n")
     env = {**os.environ, "PYTHONPATH": ".", "LUMITUI_DATA_DIR": str(tmp_path / "data")}
     code = "import lumitui.app.cli.main as cli; print(cli.__file__); cli.main()"
-    for words in (["--version"], ["bind", "lumi"], ["sites", "--json"], ["history"]):
+    made = ["new", "--site", "lumi", "--example", "horovod", "--output", str(tmp_path / "job.yaml")]
+    for words in (["--version"], ["bind", "lumi"], ["sites", "--json"], ["history"], made):
         result = subprocess.run(
             [environment / "bin" / "python", "-c", code, *words],
             cwd=hostile, env=env, capture_output=True, text=True, timeout=60,

@@ -49,7 +49,9 @@ def examples() -> dict[str, Example]:
 
 
 def _example(path: Path, group: str) -> Example:
-    beside = [item for item in sorted(path.iterdir()) if item.name != _JOB] if path.is_dir() else []
+    # pip compiles what it installs: `__pycache__` is a folder beside the programs then.
+    inside = sorted(path.iterdir()) if path.is_dir() else []
+    beside = [item for item in inside if item.is_file() and item.name != _JOB]
     text = (path / _JOB if path.is_dir() else path).read_text(encoding="utf-8")
     summary = text.partition("\n")[0].removeprefix("# ")
     files = tuple((item.name, item.read_text(encoding="utf-8")) for item in beside)
