@@ -1,4 +1,4 @@
-"""A rule about examples that were copied: words that stand for a value of one's own."""
+"""A rule about examples that were copied: words that stand for the reader's own value."""
 
 import re
 from collections.abc import Iterator

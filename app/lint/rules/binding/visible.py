@@ -78,7 +78,7 @@ def _numbers(text: str) -> list[int] | None:
     "visible-devices",
     "warning",
     "a list of GPUs set by hand",
-    why="Slurm sets the list of a job's GPUs itself. A list of one's own leaves GPUs idle, or "
+    why="Slurm sets the list of a job's GPUs itself. Another list leaves GPUs idle, or "
     "names "
     "GPUs that the job does not have: `no CUDA-capable device` or `No HIP GPUs are available`.",
     source="sbatch(1), CUDA_VISIBLE_DEVICES; LUMI-training-materials 2day-20260422/202-Binding",

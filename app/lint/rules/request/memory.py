@@ -215,7 +215,7 @@ def _zero(job: Job, site: Site) -> Iterator[Hit]:
     "memory-given",
     "note",
     "memory asked for where it comes with the GPUs",
-    why="The site gives each GPU its share of the memory. A number of one's own is wrong when the "
+    why="The site gives each GPU its share of the memory. A number in the job is wrong when the "
     "number of GPUs changes.",
     source="the site's profile, memory_per_gpu; csc-user-guide, ml-multi.md",
 )
