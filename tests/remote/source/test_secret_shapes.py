@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lumitui.remote.source.secret_shapes import Mark, ShapeSearch, shape_of
@@ -39,6 +39,7 @@ def test_what_only_looks_like_a_key_is_not_taken_for_one(text: str) -> None:
 def test_a_key_is_found_wherever_the_file_is_cut(data: st.DataObject) -> None:
     key = data.draw(st.sampled_from(KEYS))
     before = data.draw(st.binary(max_size=3000)) + b"\n"
+    assume(b"wandb" not in before.lower())  # the mark of a key begins at such a word near it
     text = before + key.text.encode() + b"\n" + data.draw(st.binary(max_size=2000))
     cut = sorted(data.draw(st.sets(st.integers(1, len(text)), max_size=3)))
     pieces = [text[a:b] for a, b in zip([0, *cut], [*cut, len(text)], strict=True)]
