@@ -88,9 +88,7 @@ def has_account(progress: Progress, site: Site | None) -> bool:
     """Return whether the project is one that the site would know, or the site needs none."""
     if site is None:
         return False
-    if not site.account.required:
-        return True
-    return re.fullmatch(site.account.pattern, progress.account) is not None
+    return not site.account.objection(progress.account)
 
 
 def _about(site: Site | None) -> str:

@@ -54,7 +54,7 @@ class JobSpec(Part):
     """Where the job runs, by the name of a profile (`lumitui sites` lists them): `site:
     laptop`."""
     account: Annotated[Word, BeforeValidator(lambda value: value or "none")] = "none"
-    """The project that pays: `account: project_462000001`. Left out: none, where the site needs
+    """The project that pays: `account: project_462000000`. Left out: none, where the site needs
     none."""
     partition: Word
     """The queue, as the site's profile calls it; it limits nodes and time, and sets the price:
@@ -148,7 +148,7 @@ class JobSpec(Part):
     """The folder of the code in which the program starts: `workdir: src`."""
     links: dict[Inside, Line] = Field(default={})
     """Links below the code, each with what it leads to on the site: `links: {data:
-    /scratch/project_462000001/data}`."""
+    /scratch/project_462000000/data}`."""
     stage: dict[StageName, StagedShort] = Field(default={})
     """What the site gets before the run, each under a name: `DATA` is `$STAGE_DATA` in the job,
     and also in `args:`, `env:` and `container.image`: `stage: {DATA: ~/mnist}`."""

@@ -1,5 +1,6 @@
 """A site: one cluster as its profile describes it. Facts as data, no code for a site."""
 
+import re
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -74,12 +75,27 @@ class Account(Facts):
     required: bool = True
     pattern: Pattern = r"^\S+$"
     example: str = ""
+    """What one looks like. It stands for the person's own: a job that names it is not sent."""
+    default: str = ""
+    """The account of the person whose profile this is, for the job files that they begin."""
     small_in_paths: bool = False
     """Whether folders are named in small letters, like Slurm's accounts, however it is written."""
 
     def in_path(self, account: str) -> str:
         """Return how the folders of `account` are named."""
         return account.lower() if self.small_in_paths else account
+
+    def objection(self, account: str) -> str:
+        """Return why a job at this site cannot name `account`, as a clause; "": it can."""
+        if not self.required or (self.default and account == self.default):
+            return ""
+        if account in ("", "none"):
+            return "names no account, and every job is billed to one"
+        if account == self.example:
+            return f"names {account!r}, which is only an example of an account"
+        if not re.match(self.pattern, account):
+            return f"names {account!r}, which is not an account there"
+        return ""
 
 
 class LocalDisk(Facts):

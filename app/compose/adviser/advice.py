@@ -33,13 +33,14 @@ from lumitui.remote.source.walk import MAX_BYTES, MAX_FILES
 
 
 def _account(launch: Launch, place: Placement) -> Iterator[Finding]:
-    account = launch.spec.account
-    if place.site.account.required and not re.match(place.site.account.pattern, account):
+    site = place.site
+    if objection := site.account.objection(launch.spec.account):
+        like = f", in the form {site.account.example}" if site.account.example else ""
         yield Finding(
             "account",
             "error",
-            f"{account!r} is not an account at {place.site.name}.",
-            f"Set `account:` to your project, like {place.site.account.example}.",
+            f"The job for {site.name} {objection}.",
+            f"Set `account:` to your own project{like}.",
             "sbatch(1) --account; the site's profile",
             field="account",
         )

@@ -97,7 +97,7 @@ def text_for(site: Site, beginning: Beginning) -> str:
     text = with_value(text, "launcher", beginning.launcher or _launcher(site, example))
     if beginning.script:
         text = with_value(text, "script", beginning.script)
-    account = beginning.account or site.account.example
+    account = beginning.account or site.account.default or site.account.example
     text = with_value(text, "account", account if site.account.required else None)
     others = [
         f"#   {name}: up to {item.max_time}, {item.max_nodes} "

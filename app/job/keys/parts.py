@@ -28,13 +28,13 @@ class ContainerChoice(Part):
     {generation: lumi-multitorch}`. Left out: the site's first."""
     image: Line | None = None
     """An image other than the generation's, by its whole path on the site or as staged:
-    `container: {image: /scratch/project_462000001/torch.sif}`."""
+    `container: {image: /scratch/project_462000000/torch.sif}`."""
     binds: tuple[Line, ...] = ()
     """What else the container sees, as `SRC[:DST[:OPTIONS]]`: `container: {binds:
     [/scratch/data:/data:ro]}`."""
     venv: Line | None = None
     """A squashed Python environment (`.sqsh`) on the cluster, mounted over the image's own:
-    `container: {venv: /scratch/project_462000001/extra.sqsh}`."""
+    `container: {venv: /scratch/project_462000000/extra.sqsh}`."""
     none: bool = False
     """Whether the ranks run in no container, with the site's modules: `container: {none:
     true}`."""

@@ -31,9 +31,9 @@ def node_job(site: Site, partition: str = "", account: str = "") -> JobSpec:
         raise InputError(
             f"{site.name} has no partition {name!r}.", f"It has {', '.join(site.partitions)}."
         )
-    account = account or site.account.example
-    if site.account.required and not account:
-        raise InputError("The job needs an account that pays.", "Give --account NAME.")
+    account = account or site.account.default
+    if objection := site.account.objection(account):
+        raise InputError(f"The job for {site.name} {objection}.", "Give --account NAME.")
     return JobSpec.model_validate(
         {
             "name": NAME,

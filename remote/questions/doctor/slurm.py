@@ -46,7 +46,7 @@ def partitions(text: str, site: Site) -> Iterator[Check]:
             (key, real, planned)
             for key, real, planned in (
                 ("max_time", _limit(record.get("MaxTime", "")), partition.max_time),
-                ("max_nodes", _count(record), str(partition.max_nodes)),
+                ("max_nodes", _most_nodes(record, partition.max_nodes), str(partition.max_nodes)),
                 ("allocation", allocation, partition.allocation),
             )
             if not _same(key, real, planned) and not (qos and key.startswith("max_"))
@@ -58,7 +58,7 @@ def partitions(text: str, site: Site) -> Iterator[Check]:
                 "warning",
                 ", ".join(f"{key} {real}" for key, real, _ in wrong),
                 ", ".join(f"{key} {planned}" for key, _, planned in wrong),
-                f"Set them in your own profile {site.name}.yaml (`extends: {site.name}`).",
+                f"Set them in your own profile, {site.name}.yaml (see docs/sites.md).",
             )
         elif state != "UP":
             yield Check(title, "warning", state, "UP", "Jobs wait until it is up again.")
@@ -136,9 +136,12 @@ def _limit(text: str) -> str:
     return "UNLIMITED" if text in ("UNLIMITED", "INFINITE") else text
 
 
-def _count(record: Mapping[str, str]) -> str:
+def _most_nodes(record: Mapping[str, str], planned: int) -> str:
+    """Return the most nodes of a job; `planned` if the partition's size or QOS explains it."""
     limit, total = record.get("MaxNodes", ""), record.get("TotalNodes", "")
-    return limit if limit.isdecimal() else total
+    most = limit if limit.isdecimal() else total
+    explained = total == str(planned) or record.get("QoS", "N/A") not in ("N/A", "(null)", "")
+    return str(planned) if explained and most.isdecimal() and planned <= int(most) else most
 
 
 _NO_LIMIT = 100 * 86_400

@@ -69,7 +69,7 @@ def _head(name: str, host: Host, cluster: Cluster) -> Iterator[Entry | Missing]:
             if only
             else "the first of your accounts"
         )
-        yield Entry(("account", "example"), accounts[0], why, guess=not only)
+        yield Entry(("account", "default"), accounts[0], why, guess=not only)
     else:
         yield Entry(
             ("account", "required"), False, "sacctmgr lists no account of yours", guess=True

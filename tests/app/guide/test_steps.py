@@ -11,6 +11,7 @@ from lumitui.app.guide.progress import Progress, keep_progress, kept_progress
 from lumitui.app.guide.steps import Surroundings, missing, profile_text, steps
 from lumitui.app.settings import is_first_run
 from lumitui.remote.site.sites import BUILT_IN, Sites
+from tests.support.jobs.sites.accounts import own_account
 from tests.support.program.home import Home
 from tests.support.servers.sshd import new_key
 
@@ -58,7 +59,7 @@ def test_each_step_waits_for_those_before_it(tmp_path: Path) -> None:
         ({"key": "/elsewhere"}, "key"),
         ({"key": str(tmp_path / "id")}, "project"),
         ({"account": "nonsense"}, "project"),
-        ({"account": CLUSTER.account.example}, "check"),
+        ({"account": own_account(CLUSTER)}, "check"),
         ({"checked": True}, "job"),
     ):
         answers = answers.model_copy(update=answer)

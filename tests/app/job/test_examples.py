@@ -18,6 +18,7 @@ from lumitui.app.send.code.source import deepspeed_config
 from lumitui.remote.errors import InputError
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
+from tests.support.jobs.sites.accounts import own_account
 from tests.support.program.command_line import Here, envelope
 
 SITES = Sites([BUILT_IN])
@@ -25,10 +26,10 @@ GROUPS = list(examples.GROUPS.values())
 BUILDS = ("resnet50-ddp", "gpt2", "resnet50-deepspeed")
 
 
-def beginning(name: str, gpus: int | None = None) -> examples.Beginning:
+def beginning(name: str, gpus: int | None = None, account: str | None = None) -> examples.Beginning:
     if name == examples.OWN_SCRIPT:
-        return examples.Beginning(script="my train.py", gpus=gpus)
-    return examples.Beginning(example=name, gpus=gpus)
+        return examples.Beginning(script="my train.py", gpus=gpus, account=account)
+    return examples.Beginning(example=name, gpus=gpus, account=account)
 
 
 def test_an_example_of_one_rank_is_not_written_for_several_gpus() -> None:
@@ -39,7 +40,8 @@ def test_an_example_of_one_rank_is_not_written_for_several_gpus() -> None:
 
 
 def composed(site: Site, name: str, gpus: int | None = None) -> Launch:
-    written = parse_job(examples.text_for(site, beginning(name, gpus)), name)
+    begun = beginning(name, gpus, own_account(site))
+    written = parse_job(examples.text_for(site, begun), name)
     spec = cells(written)[-1].spec
     beside = dict(examples.examples()[name].files)
     own = beside.get(spec.deepspeed.config) if spec.deepspeed else None
@@ -118,7 +120,7 @@ def test_new_writes_the_job_file_and_its_files_once(here: Here, tmp_path: Path) 
 def test_what_has_an_error_is_not_left_behind(here: Here, tmp_path: Path) -> None:
     path = tmp_path / "job.yaml"
     done = here("new", "--site", "lumi", "--account", "p_1", "--output", str(path))
-    assert done.returncode == 2 and "'p_1' is not an account at lumi." in done.stderr
+    assert done.returncode == 2 and "names 'p_1', which is not an account there." in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 

@@ -30,11 +30,11 @@ QOS_LIMITS='
 p_qgpu_exp MaxJobsPerUser=1 MaxSubmitJobsPerUser=6
 p_qgpu_big MinTRESPerJob=node=17
 '
-ACCOUNT=open-00-00
+ACCOUNT=open-00-01
 FOREIGN_ACCOUNT=open-00-01
 QOS_LIST=''
 
-HOME_BASE=/users SCRATCH=/scratch/project/open-00-00
+HOME_BASE=/users SCRATCH=/scratch/project/open-00-01
 TREE_LINK=''
 MODULES=modules
 IMAGE='' APPTAINER=1

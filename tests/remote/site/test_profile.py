@@ -228,7 +228,8 @@ def test_each_field_of_a_rule_is_one_of_a_job_file(lumi: Site) -> None:
 def test_the_mini_cluster_changes_only_what_a_stand_in_must(lumi: Site) -> None:
     mini = ALL.load("minilumi")
     same = set(Site.model_fields) - {"name", "title", "slurm_version", "hosts", "poll_seconds"}
-    for key in same - {"containers", "partitions", "environment", "preflight", "launchers", "mpi"}:
+    own = {"account", "containers", "partitions", "environment", "preflight", "launchers", "mpi"}
+    for key in same - own:
         assert getattr(mini, key) == getattr(lumi, key), key
     # Its GPUs are names only, and its ranks share two cores.
     assert (lumi.preflight, mini.preflight) == ("warn", "off")
@@ -240,8 +241,8 @@ def test_the_mini_cluster_changes_only_what_a_stand_in_must(lumi: Site) -> None:
     assert mini.partitions.keys() - lumi.partitions.keys() == added
     for name, container in mini.containers.items():
         assert container.torchrun_binding == "none"
-        own = {"torchrun_binding": "none", "python_version": "3.11"}  # Debian 12's
-        whole = lumi.containers[name].model_copy(update=own)
+        changed = {"torchrun_binding": "none", "python_version": "3.11"}  # Debian 12's
+        whole = lumi.containers[name].model_copy(update=changed)
         assert container == whole
     assert mini.hosts.login == "minilumi"
     assert mini.hosts.fingerprints == {}

@@ -245,7 +245,7 @@ def sync_deletes(job: Job, site: Site) -> Iterator[Hit]:
     source="the site's profile, account.pattern and work_root",
 )
 def other_project(job: Job, site: Site) -> Iterator[Hit]:
-    """Find `HF_HOME=/scratch/project_462000001/hf` in a job of project_462000123."""
+    """Find `HF_HOME=/scratch/project_462000000/hf` in a job of project_462000123."""
     account = job.resources.account or ""
     named = re.compile(site.account.pattern.removeprefix("^").removesuffix("$"))
     if "{account}" not in site.work_root or named.fullmatch("folder") or not account:

@@ -75,7 +75,7 @@ def test_init_writes_a_job_file_once(here: Here, tmp_path: Path) -> None:
     other = tmp_path / "other.yaml"
     done = here("init", "--site", "lumi", "--account", "proj_1", "--output", str(other))
     assert (done.returncode, other.exists()) == (2, False)
-    assert "'proj_1' is not an account at lumi." in done.stderr
+    assert "names 'proj_1', which is not an account there." in done.stderr
 
 
 def test_sites_schema_and_binding_are_printed(

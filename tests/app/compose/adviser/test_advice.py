@@ -27,6 +27,8 @@ def test_a_good_job_has_no_error_and_no_warning() -> None:
     ("changes", "rule", "severity"),
     [
         ({"account": "project_xxxxxxxxx"}, "account", "error"),
+        ({"account": "project_462000000"}, "account", "error"),  # the example that is shown
+        ({"account": "none"}, "account", "error"),
         ({"args": ["--lr", "$LR"]}, "literal-argument", "warning"),
         ({"args": ["$@"]}, "literal-argument", "warning"),
         ({"args": ["--data=/x/$USER/data"]}, "literal-argument", "warning"),

@@ -12,6 +12,7 @@ from lumitui.app.job.spec import JobSpec, parse_job
 from lumitui.app.send.code.installs import install_line, installs_finding
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
+from tests.support.jobs.sites.accounts import own_account
 
 HASH = "0" * 64
 
@@ -30,7 +31,7 @@ def sites() -> type[Loaded]:
 def job(site: Site, venv: str = "", more: str = "") -> JobSpec:
     partition = next(iter(site.partitions))
     text = f"name: a\nsite: {site.name}\npartition: {partition}\ntime: '0:10:00'\nscript: a.py\n"
-    account = f"account: {site.account.example}\n" if site.account.required else ""
+    account = f"account: {own_account(site)}\n"
     return parse_job(f"{text}{account}{f'venv: {venv}' if venv else ''}\n{more}", "job")
 
 

@@ -8,6 +8,7 @@ from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import JobSpec
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
+from tests.support.jobs.sites.accounts import own_account
 
 
 @pytest.fixture(scope="module", params=["alps", "frontier", "leonardo"])
@@ -19,7 +20,7 @@ def job(site: Site, **changes: object) -> JobSpec:
     data: dict[str, object] = {
         "name": "job",
         "site": site.name,
-        "account": site.account.example,
+        "account": own_account(site),
         "partition": next(iter(site.partitions)),
         "time": "01:00:00",
         "launcher": site.launchers[0],

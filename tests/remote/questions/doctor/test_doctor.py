@@ -66,6 +66,22 @@ def test_another_limit_of_a_partition_is_shown(site: Site, old: str, new: str, f
     assert wrong.do
 
 
+@pytest.mark.parametrize(
+    ("limit", "total", "status"),
+    [
+        ("MaxNodes=1024", "TotalNodes=8", "ok"),  # what `init --host` makes of it
+        ("MaxNodes=1024 QoS=dev", "TotalNodes=49", "ok"),  # a QOS has the limits
+        ("MaxNodes=4 QoS=dev", "TotalNodes=8", "warning"),
+    ],
+)
+def test_all_nodes_or_a_qos_may_limit_a_job_below_its_partition(
+    site: Site, limit: str, total: str, status: str
+) -> None:
+    text = PARTITIONS.replace("MaxNodes=8", limit).replace("TotalNodes=49", total)
+    checks = {check.name: check for check in slurm.partitions(text, site)}
+    assert checks["partition dev-g"].status == status
+
+
 def test_a_partition_that_is_not_there_fails_and_the_others_are_named(site: Site) -> None:
     checks = {c.name: c for c in slurm.partitions(PARTITIONS.replace("dev-g", "debug"), site)}
     assert checks["partition dev-g"].status == "failed"

@@ -27,7 +27,7 @@ def test_a_profile_says_what_was_found_and_what_was_guessed() -> None:
     )
     assert (node.gpus, node.gpu, node.cores, node.threads_per_core) == (4, "a100", 48, 2)
     assert (node.reserved_cores, node.memory_gib, site.cores_per_gpu) == ("0,12,24,36", 250, 11)
-    assert site.account.example == "ag-lehre42"
+    assert site.account.default == "ag-lehre42"
     assert site.work_root == "/work/{account}/{user}/lumitui"
     # Whole nodes first: a first job begins there, and its binding can be proved.
     assert list(site.partitions) == ["whole", "parts"]
@@ -66,7 +66,7 @@ def test_a_profile_says_what_was_found_and_what_was_guessed() -> None:
         ([("slurm-wlm 22.05.8", "slurm 25.05.3")], "slurm_version", "25.05.3"),
         ([("zephyr|ag-lehre42||normal|", "")], "account.required", False),
         ([("zephyr|ag-lehre42||normal|", "other|theirs||normal|")], "account.required", False),
-        ([("zephyr|", "ZEPHYR|")], "account.example", "ag-lehre42"),
+        ([("zephyr|", "ZEPHYR|")], "account.default", "ag-lehre42"),
         ([("MaxTime=UNLIMITED", "MaxTime=INFINITE")], "partitions.parts.max_time",
          "365-00:00:00"),
         ([("MaxNodes=2 ", "MaxNodes=UNLIMITED ")], "partitions.whole.max_nodes", 2),

@@ -15,6 +15,7 @@ from lumitui.app.send.code.source import deepspeed_config
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.guide.scripts import SCRIPTS
+from tests.support.jobs.sites.accounts import own_account
 from tests.support.jobs.sites.golden_jobs import archive_launch, launch_of
 from tests.support.systems.rows import table
 
@@ -57,7 +58,7 @@ def example_jobs(every: int = 1) -> Iterator[Official]:
     pairs = [(name, site) for name in examples() for site in sites().values()]
     for name, site in pairs[::every]:
         example = examples()[name]
-        text = text_for(site, Beginning(account=site.account.example or None, example=name))
+        text = text_for(site, Beginning(account=own_account(site), example=name))
         spec = next(iter(cells(parse_job(text, name)))).spec
         files = dict(example.files)
         config = files.get(spec.deepspeed.config) if spec.deepspeed else None

@@ -7,6 +7,7 @@ from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import JobSpec, changed, parse_job
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
+from tests.support.jobs.sites.accounts import own_account
 
 BUILT_IN_SITES = Sites([BUILT_IN])
 
@@ -20,7 +21,7 @@ def site(name: str) -> Site:
 def job(name: str, partition: str, **changes: object) -> JobSpec:
     """Return a job of the DDP trainer at the site `name`, with `changes`."""
     base = parse_job(
-        f"name: t\nsite: {name}\naccount: {site(name).account.example}\n"
+        f"name: t\nsite: {name}\naccount: {own_account(site(name))}\n"
         f"partition: {partition}\ntime: '00:10:00'\ntrainer: ddp\n"
         "scale: {batch: {keep: per_gpu}}\n",
         "t",
