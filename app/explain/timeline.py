@@ -6,6 +6,7 @@ whole seconds: what falls into the same one stands in the order of a job's life.
 The words may hold text from a site: make it safe where it is drawn (`safe_text`).
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -140,7 +141,8 @@ def _trained(attempts: Sequence[Attempt]) -> Iterator[Happening]:
 def _moment(attempt: Attempt, point: MetricPoint) -> float | None:
     if attempt.began is None or point.seconds is None:
         return None
-    return attempt.began + point.seconds
+    moment = attempt.began + point.seconds
+    return moment if math.isfinite(moment) else None
 
 
 def _after(run: Run) -> Iterator[Happening]:

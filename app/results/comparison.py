@@ -88,7 +88,7 @@ class Comparisons:
             runs,
             contrasted_fields(runs),
             _code(runs),
-            _metrics(points),
+            _metrics(points, runs),
             tuple(_script(runs[0], other) for other in runs[1:]),
             tuple(curve(some) for some in points),
             tuple(curve(some, of="samples_per_s") for some in points),
@@ -190,20 +190,27 @@ def _contrasts(rows: Sequence[tuple[str, Sequence[object]]]) -> tuple[Contrast, 
     )
 
 
-def _metrics(points: Sequence[Sequence[MetricPoint]]) -> tuple[Contrast, ...]:
+def _metrics(points: Sequence[Sequence[MetricPoint]], runs: Sequence[Run]) -> tuple[Contrast, ...]:
     sums = [summarize(some) for some in points]
     if not any(total.steps for total in sums):
         return ()
-    return tuple(
-        Contrast(what, tuple(map(_figure, values)))
-        for what, values in (
-            ("steps", [total.steps for total in sums]),
-            ("loss", [total.last_loss for total in sums]),
-            ("samples/s", [total.samples_per_s for total in sums]),
-            ("test accuracy", [total.test_accuracy for total in sums]),
-            ("seconds", [total.seconds for total in sums]),
-        )
-    )
+    names = dict.fromkeys(name for run in runs for name in run.spec.metrics)
+    own = [(name, [_last(some, name) for some in points]) for name in names]
+    rows: list[tuple[str, list[float | None]]] = [
+        ("steps", [total.steps for total in sums]),
+        ("loss", [total.last_loss for total in sums]),
+        ("samples/s", [total.samples_per_s for total in sums]),
+        ("test accuracy", [total.test_accuracy for total in sums]),
+        ("seconds", [total.seconds for total in sums]),
+        *(row for row in own if any(value is not None for value in row[1])),
+    ]
+    return tuple(Contrast(what, tuple(map(_figure, values))) for what, values in rows)
+
+
+def _last(points: Sequence[MetricPoint], name: str) -> float | None:
+    """Return the last number that the job file's own metric `name` has."""
+    values = (point.extra.get(name) for point in reversed(points))
+    return next((value for value in values if isinstance(value, float)), None)
 
 
 def _figure(value: float | None) -> str:

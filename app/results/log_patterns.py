@@ -5,6 +5,7 @@ sixty characters. Python's `re` cannot be stopped and holds the interpreter's lo
 at a time limit and lets other threads run meanwhile.
 """
 
+import json
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 
 import regex
 
+from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
 from lumitui.remote.errors import InputError, LumiError
 
@@ -21,6 +23,8 @@ LOG_BYTES = 262_144
 """How much of the end of a log is searched."""
 _LOG_LINE = 2000
 """Characters of a line that are searched."""
+_SPEEDS = ("images_per_s", "examples_per_s", "sequences_per_s")
+"""Names that people give to `samples_per_s`."""
 
 
 @dataclass(frozen=True)
@@ -32,18 +36,28 @@ class LogFigures:
     """Why the log could not be searched."""
 
 
-def log_figures_of(run: Run, read: Callable[[int], bytes]) -> LogFigures:
+def log_figures_of(run: Run, read: Callable[[int], tuple[int, bytes] | None]) -> LogFigures:
     """Search the end of a run's log for the patterns of its job file's `metrics:`.
 
-    `read` returns the log's last bytes, as many as it is asked for; it is called at most once.
+    `read` returns the offset of the log's last bytes, as many as it is asked for, and the bytes;
+    it is called at most once.
     """
     if not run.spec.metrics or not run.log_sizes:
         return LogFigures()
     try:
-        log = read(LOG_BYTES).decode("utf-8", "replace")
+        found = read(LOG_BYTES)
+        log = found[1].decode("utf-8", "replace") if found else ""
         return LogFigures(series_of(log, run.spec.metrics))
     except LumiError as error:
         return LogFigures(warning=f"`metrics:` cannot be read from the log: {error}")
+
+
+def keep_log_figures(history: History, run: Run, found: LogFigures) -> None:
+    """Keep what was found in the log of a run that has ended, unless it wrote metrics.jsonl."""
+    lines = lines_of(found.series)
+    if lines and run.state.is_final:
+        # The offset makes sure that of two processes one adds them.
+        history.metrics.add(run.id, lines, (0, sum(map(len, lines))))
 
 
 def series_of(
@@ -68,6 +82,21 @@ def series_of(
                 "Write it without choices inside repeats, such as (a|aa)+.",
             ) from error
     return found
+
+
+def lines_of(series: Mapping[str, Sequence[float]]) -> list[bytes]:
+    """Return what the patterns found as lines of metrics.jsonl, one for each step that was logged.
+
+    The last matches of all patterns belong together: the log's beginning may be missing. Without
+    a pattern named `step` the steps are counted.
+    """
+    count = max(map(len, series.values()), default=0)
+    steps: list[dict[str, float]] = [{"step": index} for index in range(count)]
+    for name, values in series.items():
+        key = "samples_per_s" if name in _SPEEDS else name
+        for step, value in zip(steps[count - len(values) :], values, strict=True):
+            step[key] = value
+    return [json.dumps(step).encode() for step in steps]
 
 
 def _numbers(text: str, pattern: str, deadline: float) -> Iterator[float]:

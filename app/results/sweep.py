@@ -7,7 +7,8 @@ are compiled; of a training with one epoch, from those after its warm-up. Pure, 
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from statistics import median
 
 from lumitui.app.history.history import History
 from lumitui.app.history.listing.series import Series
@@ -15,13 +16,15 @@ from lumitui.app.history.metrics.points import MetricPoint
 from lumitui.app.history.metrics.speeds import WARM_UP_STEPS
 from lumitui.app.results.summary import summarize
 from lumitui.remote.errors import InputError
+from lumitui.remote.scheduler.protocol import State
 
 ENOUGH = 0.05
 """Workers that make an epoch shorter by less than this share are not worth their cores: repeated
 runs differ by as much."""
 STARVED = 0.2
 """A larger share of a step's time spent waiting for data is named."""
-TITLES = ("setting", "s/epoch", "samples/s", "waits for data", "loss", "state", "run")
+_TITLES = ("setting", "s/epoch", "samples/s", "waits for data", "loss")
+_OVER = frozenset(state.value for state in State if state.is_final)
 _WORKERS = re.compile(r"^-{1,2}(?:num[-_])?workers=(\d+)$|^-j=(\d+)$")
 
 
@@ -36,6 +39,8 @@ class Pace:
     samples_per_s: float | None = None
     loss: float | None = None
     """The last one."""
+    others: Mapping[str, float] = field(default_factory=dict)
+    """What else the steps say: the last value of each."""
 
 
 @dataclass(frozen=True)
@@ -47,15 +52,17 @@ class SweepRow:
     run: str | None = None
     state: str = "not sent"
     pace: Pace = Pace()
+    others: tuple[float | None, ...] = ()
+    """The last values of the grid's own metrics, in its order."""
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """The row of a table below TITLES."""
+        """The row of a table below the grid's titles."""
         pace = self.pace
         waits = "-" if pace.waiting is None else f"{100 * pace.waiting:.0f} %"
-        numbers = (pace.epoch_s, pace.samples_per_s, pace.loss)
-        epoch, speed, loss = ("-" if each is None else f"{each:.4g}" for each in numbers)
-        return self.setting, epoch, speed, waits, loss, self.state, self.run or "-"
+        numbers = (pace.epoch_s, pace.samples_per_s, pace.loss, *self.others)
+        epoch, speed, *losses = ("-" if each is None else f"{each:.4g}" for each in numbers)
+        return self.setting, epoch, speed, waits, *losses, self.state, self.run or "-"
 
     @property
     def workers(self) -> int | None:
@@ -71,6 +78,13 @@ class Sweep:
     rows: tuple[SweepRow, ...]
     advice: tuple[str, ...]
     """What follows from the figures, in sentences."""
+    metrics: tuple[str, ...] = ()
+    """Names under `metrics:` that are columns of their own."""
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """What each cell of a row is."""
+        return (*_TITLES, *self.metrics, "state", "run")
 
 
 class Sweeps:
@@ -96,7 +110,10 @@ class Sweeps:
             )
         found = self._history.finder.with_ids([one.run for one in series.members if one.run])
         states = {name: run.state.value for name, run in found.items()}
-        return sweep(series, states, lambda name: pace_of(self._history.metrics.of(name)))
+        names = dict.fromkeys(name for run in found.values() for name in run.spec.metrics)
+        return sweep(
+            series, states, lambda name: pace_of(self._history.metrics.of(name)), tuple(names)
+        )
 
 
 def workers_in(setting: str) -> int | None:
@@ -105,21 +122,35 @@ def workers_in(setting: str) -> int | None:
     return int(found[1] or found[2]) if found else None
 
 
-def sweep(series: Series, states: Mapping[str, str], pace: Callable[[str], Pace]) -> Sweep:
+def sweep(
+    series: Series,
+    states: Mapping[str, str],
+    pace: Callable[[str], Pace],
+    metrics: Sequence[str] = (),
+) -> Sweep:
     """Return the rows of a grid and what follows from them.
 
     Args:
         series: the grid.
         states: the state of each of its runs that is in the history, by its id.
         pace: gives what a run has measured.
+        metrics: the names under `metrics:` in the job file.
     """
+    paces = {one.run: pace(one.run) for one in series.members if one.run and one.run in states}
+    own = tuple(name for name in metrics if any(name in each.others for each in paces.values()))
     rows = tuple(
-        SweepRow(one.words, one.run, states[one.run], pace(one.run))
+        SweepRow(
+            one.words,
+            one.run,
+            states[one.run],
+            paces[one.run],
+            tuple(paces[one.run].others.get(name) for name in own),
+        )
         if one.run and one.run in states
-        else SweepRow(one.words)
+        else SweepRow(one.words, others=(None,) * len(own))
         for one in series.members
     )
-    return Sweep(series.id, rows, tuple(_advice(rows)))
+    return Sweep(series.id, rows, tuple(_advice(rows)), own)
 
 
 def pace_of(points: Sequence[MetricPoint]) -> Pace:
@@ -131,8 +162,18 @@ def pace_of(points: Sequence[MetricPoint]) -> Pace:
     steps = [point for point in mine if point.event == "step" and point.samples_per_s]
     later = [point for point in steps if (point.epoch or 0) > (steps[0].epoch or 0)]
     counted = later or steps[WARM_UP_STEPS:] or steps
-    if not counted or not batch:
-        return Pace(loss=loss)
+    others = {
+        name: value
+        for point in mine
+        if point.event == "step"
+        for name, value in point.extra.items()
+        if isinstance(value, float)
+    }
+    if not counted:
+        return Pace(loss=loss, others=others)
+    if not batch:  # another program than a bundled trainer
+        speed = median(point.samples_per_s or 0.0 for point in counted)
+        return Pace(samples_per_s=speed, loss=loss, others=others)
     seconds = [batch / (point.samples_per_s or math.inf) for point in counted]
     mean = math.fsum(seconds) / len(seconds)
     samples = start.extra.get("train_samples")
@@ -141,15 +182,21 @@ def pace_of(points: Sequence[MetricPoint]) -> Pace:
     told = [pair for pair in zip(waits, seconds, strict=True) if isinstance(pair[0], float)]
     waited = math.fsum(wait for wait, _ in told if isinstance(wait, float))
     share = waited / math.fsum(spent for _, spent in told) if told else None
-    return Pace(whole * mean if whole else None, share, batch / mean, loss)
+    return Pace(whole * mean if whole else None, share, batch / mean, loss, others)
 
 
 def _advice(rows: Sequence[SweepRow]) -> list[str]:
     """Return which number of workers to take, where the grid is about that."""
     known = [row for row in rows if row.pace.samples_per_s is not None]
     said = []
-    if len(known) < len(rows):
-        said.append(f"{len(rows) - len(known)} of {len(rows)} runs have no figures yet.")
+    silent = [row for row in rows if row.pace == Pace()]
+    if ended := sum(row.run is not None and row.state in _OVER for row in silent):
+        said.append(
+            f"{ended} of {len(rows)} runs ended without figures. If the program prints them, "
+            "`metrics:` in the job file can find them."
+        )
+    if len(silent) > ended:
+        said.append(f"{len(silent) - ended} of {len(rows)} runs have no figures yet.")
     if len(known) < 2 or any(row.workers is None for row in rows):
         return said
     ordered = sorted(known, key=lambda row: row.workers or 0)

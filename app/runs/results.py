@@ -55,10 +55,12 @@ class Results(Watching):
 
     def log_figures(self, run_id: str) -> LogFigures:
         """Return what the job file's `metrics:` find in the run's log; its site may be asked."""
-        from lumitui.app.results.log_patterns import log_figures_of
+        from lumitui.app.results.log_patterns import keep_log_figures, log_figures_of
 
         run = self.history.get(run_id)
-        return log_figures_of(run, lambda last: self.read_log(run_id, last=last)[1])
+        found = log_figures_of(run, lambda last: self.read_log(run_id, last=last))
+        keep_log_figures(self.history, run, found)
+        return found
 
     def why(self, run_id: str) -> list[Diagnosis]:
         """Return why a run failed, the likeliest reason first; the site is asked for its log.

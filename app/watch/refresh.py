@@ -4,6 +4,7 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from lumitui.remote.errors import (
     OutcomeUnknown,
     RefusedError,
 )
+from lumitui.remote.run_folder import attempt_log
 from lumitui.remote.site.sites import Sites
 from lumitui.remote.ssh.prompts import attendance
 
@@ -136,6 +138,7 @@ def _refresh(watcher: Watcher, open_runs: Sequence[Run], *, attended: bool) -> R
                 asking = False
                 requests += polled.requests
                 changed += polled.changed
+                requests += _keep_log_figures(watcher, connection, polled.changed)
                 warnings += [f"{name}: {words}" for words in polled.warnings]
                 if polled.clock and name not in watcher.clocks:
                     watcher.clocks.add(name)
@@ -165,6 +168,24 @@ def _refresh(watcher: Watcher, open_runs: Sequence[Run], *, attended: bool) -> R
         frozenset(heard - set(failed)),
         frozenset(held),
     )
+
+
+def _keep_log_figures(watcher: Watcher, connection: "Connection", changed: Sequence[str]) -> int:
+    """Keep what `metrics:` finds in the logs of runs that have ended; return the requests.
+
+    Each log is read once, so that grids, scaling and comparisons ask no site.
+    """
+    from lumitui.app.results.log_patterns import keep_log_figures, log_figures_of
+    from lumitui.remote.scheduler import run_log
+
+    requests = 0
+    for run in map(watcher.history.get, changed):
+        if run.state.is_final and run.spec.metrics and not run.metrics_offset:
+            path = f"{run.folder}/{attempt_log(run.attempt)}"
+            end = partial(run_log.read_end, connection.transport, path)
+            keep_log_figures(watcher.history, run, log_figures_of(run, end))
+            requests += 1
+    return requests
 
 
 def _was_sent(error: LumiError) -> bool:

@@ -81,7 +81,11 @@ def test_a_loader_that_no_worker_helps_is_named() -> None:
 
 def test_what_is_not_known_is_said_and_other_grids_get_no_advice() -> None:
     found = of({"--workers=0": told(1.0, 0), "--workers=1": None}, unsent=1)
-    assert found.advice == ("2 of 3 runs have no figures yet.",)
+    assert found.advice == (
+        "1 of 3 runs ended without figures. If the program prints them, `metrics:` in the job "
+        "file can find them.",
+        "1 of 3 runs have no figures yet.",
+    )
     assert [row.state for row in found.rows] == ["done", "done", "not sent"]
     assert of({"--lr=1": told(1.0, 0), "--lr=2": told(0.5, 0)}).advice == ()
     mixed = {"--workers=1 --lr=1": told(1.0, 0), "--workers=2 --lr=2": told(0.5, 0)}
@@ -108,6 +112,51 @@ def test_the_example_is_a_study_of_loader_workers_on_this_machine(
     assert "Take --workers=" in here("show", sent[0].id).stdout
     shown = here("grid", sent[0].id).stdout.splitlines()
     assert shown[0].split()[:2] == ["SETTING", "S/EPOCH"] and max(map(len, shown)) <= 100
+
+
+PRINTS = """\
+name: own
+site: laptop
+partition: local
+gpus_per_node: 1
+time: "00:05:00"
+strategy: single
+script: train.sh
+proof: "off"
+metrics: {loss: 'loss=(\\S+)', images_per_s: 'Images/sec: (\\S+)', accuracy: 'acc (\\S+)'}
+grid: {--try: ["1", "2"]}
+"""
+"""A program of one's own, that prints its figures and writes no metrics.jsonl."""
+STEPS = """\
+#!/bin/bash
+try=${*: -1} try=${try##*=}
+for n in 1 2 3 4 5 6 7; do echo "step $n loss=0.$n Images/sec: $try$n"; done
+echo "acc 0.$try"
+"""
+
+
+def test_figures_that_a_program_prints_stand_in_the_grid_and_beside_each_other(
+    here: Here, runs: Runs, tmp_path: Path
+) -> None:
+    (tmp_path / "train.sh").write_text(STEPS)
+    (tmp_path / "train.sh").chmod(0o755)
+    path = tmp_path / "job.yaml"
+    path.write_text(PRINTS)
+    assert here("submit", str(path), "--yes").returncode == 0
+    first, second = sorted(
+        (finish(runs, run) for run in runs.history.page(limit=5)), key=lambda run: run.spec.args
+    )
+    shown = here("grid", first.id).stdout
+    assert shown.splitlines()[0].split()[-5:] == ["DATA", "LOSS", "ACCURACY", "STATE", "RUN"]
+    assert "no figures" not in shown
+    paces = [row["pace"] for row in envelope(here("grid", first.id, "--json"))["data"]["rows"]]
+    assert [(one["samples_per_s"], one["loss"]) for one in paces] == [(16.5, 0.7), (26.5, 0.7)]
+    rows = {line.split()[0]: line.split()[1:] for line in
+            here("diff", first.id, second.id).stdout.splitlines() if line.strip()}  # fmt: skip
+    assert rows["samples/s"] == ["16.5", "26.5"] and rows["accuracy"] == ["0.1", "0.2"]
+    scaling = here("scaling", first.id).stdout
+    print(scaling)
+    assert "16.5" in scaling
 
 
 def test_a_run_that_was_sent_by_itself_has_no_grid(here: Here, runs: Runs) -> None:

@@ -120,9 +120,7 @@ def grid(reply: Reply, run_id: str) -> None:
 
 
 def _grid_text(found: "Sweep", columns: int) -> str:
-    from lumitui.app.results.sweep import TITLES
-
     rows = [row.cells for row in found.rows]
-    titles = [title.upper() for title in TITLES]
+    titles = [title.upper() for title in found.titles]
     shown = table(titles, rows, columns, shrink=(len(titles) - 1, 0), ids=len(titles) - 1)
     return "\n\n".join((shown, *(textwrap.fill(text, columns) for text in found.advice)))
