@@ -201,7 +201,8 @@ class JobSpec(Part):
     @classmethod
     def _long_options(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for option in value:
-            if not option.startswith("-") or "$" in option:
+            one_line = len(option.splitlines()) == 1  # U+2028 ends a line for many programs, too
+            if not option.startswith("-") or "$" in option or not one_line:
                 raise ValueError(f"{option!r} is not an option like --exclude=nid005001")
         return value
 

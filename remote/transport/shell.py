@@ -15,9 +15,15 @@ sha() {
 REFLINK = "reflink=; cp --reflink=auto --version >/dev/null 2>&1 && reflink=--reflink=auto"
 """Sets `$reflink` where cp can share blocks until one side writes (GNU coreutils)."""
 
+_COMMENT = re.compile(r"(?<=[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])(?=[ \t]*#)")
+"""Where a line of a text begins with a comment, such as `#SBATCH`."""
+
 
 def quote(text: str) -> str:
     """Return `text` as exactly one word of a shell; the only quoting function there is.
+
+    No line of it begins with `#`: sbatch reads no directive below the first command, but a filter
+    of a site's, or a person, may. ANSI-C quotes would be shorter, but POSIX sh has none.
 
     Raises:
         InputError: the text has a NUL, which no argument of a process can carry.
@@ -27,7 +33,8 @@ def quote(text: str) -> str:
             f"The text {text!r} has a NUL character, which no command can receive.",
             "Remove it from the job file.",
         )
-    return shlex.quote(text)
+    # The quotes are closed and opened again. Only what is in them has ends of lines.
+    return _COMMENT.sub("''", shlex.quote(text))
 
 
 def fill(template: str, **values: str | int) -> str:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lumitui.app.compose import deepspeed_batch
-from lumitui.app.compose.launch import compose
+from lumitui.app.compose.launch import compose, plain_script
 from lumitui.app.compose.launchers import TEMPLATES
 from lumitui.app.job.keys.variables import is_taken
 from lumitui.app.job.spec import JobSpec, changed, parse_job
@@ -65,6 +65,15 @@ def with_field(field: str, text: str) -> dict[str, object]:
         "sbatch": {"sbatch": [text]},
         "deepspeed": {"deepspeed": {"config": text}},
         "batch": {"scale": {"batch": {"arg": text}}},
+        "lr": {"scale": {"lr": {"arg": text}}},
+        "stage": {"stage": {"DATA": text}},
+        "stage link": {"stage": {"DATA": {"path": ".", "link": text}}},
+        "packages": {"venv": [text]},
+        "requirements": {"venv": text},
+        "wheels": {"venv": {"requirements": ["x"], "wheels": text}},
+        "ship_secrets": {"ship_secrets": [text]},
+        "grid": {"grid": {"--lr": [text]}},
+        "grid name": {"grid": {text: ["1"]}},
     }
     return JOB | values.get(field, {field: text})
 
@@ -160,6 +169,42 @@ def test_a_quoted_word_is_one_word_of_every_shell(
     done = subprocess.run([*shell.split(), "-c", script], capture_output=True, cwd=words_folder)
     assert done.stdout == b"".join(word.encode() + b"\0" for word in words)
     assert canaries(words_folder) == []
+
+
+DIRECTIVES = ("#SBATCH --array=0-9", "#PBS -J 0-9", "#BSUB -J x[1-9]", "#FLUX: --cc=0-9")
+MORE = ("lr", "stage", "stage link", "packages", "requirements", "wheels", "ship_secrets", "grid",
+        "grid name", "hang", "ship", "proof", "binding", "preflight")  # fmt: skip
+
+
+def test_every_key_of_a_job_file_that_takes_text_is_tried() -> None:
+    tried = {key for field in (*ALL, *MORE) for key in with_field(field, "x")}
+    numbers = {"cpus_per_task", "local_disk", "chain", "relaunch"}
+    assert set(JobSpec.model_fields) - tried == {"exclusive", "hostfile", "keep_compiled", *numbers}
+
+
+@pytest.mark.parametrize("field", (*ALL, *MORE))
+@fuzzed(12)
+@given(
+    left=st.one_of(st.just(""), passable),
+    end=st.sampled_from(["\n", "\n \t", "\n\n", "\u2028", "\u2029"]),
+    directive=st.sampled_from(DIRECTIVES),
+    right=passable,
+)
+def test_no_text_of_a_job_file_makes_a_directive(
+    field: str, left: str, end: str, directive: str, right: str
+) -> None:
+    left = f"--x{left}" if field == "sbatch" else left
+    try:
+        spec = as_typed(with_field(field, left + end + directive + right))
+        launch = compose(spec, LUMI, deepspeed_config="{}" if spec.deepspeed else None)
+    except InputError:
+        return  # no script is made of it
+    plain = plain_script(launch, LUMI, "hello")
+    for text in (*launch.texts.values(), plain):
+        own = text.splitlines()
+        given = [line for line in own if re.match(r"\s*#(?:SBATCH|PBS|BSUB|FLUX)", line)]
+        assert given == own[1 : 1 + len(given)], f"{field}: {given}"
+        assert not any("0-9" in line or "1-9" in line for line in given)
 
 
 # -- single cases that fuzzing found
