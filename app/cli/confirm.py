@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lumitui.app.cli.output import has_person, say
+from lumitui.app.cli.output import has_person, say, say_rows
 from lumitui.app.cli.views import tables
 from lumitui.app.explain import words
 from lumitui.app.explain.phrases import chain_words
-from lumitui.app.explain.safe_text import spell_out
+from lumitui.app.explain.safe_text import lines_of
 from lumitui.remote.errors import InputError, LumiError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def ask(question: "Question") -> str | None:
     if not has_person():
         say(f"{question.text}\nThere is no terminal to ask on, so the question was declined.")
         return None
-    text = spell_out(question.text, keep="\n")
+    text = lines_of(question.text)
     try:
         answer = click.prompt(
             text.rstrip(": "),
@@ -53,11 +53,11 @@ def confirm(question: str, *, yes: bool, otherwise: str) -> None:
     if yes:
         return
     if not has_person():
-        say(spell_out(question, keep="\n"))
+        say(question)
         raise InputError(
             "This needs a confirmation, and there is no terminal to ask on.", "Add --yes."
         )
-    if not click.confirm(spell_out(question, keep="\n"), default=False, err=True):
+    if not click.confirm(lines_of(question), default=False, err=True):
         raise LumiError(otherwise)
 
 
@@ -188,7 +188,7 @@ def agree_to_submit(
 
 def show_changes(planned: "Resubmission", columns: int) -> None:
     """Print what a resubmission changes, before and after, on stderr."""
-    say(tables.change_table(planned.changes, columns))
+    say_rows(tables.change_table(planned.changes, columns))
     for note in planned.notes:
         say(f"note: {note}")
 

@@ -3,10 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from lumitui.app.cli.confirm import show_changes, show_findings
-from lumitui.app.cli.output import say
+from lumitui.app.cli.output import say, say_rows, show
 from lumitui.app.cli.progress import write_log
 from lumitui.app.cli.session import read
 from lumitui.app.cli.views import tables
@@ -33,10 +31,10 @@ def headless(runs: "Runs", job: Path) -> int:
     first = _follow(runs, runs.send(preview))
     nodes = 2 * preview.launch.spec.nodes
     planned = runs.plan_resubmission(first.id, nodes=nodes, code="same", start="scratch")
-    say(f"\n{first.id} again on {nodes} nodes:")
+    say_rows(f"\n{first.id} again on {nodes} nodes:")
     show_changes(planned, 100)
     second = _follow(runs, runs.resubmit(planned))
-    click.echo("\n" + comparison(runs, (first, second)))
+    show("\n" + comparison(runs, (first, second)))
     say("note: both nodes share this machine's cores, so the second one gains little.")
     return 0
 
@@ -77,14 +75,14 @@ def comparison(runs: "Runs", family: "tuple[Run, ...]") -> str:
 
 def _show(preview: "Preview") -> None:
     launch = preview.launch
-    click.echo(f"{launch.spec.name}: {launch.spec.strategy} by {launch.spec.launcher}")
-    click.echo(f"{words.layout_size(launch.layout)}; {words.price_sentence(launch.price)}")
-    click.echo(f"job.sh: {len(launch.script.splitlines())} lines, submitted by: {preview.command}")
+    show(f"{launch.spec.name}: {launch.spec.strategy} by {launch.spec.launcher}")
+    show(f"{words.layout_size(launch.layout)}; {words.price_sentence(launch.price)}")
+    show(f"job.sh: {len(launch.script.splitlines())} lines, submitted by: {preview.command}")
     show_findings(preview)
 
 
 def _follow(runs: "Runs", run: "Run") -> "Run":
-    click.echo(f"Sent {run.id}.")
+    show(f"Sent {run.id}.")
     write_log(runs, run.id, last=65536)
     run = runs.history.get(run.id)
     if run.state is not State.DONE:
@@ -94,5 +92,5 @@ def _follow(runs: "Runs", run: "Run") -> "Run":
             f"{run.id}: {run.state}.{reason}", f"Run `lumitui show {run.id}` to see more."
         )
     proof = runs.proof(run)
-    click.echo(f"Binding of {run.id}: {proof.kind}. {proof.sentence}")
+    show(f"Binding of {run.id}: {proof.kind}. {proof.sentence}")
     return run

@@ -1,14 +1,16 @@
 """What the command line prints: data on stdout, words for the person on stderr."""
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from lumitui.app.explain.safe_text import spell_out
+from lumitui.app.explain.safe_text import lines_of, spell_out
 from lumitui.app.settings import version
 from lumitui.remote.errors import LumiError
 from lumitui.remote.scheduler.states import State
@@ -18,6 +20,10 @@ if TYPE_CHECKING:
     from lumitui.app.send.preview import Preview
 
 
+class StdoutLost(Exception):
+    """Stdout takes nothing more: it is full or closed, or the program that reads it has ended."""
+
+
 @dataclass
 class Reply:
     """The answer of one call of the command line."""
@@ -25,15 +31,24 @@ class Reply:
     json: bool
     verb: str = ""
     data: Any = None
+    lost: StdoutLost | None = None
+    """Why an answer could not be printed."""
     _listed: int | None = None
     """How many items `give_each` has printed; None: it was not called."""
 
     def give(self, data: object, text: str = "") -> None:
-        """Print `text`; with --json keep `data` for the one envelope at the end."""
+        """Print `text`; with --json keep `data` for the one envelope at the end.
+
+        Where it cannot be printed, `lost` says why at the end: a verb that sends several runs
+        must not stop between two of them.
+        """
         if self.json:
             self.data = as_data(data)
-        elif text:
-            click.echo(text)
+        elif text and self.lost is None:
+            try:
+                show(text)
+            except StdoutLost as lost:
+                self.lost = lost
 
     def give_each(self, items: Iterable[object]) -> int:
         """Print the beginning of the envelope with a list as its items come; return their number.
@@ -53,6 +68,8 @@ class Reply:
         """Print the envelope, or its end; and the error's two sentences."""
         if error is not None:
             say_error(error)
+        if self.lost is not None:
+            return
         end: dict[str, object] = {}
         if error is not None:
             end["error"] = {"message": error.message, "hint": error.hint, "exit_code": exit_code}
@@ -68,9 +85,42 @@ class Reply:
         return {"lumitui": version(), "verb": self.verb}
 
 
+def show(text: str, *, nl: bool = True) -> None:
+    """Print a text for the person on stdout, whatever is in it."""
+    click.echo(lines_of(text), nl=nl)
+
+
+def put(text: str, *, nl: bool = True) -> None:
+    """Print a text for another program on stdout: as it is on a pipe, safe on a terminal."""
+    # A script has to be exact where it is copied from, but an argument in it may hold anything.
+    shown = spell_out(text, keep="\n\t") if sys.stdout.isatty() else text
+    sys.stdout.write(f"{shown}\n" if nl else shown)  # click would drop escapes
+    sys.stdout.flush()
+
+
+def put_bytes(data: bytes) -> None:
+    """Write bytes to stdout as they are."""
+    left = memoryview(data)
+    while left:  # with PYTHONUNBUFFERED a write may take a part only
+        left = left[sys.stdout.buffer.write(left) :]
+    sys.stdout.buffer.flush()
+
+
 def say(text: str) -> None:
-    """Print something for the person on stderr."""
-    click.echo(spell_out(text, keep="\n"), err=True)
+    """Print a sentence for the person on stderr, whatever is in it.
+
+    Further lines of it are indented: one of a file's name must not begin like a hint.
+    """
+    say_rows(re.sub(r"\n(?! )", "\n  ", text))
+
+
+def say_rows(text: str) -> None:
+    """Print a table for the person on stderr, whatever is in it.
+
+    Where stderr is full or closed the verb goes on: its answer and its exit code are elsewhere.
+    """
+    with suppress(OSError):
+        click.echo(lines_of(text), err=True)
 
 
 def warn(text: str) -> None:

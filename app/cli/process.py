@@ -1,5 +1,7 @@
 """One process of the command line: its exit code, and the report when the program has a defect."""
 
+import errno
+import io
 import os
 import re
 import sys
@@ -8,11 +10,11 @@ from collections.abc import Mapping
 from importlib import import_module
 from keyword import iskeyword
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
-from lumitui.app.cli.output import Reply
+from lumitui.app.cli.output import Reply, StdoutLost, say_error
 from lumitui.app.cli.session import WAY_OUT, own_settings
 from lumitui.app.settings import version
 from lumitui.remote.errors import InputError, LumiError
@@ -21,8 +23,15 @@ INTERRUPTED = 130
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW", re.IGNORECASE)
 
 
-class ReaderGone(Exception):
-    """The program that reads stdout has ended (`| head`)."""
+class _Stdout(io.FileIO):
+    """Stdout's bytes; what cannot be written raises `StdoutLost` to whoever prints."""
+
+    def write(self, data: Any) -> int:
+        """Write bytes, as many as it takes."""
+        try:
+            return super().write(data)
+        except OSError as error:
+            raise StdoutLost from error
 
 
 class Verbs(click.Group):
@@ -67,13 +76,6 @@ class Verbs(click.Group):
         found = {name: self.get_command(None, name) for name in self._modules}
         return {name: verb for name, verb in found.items() if verb is not None}
 
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the verb; click itself would end with 1 when stdout's reader has gone."""
-        try:
-            return super().invoke(ctx)
-        except BrokenPipeError as error:
-            raise ReaderGone from error
-
 
 def run_verb(verbs: click.Group, arguments: list[str]) -> int:
     """Run one command line and return its exit code; errors are printed, never raised."""
@@ -92,38 +94,74 @@ def run_verb(verbs: click.Group, arguments: list[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         error = LumiError("Interrupted.", "A job that was submitted goes on.")
         code = INTERRUPTED
-    except ReaderGone:
-        _end_quietly()
+    except StdoutLost as lost:
+        reply.lost = lost
     except Exception as problem:  # a defect: one sentence for the person, the rest to a file
         error = _crashed(problem, reply.verb, own_settings().data)
         code = error.exit_code
-    reply.close(error, code)
-    return code
+    try:
+        reply.close(error, code)
+        sys.stdout.flush()
+    except StdoutLost as lost:
+        reply.lost = lost
+    return code if reply.lost is None else _without_stdout(reply.lost, code)
 
 
 def run_process(verbs: click.Group) -> None:
     """Run the command line of this process."""
     os.umask(0o077)  # every file is the person's alone: results, locks, those of SQLite
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None and hasattr(stream, "reconfigure"):
-            # A name that the terminal's encoding lacks is spelled out, not a traceback.
-            stream.reconfigure(errors="backslashreplace")
+    _open_streams()
     try:
         code = run_verb(verbs, sys.argv[1:])
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except BrokenPipeError:
-        _end_quietly()
     except KeyboardInterrupt:
         code = INTERRUPTED
     sys.exit(code)
 
 
-def _end_quietly() -> NoReturn:
-    """End as a program does whose reader has gone (`| head`)."""
+def _open_streams() -> None:
+    """Make all three streams usable, whatever the caller has closed.
+
+    A closed one gets /dev/null, or the next file that is opened, the history, would have its
+    number. Stdout then refuses to be written, as a full disk does.
+    """
+    for number, stream, flags in (
+        (0, sys.stdin, os.O_RDONLY),
+        (1, sys.stdout, os.O_RDONLY),
+        (2, sys.stderr, os.O_WRONLY),
+    ):
+        if stream is None:
+            null = os.open(os.devnull, flags)
+            if null != number:
+                os.dup2(null, number)
+                os.close(null)
+    sys.stdin = sys.stdin or os.fdopen(0, encoding="utf-8", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", closefd=False)
+    # A name that the terminal's encoding lacks is spelled out, not a traceback.
+    if isinstance(sys.stderr, io.TextIOWrapper):
+        sys.stderr.reconfigure(errors="backslashreplace")
+    out = _Stdout(1, "w", closefd=False)
+    encoding = sys.stdout.encoding if sys.stdout else "utf-8"
+    sys.stdout = io.TextIOWrapper(
+        io.BufferedWriter(out), encoding, "backslashreplace", line_buffering=out.isatty()
+    )
+
+
+def _without_stdout(lost: StdoutLost, code: int) -> int:
+    """Say why stdout was lost, unless its reader has gone (`| head`); return the exit code."""
     # What is still buffered would raise once more while Python shuts down.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(0)
+    error = lost.__cause__
+    if isinstance(error, BrokenPipeError):
+        return code
+    reason = error.strerror if isinstance(error, OSError) else error
+    reason = "it is closed" if getattr(error, "errno", 0) == errno.EBADF else reason
+    say_error(
+        LumiError(
+            f"Stdout cannot be written: {reason}.",
+            "What was done before stays done: `lumitui history` lists the runs that were sent.",
+        )
+    )
+    return code or LumiError.exit_code
 
 
 def _crashed(error: Exception, verb: str, folder: Path) -> LumiError:

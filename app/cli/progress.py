@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lumitui.app.cli.output import Reply, as_data, has_person, run_data, say, warn
+from lumitui.app.cli.output import Reply, as_data, has_person, put_bytes, run_data, say, warn
 from lumitui.app.cli.session import columns
 from lumitui.app.cli.views.tables import cut
 from lumitui.app.explain import words
@@ -56,14 +56,7 @@ def log_writer() -> Callable[[bytes], None]:
     b"" ends the log.
     """
     if not sys.stdout.isatty():
-
-        def raw(chunk: bytes) -> None:
-            left = memoryview(chunk)
-            while left:  # with PYTHONUNBUFFERED a write may take a part only
-                left = left[sys.stdout.buffer.write(left) :]
-            sys.stdout.buffer.flush()
-
-        return raw
+        return put_bytes
     colours = not os.environ.get("NO_COLOR")
     safe = LogFilter(colours=colours)
 

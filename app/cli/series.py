@@ -15,7 +15,7 @@ from lumitui.app.cli.confirm import (
     show_all_findings,
     show_code_news,
 )
-from lumitui.app.cli.output import Reply, run_data, say
+from lumitui.app.cli.output import Reply, run_data, say, say_rows
 from lumitui.app.cli.progress import show_step
 from lumitui.app.cli.views import tables
 from lumitui.app.explain import words
@@ -196,7 +196,7 @@ def resubmit_ladder(
     )
     rows = [rung.cells for rung in rungs.rungs_of(study) if rung.nodes in sizes]
     titles = [title.upper() for title in rungs.titles(study)]
-    say(tables.table(titles, rows, columns, shrink=(len(titles) - 1,)))
+    say_rows(tables.table(titles, rows, columns, shrink=(len(titles) - 1,)))
     if basis := rungs.basis(study):
         say(basis)
     for note in dict.fromkeys(note for plan in plans for note in plan.notes):

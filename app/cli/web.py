@@ -3,9 +3,7 @@
 import asyncio
 from pathlib import Path
 
-import click
-
-from lumitui.app.cli.output import say
+from lumitui.app.cli.output import put, say
 from lumitui.app.cli.session import own_settings
 from lumitui.remote.errors import LumiError
 
@@ -27,7 +25,7 @@ def serve_web(job: Path | None, port: int) -> None:
 
     async def serve() -> None:
         async with serving(own_settings(), job, port) as gate:
-            click.echo(gate.address)
+            put(gate.address)
             say("Open this address in a browser on this machine. Ctrl-C ends it.")
             await asyncio.Event().wait()
 

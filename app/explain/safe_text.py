@@ -32,6 +32,7 @@ _COLOUR = re.compile("\x1b\\[[0-9;:]*m")
 # A sequence whose end may be in the next chunk.
 _CUT = re.compile("\x1b(?:\\[[0-?]*[ -/]*|[\\]PX^_][^\x07\x1b\x9c]*\x1b?|[ -/]*)?$")
 _LONGEST_SEQUENCE = 4096
+_COMMAND = re.compile(r"^(\s*)(::|##\[)", re.MULTILINE)
 
 
 def spell_out(text: str, *, keep: str = "") -> str:
@@ -47,6 +48,20 @@ def spell_out(text: str, *, keep: str = "") -> str:
         return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
     return _CONTROL.sub(spelled, text)
+
+
+def lines_of(text: str) -> str:
+    """Return a text of several lines, safe to print; its tabs stay.
+
+    The runner of a CI obeys a line that begins with `::` or `##[` in what any program prints
+    (actions/runner, ActionCommand.cs): such a line gets a backslash before it.
+    """
+    return _COMMAND.sub(r"\1\\\2", spell_out(text, keep="\n\t"))
+
+
+def comment(text: str) -> str:
+    """Return `text` on one line, for a comment in a file."""
+    return " ".join(spell_out(text, keep="\n\t").split())
 
 
 def log_line(line: str) -> str:

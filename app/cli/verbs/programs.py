@@ -64,4 +64,4 @@ def completion(ctx: click.Context, shell: str) -> None:
 
     found = get_completion_class(shell)
     assert found is not None
-    click.echo(found(ctx.find_root().command, {}, "lumitui", "_LUMITUI_COMPLETE").source())
+    output.put(found(ctx.find_root().command, {}, "lumitui", "_LUMITUI_COMPLETE").source())

@@ -6,10 +6,10 @@ from pathlib import Path
 import click
 
 from lumitui.app.cli.confirm import confirm
-from lumitui.app.cli.output import Reply, say
+from lumitui.app.cli.output import Reply, say, show
 from lumitui.app.cli.session import core, job_argument, json_option
 from lumitui.app.explain import words
-from lumitui.app.explain.safe_text import spell_out
+from lumitui.app.explain.safe_text import comment
 
 
 @click.command()
@@ -34,22 +34,22 @@ def fix(reply: Reply, job: Path, only_diff: bool, yes: bool) -> None:
         say(f"fix: {problem.message} → {problem.fix.words}")
     for problem in found.left:
         say(f"{problem.severity}: {problem.words}")
-    after = found.draft.text
+    name, after = comment(str(job)), found.draft.text
     diff = "".join(
         difflib.unified_diff(
             before.text.splitlines(keepends=True), after.splitlines(keepends=True),
-            str(job), f"{job} with the fixes",
+            name, f"{name} with the fixes",
         )
     )  # fmt: skip
     written = False
     if diff and not reply.json:
-        click.echo(spell_out(diff, keep="\n\t"), nl=not diff.endswith("\n"))
+        show(diff, nl=not diff.endswith("\n"))
     if diff and not only_diff:
-        question = f"Write {words.count(len(found.done), 'change')} to {job}?"
-        confirm(question, yes=yes, otherwise=f"{job} stays as it is.")
+        question = f"Write {words.count(len(found.done), 'change')} to {name}?"
+        confirm(question, yes=yes, otherwise=f"{name} stays as it is.")
         save(found.draft)
         written = True
-        say(f"Wrote {job}.")
+        say(f"Wrote {name}.")
     elif not diff:
-        say(f"There is nothing to change mechanically in {job}.")
+        say(f"There is nothing to change mechanically in {name}.")
     reply.give({"written": written, "diff": diff, "fixed": found.done, "left": found.left})

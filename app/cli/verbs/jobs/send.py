@@ -1,6 +1,5 @@
 """The verbs that show, export and send a job."""
 
-import sys
 from pathlib import Path
 
 import click
@@ -29,7 +28,6 @@ from lumitui.app.cli.session import (
     yes_option,
 )
 from lumitui.app.explain import words
-from lumitui.app.explain.safe_text import spell_out
 from lumitui.remote.errors import InputError
 
 
@@ -62,11 +60,9 @@ def preview(reply: Reply, job: Path, only_script: bool, all_files: bool, cluster
     files = [f"{words.file_heading(name)}\n{text}" for name, text in launch.texts.items()]
     text = "\n".join(files) if all_files else launch.script
     text = text if only_script else f"{found.command}\n\n{text}"
-    # The script is exact on a pipe; an argument in it must not control a terminal.
-    shown = spell_out(text, keep="\n\t") if sys.stdout.isatty() else text
     reply.give(output.previews_data(every))
     if not reply.json:
-        sys.stdout.write(shown)
+        output.put(text, nl=False)
     return InputError.exit_code if any(one.errors for one in every) else 0
 
 

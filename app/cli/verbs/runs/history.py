@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
-from lumitui.app.cli.output import Reply, run_data, say, warn
+from lumitui.app.cli.output import Reply, run_data, say, show, warn
 from lumitui.app.cli.session import (
     MOST,
     columns,
@@ -106,7 +106,7 @@ def _list(reply: Reply, runs: "Runs", filters: _Filters) -> None:
     else:
         lines = tables.history_lines(lambda: runs.history.every(limit, wanted, order), columns())
         for line in lines:
-            click.echo(line)
+            show(line)
             listed += 1
     if not listed:
         say("There are no such runs.")

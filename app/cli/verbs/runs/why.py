@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lumitui.app.cli.output import Reply, say
+from lumitui.app.cli.output import Reply, say, show
 from lumitui.app.cli.session import GivenPath, core, json_option, runs_beginning
 from lumitui.remote.errors import InputError
 
@@ -88,9 +88,9 @@ def why(
         shown = {item.line.strip() for item in found.why}
         for line in found.lines:
             if line.strip() not in shown:
-                click.echo(f"  {line}")
+                show(f"  {line}")
         if found.command:
-            click.echo(f"\nDo: {found.command}")
+            show(f"\nDo: {found.command}")
     if not found.why:
         say("It did not fail, as far as is known.")
 

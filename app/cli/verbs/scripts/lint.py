@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 import click
 
 from lumitui.app.cli.inquiry import cluster_option
-from lumitui.app.cli.output import Reply, say
+from lumitui.app.cli.output import Reply, put, put_bytes, say, show
 from lumitui.app.cli.session import core, json_option, own_settings, sites_beginning
+from lumitui.app.explain.safe_text import comment
 from lumitui.remote.errors import InputError
 
 if TYPE_CHECKING:
@@ -173,12 +174,12 @@ def _site(known: "Sites", text: str, path: str, given: str | None, *, cluster: b
                 "Name the site with --site.",
             )
         say(
-            f"{path}: no site's rules were applied, as nothing in it says where it runs. Name the "
-            "site with --site (`lumitui sites` lists them; `lumitui init --site NAME --host HOST` "
-            "makes a profile of another)."
+            f"{comment(path)}: no site's rules were applied, as nothing in it says where it runs. "
+            "Name the site with --site (`lumitui sites` lists them; "
+            "`lumitui init --site NAME --host HOST` makes a profile of another)."
         )
         return any_site()
-    say(f"{path}: read as a job for {guess.site.name}, because of {guess.because}.")
+    say(f"{comment(path)}: read as a job for {guess.site.name}, because of {guess.because}.")
     return guess.site
 
 
@@ -245,14 +246,12 @@ def _fixed(one: "Checked", site: "Site", options: _Options, ask: Ask) -> "Checke
 
 def _show_change(path: str, before: str, after: "Checked", options: _Options) -> None:
     """Write the fixed script, or with --diff show the change alone."""
-    from lumitui.app.explain.safe_text import spell_out
     from lumitui.app.lint.report.edits import difference
 
     if options["diff"]:
-        click.echo(spell_out(difference(before, after.text, path), keep="\n\t"), nl=False)
+        show(difference(before, after.text, comment(path)), nl=False)
     elif path == "-":
-        sys.stdout.buffer.write(after.text.encode(errors="surrogateescape"))
-        sys.stdout.buffer.flush()
+        put_bytes(after.text.encode(errors="surrogateescape"))
     elif after.text != before:
         try:
             with Path(path).open("r+b") as file:
@@ -262,7 +261,7 @@ def _show_change(path: str, before: str, after: "Checked", options: _Options) ->
             raise InputError(
                 f"{path} cannot be written: {error.strerror}.", "Look at --diff instead."
             ) from error
-        say(f"Changed {path}.")
+        say(f"Changed {comment(path)}.")
 
 
 def _print(reply: Reply, checked: "tuple[Checked, ...]", options: _Options) -> None:
@@ -279,11 +278,11 @@ def _print(reply: Reply, checked: "tuple[Checked, ...]", options: _Options) -> N
     if options["layout"] == "sarif":
         import json
 
-        click.echo(json.dumps(sarif(checked, RULES, version()), indent=1))
+        put(json.dumps(sarif(checked, RULES, version()), indent=1))
     elif options["layout"] == "github":
         for one in checked:
             for line in github_lines(one):
-                click.echo(line)
+                put(line)
     elif not (options["fix"] and "-" in [one.path for one in checked]):
-        click.echo("\n\n".join(text for one in checked if (text := findings_text(one))))
+        show("\n\n".join(text for one in checked if (text := findings_text(one))))
     say(summary(checked))

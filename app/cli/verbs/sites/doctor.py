@@ -12,7 +12,6 @@ from lumitui.app.cli.session import core, json_option, site_argument, yes_option
 from lumitui.app.cli.verbs.sites.profile import refuse_options
 from lumitui.app.cli.views import tables
 from lumitui.app.explain import words
-from lumitui.app.explain.safe_text import spell_out
 from lumitui.remote.errors import InputError, LumiError
 
 if TYPE_CHECKING:
@@ -128,4 +127,4 @@ def _show(reply: Reply, run: "Run", looked: "Looked") -> None:
         "path": str(Path(looked.edited.path)),
         "diff": looked.edited.diff,
     }
-    reply.give(data, spell_out(looked.edited.diff, keep="\n"))
+    reply.give(data, looked.edited.diff)

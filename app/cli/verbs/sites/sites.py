@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from lumitui.app.cli.output import Reply, say, warn
+from lumitui.app.cli.output import Reply, put, say, warn
 from lumitui.app.cli.session import (
     GivenPath,
     columns,
@@ -132,4 +132,4 @@ def schema(what: str) -> None:
     from lumitui.app.job.spec import JobSpec
     from lumitui.remote.site.profile import Site
 
-    click.echo(json.dumps(described_schema(JobSpec if what == "job" else Site), indent=1))
+    put(json.dumps(described_schema(JobSpec if what == "job" else Site), indent=1))
