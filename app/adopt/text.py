@@ -7,24 +7,38 @@ import yaml
 
 from lumitui.app.adopt.notes import Said
 from lumitui.app.adopt.report import Report
+from lumitui.app.explain.safe_text import comment, spell_out
+from lumitui.app.job.yaml_marks import UNSEEN
 
 _WIDTH = 96
 
 
+class _Dumper(yaml.SafeDumper):
+    """Puts a text with characters that nobody sees into double quotes, which have escapes."""
+
+    def represent_str(self, data: str) -> yaml.ScalarNode:
+        """Return the node of a text."""
+        style = None if data.isprintable() else '"'
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style)
+
+
+_Dumper.add_representer(str, _Dumper.represent_str)
+
+
 def text_of(report: Report, script: str) -> str:
     """Return the job file; `script` is the name of what it was made from."""
-    lines = [f"# Made from {script} by `lumitui import`."]
+    lines = [f"# Made from {comment(script)} by `lumitui import`."]
     if report.lost:
         lines.append("# Not carried over; look at each:")
         lines += _listed(report.lost)
     if report.changed:
         lines.append("# Not as it was:")
         lines += _listed(report.changed)
-    body = yaml.safe_dump(
-        dict(report.made.keys), sort_keys=False, allow_unicode=True, width=_WIDTH,
-        default_flow_style=None,
+    body = yaml.dump(
+        dict(report.made.keys), Dumper=_Dumper, sort_keys=False, allow_unicode=True,
+        width=_WIDTH, default_flow_style=None,
     )  # fmt: skip
-    lines += ["", body.rstrip("\n")]
+    lines += ["", UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", body.rstrip("\n"))]
     if report.derived:
         lines += ["", "# Left out, since lumitui works it out:"]
         lines += _listed(report.derived)
@@ -44,11 +58,12 @@ def _listed(items: Sequence[Said]) -> Iterator[str]:
         yield from _wrapped(f"{words}:", "#   ")
         for part in parts:
             for line in part.strip("\n").split("\n"):
-                yield f"#     {line}".rstrip()
+                shown = spell_out(line, keep="\t")
+                yield f"#     {shown}".rstrip()
 
 
 def _wrapped(text: str, indent: str) -> list[str]:
     return textwrap.wrap(
-        " ".join(text.split()), _WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ",
+        comment(text), _WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ",
         break_long_words=False, break_on_hyphens=False,
     )  # fmt: skip

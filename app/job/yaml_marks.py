@@ -12,8 +12,10 @@ Value = str | Sequence[str] | Mapping[str, str] | Mapping[str, Sequence[str]]
 """What a key of a job file holds: every scalar is text here, as `parse_job` reads it."""
 _ORDER = tuple(JobSpec.model_fields)
 _PLAIN = re.compile(r"[A-Za-z_/.~+-]*[A-Za-z0-9_][A-Za-z0-9_/.+=@%~ -]*")
-# Written as \uXXXX in double quotes: what YAML, a terminal or a person cannot read.
-_UNSEEN = re.compile("[\x7f-\xa0\xad\u200b-\u200f\u2028-\u202f\u2060-\u206f\ud800-\udfff\ufeff]")
+UNSEEN = re.compile(
+    "[\x7f-\xa0\xad\u061c\u200b-\u200f\u2028-\u202f\u2060-\u206f\ud800-\udfff\ufeff]"
+)
+"""Written as \\uXXXX in double quotes: what YAML, a terminal or a person cannot read."""
 _COMMENT = re.compile(r"([ \t]+)(#[^\n]*)?")
 
 
@@ -231,11 +233,11 @@ def _inline(value: object, style: str | None = None) -> str:
 
 def scalar(text: str, style: str | None = None) -> str:
     """Return a text as YAML 1.1 and 1.2 both read it; in quotes where it was or must be."""
-    simple = _PLAIN.fullmatch(text) and not text.endswith(" ") and not _UNSEEN.search(text)
+    simple = _PLAIN.fullmatch(text) and not text.endswith(" ") and not UNSEEN.search(text)
     if simple and style not in ('"', "'") and not _is_other(text):
         return text
     quoted = json.dumps(text, ensure_ascii=False)
-    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)
+    return UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)
 
 
 def _is_other(text: str) -> bool:

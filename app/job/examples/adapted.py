@@ -1,6 +1,5 @@
 """An example, adapted to a site and to what a person says about the job. Pure."""
 
-import json
 import re
 from dataclasses import dataclass
 
@@ -8,6 +7,7 @@ from lumitui.app.job.edit import set_value
 from lumitui.app.job.examples.table import Example, examples
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
+from lumitui.app.job.yaml_marks import UNSEEN, scalar
 from lumitui.remote.errors import InputError
 from lumitui.remote.notation import walltime
 from lumitui.remote.site.partition import Partition
@@ -102,11 +102,16 @@ def text_for(site: Site, beginning: Beginning) -> str:
     others = [
         f"#   {name}: up to {item.max_time}, {item.max_nodes} "
         + ("node" if item.max_nodes == 1 else "nodes")
-        + (f"; {item.purpose}" if item.purpose else "")
+        + (f"; {_one_line(item.purpose)}" if item.purpose else "")
         for name, item in site.partitions.items()
     ]
-    note = "\n".join([f"# Partitions of {site.title}:", *others])
+    note = "\n".join([f"# Partitions of {_one_line(site.title)}:", *others])
     return re.sub(r"^# Partitions of .*$", lambda _: note, text, flags=re.MULTILINE)
+
+
+def _one_line(words: str) -> str:
+    """Return a profile's words for a comment: they may have newlines and marks nobody sees."""
+    return UNSEEN.sub("?", " ".join(words.split()))
 
 
 def _refuse_several(example: Example, gpus: int, site: Site) -> None:
@@ -182,7 +187,8 @@ def with_value(text: str, key: str, value: str | None) -> str:
     if value is None:
         return pattern.sub("", text)
     plain = _PLAIN.match(value) and value.lower() not in _WORDS
-    line = f"{key}: {value if plain else json.dumps(value, ensure_ascii=False)}"
+    written = value if plain else scalar(value, style='"')
+    line = f"{key}: {written}"
 
     def changed(match: re.Match[str]) -> str:
         # The comment stays in its column when there is room.

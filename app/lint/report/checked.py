@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from lumitui.app.lint.model.position import Position
 from lumitui.app.lint.rule import Finding
 
-CONTROL = {number: "?" for number in (*range(9), *range(11, 32), 127, *range(128, 160))}
-
 
 @dataclass(frozen=True)
 class Checked:

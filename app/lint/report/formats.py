@@ -1,10 +1,12 @@
 """Findings for the programs of a CI: GitHub's workflow commands, and SARIF 2.1.0."""
 
+import os
 import re
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
+from lumitui.app.explain.safe_text import spell_out
 from lumitui.app.lint.report.checked import Checked
 from lumitui.app.lint.rule import Finding, Rule
 
@@ -40,7 +42,8 @@ def github_lines(checked: Checked) -> Iterator[str]:
 
 
 def _data(text: str) -> str:
-    """Escape a message: GitHub's toolkit, `escapeData`."""
+    """Escape a message: GitHub's toolkit, `escapeData`; what steers a terminal is spelled out."""
+    text = spell_out(text, keep="\r\n")
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
@@ -104,7 +107,7 @@ def _result(checked: Checked, item: Finding, index: int) -> dict[str, Any]:
     region: dict[str, int] = {"startLine": max(at.line, 1), "startColumn": max(at.column, 1)}
     if (at.end_line, at.end_column) > (at.line, at.column) and at.end_line:
         region |= {"endLine": at.end_line, "endColumn": at.end_column}
-    place = {"uri": quote(checked.path_of(at))}
+    place = {"uri": quote(os.fsencode(checked.path_of(at)))}
     return {
         "ruleId": item.rule,
         "ruleIndex": index,

@@ -1,7 +1,8 @@
 """Findings as linters print them: place, rule, sentence, the line with carets, what to do."""
 
+from lumitui.app.explain.safe_text import spell_out
 from lumitui.app.lint.model.position import Position
-from lumitui.app.lint.report.checked import CONTROL, Checked, count
+from lumitui.app.lint.report.checked import Checked, count
 from lumitui.app.lint.rule import Finding
 
 _WIDEST = 100
@@ -10,7 +11,7 @@ _WIDEST = 100
 
 def findings_text(checked: Checked) -> str:
     """Return all findings of a script, an empty line between two."""
-    return "\n\n".join(_finding(checked, item) for item in checked.findings).translate(CONTROL)
+    return "\n\n".join(_finding(checked, item) for item in checked.findings)
 
 
 def summary(checked: tuple[Checked, ...]) -> str:
@@ -36,7 +37,9 @@ def _finding(checked: Checked, item: Finding) -> str:
     line = checked.line_of(at)
     if line is not None:
         rows += _shown(line, at)
-    return "\n".join([*rows, f"{' ' * (len(str(max(at.line, 1))) + 1)} → {item.do}"])
+    rows.append(f"{' ' * (len(str(max(at.line, 1))) + 1)} → {item.do}")
+    # A name or a value of the script may have a newline.
+    return "\n".join(map(spell_out, rows))
 
 
 def _shown(line: str, at: Position) -> list[str]:
@@ -44,8 +47,9 @@ def _shown(line: str, at: Position) -> list[str]:
     start = max(at.column - 1, 0)
     end = at.end_column - 1 if at.end_line == at.line else len(line)
     skipped = max(0, start - _WIDEST // 2) if len(line) > _WIDEST else 0
-    shown = line[skipped : skipped + _WIDEST].replace("\t", " ")
-    carets = "^" * max(1, min(end - start, len(shown) - (start - skipped)))
+    line = line[: skipped + _WIDEST].replace("\t", " ")
+    before, marked, after = map(spell_out, (line[skipped:start], line[start:end], line[end:]))
     number = str(at.line)
     margin = " " * len(number)
-    return [f"{number} | {shown}", f"{margin} | {' ' * (start - skipped)}{carets}"]
+    carets = "^" * max(1, len(marked))
+    return [f"{number} | {before}{marked}{after}", f"{margin} | {' ' * len(before)}{carets}"]
