@@ -42,13 +42,17 @@ class Reply:
         Where it cannot be printed, `lost` says why at the end: a verb that sends several runs
         must not stop between two of them.
         """
-        if self.json:
-            self.data = as_data(data)
-        elif text and self.lost is None:
+        self.keep(data)
+        if not self.json and text and self.lost is None:
             try:
                 show(text)
             except StdoutLost as lost:
                 self.lost = lost
+
+    def keep(self, data: object) -> None:
+        """Keep `data` for the envelope of --json, in the place of what was kept before."""
+        if self.json:
+            self.data = as_data(data)
 
     def give_each(self, items: Iterable[object]) -> int:
         """Print the beginning of the envelope with a list as its items come; return their number.
@@ -59,7 +63,7 @@ class Reply:
         click.echo(f'{head},\n "data": [', nl=False)
         self._listed = 0
         for item in items:
-            text = json.dumps(as_data(item), indent=1, default=str).replace("\n", "\n  ")
+            text = json.dumps(as_data(item), indent=1).replace("\n", "\n  ")
             click.echo(f"{',' if self._listed else ''}\n  {text}", nl=False)
             self._listed += 1
         return self._listed
@@ -79,7 +83,7 @@ class Reply:
         elif self.json and (error is not None or self.data is not None):
             data = {} if self.data is None else {"data": self.data}
             # ASCII: no character of a log or a name can control the terminal that shows it.
-            click.echo(json.dumps(self._head() | data | end, indent=1, default=str))
+            click.echo(json.dumps(self._head() | data | end, indent=1))
 
     def _head(self) -> dict[str, object]:
         return {"lumitui": version(), "verb": self.verb}
@@ -141,14 +145,20 @@ def has_person() -> bool:
 
 
 def as_data(value: object) -> Any:
-    """Return `value` as JSON knows it: dataclasses and models become objects."""
+    """Return `value` as JSON knows it: dataclasses and models become objects.
+
+    Raises:
+        TypeError: a type in it has no form in JSON; its repr is none.
+    """
     from pydantic_core import to_jsonable_python
 
     return to_jsonable_python(value, fallback=_unknown)
 
 
 def _unknown(value: object) -> object:
-    return dict(value) if isinstance(value, Mapping) else str(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} has no form in JSON")
 
 
 def run_data(run: "Run") -> dict[str, object]:

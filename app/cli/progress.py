@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lumitui.app.cli.output import Reply, as_data, has_person, put_bytes, run_data, say, warn
+from lumitui.app.cli.output import Reply, has_person, put_bytes, run_data, say, warn
 from lumitui.app.cli.session import columns
 from lumitui.app.cli.views.tables import cut
 from lumitui.app.explain import words
@@ -116,7 +116,7 @@ def wait_for_end(reply: Reply, runs: "Runs", run: "Run", timeout: float | None) 
     """
     began = time.monotonic()
     run = runs.wait(run.id, timeout=timeout, stop=lambda: False, warn=warn)
-    reply.data = as_data(run_data(run))
+    reply.keep(run_data(run))
     if not run.state.is_final and (timeout is None or time.monotonic() - began < timeout):
         raise OutcomeUnknown(
             f"{run.id} is {run.reason}.",

@@ -261,11 +261,13 @@ def _send(
     outcomes = runs.series.send(
         series.id, report=show_step, sent=sent, agreed=agreed, forced=forced
     )
-    reply.data = {
-        "series": series.id,
-        "runs": [run_data(one) for one in done],
-        "members": [_member_data(outcome) for outcome in outcomes],
-    }
+    reply.keep(
+        {
+            "series": series.id,
+            "runs": [run_data(one) for one in done],
+            "members": [_member_data(outcome) for outcome in outcomes],
+        }
+    )
     if error := failure(series, outcomes):
         raise type(error)(error.message, f"{error.hint} The rest: {command}.".strip())
 

@@ -123,7 +123,8 @@ def stage(
 
 @click.command()
 @click.argument("what", type=click.Choice(["job", "site"]), default="job")
-def schema(what: str) -> None:
+@click.option("--reply", "verb", metavar="VERB", help="Instead: of what VERB prints with --json.")
+def schema(what: str, verb: str | None) -> None:
     """Print the JSON Schema of job files, or of site profiles.
 
     Your editor can use it to complete and check these files.
@@ -132,4 +133,11 @@ def schema(what: str) -> None:
     from lumitui.app.job.spec import JobSpec
     from lumitui.remote.site.profile import Site
 
+    if verb is not None:
+        from lumitui.app.cli.replies import REPLIES, reply_schema
+
+        if verb not in REPLIES:
+            raise InputError(f"{verb} has no --json.", f"Name one of {', '.join(sorted(REPLIES))}.")
+        put(json.dumps(reply_schema(verb), indent=1))
+        return
     put(json.dumps(described_schema(JobSpec if what == "job" else Site), indent=1))

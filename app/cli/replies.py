@@ -1,0 +1,383 @@
+"""What `--json` prints, by verb, as types: `lumitui schema --reply VERB` shows their JSON Schema.
+
+Imported for that alone, and by the tests, which hold what each verb prints against its type.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import JsonValue, TypeAdapter
+
+from lumitui.app.adopt.notes import Said
+from lumitui.app.compose.binding import RankBinding
+from lumitui.app.compose.draft.mask_text import Explained
+from lumitui.app.compose.draft.problems import Problem
+from lumitui.app.compose.rules.finding import Finding
+from lumitui.app.explain.failure.diagnosis import Diagnosis
+from lumitui.app.explain.proof.binding_proof import Verdict
+from lumitui.app.history.attempts import AttemptRecord
+from lumitui.app.job.launch import LaunchFile, Layout, Price
+from lumitui.app.lint.catalogue import Topic
+from lumitui.app.lint.rule import Finding as LintFinding
+from lumitui.app.results.summary import Summary
+from lumitui.app.results.sweep import Sweep
+from lumitui.app.runs.rulebook import Example
+from lumitui.app.scale.scaling.advice import Advice
+from lumitui.app.scale.scaling.study import Scaling
+from lumitui.app.watch.recover import PassedOver
+from lumitui.app.watch.sites.clusters import Answered
+from lumitui.app.watch.sites.stocks import Removed as Unstaged
+from lumitui.remote.questions.doctor.check import Check
+from lumitui.remote.questions.doctor.lint import Remark
+from lumitui.remote.scheduler.states import State
+from lumitui.remote.site.profile import Site
+from lumitui.remote.source.guard import Suspect
+from lumitui.remote.storage.environments.images import Image
+from lumitui.remote.storage.environments.venvs import Removed, Venv
+from lumitui.remote.storage.results.fetch import FetchOutcome
+from lumitui.remote.storage.snapshots.prune import Pruned
+from lumitui.remote.storage.staging.upkeep import Stock
+
+
+@dataclass(frozen=True)
+class RunData:
+    """A run."""
+
+    id: str
+    name: str
+    state: State
+    word: str
+    reason: str
+    rc: int | None
+    failed_rank: int | None
+    site: str
+    partition: str
+    job_id: str | None
+    parent: str | None
+    resumed_from: str | None
+    nodes: int
+    ranks: int
+    gpus: int
+    nodes_used: str
+    global_batch: int | None
+    price: Price
+    billed: float
+    time_limit: str
+    chain: int
+    attempts: tuple[AttemptRecord, ...]
+    created: float
+    submitted: float | None
+    started: float | None
+    ended: float | None
+    expected_start: float | None
+    expected_end: float | None
+    updated: float
+    attempt: int
+    folder: str
+    project: str
+    job_file: str | None
+    snapshot: str | None
+    commit: str | None
+    branch: str | None
+    dirty: bool
+    note: str
+
+
+@dataclass(frozen=True)
+class Listed(RunData):
+    """A run of `status`."""
+
+    stale: bool
+
+
+@dataclass(frozen=True)
+class Status:
+    """`status`."""
+
+    runs: list[Listed]
+    warnings: list[str]
+
+
+@dataclass(frozen=True)
+class Member:
+    """One of a series, and what became of it."""
+
+    place: int
+    settings: str
+    run: str | None
+    error: str | None
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A grid or a ladder."""
+
+    series: str
+    runs: list[RunData]
+    members: list[Member]
+
+
+@dataclass(frozen=True)
+class Begun:
+    """`init`."""
+
+    path: str
+    findings: list[Finding]
+
+
+@dataclass(frozen=True)
+class Described:
+    """`init --host`."""
+
+    path: str
+    guessed: list[str]
+    left_out: list[str]
+
+
+@dataclass(frozen=True)
+class BegunFrom(Begun):
+    """`new`."""
+
+    files: list[str]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A row of `new --list`."""
+
+    name: str
+    group: str
+    summary: str
+
+
+@dataclass(frozen=True)
+class Adopted:
+    """`import`."""
+
+    path: str
+    kept: list[Said]
+    derived: list[Said]
+    changed: list[Said]
+    lost: list[Said]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of a grid in `preview`."""
+
+    name: str
+    settings: str
+    price: Price
+
+
+@dataclass(frozen=True)
+class Previewed:
+    """`preview`."""
+
+    command: str
+    script: str
+    findings: list[Finding]
+    kept_back: list[Suspect]
+    shipped_secrets: list[Suspect]
+    price: Price
+    layout: Layout
+    global_batch: int | None
+    files: list[LaunchFile]
+
+
+@dataclass(frozen=True)
+class PreviewedGrid(Previewed):
+    """`preview` of a grid."""
+
+    runs: list[Cell]
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """`fix`."""
+
+    written: bool
+    diff: str
+    fixed: list[Problem]
+    left: list[Problem]
+
+
+@dataclass(frozen=True)
+class Exported:
+    """`export`."""
+
+    path: str
+    files: int
+
+
+@dataclass(frozen=True)
+class HistoryFile:
+    """`history --check`."""
+
+    path: str
+    schema: int
+    size: int
+    runs: int
+    damage: str | None
+    lost_texts: int | None
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """`history --recover`."""
+
+    site: str
+    roots: list[str]
+    rebuilt: list[RunData]
+    known: int
+    passed_over: list[PassedOver]
+    warnings: list[str]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """`show`."""
+
+    run: RunData
+    job: dict[str, JsonValue]
+    command: str
+    script: str
+    files: Mapping[str, str]
+    patch: str
+    lineage: list[RunData]
+    proof: Verdict
+    metrics: Summary
+    log_metrics: Mapping[str, list[float]]
+    broken_metrics: int
+    why: list[Diagnosis]
+    warnings: list[str]
+
+
+@dataclass(frozen=True)
+class Why:
+    """`why`."""
+
+    why: list[Diagnosis]
+    lines: list[str]
+    command: str
+    letter: str
+
+
+@dataclass(frozen=True)
+class Compared:
+    """`scaling`."""
+
+    scaling: Scaling
+    advice: Advice
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A script of `lint`."""
+
+    script: str
+    site: str | None
+    findings: list[LintFinding]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """`rules ID`."""
+
+    rule: Topic
+    example: Example | None
+
+
+@dataclass(frozen=True)
+class Probed:
+    """`doctor --probe`."""
+
+    run: str
+    host: str
+    changes: dict[str, JsonValue]
+    notes: list[str]
+    path: str
+    diff: str
+
+
+@dataclass(frozen=True)
+class Images:
+    """`containers`."""
+
+    at: float
+    images: list[Image]
+    unknown: list[Image]
+
+
+def _replies() -> dict[str, Any]:
+    from lumitui.app.cli.views.diff import Difference
+
+    return {
+        "init": Begun | Described,
+        "new": BegunFrom | list[Listing],
+        "import": Adopted,
+        "preview": PreviewedGrid | Previewed,
+        "fix": Fixed,
+        "export": Exported,
+        "submit": RunData | Sent,
+        "status": Status,
+        "history": list[RunData] | HistoryFile | Recovered,
+        "show": Shown,
+        "why": Why,
+        "note": RunData,
+        "diff": Difference,
+        "cancel": RunData,
+        "fetch": FetchOutcome,
+        "resubmit": RunData | Sent,
+        "scaling": Compared,
+        "grid": Sweep,
+        "lint": list[Checked],
+        "rules": list[Topic] | Rule,
+        "bind": list[RankBinding] | Explained,
+        "sites": list[Site] | Site | list[Remark],
+        "doctor": list[Check] | Probed,
+        "cluster": Answered,
+        "containers": Images,
+        "envs": dict[str, list[Venv]] | dict[str, Removed],
+        "stage": list[Stock] | list[Unstaged],
+        "prune": dict[str, Pruned],
+    }
+
+
+REPLIES = _replies()
+"""What is in `data` of the envelope, by verb."""
+
+
+def reply_schema(verb: str) -> dict[str, Any]:
+    """Return the JSON Schema of all that `verb --json` prints: the envelope with data or error.
+
+    Raises:
+        KeyError: the verb has no `--json`.
+    """
+    found = TypeAdapter(REPLIES[verb]).json_schema(mode="serialization")
+    kinds = found.pop("$defs", {})
+    for kind in (found, *kinds.values()):
+        if "properties" in kind:
+            kind["additionalProperties"] = False
+    text = {"type": "string"}
+    error = {"message": text, "hint": text, "exit_code": {"type": "integer"}}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"lumitui {verb} --json",
+        "type": "object",
+        "properties": {
+            "lumitui": text,
+            "verb": {"const": verb},
+            "data": found,
+            "error": {
+                "type": "object",
+                "properties": error,
+                "required": [*error],
+                "additionalProperties": False,
+            },
+        },
+        "required": ["lumitui", "verb"],
+        "additionalProperties": False,
+        "$defs": kinds,
+    }
