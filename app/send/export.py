@@ -43,8 +43,8 @@ def export(preview: Preview, target: Path, hashes: Path) -> Exported:
     could not be finished is removed again.
 
     Raises:
-        InputError: the adviser found errors, a file may not be sent, the site has no Slurm, or
-            there is something at `target`.
+        InputError: a file is missing or may not be sent, the site has no Slurm, or there is
+            something at `target`. What a rule finds keeps nobody from a folder.
     """
     site, spec = preview.site, preview.launch.spec
     if site.scheduler != "slurm":
@@ -52,7 +52,8 @@ def export(preview: Preview, target: Path, hashes: Path) -> Exported:
             f"{site.name} has no Slurm that could run an exported job.", "Choose another `site:`."
         )
     # A secret that is not set here is no error: its value is not exported.
-    replace(preview, findings=tuple(f for f in preview.findings if f.id != "secrets")).check()
+    found = tuple(each for each in preview.findings if each.id != "secrets")
+    replace(preview, findings=found, forced=True).check()
     code = source.collect(spec, preview.project, hashes)
     target = Path(os.path.abspath(target))
     part = target.with_name(f".{target.name}.part-{secrets.token_hex(4)}")

@@ -1,7 +1,7 @@
 """What a rule sees of a Python file: its calls, what it sets, its options, its texts."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -14,10 +14,14 @@ Value = str | int | float | bool | None
 """A constant of the program."""
 
 
+GuardKind = Literal["rank", "local", "some", "other"]
+"""`rank`: at most one rank of the job comes through (rank 0, the main process); `local`: one of
+each node; `some`: it asks for ranks, and several or nobody knows which come through; `other`: it
+asks for something else."""
 Way = Literal["all", "local", "one", "unknown"]
 """Which ranks come to a line: all, one of each node, one of the job, or nobody knows."""
 _ROUNDS = 50  # as deep as functions call each other before nothing is said
-_ABOUT_RANKS = re.compile(r"distrib|gpu|world|parallel", re.IGNORECASE)
+_ABOUT_RANKS = re.compile(r"distrib|gpu|world|parallel|ddp|dist\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -52,9 +56,9 @@ class Guard:
     """A condition under which alone a line runs."""
 
     text: str
-    kind: Literal["rank", "local", "other"]
-    """`rank`: it lets one rank of the job through (rank 0, the main process); `local`: one of
-    each node; `other`: it asks for something else."""
+    kind: GuardKind
+    mixed: bool = False
+    """Whether it asks for something besides ranks, too: `rank == 0 and args.log`."""
 
 
 @dataclass(frozen=True)
@@ -154,6 +158,8 @@ class Program:
     """Whether all of it was read; if not, everything else is empty."""
     imports: frozenset[str] = frozenset()
     """The modules that it imports, as `torch.distributed`."""
+    needs: frozenset[str] = frozenset()
+    """Those that it imports whenever it starts: not in a function, a `try:` or an `if`."""
     calls: tuple[Call, ...] = ()
     settings: tuple[Setting, ...] = ()
     options: tuple[ProgramOption, ...] = ()
@@ -163,6 +169,8 @@ class Program:
     asks: frozenset[str] = frozenset()
     """Those it only asks for, `os.environ.get("RANK", 0)`, or may ask for in a loop over names."""
     functions: frozenset[str] = frozenset()
+    passed: frozenset[str] = frozenset()
+    """Functions that it gives to others, as in `spawn(main)`: nobody sees who calls them."""
     guarded: frozenset[str] = frozenset()
     """Functions with a decorator that lets only one rank call them."""
     dictionaries: tuple[Text, ...] = ()
@@ -180,8 +188,11 @@ class Program:
 
     def imports_any(self, *roots: str) -> bool:
         """Return whether it imports one of these modules or a part of them."""
-        return any(name == root or name.startswith(f"{root}.")
-                   for name in self.imports for root in roots)  # fmt: skip
+        return _any_below(self.imports, roots)
+
+    def needs_any(self, *roots: str) -> bool:
+        """Return whether it cannot start without one of these modules or a part of them."""
+        return _any_below(self.needs, roots)
 
     def environment(self, *names: str) -> Iterator[Setting]:
         """Yield where it sets one of these variables of the environment."""
@@ -215,6 +226,10 @@ class Program:
             for name, callers in self._callers.items():
                 for caller in callers:
                     found[name] |= self._ways_of(caller, found)
+                    if "." in caller.name and not caller.name.startswith("self."):
+                        found[name].add("unknown")  # `torch.save()` is not this file's `save`
+                if name in self.passed:
+                    found[name].add("unknown")
             if sum(map(len, found.values())) == before:
                 break
         return found
@@ -225,7 +240,7 @@ class Program:
             return {"one"}
         if "local" in kinds:
             return {"local"}
-        if any(_ABOUT_RANKS.search(guard.text) for guard in call.guards):
+        if "some" in kinds or any(_ABOUT_RANKS.search(guard.text) for guard in call.guards):
             return {"unknown"}  # it may be what a run on one GPU does
         return found.get(call.function, {"unknown"}) if call.function else {"all"}
 
@@ -235,6 +250,13 @@ class Program:
         A condition about ranks does not count; any other condition may never hold.
         """
         return _is_certain(call) and (not call.function or call.function in self._certain)
+
+    def comes_to(self, call: Call) -> bool:
+        """Return whether a run comes to a call, as far as this file tells.
+
+        A function that is not called here is one that another file calls.
+        """
+        return self.always(call) or (_is_certain(call) and call.function not in self._callers)
 
     @cached_property
     def _certain(self) -> frozenset[str]:
@@ -268,4 +290,8 @@ class Program:
 
 
 def _is_certain(call: Call) -> bool:
-    return all(guard.kind != "other" for guard in call.guards)
+    return all(guard.kind != "other" and not guard.mixed for guard in call.guards)
+
+
+def _any_below(names: Set[str], roots: Sequence[str]) -> bool:
+    return any(name == root or name.startswith(f"{root}.") for name in names for root in roots)

@@ -3,8 +3,8 @@
 import ast
 import json
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from lumitui.app.lint.model.position import Position
 from lumitui.app.lint.program.constants import constants_of
@@ -21,10 +21,9 @@ from lumitui.app.lint.program.facts import (
     Text,
     Value,
 )
+from lumitui.app.lint.program.guards import Sides, flags_of, guard_of
 from lumitui.app.lint.program.roles import (
     dotted,
-    flags_of,
-    guard_of,
     looked_up,
     mentioned,
     names_with_roles,
@@ -35,7 +34,7 @@ from lumitui.app.lint.program.roles import (
 _LONGEST = 300  # characters of an expression's text that rules and messages look at
 _PYTHON_2 = re.compile(r"call to '(?:print|exec)'|multiple exception types must be parenthesized")
 _OLD_STATEMENT = re.compile(r"^\s*(?:print\s+[^\s=(.]|raise\s+\w+\s*,|exec\s+['\"])")
-_LEAVES = (ast.Return, ast.Raise, ast.Continue)
+_LEAVES = (ast.Return, ast.Continue, ast.Break)
 
 
 def read_python(text: str, file: str) -> Program:
@@ -69,16 +68,19 @@ class _Reader:
 
     file: str
     roles: dict[str, Role]
-    flags: dict[str, Role] = field(default_factory=dict)
+    flags: dict[str, Sides] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
     constants: dict[str, Value] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
     settings: list[Setting] = field(default_factory=list)
     options: list[ProgramOption] = field(default_factory=list)
     texts: list[Text] = field(default_factory=list)
-    reads: set[str] = field(default_factory=set)
+    musts: list[Call] = field(default_factory=list)
     asks: set[str] = field(default_factory=set)
     imports: set[str] = field(default_factory=set)
+    needs: set[str] = field(default_factory=set)
+    started: set[int] = field(default_factory=set)
+    named: set[str] = field(default_factory=set)
     functions: set[str] = field(default_factory=set)
     guarded: set[str] = field(default_factory=set)
     dictionaries: list[Text] = field(default_factory=list)
@@ -93,20 +95,23 @@ class _Reader:
             self._import(node)
         self.constants = constants_of(tree)
         self._block(tree.body)
-        return Program(
+        program = Program(
             file=self.file,
             imports=frozenset(self.imports),
+            needs=frozenset(self.needs),
             calls=tuple(sorted(self.calls, key=lambda call: call.at)),
             settings=tuple(self.settings),
             options=tuple(self.options),
             texts=tuple(self.texts),
-            reads=frozenset(self.reads),
             asks=frozenset(self.asks | looked_up(tree, {one.value for one in self.texts})),
             functions=frozenset(self.functions),
+            passed=frozenset(self.functions & self.named),
             guarded=frozenset(self.guarded),
             dictionaries=tuple(self.dictionaries),
             classes=self._classes(tree),
         )
+        reads = frozenset(one.name for one in self.musts if program.comes_to(one))
+        return replace(program, reads=reads, asks=program.asks - reads)
 
     def _classes(self, tree: ast.Module) -> dict[str, tuple[str, ...]]:
         return {
@@ -116,19 +121,18 @@ class _Reader:
         }
 
     def _import(self, node: ast.AST) -> None:
+        self.imports |= set(_imported(node))
         if isinstance(node, ast.Import):
             for name in node.names:
-                self.imports.add(name.name)
                 first = name.name.partition(".")[0]
                 self.aliases[name.asname or first] = name.name if name.asname else first
         elif isinstance(node, ast.ImportFrom):
             module = "." * node.level + (node.module or "")
-            self.imports.add(module)
             for name in node.names:
                 self.aliases[name.asname or name.name] = f"{module}.{name.name}".lstrip(".")
 
-    def _guard(self, node: ast.expr) -> Guard:
-        return guard_of(node, self.roles, self.flags)
+    def _guard(self, node: ast.expr, *, holds: bool = True) -> Guard:
+        return guard_of(node, self.roles, self.flags, holds=holds)
 
     def _block(self, body: Sequence[ast.stmt]) -> None:
         """Walk statements; after `if rank != 0: return` the rest has a guard."""
@@ -137,11 +141,16 @@ class _Reader:
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and number == 0:
                 continue  # a docstring
             self._statement(node)
-            if isinstance(node, ast.If) and node.body and _leaves(node.body[-1]):
-                guard = self._guard(node.test)
-                if guard.kind != "other":
-                    self.guards = (*self.guards, guard)
+            if isinstance(node, ast.If):
+                self.guards = (*self.guards, *self._behind(node))
         self.guards = before
+
+    def _behind(self, node: ast.If) -> Iterator[Guard]:
+        """Yield what holds behind an `if` that ends its block for some; an error ends the job."""
+        if _leaves(node.body[-1]):
+            yield self._guard(node.test, holds=False)
+        elif node.orelse and _leaves(node.orelse[-1]):
+            yield self._guard(node.test)
 
     def _statement(self, node: ast.stmt) -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -151,12 +160,14 @@ class _Reader:
             guard = self._guard(node.test)
             started = "__name__" in guard.text  # it is the program that a job starts
             self._under(() if started else (guard,), node.body)
-            self._under((guard,), node.orelse)
+            self._under((self._guard(node.test, holds=False),), node.orelse)
         elif isinstance(node, ast.With | ast.AsyncWith):
             contexts = [item.context_expr for item in node.items]
             self._values(contexts)
             found = [self._guard(context) for context in contexts]
-            self._under([guard for guard in found if "first" in guard.text], node.body)
+            self._under(
+                [Guard(one.text, "some") for one in found if "first" in one.text], node.body
+            )
         elif isinstance(node, ast.For | ast.AsyncFor | ast.While):
             self._loop(node)
         elif isinstance(node, ast.Try) and node.handlers:
@@ -169,6 +180,8 @@ class _Reader:
             self._values(node.decorator_list)
             self._block(node.body)
         else:
+            if isinstance(node, ast.Import | ast.ImportFrom) and not (self.guards or self.function):
+                self.needs |= set(_imported(node))
             self._plain(node)
 
     def _under(self, guards: Iterable[Guard], body: Sequence[ast.stmt]) -> None:
@@ -235,11 +248,14 @@ class _Reader:
         """Walk a value; what stands behind a condition inside it is guarded as a block is."""
         if isinstance(node, ast.IfExp):
             self._value(node.test)
-            self._guarded(self._guard(node.test), [node.body, node.orelse])
+            self._guarded([self._guard(node.test)], node.body)
+            self._guarded([self._guard(node.test, holds=False)], node.orelse)
             return
-        if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
-            self._value(node.values[0])
-            self._guarded(self._guard(node.values[0]), node.values[1:])
+        if isinstance(node, ast.BoolOp):
+            holds, before = isinstance(node.op, ast.And), list[Guard]()
+            for value in node.values:
+                self._guarded(before, value)
+                before.append(self._guard(value, holds=holds))
             return
         if isinstance(node, ast.Call):
             self._call(node)
@@ -251,7 +267,13 @@ class _Reader:
             return  # it runs where nobody sees
         variable, must = variable_read(node)
         if variable and isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
-            (self.reads if must else self.asks).add(variable)
+            self.asks.add(variable)
+            if must:
+                self.musts.append(
+                    Call(variable, (), self._at(node), self.guards, self.loops, self.function)
+                )
+        if isinstance(node, ast.Name | ast.Attribute) and id(node) not in self.started:
+            self.named.add(dotted(node).rpartition(".")[2])
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.expr):
                 self._value(child)
@@ -260,14 +282,15 @@ class _Reader:
             elif isinstance(child, ast.comprehension):
                 self._values([child.iter, *child.ifs])
 
-    def _guarded(self, guard: Guard, nodes: Iterable[ast.expr]) -> None:
+    def _guarded(self, guards: Iterable[Guard], node: ast.expr) -> None:
         before = self.guards
-        self.guards = (*before, guard)
-        self._values(nodes)
+        self.guards = (*before, *guards)
+        self._value(node)
         self.guards = before
 
     def _call(self, node: ast.Call) -> None:
         name = self._resolved(dotted(node.func))
+        self.started.add(id(node.func))
         if name.endswith(".add_argument"):
             self._option(node)
         arguments = [self._argument(value, "") for value in node.args]
@@ -344,7 +367,19 @@ class _Reader:
         )
 
 
+def _imported(node: ast.AST) -> Iterator[str]:
+    """Yield the modules that a statement imports."""
+    if isinstance(node, ast.Import):
+        yield from (name.name for name in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        yield "." * node.level + (node.module or "")
+
+
 def _leaves(node: ast.stmt) -> bool:
+    """Return whether a statement ends its block while the job goes on; an error ends the job."""
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        return dotted(node.value.func) in ("exit", "quit", "sys.exit", "os._exit")
+        if dotted(node.value.func) not in ("exit", "quit", "sys.exit", "os._exit"):
+            return False
+        code = node.value.args[0] if node.value.args else ast.Constant(0)
+        return isinstance(code, ast.Constant) and code.value in (0, None)
     return isinstance(node, _LEAVES)

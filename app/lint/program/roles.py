@@ -3,7 +3,7 @@
 import ast
 import re
 
-from lumitui.app.lint.program.facts import Guard, Role
+from lumitui.app.lint.program.facts import Role
 
 _VARIABLES: dict[str, Role] = {
     "RANK": "rank",
@@ -32,12 +32,6 @@ _VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
 _READERS = ("environ", "getenv")
 _WRITERS = ("setdefault", "update", "pop")
 """What changes the environment, and reads none of it."""
-_ONE = re.compile(
-    r"main_process|master_proc|is_root|rank_?0|rank_?zero|global_zero|is_main|is_master|is_primary|is_chief|process_index"
-    r"|(?<![a-z])rank\b|procid|world_rank|global_rank",
-    re.IGNORECASE,
-)
-_LOCAL = re.compile(r"local_?rank|LOCALID|local_main|local_process_index|local_zero", re.IGNORECASE)
 
 
 def dotted(node: ast.expr) -> str:
@@ -199,24 +193,3 @@ def _parts(value: ast.expr) -> list[ast.expr]:
             found = [re.sub(name, text.replace("\\", r"\\\\"), whole) for text in texts]
             return [ast.parse(text, mode="eval").body for text in found]
     return []
-
-
-def flags_of(tree: ast.Module, names: dict[str, Role]) -> dict[str, Role]:
-    """Return the names that hold a condition about ranks, like `master = rank == 0`."""
-    found: dict[str, Role] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Compare):
-            roles = mentioned(node.value, names)
-            if roles & {"rank", "local"}:
-                for target in node.targets:
-                    found[dotted(target)] = "local" if "local" in roles else "rank"
-    return found
-
-
-def guard_of(node: ast.expr, names: dict[str, Role], flags: dict[str, Role]) -> Guard:
-    """Return what a condition lets through."""
-    text = ast.unparse(node)
-    roles = mentioned(node, names | flags)
-    if "local" in roles or _LOCAL.search(text):
-        return Guard(text, "local")
-    return Guard(text, "rank" if "rank" in roles or _ONE.search(text) else "other")

@@ -173,6 +173,8 @@ class Run:
         if expression.constant:
             return expression.value
         _object, dot, name = expression.text.rpartition(".")
+        if any(one.target.endswith(f".{name}") for each in self.files for one in each.settings):
+            return None  # the program changes what the option gave
         for program in self.files:
             for option in program.options:
                 if dot and option.name == name:

@@ -151,12 +151,15 @@ def test_what_could_not_be_finished_is_removed(
     assert [path.name for path in tmp_path.iterdir() if "out" in path.name] == []
 
 
-def test_a_job_that_could_not_be_sent_is_not_exported(
+def test_what_a_rule_finds_is_exported_and_what_has_no_file_is_not(
     runs: Runs, project: Path, tmp_path: Path
 ) -> None:
     wrong = hello_job(site="lumi", sbatch=["--gpu-bind=closest"])
-    with pytest.raises(InputError, match="--gpu-bind=closest hides"):
-        exported(runs, wrong, project, tmp_path / "out")
+    assert runs.preview(wrong, project).errors
+    assert (exported(runs, wrong, project, tmp_path / "wrong").path / "job.sh").exists()
+    (project / "hello.py").unlink()
+    with pytest.raises(InputError, match=r"The script hello\.py is not among"):
+        exported(runs, hello_job(site="lumi"), project, tmp_path / "out")
     here = hello_job(site="laptop", partition="local", account="")
     with pytest.raises(InputError, match="has no Slurm"):
         exported(runs, here, project, tmp_path / "out")

@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.support.places import ROOT
 
 MOST_ENTRIES = 12
-MOST_LINES = 350
+MOST_LINES = 400  # app/lint/program/python.py is one walk of a tree
 WIDE = {"app": 17, "tests/app": 17}
 """Folders that may have more entries; docs/decisions.md says why."""
 

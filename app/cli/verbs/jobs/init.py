@@ -5,11 +5,7 @@ from typing import TypedDict, Unpack
 
 import click
 
-from lumitui.app.cli.confirm import (
-    refuse_errors,
-    show_findings,
-    without_later,
-)
+from lumitui.app.cli.confirm import show_findings, without_later
 from lumitui.app.cli.output import Reply
 from lumitui.app.cli.session import (
     GivenPath,
@@ -111,7 +107,6 @@ def init(reply: Reply, site_name: str, path: Path, **given: Unpack[_Options]) ->
         found = runs.preview(parse_job(text, str(path)), path.parent)
         found = without_later(found)
         show_findings(found)
-        refuse_errors(found)
         examples.write_new(path, text)
     data = {"path": str(path), "findings": found.findings}
     reply.give(data, f"Wrote {path}. Read it, then run: lumitui preview {path}")

@@ -251,7 +251,7 @@ def _map(job: Job, site: Site) -> Iterator[Hit]:
 
 @rule(
     "package-of-other-gpus",
-    "error",
+    "warning",
     "a package for NVIDIA's GPUs on AMD's",
     why="It calls NVIDIA's driver or compiler, which these nodes do not have, and fails when it is "
     "imported or first used.",
@@ -262,7 +262,7 @@ def _package(job: Job, site: Site) -> Iterator[Hit]:
         return
     for run in runs(job):
         for program in run.files:
-            names = [name for name in _NVIDIA if program.imports_any(name)]
+            names = [name for name in _NVIDIA if program.needs_any(name)]
             if names:
                 yield Hit(
                     f"{program.file} imports {names[0]}, which needs an NVIDIA GPU, and "

@@ -15,6 +15,15 @@ _COLLECTIVES = tuple(
     for name in ("barrier", "all_reduce", "all_gather", "all_gather_object", "reduce_scatter")
 )
 
+_PLAIN = {
+    "barrier": 0,
+    "all_reduce": 2,
+    "all_gather": 2,
+    "all_gather_object": 2,
+    "reduce_scatter": 3,
+}
+"""Arguments by position that stand before the group."""
+
 _OF_DEEPSPEED = ("save_checkpoint", "load_checkpoint", "save_16bit_model")
 """Methods of DeepSpeed's engine that wait for all ranks."""
 
@@ -185,10 +194,11 @@ def _alone(job: Job, site: Site) -> Iterator[Hit]:
                 call for call in program.calls if call.name in _COLLECTIVES or call.name in sharded
             ]
             guarded = [call for call in found if program.reach(call) in ("one", "local")]
+            apart = [call for call in found if _asks_for_ranks(call)]
             for call in guarded:
                 # The other ranks may have one of their own, in the else branch or elsewhere.
-                paired = len([one for one in guarded if one.name == call.name]) > 1
-                if not paired and not call.get("group"):
+                paired = any(one is not call and one.name == call.name for one in guarded + apart)
+                if not paired and not _of_group(call):
                     who = "rank 0" if program.reach(call) == "one" else "one rank of each node"
                     yield Hit(
                         f"Only {who} comes to {call.last}() in {program.file}, and it waits for "
@@ -196,6 +206,16 @@ def _alone(job: Job, site: Site) -> Iterator[Hit]:
                         "Call it outside the condition, on all ranks.",
                         call.at,
                     )
+
+
+def _asks_for_ranks(call: Call) -> bool:
+    return any(guard.kind != "other" for guard in call.guards)
+
+
+def _of_group(call: Call) -> bool:
+    """Return whether a collective may be one of a group that not all ranks are in."""
+    plain = [one for one in call.arguments if not one.name]
+    return bool(call.get("group")) or call.open or len(plain) > _PLAIN.get(call.last, len(plain))
 
 
 def _sharded(run: Run) -> frozenset[str]:

@@ -62,7 +62,12 @@ def _world(job: Job, site: Site) -> Iterator[Hit]:
         ]
         for program, call in run.calls("init_process_group"):
             size = call.get("world_size")
-            if size is not None and "device_count()" in size.text and job.nodes > 1:
+            if (
+                size is not None
+                and "device_count()" in size.text
+                and job.nodes > 1
+                and not call.guards
+            ):
                 yield Hit(
                     f"{program.file} counts the GPUs of one node as its ranks, and the job has "
                     f"{run.world} on {job.nodes} nodes: they wait for each other until the "
@@ -100,7 +105,7 @@ def _master(job: Job, site: Site) -> Iterator[Hit]:
         ]
         for _program, call in run.calls("init_process_group"):
             method = run.value(call.get("init_method", 1))
-            if isinstance(method, str) and method.startswith("tcp://"):
+            if isinstance(method, str) and method.startswith("tcp://") and not call.guards:
                 host = method.removeprefix("tcp://").partition(":")[0]
                 found.append((host, call.at, "Leave init_method out"))
         for value, at, do in found:

@@ -74,8 +74,31 @@ def test_init_writes_a_job_file_once(here: Here, tmp_path: Path) -> None:
     assert here("init", "--site", "lumi", "--output", "/no/job.yaml").returncode == 2
     other = tmp_path / "other.yaml"
     done = here("init", "--site", "lumi", "--account", "proj_1", "--output", str(other))
-    assert (done.returncode, other.exists()) == (2, False)
+    assert (done.returncode, other.exists()) == (0, True), "only `submit` asks about errors"
     assert "names 'proj_1', which is not an account there." in done.stderr
+
+
+HANGS = """import torch, torch.distributed as dist
+dist.init_process_group("nccl")
+if dist.get_rank() == 0:
+    dist.barrier()
+"""
+
+
+def test_what_a_rule_finds_keeps_nobody_from_a_job_file_or_a_folder(
+    here: Here, tmp_path: Path
+) -> None:
+    path, out = tmp_path / "job.yaml", tmp_path / "out"
+    (tmp_path / "train.py").write_text(HANGS)
+    words = ("--account", "project_465000009", "--script", "train.py", "--output", str(path))
+    done = here("init", "--site", "lumi", *words)
+    assert (done.returncode, path.exists()) == (0, True)
+    assert "error: train.py, line 4: Only rank 0 comes to barrier()" in done.stderr
+    done = here("export", str(path), str(out))
+    assert (done.returncode, (out / "job.sh").exists()) == (0, True), done.stderr
+    assert "error: train.py, line 4: Only rank 0 comes to barrier()" in done.stderr
+    done = here("submit", str(path), "--yes")
+    assert (done.returncode, runs_of(here)) == (2, [])
 
 
 def test_sites_schema_and_binding_are_printed(

@@ -88,3 +88,80 @@ def test_workers_of_a_streamed_data_set_are_not_kept() -> None:
 )
 def test_a_shell_in_the_background_has_its_programs_there(launch: str, late: bool) -> None:
     assert ("trap-behind-launch" in said("train()\n", SIGNAL + launch)) == late
+
+
+BARRIER = """import os, sys
+import torch, torch.distributed as dist
+dist.init_process_group("nccl")
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+rank = dist.get_rank()
+def main(folder):
+{body}
+main("data")
+dist.destroy_process_group()
+"""
+TORCHRUN = RANKS.replace("tasks-per-node=8", "tasks-per-node=1") + (
+    "srun torchrun --nproc_per_node=8 train.py\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "hangs"),
+    [
+        ("if rank == 0:\n    dist.barrier()", True),
+        ("if rank != 0:\n    return\ndist.barrier()", True),
+        ("if not rank == 0:\n    print(1)\nelse:\n    dist.barrier()", True),
+        (
+            "if rank == 0 and not os.path.isdir(folder):\n    raise OSError(1)\ndist.barrier()",
+            False,
+        ),
+        ("if rank == 3 and not folder:\n    raise ValueError(1)\ndist.barrier()", False),
+        ("if rank >= 4:\n    raise ValueError(1)\ndist.barrier()", False),
+        ("for x in y:\n    if rank > 0 and x:\n        continue\n    dist.all_reduce(x)", False),
+        ("if rank != 0:\n    dist.barrier()\nload()\nif rank == 0:\n    dist.barrier()", False),
+        ("if rank == 0:\n    dist.barrier(pair)", False),
+        ("if rank == 0:\n    dist.all_reduce(x, dist.ReduceOp.SUM, pair)", False),
+        ("if rank == 0:\n    other.main(folder)\ndist.barrier()", False),
+    ],
+)
+def test_a_collective_is_named_where_the_text_shows_that_others_do_not_come(
+    body: str, hangs: bool
+) -> None:
+    text = BARRIER.format(body="\n".join(f"    {line}" for line in body.split("\n")))
+    assert ("collective-on-one-rank" in said(text, TORCHRUN)) == hangs
+
+
+SEVERAL_WAYS = """import argparse, os
+import torch, torch.distributed as dist
+parser = argparse.ArgumentParser()
+parser.add_argument("--world-size", type=int, default=1)
+parser.add_argument("--mpi", action="store_true")
+args = parser.parse_args()
+if args.mpi:
+    rank, args.world_size = int(os.environ["OMPI_COMM_WORLD_RANK"]), 4
+else:
+    rank, args.world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+dist.init_process_group("nccl", rank=rank, world_size=args.world_size)
+args.world_size = dist.get_world_size()
+dist.destroy_process_group()
+"""
+
+
+def test_a_program_that_can_be_started_in_several_ways_has_no_fault() -> None:
+    rules = {"openmpi-variables", "fixed-world-size", "rank-variable-missing"}
+    assert not said(SEVERAL_WAYS, TORCHRUN) & rules
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("import pynvml", True),
+        ("try:\n    import pynvml\nexcept ImportError:\n    pynvml = None", False),
+        ("def bind():\n    import pynvml", False),
+    ],
+)
+def test_a_package_of_other_gpus_is_named_where_the_program_needs_it(
+    text: str, named: bool
+) -> None:
+    assert ("package-of-other-gpus" in said(f"{text}\n", TORCHRUN)) == named

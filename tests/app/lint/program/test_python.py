@@ -124,10 +124,78 @@ def test_a_name_that_is_set_to_two_things_has_no_role() -> None:
         ),
         ("import torch\nif not args.distributed:\n    torch.save(1, 'x')", "unknown"),
         ("import torch\nif args.save_model:\n    torch.save(1, 'x')", "all"),
+        ("import torch\nif rank != 0:\n    torch.save(1)", "unknown"),
+        ("import torch\nif rank == 0:\n    print()\nelse:\n    torch.save(1)", "unknown"),
+        ("import torch\nif rank != 0:\n    print()\nelse:\n    torch.save(1)", "one"),
+        ("import torch\nif not rank:\n    torch.save(1)", "one"),
+        ("import torch\nif rank:\n    torch.save(1)", "unknown"),
+        ("import torch\nif rank >= 4:\n    torch.save(1)", "unknown"),
+        ("import torch\nif rank < 1:\n    torch.save(1)", "one"),
+        ("import torch\nif rank in (-1, 0):\n    torch.save(1)", "one"),
+        ("import torch\nif args.local_rank in [-1, 0]:\n    torch.save(1)", "local"),
+        ("import torch\nif args.local_rank != -1:\n    torch.save(1)", "unknown"),
+        ("import torch\nif rank == 0 or not distributed:\n    torch.save(1)", "one"),
+        ("import torch\nif rank == 0 or last:\n    torch.save(1)", "unknown"),
+        ("import torch\nif not (rank != 0 or quiet):\n    torch.save(1)", "one"),
+        ("import torch\nif get_tensor_parallel_rank() == 0:\n    torch.save(1)", "unknown"),
+        ("import torch\nif args.lora_rank > 0:\n    torch.save(1)", "unknown"),
+        ("import torch\nwith acc.main_process_first():\n    torch.save(1)", "unknown"),
+        ("import torch\nrank != 0 or torch.save(1)", "one"),
+        ("import torch\nx = print() if rank == 0 else torch.save(1)", "unknown"),
+        ("other = dist.get_rank() != 0\nif not other:\n    torch.save(1)", "one"),
+        ("r = dist.get_rank()\nddp = r != -1\nif ddp:\n    torch.save(1)", "unknown"),
+        ("def save():\n    torch.save(1)\nif rank == 0:\n    other.save()", "unknown"),
+        ("def f():\n    torch.save(1)\nif rank == 0:\n    f()\nspawn(f)", "unknown"),
     ],
 )
 def test_who_reaches_a_call(text: str, who: str) -> None:
     assert reach(text, "torch.save") == who
+
+
+@pytest.mark.parametrize(
+    ("condition", "leave", "who"),
+    [
+        ("rank == 0 and not ready", "raise ValueError(1)", "all"),
+        ("rank == 3", "raise ValueError(1)", "all"),
+        ("rank >= 4", "raise ValueError(1)", "all"),
+        ("rank != 0", "sys.exit('no data')", "all"),
+        ("rank == 0 and not ready", "return", "unknown"),
+        ("rank > 0 and step % 2", "continue", "unknown"),
+        ("rank > 0", "continue", "one"),
+        ("rank >= 4", "continue", "unknown"),
+        ("rank == 0", "return", "unknown"),
+        ("not rank == 0", "return", "one"),
+        ("rank != 0", "sys.exit(0)", "one"),
+        ("local_rank", "break", "local"),
+    ],
+)
+def test_who_reaches_what_stands_behind_a_branch_that_leaves(
+    condition: str, leave: str, who: str
+) -> None:
+    text = f"""\
+        def main():
+            for step in range(9):
+                if {condition}:
+                    {leave}
+                torch.save(1)
+        main()
+        """
+    assert reach(textwrap.dedent(text), "torch.save") == who
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if args.mpi:\n    rank = os.environ['OMPI_COMM_WORLD_RANK']",
+        "try:\n    rank = os.environ['OMPI_COMM_WORLD_RANK']\nexcept KeyError:\n    rank = 0",
+        "def f():\n    return os.environ['OMPI_COMM_WORLD_RANK']\nif args.mpi:\n    f()",
+        "def f():\n    if args.one:\n        return\n    os.environ['OMPI_COMM_WORLD_RANK']\nf()",
+    ],
+)
+def test_a_variable_behind_a_condition_need_not_be_set(text: str) -> None:
+    program = read(f"import os\n{text}\n")
+    assert sorted(program.reads) == []
+    assert sorted(program.asks) == ["OMPI_COMM_WORLD_RANK"]
 
 
 def test_variables_that_must_be_set_are_told_from_those_that_may() -> None:
