@@ -1,5 +1,6 @@
 """The verb that makes a job file of any sbatch script."""
 
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -7,15 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from lumitui.app.cli.output import Reply, say
+from lumitui.app.cli.script_file import script_bytes
 from lumitui.app.cli.session import GivenPath, core, json_option, sites_beginning
 from lumitui.remote.errors import InputError
 
 if TYPE_CHECKING:
     from lumitui.remote.site.profile import Site
     from lumitui.remote.site.sites import Sites
-
-_MOST_BYTES = 4_000_000
-"""Slurm takes no larger script (`max_script_size`)."""
 
 
 @click.command("import")
@@ -44,16 +43,21 @@ def import_(reply: Reply, script: Path, site_name: str | None, path: Path) -> No
     It says what was kept, what lumitui works out by itself, and what was lost. It never overwrites
     a file.
     """
+    from lumitui.app.adopt.notes import Said
     from lumitui.app.adopt.report import lines_of, report_of
     from lumitui.app.adopt.text import text_of
     from lumitui.app.job.examples.new_files import write_new
     from lumitui.app.lint.bash import read_script
 
-    text = _read(script)
+    text, odd = _read(script)
     with core() as runs:
         site = runs.sites.load(site_name) if site_name else _guessed(text, runs.sites)
     before = read_script(text, site=site, folder=str(script.resolve().parent))
     report = report_of(before, site, script.stem)
+    if odd:
+        lines = f"characters of line{'s' * (len(odd) > 1)} {', '.join(map(str, odd))}"
+        said = Said(lines, "Latin-1 → UTF-8, also in arguments and variables")
+        report = replace(report, changed=(*report.changed, said))
     write_new(path, text_of(report, script.name))
     for line in lines_of(report):
         say(line)
@@ -82,19 +86,25 @@ def _guessed(text: str, sites: "Sites") -> "Site":
     return found.site
 
 
-def _read(script: Path) -> str:
-    """Return the script's text.
+def _read(script: Path) -> tuple[str, tuple[int, ...]]:
+    """Return the script's text, and its lines in which Latin-1 became UTF-8, as a job file is.
 
     Raises:
-        InputError: there is no such file, or it is no script.
+        InputError: there is no such file, or it is not a script.
     """
-    from lumitui.remote.site.reading.plain_file import read_plain
-
-    try:
-        text = read_plain(script, _MOST_BYTES).decode("utf-8", "replace")
-    except (OSError, ValueError) as error:
-        words = error.strerror if isinstance(error, OSError) else error
-        raise InputError(f"{script} cannot be read: {words}.", "Check the path.") from error
-    if not text.strip():
+    data = script_bytes(str(script))
+    if not data.strip():
         raise InputError(f"{script} is empty.", "Name a job script.")
-    return text
+    try:
+        return data.decode(), ()
+    except UnicodeDecodeError:
+        odd = [n for n, line in enumerate(data.split(b"\n"), 1) if not _is_utf8(line)]
+        return data.decode("latin-1"), tuple(odd)
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -11,6 +11,7 @@ import click
 
 from lumitui.app.cli.inquiry import cluster_option
 from lumitui.app.cli.output import Reply, put, put_bytes, say, show
+from lumitui.app.cli.script_file import script_bytes
 from lumitui.app.cli.session import core, json_option, own_settings, sites_beginning
 from lumitui.app.explain.safe_text import comment
 from lumitui.remote.errors import InputError
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 _LARGEST = 1_000_000
 """Bytes of a file beside the script that is read."""
-_LARGEST_SCRIPT = 16_000_000
 _MOST_FILES = 60
 _ROUNDS = 10
 """Times that --fix looks again, as one change can make way for another."""
@@ -85,7 +85,7 @@ def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_Options]) ->
     checked: list[Checked] = []
     with _asking(options) as ask:
         for path in scripts:
-            text = _read(path)
+            text = script_bytes(path).decode(errors="surrogateescape")
             site = _site(known, text, path, options["site_name"], cluster=options["cluster"])
             one = _check(path, text, site, options, ask)
             if options["fix"] or options["diff"]:
@@ -141,23 +141,6 @@ def _known_rules() -> Iterator[str]:
 
 def _names(given: tuple[str, ...]) -> set[str]:
     return {name.strip() for text in given for name in text.split(",") if name.strip()}
-
-
-def _read(path: str) -> str:
-    try:
-        if path == "-":
-            data = sys.stdin.buffer.read(_LARGEST_SCRIPT + 1)
-        else:
-            with Path(path).open("rb") as file:
-                data = file.read(_LARGEST_SCRIPT + 1)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "the name has a NUL character"
-        raise InputError(
-            f"The script {path} cannot be read: {reason}.", "Name a file that you may read."
-        ) from error
-    if len(data) > _LARGEST_SCRIPT:
-        raise InputError(f"The script {path} is larger than 16 MB.", "Name an sbatch script.")
-    return data.decode(errors="surrogateescape")
 
 
 def _site(known: "Sites", text: str, path: str, given: str | None, *, cluster: bool) -> "Site":

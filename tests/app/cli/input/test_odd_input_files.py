@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -92,3 +93,50 @@ def test_a_configuration_that_is_no_file_is_said_at_once(
     job = write(tmp_path / "job.yaml", LAPTOP | more)
     odd(job.parent / "ds.json")
     told(here("preview", str(job)), 2, "ds.json")
+
+
+def test_a_script_that_is_no_file_is_said_at_once(
+    here: Here, tmp_path: Path, odd: Callable[[Path], None]
+) -> None:
+    odd(tmp_path / "job.sh")
+    told(here("lint", str(tmp_path / "job.sh")), 2, "job.sh")
+    told(here("import", str(tmp_path / "job.sh")), 2, "job.sh")
+
+
+@pytest.mark.parametrize(
+    ("line", "count", "words"),
+    [("#", 7_500_000, "Slurm takes none"), ("# no person", 200_000, "so a program wrote it")],
+)
+def test_a_script_that_nobody_wrote_is_said_at_once(
+    here: Here, tmp_path: Path, line: str, count: int, words: str
+) -> None:
+    script = tmp_path / "job.sh"
+    script.write_text("#!/bin/bash\n" + f"{line}\n" * count)
+    begun = time.monotonic()
+    told(here("lint", str(script)), 2, words)
+    told(here("import", str(script)), 2, words)
+    assert time.monotonic() - begun < 5
+
+
+def test_the_longest_script_that_slurm_takes_is_read_in_seconds(here: Here, tmp_path: Path) -> None:
+    script = tmp_path / "job.sh"
+    data = ("A" * 76 + "\n") * 54_000
+    script.write_text(f"#!/bin/bash\n#SBATCH -p nowhere -t 9x\ncat >data <<E\n{data}E\nhostname\n")
+    begun = time.monotonic()
+    assert "time-format" in here("lint", str(script)).stdout
+    assert time.monotonic() - begun < 6
+
+
+def test_a_script_in_latin_1_is_read_and_said_to_be(here: Here, tmp_path: Path) -> None:
+    script, job = tmp_path / "job.sh", tmp_path / "job.yaml"
+    text = (
+        "#!/bin/bash\n#SBATCH -A project_462000001 -p standard-g -N 1 -t 30\n"
+        "# f\xfcr alle\nexport RUN=\xfcbung\nsrun python train.py --name caf\xe9\n"
+    )
+    script.write_bytes(text.encode("latin-1"))
+    done = here("import", str(script), "-o", str(job))
+    assert done.returncode == 0
+    assert "characters of lines 3, 4, 5: Latin-1 → UTF-8" in done.stderr
+    assert "caf\xe9" in job.read_text() and "\xfcbung" in job.read_text()
+    assert "Latin-1" in job.read_text()
+    assert here("lint", str(script)).returncode in (0, 1)
