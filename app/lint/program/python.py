@@ -34,6 +34,11 @@ from lumitui.app.lint.program.roles import (
 _LONGEST = 300  # characters of an expression's text that rules and messages look at
 _PYTHON_2 = re.compile(r"call to '(?:print|exec)'|multiple exception types must be parenthesized")
 _OLD_STATEMENT = re.compile(r"^\s*(?:print\s+[^\s=(.]|raise\s+\w+\s*,|exec\s+['\"])")
+_NEWER = re.compile(
+    r"\s*type\s+\w+\s*[\[=]|\s*(?:async\s+)?(?:def|class)\s+\w+\s*\[|.*\bt['\"]|.*\bf['\"].*\{"
+)
+"""What Python 3.12 and 3.14 read, and 3.11 does not: `type X = int`, `def f[T](x)`, t-strings, and
+any f-string within braces."""
 _LEAVES = (ast.Return, ast.Continue, ast.Break)
 
 
@@ -42,7 +47,10 @@ def read_python(text: str, file: str) -> Program:
     try:
         tree = ast.parse(text)
     except SyntaxError as error:
-        return Program(file, _fault(error, text, file))
+        fault = _fault(error, text, file)
+        if _NEWER.match(_line(text, fault.at.line)) or "f-string" in fault.message:
+            return Program(file, whole=False)  # the site's Python may be newer than this one
+        return Program(file, fault)
     except (ValueError, RecursionError, MemoryError) as error:
         # NUL bytes; brackets nested deeper than Python's own limit.
         return Program(file, Fault(f"{type(error).__name__}: {error}", Position(1, 1, file=file)))
@@ -56,10 +64,13 @@ def read_python(text: str, file: str) -> Program:
 def _fault(error: SyntaxError, text: str, file: str) -> Fault:
     line = error.lineno or 1
     column = max(1, error.offset or 1)
-    lines = text.splitlines()
-    source = lines[line - 1] if line <= len(lines) else ""
-    old = bool(_PYTHON_2.search(error.msg) or _OLD_STATEMENT.match(source))
+    old = bool(_PYTHON_2.search(error.msg) or _OLD_STATEMENT.match(_line(text, line)))
     return Fault(error.msg, Position(line, column, line, column + 1, file), old)
+
+
+def _line(text: str, number: int) -> str:
+    lines = text.splitlines()
+    return lines[number - 1] if number <= len(lines) else ""
 
 
 @dataclass

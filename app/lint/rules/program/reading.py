@@ -1,5 +1,6 @@
 """Rules about a program as such: whether Python can read it, and what cannot work in a job."""
 
+import posixpath
 import re
 from collections.abc import Iterator
 
@@ -27,11 +28,14 @@ def _syntax(job: Job, site: Site) -> Iterator[Hit]:
         for program in (run.program, *run.modules):
             if program.fault and not program.fault.python2:
                 what = program.fault.message.rstrip("?.")
+                always = posixpath.normpath(program.file) in run.needed
+                then = "Every rank would end at once." if always else "It ends who imports it."
                 yield Hit(
-                    f"Python cannot read {program.file}: {what}. Every rank would end at once.",
+                    f"Python cannot read {program.file}: {what}. {then}",
                     f"Correct line {program.fault.at.line} of {program.file}; "
                     f"`python -m py_compile {program.file}` shows the place.",
                     program.fault.at,
+                    severity=None if always else "warning",
                 )
 
 
@@ -52,6 +56,7 @@ def _python_2(job: Job, site: Site) -> Iterator[Hit]:
                     "Python 3 cannot read it.",
                     f"Convert it with `2to3 -w {program.file}`, or write it anew for Python 3.",
                     program.fault.at,
+                    severity=None if posixpath.normpath(program.file) in run.needed else "warning",
                 )
 
 

@@ -165,3 +165,21 @@ def test_a_package_of_other_gpus_is_named_where_the_program_needs_it(
     text: str, named: bool
 ) -> None:
     assert ("package-of-other-gpus" in said(f"{text}\n", TORCHRUN)) == named
+
+
+@pytest.mark.parametrize(
+    ("text", "severity"),
+    [
+        ("import old\n", "error"),
+        ("if args.arch == 'old':\n    import old\n", "warning"),
+        ("def main():\n    import old\n", "warning"),
+        ("import between\n", "error"),
+    ],
+)
+def test_a_module_that_cannot_be_read_ends_a_program_that_imports_it_at_once(
+    text: str, severity: str
+) -> None:
+    files = {"train.py": text, "between.py": "import old\n", "old.py": "class nn.A:\n    pass\n"}
+    job = read_script(TORCHRUN, site=LUMI, files=files)
+    found = {one.severity for one in findings(job, LUMI) if one.rule == "python-syntax"}
+    assert found == {severity}

@@ -48,6 +48,22 @@ def test_python_2_is_told_from_a_slip(line: str) -> None:
     assert fault.python2
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "type Pair = tuple[int, int]",
+        "def first[T](x: list[T]) -> T:\n    return x[0]",
+        "class Box[T]:\n    pass",
+        """print(f"{args["lr"]}")""",
+        """print(f"{'\\n'.join(names)}")""",
+    ],
+)
+def test_what_a_newer_python_reads_is_no_fault(text: str) -> None:
+    program = read_python(f"{text}\n", "new.py")
+    assert program.fault is None
+    assert not program.whole or program.calls
+
+
 @pytest.mark.parametrize("text", ["x = '\0'", "(" * 5000 + ")" * 5000, "-" * 100_000 + "1"])
 def test_odd_files_are_faults_and_raise_nothing(text: str) -> None:
     assert read_python(text, "odd.py").fault is not None
