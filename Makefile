@@ -1,6 +1,6 @@
 # make demo     train on this machine, then again on twice the nodes
-# make ci       what must pass before anything lands: check, lowest and test, side by side
-# make test     run the tests, on the mini cluster too where it can run; make test-all adds the slow ones
+# make test     run the tests, on the mini cluster too where it can run; make test-all adds the slow ones;
+#               CHECKS=1 runs check and lowest beside them: .ci/run is that
 # make check    ruff, mypy --strict, the import contracts, known advisories where they can be looked up
 # make lowest   some tests on the lowest versions that pyproject.toml allows
 # make lock     write the lists of versions and hashes again (needs uv); UPGRADE=--upgrade takes newer versions
@@ -13,12 +13,12 @@
 # make picture  draw docs/architecture.svg from the imports
 # make screenshots  draw every screen to build/screens, and the pictures of the README
 # make recording    draw the demo as an animated picture, from a real session
-# make cluster-up SLURM=24    start the mini cluster with Slurm 24.11 beside the one with 22.05
+# make cluster-up SLURM=26    start the mini cluster with Slurm 26.05 beside the one with 22.05; 24: 24.11
 PY := .venv/bin/python
 # Each of some 1,000 processes that the tests start would compile all of it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo exam ci compiled test test-alone check-and-test-alone test-slurm24-and-lowest test-cluster test-slurm24 test-all check audit lowest lock sbom setup packages bench bench-history bench-tui bench-trainers bench-gpu footprint chaos systems picture screenshots recording cluster-up cluster-down
+.PHONY: demo exam compiled test test-alone check-and-test-alone test-newer-and-lowest test-newer test-cluster test-slurm24 test-slurm26 test-all check audit lowest lock sbom setup packages bench bench-history bench-tui bench-trainers bench-gpu footprint chaos systems picture screenshots recording cluster-up cluster-down
 
 setup:
 	@.ci/setup
@@ -36,22 +36,23 @@ compiled: setup
 
 # Jobs on the clusters mostly wait, so all parts run at once; each prints when it ends.
 AT_ONCE = $(MAKE) --no-print-directory --keep-going --jobs=3 --output-sync=target --assume-old=setup --assume-old=packages
-test: setup packages compiled
-	@echo "test-cluster, test-alone and test-slurm24; each prints when it ends"
-	@$(AT_ONCE) test-cluster test-alone test-slurm24
-
-# What CI runs: the checks take the processors while the clusters start.
-ci:
-	@$(MAKE) --no-print-directory --jobs=2 setup packages compiled
-	@echo "test-cluster, check-and-test-alone and test-slurm24-and-lowest; each prints when it ends"
-	@$(AT_ONCE) test-cluster check-and-test-alone test-slurm24-and-lowest
-
 # One after the other: a place that another part leaves would else start the second beside the first.
-check-and-test-alone:
-	@$(MAKE) --no-print-directory --keep-going --jobs=1 check test-alone
+IN_TURN = $(MAKE) --no-print-directory --keep-going --jobs=1
+# CHECKS=1 has the checks take the processors while the clusters start: .ci/run does.
+PARTS_OF_TEST := test-cluster $(if $(CHECKS),check-and-test-alone test-newer-and-lowest,test-alone test-newer)
+test: setup packages compiled
+	@echo "$(PARTS_OF_TEST); each prints when it ends"
+	@$(AT_ONCE) $(PARTS_OF_TEST)
 
-test-slurm24-and-lowest:
-	@$(MAKE) --no-print-directory --keep-going --jobs=1 test-slurm24 lowest
+check-and-test-alone:
+	@$(IN_TURN) check test-alone
+
+test-newer-and-lowest:
+	@$(IN_TURN) test-newer lowest
+
+# The newest Slurm first: what it changed is the news.
+test-newer:
+	@$(IN_TURN) test-slurm26 test-slurm24
 
 # Each process has a cluster of its own. The order is that of tests/conftest.py.
 test-cluster: setup packages
@@ -61,14 +62,16 @@ test-cluster: setup packages
 test-alone: setup packages
 	@$(PY) -m pytest -m "not cluster and not slow" --numprocesses=4 --dist=loadfile
 
-# This cluster has its own folder and ports: the variables that move the others do not count here.
-SLURM24 := env -u ROOT -u SSH_PORT -u BASE -u COPY SLURM=24 $(PY) -m pytest
-test-slurm24: setup packages
-	@$(SLURM24) -m "both_slurms and cluster and not slow" $$(grep -rlw --include='test_*.py' both_slurms tests)
+# These clusters have folders and ports of their own: the variables that move the others do not count here.
+NEWER := env -u ROOT -u SSH_PORT -u BASE -u COPY
+MARKED = $$(grep -rlw --include='test_*.py' both_slurms tests)
+test-slurm24 test-slurm26: setup packages
+	@$(NEWER) SLURM=$(@:test-slurm%=%) $(PY) -m pytest -m "both_slurms and cluster and not slow" $(MARKED)
 
 test-all: setup packages
 	@$(PY) -m pytest
-	@$(SLURM24) -m "both_slurms and cluster"
+	@$(NEWER) SLURM=24 $(PY) -m pytest -m "both_slurms and cluster"
+	@$(NEWER) SLURM=26 $(PY) -m pytest -m "both_slurms and cluster"
 
 # Hours on a small machine. A failed row does not keep the others from running.
 systems: setup packages

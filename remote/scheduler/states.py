@@ -48,6 +48,7 @@ _FINAL = frozenset(
 STATES: Mapping[str, State] = {
     "PENDING": State.QUEUED,
     "REQUEUED": State.QUEUED,
+    "EXPEDITING": State.QUEUED,
     "REQUEUE_FED": State.QUEUED,
     "REQUEUE_HOLD": State.QUEUED,
     "RESV_DEL_HOLD": State.QUEUED,

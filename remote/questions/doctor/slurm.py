@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from lumitui.remote.notation import walltime
 from lumitui.remote.notation.cores import format_cores, parse_cores
 from lumitui.remote.questions.doctor.check import Check, Status
-from lumitui.remote.questions.survey.slurm_records import records
+from lumitui.remote.questions.survey.slurm_records import gives_whole_nodes, records
 from lumitui.remote.site.profile import Site
 from lumitui.remote.transport.fields import count
 
@@ -41,7 +41,7 @@ def partitions(text: str, site: Site) -> Iterator[Check]:
             wanted = f"{qos} was not found" if qos else "not found"
             yield Check(title, "failed", f"{wanted}; the site has {known}", "", f"Remove {name}.")
             continue
-        allocation = "node" if record.get("OverSubscribe") == "EXCLUSIVE" else "shared"
+        allocation = "node" if gives_whole_nodes(record) else "shared"
         wrong = [
             (key, real, planned)
             for key, real, planned in (

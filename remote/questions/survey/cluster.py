@@ -177,7 +177,7 @@ def _partition(record: Mapping[str, str]) -> PartitionRecord:
         name=record["PartitionName"],
         seconds=slurm.seconds(record.get("MaxTime", "")),
         nodes=most,
-        exclusive=record.get("OverSubscribe", "").startswith("EXCLUSIVE"),
+        exclusive=slurm.gives_whole_nodes(record),
         up=record.get("State", "UP") == "UP",
         is_default=record.get("Default") == "YES",
         accounts=_names(record.get("AllowAccounts", "ALL")),

@@ -191,7 +191,7 @@ def _partition(queue: Queue, cluster: Cluster, choice: Choice) -> Iterator[Entry
     if jobs := _least(*(one.jobs for one in qos)):
         yield Entry((*at, "max_jobs"), jobs, f"{said}: MaxJobsPU")
     allocation = "node" if record.exclusive else "shared"
-    yield Entry((*at, "allocation"), allocation, f"{shown}: OverSubscribe")
+    yield Entry((*at, "allocation"), allocation, f"{shown}: OverSubscribe, Exclusive")
     usable = choice.cores - len(_reserved(cluster, choice))
     yield from billing_of(at, queue, cluster, choice, (usable, _memory_gib(cluster, choice)))
     if (larger := _larger(queue, cluster, choice)) is not None:

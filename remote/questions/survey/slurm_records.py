@@ -1,7 +1,7 @@
 """Slurm's own forms of text: records of `Key=value`, limits, numbers of reserved cores. Pure."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from lumitui.remote.notation import walltime
 from lumitui.remote.notation.cores import parse_cores
@@ -62,6 +62,15 @@ def reserved(listed: str, cores: int, threads: int) -> frozenset[int]:
 
 def _existing(cores: Iterable[int], count: int) -> frozenset[int]:
     return frozenset(core for core in cores if core < count)
+
+
+def gives_whole_nodes(partition: Mapping[str, str]) -> bool:
+    """Return whether a job of a partition gets whole nodes, as scontrol shows the partition.
+
+    Slurm 26.05 writes `Exclusive=NODE`, earlier ones `OverSubscribe=EXCLUSIVE`.
+    """
+    old = partition.get("OverSubscribe", "").startswith("EXCLUSIVE")
+    return old or partition.get("Exclusive") == "NODE"
 
 
 def is_name(text: str) -> bool:

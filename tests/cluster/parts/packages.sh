@@ -4,7 +4,7 @@
 set -euo pipefail
 need=(slurmctld slurmd slurm-client slurmdbd munge mariadb-server openssh-server openssh-client rsync lmod squashfs-tools
       gcc g++ libc6-dev python3 python3-venv python3-dev util-linux btrfs-progs iproute2
-      debootstrap patchelf                     # Slurm 24.11, parts/trixie.sh
+      debootstrap patchelf                     # newer Slurms, parts/newer.sh
       tmux                                     # the TUI as a person runs it
       openmpi-bin mpich libmpich-dev           # both kinds of mpirun, by their full names; mpicc for a program in C
       busybox tcsh zsh ksh fish git procps)    # what a site's login shell may be, and what tests compare with

@@ -179,8 +179,16 @@ def test_what_the_queue_does_not_know_is_gone_whatever_accounting_says() -> None
 
 
 def test_the_state_words_of_slurm_are_known() -> None:
-    # squeue(1), "JOB STATE CODES", 22.05 and 24.05; each is something a run can be.
-    for word in ("BOOT_FAIL", "COMPLETING", "DEADLINE", "NODE_FAIL", "OUT_OF_MEMORY", "SUSPENDED"):
+    # squeue(1), "JOB STATE CODES", 22.05 to 26.05; each is something a run can be.
+    for word in (
+        "BOOT_FAIL",
+        "EXPEDITING",
+        "COMPLETING",
+        "DEADLINE",
+        "NODE_FAIL",
+        "OUT_OF_MEMORY",
+        "SUSPENDED",
+    ):
         assert STATES[word] is not State.UNKNOWN
     going = {State.QUEUED, State.RUNNING, State.FINISHING}
     assert all(state.is_final or state in going for state in STATES.values())

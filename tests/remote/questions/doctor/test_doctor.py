@@ -46,6 +46,11 @@ def test_a_profile_that_fits_is_ok(site: Site) -> None:
     assert len(checks) == 4
 
 
+def test_whole_nodes_are_understood_as_slurm_26_writes_them(site: Site) -> None:
+    text = PARTITIONS.replace("OverSubscribe=EXCLUSIVE", "Exclusive=NODE OverSubscribe=NO")
+    assert states(list(slurm.partitions(text, site))) == {"ok"}
+
+
 @pytest.mark.parametrize(
     ("old", "new", "found"),
     [
@@ -159,7 +164,7 @@ def test_accounts_are_compared_with_the_profile_and_the_one_asked_for(site: Site
 
 
 def test_a_newer_slurm_is_a_warning(site: Site) -> None:
-    assert slurm.version("slurm 24.05.8\n", site).status == "ok"
+    assert slurm.version("slurm 25.05.9\n", site).status == "ok"
     assert slurm.version("slurm 25.11.1\n", site).status == "warning"
     assert slurm.version("sbatch: not found\n", site).status == "failed"
 
