@@ -1,12 +1,32 @@
-"""What the git repository around a project says about files to leave out."""
+"""What git knows about a folder, read so that no program runs which the folder names.
 
-import contextlib
+A repository that somebody unpacked brings its own configuration, which may name programs: filters,
+hooks, a monitor, a transport for missing objects. There are more such keys than a list can keep up
+with. So git never works with that configuration: it gets a git folder made here, which has the
+objects, references and index of the repository, and only harmless values of its configuration.
+"""
+
 import os
+import re
+import shutil
 import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from lumitui.remote.site.reading.plain_file import read_plain
+
 _SECONDS = 20.0
+_SMALL = 4096  # bytes of HEAD, and of a `.git` that is a file
+_SHARED = ("objects", "refs", "packed-refs", "reftable", "info", "shallow")
+# What changes which files differ, and names no program (git-config(1)).
+_HARMLESS = re.compile(
+    r"(core\.(?:repositoryformatversion|filemode|symlinks|ignorecase|precomposeunicode|autocrlf"
+    r"|eol|trustctime|checkstat)|extensions\.(?:objectformat|refstorage))\n([A-Za-z0-9]{0,20})"
+)
+_OWN_CONFIG = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
 
 
 @dataclass(frozen=True)
@@ -22,68 +42,161 @@ class Repository:
     """Files in the folder that git tracks although a pattern matches them, sorted."""
 
 
-def repository(root: Path) -> Repository | None:
-    """Return the repository that contains `root`; None: there is none, or git is not installed.
+@dataclass(frozen=True)
+class Git:
+    """git for one folder, with a git folder and a configuration of its own."""
 
-    Costs two short git commands, which run at the same time.
+    root: Path
+    top: Path
+    excludes: Path
+    """The person's own list of patterns; it may not exist."""
+    _command: tuple[str, ...]
+    _environ: dict[str, str]
+
+    def out(self, *words: str, given: bytes = b"") -> bytes | None:
+        """Return what git prints, with `given` as its input; None: it fails or takes too long."""
+        return _out([*self._command, *words], self._environ, self.root, given)
+
+
+@contextmanager
+def reading(root: Path) -> Iterator[Git | None]:
+    """Give git for the repository around `root`; None: there is none, or git is not installed.
+
+    Nothing of the repository is changed, not even its index.
     """
     root = root.resolve()
     top = next((at for at in (root, *root.parents) if os.path.exists(at / ".git")), None)
-    if top is None:
-        return None
-    listing = _start(root, "ls-files", "-z", "--cached", "--ignored", "--exclude-standard")
-    asked = _start(root, "config", "--type=path", "--get", "core.excludesFile")
-    if listing is None or asked is None:
-        return None
-    tracked, own = _output(listing), os.fsdecode(_output(asked)).removesuffix("\n")
-    below = "" if root == top else root.relative_to(top).as_posix() + "/"
-    lists = (Path(own) if own else _default(), _git_folder(top) / "info" / "exclude")
+    program = _program(root)
+    if top is None or program is None:
+        yield None
+        return
+    own, common = _git_folders(top)
+    environ = {name: text for name, text in os.environ.items() if not name.startswith("GIT_")}
+    configured = _out(
+        [program, "config", "-z", "--list"],
+        environ
+        | {name: os.environ[name] for name in _OWN_CONFIG if name in os.environ}
+        | {"GIT_DIR": str(own)},
+        root,
+    )
+    rows = os.fsdecode(configured or b"").split("\0")
+    with tempfile.TemporaryDirectory(prefix="lumitui-git-") as name:
+        made = Path(name)
+        if not _make(made, own, common, rows):
+            yield None
+            return
+        excludes = top / (_path(rows, "core.excludesfile") or _default("ignore"))
+        attributes = top / (_path(rows, "core.attributesfile") or _default("attributes"))
+        command = [program, "-c", "core.quotePath=false"]
+        for key, path in (("excludesFile", excludes), ("attributesFile", attributes)):
+            command += ["-c", f"core.{key}={path if path.is_file() else os.devnull}"]
+        # Below git 2.32 only HOME and XDG_CONFIG_HOME keep the person's configuration out, where
+        # git-lfs has its filter. The protocol: none can bring objects that a partial clone lacks.
+        environ |= {
+            "GIT_DIR": name,
+            "GIT_WORK_TREE": str(top),
+            "HOME": name,
+            "XDG_CONFIG_HOME": name,
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_OPTIONAL_LOCKS": "0",
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_ALLOW_PROTOCOL": "none",
+            "GIT_NO_LAZY_FETCH": "1",
+            "GIT_PAGER": "cat",
+        }
+        yield Git(root, top, excludes, tuple(command), environ)
+
+
+def repository(root: Path) -> Repository | None:
+    """Return the repository that contains `root`; None: there is none, or git is not installed.
+
+    Costs two short git commands.
+    """
+    with reading(root) as git:
+        if git is None:
+            return None
+        tracked = git.out("ls-files", "-z", "--cached", "--ignored", "--exclude-standard") or b""
+    top = git.top
+    below = "" if git.root == top else git.root.relative_to(top).as_posix() + "/"
+    lists = (git.excludes, _git_folders(top)[1] / "info" / "exclude")
     names = (os.fsdecode(name) for name in tracked.split(b"\0") if name)
     return Repository(top, below, lists, tuple(sorted(names)))
 
 
-def _start(root: Path, *words: str) -> "subprocess.Popen[bytes] | None":
-    # A program that the repository names as its monitor must not run because files are listed.
-    argv = ["git", "-c", "core.fsmonitor=false", "-C", str(root), *words]
-    # Set where a git hook runs this program; the project's own repository is meant.
-    other = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"}
-    environ = {name: value for name, value in os.environ.items() if name not in other}
+def _program(root: Path) -> str | None:
+    """Return git's path: not one below `root`, as `PATH=.` would find it; None: there is none."""
+    closed = () if Path.home().is_relative_to(root) else (root,)
+    places = [
+        place
+        for place in os.get_exec_path()
+        if os.path.isabs(place)
+        and not any(Path(os.path.realpath(place)).is_relative_to(one) for one in closed)
+    ]
+    return shutil.which("git", path=os.pathsep.join(places))
+
+
+def _out(
+    command: Sequence[str], environ: dict[str, str], cwd: Path, given: bytes = b""
+) -> bytes | None:
     try:
-        return subprocess.Popen(
-            argv,
+        done = subprocess.run(
+            command,
+            cwd=cwd,
             env=environ,
-            stdin=subprocess.DEVNULL,
+            input=given,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            timeout=_SECONDS,
+            check=False,
         )
-    except OSError:
-        return None  # no git: only the .gitignore files count
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 else None
 
 
-def _output(process: "subprocess.Popen[bytes]") -> bytes:
-    """Return its output; nothing when it fails, as in a repository that another user owns."""
+def _make(made: Path, own: Path, common: Path, rows: Sequence[str]) -> bool:
+    """Fill the git folder `made`; return whether there is a repository."""
     try:
-        out, _ = process.communicate(timeout=_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-        return b""
-    return out if process.returncode == 0 else b""
+        (made / "HEAD").write_bytes(read_plain(own / "HEAD", _SMALL))
+        for name in _SHARED:
+            if (common / name).is_file() or (common / name).is_dir():
+                (made / name).symlink_to(common / name)
+        # A copy: a comparison writes times into it. The lock keeps git from reading all files anew.
+        # Its own time tells which files may have been written since, within the same second.
+        if (own / "index").is_file():
+            shutil.copy2(own / "index", made / "index")
+        (made / "index.lock").touch()
+        for shared in own.glob("sharedindex.*"):
+            (made / shared.name).symlink_to(shared)
+        lines = ["[core]\nbare = false\n"]
+        for found in filter(None, map(_HARMLESS.fullmatch, rows)):
+            part, _, key = found[1].partition(".")
+            lines.append(f"[{part}]\n{key} = {found[2]}\n")
+        (made / "config").write_text("".join(lines))
+    except OSError:
+        return False
+    return True
 
 
-def _default() -> Path:
-    """Return the file of the person's own patterns where nothing is configured (gitignore(5))."""
+def _path(rows: Sequence[str], key: str) -> str:
+    """Return the path that the last row with `key` has, or ""."""
+    found = [row.partition("\n")[2] for row in rows if row.partition("\n")[0] == key]
+    return os.path.expanduser(found[-1]) if found else ""
+
+
+def _default(name: str) -> Path:
+    """Return the person's own file where nothing is configured (gitignore(5), gitattributes(5))."""
     base = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
-    return Path(base) / "git" / "ignore"
+    return Path(base) / "git" / name
 
 
-def _git_folder(top: Path) -> Path:
-    """Return the folder of the repository's own files; worktrees and submodules point to it."""
+def _git_folders(top: Path) -> tuple[Path, Path]:
+    """Return the folder of HEAD and index, and that of all else; worktrees have two."""
     at = top / ".git"
-    with contextlib.suppress(OSError, UnicodeDecodeError):
+    with suppress(OSError, UnicodeDecodeError):
         if at.is_file():
-            at = top / at.read_text("utf-8").partition("gitdir:")[2].strip()
-        common = at / "commondir"
-        if common.is_file():
-            at = at / common.read_text("utf-8").strip()
-    return at
+            at = top / read_plain(at, _SMALL).decode().partition("gitdir:")[2].strip()
+        if (at / "commondir").is_file():
+            return at, at / read_plain(at / "commondir", _SMALL).decode().strip()
+    return at, at

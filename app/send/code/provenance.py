@@ -1,16 +1,20 @@
 """Which code is about to be sent: git's commit and branch, and the uncommitted changes."""
 
 import os
-import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from lumitui.app.history.run import Provenance
+from lumitui.remote.source.git import Git, reading
 
 PATCH_BYTES = 1_000_000
 """How much is kept of the uncommitted changes; a longer patch ends with a note that it was cut."""
-_SECONDS = 10.0
+_MOST_EXCLUDED = 1000
+"""Files that one call can leave out: their names are arguments, of 2 MB in all on Linux."""
 _NONE = Provenance(None, None, "", False)
+_OPTIONS = ("--no-color", "--no-ext-diff", "--no-textconv", "--relative")
+# Whether a submodule itself was changed is told by a git that works with its configuration.
+_SUBMODULES = ("--submodule=short", "--ignore-submodules=dirty")
 
 
 def provenance(project: Path, private: Sequence[str] = ()) -> Provenance:
@@ -18,27 +22,62 @@ def provenance(project: Path, private: Sequence[str] = ()) -> Provenance:
 
     Only the folder itself counts, which is what is sent, not the rest of the repository. When git
     is missing or too slow, the run is sent without this record. What changed in the `private`
-    files is left out of the patch: they look like secrets.
+    files is left out of the patch: they look like secrets. What git could tell only with a program
+    of the repository is left out too, and the patch begins with its names.
     """
-    commit = _git(project, "rev-parse", "--verify", "HEAD")
-    inside = commit is not None or _git(project, "rev-parse", "--git-dir") is not None
-    if not inside:
-        return _NONE
-    branch = _git(project, "symbolic-ref", "--short", "-q", "HEAD")
-    # --no-ext-diff and --no-textconv: a person's own diff programs are not run.
-    base = ["HEAD"] if commit else ["--cached"]
-    options = ["--no-color", "--no-ext-diff", "--no-textconv", "--relative"]
-    rest = [".", *(f":(exclude,literal){path}" for path in private)]
-    diff = _git(project, "diff", *base, *options, "--", *rest) or ""
-    listed = _git(project, "ls-files", "--others", "--exclude-standard", "-z", "--", ".") or ""
+    with reading(project) as git:
+        if git is None or _text(git, "rev-parse", "--git-dir") is None:
+            return _NONE
+        commit = _text(git, "rev-parse", "--verify", "HEAD")
+        branch = _text(git, "symbolic-ref", "--short", "-q", "HEAD")
+        filtered = list(_filtered(git)) if commit else []
+        listed = _text(git, "ls-files", "--others", "--exclude-standard", "-z", "--", ".") or ""
+        left = [f"{path} (its filter {name!r} is a program)" for path, name in filtered]
+        left += [f"what changed inside of {path} (a submodule)" for path in _submodules(git)]
+        diff = None
+        if len(filtered) + len(private) <= _MOST_EXCLUDED:
+            diff = _diff(git, commit, [*private, *(path for path, _ in filtered)])
+        if diff is None:
+            left.append("the changes: git did not tell them")
     names = [name for name in listed.split("\0") if name]
-    untracked = "".join(f"untracked: {name}\n" for name in names)
+    said = "".join(f"not compared: {one}\n" for one in left)
+    said += "".join(f"untracked: {name}\n" for name in names)
     return Provenance(
         commit=commit.strip() if commit else None,
         branch=branch.strip() if branch else None,
-        patch=_bounded(untracked, PATCH_BYTES // 10) + _bounded(diff, PATCH_BYTES * 9 // 10),
-        dirty=bool(names or diff),
+        patch=_bounded(said, PATCH_BYTES // 10) + _bounded(diff or "", PATCH_BYTES * 9 // 10),
+        dirty=bool(names or diff is None or diff or filtered),
     )
+
+
+def _diff(git: Git, commit: str | None, excluded: Sequence[str]) -> str | None:
+    base = ["HEAD"] if commit else ["--cached"]
+    rest = [".", *(f":(exclude,literal){path}" for path in excluded)]
+    return _text(git, "diff", *base, *_OPTIONS, *_SUBMODULES, "--", *rest)
+
+
+def _filtered(git: Git) -> Iterator[tuple[str, str]]:
+    """Yield the files that may have changed and that git reads through a filter, with its name.
+
+    Without the filter (git-lfs, git-crypt) each would differ from what is committed.
+    """
+    raw = ["diff-index", "--name-only", "-z", "--relative", "--no-renames", *_SUBMODULES]
+    changed = git.out(*raw, "HEAD", "--", ".") or b""
+    said = git.out("check-attr", "-z", "--stdin", "filter", given=changed) if changed else b""
+    fields = os.fsdecode(said or b"").split("\0")
+    for path, _, name in zip(fields[::3], fields[1::3], fields[2::3], strict=False):
+        if name not in ("unspecified", "unset") and os.path.lexists(git.root / path):
+            yield path, name
+
+
+def _submodules(git: Git) -> Iterator[str]:
+    """Yield the submodules in the folder that have files."""
+    if not (git.top / ".gitmodules").exists():
+        return
+    for line in (_text(git, "ls-files", "--stage", "-z", "--", ".") or "").split("\0"):
+        mode, _, path = line.partition("\t")
+        if mode.startswith("160000 ") and os.path.exists(git.root / path / ".git"):
+            yield path
 
 
 def _bounded(text: str, limit: int) -> str:
@@ -49,24 +88,6 @@ def _bounded(text: str, limit: int) -> str:
     return data[: limit - len(note)].decode("utf-8", "ignore") + note
 
 
-def _git(project: Path, *words: str) -> str | None:
-    """Return what git prints; None when it fails or is not installed."""
-    # A person's own git may be running: take no lock, and ask for no password.
-    environment = os.environ | {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
-    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
-        environment.pop(name, None)
-    # No fsmonitor: the repository could name any program.
-    command = ["git", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false", *words]
-    try:
-        done = subprocess.run(
-            command,
-            cwd=project,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None
+def _text(git: Git, *words: str) -> str | None:
+    out = git.out(*words)
+    return None if out is None else out.decode("utf-8", "replace")
