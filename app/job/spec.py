@@ -40,6 +40,8 @@ MOST_NODES = 10_000
 """More than any machine has: a larger number is a slip of the finger."""
 MOST_LIMITS = 100
 """Time limits of one run: of two days each, more than half a year."""
+MOST_ARGUMENTS = 5000
+"""More is a list that belongs into a file: each is read by bash, and by rules, one by one."""
 MOST_RELAUNCHES = 10
 """A machine that breaks a program more often is not one to stay on."""
 
@@ -181,6 +183,16 @@ class JobSpec(Part):
     def _known_trainer(cls, value: str | None) -> str | None:
         if value is not None and value not in TRAINERS:
             raise ValueError(f"{value!r} is not one of {', '.join(TRAINERS)}")
+        return value
+
+    @field_validator("args", mode="before")
+    @classmethod
+    def _not_a_list_of_files(cls, value: object) -> object:
+        if isinstance(value, list | tuple) and len(value) > MOST_ARGUMENTS:
+            raise ValueError(
+                f"{len(value):,} arguments are more than {MOST_ARGUMENTS:,}; write them into a "
+                "file of the project, and give the program its name"
+            )
         return value
 
     @field_validator("env")

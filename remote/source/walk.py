@@ -11,7 +11,9 @@ from lumitui.remote.source.ignore import Ignoring
 MAX_FILES = 5000
 MAX_BYTES = 200_000_000
 _SKIPPED = frozenset({".git", "__pycache__", "node_modules"})
-_WALKED = 10  # times the limit that are walked, so that the error can name the largest
+LOOKED_AT = 20_000
+"""Entries after which the walk of a project over its limits ends; its error names the largest."""
+_KERNEL = ("/proc", "/sys", "/dev")  # the kernel makes their files; /dev/shm is a disk in memory
 
 
 @dataclass(frozen=True)
@@ -29,22 +31,25 @@ class Limits:
 class Found:
     """What a walk has met so far."""
 
-    def __init__(self, enough: int, enough_bytes: int | None = None) -> None:
-        """Stop the walk after `enough` files and links, or `enough_bytes` bytes."""
+    def __init__(self, limits: Limits, root: Path, *, looked_at: int = 0) -> None:
+        """Stop the walk below `root` over the `limits`, after `looked_at` entries at the least."""
         self.files: list[tuple[str, os.stat_result]] = []
         self.links: list[tuple[str, str]] = []
         """Path and target."""
         self.refused: list[str] = []
         self.size = 0
         """Bytes of all files."""
-        self._enough, self._enough_bytes = enough, enough_bytes
+        self.visited = 0
+        """Entries of folders that were looked at."""
+        self.root = os.path.realpath(root)
+        self._limits, self._looked_at = limits, looked_at
 
     @property
     def full(self) -> bool:
         """Whether the walk has met enough."""
-        if self._enough_bytes is not None and self.size >= self._enough_bytes:
-            return True
-        return len(self.files) + len(self.links) >= self._enough
+        count = len(self.files) + len(self.links) + len(self.refused)
+        over = count > self._limits.files or self.size > self._limits.bytes
+        return over and self.visited >= self._looked_at
 
     def add(self, path: str, info: os.stat_result) -> None:
         """Add a file."""
@@ -72,10 +77,10 @@ class Found:
             return
         by_size = size > limits.bytes
         limit = f"{limits.bytes / 1e6:.0f} MB" if by_size else f"{limits.files} files"
-        least = "more than " if self.full else ""
+        least, so_far = ("at least ", " so far") if self.full else ("", "")
         raise InputError(
             f"The project has {least}{count} files, {size / 1e6:.1f} MB, over the limit of "
-            f"{limit}; the largest: {self._largest(by_size)}.",
+            f"{limit}; the largest{so_far}: {self._largest(by_size)}.",
             f"Exclude data in .lumituiignore and reach it with `links:`{limits.alternative}.",
         )
 
@@ -95,10 +100,26 @@ def walk(root: Path, limits: Limits, elsewhere: frozenset[str] = frozenset()) ->
     """Return what of the project below `root` is sent, far enough to describe what is too much.
 
     `elsewhere` are the files and folders in it that are no part of what is sent.
+
+    Raises:
+        InputError: `root` is no folder that a person keeps a project in.
     """
-    found = Found(limits.files * (_WALKED if limits.files <= MAX_FILES else 2))
+    if is_system(root):
+        raise InputError(
+            f"The project {root} belongs to the system; it is not a folder with your code.",
+            "Name the folder of your code in `project:`.",
+        )
+    found = Found(limits, root, looked_at=LOOKED_AT)
     _walk(root, "", Ignoring.of(root, elsewhere), found)
     return found
+
+
+def is_system(root: Path) -> bool:
+    """Whether `root` is the root of all files, or a folder whose files the kernel makes."""
+    real = Path(os.path.realpath(root))
+    if real == Path(real.anchor):
+        return True
+    return any(real.is_relative_to(one) for one in _KERNEL) and not real.is_relative_to("/dev/shm")
 
 
 def exceeds(
@@ -108,8 +129,8 @@ def exceeds(
     elsewhere: frozenset[str] = frozenset(),
 ) -> bool:
     """Whether the project is over the limits: a walk that reads no file and stops there."""
-    found = Found(limits.files + 1, limits.bytes + 1)
-    if root.is_dir():
+    found = Found(limits, root)
+    if root.is_dir() and not is_system(root):
         _walk(root, "", Ignoring.of(root, elsewhere), found)
     return found.full
 
@@ -128,6 +149,7 @@ def _walk(folder: Path, below: str, ignoring: Ignoring, found: Found) -> None:
     for item in items:
         if found.full:
             return
+        found.visited += 1
         is_folder = item.is_dir(follow_symlinks=False)
         path = below + item.name
         if item.name in _SKIPPED and (is_folder or item.name == ".git"):
@@ -152,7 +174,7 @@ def _take(item: os.DirEntry[str], path: str, found: Found) -> None:
 def _take_kind(item: os.DirEntry[str], path: str, found: Found) -> None:
     if item.is_symlink():
         target = os.readlink(item.path)
-        if _leads_out(item, path, target):
+        if _leads_out(found.root, item.path, path, target):
             found.refuse(path, f"points out of the project to {target!r}; use `links:` for it")
         elif not _travels(target):
             found.refuse(path, "points to a name with a line end or bytes that are not UTF-8")
@@ -164,14 +186,12 @@ def _take_kind(item: os.DirEntry[str], path: str, found: Found) -> None:
         found.refuse(path, "is neither a file nor a folder (socket, pipe or device); remove it")
 
 
-def _leads_out(item: os.DirEntry[str], path: str, target: str) -> bool:
+def _leads_out(root: str, place: str, path: str, target: str) -> bool:
     """Whether a link leaves the project, by its own text or through other links."""
     inside = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
     if target.startswith("/") or inside == ".." or inside.startswith("../"):
         return True
-    root = os.path.realpath(item.path[: len(item.path) - len(path)])
-    real = os.path.realpath(item.path)
-    return os.path.commonpath([root, real]) != root
+    return os.path.commonpath([root, os.path.realpath(place)]) != root
 
 
 def _travels(text: str) -> bool:

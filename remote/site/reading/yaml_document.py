@@ -19,6 +19,7 @@ from lumitui.remote.site.reading.unseen import SEPARATOR, UNSEEN
 Place = tuple[int | str, ...]
 """Where a value is: keys and indexes from the root."""
 _MOST_BYTES = 100_000  # PyYAML reads 80 kB a second
+_MOST_VALUES = 20_000  # and 10,000 values a second
 _DEEPEST = 40
 
 
@@ -33,6 +34,7 @@ class _Loader(yaml.SafeLoader):
     """
 
     _depth = 0
+    _values = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         """Compose one node, unless it is of a kind that is refused."""
@@ -46,8 +48,11 @@ class _Loader(yaml.SafeLoader):
             problem = "the text has a control character"
         elif self._depth == _DEEPEST:
             problem = f"nested more than {_DEEPEST} levels deep"
+        elif self._values == _MOST_VALUES:
+            problem = f"more than {_MOST_VALUES:,} values; write a long list into a file of its own"
         if problem:
             raise _Refused(None, None, problem, event.start_mark)
+        self._values += 1
         self._depth += 1
         try:
             return super().compose_node(parent, index)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from lumitui.remote.errors import InputError
+from lumitui.remote.source import walk
 from lumitui.remote.source.scan import scan
 from lumitui.remote.source.walk import Limits
 from tests.support.files.project_files import shipped, write
@@ -98,12 +99,58 @@ def test_sockets_and_pipes_are_refused(tmp_path: Path, monkeypatch: pytest.Monke
             scan(tmp_path)
 
 
-def test_too_many_files_name_the_largest(tmp_path: Path) -> None:
+def test_too_many_files_name_the_largest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, *(f"many/{n}" for n in range(12)), *(f"few/{n}" for n in range(3)), "one")
     with pytest.raises(InputError, match=r"limit of 10 files; the largest: many/ \(12 .*few/"):
         scan(tmp_path, limits=Limits(files=10))
-    with pytest.raises(InputError, match=r"more than \d+ files"):
+    monkeypatch.setattr(walk, "LOOKED_AT", 4)
+    with pytest.raises(InputError, match=r"at least \d+ files.*the largest so far: few/"):
         scan(tmp_path, limits=Limits(files=1))
+
+
+@pytest.fixture
+def listed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the folders that are listed from now on."""
+    found: list[str] = []
+    scandir = os.scandir
+
+    def watched(path: Path) -> Iterator["os.DirEntry[str]"]:
+        found.append(str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", watched)
+    return found
+
+
+@pytest.mark.parametrize("too_much", ["files", "bytes", "refused"])
+def test_the_walk_ends_soon_after_it_is_too_much(
+    too_much: str, tmp_path: Path, listed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walk, "LOOKED_AT", 30)
+    for number in range(100):
+        folder = tmp_path / f"{number:02}"
+        folder.mkdir()
+        if too_much == "refused":
+            for name in "abc":
+                (folder / name).symlink_to("/etc/hosts")
+        else:
+            (folder / "file").write_bytes(bytes(1000 if too_much == "bytes" else 1))
+    limits = Limits(bytes=5000) if too_much == "bytes" else Limits(files=10)
+    with pytest.raises(InputError):
+        scan(tmp_path, limits=limits)
+    assert len(listed) <= 20  # of 101; 100,000 of a disk's root took a minute
+
+
+@pytest.mark.parametrize("path", ["/", "/proc", "/proc/self", "/sys", "/dev", "//proc/../sys"])
+def test_no_folder_of_the_system_is_walked(path: str, listed: list[str]) -> None:
+    with pytest.raises(InputError, match="belongs to the system"):
+        scan(Path(path))
+    assert not walk.exceeds(Path(path))
+    assert not listed
+
+
+def test_a_disk_in_memory_is_no_folder_of_the_system() -> None:
+    assert not walk.is_system(Path("/dev/shm/project"))
 
 
 def test_too_many_bytes_name_the_largest(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import math
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -229,3 +230,17 @@ def test_text_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
     path.write_bytes("name: Jülich\n".encode("latin-1"))
     with pytest.raises(InputError, match="not UTF-8"):
         read_document(path)
+
+
+def test_reading_stops_at_a_number_of_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int | None] = []
+    compose = yaml.SafeLoader.compose_node
+
+    def counted(self: yaml.SafeLoader, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        asked.append(index)
+        return compose(self, parent, index)
+
+    monkeypatch.setattr(yaml.SafeLoader, "compose_node", counted)
+    with pytest.raises(InputError, match=r"a\.yaml, line 2: more than 20,000 values"):
+        Document("a: 1\nb: [" + "1," * 49_000 + "]\n", "a.yaml", plain=True)
+    assert len(asked) == 20_000
