@@ -1,6 +1,5 @@
 """The verb that says what is wrong with any sbatch script, before the queue does."""
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
