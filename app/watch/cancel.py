@@ -13,55 +13,63 @@ from lumitui.remote.errors import (
     OutcomeUnknown,
     RefusedError,
 )
+from lumitui.remote.scheduler.protocol import State
 
 
 def cancel(watcher: Watcher, run: Run, warn: Warn) -> Run:
-    """Cancel a run's job and return the run as it is then.
+    """Cancel a run's job and return the run as it is then: nothing more of it starts.
 
     `warn` is called where the queue does not have the job any more, so that nothing is cancelled,
     and where the site cannot be polled afterwards.
 
     Raises:
-        InputError: it has ended.
-        OutcomeUnknown: whether it has a job is not known yet.
+        InputError: it has ended, or is still being sent.
+        OutcomeUnknown: the job may go on, or start again; or nobody knows how it ended.
         RefusedError, LinkError: the scheduler would not, or cannot be reached.
     """
     if run.state.is_final:
         raise InputError(f"{run.id} has ended: {run.state}.", "There is nothing to cancel.")
+    open_end, absent = None, ""
     try:
-        cancelled = _cancelled(watcher, run, warn)
+        connection = watcher.connection(run.site)
+        if run.job_id is None:
+            settle_run(watcher, run, connection)
+            run = watcher.history.get(run.id)
+            if run.state.is_final:
+                return run
+            if run.submitted is None:
+                raise InputError(
+                    f"{run.id} is being sent and has no job yet, so nothing was cancelled.",
+                    "End the send where it runs, or cancel again in a minute.",
+                )
+        # Its id may be another job's by now; the request itself checks that.
+        absent = connection.scheduler.cancel([watch_of(run)]).get(run.id, "")
+    except OutcomeUnknown as error:
+        open_end = _named(error, run)
     except (LinkError, RefusedError) as error:
         raise _named(error, run) from error
-    if cancelled:
-        for words in refresh(watcher, run.site).warnings:
-            warn(words)
-    return watcher.history.get(run.id)
+    if absent:
+        warn(absent)
+    for words in refresh(watcher, run.site).warnings:
+        warn(words)
+    run = watcher.history.get(run.id)
+    if open_end is not None and not run.state.is_final:
+        raise open_end
+    if absent and run.state is State.UNKNOWN:
+        raise OutcomeUnknown(f"How {run.id} ended is not known: {run.reason}.", absent)
+    return run
 
 
 def _named(error: LumiError, run: Run) -> LumiError:
     """Return an error of the same kind that says which cancel it is, and what became of the job."""
     named = copy.copy(error)
-    unsure = isinstance(error, LinkLost)
-    fate = f"Whether {run.id} is cancelled is not known" if unsure else f"{run.id} is not cancelled"
+    if isinstance(error, OutcomeUnknown):
+        fate = f"{run.id} is cancelled, not yet confirmed"
+    elif isinstance(error, LinkLost):
+        fate = f"Whether {run.id} is cancelled is not known"
+    else:
+        fate = f"{run.id} is not cancelled"
     named.message = f"{fate}: {error.message}"
     named.hint = f"Its job may still run: cancel it again later. {error.hint}".strip()
     named.args = (named.message,)
     return named
-
-
-def _cancelled(watcher: Watcher, run: Run, warn: Warn) -> bool:
-    """Cancel the job; return false when it turns out that there never was one."""
-    connection = watcher.connection(run.site)
-    if run.job_id is None:
-        settle_run(watcher, run, connection)
-        run = watcher.history.get(run.id)
-    if run.job_id is None:
-        if run.state.is_final:
-            return False
-        raise OutcomeUnknown(
-            f"{run.id} has no known job yet ({run.reason}).", "Try again in two minutes."
-        )
-    # Its id may be another job's by now; the request itself checks that.
-    if connection.scheduler.cancel([watch_of(run)]):
-        warn("The queue does not have its job any more, so nothing was cancelled.")
-    return True

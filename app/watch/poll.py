@@ -16,6 +16,7 @@ from lumitui.remote.scheduler.run_files import poll_files
 
 MOST_ROUNDS = 16
 """Requests for the rest of the metrics in one poll: 64 MiB. The next poll brings what is left."""
+_GOING = (State.QUEUED, State.RUNNING)
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class Polled:
     """The signs of jobs that are no watched run's; see Poll.others."""
     clock: str = ""
     """What to say of this machine's clock; "": it is right."""
+    cancelled: tuple[str, ...] = ()
+    """Runs that a cancel has marked, whose jobs go on all the same."""
 
 
 def poll_site(runs: Sequence[Run], connection: Connection, history: History) -> Polled:
@@ -75,7 +78,9 @@ def poll_site(runs: Sequence[Run], connection: Connection, history: History) -> 
             _hold_end(changes, "its metrics are not complete yet")
     changed = history.observe(observed)
     clock = clock_words(poll.clock, began, now)
-    return Polled(tuple(changed), tuple(warnings), 1 + rounds, poll.others, clock)
+    going = (run.id for run, changes in observed if changes.get("state") in _GOING)
+    marked = tuple(key for key in going if key in poll.files and poll.files[key].cancelled)
+    return Polled(tuple(changed), tuple(warnings), 1 + rounds, poll.others, clock, marked)
 
 
 def _hold_end(changes: Changes, why: str) -> None:

@@ -145,7 +145,8 @@ def _refresh(watcher: Watcher, open_runs: Sequence[Run], *, attended: bool) -> R
                     warnings.append(f"{name}: {polled.clock}")
                 listed.add(name)
                 heard.add(name)
-                for run in late_runs(watcher.history, name, polled.others):
+                marked = map(watcher.history.get, polled.cancelled)
+                for run in (*marked, *late_runs(watcher.history, name, polled.others)):
                     asking = True
                     cancel_late(run, connection.scheduler)
                     asking = False

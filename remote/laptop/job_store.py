@@ -6,6 +6,7 @@ and the door, a FIFO that the supervisor reads. When nobody reads the door, the 
 its pid is not asked, because another process may have it by then.
 """
 
+import contextlib
 import json
 import os
 import shutil
@@ -16,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from lumitui.remote.run_folder import JOB_SCRIPT, STATE, attempt_log
+from lumitui.remote.run_folder import CANCELLED, JOB_SCRIPT, STATE, attempt_log
 
 LIVE = ("RUNNING", "COMPLETING")
 """States of a job that has not ended."""
@@ -168,19 +169,36 @@ def _lost(run: Path) -> dict[str, object]:
 def cancel(jobs: list[tuple[str, str, str]]) -> int:
     """Ask the supervisors to end `jobs`, each an id, its run's folder and its name.
 
-    A job that has ended is no error. `gone NAME` is printed for a run whose job another one is by
-    now: ids begin anew where the jobs' folder was lost.
+    First each run's folder gets the mark that every attempt reads. A job that has ended is no
+    error. `gone NAME` is printed for a run whose job another one is by now: ids begin anew where
+    the jobs' folder was lost. `open NAME` is printed where another attempt may start: there is no
+    mark, or no job is known yet.
     """
     for job, run, name in jobs:
-        if not job.isdecimal():
+        if job and not job.isdecimal():
             print(f"cancel: error: Invalid job id {job}", file=sys.stderr)
             return 1
+        marked = _mark(Path(run))
+        record = read_record(Path(run)) or {}
         folder = jobs_folder() / job
-        if not (folder / _RUN).is_symlink() or (folder / _RUN).readlink() != Path(run):
-            print(f"gone {name}")
+        if record.get("name") == name and job in ("", record.get("job")):
+            # It says where the door is, also where the jobs' folder is another one by now.
+            door = knock(Path(str(record.get("door"))))
+        elif job and (folder / _RUN).is_symlink() and (folder / _RUN).readlink() == Path(run):
+            door = knock(folder / DOOR)
+        else:
+            print(f"gone {name}" if job else f"open {name}")
             continue
-        door = knock(folder / DOOR)
         if door is not None:
             os.write(door, CANCEL)
             os.close(door)
+            if not marked:
+                print(f"open {name}")
     return 0
+
+
+def _mark(run: Path) -> bool:
+    """Make the mark of a cancel in a run's folder; return whether it is there."""
+    with contextlib.suppress(OSError):
+        os.close(os.open(run / CANCELLED, os.O_WRONLY | os.O_CREAT, 0o600))
+    return (run / CANCELLED).exists()

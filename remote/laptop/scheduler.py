@@ -5,11 +5,11 @@ and cancel are the supervisor's. There is no accounting: a run's record stays in
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lumitui.remote.errors import RefusedError
+from lumitui.remote.errors import OutcomeUnknown, RefusedError
 from lumitui.remote.run_folder import POLL_SECONDS, STATE
 from lumitui.remote.scheduler.gpus import Gpu
 from lumitui.remote.scheduler.overview import Overview
@@ -87,7 +87,7 @@ class Process:
         return parse_poll(result.out, marker, watches)
 
     @purpose("cancel")
-    def cancel(self, watches: Sequence[Watch]) -> frozenset[str]:
+    def cancel(self, watches: Sequence[Watch]) -> Mapping[str, str]:
         """See Scheduler.cancel; the supervisor of a job checks whose it is."""
         asked = " ".join(
             quote(word) for watch in watches for word in (watch.job_id, watch.folder, watch.run)
@@ -99,8 +99,14 @@ class Process:
                 f"The jobs {ids} could not be cancelled: {last_words(result.out)}.",
                 "Run `lumitui status` to see their state.",
             )
-        names = {watch.run for watch in watches}
-        return frozenset(names & {line.removeprefix("gone ") for line in lines(result.out)})
+        said = set(lines(result.out))
+        if any(f"open {watch.run}" in said for watch in watches):
+            raise OutcomeUnknown(
+                "It has no known job, or no mark could be made in its folder.",
+                "The next refresh settles it.",
+            )
+        words = "This machine does not have its job any more, so nothing was cancelled."
+        return {watch.run: words for watch in watches if f"gone {watch.run}" in said}
 
     def gpus(self, job_id: str, nodes: int, readings: "GpuReadings") -> tuple[Gpu, ...]:
         """See Scheduler.gpus."""

@@ -1,4 +1,4 @@
-"""Stand-ins for srun, scontrol and timeout, for jobs that run as plain processes.
+"""Stand-ins for srun, scontrol, scancel and timeout, for jobs that run as plain processes.
 
 Started by path with the isolated interpreter (`-I -S`), like `supervisor`: it and what it imports
 use the standard library only. Each is a command in the folder that stands first in the job's PATH.
@@ -14,7 +14,7 @@ from pathlib import Path
 # The folder of the package comes last: nothing in it may hide the standard library.
 sys.path.append(str(Path(__file__).absolute().parents[3]))
 
-from lumitui.remote.laptop.job_store import DOOR, REQUEUE, knock
+from lumitui.remote.laptop.job_store import CANCEL, DOOR, REQUEUE, knock
 from lumitui.remote.laptop.process_tree import KILL_WAIT, STEPS_VARIABLE
 from lumitui.remote.laptop.step import Step, Task, report
 
@@ -144,9 +144,10 @@ def scontrol(arguments: list[str]) -> int:
             print("\n".join(ADDRESS for _ in listed.split(",")))
         case ["show", "job", job] if job == own:
             restarts = os.environ.get("SLURM_RESTART_COUNT", "0")
-            print(f"JobId={job} JobState=RUNNING Requeue=1 Restarts={restarts}")
+            name = os.environ.get("SLURM_JOB_NAME", "")
+            print(f"JobId={job} JobName={name} JobState=RUNNING Requeue=1 Restarts={restarts}")
         case ["requeue", job] if job == own:
-            return _requeue()
+            return _tell(REQUEUE)
         case _:
             print(
                 "scontrol: error: only `show hostnames`, and `show job` and `requeue` of the own "
@@ -157,13 +158,21 @@ def scontrol(arguments: list[str]) -> int:
     return 0
 
 
-def _requeue() -> int:
-    """Ask the supervisor to end this attempt of the job and to start the next one."""
+def scancel(arguments: list[str]) -> int:
+    """End the own job; no other one can be named here, nor a job of a Slurm that is here, too."""
+    if arguments[-1:] != [os.environ.get("SLURM_JOB_ID", "")]:
+        print("scancel: error: only the own job can be cancelled here.", file=sys.stderr)
+        return 1
+    return _tell(CANCEL)
+
+
+def _tell(words: bytes) -> int:
+    """Ask the supervisor to end the job, or this attempt of it and to start the next one."""
     door = knock(Path(os.environ.get(STEPS_VARIABLE, "")).parent / DOOR)
     if door is None:
-        print("scontrol: error: the job's supervisor is gone.", file=sys.stderr)
+        print("error: the job's supervisor is gone.", file=sys.stderr)
         return 1
-    os.write(door, REQUEUE)
+    os.write(door, words)
     os.close(door)
     return 0
 
@@ -188,5 +197,5 @@ def timeout(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    program = {"srun": srun, "scontrol": scontrol, "timeout": timeout}[sys.argv[1]]
-    sys.exit(program(sys.argv[2:]))
+    programs = {"srun": srun, "scontrol": scontrol, "scancel": scancel, "timeout": timeout}
+    sys.exit(programs[sys.argv[1]](sys.argv[2:]))

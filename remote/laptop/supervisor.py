@@ -77,7 +77,8 @@ def _make_job(run: Path, script: bytes) -> Path:
     (folder / STEPS).mkdir()
     (folder / COMMANDS).mkdir()
     stand_ins = Path(__file__).absolute().with_name("srun.py")
-    for command in ("srun", "scontrol", *(() if shutil.which("timeout") else ("timeout",))):
+    stood_in = ["srun", "scontrol", "scancel", *([] if shutil.which("timeout") else ["timeout"])]
+    for command in stood_in:
         path = folder / COMMANDS / command
         call = f"{quote(sys.executable)} -I -S {quote(str(stand_ins))} {command}"
         path.write_text(f'#!/bin/sh\nexec {call} "$@"\n', encoding="utf-8")

@@ -137,6 +137,8 @@ class RunFiles:
     """Whole new lines of attempts.jsonl."""
     missing: bool = False
     """The folder itself is not there."""
+    cancelled: bool = False
+    """A cancel left its mark there: the run's job is to end, and no attempt is to begin."""
     claim: str = ""
     """The job that has the claim, where it is another one than the run's job as it is known."""
 
@@ -219,13 +221,19 @@ class Scheduler(Protocol):
         """
         ...
 
-    def cancel(self, watches: Sequence[Watch]) -> frozenset[str]:
-        """Cancel the jobs of `watches`, and return the runs whose jobs the queue does not have.
+    def cancel(self, watches: Sequence[Watch]) -> Mapping[str, str]:
+        """Cancel the jobs of `watches`: none of them, and no attempt that follows, trains any more.
 
+        First a mark is left in each run's folder, which every attempt reads before anything else.
         In the same request, just before, each job is checked to be the run's: nothing is done to
-        another job that has its id. A job that has ended is no error.
+        another job that has its id. A job that has ended is no error. A run whose job is not known
+        is marked, and cancelled where the queue has it.
+
+        Returns:
+            The runs whose jobs the queue does not have, each with a sentence that says so.
 
         Raises:
-            RefusedError: the scheduler refused, or the queue cannot be asked.
+            OutcomeUnknown: queue and mark do not say that nothing more can start.
+            RefusedError: the scheduler refused, and the job goes on.
         """
         ...

@@ -97,6 +97,7 @@ def files_script(watches: Sequence[Watch], most: int = METRICS_BYTES, *, skip: b
                 attempts=run_folder.ATTEMPTS,
                 attempts_bytes=ATTEMPTS_BYTES,
                 claim=run_folder.CLAIM,
+                cancelled=run_folder.CANCELLED,
             ),
             *asked,
         ]
@@ -132,6 +133,7 @@ case $claims in
   begin claim $1; printf '%.40s\\n' "${{c%%
 *}}"; finish ;;
 esac
+if [ -f {cancelled} ]; then begin cancelled $1; finish; fi
 for f in {exits}; do
   n=${{f#*-}}; n=${{n%.*}}
   case $n in ''|*[!0-9]*|????*) continue ;; esac
@@ -190,6 +192,7 @@ def parse_files(
     hangs: dict[int, Hang] = {}
     metrics: dict[int, _Metrics] = {}
     missing: set[int] = set()
+    cancelled: set[int] = set()
     for words, content in parse_records(output, marker):
         match words:
             case ["sizes"]:
@@ -217,6 +220,8 @@ def parse_files(
                         found = _metrics(content[:-1], watch, most, skipped or 0)
                         length = lengths.get(watch.folder)
                         metrics[place] = _believed(found, content[:-1], watch, length)
+                    case "cancelled", []:
+                        cancelled.add(place)
                     case "missing", []:
                         missing.add(place)
                     case "claim", []:
@@ -231,6 +236,7 @@ def parse_files(
             attempts=attempts.get(index, b""),
             missing=index in missing,
             claim=claims.get(index, ""),
+            cancelled=index in cancelled,
         )
         for index, watch in enumerate(watches)
     }

@@ -4,11 +4,11 @@ No JSON: squeue --json differs between versions (22.05 and 24.05 here). Fields a
 `|`, free text comes last; times are epoch seconds by SLURM_TIME_FORMAT=%s (squeue(1), sacct(1)).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from lumitui.remote.errors import RefusedError
-from lumitui.remote.run_folder import CANCELLED, CLAIM, JOB_SCRIPT, LOCK, POLL_SECONDS, attempt_log
+from lumitui.remote.run_folder import JOB_SCRIPT, LOCK, POLL_SECONDS, attempt_log
+from lumitui.remote.scheduler.cancelling import cancel_script, parse_cancel
 from lumitui.remote.scheduler.gpus import Gpu, read_gpus
 from lumitui.remote.scheduler.overview import Overview, ask_overview
 from lumitui.remote.scheduler.protocol import MOST_WORDS, Answer, Poll, State, Submission, Watch
@@ -21,7 +21,7 @@ from lumitui.remote.scheduler.slurm_answers import (
 )
 from lumitui.remote.scheduler.submission import Outcome, settle_by_evidence, submit_once
 from lumitui.remote.transport.protocol import Transport
-from lumitui.remote.transport.records import new_marker, parse_records, record_functions
+from lumitui.remote.transport.records import new_marker, record_functions
 from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.shell import fill, quote
 
@@ -46,20 +46,21 @@ CLEAN = f"{_PLAIN}\nLC_ALL=C SLURM_TIME_FORMAT=%s; export LC_ALL SLURM_TIME_FORM
 
 # Prints the ids of those jobs in the lines `ID|STATE|NAME|COMMENT|FOLDER` that are the run's: they
 # have its name or its token. Where a site takes both away, a job is the run's that works in its
-# folder and whose id `numbers` prints; a person may have started other jobs there by hand. A
-# refused request may leave a record that never was a job (24.11).
-_OURS = r"""ours() {
+# folder and whose id `numbers` prints; a person may have started other jobs there by hand. Where a
+# line ends with the job's command, that is the run's script, too. A refused request may leave a
+# record that never was a job (24.11).
+_OURS = rf"""ours() {{
   while IFS='|' read -r number state signs; do
     case $number in ''|*[!0-9]*) continue ;; esac
     case $state in 'FAILED BadConstraints') continue ;; esac
     case "|$signs|" in
     *"|$NAME|"*|*"lumitui:$TOKEN"*) echo "$number" ;;
-    *"|$RUN|") ! numbers | grep -qx "$number" || echo "$number" ;;
+    *"|$RUN|" | *"|$RUN|$RUN/{JOB_SCRIPT}|") ! numbers | grep -qx "$number" || echo "$number" ;;
     esac
   done
   return 0
-}
-queue() { squeue --me -a -h -t all -o '%A|%T %r|%j|%k|%Z' 2>&1; }"""
+}}
+queue() {{ squeue --me -a -h -t all -o '%A|%T %r|%j|%k|%Z' 2>&1; }}"""
 
 # A job cancelled before it was eligible (--begin, which a site's filter may add) is listed by name
 # only when the time range reaches that far. Where there is no accounting sacct fails for good, so
@@ -148,121 +149,21 @@ class Slurm:
         return read_gpus(self._transport, CLEAN, job_id, nodes, readings)
 
     @purpose("cancel")
-    def cancel(self, watches: Sequence[Watch]) -> frozenset[str]:
+    def cancel(self, watches: Sequence[Watch]) -> Mapping[str, str]:
         """See Scheduler.cancel."""
         marker = new_marker()
         self.commands += 1
-        result = self._transport.run(cancel_script(marker, watches))
-        gone: set[str] = set()
-        said = "The site gave no answer"
-        for words, content in parse_records(result.out, marker):
-            said = content[: 4 * MOST_WORDS].decode("utf-8", "replace").strip()
-            match words:
-                case ["gone", index] if index.isdecimal() and int(index) < len(watches):
-                    gone.add(watches[int(index)].run)
-                case ["cancelled", code]:
-                    self.commands += 2
-                    if code != "0" and not any(word in said for word in _HARMLESS):
-                        raise RefusedError(
-                            f"scancel failed: {said or code}.", "Try again in a minute."
-                        )
-                case ["still"]:
-                    raise RefusedError(
-                        f"scancel did not end the job: {said or 'it said nothing'}.",
-                        "Try again in a minute; the job goes on until then.",
-                    )
-                case ["done"]:
-                    return frozenset(gone)
-                case _:
-                    break
-        raise RefusedError(f"The jobs could not be cancelled: {said}.", "Try again in a minute.")
-
-
-# For a job that has ended scancel says so and exits 0 or 1, depending on the version.
-_HARMLESS = ("already completed", "Invalid job id", "already finished", "being completed")
-
-
-def cancel_script(marker: str, watches: Sequence[Watch]) -> str:
-    """Return the one request of a cancel: who each job is by the queue, and scancel.
-
-    scancel gets the name too where the site has not changed it, and then signals only a job that
-    has both (scancel(1), -n). That is the check too where squeue does not answer.
-    """
-    asked = "\n".join(
-        f"one {index} {quote(watch.job_id)} {quote(watch.run)} {quote(watch.token or watch.run)}"
-        f" {quote(watch.folder)}"
-        for index, watch in enumerate(watches)
-    )
-    return fill(
-        _CANCEL,
-        clean=CLEAN,
-        records=record_functions(marker),
-        ours=_OURS,
-        claim=CLAIM,
-        cancelled=CANCELLED,
-        over=_OVER,
-        asked=asked,
-    )
-
-
-_CANCEL = r"""
-{clean}
-{records}
-{ours}
-rows=$(queue); silent=$?
-numbers() { echo "$id"; readlink "$RUN/{claim}" 2>/dev/null; }
-# The run's jobs that have not ended: all of them, as a submit command that is wrapped may make
-# several, and the one that has the claim may be another than the one that is known.
-going() {
-  printf '%s\n' "$rows" | grep -Ev '^[0-9]+\|({over})' | ours
-}
-one() {
-  id=$2 NAME=$3 TOKEN=$4 RUN=$5
-  # A job that goes back into the queue in this moment ends at it (templates/job/chain.sh).
-  stop() { [ ! -d "$RUN" ] || : >"$RUN/{cancelled}"; }
-  if [ $silent -ne 0 ]; then
-    stop
-    words=$(scancel --name="$NAME" "$id" 2>&1 </dev/null); rc=$?
-    begin cancelled $rc; printf '%s\n' "$words"; finish; return
-  fi
-  jobs=$(going)
-  if [ -z "$jobs" ] && [ -z "$(printf '%s\n' "$rows" | grep "^$id|" | ours)" ]; then
-    begin gone $1; finish; return
-  fi
-  words= rc=0 left=
-  [ -z "$jobs" ] || stop
-  for job in $jobs; do
-    case $(printf '%s\n' "$rows" | grep "^$job|") in
-    *"|$NAME|"*) set -- --name="$NAME" "$job" ;; *) set -- "$job" ;;
-    esac
-    said=$(scancel "$@" 2>&1 </dev/null) || rc=$?
-    words="$words$said
-"
-  done
-  # What scancel says proves nothing: the queue tells whether the jobs end.
-  for pause in ${jobs:+0 1}; do
-    sleep $pause
-    if rows=$(queue); then silent=0 rc=0; else silent=1 left=; break; fi
-    left=$(going)
-    [ -n "$left" ] || break
-  done
-  if [ -n "$left" ]; then begin still; printf '%s\n' "$words"; finish; return; fi
-  # Its claim, if it has none yet: a job of the run that is still to come ends at it.
-  [ $rc -ne 0 ] || ln -s "$id" "$RUN/{claim}" 2>/dev/null
-  begin cancelled $rc; printf '%s\n' "$words"; finish
-}
-{asked}
-begin done; finish
-exit 0
-"""
-_OVER = "COMPLET|CANCEL|FAILED|TIMEOUT|DEADLINE|NODE_FAIL|PREEMPTED|OUT_OF_ME|BOOT_FAIL|REVOKED"
-"""How the states of squeue begin in which a job runs no more, or is being ended."""
+        script = cancel_script(marker, watches, CLEAN, _OURS)
+        outcome = parse_cancel(self._transport.run(script).out, marker, watches)
+        self.commands += outcome.commands - 1
+        return outcome.gone
 
 
 def poll_script(marker: str, watches: Sequence[Watch]) -> str:
     """Return the one request of a poll: the queue, accounting of vanished jobs, files.
 
-    A job whose name the queue does not have is asked where it works, as a site may rename jobs.
+    A job whose name the queue does not have is asked where it works and which script it runs, as a
+    site may rename jobs.
     Accounting is asked from a day before the first of the submissions, by the site's clock.
     """
     lines, parent = [], None
@@ -282,6 +183,7 @@ def poll_script(marker: str, watches: Sequence[Watch]) -> str:
         queue_fields=QUEUE_FIELDS,
         account_fields=ACCOUNT_FIELDS,
         lock=LOCK,
+        script=JOB_SCRIPT,
         watches="\n".join(lines) or ":",
         files=files_script(watches),
     )
@@ -321,14 +223,15 @@ first() {
   esac
 }
 second() {
-  case $odd, in *",$1,"*) case $places in *"{job}|$1|$P/${3:-$2}
+  d=$P/${3:-$2}
+  case $odd, in *",$1,"*) case $places in *"{job}|$1|$d|$d/{script}
 "*) ;; *) lost "$@" ;; esac ;; esac
 }
 if [ $rc -eq 0 ]; then
   gone= odd= since=$now
   all first
   if [ -n "$odd" ]; then
-    places="$(words squeue -a -h -t all -j "${odd#,}" -o '{job}|%A|%Z')
+    places="$(words squeue -a -h -t all -j "${odd#,}" -o '{job}|%A|%Z|%o')
 "
     begin places; printf '%s' "$places"; finish
     all second

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from lumitui.remote.run_folder import JOB_SCRIPT
 from lumitui.remote.scheduler.protocol import MOST_WORDS, STATES, JobStatus, Poll, State, Watch
 from lumitui.remote.scheduler.run_files import parse_files
 from lumitui.remote.transport.fields import lines, moment
@@ -88,13 +89,14 @@ def is_of(job: JobStatus, watch: Watch) -> bool:
     """Whether `job`, which has the watched run's id, is the run's.
 
     An id alone proves nothing: a controller that lost its state begins its ids anew. The run's
-    job has its name, its token or its folder; a site may rename jobs and take comments away.
+    job has its name, its token, or its folder with its script (accounting does not have that); a
+    site may rename jobs and take comments away.
     """
     signs = f"|{job.signs}|"
     return (
         f"|{watch.run}|" in signs
         or (watch.token != "" and f"lumitui:{watch.token}" in signs)
-        or signs.endswith(f"|{watch.folder}|")
+        or signs.endswith((f"|{watch.folder}|", f"|{watch.folder}|{watch.folder}/{JOB_SCRIPT}|"))
     )
 
 
@@ -126,7 +128,7 @@ def parse_queue(text: str, marker: str) -> list[JobStatus]:
 
 
 def _places(text: str, marker: str) -> dict[str, str]:
-    """Return the folders in which jobs work, by id."""
+    """Return the folders in which jobs work and what they run, by id."""
     rows = (line.split("|", 2) for line in lines(text))
     return {fields[1]: fields[2] for fields in rows if fields[0] == f"{marker}-job" and fields[2:]}
 

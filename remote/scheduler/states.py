@@ -69,10 +69,11 @@ STATES: Mapping[str, State] = {
     "RECONFIG_FAIL": State.NODE_FAILED,
     "NODE_FAIL": State.NODE_FAILED,
     "CANCELLED": State.CANCELLED,
-    "REVOKED": State.CANCELLED,
     "DEADLINE": State.TIMEOUT,
     "TIMEOUT": State.TIMEOUT,
     "OUT_OF_MEMORY": State.OUT_OF_MEMORY,
     "PREEMPTED": State.PREEMPTED,
 }
-"""Slurm's words (squeue(1), "JOB STATE CODES") as states; any other word is UNKNOWN."""
+"""Slurm's words (squeue(1), "JOB STATE CODES") as states; any other word is UNKNOWN.
+
+So is REVOKED, of a federation: another of its clusters runs the job, or this one may again."""

@@ -21,10 +21,8 @@ lumitui_chain() {
   : >"$RUN_DIR/.began" || true
   if [[ -e $RUN_DIR/cancelled ]]; then
     # The cancel came while the last attempt went back into the queue.
-    echo "lumitui: the run was cancelled; attempt $attempt does nothing."
     lumitui_note '"event": "ended", "rc": 143, "step": null, "next": "cancelled"'
-    scancel "$SLURM_JOB_ID" && sleep 30 || true
-    lumitui_exit 143
+    lumitui_heed_cancel
   fi
   if ((attempt > chain)); then
     # Slurm itself ran it again, after a node failed or a job that comes first took its nodes.
@@ -81,6 +79,8 @@ lumitui_requeue() {
     job=$(scontrol show job "$SLURM_JOB_ID" 2>&1) || { said=$job; continue; }
     # The reply to a requeue may be lost; and this may be a node that was given up, and came back.
     [[ "$job " =~ JobState=RUNNING[[:space:]] && "$job " =~ Restarts=$((attempt - 1))[[:space:]] ]] || return
+    # A controller that lost its state may have given the id to another job, which has another name and folder.
+    [[ "$job " == *" JobName=$SLURM_JOB_NAME"[[:space:]]* || "$job " == *" WorkDir=$RUN_DIR"[[:space:]]* ]] || return
     if [[ -n $killed || -e $RUN_DIR/cancelled ]]; then return; fi
     echo "lumitui: attempt $attempt of at most $chain stopped${1:+ after step $1}; the job goes back into the queue."
     if said=$(scontrol requeue "$SLURM_JOB_ID" 2>&1) || [[ -n $killed ]]; then return; fi

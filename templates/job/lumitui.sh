@@ -26,13 +26,26 @@ lumitui_begin() {
   ln -s "$SLURM_JOB_ID" "$RUN_DIR/attempt-1.claim" 2>/dev/null || true
   local owner
   owner=$(readlink "$RUN_DIR/attempt-1.claim") || owner=
-  [[ $owner != "$SLURM_JOB_ID" ]] || return 0
+  if [[ $owner == "$SLURM_JOB_ID" ]]; then
+    # A chain notes it first (chain.sh).
+    if ! declare -F lumitui_chain >/dev/null; then lumitui_heed_cancel; fi
+    return 0
+  fi
   if [[ -n $owner ]]; then
     echo "lumitui: attempt $attempt belongs to job $owner; job $SLURM_JOB_ID ends."
     lumitui_exit 0
   fi
   echo "lumitui: job $SLURM_JOB_ID cannot write in $RUN_DIR, so that it does nothing. Is the disk or the quota full?"
   lumitui_exit 73
+}
+
+# A cancel leaves the file `cancelled`: it came before the job began, or while another requeued it. The attempt ends.
+lumitui_heed_cancel() {
+  if [[ ! -e $RUN_DIR/cancelled ]]; then return 0; fi
+  echo "lumitui: the run was cancelled; attempt $attempt does nothing."
+  # With the name: a controller that lost its state may have given the id to another job.
+  scancel --name="$SLURM_JOB_NAME" "$SLURM_JOB_ID" && sleep 30 || true
+  lumitui_exit 143
 }
 
 # lumitui_stop_on SIGNAL: at sbatch's --signal=B:SIGNAL the file `stop` asks the trainer to save and end.
@@ -138,6 +151,7 @@ lumitui_unpack_once() {
 # lumitui_run LAUNCH...: the program. What became of it goes to the exit file, and it is the job's end.
 lumitui_run() {
   local rc=0 before
+  lumitui_heed_cancel
   before=$(wc -c <"$RUN_DIR/attempt-$attempt.out") || before=0
   if [[ -n $strict ]]; then
     rc=$strict

@@ -1,9 +1,12 @@
-"""Jobs that appear after their run was given up: each ends at its claim, and is cancelled before.
+"""Jobs that go on after their run was given up or cancelled: each is cancelled again.
 
-A wrapper or a controller may make a job after its sbatch has failed. The listing of a poll shows
-such a job, and settling its run once more cancels it; see `remote/scheduler/evidence`.
+A wrapper or a controller may make a job after its sbatch has failed; it ends at its claim. The
+listing of a poll shows such a job, and settling its run once more cancels it; see
+`remote/scheduler/evidence`. A cancel that did not reach the controller left its mark in the run's
+folder: a poll shows that, too.
 """
 
+import contextlib
 import re
 import time
 from collections.abc import Iterable
@@ -11,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
+from lumitui.remote.errors import OutcomeUnknown, RefusedError
 from lumitui.remote.scheduler.states import State
 
 if TYPE_CHECKING:
@@ -64,14 +68,16 @@ def _cancelled(history: History, site: str) -> list[Run]:
 def cancel_late(run: Run, scheduler: "Scheduler") -> None:
     """Cancel the late job of a run that was given up or cancelled; its name and token find it.
 
+    What is not confirmed then is tried again at the next poll.
+
     Raises:
-        RefusedError: the scheduler would not.
         LinkError: the site could not be asked.
     """
     from lumitui.app.send.submission.settle import GRACE_SECONDS, submission_of
     from lumitui.app.watch.transitions import watch_of
 
     if run.job_id is not None:
-        scheduler.cancel([watch_of(run)])
+        with contextlib.suppress(RefusedError, OutcomeUnknown):
+            scheduler.cancel([watch_of(run)])
         return
     scheduler.settle(submission_of(run), deep=False, void=True, grace=GRACE_SECONDS)

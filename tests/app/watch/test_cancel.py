@@ -1,6 +1,6 @@
 """A cancel that fails says which one it was, and whether the job may still run."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -29,7 +29,7 @@ def test_a_cancel_that_fails_names_the_run_and_what_became_of_its_job(
     class Failing(Slurm):
         """A queue that takes no cancel."""
 
-        def cancel(self, watches: Sequence[Watch]) -> frozenset[str]:
+        def cancel(self, watches: Sequence[Watch]) -> Mapping[str, str]:
             raise error
 
     local = Local()

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from lumitui.remote.errors import OutcomeUnknown
 from lumitui.remote.run_folder import SCRIPTS
 from lumitui.remote.scheduler.protocol import Answer, State, Watch
 from tests.support.jobs.scheduler_bench import LIMIT, Bench
@@ -160,8 +161,20 @@ def test_cancel(bench: Bench) -> None:
     poll = run.until(State.CANCELLED)
     assert poll.files[run.watch.run].exits == ()
     run.cancel()
-    assert bench.scheduler.cancel([replace(run.watch, job_id="99999999")]) == {run.watch.run}
+    assert set(bench.scheduler.cancel([replace(run.watch, job_id="99999999")])) == {run.watch.run}
     assert "CANCELLED AT" in run.log()
+
+
+def test_a_cancel_before_the_job_ends_it_at_its_first_act(bench: Bench) -> None:
+    run = bench.run("echo trained")
+    with pytest.raises(OutcomeUnknown, match="no known job"):
+        run.cancel()
+    assert run.here("ls cancelled") == "cancelled\n"
+    run.submit()
+    poll = run.until(State.CANCELLED)
+    assert poll.files[run.watch.run].cancelled and poll.files[run.watch.run].exits == ()
+    assert "the run was cancelled; attempt 1 does nothing" in run.log()
+    assert "trained" not in run.log()
 
 
 def test_another_job_of_the_id_is_neither_followed_nor_cancelled(bench: Bench) -> None:
@@ -175,9 +188,11 @@ def test_another_job_of_the_id_is_neither_followed_nor_cancelled(bench: Bench) -
         assert poll.jobs[other.watch.run].state is State.RUNNING
         assert set(poll.jobs) == {other.watch.run}
         assert poll.gone == {stale.run}
-    assert bench.scheduler.cancel([stale]) == {stale.run}
+    (words,) = bench.scheduler.cancel([stale]).values()
+    assert "nothing was cancelled" in words
+    assert bench.kind == "process" or f"{other_id} belongs to another job" in words
     assert other.until(State.RUNNING).gone == frozenset()
-    assert bench.scheduler.cancel([stale, other.watch]) == {stale.run}
+    assert set(bench.scheduler.cancel([stale, other.watch])) == {stale.run}
     other.until(State.CANCELLED)
 
 

@@ -132,8 +132,9 @@ def test_a_job_that_has_the_id_by_now_is_not_the_run_s() -> None:
     assert seen("mine|") == {"mine": State.RUNNING}
     assert seen("other|lumitui:1") == {"other": State.RUNNING}
     assert seen("renamed|lumitui:c0ffee and more") == {"mine": State.RUNNING}
-    assert seen("renamed|", place="/s/mine") == {"mine": State.RUNNING}
-    assert seen("renamed|", place="/s/mine/code") == {}
+    assert seen("renamed|", place="/s/mine|/s/mine/job.sh") == {"mine": State.RUNNING}
+    assert seen("renamed|", place="/s/mine|(null)") == {}
+    assert seen("renamed|", place="/s/mine/code|/s/mine/job.sh") == {}
     assert seen("another|mine or not") == {}
     rows = f"24|COMPLETED|{at}|1|2|small-g|0:0|n|mine||/s\n24|FAILED|{at}|1|2|p|1:0|n|another||/s\n"
     assert seen("another|", rows) == {"mine": State.DONE}

@@ -129,6 +129,20 @@ def limits_memory(cluster: Cluster) -> bool:
     return "TaskPlugin=task/cgroup" in (cluster.root / "etc" / "slurm.conf").read_text()
 
 
+@contextmanager
+def accident(cluster: Cluster, command: str, script: str) -> Iterator[None]:
+    """Let `script` stand before a Slurm command of the login node; it gets the real one's path."""
+    folder = cluster.root / "accidents"
+    folder.mkdir(exist_ok=True)
+    path = folder / command
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    try:
+        yield
+    finally:
+        path.unlink()
+
+
 def pid_of(cluster: Cluster, name: str) -> int:
     """Return the process id of a daemon of the cluster."""
     return int((cluster.root / "run" / f"{name}.pid").read_text())

@@ -70,8 +70,8 @@ class Run:
         return answer
 
     def cancel(self) -> frozenset[str]:
-        """Cancel the job."""
-        return self.bench.scheduler.cancel([self.watch])
+        """Cancel the job; return the run where the queue does not have it."""
+        return frozenset(self.bench.scheduler.cancel([self.watch]))
 
     def settle(self, *, deep: bool = False, void: bool = False, grace: float = 0.0) -> Answer:
         """Settle, as after a lost reply."""

@@ -15,11 +15,13 @@ SCONTROL = """#!/bin/bash
 echo "$1" >>"$CALLS"
 reply=$(sed -n "$(wc -l <"$CALLS")p" "$REPLIES")
 case $reply in
-  running*) echo "JobId=9 JobState=RUNNING Requeue=1 Restarts=${reply#running } BatchFlag=1" ;;
-  cancelled) echo "JobId=9 JobState=CANCELLED Reason=None Restarts=0 BatchFlag=1" ;;
+  running*) echo "JobId=9 JobName=run-1 JobState=RUNNING Restarts=${reply#running } BatchFlag=1" ;;
+  cancelled) echo "JobId=9 JobName=run-1 JobState=CANCELLED Reason=None Restarts=0 BatchFlag=1" ;;
+  another*) echo "JobId=9 JobName=hers JobState=RUNNING Restarts=0 WorkDir=/home/her " ;;
+  renamed) echo "JobId=9 JobName=batch JobState=RUNNING Restarts=0 WorkDir=$RUN_DIR " ;;
   ok) ;;
   term) kill -TERM "$PPID" "$JOB" ;;
-  stop) : >"$RUN_DIR/cancelled"; echo "JobId=9 JobState=RUNNING Restarts=0 " ;;
+  stop) : >"$RUN_DIR/cancelled"; echo "JobId=9 JobName=run-1 JobState=RUNNING Restarts=0 " ;;
   *) echo "$reply" >&2; exit 1 ;;
 esac
 """
@@ -31,7 +33,7 @@ set -eo pipefail
 . {TEMPLATES / "job/chain.sh"}
 export JOB=$$
 sleep() {{ echo "slept $1"; }}
-scancel() {{ echo "scancel $1"; }}
+scancel() {{ echo "scancel $*"; }}
 lumitui_begin
 lumitui_chain "${{LIMITS:-3}}"
 launch() {{
@@ -76,6 +78,7 @@ def attempt(folder: Path, *replies: str, **environ: str) -> Done:
     env = {
         "PATH": f"{folder}/bin:{os.environ['PATH']}", "CALLS": f"{folder}/calls",
         "REPLIES": f"{folder}/replies", "SLURM_JOB_ID": "9", "SLURM_JOB_NUM_NODES": "1",
+        "SLURM_JOB_NAME": "run-1",
         "SLURM_JOB_NODELIST": "nid1", "SLURM_SUBMIT_DIR": str(folder),
     }  # fmt: skip
     done = subprocess.run(
@@ -100,14 +103,16 @@ def test_a_controller_that_is_away_is_asked_again(folder: Path) -> None:
     [
         ["running 1"],  # it runs again elsewhere, and this node was away
         ["cancelled"],
+        ["another's"],  # a controller that lost its state gave the id away
         ["running 0", "slurm_requeue error: Socket timed out", "running 1"],  # the reply was lost
+        ["renamed", "ok"],  # by the site
         ["running 0", "term"],  # accepted: all processes of the attempt get SIGTERM
     ],
 )
 def test_it_is_put_back_once(folder: Path, replies: list[str]) -> None:
     done = attempt(folder, *replies)
     assert done.code == 85
-    assert done.asked.count("requeue") == replies.count("running 0")
+    assert done.asked.count("requeue") == replies.count("running 0") + replies.count("renamed")
     assert done.notes[-1]["next"] == "requeue"
 
 
@@ -134,7 +139,7 @@ def test_nothing_goes_back_after_a_cancel(folder: Path) -> None:
     assert (done.code, done.asked) == (85, ["show"])
     late = attempt(folder, SLURM_RESTART_COUNT="1")
     assert (late.code, late.asked) == (143, [])
-    assert "scancel 9" in late.out
+    assert "scancel --name=run-1 9" in late.out
     assert (folder / "metrics.jsonl").read_text() == '{"step": 5}\n'
     assert late.notes[-1]["next"] == "cancelled"
 

@@ -7,15 +7,16 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
+from lumitui.remote.errors import OutcomeUnknown
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.endings import (
+    accident,
     bring_up,
     ended_daemon,
     in_shell,
@@ -126,7 +127,8 @@ def test_a_laptop_sleeps_while_jobs_end_and_are_forgotten(
     # A warning says what keeps the site from being asked, whatever else was wanted.
     told: list[str] = []
     with accident(cluster, "squeue", "echo 'squeue: error: no' >&2; exit 1"):
-        assert runs.cancel(ended.id, warn=told.append).state is State.RUNNING
+        with pytest.raises(OutcomeUnknown, match="squeue gave no list"):
+            runs.cancel(ended.id, warn=told.append)
         runs.prune("minilumi", dry=True, warn=told.append)
     assert told == ["minilumi: squeue: error: no"] * 2
     wait_until(lambda: known_to_accounting(cluster, ended) == "CANCELLED", 60)
@@ -174,18 +176,6 @@ def known_to_accounting(cluster: Cluster, run: Run) -> str:
     """Return sacct's word for the run's job."""
     shown = cluster.admin("sacct", "-n", "-P", "-X", "-j", run.job_id or "", "-o", "State")
     return shown.stdout.partition(" ")[0].strip()
-
-
-@contextmanager
-def accident(cluster: Cluster, command: str, script: str) -> Iterator[None]:
-    """Let `script` stand before a Slurm command of the login node; it gets the real one's path."""
-    folder = cluster.root / "accidents"
-    folder.mkdir(exist_ok=True)
-    path = folder / command
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(0o755)
-    yield
-    path.unlink()
 
 
 def without_accounting(cluster: Cluster) -> str:
