@@ -281,6 +281,15 @@ def chain_end(run: "Run") -> str:
     return "no progress: it trained nothing new" if last.end == "no-progress" else ""
 
 
+def after_cancel(run: "Run") -> str:
+    """Return what a cancel that the site confirmed has come to."""
+    if run.state is State.FINISHING:
+        return f"{run.id} is finishing: nothing more of it starts."
+    if run.state.is_final:
+        return f"{run.id} is {run.state}."
+    return f"{run.id} is cancelled; its last known state is {run.state}."
+
+
 def no_cause(run: "Run") -> str:
     """Return what to say where the end of the log shows no cause."""
     if run.state.is_final:

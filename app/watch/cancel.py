@@ -63,13 +63,14 @@ def cancel(watcher: Watcher, run: Run, warn: Warn) -> Run:
 def _named(error: LumiError, run: Run) -> LumiError:
     """Return an error of the same kind that says which cancel it is, and what became of the job."""
     named = copy.copy(error)
+    again = ": cancel it again later"
     if isinstance(error, OutcomeUnknown):
-        fate = f"{run.id} is cancelled, not yet confirmed"
+        fate, again = f"{run.id} is cancelled, not yet confirmed", ""
     elif isinstance(error, LinkLost):
         fate = f"Whether {run.id} is cancelled is not known"
     else:
         fate = f"{run.id} is not cancelled"
     named.message = f"{fate}: {error.message}"
-    named.hint = f"Its job may still run: cancel it again later. {error.hint}".strip()
+    named.hint = f"Its job may still run{again}. {error.hint}".strip()
     named.args = (named.message,)
     return named

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from lumitui.remote.errors import OutcomeUnknown, RefusedError
 from lumitui.remote.run_folder import POLL_SECONDS, STATE
+from lumitui.remote.scheduler.cancelling import NEXT
 from lumitui.remote.scheduler.gpus import Gpu
 from lumitui.remote.scheduler.overview import Overview
 from lumitui.remote.scheduler.protocol import (
@@ -101,10 +102,8 @@ class Process:
             )
         said = set(lines(result.out))
         if any(f"open {watch.run}" in said for watch in watches):
-            raise OutcomeUnknown(
-                "It has no known job, or no mark could be made in its folder.",
-                "The next refresh settles it.",
-            )
+            words = "It has no known job, or no mark could be made in its folder."
+            raise OutcomeUnknown(words, NEXT)
         words = "This machine does not have its job any more, so nothing was cancelled."
         return {watch.run: words for watch in watches if f"gone {watch.run}" in said}
 

@@ -16,6 +16,9 @@ from lumitui.remote.transport.fields import count
 from lumitui.remote.transport.records import parse_records, record_functions
 from lumitui.remote.transport.shell import fill, quote
 
+NEXT = "The next refresh settles it (`lumitui status`)."
+"""What to do about a cancel that nobody has confirmed."""
+
 
 class Outcome(NamedTuple):
     """What a cancel came to."""
@@ -80,7 +83,7 @@ def parse_cancel(output: bytes, marker: str, watches: Sequence[Watch]) -> Outcom
                         refused, "Try again in a minute; the job goes on until then."
                     )
                 if opened:
-                    raise OutcomeUnknown(f"{opened}.", "The next refresh settles it.")
+                    raise OutcomeUnknown(f"{opened}.", NEXT)
                 return Outcome(gone, count(said) or commands)
             case _:
                 break

@@ -56,7 +56,7 @@ class CancelApp(LeavingApp):
     @on(messages.RunCancelled)
     def _cancelled(self, event: messages.RunCancelled) -> None:
         if event.run is not None:
-            self.notify(f"{event.run.id}: {event.run.state}.", markup=False)
+            self.notify(words.after_cancel(event.run), markup=False)
         for warning in event.warnings:
             self.notify(warning, severity="warning", markup=False)
         if event.error is not None:

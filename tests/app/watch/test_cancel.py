@@ -8,7 +8,7 @@ import pytest
 from lumitui.app.runs import Runs
 from lumitui.app.settings import Settings
 from lumitui.remote.connect import Connection
-from lumitui.remote.errors import LinkError, LinkLost, LumiError, RefusedError
+from lumitui.remote.errors import LinkError, LinkLost, LumiError, OutcomeUnknown, RefusedError
 from lumitui.remote.scheduler.protocol import State, Watch
 from lumitui.remote.scheduler.slurm import Slurm
 from lumitui.remote.transport.local import Local
@@ -21,6 +21,7 @@ from tests.support.jobs.made_runs import a_run
         (LinkError("No route.", "Check the network."), "r-000001 is not cancelled: No route."),
         (LinkLost("It was cut.", ""), "Whether r-000001 is cancelled is not known: It was cut."),
         (RefusedError("Not yours.", ""), "r-000001 is not cancelled: Not yours."),
+        (OutcomeUnknown("No list.", ""), "r-000001 is cancelled, not yet confirmed: No list."),
     ],
 )
 def test_a_cancel_that_fails_names_the_run_and_what_became_of_its_job(

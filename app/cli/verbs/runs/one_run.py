@@ -124,7 +124,7 @@ def cancel(reply: Reply, run_id: str, yes: bool) -> None:
                 otherwise="Nothing was cancelled.",
             )
         run = runs.cancel(run.id, warn=warn)
-    reply.give(run_data(run), f"{run.id} is {run.state}.")
+    reply.give(run_data(run), words.after_cancel(run))
 
 
 @click.command()

@@ -19,14 +19,22 @@ from lumitui.remote.errors import OutcomeUnknown
 from lumitui.remote.scheduler.protocol import State
 from tests.support.jobs.chained_runs import chained, hurry
 from tests.support.jobs.endings import accident, ended_daemon, in_shell, opened, queue, send
-from tests.support.jobs.small_jobs import finish, wait_until
+from tests.support.jobs.small_jobs import finish, hello_job, wait_until
 from tests.support.servers.cluster import Cluster
 
 pytestmark = pytest.mark.cluster
 
 CHAINS = ("back", "waits", "held", "training", "meanwhile")
 """The phases of a run with `chain:`; the other ones have none."""
-PHASES = ("pending", "running", "requeued", "undone", "ended", *CHAINS)
+PHASES = ("pending", "running", "requeued", "undone", "ended", "between", *CHAINS)
+FAILS = """#!/bin/bash
+echo trained
+mkdir -p "$RUN_DIR/checkpoints"
+: >"$RUN_DIR/checkpoints/$RANDOM"
+until [[ -e $RUN_DIR/go-on ]]; do sleep 0.2; done
+exit 9
+"""
+"""A program that fails, and is launched again."""
 
 
 @pytest.fixture(params=[pytest.param(0, marks=pytest.mark.slow), 6,
@@ -60,9 +68,19 @@ def trained(cluster: Cluster, run: Run) -> list[int]:
 
 def begin(runs: Runs, cluster: Cluster, folder: Path, phase: str) -> Run:
     """Bring a run's job into a phase, as far as that does not pass by itself."""
-    job = {"name": phase, "sbatch": ["--begin=now+1hour"] if phase == "pending" else []}
+    job: dict[str, object] = {
+        "name": phase,
+        "sbatch": ["--begin=now+1hour"] if phase == "pending" else [],
+    }
     if phase in CHAINS:
         return chained(runs, folder / "c", "wait 0" if phase == "training" else "hold 0 0", **job)
+    if phase == "between":
+        (folder / "f").mkdir()
+        (folder / "f" / "fails").write_text(FAILS)
+        (folder / "f" / "fails").chmod(0o755)
+        job |= {"script": "fails", "relaunch": 5, "container": {"none": True}, "proof": "off"}
+        job |= {"cpus_per_task": 1, "memory": "400M", "resume": ["--resume"]}
+        return runs.send(runs.preview(hello_job(**job), folder / "f"))
     how = "until-told" if phase == "ended" else "again-0"
     return send(runs, folder / "p", how, **job)
 
@@ -80,7 +98,7 @@ def bring(cluster: Cluster, run: Run, phase: str, epilog: int) -> None:
     wait_until(lambda: trained(cluster, run) == [1], 15, f"{phase} runs")
     if phase in ("back", "waits"):
         in_shell(cluster, f": >{run.folder}/go-on-1")
-    if phase == "ended":
+    if phase in ("ended", "between"):
         in_shell(cluster, f": >{run.folder}/go-on")
     if phase in ("requeued", "held"):
         admin(cluster, "requeuehold" if phase == "held" else "requeue", job)
