@@ -1,4 +1,4 @@
-"""A cancel ends a run in each phase of its job: no attempt trains afterwards, whoever requeues it.
+"""A cancel ends a run in each phase of its job, and no attempt trains after a requeue.
 
 The nodes' epilog takes some seconds, in which a job is COMPLETING: Slurm says so of one that ends
 and of one that goes back into the queue.
