@@ -49,8 +49,8 @@ class Watching(Core):
         `warn` is called where nothing was cancelled, or the site cannot be polled afterwards.
 
         Raises:
-            InputError: it has ended.
-            OutcomeUnknown: whether it has a job is not known yet.
+            InputError: it has ended, or is still being sent.
+            OutcomeUnknown: the job may go on, or start again; or nobody knows how it ended.
             RefusedError, LinkError: the scheduler would not, or cannot be reached.
         """
         from lumitui.app.watch.cancel import cancel

@@ -4,6 +4,7 @@ import contextlib
 import socket
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -51,3 +52,16 @@ def test_cancel_of_what_is_no_job_is_refused(site: EmbeddedSite) -> None:
     with pytest.raises(RefusedError, match="Invalid job id"):
         site.process.cancel([Watch("run", "/nowhere", "../5")])
     assert set(site.process.cancel([Watch("run", "/nowhere", "5")])) == {"run"}
+
+
+def test_a_job_is_cancelled_where_the_folder_of_jobs_is_another_one_by_now(
+    site: EmbeddedSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its record, which has its id and its name, says where its supervisor is."""
+    run, answer = site.submit("sleep 60")
+    with monkeypatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(site.root / "another"))
+        watch = Watch(run.name, str(run), answer.job_id or "")
+        assert set(site.process.cancel([replace(watch, run="another")])) == {"another"}
+        assert site.process.cancel([watch]) == {}
+    assert site.end(run, answer).word == "CANCELLED"

@@ -207,3 +207,12 @@ def test_a_cancelled_job_ends_after_its_launch_and_leaves_no_exit_file(run_dir: 
     done = job(run_dir, LAUNCH.replace("lumitui_run launch", f"{signals}lumitui_run launch"))
     assert (done.returncode, done.stdout.split()[-1]) == (143, "saved")
     assert not (run_dir / "attempt-1.exit").exists()
+
+
+def test_a_cancel_while_the_job_prepares_keeps_it_from_its_launch(run_dir: Path) -> None:
+    """scancel does not reach it: the controller is away."""
+    text = 'scancel() { echo "scancel $*"; return 1; }; : >cancelled; lumitui_run echo launched'
+    done = job(run_dir, text, SLURM_JOB_NAME="run-1")
+    assert (done.returncode, "launched" in done.stdout) == (143, False)
+    assert "scancel --name=run-1 9" in done.stdout
+    assert not (run_dir / "attempt-1.exit").exists()
