@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from lumitui.remote.site.reading.writer import installed
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -74,11 +76,4 @@ def write_whole(file: Path, text: str) -> None:
 
 def version() -> str:
     """Return the program's version; `unknown` when it runs without being installed."""
-    # Imported late: it takes a third of the time of `lumitui history`.
-    from importlib.metadata import PackageNotFoundError
-    from importlib.metadata import version as installed_version
-
-    try:
-        return installed_version("lumitui")
-    except PackageNotFoundError:
-        return "unknown"
+    return installed()

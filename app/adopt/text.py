@@ -9,6 +9,7 @@ from lumitui.app.adopt.notes import Said
 from lumitui.app.adopt.report import Report
 from lumitui.app.explain.safe_text import comment, spell_out
 from lumitui.app.job.yaml_marks import UNSEEN
+from lumitui.remote.site.reading.writer import marked
 
 _WIDTH = 96
 
@@ -42,7 +43,7 @@ def text_of(report: Report, script: str) -> str:
     if report.derived:
         lines += ["", "# Left out, since lumitui works it out:"]
         lines += _listed(report.derived)
-    return "\n".join(lines) + "\n"
+    return marked("\n".join(lines))
 
 
 def _listed(items: Sequence[Said]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lumitui.remote.errors import HistoryError
+from lumitui.remote.site.reading.writer import HINT, is_newer, newer_words
 
 if TYPE_CHECKING:
     from lumitui.app.job.spec import JobSpec
@@ -50,7 +51,6 @@ class KeptSpec:
         Raises:
             ValueError: it is none, or lacks what lists show; the message names the field.
         """
-        self._text = text
         try:
             data = json.loads(text)
         except ValueError as error:
@@ -65,6 +65,8 @@ class KeptSpec:
         if not isinstance(chain, int) or chain < 1:
             raise ValueError("spec.chain: Input should be a positive number")
         self.chain = chain
+        self.writer = str(data.pop("lumitui", ""))
+        self._data = data
 
     @cached_property
     def spec(self) -> JobSpec:
@@ -79,8 +81,10 @@ class KeptSpec:
         from lumitui.app.job.spec import JobSpec
 
         try:
-            return JobSpec.model_validate_json(self._text)
+            return JobSpec.model_validate_json(json.dumps(self._data))
         except ValidationError as error:
+            if is_newer(self.writer):
+                raise ValueError(newer_words("spec", self.writer)) from error
             first = error.errors(include_url=False)[0]
             place = ".".join(map(str, ("spec", *first["loc"])))
             raise ValueError(f"{place}: {first['msg']}") from error
@@ -108,6 +112,8 @@ class LateSpec:
             return held.spec
         except ValueError as error:
             who = vars(run)["id"]
+            if is_newer(held.writer):
+                raise HistoryError(newer_words(f"The run {who}", held.writer), HINT) from error
             raise HistoryError(
                 f"The run {who} was written by another version and cannot be read: {error}",
                 "Use the newest lumitui, or resubmit the run's job file.",

@@ -15,6 +15,7 @@ from lumitui.app.job.launch import Layout, Price
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.settings import version
 from lumitui.remote.scheduler.states import State
+from lumitui.remote.site.reading.writer import is_newer
 
 FORMAT = 1
 """A reader refuses a later format; new keys need no new number, and it ignores them."""
@@ -31,6 +32,7 @@ def record_text(run: Run) -> str:
     row["dirty"] = run.provenance.dirty
     for name in ("spec", "layout", "price"):
         row[name] = json.loads(row[name])
+    del row["spec"]["lumitui"]
     said = {"format": FORMAT, "lumitui": version(), "folder": row["folder"]}
     said |= {name: row[name] for name in _Record.model_fields if name != "format"}
     return json.dumps(said, indent=1) + "\n"
@@ -56,6 +58,8 @@ def run_of(text: bytes, folder: str) -> Run:
             raise ValueError(f"a newer lumitui wrote it (format {data['format']})")
         said = _Record.model_validate(data)
     except ValidationError as error:
+        if isinstance(data, dict) and is_newer(writer := str(data.get("lumitui", ""))):
+            raise ValueError(f"lumitui {writer} wrote it, which is newer; upgrade") from error
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
         raise ValueError(f"{place}: {first['msg']}" if place else first["msg"]) from error

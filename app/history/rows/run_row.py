@@ -14,6 +14,7 @@ from lumitui.app.history.texts.packing import unpack
 from lumitui.app.history.texts.store import OF_RUNS, Column
 from lumitui.app.job.launch import Layout, Price
 from lumitui.remote.scheduler.states import State
+from lumitui.remote.site.reading.writer import installed
 
 Part = KeptSpec | Layout | Price
 PARTS = ("spec", "layout", "price")
@@ -51,7 +52,9 @@ def column(value: object) -> Column:
 def to_row(run: Run) -> dict[str, Column]:
     """Return `run` as columns, with the texts themselves."""
     row = {name: column(getattr(run, name)) for name in _NAMES if name != "spec"}
-    row["spec"] = json.dumps(run.spec.model_dump(mode="json", exclude_defaults=True))
+    # An older lumitui names the one that wrote it, see `KeptSpec`.
+    spec = {"lumitui": installed()} | run.spec.model_dump(mode="json", exclude_defaults=True)
+    row["spec"] = json.dumps(spec)
     code = run.provenance
     row |= {"git_commit": column(code.commit), "branch": column(code.branch)}
     return row | {"patch": column(code.patch), "dirty": int(code.dirty)}

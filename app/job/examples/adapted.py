@@ -12,6 +12,7 @@ from lumitui.remote.errors import InputError
 from lumitui.remote.notation import walltime
 from lumitui.remote.site.partition import Partition
 from lumitui.remote.site.profile import Site
+from lumitui.remote.site.reading.writer import marked
 
 OWN_SCRIPT = "script"
 """The example for a person's own script."""
@@ -106,7 +107,7 @@ def text_for(site: Site, beginning: Beginning) -> str:
         for name, item in site.partitions.items()
     ]
     note = "\n".join([f"# Partitions of {_one_line(site.title)}:", *others])
-    return re.sub(r"^# Partitions of .*$", lambda _: note, text, flags=re.MULTILINE)
+    return marked(re.sub(r"^# Partitions of .*$", lambda _: note, text, flags=re.MULTILINE))
 
 
 def _one_line(words: str) -> str:

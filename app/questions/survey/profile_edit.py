@@ -13,6 +13,7 @@ from lumitui.app.job import edit
 from lumitui.remote.errors import InputError
 from lumitui.remote.questions.survey.node.compare import Measured
 from lumitui.remote.site.profile import Site
+from lumitui.remote.site.reading.writer import marked
 from lumitui.remote.site.reading.yaml_document import Document
 from lumitui.remote.site.sites import Sites
 
@@ -61,7 +62,7 @@ def edited(measured: Measured, site: Site, folders: Sequence[Path]) -> Edited:
     if left != site.unverified:
         # An empty list counts: nothing that was inherited stays.
         text = edit.set_value(text, ("unverified",), left)
-    text = _with_sources(text, measured, site.unverified)
+    text = marked(_with_sources(text, measured, site.unverified))
     _check(text, site.name, folders)
     return Edited(path, before, text)
 

@@ -14,6 +14,7 @@ from lumitui.app.job.spec import parse_job
 from lumitui.remote.errors import InputError, LumiError
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.reading.plain_file import read_plain
+from lumitui.remote.site.reading.writer import remarked
 
 MOST_BYTES = 100_000
 """The largest job file that is read."""
@@ -148,10 +149,11 @@ def save(draft: Draft, path: Path | None = None) -> Draft:
             "Save this under another name, or read the file again (r).",
         )
     examples.refuse_there(target.parent, draft.files)
-    _write(target, draft.text)
-    for name, text in draft.files:
-        examples.write_new(target.parent / name, text)
-    return replace(draft, path=target, saved=draft.text, files=())
+    text = remarked(draft.text)  # a person's own file gets no comment
+    _write(target, text)
+    for name, content in draft.files:
+        examples.write_new(target.parent / name, content)
+    return replace(draft, path=target, text=text, saved=text, files=())
 
 
 def _write(path: Path, text: str) -> None:

@@ -8,6 +8,7 @@ from datetime import date
 
 from lumitui.remote.errors import InputError
 from lumitui.remote.questions.survey.entry import Entry, Missing, Proposal, Value
+from lumitui.remote.site.reading.writer import marked
 from lumitui.remote.site.reading.yaml_document import Document
 
 _WIDE = 100
@@ -37,7 +38,7 @@ def text_of(proposal: Proposal, host: str, today: date) -> str:
         rows += ["notes:", *(f"  - {scalar(_shown(note))}" for note in proposal.notes)]
     if proposal.guessed:
         rows += ["unverified:", *(f"  - {scalar(key)}" for key in proposal.guessed)]
-    return "\n".join(rows) + "\n"
+    return marked("\n".join(rows))
 
 
 def _block(tree: _Tree, indent: str) -> Iterator[str]:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from lumitui.remote.errors import InputError
 from lumitui.remote.site.reading.mistake_words import mistake_words
+from lumitui.remote.site.reading.writer import HINT, is_newer, newer_words
 
 if TYPE_CHECKING:
     from lumitui.remote.site.reading.yaml_document import Document, Place
@@ -60,6 +61,10 @@ def validate(document: Document, model: type[Model], data: Mapping[str, object])
         details = error.errors(include_url=False)
         found = [_mistake(document, model, data, detail) for detail in details[:_MOST_MISTAKES]]
         mistakes = tuple(dict.fromkeys(found))
+        if newer := _newer(document):
+            words = newer_words(newer.name, newer.writer)
+            one = Mistake((), f"{newer.name}:1", 1, f"{words} {HINT}")
+            raise Mistakes(words, HINT, (one,)) from error
         lines = [f"  {item.where}: {item.keys}: {item.message}" for item in mistakes]
         count = f"{max(len(details), 2)} mistakes" if len(lines) > 1 else "a mistake"
         if len(details) > _MOST_MISTAKES:
@@ -69,6 +74,14 @@ def validate(document: Document, model: type[Model], data: Mapping[str, object])
             "`lumitui schema` lists the keys.",
             mistakes,
         ) from error
+
+
+def _newer(document: Document) -> Document | None:
+    """Return the document, or one that it extends, that a newer lumitui wrote."""
+    found: Document | None = document
+    while found is not None and not is_newer(found.writer):
+        found = found.below
+    return found
 
 
 def _is_inserted(part: int | str) -> bool:

@@ -15,6 +15,7 @@ import yaml
 from lumitui.remote.errors import InputError
 from lumitui.remote.site.reading.plain_file import read_plain
 from lumitui.remote.site.reading.unseen import SEPARATOR, UNSEEN
+from lumitui.remote.site.reading.writer import writer_of
 
 Place = tuple[int | str, ...]
 """Where a value is: keys and indexes from the root."""
@@ -136,6 +137,8 @@ class Document:
             InputError: not YAML, or not a mapping.
         """
         self.name = name
+        self.writer = writer_of(text)
+        """The lumitui that wrote it, as its comment says; "": nobody says."""
         self.below: Document | None = None
         """The document that this one extends."""
         self.root: yaml.MappingNode | None = None
