@@ -27,7 +27,7 @@ class Channel(Protocol):
         ...
 
     def recv(self, nbytes: int, /) -> bytes:
-        """Return output; empty at the end; TimeoutError when none came."""
+        """Return output; empty at the end; TimeoutError when none came, OSError without a link."""
         ...
 
     def recv_stderr_ready(self) -> bool:
@@ -129,7 +129,12 @@ class Exchange:
         return any(waiting)
 
     def _take(self, index: int) -> None:
-        data = (self.channel.recv, self.channel.recv_stderr)[index](1 << 16)
+        try:
+            data = (self.channel.recv, self.channel.recv_stderr)[index](1 << 16)
+        except TimeoutError:
+            raise
+        except OSError:  # the link is gone: `code` misses the closing mark
+            data = b""
         self._over[index] = not data
         self.outputs.feed(index, data)
 

@@ -93,15 +93,15 @@ class _Packetizer(Packetizer):
 class ParamikoChannel:
     """A channel that fails with an OSError, whatever paramiko raises.
 
-    When the socket is gone and no thread has noticed yet, sending raises EOFError in paramiko.
+    When the socket is gone and no thread has noticed yet, sending raises EOFError in paramiko;
+    so does receiving, which makes room for more. click takes an EOFError for Ctrl-D.
     """
 
     def __init__(self, channel: paramiko.Channel) -> None:
         """Wrap `channel`, which is open."""
         self.inner = channel
         self._room = 0
-        self.recv, self.recv_ready = channel.recv, channel.recv_ready
-        self.recv_stderr, self.recv_stderr_ready = channel.recv_stderr, channel.recv_stderr_ready
+        self.recv_ready, self.recv_stderr_ready = channel.recv_ready, channel.recv_stderr_ready
         self.settimeout = channel.settimeout
         self.exit_status_ready = channel.exit_status_ready
         self.recv_exit_status = channel.recv_exit_status
@@ -110,6 +110,16 @@ class ParamikoChannel:
     def closed(self) -> bool:
         """Whether it has ended."""
         return bool(self.inner.closed)
+
+    def recv(self, nbytes: int, /) -> bytes:
+        """Return some of what came; b"" at its end."""
+        with _as_oserror():
+            return self.inner.recv(nbytes)
+
+    def recv_stderr(self, nbytes: int, /) -> bytes:
+        """Return some of what came on stderr; b"" at its end."""
+        with _as_oserror():
+            return self.inner.recv_stderr(nbytes)
 
     def send(self, s: bytes, /) -> int:
         """Send some of `s`; wait for more room than a little, as TCP does (RFC 9293, 3.8.6.2.1).

@@ -17,7 +17,9 @@ import pytest
 
 from lumitui.remote.errors import AnswerUnusable, LinkError, LinkLost, LumiError, RefusedError
 from lumitui.remote.ssh.connection import Ssh
+from lumitui.remote.ssh.exchange import Exchange
 from lumitui.remote.ssh.link import ParamikoChannel
+from lumitui.remote.transport.framing import Framing
 from tests.support.servers.sshd import Sshd, free_port, gone, running_sshd, wait_for
 
 
@@ -272,3 +274,21 @@ def test_room_for_a_little_is_not_used_at_once(most: int, needed: int) -> None:
         inner._set_closed()
     with pytest.raises(OSError):
         channel.send(b"x")
+
+
+def test_a_link_that_is_gone_while_an_answer_is_read_is_lost() -> None:
+    """Receiving makes room for more: paramiko sends that, and raises EOFError without a socket."""
+
+    def lost(message: object) -> None:
+        raise EOFError
+
+    inner: Any = paramiko.Channel(1)
+    inner.transport = SimpleNamespace(_send_user_message=lost)
+    inner.remote_chanid, inner.active, inner.in_window_threshold = 0, True, 0
+    inner.in_buffer.feed(b"half an answer")
+    inner.in_stderr_buffer.feed(b"x")
+    exchange = Exchange(ParamikoChannel(inner), Framing())
+    exchange.step()
+    assert exchange.ended
+    with pytest.raises(LinkLost, match="was lost during a request"):
+        exchange.code("it")
