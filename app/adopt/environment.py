@@ -124,6 +124,9 @@ def environment_of(
 def _inside(name: str, setting: Setting, values: Values, notes: Notes) -> None:
     """Say what became of a variable that the program does not get."""
     text = setting.written or f"{name}={setting.last.value}"
+    if name == "IFS":
+        notes.lose(text, "bash divides words by it; `args:` has each word by itself")
+        return
     known = not setting.doubt and values.plain(setting.last.value) is not None
     if not known and not setting.doubt and is_taken(name) and not name.islower():
         notes.derive(text, "the launch sets it")
@@ -163,7 +166,8 @@ def _one(
     except ValueError as error:
         _refused(name, str(error), notes, secrets)
         return
-    literal = is_literal(setting.written)
+    bash_changes_it = setting.last.value.startswith("$(declare ")
+    literal = is_literal(setting.written) and not bash_changes_it
     text = setting.value
     if text is not None and not literal:
         text = values.plain(text)

@@ -13,7 +13,7 @@ from lumitui.app.lint.model.words import Word
 _NOTHING = {
     "srun", "torchrun", "deepspeed", "accelerate", "launch", "mpirun", "mpiexec", "python",
     "python3", "exec", "--", "env", "-m", "torch.distributed.run", "torch.distributed.launch",
-    "accelerate.commands.launch", "deepspeed.launcher.runner", "command", "time", "nohup",
+    "accelerate.commands.launch", "deepspeed.launcher.runner", "command", "nohup",
 }  # fmt: skip
 """Words that say no more than how the program is started."""
 _SHELL = re.compile(

@@ -105,15 +105,18 @@ def _is_module(job: Job, step: Step, known: str) -> bool:
 def arguments_of(job: Job, step: Step, values: Values, notes: Notes) -> list[str]:
     """Return the program's arguments as a job file has them: plain text."""
     found = []
+    divides = any(item.name == "IFS" and item.step is None for item in job.variables)
     for word in step.arguments:
         text = values.put(word.known) if word.value is None else word.value
         shown = text if text == word.known else f"{word.known}, now {text},"
-        if word.value is None and re.search(r"[$`]", text):
+        if word.value is None and re.search(r"[$`]|[<>]\(", text):
             notes.lose(shown, "its value is known there alone; write it out in `args:`")
         elif word.value is None and text.startswith("~"):
             notes.lose(shown, "`~` is the home there; write the path in `args:`")
         elif word.at.line == word.at.end_line and spreads(written_at(job.text, word.at)):
             notes.lose(shown, "bash makes several words or file names of it; `args:` does not")
+        elif divides and not word.quotes and "$" in word.text:
+            notes.lose(word.text, f"the script's IFS divides it; `args:` has {text} as one word")
         found.append(text)
     return found
 

@@ -16,6 +16,7 @@ _LOST = {
     "piped in": ("{} |", "nothing is piped into the program"),
     "piped out": ("| {}", "the run's log has the program's output"),
     "redirection": ("{}", "a job file has no redirections; the run's log has the output"),
+    "negation": ("{}", "a run ends as its program ends; nothing turns that round"),
     "background": ("{}", "the program runs in the foreground"),
 }
 _SHOWS = {
@@ -24,6 +25,12 @@ _SHOWS = {
     "head", "tail", "cat", "nproc", "id", "type", "rocminfo", "scontrol",
 }  # fmt: skip
 """Programs that only print, where they write no file."""
+_WORDS = {
+    "alias": "a job file has no aliases; write out what it stands for",
+    "coproc": "nothing runs beside the program",
+    "xargs": "a job file starts one program; `grid:` makes a run of each value",
+    "exec": "the job runs the program alone, and the run's log has the output",
+}
 _OURS = {"wait", "exit", "true", ":", "set", "shopt", "return"}
 _PYTHON = {"conda", "mamba", "micromamba", "pip", "pip3", "uv", "activate"}
 _MODULE = {"module", "ml"}
@@ -33,14 +40,19 @@ _PREPARED = "the job runs the program alone"
 def shell_of(job: Job, step: Step, parts: Sequence[Part], notes: Notes) -> None:
     """Say which statements of a script the job file does not have; `parts` stand around `step`."""
     set_before = {item.name for item in job.variables}
+    inside = any(part.kind == "function" and not part.whole for part in parts)
     for part in parts:
         if part.kind == "setting":
+            _declared(part, notes)
             if not set_before.issuperset(part.names) or not part.names:
                 notes.lose(part.text, "the script sets no value that a job file could have")
         elif part.kind == "unsetting":
             _unset(part, set_before, notes)
+        elif part.text == "}":
+            continue  # the end of a `coproc`, which the grammar does not know
         elif part.kind == "command":
-            _command(job, part, notes)
+            early = part.at < step.at and not inside
+            _command(job, part, notes, early=early)
         else:
             form, words = _LOST[part.kind]
             notes.lose(form.format(part.text), words)
@@ -51,6 +63,14 @@ def shell_of(job: Job, step: Step, parts: Sequence[Part], notes: Notes) -> None:
             elif part.kind in _LOST:
                 form, words = _LOST[part.kind]
                 notes.lose(form.format(part.text), words)
+
+
+def _declared(part: Part, notes: Notes) -> None:
+    """Say what a declaration does besides setting variables."""
+    if re.match(r"(?:declare|typeset|local)\s+(?:-\w+\s+)*-\w*[ilnu]", part.text):
+        notes.lose(part.text, "bash changes what such variables hold; `env:` and `args:` are text")
+    elif re.match(r"readonly|(?:declare|typeset|local)\s+(?:-\w+\s+)*-\w*r", part.text):
+        notes.derive(part.text, "nothing sets a variable again in a job file")
 
 
 def _program_in(text: str, step: Step) -> Position:
@@ -71,14 +91,20 @@ def _unset(part: Part, set_before: set[str], notes: Notes) -> None:
         notes.lose(part.text, "a job file removes no variables")
 
 
-def _command(job: Job, part: Part, notes: Notes) -> None:
-    """Say what became of a statement that starts something, or asks something."""
+def _command(job: Job, part: Part, notes: Notes, *, early: bool) -> None:
+    """Say what became of a statement that starts something, or asks something.
+
+    `early`: it runs before the program starts.
+    """
     name = part.names[0] if part.names else ""
     if len(part.names) == 1 and name in _MODULE:
         _module(job, part, notes)
         return
     if len(part.names) == 1 and name in ("cd", "unset"):
         return  # `workdir:` has it
+    if early and {"exit", "return"} & set(part.names):
+        notes.lose(part.text, "the script may end here, before its program starts")
+        return
     if set(part.names) <= _OURS and part.names and not part.text.startswith("("):
         notes.derive(part.text, "lumitui's own script has what it needs")
         return
@@ -88,6 +114,8 @@ def _command(job: Job, part: Part, notes: Notes) -> None:
 def _words(job: Job, part: Part, name: str) -> str:
     if part.names and set(part.names) <= _SHOWS | _OURS and not re.search(r">(?!&2)", part.text):
         return "it only prints"
+    if name in _WORDS:
+        return _WORDS[name]
     if name == "trap":
         return "lumitui's own script has its traps; `signal:`"
     if any(other.trains and _inside(other, part) for other in job.steps):

@@ -23,7 +23,7 @@ from lumitui.app.lint.bash.words.source import Pieces
 from lumitui.app.lint.model.job import Trouble
 from lumitui.app.lint.model.position import Position
 from lumitui.app.lint.model.steps import ContainerCall, Launcher, Step
-from lumitui.app.lint.model.words import Options, Shell
+from lumitui.app.lint.model.words import Options, Shell, Word
 
 _MODULES: dict[str, Launcher] = {
     "torch.distributed.run": "torchrun",
@@ -218,6 +218,11 @@ def _wrapper(line: Line, wrapper: programs.Wrapper) -> bool:
         line.clean = line.clean or parsed.options.has("ignore-environment")
     if not rest:
         return False
+    if wrapper.adds and rest[-1].pieces:
+        last = rest[-1]
+        more = replace(last.pieces[-1], text="$1", kind="unknown", inert=False)
+        rest = [*rest, Argument(Word("$1", last.at, value=None), (more,))]
+        line.step = replace(line.step, repeated=True)
     line.rest = rest
     return True
 

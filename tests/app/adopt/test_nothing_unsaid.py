@@ -147,16 +147,58 @@ def test_the_program_finds_the_arguments_and_variables_that_it_found_or_it_is_sa
         return
     one, other = old[-1], new[-1]
     words = [word for word in other.after(program) or () if word not in (one.after(program) or ())]
-    assert not [word for word in words if not any(word in each for each in said)]
+    lines = [each for each in said if "\n" not in each]  # a function's text says nothing of a word
+    assert not [word for word in words if not any(_names(each, word) for each in lines)]
     if one.folder != other.folder.replace("code", "."):
         assert any(each.startswith("cd ") for each in said)
-    spoken = [*said, *(f"{item.what} {item.words}" for item in (*report.kept, *report.derived))]
+    every = [*said, *(f"{item.what} {item.words}" for item in (*report.kept, *report.derived))]
     for variable in {*one.variables, *other.variables}:
         if variable in base() or variable.startswith(("SLURM", "PET_")) or is_taken(variable):
             continue
+        spoken = every
         if other.variables.get(variable) != one.variables.get(variable):
+            if variable not in one.variables:  # that it is kept, as if it had been there, is wrong
+                spoken = [each for each in every if not each.startswith(f"{variable}=")]
             called = variable.removeprefix("BASH_FUNC_").removesuffix("%%")
             assert any(re.search(rf"\b{called}\b", each) for each in spoken), variable
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "words"),
+    [
+        ("turned round and timed", "!", "nothing turns that round"),
+        ("timed", "time -p", "the new launch does not have it"),
+        ("a program in a heredoc", "cat > train.py", "put the file that it writes into"),
+        ("left before the launch", "[ -f done.txt ] && exit 0", "has no conditions"),
+        ("left before the launch", "test -d multi || {", "has no conditions"),
+        ("an alias", "alias go=", "has no aliases"),
+        ("a coprocess", "coproc nvidia-smi -l 5", "nothing runs beside"),
+        ("launched by xargs", "xargs -n 1", "the new launch does not have it"),
+        ("another separator", "IFS=,", "bash divides words by it"),
+        (
+            "attributes of variables",
+            "declare -u MODE=fast",
+            "bash changes what such variables hold",
+        ),
+        ("local variables", "prepare() {", "has no functions"),
+    ],
+)
+def test_a_rare_form_is_lost_by_its_name(name: str, what: str, words: str) -> None:
+    text = own()[name]
+    lost = made(text, site_of(text)).report.lost
+    assert [one for one in lost if one.what.startswith(what) and words in one.words]
+
+
+def test_a_script_that_ends_above_its_launch_is_said_to() -> None:
+    text = own()["timed"].replace("time cp a b", "exit 0")
+    report = made(text, sites()["lumi"]).report
+    assert [one.words for one in report.lost if one.what == "exit 0"] == [
+        "the script may end here, before its program starts"
+    ]
+
+
+def _names(text: str, word: str) -> bool:
+    return bool(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text))
 
 
 def test_the_report_of_a_plain_script_fits_a_terminal() -> None:

@@ -126,6 +126,8 @@ class Wrapper:
     """Its own words before that program, like `timeout`'s duration."""
     assignments: bool = False
     """Whether `A=1` may stand before that program, as with `env`."""
+    adds: bool = False
+    """Whether it starts that program again and again, with words that it reads."""
     verbs: tuple[str, ...] = ()
     """Words that come first, like `nsys profile`."""
 
@@ -144,6 +146,16 @@ WRAPPERS: Mapping[str, Wrapper] = {
               {"f": "format", "o": "output", "p": "portability", "v": "verbose", "a": "append"})
     ),
     "nohup": Wrapper(_NO),
+    "xargs": Wrapper(
+        Table(
+            _takes("arg-file delimiter E I L max-args max-procs max-chars process-slot-var",
+                   "null no-run-if-empty verbose interactive exit open-tty"),
+            {"a": "arg-file", "d": "delimiter", "n": "max-args", "P": "max-procs",
+             "s": "max-chars", "0": "null", "r": "no-run-if-empty", "t": "verbose",
+             "p": "interactive", "x": "exit", "o": "open-tty", "E": "E", "I": "I", "L": "L"},
+        ),
+        adds=True,
+    ),
     "exec": Wrapper(Table(_takes("a"), {"a": "a"})),
     "command": Wrapper(Table(_takes("", "p"), {"p": "p"})),
     "builtin": Wrapper(_NO),

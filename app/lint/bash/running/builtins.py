@@ -37,7 +37,7 @@ class Builtins(Running):
         """Do what bash itself does; False: it is another program."""
         words = [each.text for each in arguments[1:]]
         if name == "set":
-            self.scope.export_all |= any(re.match(r"-\w*a", word) for word in words)
+            self._export_all(words)
         elif name in ("module", "ml"):
             if self.outer is None:
                 self.reading.modules = loaded(self.reading.modules, name, words)
@@ -67,6 +67,16 @@ class Builtins(Running):
             return False
         self.note(name, arguments[1:], at)
         return True
+
+    def _export_all(self, words: Sequence[str]) -> None:
+        """Do `set -a`, `set +a` and their long forms."""
+        for number, word in enumerate(words):
+            if word == "--":
+                return
+            following = words[number + 1] if number + 1 < len(words) else ""
+            long = re.fullmatch(r"[-+]\w*o", word) and following == "allexport"
+            if long or re.match(r"[-+]\w*a", word):
+                self.scope.export_all = word.startswith("-")
 
     def _source(self, path: str) -> None:
         found = self.reading.script(path)

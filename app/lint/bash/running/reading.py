@@ -12,6 +12,9 @@ from lumitui.app.lint.model.position import NOWHERE, Position
 from lumitui.app.lint.model.steps import Command, Step
 from lumitui.app.lint.model.words import Variable
 
+_NO_SHELL = (".py", ".json", ".yaml", ".txt")
+"""Ends of names of files that no shell runs, whoever writes them."""
+
 
 @dataclass
 class Reading:
@@ -36,10 +39,10 @@ class Reading:
         """Return the text of a script that a word names, and its name."""
         wanted = _normal(text)
         for name, source in self.written.items():
-            if _normal(name) == wanted:
+            if _normal(name) == wanted and not name.endswith(_NO_SHELL):
                 return name, source
         for name, held in self.files.items():
-            if _normal(name) == wanted and not name.endswith((".py", ".json", ".yaml", ".txt")):
+            if _normal(name) == wanted and not name.endswith(_NO_SHELL):
                 return name, Source.of(File(held.replace("\r\n", "\n"), name))
         return None
 

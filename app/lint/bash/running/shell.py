@@ -39,6 +39,8 @@ class Running:
     """How many branches it is in: of an `if` or `case`, or behind `&&`."""
     calling: tuple[str, ...] = ()
     """The functions that it runs at this place, outermost first."""
+    locals: dict[str, Value | None] = field(default_factory=dict)
+    """The variables of the function that it runs, each with what it held outside."""
     candidates: list[Step] = field(default_factory=list)
     """Within a step: the programs that this shell starts."""
 
@@ -119,6 +121,8 @@ class Running:
             text = plain(value.pieces) if value.pieces is not None else ""
             if value.pieces is None and word is not None:
                 text = self.tree.text(word)
+                if name in self.scope.changing:
+                    text = f"$(declare {name}={text})"  # it is known to bash alone
         self.reading.variables.append(
             Variable(
                 name, text, self.tree.position(node), self.shell, value.exported,
@@ -134,6 +138,13 @@ class Running:
         exported = keyword == "export" or any(f.startswith("-") and "x" in f for f in flags)
         exported = exported and not any(f.startswith("-") and "n" in f for f in flags)
         of_functions = any(f.startswith("-") and "f" in f for f in flags)
+        named = {self._declared(child) for child in node.named_children} - {""}
+        if keyword != "export" and any(re.match(r"-\w*[iulcn]", flag) for flag in flags):
+            self.scope.changing |= named
+        everywhere = any(re.match(r"-\w*g", flag) for flag in flags)
+        if keyword == "local" or (keyword in ("declare", "typeset") and not everywhere):
+            for name in named:
+                self.locals.setdefault(name, self.scope.values.get(name))
         for child in node.named_children:
             if child.type == "variable_assignment":
                 self.assign(child, exported=exported)
@@ -141,6 +152,8 @@ class Running:
                 self.scope.exported_functions.add(self.tree.text(child))
             elif child.type == "variable_name" and exported:
                 self._export(self.tree.text(child))
+            elif child.type == "variable_name" and keyword == "export":
+                self._export(self.tree.text(child), given=False)  # `export -n`
         words = [
             argument
             for child in node.named_children
@@ -148,13 +161,19 @@ class Running:
         ]
         self.note(keyword, words, self.tree.position(node))
 
-    def _export(self, name: str) -> None:
-        self.scope.export(name)
+    def _declared(self, node: Node) -> str:
+        """Return the variable that a part of a declaration names; "": it names none."""
+        name = node.child_by_field_name("name") if node.type == "variable_assignment" else node
+        told = name is not None and node.type in ("variable_assignment", "variable_name")
+        return self.tree.text(name).partition("[")[0] if told and name is not None else ""
+
+    def _export(self, name: str, *, given: bool = True) -> None:
+        self.scope.export(name, given=given)
         held = self.scope.values.get(name)
         if held is not None:
             last = next((v for v in reversed(self.reading.variables) if v.name == name), None)
             if last is not None and last.step == self.step:
-                self.reading.variables.append(replace(last, exported=True))
+                self.reading.variables.append(replace(last, exported=given))
 
     def prefixed(
         self, prefixes: Sequence[Node], line: Line, index: int

@@ -283,10 +283,23 @@ class Walker(Builtins):
         for node in prefixes:
             self.assign(node)
         kept = self.scope.positional, self.tree, self.calling
+        outer, self.locals, changing = self.locals, {}, self.scope.changing
+        steps, settings = len(self.reading.steps), len(self.reading.variables)
         self.scope.positional = tuple(each.pieces for each in arguments[1:])
         self.tree, self.calling = tree, (*self.calling, name)
         self._statement(body, background=background)
         self.scope.positional, self.tree, self.calling = kept
+        if len(self.reading.steps) == steps and not self.candidates:
+            self.reading.variables[settings:] = [
+                each for each in self.reading.variables[settings:] if each.name not in self.locals
+            ]
+        for local, value in self.locals.items():
+            self.scope.values.pop(local, None)
+            if local not in changing:
+                self.scope.changing -= {local}
+            if value is not None:
+                self.scope.values[local] = value
+        self.locals = outer
 
     def _not_understood(self, node: Node, message: str) -> None:
         if not any(each.id == "not-understood" for each in self.reading.troubles):

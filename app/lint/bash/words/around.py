@@ -13,7 +13,7 @@ from lumitui.app.lint.model.position import NOWHERE, Position
 
 Kind = Literal[
     "function", "condition", "loop", "piped in", "piped out", "redirection", "background",
-    "command", "setting", "unsetting",
+    "command", "setting", "unsetting", "negation",
 ]  # fmt: skip
 _KINDS: dict[str, Kind] = {
     "function_definition": "function", "if_statement": "condition", "case_statement": "condition",
@@ -25,6 +25,7 @@ _BLOCKS = {
     "program", "list", "compound_statement", "do_group", "subshell", "else_clause", "elif_clause",
     "negated_command", "case_item", *_KINDS,
 }  # fmt: skip
+_ENDS = {"exit", "return"}
 _DEEPEST = 60
 
 
@@ -83,6 +84,8 @@ class _Reader:
             yield from self._statements(node, depth)
 
     def _block(self, node: Node, depth: int) -> Iterator[Part]:
+        if node.type == "negated_command":
+            yield Part("negation", "!")
         if node.type in _KINDS:
             at = self.tree.position(node)
             yield Part(_KINDS[node.type], self._head(node), at=at, whole=False)
@@ -124,8 +127,12 @@ class _Reader:
         return Part(kind, text, tuple(self._programs(node)), at)
 
     def _chooses(self, node: Node) -> bool:
-        """Whether a list sets a variable after a test: `[ -f x ] && A=1`."""
-        return any(child.type in _SETTINGS for child in flat(node)[1:])
+        """Whether a list sets a variable or ends after a test: `[ -f x ] && A=1`, `… || exit`."""
+        return node.type == "list" and any(
+            child.type in _SETTINGS or not _ENDS.isdisjoint(self._programs(child))
+            for child in flat(node)[1:]
+            if child.is_named
+        )
 
     def _set_by(self, node: Node) -> Iterator[str]:
         for child in [node] if node.type == "variable_assignment" else node.named_children:

@@ -26,7 +26,16 @@ _EXPANSIONS = {
     "process_substitution",
 }  # fmt: skip
 _ESCAPED_IN_QUOTES = '$`"\\\n'
-_ANSI = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"'}
+_ANSI = {
+    "n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "a": "\a", "b": "\b",
+    "e": "\33", "E": "\33", "f": "\f", "v": "\v", "?": "?",
+}  # fmt: skip
+_ANSI_ESCAPE = re.compile(
+    r"\\(?:x(?P<hex>[0-9A-Fa-f]{1,2})|(?P<octal>[0-7]{1,3})|u(?P<short>[0-9A-Fa-f]{1,4})"
+    r"|U(?P<long>[0-9A-Fa-f]{1,8})|c(?P<control>.)|(?P<one>.))",
+    re.DOTALL,
+)
+"""What bash reads in `$'…'`."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +113,7 @@ class Expander:
             return self._within(node, start + 1, end - 1, depth=depth + 1)
         if kind == "ansi_c_string":
             return tuple(
-                replace(piece, text=re.sub(r"\\(.)", _ansi, piece.text))
+                replace(piece, text=_ANSI_ESCAPE.sub(_ansi, piece.text))
                 for piece in self.tree.source.cut(start + 2, end - 1, inert=True)
             )
         if kind in ("command_name", "translated_string", "concatenation"):
@@ -288,7 +297,13 @@ def _defaulted(
 
 
 def _ansi(match: re.Match[str]) -> str:
-    return _ANSI.get(match[1], match[0])
+    if match["one"]:
+        return _ANSI.get(match["one"], match[0])
+    if match["control"]:
+        return chr(ord(match["control"]) & 0x1F)
+    digits, base = (match["octal"], 8) if match["octal"] else (match[0][2:], 16)
+    number = int(digits, base) & (0xFF if match["octal"] else -1)
+    return chr(number) if number < 0x110000 and not 0xD800 <= number < 0xE000 else match[0]
 
 
 def _opaque(pieces: Pieces) -> bool:

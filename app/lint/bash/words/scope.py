@@ -44,12 +44,14 @@ class Scope:
     """`$1` and so on; None: not known."""
     export_all: bool = False
     """After `set -a`."""
+    changing: frozenset[str] = frozenset()
+    """Variables that bash changes when they are set, or that name others: `declare -i -u -l -n`."""
 
     def copy(self) -> "Scope":
         """Return a copy that changes by itself: of a subshell."""
         return Scope(
             dict(self.values), dict(self.functions), set(self.exported_functions),
-            self.positional, self.export_all,
+            self.positional, self.export_all, self.changing,
         )  # fmt: skip
 
     def child(self) -> "Scope":
@@ -64,17 +66,19 @@ class Scope:
     def set(self, name: str, value: Value) -> None:
         """Set a variable; one that was exported stays so."""
         before = self.values.get(name)
+        if name in self.changing:
+            value = replace(value, pieces=None, items=None)
         size = sum(len(piece.text) for piece in value.pieces or ())
         if size > _LONGEST or len(value.pieces or ()) > 1_000:
             value = replace(value, pieces=None)
         exported = value.exported or self.export_all or bool(before and before.exported)
         self.values[name] = replace(value, exported=exported)
 
-    def export(self, name: str) -> None:
-        """Mark a variable as one that programs get."""
+    def export(self, name: str, *, given: bool = True) -> None:
+        """Mark a variable as one that programs get, or no longer get."""
         before = self.values.get(name)
         if before is not None:
-            self.values[name] = replace(before, exported=True)
+            self.values[name] = replace(before, exported=given)
 
     def join(self, ends: Iterable["Scope"]) -> None:
         """Go on after branches that ended in these scopes: what they agree on is known."""

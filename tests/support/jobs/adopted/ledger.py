@@ -3,6 +3,7 @@
 It reads bash by itself, with none of the program's reader: characters, quotes, comments, heredocs.
 """
 
+import codecs
 import re
 import shlex
 from collections.abc import Generator, Iterator
@@ -13,12 +14,13 @@ from lumitui.remote.notation.walltime import seconds_of
 
 _SHELL = {
     "if", "then", "else", "elif", "fi", "for", "in", "do", "done", "while", "until", "case", "esac",
-    "function", "select", "{", "}", "!", "[[", "]]", "[", "]", "export", "declare", "readonly",
-    "-x", "local", "time", "srun", "exec", "bash", "sh", "-c", "-lc", "env", "--", "python",
+    "function", "select", "{", "}", "[[", "]]", "[", "]", "export", "declare", "typeset",
+    "local", "-x",
+    "srun", "exec", "bash", "sh", "-c", "-lc", "env", "--", "python",
     "python3", "cd", "module", "load", "ml", "add", "launch", "torchrun", "deepspeed",
     "accelerate", "-m", "--env", "-B", "--bind", "-V", "-A",
     "torch.distributed.run", "singularity", "apptainer", "run", "command", "nohup", "mpirun",
-    "typeset", "-l", "mpiexec", "/bin/bash", "set", "wait", "exit", "EOF", "--login", "shell",
+    "-l", "mpiexec", "/bin/bash", "wait", "EOF", "--login", "shell",
     "/usr/bin/env", "torch.distributed.launch", "accelerate.commands.launch",
 }  # fmt: skip
 """Words of the shell, and those that only say that something is started."""
@@ -53,7 +55,7 @@ def unsaid(script: str, written: Written) -> Iterator[str]:
     has = {word for words in _lines(written.script) for word in words}
     for word in dict.fromkeys(word for words in _lines(script) for word in words):
         bare = _flat(word).removeprefix("./").removeprefix("$RUN_DIR/")
-        if bare in _SHELL or not bare or bare in has or bare in told:
+        if bare in _SHELL or not bare or {bare, word} & has or bare in told:
             continue
         whole = _expanded(bare, values)
         if any(all(part in has or part in told for part in each.split()) for each in whole):
@@ -180,6 +182,12 @@ def _lines(script: str) -> Iterator[list[str]]:
         if sign == "\\" and at + 1 < len(script):
             word += "" if script[at + 1] == "\n" else script[at + 1]
             at += 2
+        elif script.startswith("$'", at):
+            end = at + 2
+            while end < len(script) and script[end] != "'":
+                end += 2 if script[end] == "\\" else 1
+            word += codecs.decode(script[at + 2 : end], "unicode_escape")
+            at = end + 1
         elif sign in "'\"":
             end = _closed(script, at)
             inside = script[at + 1 : end]

@@ -21,7 +21,22 @@ _NOTHING = (
     "mkdir", "cp", "mv", "rm", "tar", "rsync", "touch", "pip", "make", "sleep", "nvidia-smi",
     "wandb", "module", "ml", "git", "mktemp", "chmod",
 )  # fmt: skip
-_REAL = ("bash", "sh", "sed", "cut", "head", "tr", "cat", "base64", "hostname", "date", "dirname")
+_REAL = (
+    "bash",
+    "xargs",
+    "grep",
+    "ls",
+    "sh",
+    "sed",
+    "cut",
+    "head",
+    "tr",
+    "cat",
+    "base64",
+    "hostname",
+    "date",
+    "dirname",
+)
 _STAND_IN = """#!{python}
 import json, os, sys
 name, words = os.path.basename(sys.argv[0]), sys.argv[1:]
