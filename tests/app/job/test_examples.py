@@ -117,10 +117,24 @@ def test_new_writes_the_job_file_and_its_files_once(here: Here, tmp_path: Path) 
     assert "is already there" in done.stderr and not (tmp_path / "job.yaml").exists()
 
 
-def test_what_has_an_error_is_not_left_behind(here: Here, tmp_path: Path) -> None:
+def test_an_error_that_a_person_can_correct_is_written_and_shown(
+    here: Here, tmp_path: Path
+) -> None:
     path = tmp_path / "job.yaml"
-    done = here("new", "--site", "lumi", "--account", "p_1", "--output", str(path))
-    assert done.returncode == 2 and "names 'p_1', which is not an account there." in done.stderr
+    done = here("new", "--site", "lumi", "--output", str(path))
+    assert done.returncode == 0
+    assert "names 'project_462000000', which is only an example of an account." in done.stderr
+    assert "account: project_462000000" in path.read_text()
+    done = here("preview", str(path))
+    assert "error: The job for lumi names 'project_462000000'" in done.stderr + done.stdout
+    done = here("submit", str(path), "--yes")
+    assert done.returncode == 2 and "Nothing was sent." in done.stderr
+
+
+def test_what_nobody_can_correct_is_not_left_behind(here: Here, tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    done = here("new", "--site", "lumi", "--launcher", "mpirun", "--output", str(path))
+    assert done.returncode == 2, done.stdout
     assert list(tmp_path.iterdir()) == []
 
 

@@ -7,7 +7,7 @@ from typing import TypedDict, Unpack
 
 import click
 
-from lumitui.app.cli.confirm import refuse_errors, show_all_findings
+from lumitui.app.cli.confirm import show_all_findings
 from lumitui.app.cli.output import Reply, say
 from lumitui.app.cli.session import GivenPath, core, json_option, read_all, sites_beginning
 
@@ -58,7 +58,8 @@ def new(
 ) -> None:
     """Write a job file, and the files it needs, from an example.
 
-    It never overwrites a file.
+    It never overwrites a file. Without --account it writes the one of your own profile, or an
+    example that you replace.
     """
     if listing:
         _list(reply)
@@ -74,8 +75,6 @@ def new(
         try:
             every = read_all(runs, path)
             show_all_findings(every)
-            for found in every:
-                refuse_errors(found)
         except BaseException:
             for name in (path.name, *(name for name, _ in files)):
                 (path.parent / name).unlink(missing_ok=True)
