@@ -13,7 +13,6 @@ from lumitui.remote.errors import (
     OutcomeUnknown,
     RefusedError,
 )
-from lumitui.remote.scheduler.protocol import State
 
 
 def cancel(watcher: Watcher, run: Run, warn: Warn) -> Run:
@@ -55,8 +54,9 @@ def cancel(watcher: Watcher, run: Run, warn: Warn) -> Run:
     run = watcher.history.get(run.id)
     if open_end is not None and not run.state.is_final:
         raise open_end
-    if absent and run.state is State.UNKNOWN:
-        raise OutcomeUnknown(f"How {run.id} ended is not known: {run.reason}.", absent)
+    if absent and not run.state.is_final:
+        why = f" ({run.reason})" if run.reason else ""
+        raise OutcomeUnknown(f"How {run.id} ended is not known{why}.", absent)
     return run
 
 

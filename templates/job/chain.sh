@@ -75,13 +75,16 @@ lumitui_requeue() {
   trap 'killed=yes' TERM # of the requeue itself, or of a cancel: then another one has decided
   for pause in 0 2 5 10 20 30 60 60 60 60 60 60 60 60; do
     sleep "$pause"
-    if [[ -n $killed || -e $RUN_DIR/cancelled ]]; then return; fi
+    if [[ -n $killed ]]; then return; fi
+    # Of a cancel; its 85 would look like a failure.
+    if [[ -e $RUN_DIR/cancelled ]]; then lumitui_cancel_itself; return; fi
     job=$(scontrol show job "$SLURM_JOB_ID" 2>&1) || { said=$job; continue; }
     # The reply to a requeue may be lost; and this may be a node that was given up, and came back.
     [[ "$job " =~ JobState=RUNNING[[:space:]] && "$job " =~ Restarts=$((attempt - 1))[[:space:]] ]] || return
     # A controller that lost its state may have given the id to another job, which has another name and folder.
     [[ "$job " == *" JobName=$SLURM_JOB_NAME"[[:space:]]* || "$job " == *" WorkDir=$RUN_DIR"[[:space:]]* ]] || return
-    if [[ -n $killed || -e $RUN_DIR/cancelled ]]; then return; fi
+    if [[ -n $killed ]]; then return; fi
+    if [[ -e $RUN_DIR/cancelled ]]; then lumitui_cancel_itself; return; fi
     echo "lumitui: attempt $attempt of at most $chain stopped${1:+ after step $1}; the job goes back into the queue."
     if said=$(scontrol requeue "$SLURM_JOB_ID" 2>&1) || [[ -n $killed ]]; then return; fi
     case $said in *disabled* | *[Dd]enied* | *'Invalid job id'*) break ;; esac

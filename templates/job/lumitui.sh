@@ -43,9 +43,13 @@ lumitui_begin() {
 lumitui_heed_cancel() {
   if [[ ! -e $RUN_DIR/cancelled ]]; then return 0; fi
   echo "lumitui: the run was cancelled; attempt $attempt does nothing."
-  # With the name: a controller that lost its state may have given the id to another job.
-  scancel --name="$SLURM_JOB_NAME" "$SLURM_JOB_ID" && sleep 30 || true
+  lumitui_cancel_itself
   lumitui_exit 143
+}
+
+# With the name: a controller that lost its state may have given the id to another job.
+lumitui_cancel_itself() {
+  scancel --name="$SLURM_JOB_NAME" "$SLURM_JOB_ID" && sleep 30 || true
 }
 
 # lumitui_stop_on SIGNAL: at sbatch's --signal=B:SIGNAL the file `stop` asks the trainer to save and end.

@@ -137,6 +137,7 @@ def test_without_metrics_a_whole_checkpoint_is_progress(
 def test_nothing_goes_back_after_a_cancel(folder: Path) -> None:
     done = attempt(folder, "stop", "ok")
     assert (done.code, done.asked) == (85, ["show"])
+    assert "scancel --name=run-1 9" in done.out
     late = attempt(folder, SLURM_RESTART_COUNT="1")
     assert (late.code, late.asked) == (143, [])
     assert "scancel --name=run-1 9" in late.out

@@ -126,8 +126,10 @@ def test_no_attempt_trains_after_a_cancel(cluster: Cluster, tmp_path: Path, epil
             _let_go_on(cluster, list(sent.values()))
             for phase, run in sent.items():
                 assert trained(cluster, run) == ([] if phase == "pending" else [1]), phase
-                well = State.DONE if phase == "ended" else State.CANCELLED
-                assert finish(runs, run, 60).state in (well, State.CANCELLED), phase
+                # Two of them may end by themselves in the moment of the cancel.
+                alone = {"ended": State.DONE, "between": State.FAILED}
+                state = finish(runs, run, 60).state
+                assert state in (alone.get(phase), State.CANCELLED), phase
         finally:
             cluster.login("scancel " + " ".join(run.job_id or "" for run in sent.values()))
 
