@@ -7,6 +7,29 @@ wait_for() { for _ in $(seq 300); do "$@" >/dev/null 2>&1 && return; sleep .1; d
 # alive PIDFILE PROGRAM: the process of a pid file, if it still is that program (process ids come again)
 alive() { local pid; [[ -s $1 ]] && pid=$(cat "$1" 2>/dev/null) && [[ $(cat "/proc/$pid/comm" 2>/dev/null) == "$2" ]]; }
 
+# The folders of all clusters of this machine, one a line: `up` adds its own.
+ROSTER=${ROSTER:-/var/lib/minilumi/roots}
+other_roots() { local root; while read -r root; do [[ $root == "$ROOT" || ! -f $root/cluster.env ]] || echo "$root"; done 2>/dev/null < "$ROSTER"; }
+
+# hand_over ROOT: what this cluster made for all is the other one's now. Links lead to the other one's tree.
+hand_over() {
+  local heir=$1 own link name
+  mkdir -p "$heir/made" "$heir/run"
+  own=$(tr / - <<< "$ROOT")
+  if [[ -f $ROOT/made/mounts ]]; then
+    grep -v -- "$own$" "$ROOT/made/mounts" >> "$heir/made/mounts"
+    grep -- "$own$" "$ROOT/made/mounts" > "$ROOT/made/mounts.own"; mv "$ROOT/made/mounts.own" "$ROOT/made/mounts"
+  fi
+  for name in links groups trees; do
+    [[ ! -f $ROOT/made/$name ]] || cat "$ROOT/made/$name" >> "$heir/made/$name"
+  done
+  while read -r link; do
+    [[ ! -d $heir$link || $(readlink "$link") != "$ROOT"/* ]] || ln -sfn "$heir$link" "$link"
+  done 2>/dev/null < "$ROOT/made/links"
+  for name in made/user made/python run/munged.pid; do [[ ! -f $ROOT/$name ]] || cp "$ROOT/$name" "$heir/$name"; done
+  rm -f "$ROOT"/made/{user,python,groups,trees} "$ROOT/run/munged.pid"
+}
+
 node_names() { local i; for ((i = 0; i < NODES; i++)); do printf "$NODE_FORMAT\n" $((NODE_FIRST + i)); done; }
 
 running() {

@@ -36,7 +36,7 @@ if [[ $SUITE ]]; then
     echo "$stamp" > "$TREE.new/.stamp"
     rm -rf --one-file-system "$TREE.old"; [[ ! -e $TREE ]] || mv "$TREE" "$TREE.old"
     mv "$TREE.new" "$TREE"; rm -rf --one-file-system "$TREE.old"
-    touch "$ROOT/made/tree"
+    echo "$TREE" >> "$ROOT/made/trees"
   fi
   PLUGINS=$(dirname "$(find "$TREE/usr/lib" -name libslurmfull.so)")
 fi
