@@ -24,7 +24,7 @@ _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW", re.IGNORECASE)
 
 
 class _Stdout(io.FileIO):
-    """Stdout's bytes; what cannot be written raises `StdoutLost` to the code that prints."""
+    """Stdout as bytes; a write that fails raises `StdoutLost` through all that prints."""
 
     def write(self, data: Any) -> int:
         """Write bytes, as many as it takes."""
