@@ -39,29 +39,47 @@ def settings_of(job: Job, step: Step, parts: Sequence[Part]) -> dict[str, Settin
     """Return the variables that a script sets, by their names; `parts` stand around `step`."""
     index = job.steps.index(step)
     mine = [item for item in job.variables if item.step in (None, index)]
+    by_name: dict[str, list[Variable]] = {}
+    for item in mine:
+        by_name.setdefault(item.name, []).append(item)
     found: dict[str, Setting] = {}
-    for name in _names(mine):
-        setting = _setting(name, mine, job, step, parts)
+    around = _Around.of(parts)
+    for name, settings in by_name.items():
+        setting = _setting(name, settings, job, step, around)
         if setting is not None:
-            all_written = (written_at(job.text, item.at) for item in mine if item.name == name)
+            all_written = (written_at(job.text, item.at) for item in settings)
             earlier = tuple(text for text in all_written if text and text != setting.written)
             found[name] = replace(setting, earlier=earlier)
     return found
 
 
-def _names(variables: Sequence[Variable]) -> list[str]:
-    return list(dict.fromkeys(item.name for item in variables))
+@dataclass(frozen=True)
+class _Around:
+    """What stands around a step, by what it means for variables."""
+
+    called: bool
+    """Whether the step stands in a function."""
+    blocks: list[Part]
+    """Conditions and loops that do not hold the step."""
+    shells: list[Position]
+    unsettings: list[Part]
+
+    @classmethod
+    def of(cls, parts: Sequence[Part]) -> "_Around":
+        blocks = [part for part in parts if part.whole and part.kind in ("condition", "loop")]
+        blocks += [part for part in parts if part.text.startswith(("else", "elif"))]
+        return cls(
+            any(part.kind == "function" and not part.whole for part in parts),
+            blocks,
+            [part.at for part in parts if part.kind == "command"],
+            [part for part in parts if part.kind == "unsetting"],
+        )
 
 
 def _setting(
-    name: str, mine: Sequence[Variable], job: Job, step: Step, parts: Sequence[Part]
+    name: str, settings: Sequence[Variable], job: Job, step: Step, around: _Around
 ) -> Setting | None:
-    settings = [item for item in mine if item.name == name]
-    last = settings[-1]
-    called = any(part.kind == "function" and not part.whole for part in parts)
-    blocks = [part for part in parts if part.whole and part.kind in ("condition", "loop")]
-    blocks += [part for part in parts if part.text.startswith(("else", "elif"))]
-    shells = [part.at for part in parts if part.kind == "command"]
+    last, called, blocks, shells = settings[-1], around.called, around.blocks, around.shells
     before = [v for v in settings if called or v.step is not None or v.at < step.at]
     here = [v for v in before if not any(_within(v.at, at) for at in shells)]
     sure = [v for v in here if not any(_within(v.at, block.at) for block in blocks)]
@@ -75,9 +93,8 @@ def _setting(
         return Setting(here[-1], sure[-1].value if sure else None, words, written)
     last = here[-1]
     written = written_at(job.text, last.at)
-    for part in parts:
-        gone = part.kind == "unsetting" and name in part.names
-        if gone and last.at < part.at and (called or part.at < step.at):
+    for part in around.unsettings:
+        if name in part.names and last.at < part.at and (called or part.at < step.at):
             return None
     if _HOME.match(written):
         return Setting(last, last.value, "`~` is the home there; write the path", written)

@@ -126,8 +126,10 @@ def _workdir(job: Job, step: Step, parts: Sequence[Part], values: Values, notes:
     path = "."
     for command in job.commands:
         moves = command.program == "cd" and command.shell == "batch" and command.step is None
+        if not moves or command.at.file:
+            continue
         apart = [part for part in parts if part.whole and _within(command.at, part.at)]
-        if not moves or command.at.file or any(part.names != ("cd",) for part in apart):
+        if any(part.names != ("cd",) for part in apart):
             continue
         written = written_at(job.text, command.at) or "cd"
         to = values.put(command.words[0].known) if command.words else "~"

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from lumitui.app.job.launch import Layout
 from lumitui.app.lint.model.job import Job
@@ -81,12 +82,17 @@ def written_at(text: str, at: Position) -> str:
     """Return what stands at a place of the script itself, with its quotes; "" elsewhere."""
     if not at.line or at.file:
         return ""
-    lines = text.replace("\r\n", "\n").split("\n")[at.line - 1 : at.end_line]
+    lines = _lines(text)[at.line - 1 : at.end_line]
     if not lines:
         return ""
     lines[-1] = lines[-1][: at.end_column - 1]
     lines[0] = lines[0][at.column - 1 :]
     return "\n".join(lines)
+
+
+@lru_cache(maxsize=4)
+def _lines(text: str) -> list[str]:
+    return text.replace("\r\n", "\n").split("\n")
 
 
 def spreads(written: str) -> bool:

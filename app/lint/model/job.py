@@ -79,10 +79,15 @@ class Job:
 
     def variable(self, name: str, *, shell: Shell | None = None) -> Variable | None:
         """Return the last setting of a variable, in any shell or in this one."""
-        found = [
-            item for item in self.variables if item.name == name and shell in (None, item.shell)
-        ]
-        return found[-1] if found else None
+        found = self._by_name.get(name, ())
+        return next((item for item in reversed(found) if shell in (None, item.shell)), None)
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[Variable]]:
+        found: dict[str, list[Variable]] = {}
+        for item in self.variables:
+            found.setdefault(item.name, []).append(item)
+        return found
 
     def settings(self, *names: str) -> Iterator[Variable]:
         """Yield every setting of these variables."""

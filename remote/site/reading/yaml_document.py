@@ -111,10 +111,10 @@ _JOB_SCRIPT = re.compile(r"\A#!|^#SBATCH\b", re.MULTILINE)
 
 
 def _job_script(name: str) -> tuple[str, str]:
+    script = name if "." in name else "SCRIPT"
     return (
         f"{name} is a job script, not a job file.",
-        "Reading job scripts comes in a later version. Write a job file with `lumitui init`, or "
-        "begin with an example in New, and name your program in `script:`.",
+        f"`lumitui import {script}` makes a job file of it; `lumitui lint {script}` checks it.",
     )
 
 

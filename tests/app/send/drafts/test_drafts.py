@@ -114,7 +114,7 @@ def test_a_job_script_is_told_to_be_one(runs: Runs, folder: Path) -> None:
     ):
         (problem,) = check(runs, folder, text).problems
         assert "is a job script, not a job file" in problem.words
-        assert "comes in a later version" in problem.words
+        assert "`lumitui import " in problem.words and "`lumitui lint " in problem.words
 
 
 def test_the_form_says_what_each_site_is(runs: Runs, folder: Path) -> None:
