@@ -60,6 +60,18 @@ class Verbs(click.Group):
         verb: click.Command = getattr(import_module(f"lumitui.app.cli.verbs.{name}"), function)
         return verb
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the verb; a file in its place is told what verbs take it."""
+        word = args[0]
+        if word not in self._modules and word.endswith((".yaml", ".yml", ".sh", ".sbatch")):
+            job = word.endswith((".yaml", ".yml"))
+            verbs = ("preview", "tui") if job else ("import", "lint")
+            tries = " or ".join(f"`lumitui {verb} {word}`" for verb in verbs)
+            raise InputError(f"{word} is a file, and a verb stands before it.", f"Try {tries}.")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the verbs of the help, each group below its title and all in two columns."""
         every = self.every()

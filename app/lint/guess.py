@@ -1,7 +1,7 @@
 """Which site a script is for, from the names in it that only one profile has."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import takewhile
@@ -29,8 +29,12 @@ class Guess:
     candidates: tuple[str, ...] = ()
 
 
-def guess_site(text: str, sites: Sequence[Site], today: date) -> Guess:
-    """Return the site that a script's partition, account, paths and modules fit best."""
+def guess_site(text: str, sites: Sequence[Site], today: date, own: Collection[str] = ()) -> Guess:
+    """Return the site that a script's partition, account, paths and modules fit best.
+
+    `own` names the profiles that a person has written. Where one fits as well as a profile that
+    comes with lumitui, it is that: a profile made by `init --host` has the partitions and no more.
+    """
     clusters = [site for site in sites if site.scheduler == "slurm"]
     options = read_directives(text).options
     facts = _Facts.of(options)
@@ -39,10 +43,15 @@ def guess_site(text: str, sites: Sequence[Site], today: date) -> Guess:
     fits = [site for site in clusters if scores[site.name] == best]
     if len(fits) > 1:
         fits = [site for site in fits if not site.is_closed(today)] or fits
+    as_well = [site.name for site in fits if site.name in own]
+    if len(fits) > 1:
+        fits = [site for site in fits if site.name not in own] or fits
     if len(fits) != 1 or best < _ENOUGH:
         return Guess(None, "", tuple(site.name for site in fits))
     told = facts.told(fits[0]) + (["its paths and modules"] if _marks(fits[0], text) else [])
-    return Guess(fits[0], " and ".join(told))
+    others = [name for name in as_well if name != fits[0].name]
+    more = f" (your profile {' or '.join(others)} fits as well: --site)" if others else ""
+    return Guess(fits[0], f"{' and '.join(told)}{more}")
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,11 @@ class Sites:
         """Return the names of the profiles that a person has written or changed, in order."""
         return [name for name, paths in sorted(self._files.items()) if paths[0].parent != BUILT_IN]
 
+    def added(self) -> list[str]:
+        """Return the names of those that do not come with the program, in order."""
+        every = sorted(self._files.items())
+        return [name for name, paths in every if BUILT_IN not in {path.parent for path in paths}]
+
     def load(self, name: str) -> Site:
         """Return the site called `name`.
 

@@ -32,3 +32,16 @@ def test_what_only_one_profile_has_tells_the_site(lines: str, site: str | None) 
     found = guess_site(f"#!/bin/bash\n{lines}\n", SITES, date(2026, 11, 23))
     assert (found.site and found.site.name) == site
     assert bool(found.because) == (site is not None)
+
+
+def test_an_own_profile_with_the_same_partitions_does_not_turn_a_sites_rules_off() -> None:
+    lumi = KNOWN.load("lumi")
+    mine = lumi.model_copy(update={"name": "mine", "modules": (), "containers": {}})
+    text = "#!/bin/bash\n#SBATCH -p standard-g -A project_462000001\n"
+    found = guess_site(text, [*SITES, mine], date(2026, 11, 23), ["mine"])
+    assert found.site is not None
+    assert found.site.name == "lumi"
+    assert "the partition standard-g" in found.because
+    assert "your profile mine fits as well" in found.because
+    alone = guess_site(text, [mine], date(2026, 11, 23), ["mine"])
+    assert alone.site is mine and "as well" not in alone.because

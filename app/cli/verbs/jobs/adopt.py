@@ -75,7 +75,8 @@ def _guessed(text: str, sites: "Sites") -> "Site":
     """
     from lumitui.app.lint.guess import guess_site
 
-    found = guess_site(text, [sites.load(name) for name in sites.names()], date.today())
+    every = [sites.load(name) for name in sites.names()]
+    found = guess_site(text, every, date.today(), sites.added())
     if found.site is None:
         others = " or ".join(found.candidates[:4])
         raise InputError(

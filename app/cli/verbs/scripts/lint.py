@@ -148,7 +148,8 @@ def _site(known: "Sites", text: str, path: str, given: str | None, *, cluster: b
     from lumitui.app.lint.any_site import any_site
     from lumitui.app.lint.guess import guess_site
 
-    guess = guess_site(text, [known.load(name) for name in known.names()], date.today())
+    every = [known.load(name) for name in known.names()]
+    guess = guess_site(text, every, date.today(), known.added())
     if guess.site is None:
         if cluster:
             raise InputError(

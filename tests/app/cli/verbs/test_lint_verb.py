@@ -139,3 +139,8 @@ def test_odd_bytes_are_said_and_break_nothing(here: Here, tmp_path: Path) -> Non
     for words in ((), ("--diff",), ("--fix",)):
         done = here("lint", *map(str, scripts), "--site", "lumi", *words)
         assert (done.returncode, "Traceback" in done.stderr) == (1, False)
+
+
+def test_a_file_in_place_of_a_verb_is_told_which_verbs_take_it(here: Here) -> None:
+    told(here("job.yaml"), 2, "`lumitui preview job.yaml` or `lumitui tui job.yaml`")
+    told(here("job.sh"), 2, "`lumitui import job.sh` or `lumitui lint job.sh`")
