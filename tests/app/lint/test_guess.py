@@ -42,6 +42,6 @@ def test_an_own_profile_with_the_same_partitions_does_not_turn_a_sites_rules_off
     assert found.site is not None
     assert found.site.name == "lumi"
     assert "the partition standard-g" in found.because
-    assert "your profile mine fits as well" in found.because
+    assert "your profile mine also fits" in found.because
     alone = guess_site(text, [mine], date(2026, 11, 23), ["mine"])
-    assert alone.site is mine and "as well" not in alone.because
+    assert alone.site is mine and "also fits" not in alone.because

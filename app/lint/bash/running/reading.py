@@ -13,7 +13,7 @@ from lumitui.app.lint.model.steps import Command, Step
 from lumitui.app.lint.model.words import Variable
 
 _NO_SHELL = (".py", ".json", ".yaml", ".txt")
-"""Ends of names of files that no shell runs."""
+"""Ends of names of files that are not for a shell, also where the script writes them."""
 
 
 @dataclass
