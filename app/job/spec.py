@@ -146,6 +146,10 @@ class JobSpec(Part):
     """Files that look like secrets and are sent nevertheless; otherwise they are left out, and the
     preview names them. Paths from the project's root, or from what is staged; `*`, `**` and
     folders as in .gitignore: `ship_secrets: [config/dev.env]`."""
+    follow_links: tuple[Inside, ...] = ()
+    """Links out of the project, or out of a folder that is staged, of which the site gets what they
+    lead to; any other is refused. Patterns as in `ship_secrets:`, which also decides about secrets
+    there: `follow_links: [data/shared]`."""
     workdir: Inside = "."
     """The folder of the code in which the program starts: `workdir: src`."""
     links: dict[Inside, Line] = Field(default={})

@@ -23,8 +23,8 @@ _LOOKED = 200
 """The newest runs of a site among which one of the same work is sought."""
 _OTHER = frozenset({
     "name", "nodes", "time", "account", "partition", "chain", "relaunch", "proof", "preflight",
-    "fetch", "metrics", "ship", "ship_secrets", "secrets", "project", "signal", "hang", "grid",
-    "scale", "keep_compiled", "memory", "exclusive", "sbatch", "resume",
+    "fetch", "metrics", "ship", "ship_secrets", "follow_links", "secrets", "project", "signal",
+    "hang", "grid", "scale", "keep_compiled", "memory", "exclusive", "sbatch", "resume",
 })  # fmt: skip
 """Keys of a job file that do not change what is trained; `venv` is compared as it was asked for."""
 

@@ -46,16 +46,20 @@ class Guard:
         """The patterns that name no suspect."""
         return tuple(word for word in self._ship if word not in self._used)
 
-    def names_secret(self, path: str, where: Callable[[], int]) -> bool:
-        """Whether the file at `path` is kept back for its name; `where` opens it.
+    def names_secret(self, path: str, where: Callable[[], int], also: Iterable[str] = ()) -> bool:
+        """Whether the file at `path` is kept back for its name, or one it has `also`.
+
+        `where` opens it.
 
         Raises:
             OSError: its contents decide, and cannot be read.
         """
-        rule = secret_name(path)
-        if rule is None or (rule.holds is not None and not rule.holds(head_of(where()))):
-            return False
-        return self._decide(Suspect(path, "name", rule.what, None, rule.source))
+        for name in (path, *also):
+            rule = secret_name(name)
+            if rule is not None and (rule.holds is None or rule.holds(head_of(where()))):
+                what = rule.what if name == path else f"{rule.what}, as it is a link to {name}"
+                return self._decide(Suspect(path, "name", what, None, rule.source))
+        return False
 
     def link_rule(self, path: str) -> NameRule | None:
         """Return the rule for the name of a link: what it points to is a secret."""
@@ -69,11 +73,11 @@ class Guard:
         what = f"{rule.what}, as the link {link} says"
         return self._decide(Suspect(path, "name", what, None, rule.source))
 
-    def holds_secret(self, path: str, marks: Iterable[Mark]) -> bool:
-        """Whether the file at `path` is kept back for what was found in its contents."""
+    def holds_secret(self, path: str, marks: Iterable[Mark], also: Sequence[str] = ()) -> bool:
+        """Whether the file at `path` is kept back for its contents; see `names_secret`."""
         for mark in marks:
             shape = shape_of(mark)
-            if shape.settings_only and not has_settings(path):
+            if shape.settings_only and not any(map(has_settings, (path, *also))):
                 continue
             return self._decide(Suspect(path, "contents", shape.what, mark.line, shape.source))
         return False

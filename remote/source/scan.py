@@ -4,12 +4,13 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from lumitui.remote.errors import InputError
 from lumitui.remote.source.guard import Guard
 from lumitui.remote.source.hash_cache import Contents, Hashes
+from lumitui.remote.source.links import Follow, names_of
 from lumitui.remote.source.manifest import Entry, Manifest
 from lumitui.remote.source.secret_names import NameRule
 from lumitui.remote.source.secret_shapes import ShapeSearch
@@ -27,6 +28,7 @@ def scan(
     limits: Limits = Limits(),  # noqa: B008  # frozen
     hashes: Hashes | None = None,
     elsewhere: frozenset[str] = frozenset(),
+    follow: Follow | None = None,
 ) -> Manifest:
     """Return the manifest of what is sent of the project below `root`.
 
@@ -41,13 +43,15 @@ def scan(
         limits: how much of it there may be.
         hashes: what is known of the files from earlier; brought up to date and saved.
         elsewhere: files and folders in it that get to the site another way.
+        follow: which links out of it are followed; keeps the files that they lead to.
 
     Raises:
         InputError: something that must not or cannot be sent, or too much of it.
     """
     if not root.is_dir():
         raise InputError(f"The project folder {root} does not exist.", "Correct `project:`.")
-    found = walk(root, limits, elsewhere)
+    follow = follow or Follow()
+    found = walk(root, limits, elsewhere, follow)
     taken = {path for path, _ in found.files} | {path for path, _ in found.links}
     for path, source in sorted((extra or {}).items()):
         if path in taken:
@@ -58,13 +62,16 @@ def scan(
             found.refuse(str(source), f"cannot be read ({error.strerror})")
     found.check(limits)
     found.raise_refused()
-    guard, hashing = guard or Guard(), _Reading(source_of(root, extra), hashes)
+    guard = guard or Guard()
+    hashing = _Reading(source_of(root, {**(extra or {}), **follow.taken}), hashes)
+    behind = {path: _behind(root, path, real) for path, real in follow.taken.items()}
     links = _linked_secrets(root, found, guard)
     entries = []
     for path, info in found.files:
-        if not hashing.is_kept_back(path, guard, links):
+        names = behind.get(path, ())
+        if not hashing.is_kept_back(path, guard, links, names):
             entry, contents = hashing.read(path, info)
-            if not guard.holds_secret(path, contents.marks):
+            if not guard.holds_secret(path, contents.marks, names):
                 entries.append(entry)
     if hashes is not None:
         hashes.save()
@@ -73,9 +80,15 @@ def scan(
 
 
 def source_of(root: Path, extra: Mapping[str, Path] | None = None) -> Callable[[str], Path]:
-    """Return the function that gives the local file of a manifest's path."""
-    added = dict(extra or {})
-    return lambda path: added[path] if path in added else root / path
+    """Return the function that gives the local file of a manifest's path; see `opened`."""
+    added = {path: Path(os.path.realpath(place)) for path, place in (extra or {}).items()}
+    top = Path(os.path.realpath(root))
+    return lambda path: added[path] if path in added else top / path
+
+
+def _behind(root: Path, path: str, real: Path) -> list[str]:
+    """Return the names that a followed link's file has besides its own `path`."""
+    return ["/".join(real.parts[-3:]), *names_of(root / path)]
 
 
 def _linked_secrets(root: Path, found: Found, guard: Guard) -> list[tuple[str, str, NameRule]]:
@@ -94,10 +107,16 @@ class _Reading:
     def __init__(self, where: _Where, hashes: Hashes | None) -> None:
         self._where, self._hashes = where, hashes
 
-    def is_kept_back(self, path: str, guard: Guard, links: list[tuple[str, str, NameRule]]) -> bool:
-        """Whether the name of the file, or of a link to it, shows a secret."""
+    def is_kept_back(
+        self,
+        path: str,
+        guard: Guard,
+        links: list[tuple[str, str, NameRule]],
+        names: Sequence[str] = (),
+    ) -> bool:
+        """Whether a name of the file, or of a link to it, shows a secret."""
         try:
-            if guard.names_secret(path, lambda: opened(self._where(path))):
+            if guard.names_secret(path, lambda: opened(self._where(path)), names):
                 return True
         except OSError as error:
             raise _unreadable(path, error) from error
@@ -146,13 +165,24 @@ def _unreadable(path: str, error: OSError) -> InputError:
 def opened(source: Path) -> int:
     """Return a descriptor of a regular file, without waiting for a pipe that took its place.
 
+    No part of `source` may be a link: one that took the place of the file, or of a folder above it,
+    would lead to any file of this machine.
+
     Raises:
         OSError: it cannot be read, or is no longer a file.
     """
-    file = os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(file).st_mode):
+    file = os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        info = os.fstat(file)
+        if not stat.S_ISREG(info.st_mode):
+            raise OSError(errno.EINVAL, "it is no longer a file")
+        if os.path.realpath(source) != os.fspath(source) or not os.path.samestat(
+            info, os.lstat(source)
+        ):
+            raise OSError(errno.ELOOP, "a link is in its place")
+    except BaseException:
         os.close(file)
-        raise OSError(errno.EINVAL, "it is no longer a file")
+        raise
     return file
 
 

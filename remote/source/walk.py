@@ -2,11 +2,13 @@
 
 import os
 import posixpath
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
 from lumitui.remote.errors import InputError
 from lumitui.remote.source.ignore import Ignoring
+from lumitui.remote.source.links import Follow, way
 
 MAX_FILES = 5000
 MAX_BYTES = 200_000_000
@@ -31,7 +33,9 @@ class Limits:
 class Found:
     """What a walk has met so far."""
 
-    def __init__(self, limits: Limits, root: Path, *, looked_at: int = 0) -> None:
+    def __init__(
+        self, limits: Limits, root: Path, follow: Follow | None = None, *, looked_at: int = 0
+    ) -> None:
         """Stop the walk below `root` over the `limits`, after `looked_at` entries at the least."""
         self.files: list[tuple[str, os.stat_result]] = []
         self.links: list[tuple[str, str]] = []
@@ -42,6 +46,9 @@ class Found:
         self.visited = 0
         """Entries of folders that were looked at."""
         self.root = os.path.realpath(root)
+        self.follow = follow or Follow()
+        self.within = [self.root]
+        """The real paths of the folder and of those that links led to, down to the present one."""
         self._limits, self._looked_at = limits, looked_at
 
     @property
@@ -96,10 +103,16 @@ class Found:
         )
 
 
-def walk(root: Path, limits: Limits, elsewhere: frozenset[str] = frozenset()) -> Found:
+def walk(
+    root: Path,
+    limits: Limits,
+    elsewhere: frozenset[str] = frozenset(),
+    follow: Follow | None = None,
+) -> Found:
     """Return what of the project below `root` is sent, far enough to describe what is too much.
 
-    `elsewhere` are the files and folders in it that are no part of what is sent.
+    `elsewhere` are the files and folders in it that are no part of what is sent; `follow` says
+    which links out of it are followed, and keeps what they led to.
 
     Raises:
         InputError: `root` is no folder that a person keeps a project in.
@@ -109,7 +122,7 @@ def walk(root: Path, limits: Limits, elsewhere: frozenset[str] = frozenset()) ->
             f"The project {root} belongs to the system; it is not a folder with your code.",
             "Name the folder of your code in `project:`.",
         )
-    found = Found(limits, root, looked_at=LOOKED_AT)
+    found = Found(limits, root, follow, looked_at=LOOKED_AT)
     _walk(root, "", Ignoring.of(root, elsewhere), found)
     return found
 
@@ -127,9 +140,10 @@ def exceeds(
     limits: Limits = Limits(),  # frozen
     *,
     elsewhere: frozenset[str] = frozenset(),
+    follow: Follow | None = None,
 ) -> bool:
     """Whether the project is over the limits: a walk that reads no file and stops there."""
-    found = Found(limits, root)
+    found = Found(limits, root, follow)
     if root.is_dir() and not is_system(root):
         _walk(root, "", Ignoring.of(root, elsewhere), found)
     return found.full
@@ -158,32 +172,57 @@ def _walk(folder: Path, below: str, ignoring: Ignoring, found: Found) -> None:
         if is_folder and (choice.sent or choice.enter):
             _walk(folder / item.name, path + "/", rules.entering(choice), found)
         elif not is_folder and choice.sent:
-            _take(item, path, found)
+            _take(item, path, found, rules)
 
 
-def _take(item: os.DirEntry[str], path: str, found: Found) -> None:
+def _take(item: os.DirEntry[str], path: str, found: Found, rules: Ignoring) -> None:
     if not _travels(path):
         found.refuse(path, "has a name with a line end or bytes that are not UTF-8; rename it")
         return
     try:
-        _take_kind(item, path, found)
+        _take_kind(item, path, found, rules)
     except OSError as error:
         found.refuse(path, f"cannot be read ({error.strerror})")
 
 
-def _take_kind(item: os.DirEntry[str], path: str, found: Found) -> None:
+def _take_kind(item: os.DirEntry[str], path: str, found: Found, rules: Ignoring) -> None:
     if item.is_symlink():
         target = os.readlink(item.path)
         if _leads_out(found.root, item.path, path, target):
-            found.refuse(path, f"points out of the project to {target!r}; use `links:` for it")
+            if found.follow.names(path):
+                _follow(Path(os.path.realpath(item.path)), path, found, rules)
+            else:
+                found.refuse(
+                    path,
+                    f"points out of the project to {way(target, Path(item.path))}; use `links:` "
+                    f"for what is on the site, or `follow_links: [{path}]` to send what is there",
+                )
         elif not _travels(target):
             found.refuse(path, "points to a name with a line end or bytes that are not UTF-8")
         else:
             found.links.append((path, target))
     elif item.is_file(follow_symlinks=False):
         found.add(path, item.stat(follow_symlinks=False))
+        if len(found.within) > 1:
+            found.follow.taken[path] = Path(os.path.realpath(item.path))
     else:
         found.refuse(path, "is neither a file nor a folder (socket, pipe or device); remove it")
+
+
+def _follow(real: Path, path: str, found: Found, rules: Ignoring) -> None:
+    """Take what the link at `path` leads to: the file, or all of the folder, at `real`."""
+    info = os.lstat(real)
+    if stat.S_ISREG(info.st_mode):
+        found.follow.taken[path] = real
+        found.add(path, info)
+    elif not stat.S_ISDIR(info.st_mode) or is_system(real):
+        found.refuse(path, f"points to {real}, which is neither a file nor a folder to send")
+    elif str(real) in found.within:
+        found.refuse(path, f"points to {real}, which it is in itself")
+    else:
+        found.within.append(str(real))
+        _walk(real, path + "/", rules, found)
+        found.within.pop()
 
 
 def _leads_out(root: str, place: str, path: str, target: str) -> bool:

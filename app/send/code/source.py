@@ -21,6 +21,7 @@ from lumitui.remote.errors import InputError
 from lumitui.remote.site.reading.plain_file import read_plain
 from lumitui.remote.source.guard import Guard, Suspect
 from lumitui.remote.source.hash_cache import Hashes
+from lumitui.remote.source.links import Follow
 from lumitui.remote.source.manifest import Manifest
 from lumitui.remote.source.scan import scan
 from lumitui.remote.source.walk import MAX_BYTES, MAX_FILES, Limits, exceeds
@@ -79,7 +80,8 @@ def with_ship_mode(spec: JobSpec, root: Path) -> JobSpec:
     The files are counted each time. The count stops at the limits: it took 10 ms for 1000 files
     and 50 ms for 5000, the most.
     """
-    if spec.ship != "auto" or not exceeds(root, elsewhere=left_out(spec, root)):
+    elsewhere, follow = left_out(spec, root), Follow(spec.follow_links)
+    if spec.ship != "auto" or not exceeds(root, elsewhere=elsewhere, follow=follow):
         return spec
     return changed(spec, {"ship": "archive"}, "ship")
 
@@ -218,7 +220,7 @@ def collect(spec: JobSpec, root: Path, hashes: Path | None = None) -> Code:
 
 
 def _scanned(spec: JobSpec, root: Path, hashes: Path | None) -> tuple[Code, Guard]:
-    guard, extra = Guard(spec.ship_secrets), _bundled(spec)
+    guard, extra, follow = Guard(spec.ship_secrets), _bundled(spec), Follow(spec.follow_links)
     manifest = scan(
         root,
         extra=extra,
@@ -228,8 +230,9 @@ def _scanned(spec: JobSpec, root: Path, hashes: Path | None) -> tuple[Code, Guar
         else Limits(MAX_FILES, MAX_BYTES, ", or send it as one archive with `ship: archive`"),
         hashes=_hashes(hashes, root) if hashes else None,
         elsewhere=left_out(spec, root),
+        follow=follow,
     )
-    return Code(root, manifest, extra, tuple(guard.kept_back)), guard
+    return Code(root, manifest, {**extra, **follow.taken}, tuple(guard.kept_back)), guard
 
 
 def _hashes(folder: Path, root: Path) -> Hashes:

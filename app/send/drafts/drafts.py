@@ -31,7 +31,7 @@ from lumitui.remote.site.reading.yaml_document import Document
 from lumitui.remote.site.sites import Sites
 
 _FILES = ("project", "trainer", "strategy", "script", "secrets", "workdir", "ship",
-          "ship_secrets", "links", "deepspeed", "fetch")  # fmt: skip
+          "ship_secrets", "follow_links", "links", "deepspeed", "fetch")  # fmt: skip
 """The keys that say which files are sent."""
 
 _STAND_INS = {"name": "job", "time": "00:01:00"}

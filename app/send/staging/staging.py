@@ -49,6 +49,8 @@ class Staging:
     sources: tuple[Source, ...]
     allowed: tuple[str, ...]
     """Files that may be sent although they look like secrets."""
+    follow: tuple[str, ...]
+    """Links out of what is staged that are followed."""
     site: Site
     folder: str
     """The store on the site."""
@@ -64,7 +66,7 @@ def staging_of(
     sources = tuple(Source(name, place_of(one.path, project)) for name, one in spec.stage.items())
     folder = f"{connection.work_root(site, spec.account)}/{STAGE}"
     group = site.file_group and site.file_group.format(account=spec.account, user=connection.user())
-    return Staging(sources, spec.ship_secrets, site, folder, group, kept)
+    return Staging(sources, spec.ship_secrets, spec.follow_links, site, folder, group, kept)
 
 
 def place_of(path: str, project: Path) -> Path:
@@ -108,7 +110,7 @@ def findings_of(spec: JobSpec, project: Path, site: Site) -> Iterator[Finding]:
             yield _error(message, do, "the files here", key)
             continue
         try:
-            found = find(name, place, spec.ship_secrets, enough=_COUNTED)
+            found = find(name, place, spec.ship_secrets, spec.follow_links, enough=_COUNTED)
             if found.root == Path(os.path.realpath(project)):
                 raise InputError(
                     f"stage: {name} is the whole project, which is sent as code.",
@@ -123,7 +125,8 @@ def findings_of(spec: JobSpec, project: Path, site: Site) -> Iterator[Finding]:
         yield Finding(
             "stage-size",
             "note",
-            f"{name} is staged: {files}, {total}, from {place}; what the site has is not sent.",
+            f"{name} is staged: {files}, {total}, from {_origin(found, place)}; what the site has "
+            "is not sent.",
             f"In the job it is $STAGE_{name}, read-only"
             + ("; the code is sent without it." if apart else "."),
             "the files here",
@@ -160,7 +163,8 @@ def heeded(spec: JobSpec, project: Path) -> frozenset[str]:
     words: set[str] = set()
     for name, one in spec.stage.items():
         try:
-            words |= find(name, place_of(one.path, project), spec.ship_secrets).heeded
+            place = place_of(one.path, project)
+            words |= find(name, place, spec.ship_secrets, spec.follow_links).heeded
         except InputError:  # it has an error of its own
             return frozenset(spec.ship_secrets)
     return frozenset(words)
@@ -168,6 +172,19 @@ def heeded(spec: JobSpec, project: Path) -> frozenset[str]:
 
 def _error(message: str, do: str, source: str, field: str) -> Finding:
     return Finding("stage", "error", message, do, source, field=field, final=True)
+
+
+_MOST_LINKS = 5
+
+
+def _origin(found: Found, place: Path) -> str:
+    """Return where it comes from; links that are followed are named."""
+    if found.single or not found.followed:
+        return f"{place} (a link to {found.root})" if os.path.islink(place) else str(place)
+    named = [f"{path} to {real}" for path, real in list(found.followed.items())[:_MOST_LINKS]]
+    more = len(found.followed) - len(named)
+    also = f" and {count(more, 'more file')}" if more else ""
+    return f"{place}, where links lead out: {', '.join(named)}{also}"
 
 
 _COUNTED = 20_000  # files that a preview counts: it is made at each key
@@ -252,7 +269,7 @@ def _read(source: Source, staging: Staging, say: Say) -> Item:
     path = source.path
     if path.suffix == DEFINITION:
         path = built(path, staging.site, staging.kept.parent / "images", say)
-    found = find(source.name, path, staging.allowed)
+    found = find(source.name, path, staging.allowed, staging.follow)
     name = hashlib.sha256(b"stage:" + os.fsencode(found.root)).hexdigest()[:24]
     meter = Meter(source.name, lambda progress: say(progress_line(progress)))
     meter.begin("reading", found.size)

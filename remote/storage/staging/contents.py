@@ -1,7 +1,8 @@
 """What is staged, read on this machine: one file, or all of a folder, as a manifest.
 
 Unlike code, data is sent whole: no ignore file counts, hidden files and any size are welcome. Links
-inside the folder stay links; a link to a file elsewhere becomes that file.
+inside the folder stay links. A link out of it is refused, unless a pattern of `follow_links:` names
+it: then what it leads to is sent, where neither a name on its way nor the contents show a secret.
 """
 
 import hashlib
@@ -13,14 +14,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lumitui.remote.errors import InputError
+from lumitui.remote.source.guard import head_of
 from lumitui.remote.source.hash_cache import Contents, Hashes
+from lumitui.remote.source.links import Follow, hops, way
 from lumitui.remote.source.manifest import Entry, Manifest
 from lumitui.remote.source.scan import opened
+from lumitui.remote.source.secret_names import has_settings
+from lumitui.remote.source.secret_shapes import ShapeSearch, shape_of
+from lumitui.remote.source.walk import is_system
 from lumitui.remote.storage.staging.suspects import Allowed, looks_like, private
 
 MOST_FILES = 200_000
 """More files in one item load a parallel file system more than they help; packed they are one."""
+_MOST_REFUSED = 1000
 _CHUNK = 1 << 20
+_SEARCHED = 1 << 18  # bytes: a key has less; larger files are searched when they are sent
+_MOST_SEARCHED = 200
 
 
 @dataclass(frozen=True)
@@ -37,6 +46,9 @@ class Found:
     """What other people of this machine may not read: files, or "." for the folder."""
     heeded: Set[str] = frozenset()
     """The patterns that allow something."""
+    followed: Mapping[str, Path] = field(default_factory=dict)
+    """The files behind links out of the folder: path to real path."""
+    allow: Allowed = field(default_factory=Allowed, repr=False)
 
     @property
     def size(self) -> int:
@@ -64,20 +76,30 @@ class Item:
     def unchanged(self, path: str) -> bool:
         """Whether the file at `path` is what was read, as far as stat says."""
         try:
-            return _state(os.stat(self.sources[path])) == self.seen[path]
+            return self.is_same(path, os.lstat(self.sources[path]))
         except OSError:
             return False
 
+    def is_same(self, path: str, info: os.stat_result) -> bool:
+        """Whether `info` is of the file that was read as `path`."""
+        return _state(info) == self.seen[path]
+
 
 def find(
-    name: str, place: Path, allowed: Sequence[str] = (), *, enough: int | None = None
+    name: str,
+    place: Path,
+    allowed: Sequence[str] = (),
+    follow: Sequence[str] = (),
+    *,
+    enough: int | None = None,
 ) -> Found:
-    """Return what is to stage at `place`; nothing is read but names.
+    """Return what is to stage at `place`; only names are read, and small files behind links.
 
     Args:
         name: what the job file calls it.
         place: the file or folder.
         allowed: patterns of files that may be sent although they look like secrets.
+        follow: patterns of links out of the folder that are followed.
         enough: after so many files and links the rest is not looked at; None: all are.
 
     Raises:
@@ -93,39 +115,42 @@ def find(
         )
     if root == Path(root.anchor):
         raise InputError(f"stage: {name} is to be {root}, with all files there are.", "Name less.")
-    files: dict[str, os.stat_result] = {}
-    links: dict[str, str] = {}
-    refused: list[str] = []
-    for path, entry in _walk(root):
-        why = _take(root, path, entry, files, links, allow)
-        if why:
-            refused.append(f"{path!r} {why}")
-        if enough is not None and len(files) + len(links) >= enough:
+    if is_system(root):
+        raise InputError(f"stage: {name} is to be {root}, a folder of the system.", "Name another.")
+    search = _Search(root, allow, Follow(follow))
+    for count in search.walk(root):
+        if (enough is not None and count >= enough) or len(search.refused) >= _MOST_REFUSED:
             break
-        if len(files) + len(links) > MOST_FILES:
+        if count > MOST_FILES:
             raise InputError(
                 f"stage: {name} has more than {MOST_FILES:,} files.",
                 "Pack them into shards (`trainers/pack.py`) or an archive, and stage that.",
             )
+    refused = search.refused
     if refused:
         more = f"; and {len(refused) - 5} more" if len(refused) > 5 else ""
         raise InputError(
             f"stage: {name} cannot be sent: {'; '.join(refused[:5])}{more}.",
-            "Remove or repair them, or stage a folder without them. `ship_secrets:` in the job "
-            "file names files that are sent although they look like secrets.",
+            "Remove or repair them, or stage a folder without them. In the job file, "
+            "`ship_secrets:` names files that are sent although they look like secrets, and "
+            "`follow_links:` links out of the folder that are followed.",
         )
-    if not files and not links:
+    if not search.files and not search.links:
         raise InputError(
             f"stage: {name} is to be {place}, which has no file in it.",
             "Fill it, or correct the path.",
         )
-    return _found(name, root, files, links, allow)
+    return search.found(name)
 
 
 def _single(name: str, place: Path, root: Path, allow: Allowed) -> Found:
+    followed = {root.name: root} if os.path.realpath(place) != os.path.abspath(place) else {}
     try:
-        # The name that the person wrote counts, and that of the file which a link leads to.
-        what = looks_like(root.parent, root.name) or looks_like(place.parent, place.name)
+        # The name that the person wrote counts, and those which a link leads to.
+        ways = (place, *hops(place), root)
+        what = next(filter(None, (looks_like(one.parent, one.name) for one in ways)), "")
+        what = what or (_key_in(root, root.stat()) if followed else "")
+        info = root.stat()
     except OSError as error:
         raise InputError(
             f"stage: {name} cannot be read: {error.strerror}.", "Make it readable."
@@ -136,19 +161,125 @@ def _single(name: str, place: Path, root: Path, allow: Allowed) -> Found:
             f"Correct the path; or send it all the same, with `ship_secrets: [{root.name}]` in the "
             "job file.",
         )
-    return _found(name, root, {root.name: root.stat()}, {}, allow)
+    search = _Search(root, allow, Follow(taken=followed))
+    search.files[root.name] = info
+    return search.found(name)
 
 
-def _found(
-    name: str,
-    root: Path,
-    files: dict[str, os.stat_result],
-    links: dict[str, str],
-    allow: Allowed,
-) -> Found:
-    top = root if root.is_dir() else root.parent
-    closed = tuple(path for path in private(root, files) if not allow.names(top, path))
-    return Found(name, root, files, links, closed, frozenset(allow.heeded))
+class _Search:
+    """A walk over a folder to stage: what is in it, and what cannot be sent."""
+
+    def __init__(self, root: Path, allow: Allowed, follow: Follow) -> None:
+        self.root, self.allow, self.follow = root, allow, follow
+        self.files: dict[str, os.stat_result] = {}
+        self.links: dict[str, str] = {}
+        self.refused: list[str] = []
+        self._within = [root]
+
+    def found(self, name: str) -> Found:
+        root, allow = self.root, self.allow
+        top = root if root.is_dir() else root.parent
+        closed = tuple(path for path in private(root, self.files) if not allow.names(top, path))
+        heeded, followed = frozenset(allow.heeded), self.follow.taken
+        return Found(name, root, self.files, self.links, closed, heeded, followed, allow)
+
+    def walk(self, folder: Path, below: str = "") -> Iterator[int]:
+        """Take everything in `folder`; yield the number of files and links after each entry."""
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError as error:
+            raise InputError(
+                f"The folder {folder} cannot be read: {error.strerror}.", "Make it readable."
+            ) from error
+        for entry in entries:
+            path = below + entry.name
+            if entry.is_dir(follow_symlinks=False):
+                yield from self.walk(folder / entry.name, path + "/")
+                continue
+            try:
+                why = self._take(path, entry)
+                if not why and path not in self.files and path not in self.links:
+                    yield from self._enter(path, Path(os.path.realpath(entry.path)))
+            except OSError as error:
+                why = f"cannot be read ({error.strerror})"
+            if why:
+                self.refused.append(f"{path!r} {why}")
+            yield len(self.files) + len(self.links)
+
+    def _take(self, path: str, entry: os.DirEntry[str]) -> str:
+        """Add one entry; return why it cannot be, or "". A folder behind a link is not added."""
+        place = Path(entry.path)
+        what = looks_like(place.parent, place.name) or looks_like(self.root, path)
+        if what and not self.allow.names(self.root, path):
+            return f"looks like {what}"
+        if entry.is_symlink():
+            target = os.readlink(entry.path)
+            if _inside(self.root, path, target) and place == self.root / path:
+                self.links[path] = target
+                return ""
+            return self._lead(path, target, place)
+        if not entry.is_file():
+            return "is neither a file nor a folder"
+        self.files[path] = os.lstat(place)
+        if len(self._within) > 1:
+            return self._behind(path, place)
+        return ""
+
+    def _lead(self, path: str, target: str, place: Path) -> str:
+        """Add the file that a link out of the folder leads to; return why it cannot be, or ""."""
+        real = Path(os.path.realpath(place))
+        if not real.is_file() and not real.is_dir():
+            return f"is a link to {target!r}, which is no file"
+        if not self.follow.names(path, f"{self.root.name}/{path}"):
+            return (
+                f"is a link out of the folder, to {way(target, place)}; to send what is there, "
+                f"write `follow_links: [{path}]`"
+            )
+        for hop in hops(place):
+            what = looks_like(hop.parent, hop.name)
+            if what and not self.allow.names(self.root, path):
+                return f"is a link to {hop}, which looks like {what}"
+        if real.is_file():
+            self.files[path] = os.lstat(real)
+            return self._behind(path, real)
+        if is_system(real) or real in self._within:
+            return f"is a link to {real}, which is " + (
+                "the folder that it is in itself" if real in self._within else "the system's"
+            )
+        return ""
+
+    def _behind(self, path: str, real: Path) -> str:
+        """Keep the file at `real`, which a link leads to; return why it cannot be sent, or ""."""
+        self.follow.taken[path] = real
+        if len(self.follow.taken) > _MOST_SEARCHED:
+            return ""
+        what = _key_in(real, self.files[path])
+        return f"leads to {real}, which has {what}" if what and not self._may(path) else ""
+
+    def _may(self, path: str) -> bool:
+        return self.allow.names(self.root, path)
+
+    def _enter(self, path: str, real: Path) -> Iterator[int]:
+        self._within.append(real)
+        yield from self.walk(real, path + "/")
+        self._within.pop()
+
+
+def _key_in(real: Path, info: os.stat_result) -> str:
+    """Return what a small file holds that has the shape of a key, or ""."""
+    if info.st_size > _SEARCHED:
+        return ""
+    search = ShapeSearch()
+    search.feed(head_of(opened(real)))
+    return _said(real, Contents("", search.marks))
+
+
+def _said(real: Path, contents: Contents) -> str:
+    for mark in contents.marks:
+        shape = shape_of(mark)
+        if not shape.settings_only or has_settings(real.name):
+            return f"{shape.what} in line {mark.line}"
+    return ""
 
 
 def read(
@@ -160,16 +291,25 @@ def read(
         InputError: a file cannot be read, or changes meanwhile.
     """
     entries = [Entry(path, 0, False, "", target) for path, target in found.links.items()]
-    sources = {path: found.root if found.single else found.root / path for path in found.files}
+    sources = {
+        path: found.root if found.single else found.followed.get(path, found.root / path)
+        for path in found.files
+    }
     seen = {}
     for path, info in found.files.items():
-        known = hashes.known(path, info) if hashes is not None else None
+        behind = found.followed.get(path)
+        key = path if behind is None else f"{path}/"  # known only after a search for keys
+        known = hashes.known(key, info) if hashes is not None else None
         if known is None:
-            known, info = _contents(found.name, sources[path], info, passed)
+            known, info = _contents(
+                found.name, sources[path], info, passed, search=behind is not None
+            )
             if hashes is not None:
-                hashes.keep(path, info, known)
+                hashes.keep(key, info, known)
         else:
             passed(info.st_size)
+        if behind is not None:
+            _refuse_key(found, path, behind, known)
         seen[path] = _state(info)
         executable = bool(info.st_mode & 0o100)
         entries.append(Entry(path, info.st_size, executable, known.sha256))
@@ -179,55 +319,22 @@ def read(
     return Item(found.name, manifest, sources, seen, found.single)
 
 
+def _refuse_key(found: Found, path: str, real: Path, contents: Contents) -> None:
+    what, top = _said(real, contents), found.root.parent if found.single else found.root
+    if what and not found.allow.names(top, path):
+        raise InputError(
+            f"stage: {found.name}: {path!r} leads to {real}, which has {what}.",
+            f"Remove the link; or send it all the same, with `ship_secrets: [{path}]` in the job "
+            "file.",
+        )
+
+
 def changed(name: str, path: str) -> InputError:
     """Return the error for a file that was written to while it was read or sent."""
     return InputError(
         f"stage: {name}: the file {path!r} changed while it was sent.",
         "Wait until nothing writes to it, then send again: what has arrived is not sent twice.",
     )
-
-
-def _walk(root: Path, below: str = "") -> Iterator[tuple[str, os.DirEntry[str]]]:
-    try:
-        entries = sorted(os.scandir(root / below), key=lambda entry: entry.name)
-    except OSError as error:
-        raise InputError(
-            f"The folder {root / below} cannot be read: {error.strerror}.", "Make it readable."
-        ) from error
-    for entry in entries:
-        path = below + entry.name
-        if entry.is_dir(follow_symlinks=False):
-            yield from _walk(root, path + "/")
-        else:
-            yield path, entry
-
-
-def _take(
-    root: Path,
-    path: str,
-    entry: os.DirEntry[str],
-    files: dict[str, os.stat_result],
-    links: dict[str, str],
-    allow: Allowed,
-) -> str:
-    """Add one entry to `files` or `links`; return why it cannot be, or ""."""
-    try:
-        what = looks_like(root, path)
-        if what and not allow.names(root, path):
-            return f"looks like {what}"
-        if entry.is_symlink():
-            target = os.readlink(entry.path)
-            if _inside(root, path, target):
-                links[path] = target
-                return ""
-            if not entry.is_file():
-                return f"is a link to {target!r}, which is no file"
-        elif not entry.is_file():
-            return "is neither a file nor a folder"
-        files[path] = os.stat(entry.path)
-    except OSError as error:
-        return f"cannot be read ({error.strerror})"
-    return ""
 
 
 def _inside(root: Path, path: str, target: str) -> bool:
@@ -240,14 +347,16 @@ def _inside(root: Path, path: str, target: str) -> bool:
 
 
 def _contents(
-    name: str, source: Path, info: os.stat_result, passed: Callable[[int], None]
+    name: str, source: Path, info: os.stat_result, passed: Callable[[int], None], *, search: bool
 ) -> tuple[Contents, os.stat_result]:
-    digest = hashlib.sha256()
+    digest, shapes = hashlib.sha256(), ShapeSearch() if search else None
     try:
         file = opened(source)
         try:
             while piece := os.read(file, _CHUNK):
                 digest.update(piece)
+                if shapes is not None:
+                    shapes.feed(piece)
                 passed(len(piece))
             now = os.fstat(file)
         finally:
@@ -258,7 +367,7 @@ def _contents(
         ) from error
     if _state(now) != _state(info):
         raise changed(name, str(source))
-    return Contents(digest.hexdigest()), now
+    return Contents(digest.hexdigest(), shapes.marks if shapes is not None else ()), now
 
 
 def _state(info: os.stat_result) -> tuple[int, ...]:

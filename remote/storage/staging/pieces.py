@@ -42,6 +42,8 @@ def tar_of(
 
 
 def _content(item: Item, blob: Blob) -> Iterator[bytes]:
+    if not item.unchanged(blob.entry.path):
+        raise changed(item.name, blob.entry.path)
     try:
         yield from content(blob.entry, item.sources[blob.entry.path])
     except InputError as error:
@@ -73,6 +75,8 @@ def rest_of(item: Item, name: str, path: Path, offset: int, size: int) -> Iterat
     """
     try:
         with os.fdopen(opened(path), "rb", buffering=0) as file:
+            if not item.is_same(name, os.fstat(file.fileno())):
+                raise changed(item.name, name)
             file.seek(offset)
             left = size - offset
             while left and (piece := file.read(min(_CHUNK, left))):

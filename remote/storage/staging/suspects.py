@@ -37,7 +37,9 @@ def looks_like(root: Path, path: str) -> str:
         OSError: its contents decide, and cannot be read.
     """
     rule = secret_name("/".join([*root.parts[-2:], path]))
-    if rule is None or (rule.holds and not rule.holds(head_of(opened(root / path)))):
+    if rule is None or (
+        rule.holds and not rule.holds(head_of(opened(Path(os.path.realpath(root / path)))))
+    ):
         return ""
     return rule.what
 

@@ -11,8 +11,11 @@ import pytest
 
 from lumitui.remote.errors import InputError
 from lumitui.remote.source import walk
-from lumitui.remote.source.scan import scan
+from lumitui.remote.source.guard import Guard
+from lumitui.remote.source.links import Follow
+from lumitui.remote.source.scan import scan, source_of
 from lumitui.remote.source.walk import Limits
+from lumitui.remote.storage.snapshots.tar import tar_stream
 from tests.support.files.project_files import shipped, write
 
 
@@ -158,3 +161,63 @@ def test_too_many_bytes_name_the_largest(tmp_path: Path) -> None:
     (tmp_path / "big").write_bytes(bytes(2_000_000))
     with pytest.raises(InputError, match=r"limit of 1 MB; the largest: big \(1 files, 2\.0 MB\)"):
         scan(tmp_path, limits=Limits(bytes=1_000_000))
+
+
+def outside(tmp_path: Path) -> Path:
+    write(tmp_path / "shared", "lib/helper.py", "lib/deep/other.py", "plain.py")
+    (tmp_path / "shared/innocent").symlink_to("id_rsa")
+    (tmp_path / "shared/id_rsa").write_text("a key")
+    (tmp_path / "shared/token.py").write_text(f"token = 'ghp_{'a1B2c3D4' * 4}A1b2'\n")
+    project = write(tmp_path / "p", "train.py")
+    for name in ("lib", "plain.py", "innocent", "token.py"):
+        (project / name).symlink_to(f"../shared/{name}")
+    return project
+
+
+def test_a_link_out_is_refused_with_its_target(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as refused:
+        scan(outside(tmp_path))
+    assert f"'innocent' points out of the project to '../shared/innocent' ({tmp_path}" in str(
+        refused.value.message
+    )
+    assert "shared/id_rsa); use `links:`" in refused.value.message
+    assert "`follow_links: [plain.py]`" in refused.value.message
+
+
+def test_links_out_that_are_named_are_followed_but_not_to_secrets(tmp_path: Path) -> None:
+    project, guard = outside(tmp_path), Guard()
+    follow = Follow(["*"])
+    manifest = scan(project, guard=guard, follow=follow)
+    assert [entry.path for entry in manifest.entries] == [
+        "lib/deep/other.py", "lib/helper.py", "plain.py", "train.py"
+    ]  # fmt: skip
+    assert not any(entry.target for entry in manifest.entries)
+    assert {item.path: item.by for item in guard.kept_back} == {
+        "innocent": "name", "token.py": "contents"
+    }  # fmt: skip
+    where = source_of(project, follow.taken)
+    assert where("lib/deep/other.py") == tmp_path / "shared/lib/deep/other.py"
+    sent = b"".join(tar_stream(manifest.entries, where, mtime=0))
+    assert b"lib/deep/other.py" in sent and b"a key" not in sent
+
+
+def test_a_followed_circle_ends(tmp_path: Path) -> None:
+    project = write(tmp_path / "p", "train.py")
+    (project / "up").symlink_to("..")
+    with pytest.raises(InputError, match=r"'up/p/up' points to .*, which it is in itself"):
+        scan(project, follow=Follow(["up"]))
+
+
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_a_link_that_takes_a_place_after_the_scan_sends_nothing(tmp_path: Path, what: str) -> None:
+    project = write(tmp_path / "p", "sub/a")
+    write(tmp_path / "secret", "a")
+    (tmp_path / "secret/a").write_text("SECRET")
+    manifest = scan(project)
+    place = project / "sub/a" if what == "file" else project / "sub"
+    place.rename(project / "kept")
+    place.symlink_to(tmp_path / "secret" / ("a" if what == "file" else ""))
+    pieces: list[bytes] = []
+    with pytest.raises(InputError, match="changed while it was read"):
+        pieces.extend(tar_stream(manifest.entries, source_of(project), mtime=0))
+    assert b"SECRET" not in b"".join(pieces)

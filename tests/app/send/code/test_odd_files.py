@@ -191,10 +191,10 @@ def test_what_changes_meanwhile_is_reported_and_never_sent_otherwise(
     if moment == "stat":
         plain = walking._take
 
-        def late(item: "os.DirEntry[str]", path: str, found: object) -> None:
+        def late(item: "os.DirEntry[str]", path: str, *rest: object) -> None:
             if path == "b":
                 alter()
-            plain(item, path, found)  # type: ignore[arg-type]
+            plain(item, path, *rest)  # type: ignore[arg-type]
 
         monkeypatch.setattr(walking, "_take", late)
     elif moment == "hash":

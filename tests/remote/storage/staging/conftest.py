@@ -64,7 +64,7 @@ def send(folder: str, data: Path, told: list[Progress]) -> Send:
         return stage(
             over or Local(),
             folder,
-            item or read(find("DATA", data)),
+            item or read(find("DATA", data, follow=["from*"])),
             site="lumi",
             report=told.append,
         )

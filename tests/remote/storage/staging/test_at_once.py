@@ -112,7 +112,7 @@ def test_a_part_whose_sender_still_writes_is_not_shortened(large: Path, folder: 
 
 
 def test_a_seal_is_of_the_send_that_was_first(data: Path, folder: str, send: Send) -> None:
-    item = read(find("DATA", data))
+    item = read(find("DATA", data, follow=["from*"]))
     done = send(item, Meanwhile(Local(), 4, lambda: send(item)))
     assert identical(done.path, data) and not left_over(folder)
     assert send(item).requests == 1

@@ -71,7 +71,7 @@ def test_one_file_keeps_its_name(folder: str, data: Path) -> None:
 def cut(count: int, send: Send, data: Path, folder: str) -> None:
     """Cut a send after `count` bytes, then again and again; at the end all is there, once."""
     shutil.rmtree(folder, ignore_errors=True)
-    item = read(find("DATA", data))
+    item = read(find("DATA", data, follow=["from*"]))
     sent, chance = 0, random.Random(count)
     for _ in range(2):
         link = CutAfter(Local(), count)
@@ -118,7 +118,7 @@ def test_a_large_file_goes_on_at_its_last_byte(tmp_path: Path, folder: str) -> N
 def test_two_sends_at_once_disturb_each_other_in_nothing(
     send: Send, data: Path, folder: str
 ) -> None:
-    item, together = read(find("DATA", data)), threading.Barrier(2)
+    item, together = read(find("DATA", data, follow=["from*"])), threading.Barrier(2)
 
     def one(_: int) -> Staged:
         together.wait()
@@ -133,7 +133,7 @@ def test_a_file_that_changes_is_named_and_nothing_is_used(
     send: Send, data: Path, folder: str
 ) -> None:
     for path in ("large.txt", "class 1/1.bin"):
-        item = read(find("DATA", data))
+        item = read(find("DATA", data, follow=["from*"]))
         (data / path).write_bytes(b"!" * (data / path).stat().st_size)
         with pytest.raises(InputError, match=f"DATA: the file '.*{Path(path).name}' changed"):
             send(item)
@@ -146,7 +146,7 @@ def test_what_must_not_be_sent_is_named(data: Path) -> None:
     (data / "gone").symlink_to("nowhere")
     os.mkfifo(data / "pipe")
     with pytest.raises(InputError) as refused:
-        find("DATA", data)
+        find("DATA", data, follow=["from*"])
     for words in ("'id_rsa' looks like", "'gone' is a link to 'nowhere'", "'pipe' is neither"):
         assert words in refused.value.message
     with pytest.raises(InputError, match="which is no file and no folder"):
@@ -167,7 +167,7 @@ LIES = [
 
 @pytest.mark.parametrize("said", LIES)
 def test_an_answer_that_is_none_is_a_sentence(said: bytes, data: Path, folder: str) -> None:
-    item = read(find("DATA", data))
+    item = read(find("DATA", data, follow=["from*"]))
     with pytest.raises(AnswerUnusable, match="does not say what it has"):
         stage(FixedAnswer(said), folder, item, site="lumi", report=lambda progress: None)
 
@@ -176,7 +176,7 @@ def test_a_site_that_claims_parts_it_does_not_have_gets_the_file_again(
     send: Send, data: Path, folder: str
 ) -> None:
     send()
-    item = read(find("DATA", data))
+    item = read(find("DATA", data, follow=["from*"]))
     entry = next(one for one in item.manifest.files if one.path == "large.bin")
     shutil.rmtree(folder)
     Path(folder, "parts").mkdir(parents=True)
@@ -194,10 +194,22 @@ def test_a_full_disk_is_a_sentence_and_room_lets_it_go_on(tmp_path: Path, data: 
     try:
         for _ in range(2):  # in a large file, then in the small ones or again
             with pytest.raises(RefusedError, match=r"could not store DATA.*(?i:space)"):
-                stage(Local(), f"{disk}/stage", read(find("DATA", data)), site="lumi", report=print)
+                stage(
+                    Local(),
+                    f"{disk}/stage",
+                    read(find("DATA", data, follow=["from*"])),
+                    site="lumi",
+                    report=print,
+                )
             subprocess.run(["mount", "-o", "remount,size=600k", disk], check=True)
         subprocess.run(["mount", "-o", "remount,size=8m", disk], check=True)
-        done = stage(Local(), f"{disk}/stage", read(find("DATA", data)), site="lumi", report=print)
+        done = stage(
+            Local(),
+            f"{disk}/stage",
+            read(find("DATA", data, follow=["from*"])),
+            site="lumi",
+            report=print,
+        )
         assert identical(done.path, data) and not left_over(f"{disk}/stage")
     finally:
         subprocess.run(["umount", "-l", disk], check=True)
@@ -208,14 +220,14 @@ def test_a_disk_that_dead_sends_filled_has_room_for_the_next_send(
 ) -> None:
     with small_disk(tmp_path / "disk", "8m,nr_inodes=400") as disk:
         send = partial(stage, Local(), f"{disk}/stage", site="lumi", report=print)
-        send(read(find("DATA", data)))
+        send(read(find("DATA", data, follow=["from*"])))
         (left := disk / "stage" / ".left-1" / "tree").mkdir(parents=True)
         (left.parent / "new").mkdir()
         with pytest.raises(OSError, match="No space"):
             for number in range(400):
                 (left / str(number)).touch()
         (data / "run.sh").write_text("another")
-        again = send(read(find("DATA", data)))
+        again = send(read(find("DATA", data, follow=["from*"])))
         assert identical(again.path, data) and not left_over(f"{disk}/stage")
 
 
@@ -232,13 +244,19 @@ def test_a_disk_without_room_is_named_with_the_command_that_makes_some(
             for number in range(free):
                 (disk / str(number)).unlink()
             with pytest.raises(RefusedError, match=r"could not store DATA.*(?i:space)") as refused:
-                stage(Local(), f"{disk}/stage", read(find("DATA", data)), site="lumi", report=print)
+                stage(
+                    Local(),
+                    f"{disk}/stage",
+                    read(find("DATA", data, follow=["from*"])),
+                    site="lumi",
+                    report=print,
+                )
             assert "`lumitui stage lumi --prune`" in refused.value.hint
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives files to another group")
 def test_files_get_the_group_of_the_site(tmp_path: Path, data: Path, folder: str) -> None:
-    item = read(find("DATA", data))
+    item = read(find("DATA", data, follow=["from*"]))
     done = stage(Local(), folder, item, group="games", site="lumi", report=lambda progress: None)
     groups = {
         os.lstat(os.path.join(at, name)).st_gid
