@@ -213,6 +213,7 @@ def preview_data(found: "Preview") -> dict[str, object]:
         "command": found.command,
         "script": launch.script,
         "findings": found.findings,
+        "code": {"files": found.files.count, "bytes": found.files.bytes},
         "kept_back": found.files.kept_back,
         "shipped_secrets": found.files.shipped,
         "price": launch.price,

@@ -1,6 +1,7 @@
 """What a fetch brings from a run's folder, and what it reports of the rest."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +22,11 @@ from lumitui.remote.transport.protocol import Transport
 RECORDS = (METRICS, BINDING, attempt_log("*"), JOB_SCRIPT, PROFILE, WATCHED)
 """What every fetch without patterns also brings, as far as it is there."""
 _MOST = 5
+_NOT_CODE = """\
+# lumitui fetched results into this folder, and sends your code without it.
+# To send the folder too, remove this file.
+*
+"""
 
 
 def bring(run: Run, transport: Transport, target: Path, patterns: Sequence[str]) -> FetchOutcome:
@@ -31,12 +37,23 @@ def bring(run: Run, transport: Transport, target: Path, patterns: Sequence[str])
     Raises:
         InputError, RefusedError, LinkError, LumiError: as `fetch`.
     """
+    _keep_out_of_code(target)
     if patterns:
         return fetch(transport, run.folder, patterns, target)
     bundled = TRAINERS.get(run.spec.trainer or "")
     chosen = run.spec.fetch or (bundled.fetch if bundled else ())
     brought = fetch(transport, run.folder, (*chosen, *RECORDS), target)
     return replace(brought, unmatched=tuple(item for item in brought.unmatched if item in chosen))
+
+
+def _keep_out_of_code(target: Path) -> None:
+    """Make the folder one that no send takes for code, unless it is there already.
+
+    It often lies in the project: with a checkpoint of 300 MB the next run was sent as an archive.
+    """
+    with suppress(OSError):  # a folder that is there, or one of which the fetch says why
+        target.mkdir(mode=0o700, parents=True)
+        (target / ".lumituiignore").write_text(_NOT_CODE)
 
 
 def notes(brought: FetchOutcome, *, named: bool) -> list[str]:

@@ -16,6 +16,8 @@ from lumitui.app.send.code.installs import install_line
 from lumitui.app.send.code.links import taken_links
 from lumitui.app.send.code.programs import texts_of
 from lumitui.app.send.code.secret_files import findings_of, needed_by
+from lumitui.app.send.code.weight import code_size
+from lumitui.app.send.code.weight import findings_of as weight_findings
 from lumitui.app.send.staging.staging import heeded, left_out
 from lumitui.remote.errors import InputError
 from lumitui.remote.site.reading.plain_file import read_plain
@@ -103,6 +105,15 @@ class Files:
     """Whether code is sent; False: what the run needs is on the site already."""
     programs: Mapping[str, str] = field(default_factory=dict)
     """The texts that rules read of the project, by their paths in it."""
+    count: int = 0
+    """Files that are sent as code; 0 where they could not be read, too."""
+    bytes: int = 0
+    """Of those files."""
+
+    @property
+    def weight(self) -> str:
+        """How much code is sent, like `12 files, 40 kB`; "": it is not known, or none is."""
+        return code_size(self.count, self.bytes) if self.count else ""
 
 
 def look(
@@ -133,10 +144,21 @@ def look(
     taken = (_taken_finding(key, error) for key, error in taken_links(spec, code.manifest))
     elsewhere = heeded(spec, project) if guard.unused else frozenset()
     said = findings_of(guard, [item for item, _ in needed], elsewhere)
-    findings = (*_errors([*unset, *problems]), *taken, *said)
+    own = (one for one in code.manifest.files if not one.path.startswith(f"{BUNDLED}/"))
+    large = weight_findings(own)
+    findings = (*_errors([*unset, *problems]), *taken, *said, *large)
     install = install_line(spec, project)
     shipped, programs = tuple(guard.shipped), texts_of(spec, project)
-    return Files(project, findings, code.kept_back, shipped, install, programs=programs)
+    return Files(
+        project,
+        findings,
+        code.kept_back,
+        shipped,
+        install,
+        programs=programs,
+        count=sum(1 for _ in code.manifest.files),
+        bytes=code.manifest.size,
+    )
 
 
 _FIELDS = {"secret-needed": "ship_secrets"} | {

@@ -26,6 +26,8 @@ def terms(preview: Preview, price: Outlook | None = None) -> list[tuple[str, str
     ]
     if launch.spec.account != "none":
         lines.append(("account", launch.spec.account))
+    if preview.files.weight:
+        lines.append(("code", preview.files.weight))
     return [*lines, ("warnings", str(warnings))] if warnings else lines
 
 

@@ -7,29 +7,24 @@ it: then what it leads to is sent, where neither a name on its way nor the conte
 
 import hashlib
 import os
-import posixpath
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from lumitui.remote.errors import InputError
-from lumitui.remote.source.guard import head_of
 from lumitui.remote.source.hash_cache import Contents, Hashes
-from lumitui.remote.source.links import Follow, hops, way
+from lumitui.remote.source.links import Follow, hops
 from lumitui.remote.source.manifest import Entry, Manifest
 from lumitui.remote.source.scan import opened
-from lumitui.remote.source.secret_names import has_settings
-from lumitui.remote.source.secret_shapes import ShapeSearch, shape_of
+from lumitui.remote.source.secret_shapes import ShapeSearch
 from lumitui.remote.source.walk import is_system
+from lumitui.remote.storage.staging.search import MOST_REFUSED, Search, key_in, said_of
 from lumitui.remote.storage.staging.suspects import Allowed, looks_like, private
 
 MOST_FILES = 200_000
 """More files in one item load a parallel file system more than they help; packed they are one."""
-_MOST_REFUSED = 1000
 _CHUNK = 1 << 20
-_SEARCHED = 1 << 18  # bytes: a key has less; larger files are searched when they are sent
-_MOST_SEARCHED = 200
 
 
 @dataclass(frozen=True)
@@ -117,9 +112,9 @@ def find(
         raise InputError(f"stage: {name} is to be {root}, with all files there are.", "Name less.")
     if is_system(root):
         raise InputError(f"stage: {name} is to be {root}, a folder of the system.", "Name another.")
-    search = _Search(root, allow, Follow(follow))
+    search = Search(root, allow, Follow(follow))
     for count in search.walk(root):
-        if (enough is not None and count >= enough) or len(search.refused) >= _MOST_REFUSED:
+        if (enough is not None and count >= enough) or len(search.refused) >= MOST_REFUSED:
             break
         if count > MOST_FILES:
             raise InputError(
@@ -140,7 +135,7 @@ def find(
             f"stage: {name} is to be {place}, which has no file in it.",
             "Fill it, or correct the path.",
         )
-    return search.found(name)
+    return _found(name, search)
 
 
 def _single(name: str, place: Path, root: Path, allow: Allowed) -> Found:
@@ -149,7 +144,7 @@ def _single(name: str, place: Path, root: Path, allow: Allowed) -> Found:
         # The name that the person wrote counts, and those which a link leads to.
         ways = (place, *hops(place), root)
         what = next(filter(None, (looks_like(one.parent, one.name) for one in ways)), "")
-        what = what or (_key_in(root, root.stat()) if followed else "")
+        what = what or (key_in(root, root.stat()) if followed else "")
         info = root.stat()
     except OSError as error:
         raise InputError(
@@ -161,125 +156,17 @@ def _single(name: str, place: Path, root: Path, allow: Allowed) -> Found:
             f"Correct the path; or send it all the same, with `ship_secrets: [{root.name}]` in the "
             "job file.",
         )
-    search = _Search(root, allow, Follow(taken=followed))
+    search = Search(root, allow, Follow(taken=followed))
     search.files[root.name] = info
-    return search.found(name)
+    return _found(name, search)
 
 
-class _Search:
-    """A walk over a folder to stage: what is in it, and what cannot be sent."""
-
-    def __init__(self, root: Path, allow: Allowed, follow: Follow) -> None:
-        self.root, self.allow, self.follow = root, allow, follow
-        self.files: dict[str, os.stat_result] = {}
-        self.links: dict[str, str] = {}
-        self.refused: list[str] = []
-        self._within = [root]
-
-    def found(self, name: str) -> Found:
-        root, allow = self.root, self.allow
-        top = root if root.is_dir() else root.parent
-        closed = tuple(path for path in private(root, self.files) if not allow.names(top, path))
-        heeded, followed = frozenset(allow.heeded), self.follow.taken
-        return Found(name, root, self.files, self.links, closed, heeded, followed, allow)
-
-    def walk(self, folder: Path, below: str = "") -> Iterator[int]:
-        """Take everything in `folder`; yield the number of files and links after each entry."""
-        try:
-            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-        except OSError as error:
-            raise InputError(
-                f"The folder {folder} cannot be read: {error.strerror}.", "Make it readable."
-            ) from error
-        for entry in entries:
-            path = below + entry.name
-            if entry.is_dir(follow_symlinks=False):
-                yield from self.walk(folder / entry.name, path + "/")
-                continue
-            try:
-                why = self._take(path, entry)
-                if not why and path not in self.files and path not in self.links:
-                    yield from self._enter(path, Path(os.path.realpath(entry.path)))
-            except OSError as error:
-                why = f"cannot be read ({error.strerror})"
-            if why:
-                self.refused.append(f"{path!r} {why}")
-            yield len(self.files) + len(self.links)
-
-    def _take(self, path: str, entry: os.DirEntry[str]) -> str:
-        """Add one entry; return why it cannot be, or "". A folder behind a link is not added."""
-        place = Path(entry.path)
-        what = looks_like(place.parent, place.name) or looks_like(self.root, path)
-        if what and not self.allow.names(self.root, path):
-            return f"looks like {what}"
-        if entry.is_symlink():
-            target = os.readlink(entry.path)
-            if _inside(self.root, path, target) and place == self.root / path:
-                self.links[path] = target
-                return ""
-            return self._lead(path, target, place)
-        if not entry.is_file():
-            return "is neither a file nor a folder"
-        self.files[path] = os.lstat(place)
-        if len(self._within) > 1:
-            return self._behind(path, place)
-        return ""
-
-    def _lead(self, path: str, target: str, place: Path) -> str:
-        """Add the file that a link out of the folder leads to; return why it cannot be, or ""."""
-        real = Path(os.path.realpath(place))
-        if not real.is_file() and not real.is_dir():
-            return f"is a link to {target!r}, which is no file"
-        if not self.follow.names(path, f"{self.root.name}/{path}"):
-            return (
-                f"is a link out of the folder, to {way(target, place)}; to send what is there, "
-                f"write `follow_links: [{path}]`"
-            )
-        for hop in hops(place):
-            what = looks_like(hop.parent, hop.name)
-            if what and not self.allow.names(self.root, path):
-                return f"is a link to {hop}, which looks like {what}"
-        if real.is_file():
-            self.files[path] = os.lstat(real)
-            return self._behind(path, real)
-        if is_system(real) or real in self._within:
-            return f"is a link to {real}, which is " + (
-                "the folder that it is in itself" if real in self._within else "the system's"
-            )
-        return ""
-
-    def _behind(self, path: str, real: Path) -> str:
-        """Keep the file at `real`, which a link leads to; return why it cannot be sent, or ""."""
-        self.follow.taken[path] = real
-        if len(self.follow.taken) > _MOST_SEARCHED:
-            return ""
-        what = _key_in(real, self.files[path])
-        return f"leads to {real}, which has {what}" if what and not self._may(path) else ""
-
-    def _may(self, path: str) -> bool:
-        return self.allow.names(self.root, path)
-
-    def _enter(self, path: str, real: Path) -> Iterator[int]:
-        self._within.append(real)
-        yield from self.walk(real, path + "/")
-        self._within.pop()
-
-
-def _key_in(real: Path, info: os.stat_result) -> str:
-    """Return what a small file holds that has the shape of a key, or ""."""
-    if info.st_size > _SEARCHED:
-        return ""
-    search = ShapeSearch()
-    search.feed(head_of(opened(real)))
-    return _said(real, Contents("", search.marks))
-
-
-def _said(real: Path, contents: Contents) -> str:
-    for mark in contents.marks:
-        shape = shape_of(mark)
-        if not shape.settings_only or has_settings(real.name):
-            return f"{shape.what} in line {mark.line}"
-    return ""
+def _found(name: str, search: Search) -> Found:
+    root, allow = search.root, search.allow
+    top = root if root.is_dir() else root.parent
+    closed = tuple(path for path in private(root, search.files) if not allow.names(top, path))
+    heeded, followed = frozenset(allow.heeded), search.follow.taken
+    return Found(name, root, search.files, search.links, closed, heeded, followed, allow)
 
 
 def read(
@@ -320,7 +207,7 @@ def read(
 
 
 def _refuse_key(found: Found, path: str, real: Path, contents: Contents) -> None:
-    what, top = _said(real, contents), found.root.parent if found.single else found.root
+    what, top = said_of(real, contents.marks), found.root.parent if found.single else found.root
     if what and not found.allow.names(top, path):
         raise InputError(
             f"stage: {found.name}: {path!r} leads to {real}, which has {what}.",
@@ -335,15 +222,6 @@ def changed(name: str, path: str) -> InputError:
         f"stage: {name}: the file {path!r} changed while it was sent.",
         "Wait until nothing writes to it, then send again: what has arrived is not sent twice.",
     )
-
-
-def _inside(root: Path, path: str, target: str) -> bool:
-    """Whether a link stays in the folder, by its own text and through other links."""
-    plain = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
-    if target.startswith("/") or plain == ".." or plain.startswith("../"):
-        return False
-    real = os.path.realpath(root / path)
-    return os.path.commonpath([str(root), real]) == str(root) and os.path.exists(real)
 
 
 def _contents(

@@ -56,7 +56,8 @@ def preview(reply: Reply, job: Path, only_script: bool, all_files: bool, cluster
         show_grid(every)
         say(f"The script of the first run, {found.cell}:")
     elif not only_script:
-        say(f"{words.layout_size(launch.layout)}; {price}")
+        code = f"; code: {found.files.weight}" if found.files.weight else ""
+        say(f"{words.layout_size(launch.layout)}; {price}{code}")
     files = [f"{words.file_heading(name)}\n{text}" for name, text in launch.texts.items()]
     text = "\n".join(files) if all_files else launch.script
     text = text if only_script else f"{found.command}\n\n{text}"
