@@ -278,6 +278,8 @@ def chain_end(run: "Run") -> str:
         return f"no time limit is left of {run.brief.chain}; {at}"
     if last.end == "refused":
         return f"its requeue was refused; {at}"
+    if last.end == "unsaved":
+        return "it ended with 85, which says that it saved, and saved nothing"
     return "no progress: it trained nothing new" if last.end == "no-progress" else ""
 
 

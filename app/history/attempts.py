@@ -17,7 +17,7 @@ _CODES = 256
 
 KILLED = "killed"
 """What becomes of an attempt that wrote no end: a node failed, or someone requeued its job."""
-ENDS = ("requeue", "done", "failed", "used-up", "no-progress", "cancelled", "refused")
+ENDS = ("requeue", "done", "failed", "used-up", "no-progress", "unsaved", "cancelled", "refused")
 """What a job says of an attempt's end; `refused`: Slurm did not take it back into the queue."""
 
 SAVED = ("requeue", "used-up", "refused")

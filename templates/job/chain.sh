@@ -61,12 +61,42 @@ lumitui_go_on() {
     next=used-up why="the run has had its $chain time limits"
   elif [[ -n $step ]] && ((10#$step <= 10#${last:-0})); then
     next=no-progress why="no step was trained after step ${last:-0}; another time limit would change nothing"
-  elif [[ -z $step && -z $(lumitui_saved_since "$RUN_DIR/.began") ]]; then
+  elif [[ -n $(lumitui_saved_since "$RUN_DIR/.began") ]]; then
+    : # it saved
+  elif [[ -z $step ]]; then
     next=no-progress why="nothing was saved in checkpoints/; another time limit would change nothing"
+  elif [[ -z $(lumitui_saved_elsewhere) ]]; then
+    next=unsaved why="the program ended with 85 after step $step, and saved nothing: no new file in checkpoints/, \
+elsewhere in the run's folder, or in a folder that job.sh or the code names; another time limit would train the same steps"
   fi
   lumitui_note "$(printf '"event": "ended", "rc": %d, "step": %s, "next": "%s"' "$rc" "${step:-null}" "$next")"
   if [[ -n $why ]]; then echo "lumitui: $why. The chain ends here." >&2; fi
   if [[ $next == requeue ]]; then lumitui_requeue "$step"; fi
+}
+
+# lumitui_saved_elsewhere: a newer file, which may be a save of a script that does not use checkpoints/, in the
+# run's folder or in a folder of one's own that job.sh or the code names, by its path or by a variable. What is
+# written without a save does not count. What takes longer than a minute is unknown, and no reason to end.
+lumitui_saved_elsewhere() {
+  timeout 60 bash -c '
+    cd "$RUN_DIR" || exit
+    own=() texts=(job.sh)
+    if [[ -d code ]]; then texts+=(code); else texts+=("${CODE:-job.sh}"); fi
+    while IFS= read -r path; do
+      [[ -d $path ]] || path=${path%/*}
+      if [[ -d $path && -O $path && ! $path -ef . ]]; then own+=("$path"); fi
+    done < <(
+      grep -rhoIE "/[A-Za-z0-9._@%+=-]+(/[A-Za-z0-9._@%+=-]+)+" "${texts[@]}" 2>/dev/null | sort -u
+      grep -rhoIE "[A-Za-z_][A-Za-z0-9_]+" "${texts[@]}" 2>/dev/null | sort -u | while read -r name; do
+        [[ $name =~ ^(RUN_DIR|CODE|PWD|OLDPWD|TMPDIR|NODE_TMP)$ || ${!name-} != /* ]] || echo "${!name}/"
+      done
+    )
+    find -L . "${own[@]}" -type f -newer .began ! -path "./.*" ! -path "./attempt*" ! -path "./watch/*" \
+      ! -path "./profile/*" ! -path "./checkpoints/.*" ! -path "./checkpoints/start-*-step-*/*" \
+      ! -path "*/__pycache__/*" ! -path "$RUN_DIR/*" ! -name "*.jsonl" ! -name "*.log" ! -name "*.out" ! -name "*.err" \
+      ! -name "events.out.tfevents.*" ! -path ./stop ! -path "./flight-*" ! -path ./binding.json \
+      ! -path "./errors/*" ! -path "./heartbeat*" ! -path ./hung.json ! -path ./preflight.json ! -path ./hostfile ! -path ./cancelled 2>/dev/null | head -n 1
+  ' || echo unknown
 }
 
 # lumitui_requeue STEP: put this very job back into the queue. For ten minutes, as slurmctld may be away.

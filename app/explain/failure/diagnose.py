@@ -64,6 +64,14 @@ CHAIN_ENDS: Mapping[str, Meaning] = {
         "Give it more `time:`, or look in the log for what took it; then resubmit from the "
         "checkpoint.",
     ),
+    "unsaved": Meaning(
+        "chain-unsaved",
+        "An attempt ended with 85, which says that it saved, and left no new file in checkpoints/ "
+        "or in another folder that the job names, so that the next one would have trained the "
+        "same steps.",
+        "Let the script save to $RUN_DIR/checkpoints before it ends with 85. If it saves elsewhere, "
+        "let it make a file in checkpoints/ after each save.",
+    ),
     "refused": Meaning(
         "chain-refused",
         "The job could not go back into the queue; its checkpoint is saved and nothing is lost.",

@@ -15,6 +15,7 @@ _ENDS = {
     "failed": "failed{at} with exit {rc}",
     "used-up": "saved{at}; no limit is left",
     "no-progress": "ended: it trained nothing new",
+    "unsaved": "ended with 85{at}, saved nothing",
     "cancelled": "did nothing: the run was cancelled",
     "refused": "saved{at}; its requeue was refused",
     KILLED: "was ended: node, requeue or preemption",

@@ -13,7 +13,7 @@ from tests.support.servers.cluster import Cluster
 
 PROGRAM = r"""#!/bin/bash
 # Rank 0 trains three steps an attempt, from its checkpoint on. PLAN has a word for each attempt:
-# an exit code after a save, `stay`: 85 without a step, `lost`: 85 in a launcher that hides it,
+# an exit code after a save, `lie`: 85 without a save, `stay`: 85 without a step, `lost`: 85 in a launcher that hides it,
 # `wait`: no save and no end until somebody ends it, `hold`: save, and end with 85 when told.
 attempt=$((${SLURM_RESTART_COUNT:-0} + 1))
 read -ra plan <<<"$PLAN"
@@ -42,7 +42,7 @@ if [[ $how == lost || ( $how == [0-9]* && $how != 7 ) ]]; then
   echo "$step" >"$RUN_DIR/checkpoints/step.new" && mv "$RUN_DIR"/checkpoints/step{.new,}
 fi
 case $how in
-  stay | 85 | lost)
+  stay | lie | 85 | lost)
     say "{\"event\": \"stop\", \"step\": $step, \"signal\": \"SIGUSR1\", \"seconds\": 4}"
     if [[ $how == lost ]]; then exit 1; else exit 85; fi ;;
   *) exit "$how" ;;

@@ -37,12 +37,11 @@ scancel() {{ echo "scancel $*"; }}
 lumitui_begin
 lumitui_chain "${{LIMITS:-3}}"
 launch() {{
-  if [[ -z ${{SAVES:-}} ]]; then
-    echo '{{"step": 5}}' >>metrics.jsonl
-  else
-    command sleep 0.02
-    mkdir -p "checkpoints/${{SAVES%/*}}" && : >"checkpoints/$SAVES"
-  fi
+  command sleep 0.02
+  local saves=checkpoints/${{SAVES:-own/model.pt}}
+  if [[ -z ${{SAVES:-}} || -n ${{ELSEWHERE:-}} ]]; then echo '{{"step": 5}}' >>metrics.jsonl; fi
+  if [[ -n ${{ELSEWHERE:-}} ]]; then saves=$ELSEWHERE; fi
+  mkdir -p "${{saves%/*}}" && : >"$saves"
   return "${{RC:-85}}"
 }}
 lumitui_run launch
@@ -132,6 +131,46 @@ def test_without_metrics_a_whole_checkpoint_is_progress(
     done = attempt(folder, "running 0", "ok", SAVES=saves)
     assert done.notes[-1]["next"] == following
     assert ("nothing was saved in checkpoints/" in done.out) is (following != "requeue")
+
+
+@pytest.mark.parametrize(
+    ("saves", "following"),
+    [
+        ("watch/tensorboard/events", "unsaved"),
+        ("code/__pycache__/train.pyc", "unsaved"),
+        ("code/train.log", "unsaved"),
+        ("checkpoints/.universal/part.pt", "unsaved"),
+        ("checkpoints/start-0001-step-00000004/state.pt", "unsaved"),
+        ("model.pt", "requeue"),
+        ("code/out/model.pt", "requeue"),
+        ("checkpoints/there/model.pt", "requeue"),  # `there` is a link
+        ("../named-by-path/model.pt", "requeue"),
+        ("../by-variable/model.pt", "requeue"),
+        ("../named-in-code/model.pt", "requeue"),
+        ("../not-named/model.pt", "unsaved"),
+    ],
+)
+def test_steps_without_a_save_end_the_chain_at_once(
+    folder: Path, saves: str, following: str
+) -> None:
+    """Wherever a script saves that its job or its code names: the folder is known."""
+    run = folder / "run"
+    (run / "attempt-1.submit").mkdir(parents=True)
+    (run / "checkpoints").mkdir()
+    for name in ("named-by-path", "by-variable", "named-in-code", "not-named", "linked"):
+        (folder / name).mkdir()
+    (run / "checkpoints" / "there").symlink_to(folder / "linked")
+    (run / "code").mkdir()
+    (run / "code" / "train.py").write_text(f'OUT = "{folder}/named-in-code/model.pt"\n')
+    (run / "job.sh").write_text(f"lumitui_run launch {folder}/named-by-path $MY_OUT\n")
+    (run / "attempt-1.out").write_text("")
+    (run / "bin").symlink_to(folder / "bin")
+    os.utime(run / "code" / "train.py", (1, 1))
+    os.utime(run / "job.sh", (1, 1))
+    place = f"./{saves}" if "/" not in saves else saves
+    done = attempt(run, "running 0", "ok", ELSEWHERE=place, MY_OUT=f"{folder}/by-variable")
+    assert done.notes[-1]["next"] == following
+    assert ("saved nothing" in done.out) is (following == "unsaved")
 
 
 def test_nothing_goes_back_after_a_cancel(folder: Path) -> None:

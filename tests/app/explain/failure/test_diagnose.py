@@ -125,6 +125,7 @@ def test_a_run_that_did_not_fail_has_no_reasons(state: State) -> None:
         (State.TIMEOUT, None, "", "chain-late"),
         (State.FAILED, 85, "used-up", "chain-used-up"),
         (State.FAILED, 85, "no-progress", "chain-no-progress"),
+        (State.FAILED, 85, "unsaved", "chain-unsaved"),
         (State.FAILED, 85, "refused", "chain-refused"),
         (State.FAILED, 85, "requeue", "stopped-early"),
     ],

@@ -45,6 +45,8 @@ CHAINS = {
     # By the administrator and by the job in the same moment.
     "crossing": Chain("hold 0 0", State.DONE, 0, ["requeue", "done"]),
     "packed": Chain("85 0", State.DONE, 0, ["requeue", "done"], packed=True),
+    # It says that it saved, and did not: nobody pays for a second time.
+    "lied": Chain("lie 0", State.FAILED, 85, ["unsaved"]),
     "cancelled": Chain("85 0", State.CANCELLED, None, ["requeue"]),
 }
 
