@@ -79,8 +79,9 @@ PREPARING_SECONDS = 300.0
 """Time limit for making a run's folder with its copy of the code."""
 COPYING_SECONDS = 3600.0
 """The same when checkpoints are copied too: they may be tens of gigabytes."""
-SUBMIT_SECONDS = 120.0
-"""Time limit for the submit step, and for reading its evidence."""
+SUBMIT_SECONDS = 300.0
+"""Time limit for the submit step, and for reading its evidence. While the site's queue is full,
+sbatch sleeps 1 + 2 + … + 15 = 120 s between its tries (sbatch.c, MAX_RETRIES)."""
 POLL_SECONDS = 90.0
 """Time limit for one poll of all runs of a site."""
 LISTING_SECONDS = 900.0

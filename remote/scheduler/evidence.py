@@ -24,6 +24,13 @@ UNDECIDED = (
 """Words of sbatch, for `grep -Ei`, after which the controller may still make the job: when
 slurmctld stalls, sbatch exits 1 after its timeout, and the job runs."""
 
+FULL = (
+    "unable to accept job, sleeping and retrying|queue full, sleeping and retrying"
+    "|job submission failed: resource temporarily unavailable"
+)
+"""Words of sbatch about a full queue (MaxJobCount): it tries 15 times, for 1, 2, … 15 s, and then
+it was refused (sbatch.c, MAX_RETRIES). They leave nothing open, though they say "temporarily"."""
+
 _COMMON = r"""
 RUN={folder} NAME={name} TOKEN={token}
 why= asked=0
@@ -47,7 +54,8 @@ numbers() {
 refusal() {
   rc=$(cat {lock}/rc 2>/dev/null)
   case $rc in ''|0|*[!0-9]*) return 1 ;; esac
-  [ "$rc" -lt 128 ] && [ -n "$why" ] && ! printf '%s\n' "$why" | grep -Eiq {undecided}
+  [ "$rc" -lt 128 ] && [ -n "$why" ] &&
+    ! printf '%s\n' "$why" | grep -Eiv {full} | grep -Eiq {undecided}
 }
 {functions}
 # Answers when an id was confirmed before.
@@ -208,6 +216,7 @@ def _common(submission: Submission, functions: str, marker: str) -> str:
         records=record_functions(marker),
         functions=functions,
         undecided=quote(UNDECIDED),
+        full=quote(FULL),
         # Of each of two files, and a few words between their halves.
         most=MOST_WORDS // 2 - 200,
         half=MOST_WORDS // 4 - 100,

@@ -43,7 +43,7 @@ from tests.support.servers import cluster as cluster_fixture
 from tests.support.servers.cluster import Cluster
 
 GRACE = 3.0
-"""Seconds instead of settle.GRACE_SECONDS (120), or each send that came to nothing would wait."""
+"""Seconds instead of settle.GRACE_SECONDS (180), or each send that came to nothing would wait."""
 ROUND_TRIPS = (0.0, 10.0, 40.0, 0.0)
 """Milliseconds on the link of each laptop."""
 BATCH = 12

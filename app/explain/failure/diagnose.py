@@ -69,8 +69,8 @@ CHAIN_ENDS: Mapping[str, Meaning] = {
         "An attempt ended with 85, which says that it saved, and left no new file in checkpoints/ "
         "or in another folder that the job names, so that the next one would have trained the "
         "same steps.",
-        "Let the script save to $RUN_DIR/checkpoints before it ends with 85. If it saves elsewhere, "
-        "let it make a file in checkpoints/ after each save.",
+        "Let the script save to $RUN_DIR/checkpoints before it ends with 85. If it saves "
+        "elsewhere, let it make a file in checkpoints/ after each save.",
     ),
     "refused": Meaning(
         "chain-refused",

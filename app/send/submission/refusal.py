@@ -38,6 +38,10 @@ _HINTS = (
         r"accounting/QOS policy|AssocMaxSubmit|QOSMaxSubmit",
         "The account has no hours left, or too many of your jobs wait; see `lumitui status`.",
     ),
+    (
+        r"sleeping and retrying|Resource temporarily unavailable",
+        "The site's queue is full, also after two minutes of tries. Submit it again later.",
+    ),
     (r"time limit|TimeLimit", "Ask for less time, or another partition."),
     (r"partition", "Check `partition:`; `lumitui sites` lists them."),
     (

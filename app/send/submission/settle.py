@@ -13,9 +13,10 @@ from lumitui.remote.errors import LinkError, OutcomeUnknown, RefusedError
 from lumitui.remote.scheduler.protocol import Answer, Scheduler, State, Submission
 from lumitui.remote.ssh.prompts import attendance, is_attended
 
-GRACE_SECONDS = 120.0
+GRACE_SECONDS = 180.0
 """How long a submission without any sign of a job stays open before it is voided: longer than
-sbatch's own retries (MessageTimeout is 10 s by default, slurm.conf(5))."""
+sbatch's own retries (120 s while the queue is full; MessageTimeout is 10 s by default,
+slurm.conf(5))."""
 
 
 def submission_of(run: Run) -> Submission:

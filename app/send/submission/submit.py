@@ -1,5 +1,6 @@
 """From a shipment to a job, exactly once: the steps of a send."""
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -33,6 +34,9 @@ SEND_STEPS = ("begin", "sync", "prepare", "submit", "record")
 """The steps of a send, in order. Before `submit` there is certainly no job."""
 
 _SEND_AGAIN = "Send it again when the site answers."
+
+_LATE_SECONDS = 10.0
+_LATE = "no answer yet; while the site's queue is full, sbatch tries again for two minutes"
 
 Report = Callable[[str, str], None]
 """Called with the name of the step that begins, and a few words for the person."""
@@ -122,6 +126,9 @@ def _build_environment(shipment: Shipment, transport: Transport, report: Report)
 
 def _submit(run: Run, scheduler: Scheduler, history: History, report: Report) -> Run:
     report("submit", "submitting")
+    late = threading.Timer(_LATE_SECONDS, report, ("submit", _LATE))
+    late.daemon = True
+    late.start()
     try:
         answer = scheduler.submit(submission_of(run))
     except LinkError as error:
@@ -131,6 +138,8 @@ def _submit(run: Run, scheduler: Scheduler, history: History, report: Report) ->
         if answer.state is State.UNKNOWN:
             # The queue does not answer, or shows a new job late; the job may be there.
             answer = settle_now(run, scheduler, answer.message, (0.0, 2.0))
+    finally:
+        late.cancel()
     report("record", "")
     return record(run, answer, history)
 

@@ -80,7 +80,7 @@ def test_what_a_killed_client_has_left_is_sent_once(
     while runs.history.series.offered() and time.monotonic() < deadline:
         runs.series.send(left.series.id)
         if runs.series.unsent() or runs.history.series.offered():
-            time.sleep(5)  # a submission without any sign stays open for two minutes
+            time.sleep(5)  # a submission without any sign stays open for three minutes
     assert runs.history.series.offered() == [], "all are sent in the end"
     for run in runs.history.page():
         if run.state not in (State.NOT_SENT, State.REFUSED):
