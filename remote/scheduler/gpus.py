@@ -1,7 +1,8 @@
 """The GPUs of a running job as they are now: one step with one task a node reads them all.
 
 `--overlap` lets the step share the nodes with the job's own (srun(1)); it starts at once or not at
-all, and ends after half a minute.
+all, and ends after half a minute. Slingshot has no network for a step on several nodes beside one
+that runs (lumi-userguide, pull request 223): there one node is asked after the other.
 """
 
 import re
@@ -103,6 +104,7 @@ def gpus_script(marker: str, clean: str, job_id: str, nodes: int, readings: "Gpu
         clean=clean,
         records=record_functions(marker),
         job=quote(f"--jobid={job_id}"),
+        listed=quote(f"--jobs={job_id}"),
         nodes=str(int(nodes)),
         task=quote(task),
         most=MOST_ANSWER,
@@ -113,9 +115,21 @@ _SCRIPT = r"""
 {clean}
 {records}
 t=; if command -v timeout >/dev/null 2>&1; then t='timeout 40'; fi
-said=$({ $t srun {job} --overlap --immediate=15 --nodes={nodes} --ntasks={nodes} \
-  --ntasks-per-node=1 --label --quiet sh -c {task} 2>&1 </dev/null
-  echo "srun ended with status $?"; } | head -c {most})
+step() {
+  $t srun {job} --overlap --immediate=15 --ntasks-per-node=1 --label --quiet "$@" \
+    sh -c {task} 2>&1 </dev/null
+  echo "srun ended with status $?"
+}
+one_by_one() {
+  began=$(date +%s) number=0
+  for node in $(scontrol show hostnames "$(squeue -h {listed} -o %N)"); do
+    [ "$(($(date +%s) - began))" -lt 25 ] || break
+    step --nodes=1 --ntasks=1 --nodelist="$node" | sed "s/^ *0: /$number: /"
+    number=$((number + 1))
+  done
+}
+said=$(step --nodes={nodes} --ntasks={nodes} | head -c {most})
+case $said in *'configuring interconnect'*) said=$(one_by_one | head -c {most}) ;; esac
 begin gpus; printf '%s\n' "$said"; finish
 exit 0
 """

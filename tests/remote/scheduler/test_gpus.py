@@ -11,6 +11,7 @@ from lumitui.app.watch.sites.gpu_words import rows, summary
 from lumitui.remote.errors import InputError, RefusedError
 from lumitui.remote.scheduler.gpus import Gpu, parse_gpus, read_gpus
 from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.slurm import CLEAN
 from lumitui.remote.site.gpu_readings import GpuReadings
 from lumitui.remote.transport.local import Local
 from tests.support.jobs.small_jobs import hello_job, hello_project, wait_until
@@ -27,6 +28,18 @@ CSV = """0: node as01r1b02
 0: 0, 412.55, 60123, 65247, 98
 0: 1, 66.10, 4, 65247, 0
 1: 0, [N/A], 4, 65247, [Not Supported]
+"""
+
+
+# Beside a running step Slurm refuses one on several nodes of Slingshot; one on one node starts.
+SLINGSHOT = """\
+command() { return 1; }
+srun() {
+  case $* in
+  *--nodes=1*) env srun "$@" ;;
+  *) echo 'srun: error: Application launch failed: Error configuring interconnect'; return 1 ;;
+  esac
+}
 """
 
 
@@ -90,7 +103,7 @@ def test_no_bytes_make_a_parser_raise(content: bytes, readings: GpuReadings) -> 
 
 
 def test_the_gpus_of_a_job_on_two_nodes_of_the_mini_cluster(
-    cluster_runs: Runs, cluster: Cluster, tmp_path: Path
+    cluster_runs: Runs, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = cluster_runs
     profile = runs.sites.path("minilumi")
@@ -119,6 +132,8 @@ def test_the_gpus_of_a_job_on_two_nodes_of_the_mini_cluster(
         assert runs.footprint("minilumi").requests == before + 1
         assert len({gpu.node for gpu in found.gpus}) == 2 and len(found.gpus) == 8
         assert summary(found.gpus, found.idle_watts)[0] == "8 GPUs on 2 nodes, 1144 W together."
+        monkeypatch.setattr("lumitui.remote.scheduler.slurm.CLEAN", f"{CLEAN}\n{SLINGSHOT}")
+        assert runs.clusters.gpus(run.id).gpus == found.gpus, "one node after the other"
     finally:
         runs.cancel(run.id)
         stand_in.unlink()
