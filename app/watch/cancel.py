@@ -13,6 +13,7 @@ from lumitui.remote.errors import (
     OutcomeUnknown,
     RefusedError,
 )
+from lumitui.remote.scheduler.protocol import BY_YOU
 
 
 def cancel(watcher: Watcher, run: Run, warn: Warn) -> Run:
@@ -49,6 +50,8 @@ def cancel(watcher: Watcher, run: Run, warn: Warn) -> Run:
         raise _named(error, run) from error
     if absent:
         warn(absent)
+    else:
+        watcher.history.update(run.id, reason=BY_YOU)
     for words in refresh(watcher, run.site).warnings:
         warn(words)
     run = watcher.history.get(run.id)

@@ -9,7 +9,15 @@ import time
 
 from lumitui.app.history.attempts import merged
 from lumitui.app.history.run import Changes, Run
-from lumitui.remote.scheduler.protocol import ExitFile, JobStatus, Poll, RunFiles, State, Watch
+from lumitui.remote.scheduler.protocol import (
+    BY_YOU,
+    ExitFile,
+    JobStatus,
+    Poll,
+    RunFiles,
+    State,
+    Watch,
+)
 
 ACCOUNTING_SECONDS = 600.0
 """How long accounting is waited for when the queue has forgotten a job that a signal ended: it
@@ -125,6 +133,9 @@ def _from_job(run: Run, job: JobStatus, exit_file: ExitFile | None) -> Changes:
     if state is State.CANCELLED and never_ran:
         # The queue keeps why it waited, like Priority, which says nothing about its end.
         reason = _UNBEGUN
+    elif run.reason == BY_YOU and (state is State.CANCELLED or not state.is_final):
+        # squeue does not say who cancelled it.
+        reason = BY_YOU
     elif state is State.FAILED and exit_file is not None and exit_file.oom:
         # A step that ran out of memory does not make its job OUT_OF_MEMORY.
         state, reason = State.OUT_OF_MEMORY, f"srun: task {exit_file.rank} ran out of memory"

@@ -4,7 +4,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from lumitui.remote.run_folder import JOB_SCRIPT
-from lumitui.remote.scheduler.protocol import MOST_WORDS, STATES, JobStatus, Poll, State, Watch
+from lumitui.remote.scheduler.protocol import (
+    BY_YOU,
+    MOST_WORDS,
+    STATES,
+    JobStatus,
+    Poll,
+    State,
+    Watch,
+)
 from lumitui.remote.scheduler.run_files import parse_files
 from lumitui.remote.transport.fields import lines, moment
 from lumitui.remote.transport.records import parse_records
@@ -12,7 +20,7 @@ from lumitui.remote.transport.records import parse_records
 QUEUE_FIELDS = "%A|%T|%V|%S|%e|%P|%N|%r|%j|%k"
 """What squeue prints of a job, after the marker; a name and a comment may hold anything."""
 ACCOUNT_FIELDS = (
-    "JobIDRaw,State,Submit,Start,End,Partition,ExitCode,NodeList,JobName,Comment,WorkDir"
+    "JobIDRaw,State,Submit,Start,End,Partition,ExitCode,NodeList,UID,JobName,Comment,WorkDir"
 )
 
 MOST_LIST = 8 << 20
@@ -140,18 +148,19 @@ def parse_account(text: str) -> list[JobStatus]:
     """
     jobs = []
     for line in lines(text):
-        fields = line.split("|", 8)
-        if len(fields) != 9 or not fields[0].isascii() or not fields[0].isdecimal():
+        fields = line.split("|", 9)
+        if len(fields) != 10 or not fields[0].isascii() or not fields[0].isdecimal():
             continue
-        job_id, words, submitted, started, ended, partition, exit_code, nodes, signs = fields
+        job_id, words, submitted, started, ended, partition, exit_code, nodes, user, signs = fields
         word = words.split()[0] if words.split() else ""
+        who = words.partition(" ")[2][:MOST_WORDS]
         jobs.append(
             JobStatus(
                 job_id=job_id,
                 state=STATES.get(word, State.UNKNOWN),
                 word=word[:40],
                 # "CANCELLED by 1000"
-                reason=words.partition(" ")[2][:MOST_WORDS],
+                reason=BY_YOU if who == f"by {user}" else who,
                 submitted=moment(submitted),
                 started=moment(started),
                 ended=moment(ended),

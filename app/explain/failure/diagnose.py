@@ -6,7 +6,7 @@ trouble that a rank printed and got over counts only where no exception says mor
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lumitui.app.explain.failure.diagnosis import Diagnosis, Ending
@@ -19,7 +19,13 @@ from lumitui.app.explain.failure.matching import (
     matches,
     node_of,
 )
-from lumitui.app.explain.failure.meanings import EXIT_CODES, OF_THE_FIRST, STATE_RULES, Meaning
+from lumitui.app.explain.failure.meanings import (
+    CHAIN_ENDS,
+    EXIT_CODES,
+    OF_THE_FIRST,
+    STATE_RULES,
+    Meaning,
+)
 from lumitui.app.explain.failure.reading import read
 from lumitui.app.explain.failure.rules.row import LogRule
 from lumitui.app.explain.failure.rules.slurm import WEAK
@@ -46,39 +52,12 @@ from lumitui.app.explain.log.lines import LogLine
 from lumitui.app.explain.safe_text import plain
 from lumitui.app.history.run import HANGS
 from lumitui.app.job.spec import JobSpec
+from lumitui.remote.scheduler.protocol import BY_YOU
 from lumitui.remote.scheduler.states import State
 
 STOPPED_EARLY = 85
 """The bundled trainers' exit code when they saved on a signal (trainers/engine/stop_request.py)."""
 _OF_TRAINERS = (STOPPED_EARLY, 86, 87, HUNG)
-
-CHAIN_ENDS: Mapping[str, Meaning] = {
-    "used-up": Meaning(
-        "chain-used-up",
-        "The run has had all its time limits; its checkpoint is saved and nothing is lost.",
-        "Resubmit from the checkpoint, with a longer `chain:` if it needs more.",
-    ),
-    "no-progress": Meaning(
-        "chain-no-progress",
-        "An attempt trained nothing new, so that another time limit would have changed nothing.",
-        "Give it more `time:`, or look in the log for what took it; then resubmit from the "
-        "checkpoint.",
-    ),
-    "unsaved": Meaning(
-        "chain-unsaved",
-        "An attempt ended with 85, which says that it saved, and left no new file in checkpoints/ "
-        "or in another folder that the job names, so that the next one would have trained the "
-        "same steps.",
-        "Let the script save to $RUN_DIR/checkpoints before it ends with 85. If it saves "
-        "elsewhere, let it make a file in checkpoints/ after each save.",
-    ),
-    "refused": Meaning(
-        "chain-refused",
-        "The job could not go back into the queue; its checkpoint is saved and nothing is lost.",
-        "Resubmit from the checkpoint.",
-    ),
-}
-"""Why a chain ended although the training did not, by `AttemptRecord.end`."""
 
 _STRICT = 78
 """job.sh's own exit code when `proof: strict` launched nothing."""
@@ -123,6 +102,10 @@ def diagnose(ending: Ending) -> list[Diagnosis]:
         return []
     log = read(ending.log, ending.before)
     failed_rank = ending.failed_rank if log.label_is_rank or _by_launcher(ending) else None
+    if state is State.CANCELLED and ending.reason == BY_YOU:
+        evidence = Evidence(log, failed_rank, ending.world_size, stopped=True)
+        waited = [one for one in matches(RULES, evidence) if one.id == STEP_WAITED]
+        return [*waited, replace(_YOURS, line=plain(f"{ending.word} {BY_YOU}"))]
     crashed = rc in _CRASHED and log.label_is_rank
     aside = raised_lines(log) if crashed or ended_by_signal(log) else orphaned_lines(log)
     stopped = state in (State.TIMEOUT, State.CANCELLED)
@@ -196,6 +179,9 @@ def _memory(found: Sequence[Diagnosis]) -> bool:
     return any(one.id == STATE_RULES[State.OUT_OF_MEMORY].id for one in found)
 
 
+_YOURS = Diagnosis(
+    STATE_RULES[State.CANCELLED].id, "You cancelled it.", "Resubmit it if that was a mistake."
+)
 _LATE = Diagnosis(
     "chain-late",
     "The attempt did not end before its time limit, so that no other one followed.",

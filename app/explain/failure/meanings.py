@@ -131,3 +131,31 @@ OF_THE_FIRST: Mapping[int, Meaning] = {
     ),
 }
 """The same where it is known that no rank ended before this one."""
+
+CHAIN_ENDS: Mapping[str, Meaning] = {
+    "used-up": Meaning(
+        "chain-used-up",
+        "The run has had all its time limits; its checkpoint is saved and nothing is lost.",
+        "Resubmit from the checkpoint, with a longer `chain:` if it needs more.",
+    ),
+    "no-progress": Meaning(
+        "chain-no-progress",
+        "An attempt trained nothing new, so that another time limit would have changed nothing.",
+        "Give it more `time:`, or look in the log for what took it; then resubmit from the "
+        "checkpoint.",
+    ),
+    "unsaved": Meaning(
+        "chain-unsaved",
+        "An attempt ended with 85, which says that it saved, and left no new file in checkpoints/ "
+        "or in another folder that the job names, so that the next one would have trained the "
+        "same steps.",
+        "Let the script save to $RUN_DIR/checkpoints before it ends with 85. If it saves "
+        "elsewhere, let it make a file in checkpoints/ after each save.",
+    ),
+    "refused": Meaning(
+        "chain-refused",
+        "The job could not go back into the queue; its checkpoint is saved and nothing is lost.",
+        "Resubmit from the checkpoint.",
+    ),
+}
+"""Why a chain ended although the training did not, by `AttemptRecord.end`."""

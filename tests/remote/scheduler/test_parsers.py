@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 from lumitui.remote.laptop import scheduler
-from lumitui.remote.scheduler.protocol import STATES, ExitFile, JobStatus, RunFiles, State, Watch
+from lumitui.remote.scheduler.protocol import (
+    BY_YOU,
+    STATES,
+    ExitFile,
+    JobStatus,
+    RunFiles,
+    State,
+    Watch,
+)
 from lumitui.remote.scheduler.run_files import files_script, parse_exit, parse_files
 from lumitui.remote.scheduler.slurm import poll_script
 from lumitui.remote.scheduler.slurm_answers import is_of, parse_account, parse_poll, parse_queue
@@ -112,7 +120,7 @@ def test_sacct_of_24_11() -> None:
     }
     # Refused while it was sent: it never ran, and was nowhere.
     assert (jobs["2"].started, jobs["2"].nodes) == (None, "")
-    assert (jobs["34"].reason, jobs["40"].reason) == ("", "by 1003")
+    assert (jobs["34"].reason, jobs["40"].reason) == ("", BY_YOU)
 
 
 def test_a_job_that_has_the_id_by_now_is_not_the_run_s() -> None:
@@ -136,7 +144,8 @@ def test_a_job_that_has_the_id_by_now_is_not_the_run_s() -> None:
     assert seen("renamed|", place="/s/mine|(null)") == {}
     assert seen("renamed|", place="/s/mine/code|/s/mine/job.sh") == {}
     assert seen("another|mine or not") == {}
-    rows = f"24|COMPLETED|{at}|1|2|small-g|0:0|n|mine||/s\n24|FAILED|{at}|1|2|p|1:0|n|another||/s\n"
+    rows = f"24|COMPLETED|{at}|1|2|small-g|0:0|n|9|mine||/s\n"
+    rows += f"24|FAILED|{at}|1|2|p|1:0|n|9|another||/s\n"
     assert seen("another|", rows) == {"mine": State.DONE}
 
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from lumitui.remote.scheduler.protocol import Answer, State
+from lumitui.remote.scheduler.protocol import BY_YOU, Answer, State
 from tests.support.jobs.scheduler_bench import LIMIT, Bench
 from tests.support.servers.cluster import Cluster
 
@@ -62,6 +62,24 @@ def test_accounting_is_asked_from_a_day_before_the_submission_by_the_site_s_cloc
         assert since.startswith("now-")
         assert least + 86_400 <= int(since.removeprefix("now-")) <= least + 86_460
     slurm.transport.before = ""
+
+
+@pytest.mark.both_slurms
+def test_accounting_says_that_its_owner_cancelled_a_job(slurm: Bench) -> None:
+    run = slurm.run("sleep 60")
+    run.submit()
+    run.until(State.RUNNING)
+    run.cancel()
+    run.until(State.CANCELLED)
+    slurm.transport.before = "squeue() { :; }"
+    deadline = time.monotonic() + LIMIT
+    try:
+        while not (poll := slurm.scheduler.poll([run.watch])).jobs:
+            assert time.monotonic() < deadline
+            time.sleep(0.5)
+    finally:
+        slurm.transport.before = ""
+    assert poll.jobs[run.watch.run].reason == BY_YOU
 
 
 def test_a_queue_that_does_not_answer_is_a_warning(slurm: Bench) -> None:

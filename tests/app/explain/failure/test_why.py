@@ -1,12 +1,16 @@
-"""A job that fails behind much that looks worse, on the mini cluster, and what is said of it."""
+"""What is said of a job that fails behind much that looks worse, and of a cancelled one."""
 
 from pathlib import Path
 
+import pytest
+
 from lumitui.app.cli.views.show import gather, page_text
 from lumitui.app.explain.failure.actions import action_of
+from lumitui.app.explain.failure.diagnose import diagnose
+from lumitui.app.explain.failure.diagnosis import Ending
 from lumitui.app.runs import Runs
-from lumitui.remote.scheduler.protocol import State
-from tests.support.jobs.small_jobs import finish, hello_job
+from lumitui.remote.scheduler.protocol import BY_YOU, State
+from tests.support.jobs.small_jobs import finish, hello_job, hello_project, wait_until
 
 TRAIN = """\
 import os, sys, time, traceback
@@ -73,3 +77,51 @@ def test_a_run_whose_gpu_is_broken_is_sent_again_to_other_nodes(
     again = runs.plan_resubmission(run.id, settings=action.settings)
     second = finish(runs, runs.resubmit(again))
     assert second.nodes_used and second.nodes_used != run.nodes_used
+
+
+CANCELLED = "slurmstepd: error: *** JOB 77 ON nid1 CANCELLED AT 2026-11-01T10:00:00 ***\n"
+AFTERMATH = f"""\
+0: torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB
+{CANCELLED}0: Traceback (most recent call last):
+0:   File "train.py", line 5, in <module>
+0: KeyboardInterrupt
+srun: error: nid1: task 0: Terminated
+"""
+
+
+def test_no_cause_is_searched_for_what_its_owner_cancelled() -> None:
+    found = diagnose(Ending(State.CANCELLED, "CANCELLED", BY_YOU, 143, log=AFTERMATH))
+    assert [(one.id, one.sentence) for one in found] == [("cancelled", "You cancelled it.")]
+    other = diagnose(Ending(State.CANCELLED, "CANCELLED", "by 0", 143, log=AFTERMATH))
+    assert other[0].sentence == "The job was cancelled." and len(other) > 1
+
+
+def test_a_step_that_waited_is_still_why_it_was_cancelled() -> None:
+    log = "srun: Job step creation temporarily disabled, retrying\n" + CANCELLED
+    found = diagnose(Ending(State.CANCELLED, "CANCELLED", BY_YOU, log=log))
+    assert [one.id for one in found] == ["step-waited", "cancelled"]
+
+
+def test_the_log_alone_says_that_it_was_cancelled() -> None:
+    assert diagnose(Ending(State.FAILED, log=f"step 3\n{CANCELLED}"))[0].id == "cancelled"
+    late = CANCELLED.replace(" ***\n", " DUE TO TIME LIMIT ***\n")
+    assert diagnose(Ending(State.FAILED, log=late))[0].id == "time-limit"
+
+
+@pytest.mark.both_slurms
+def test_a_cancelled_run_of_the_cluster_was_cancelled_by_its_owner(
+    cluster_runs: Runs, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    runs = cluster_runs
+    project = hello_project(tmp_path_factory.mktemp("project"))
+    (project / "hello.py").write_text("import time\ntime.sleep(120)\n")
+    run = runs.send(runs.preview(hello_job(time="00:05:00"), project))
+
+    def state() -> State:
+        runs.refresh("minilumi")
+        return runs.history.get(run.id).state
+
+    wait_until(lambda: state() is State.RUNNING, what="the job runs")
+    runs.cancel(run.id)
+    wait_until(lambda: state() is State.CANCELLED, what="the job is cancelled")
+    assert [one.sentence for one in runs.why(run.id)] == ["You cancelled it."]

@@ -7,7 +7,15 @@ import pytest
 
 from lumitui.app.history.run import Run
 from lumitui.app.watch.transitions import ACCOUNTING_SECONDS, HANG_SECONDS, transition
-from lumitui.remote.scheduler.protocol import ExitFile, Hang, JobStatus, Poll, RunFiles, State
+from lumitui.remote.scheduler.protocol import (
+    BY_YOU,
+    ExitFile,
+    Hang,
+    JobStatus,
+    Poll,
+    RunFiles,
+    State,
+)
 from tests.support.jobs.made_runs import a_run
 
 NOW = 1_000_000.0
@@ -184,6 +192,16 @@ def test_a_job_cancelled_while_it_waited_never_started() -> None:
     assert changes["reason"] == "before it started"
     again = transition(RUN, poll(waited, exit_file(85)), NOW)
     assert again["reason"] == "before attempt 2 started", "it has trained"
+
+
+def test_a_job_that_its_owner_cancelled_says_so_whatever_squeue_calls_it() -> None:
+    mine = replace(RUN, state=State.RUNNING, reason=BY_YOU)
+    finishing = job("COMPLETING", State.FINISHING, nodes="n1", reason="None")
+    assert transition(mine, poll(finishing), NOW)["reason"] == BY_YOU
+    gone = job("CANCELLED", State.CANCELLED, nodes="n1", started=NOW - 60, ended=NOW, reason="None")
+    assert transition(mine, poll(gone), NOW)["reason"] == BY_YOU
+    failed = job("FAILED", State.FAILED, nodes="n1", reason="NonZeroExitCode")
+    assert transition(mine, poll(failed), NOW)["reason"] == "NonZeroExitCode", "it ended before"
 
 
 def test_a_step_out_of_memory_is_the_runs_end() -> None:
