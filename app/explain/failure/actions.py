@@ -84,7 +84,9 @@ def letter(found: Sequence[Diagnosis], run: Run) -> str:
     of the environment or the code.
     """
     first = next(iter(found), None)
-    where = first.node if first and first.node else "not named in the log"
+    node = first.node if first and first.node else "not named in the log"
+    # Where a program ran out of memory is no bad node.
+    label = "Bad node:" if first and first.id in _OF_A_NODE else "Ended on:"
     lines = [text for item in found for text in (item.line, *item.telling) if text.strip()]
     open_ones = [line for line in lines if not marks_in(line.encode(errors="replace"))]
     shown = list(dict.fromkeys(plain(line.strip(), 300) for line in open_ones))[:_LINES]
@@ -95,7 +97,7 @@ def letter(found: Sequence[Diagnosis], run: Run) -> str:
         f"Job:        {run.job_id or 'none'} ({run.word or run.state})",
         f"Partition:  {run.spec.partition}, {run.layout.nodes} nodes",
         f"Nodes:      {run.nodes_used or 'unknown'}",
-        f"Bad node:   {where}",
+        f"{label:<12}{node}",
         f"Exit code:  {'unknown' if run.rc is None else run.rc}",
         "",
         "The log says:",

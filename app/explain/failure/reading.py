@@ -19,7 +19,7 @@ _PREFIX = re.compile(
     r"|[0-9a-f]{8} \[rank=(?P<determined>\d{1,6})\] \|\| "  # Determined
     r"|> "  # quoted in a mail
     r"|[\w.-]{1,60} \[std(?:err|out)\] |\[pod/[\w./-]{1,80}\] "  # milabench, kubectl
-    r"|\[\d{1,5}\] (?=Traceback|  File |[\w.]*(?:Error|Exception)\b)"
+    r"|\[[\w./:-]{1,60}\] ?(?=\[[\w./:-]{1,60}\]|Traceback|  File |[\w.]*(?:Error|Exception)\b)"
     r"|[\w.-]{1,60} +\| (?=\S)"  # docker compose, journald
     r"|\| (?=\d{4}-\d\d-\d\d[T ])"
     r"|\[?\d{4}-\d\d-\d\d[T _]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?(?: ?\|)?[ :]+"

@@ -125,6 +125,7 @@ CONSEQUENCES: tuple[LogRule, ...] = (
         r"|failed to recv, got 0 bytes|[Ww]ait timeout after \d+ms|Stop_waiting response"
         r"|TCPStore.{0,80}(?:[Tt]imed? ?out|fail)|[Rr]endezvous .{0,60}(?:timed out|failed|closed)"
         r"|(?:MASTER_ADDR|master).{0,60}Name or service not known|[Cc]onnect timeout .*rank \d+"
+        r"|\bthrowTimeoutError\b"
         r"|Timed out initializing process group|\(gai error: -?\d+|connect\(\) timed out"
         r"|client socket has failed to connect to any|distributed service coordinator"
         r"|[Cc]oordination service.{0,80}(?:error|fail|unavail|timed)"

@@ -169,6 +169,13 @@ FILES: tuple[LogRule, ...] = (
 
 LATE_FILES: tuple[LogRule, ...] = (
     _rule(
+        "no-environment-module",
+        r"(?:^|[\s:/])lmod: [Nn]o such file or directory",
+        "The `module` command's own program (lmod) is not on the node, or not in the container.",
+        "Load modules before the container starts; if the job took its environment from the login "
+        "host, submit it with `--export=NONE`.",
+    ),
+    _rule(
         "permission",
         r"[Pp]ermission denied(?!.*going to)"
         r"|^(?!.*cannot modify limit).*: Operation not permitted$",

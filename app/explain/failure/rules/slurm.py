@@ -41,6 +41,12 @@ SLURM: tuple[LogRule, ...] = (
         _TAKEN.do,
     ),
     _rule(
+        _CANCELLED.id,
+        r"\*\*\* JOB \S+ ON \S+ CANCELLED AT \S+ \*\*\*",
+        _CANCELLED.sentence,
+        _CANCELLED.do,
+    ),
+    _rule(
         "refused",
         r"(?i:(?:batch job submission failed|job submit/allocate failed"
         r"|unable to allocate resources|allocation failure): (?P<what>.+))"
@@ -57,6 +63,13 @@ SLURM: tuple[LogRule, ...] = (
         "other jobs where it is their number.",
     ),
     _rule(
+        "interconnect",
+        r"Error configuring interconnect",
+        "Slurm could not set up the network for a step.",
+        "Beside a step that runs, start one on one node at a time (`srun --overlap -n 1 -w NODE`): "
+        "a network like Slingshot refuses one on several. If no other ran, resubmit.",
+    ),
+    _rule(
         "step-refused",
         r"srun: error: (?:Unable to create step|Unable to confirm allocation)[^:]*: (?P<what>.+)"
         r"|srun: (?:fatal|error): (?P<rest>.*configuration is not available.*)"
@@ -65,6 +78,7 @@ SLURM: tuple[LogRule, ...] = (
         r"|^srun: fatal: (?P<fatal>(?!Can not execute).+)"
         r"|srun: error: (?P<only>Only allocated .+|(?:CPU|Node|Task) count .+|Arbitrary dist.+"
         r"|.*mutually exclusive.*)"
+        r"|(?P<layout>Unable to layout tasks on given cpus)"
         r"|srun: (?P<option>(?:unrecognized|ambiguous|invalid|unknown) option.*)",
         "srun could not start the ranks inside the job ({what}).",
         "Compare tasks, cores and memory of the job with what a node has.",
@@ -74,7 +88,8 @@ SLURM: tuple[LogRule, ...] = (
         r"(?i:cpu[- ]bind(?:ing)?) outside of job step allocation"
         r"|(?i:unable to satisfy cpu bind request|unable to set taskset)"
         r"|sched_setaffinity\b.{0,60}failed|(?i:(?:unable|failed) to set .{0,40}affinity)"
-        r"|(?:taskset|numactl|libnuma): .{0,40}(?:out of range|failed|[Ii]nvalid)",
+        r"|(?:taskset|numactl|libnuma): (?!.*No such file)"
+        r".{0,40}(?:out of range|failed|[Ii]nvalid)",
         "The CPU masks name cores that the job was not given.",
         "Use whole nodes (`exclusive: true` on a shared partition), or `binding: auto`.",
     ),
@@ -99,7 +114,7 @@ SLURM: tuple[LogRule, ...] = (
 WEAK: tuple[LogRule, ...] = (
     _rule(
         _CANCELLED.id,
-        r"\*\*\* (?:JOB|STEP) \S+ ON \S+ CANCELLED AT \S+ \*\*\*|CANCELLED by \d+"
+        r"\*\*\* STEP \S+ ON \S+ CANCELLED AT \S+ \*\*\*|CANCELLED by \d+"
         r"|^\s*KeyboardInterrupt\b|Received SIGINT|got signal: 2\b"
         r"|scancel: (?:Terminating|Signaling) ",
         _CANCELLED.sentence,

@@ -88,6 +88,14 @@ def test_the_helpdesk_gets_job_node_and_lines_and_no_secret() -> None:
     assert any(key in item.line for item in why(log)), "the line is one that the letter would show"
 
 
+def test_a_program_that_ran_out_of_memory_makes_no_node_bad() -> None:
+    log = "srun: error: nid005001: task 3: Out Of Memory\n"
+    found = why(log)
+    assert found[0].id == "host-memory"
+    text = letter(found, failed())
+    assert "Bad node" not in text and "Ended on:   nid005001" in text
+
+
 @pytest.mark.parametrize(
     ("line", "setting"),
     [

@@ -86,3 +86,62 @@ def test_a_step_that_waited_and_then_ran_is_no_cause() -> None:
         "epoch 1\nsolver failed\n"
     )
     assert [item.id for item in why(log)] == ["unknown"]
+
+
+STEP = "/var/spool/slurmd/job7/slurm_script: line 12:"
+
+
+@pytest.mark.parametrize(
+    ("line", "program"),
+    [
+        (f"{STEP} python3.12: No such file or directory", "python3.12"),
+        (
+            f"{STEP} /users/a/venv/bin/python: No such file or directory",
+            "/users/a/venv/bin/python",
+        ),
+        (
+            "3: node: line 1: exec: /x/bin/python: cannot execute: No such file or directory",
+            "/x",
+        ),
+        (
+            "t.sh: /users/a/bin/python: bad interpreter: No such file or directory",
+            "/users/a/bin",
+        ),
+        ("timeout: failed to run command '/opt/x/python': No such file or directory", "/opt/x"),
+        ("taskset: failed to execute python3: No such file or directory", "python3"),
+        ("FATAL:   stat /opt/venv/bin/python: no such file or directory", "/opt/venv/bin/python"),
+    ],
+)
+def test_a_missing_interpreter_is_no_missing_file(line: str, program: str) -> None:
+    first = why(f"starting\n{line}\n", rc=127)[0]
+    assert first.id == "no-command" and program in first.sentence
+    assert "interpreter" in first.do and "workdir" not in first.do
+
+
+def test_a_file_of_the_program_is_still_one() -> None:
+    assert why("cat: /x/python: No such file or directory\n")[0].id == "no-file"
+    assert why(f"{STEP} ./data.csv: No such file or directory\n")[0].id == "no-file"
+
+
+def test_a_step_that_slingshot_refuses_beside_a_running_one() -> None:
+    for begin in ("Unable to create step for job 7", "Application launch failed"):
+        first = why(f"srun: error: {begin}: Error configuring interconnect\n")[0]
+        assert first.id == "interconnect"
+        assert "-n 1" in first.do and "memory" not in first.do and "exclude" not in first.do
+
+
+@pytest.mark.parametrize(
+    ("log", "cause"),
+    [
+        ("[stderr]ModuleNotFoundError: No module named 'einops'", "no-module"),
+        ("[rank0][stderr]ModuleNotFoundError: No module named 'einops'", "no-module"),
+        (
+            "Exception raised from throwTimeoutError at ../torch/csrc/distributed/c10d/socket.cpp",
+            "rendezvous",
+        ),
+        ("srun: error: Unable to layout tasks on given cpus", "step-refused"),
+        (f"{STEP} /usr/share/lmod/lmod: No such file or directory", "no-environment-module"),
+    ],
+)  # fmt: skip
+def test_lines_of_which_nothing_was_known(log: str, cause: str) -> None:
+    assert why(f"starting\n{log}\n")[0].id == cause
