@@ -96,6 +96,12 @@ def benign_logs() -> tuple[str, ...]:
     return tuple(_log_of_success(lines, seed) for seed in range(50))
 
 
+@cache
+def got_over() -> tuple[str, ...]:
+    """Return logs of jobs that failed without a word, after they had got over what they show."""
+    return tuple(TypeAdapter(list[str]).validate_python(_of(_HERE / "got_over.yaml")))
+
+
 _GOT_OVER = """\
 Traceback (most recent call last):
   File "train.py", line 88, in step

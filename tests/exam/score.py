@@ -11,7 +11,7 @@ from lumitui.app.explain.failure.diagnose import diagnose
 from lumitui.app.explain.failure.diagnosis import Ending
 from lumitui.app.explain.failure.meanings import EXIT_CODES
 from lumitui.remote.scheduler.states import State
-from tests.exam.corpus import Excerpt, asked_once, benign, benign_logs, excerpts
+from tests.exam.corpus import Excerpt, asked_once, benign, benign_logs, excerpts, got_over
 
 _CODES = {meaning.id for meaning in EXIT_CODES.values()} - {"usage", "no-command"}
 UNNAMED = frozenset({"unknown", "exception", *_CODES})
@@ -48,7 +48,7 @@ def score(items: Sequence[Excerpt], *, slurm: bool) -> Score:
 
 def invented() -> tuple[tuple[str, str], ...]:
     """Return the benign lines, and whole logs, of which a failed job gets a cause."""
-    texts = (*(f"{line}\n" for line in benign()), *benign_logs())
+    texts = (*(f"{line}\n" for line in benign()), *benign_logs(), *got_over())
     answers = ((text, diagnose(Ending(State.FAILED, log=text))[0].id) for text in texts)
     return tuple((text[:80], answer) for text, answer in answers if answer not in UNNAMED)
 
@@ -70,7 +70,8 @@ def main(arguments: Sequence[str]) -> None:
     _tell(f"{'held-out' if held_out else 'tuning'} half", items, missed=not held_out)
     print(f"  changed by benign text before: {changed(items)}")
     _tell("logs of which no rule has learnt", asked_once(), missed=False)
-    print(f"invented on {len(benign())} benign lines and {len(benign_logs())} logs: {invented()}")
+    logs = len(benign_logs()) + len(got_over())
+    print(f"invented on {len(benign())} benign lines and {logs} logs: {invented()}")
 
 
 def _tell(name: str, items: Sequence[Excerpt], *, missed: bool) -> None:

@@ -2,7 +2,10 @@
 
 import pytest
 
-from tests.exam.corpus import asked_once, benign, excerpts, rewritten
+from lumitui.app.explain.failure.diagnose import diagnose
+from lumitui.app.explain.failure.diagnosis import Ending
+from lumitui.remote.scheduler.states import State
+from tests.exam.corpus import asked_once, benign, excerpts, got_over, rewritten
 from tests.exam.score import changed, invented, score
 
 TUNING = [item for item in excerpts() if not item.held_out]
@@ -31,6 +34,39 @@ def test_logs_of_which_no_rule_has_learnt_are_named_right(slurm: bool) -> None:
 def test_no_cause_is_invented_for_lines_that_ended_nothing() -> None:
     assert len(benign()) >= 50
     assert not invented()
+
+
+def test_what_was_got_over_is_said_as_possible_and_after_that_nothing_is_known() -> None:
+    told = [diagnose(Ending(State.FAILED, rc=1, log=log)) for log in got_over()]
+    assert len(told) >= 25
+    for first, *perhaps in told:
+        assert first.id == "unknown", first.line
+        assert all(one.sentence.startswith("Perhaps: ") for one in perhaps)
+    assert sum(len(found) > 1 for found in told) > 20
+
+
+OOM = "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB."
+RAISED = f"""\
+{{0}}Traceback (most recent call last):
+{{0}}  File "train.py", line 88, in step
+{{0}}    loss = model(batch)
+{{0}}{OOM}
+"""
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        f"step 5 loss 2.0\n{RAISED.format('')}step 6 loss 2.0\nsrun: error: n: task 0: Exited\n",
+        f"step 5 loss 2\n{OOM}\n" + "".join(f"step 6 loss 2.{rank}\n" for rank in range(7)),
+        f"{RAISED.format('')}step 5 loss 2.0\nstep 6 loss 2.0\nstep 7 loss 1.9\n",
+        f"3: step 5 loss 2\n{RAISED.format('3: ')}1: step 6 loss 2\n2: step 6 loss 2\n",
+        f"3: step 5 loss 2\n3: {OOM}\n1: step 6 loss 2\n2: step 7 loss 2\n",
+        f"step 5 loss 2\n{OOM}\nstep 6 loss 2\nJob finished at 12:00\nDone.\n",
+    ],
+)
+def test_what_other_ranks_print_after_a_fault_does_not_hide_it(log: str) -> None:
+    assert diagnose(Ending(State.FAILED, rc=1, log=log))[0].id == "gpu-memory"
 
 
 def test_benign_lines_before_a_failure_change_no_answer() -> None:

@@ -133,7 +133,17 @@ def diagnose(ending: Ending) -> list[Diagnosis]:
     if known_rc and known_rc not in (1, STOPPED_EARLY, HUNG):
         found += _of_code(known_rc, failed_rank, found)
     found.sort(key=lambda one: one.id != STEP_WAITED)
-    return _distinct(found) or [_nothing_known(state, rc, failed_rank, evidence)]
+    return _distinct(found) or [
+        _nothing_known(state, rc, failed_rank, evidence),
+        *_distinct(list(_perhaps(evidence))),
+    ]
+
+
+def _perhaps(evidence: Evidence) -> Iterator[Diagnosis]:
+    """Yield what the program got over: it may have ended the job all the same."""
+    for one in matches(RULES, replace(evidence, got_over=True)):
+        said = f"Perhaps: {one.sentence} But the program went on after that."
+        yield replace(one, sentence=said)
 
 
 _TASK_EXITED = re.compile(r"^srun: error: [^:]*: tasks? [\d,-]+: Exited with exit code (?!143\b)")

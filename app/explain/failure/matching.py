@@ -86,6 +86,8 @@ class Evidence:
     """Lines that ended nothing: of exceptions, where a signal ended the rank."""
     stopped: bool = False
     """Whether Slurm ended the job: at its time limit, or because somebody cancelled it."""
+    got_over: bool = False
+    """Whether the lines count after which the program went on, and no others."""
 
     @property
     def lines(self) -> Sequence[LogLine]:
@@ -115,7 +117,10 @@ class Evidence:
     def counts(self, number: int) -> bool:
         """Return whether a line may be about what ended the job."""
         text = self.lines[number].text
-        if number in self.aside or self.log.survived(number):
+        if number in self.aside:
+            return False
+        went_on = self.log.survived(number) or (self.log.went_on(number) and not _SLURM.match(text))
+        if went_on is not self.got_over:
             return False
         warning = _WARNING.search(text) and not _NCCL_WARNS.search(text)
         return not warning and _HARMLESS.search(text) is None

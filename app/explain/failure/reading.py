@@ -5,6 +5,7 @@ accelerate, pdsh and of loggers, the time a line was written, and whether the pr
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -42,9 +43,45 @@ _COUNT = re.compile(
     r"(?i)\b(?:step|iter|iters|iteration|update|global_step|batch|epoch)\b[\"']?\s*[:=\[(#]*\s*"
     r"(\d{1,9})\b|\| *(\d{1,9})/\d{1,9} \["
 )
+_OF = re.compile(r"\b(\d{1,9}) ?/ ?\d")
 _TROUBLE = re.compile(r"(?i)error|exception|abort|fail")
+# What a program prints that goes on: a figure of the training, or that something worked at last.
+_MOVES = re.compile(
+    r"(?i)\b(?:loss|perplexity|ppl|accuracy|acc)\b[\"']?\s*[:=]?\s*\d|\d%\||\[ *\d+/\d+\]"
+    r"|\b(?:tokens?|samples?|it|images?|examples?|steps?)/s(?:ec)?\b|\bepochs? \d+ \w+"
+    r"|\b(?:succeeded|successful|successfully)\b|" + _COUNT.pattern.removeprefix("(?i)")
+)
+# The same in words that a script's last line may have, too.
+_WORKED = re.compile(
+    r"(?i)\b(?:saved|written|finished|completed?|loaded|prepared|resolved|connected|started|begins"
+    r"|ready|done|chosen|ok)\b"
+)
+_LAST_WORDS = re.compile(
+    r"(?i)^\W*(?:(?:job|script|all|end|run|process|srun|slurm\w*)\b.{0,20}|)"
+    r"\b(?:done|finished|completed?)\b(?:\W*$|.{0,9}\b(?:at|on|with)\b|\W*\d)"
+)
+# What the program did about a fault, in its next lines.
+_ANSWERED = re.compile(
+    r"(?i)\b(?:now|instead|retry|again|halv\w+|reduc\w+|lower\w*|smaller|skip\w*|dropp?\w*"
+    r"|continu\w+|recover\w*|disabled?|fall\w*|without|resum\w+|switch\w+|try\w*|next)\b"
+)
 _WENT_ON = 5
 """How many later steps show that a program got over a fault."""
+
+
+@dataclass(frozen=True)
+class _Said:
+    """The lines of one process, by their places in the log."""
+
+    lines: list[int]
+    moves: list[int]
+    """Those that show progress."""
+    signs: list[int]
+    """The same, and those where something worked."""
+
+
+def _who(line: LogLine) -> int | str:
+    return line.source if line.rank is None else line.rank
 
 
 @dataclass(frozen=True)
@@ -70,6 +107,47 @@ class Read:
         source = self.lines[number].source
         sources = [source] if self._counts.get(source) else list(self._counts)
         return any(number < self._grows_until.get(of, 0) for of in sources)
+
+    def went_on(self, number: int) -> bool:
+        """Return whether the program may have got over a line: it printed progress after it.
+
+        A traceback before all progress says nothing: what a program prints to a file may come
+        out when it ends. Without a rank the progress may be other ranks', which a failed one
+        stops at their next step: then it is two steps, or what was done about a traceback.
+        """
+        who = _who(self.lines[number])
+        said = self._said[who]
+        if bisect_right(said.moves, number) == len(said.moves):
+            return False
+        place = bisect_right(said.lines, number)
+        following = (self.lines[at].text for at in said.lines[place : place + 2])
+        raised = place > 1 and self.lines[said.lines[place - 2]].text.startswith("  ")
+        of_a_rank = isinstance(who, int)
+        if raised and not any(map(_ANSWERED.search, following)):
+            return of_a_rank and said.moves[0] < number
+        signs = said.signs[bisect_right(said.signs, number) :]
+        return of_a_rank or len({self._sign(at) for at in signs}) > 1
+
+    def _sign(self, number: int) -> str:
+        """Return what tells signs of progress apart: ranks print the same step."""
+        text = self.lines[number].text
+        return " ".join(map("".join, (*_COUNT.findall(text), *_OF.findall(text)))) or text
+
+    @cached_property
+    def _said(self) -> Mapping[int | str, "_Said"]:
+        """The lines of each rank, or of each source without one."""
+        found: dict[int | str, _Said] = {}
+        for at, line in enumerate(self.lines):
+            said = found.setdefault(_who(line), _Said([], [], []))
+            said.lines.append(at)
+            if _TROUBLE.search(line.text):
+                continue
+            if _MOVES.search(line.text):
+                said.moves.append(at)
+                said.signs.append(at)
+            elif _WORKED.search(line.text) and not _LAST_WORDS.search(line.text):
+                said.signs.append(at)
+        return found
 
     @cached_property
     def _grows_until(self) -> Mapping[str, int]:

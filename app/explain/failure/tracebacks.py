@@ -93,7 +93,9 @@ def culprit(log: Read, failed_rank: int | None) -> Culprit | None:
         (
             raised
             for raised in _raised(lines)
-            if not log.survived(raised.number) and not _lost_its_parent(raised)
+            if not log.survived(raised.number)
+            and not log.went_on(raised.number)
+            and not _lost_its_parent(raised)
         ),
         key=lambda raised: raised.number,
     )
