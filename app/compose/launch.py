@@ -154,6 +154,7 @@ def _script(
     """
     signal = _stop_signal(place)
     values = _values(place, layout) | {"exported": bool(plain), "signal": _handled(place, signal)}
+    values["save_seconds"] = _save_seconds(signal)
     values |= {"stop_on": _to_script(signal), "chain": 1 if plain else place.spec.chain}
     directives = _directives(place, layout, signal, exported=bool(plain))
     values |= {"directives": [*directives, *plain]}
@@ -273,6 +274,15 @@ def _to_script(signal: str | None) -> str:
     """Return the signal that the script itself gets, or nothing."""
     to_script, _, name = (signal or "").partition("@")[0].rpartition(":")
     return name if to_script else ""
+
+
+def _save_seconds(signal: str | None) -> int | None:
+    """Return how long torchrun waits for ranks that save on a signal that it passes on.
+
+    Without it torchrun kills them after 30 s; before PyTorch 2.12 the variable is ignored.
+    """
+    name, _, lead = (signal or "").partition("@")
+    return int(lead) if lead.isdecimal() and not name.startswith("B:") else None
 
 
 def _handled(place: Placement, signal: str | None) -> str:

@@ -7,6 +7,11 @@ umask 077
 # mpirun's daemons are srun's tasks.
 rank=${RANK:-${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${SLURM_PROCID:-0}}}}
 local_rank=${LOCAL_RANK:-${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-${SLURM_LOCALID:-0}}}}
+# torchrun's --virtual-local-rank says 0 to all, each with a GPU of its own; its ranks fill one node after the other.
+case ${TORCHELASTIC_RUN_ID+torchrun}:$rank:${LOCAL_WORLD_SIZE:-0} in
+  torchrun:*[!0-9:]* | torchrun::* | *:0 | :*) ;;
+  *) local_rank=$((rank % LOCAL_WORLD_SIZE)) ;;
+esac
 case $rank:$local_rank in :* | *: | *[!0-9:]*) exit 0 ;; esac
 node=${SLURM_NODEID:-0}
 # Open MPI's daemons are a step without the first node, whose ranks are in no step.

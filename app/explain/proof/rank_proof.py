@@ -178,6 +178,8 @@ class _Beside:
     """Whether each has a GPU of its own."""
     common: tuple[str, ...]
     """The GPUs that most of them see; of those that see enough, where any do."""
+    given: tuple[str, ...] = ()
+    """Where each rank has a GPU of its own: all of these, in their order."""
 
 
 def _beside(lists: list[tuple[str, ...]], layout: Layout) -> _Beside:
@@ -185,7 +187,9 @@ def _beside(lists: list[tuple[str, ...]], layout: Layout) -> _Beside:
     own = layout.ranks_per_node > 1 and 2 * alone > len(lists) > 1
     counts = Counter(lists)
     common = max(counts, key=lambda seen: (len(seen) >= layout.gpus_per_node, counts[seen]))
-    return _Beside(own, common)
+    given = {seen[0] for seen in lists if len(seen) == 1 and seen[0].isdecimal()}
+    whole = own and len(given) == layout.ranks_per_node
+    return _Beside(own, common, tuple(sorted(given, key=int)) if whole else ())
 
 
 @lru_cache(maxsize=1024)  # the ranks of a thousand nodes see the same few lists
@@ -199,9 +203,12 @@ def _wrong_gpus(row: RankProof, beside: _Beside, layout: Layout) -> str:
     if mine == ("none",):
         return f"it sees no GPU, planned {layout.gpus_per_node}"
     if beside.own:
-        if mine == (str(local),):
+        planned = str(local)
+        if not layout.exact and local < len(beside.given):
+            planned = beside.given[local]  # of a shared node the job may have other GPUs
+        if mine == (planned,):
             return ""
-        return f"it sees GPU {row.gpus or '0 and all others'}, planned {local}"
+        return f"it sees GPU {row.gpus or '0 and all others'}, planned {planned}"
     if mine != beside.common:
         others = ",".join(beside.common) or "all"
         return f"it sees GPU {row.gpus or 'all'}, the others of its node {others}"

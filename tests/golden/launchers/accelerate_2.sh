@@ -52,7 +52,7 @@ launch() {
     bash -c 'python=$1; shift; exec "$python" -m accelerate.commands.launch --machine_rank="$SLURM_NODEID" "$@"' node python \
     --num_machines=2 --num_processes=16 --multi_gpu \
     --rdzv_backend=static --same_network --main_process_ip="$MASTER_ADDR" --main_process_port="$MASTER_PORT" --no_python \
-    bash -c 'masks=(${CPU_BIND_MASKS//,/ }); ! command -v taskset >/dev/null || set -- taskset "${masks[LOCAL_RANK]}" "$@"; exec "$@"' rank "$@"
+    bash -c 'masks=(${CPU_BIND_MASKS//,/ }); ! command -v taskset >/dev/null || set -- taskset "${masks[RANK % LOCAL_WORLD_SIZE]}" "$@"; exec "$@"' rank "$@"
 }
 lumitui_preflight warn launch python "$RUN_DIR"/preflight.py --gpus=8 --bus=c1,c6,c9,ce,d1,d6,d9,de --in-node=100 --all-nodes=87.6
 lumitui_prove launch sh "$RUN_DIR/probe.sh"

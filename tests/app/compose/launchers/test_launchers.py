@@ -52,7 +52,8 @@ def test_a_launcher_that_takes_no_masks_has_each_rank_bind_itself(launcher: str)
     site = LUMI.model_copy(update={"mpi": Mpi(kind="hydra"), "containers": containers})
     bound = compose(job(launcher=launcher), site)
     assert (bound.layout.masks, bound.layout.exact) == (MASKS, True)
-    assert 'set -- taskset "${masks[LOCAL_RANK]}" "$@"' in bound.script
+    local = "RANK % LOCAL_WORLD_SIZE" if launcher in ("torchrun", "accelerate") else "LOCAL_RANK"
+    assert f'set -- taskset "${{masks[{local}]}}" "$@"' in bound.script
     assert "--cpu-bind" not in bound.script and "--numa-binding" not in bound.script
     assert not [each for each in findings(bound, site) if each.field == "binding"]
     free = compose(job(launcher=launcher, binding="none"), site)

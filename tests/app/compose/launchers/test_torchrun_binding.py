@@ -1,5 +1,6 @@
 """torch's own division of a node's cores among its ranks, on the cores our jobs ask for."""
 
+import re
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -55,3 +56,16 @@ def test_a_share_of_the_cores_is_not_enough(monkeypatch: pytest.MonkeyPatch) -> 
     few = job(launcher="torchrun", gpus_per_node=4, cpus_per_task=28)
     with pytest.raises(RuntimeError, match="only 0 physical cores"):
         divided(monkeypatch, compose(few, LUMI).layout)
+
+
+@pytest.mark.parametrize("launcher", ["torchrun", "accelerate"])
+def test_ranks_that_save_on_a_signal_have_its_lead(
+    monkeypatch: pytest.MonkeyPatch, launcher: str
+) -> None:
+    script = compose(job(launcher=launcher, signal="USR1@240"), LUMI).script
+    (seconds,) = set(re.findall(r"(?m)^ *TORCH_ELASTIC_SHUTDOWN_TIMEOUT=(\d+) \\$", script))
+    monkeypatch.setenv("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", seconds)
+    api = import_module("torch.distributed.launcher.api")
+    assert api.LaunchConfig(min_nodes=1, max_nodes=1, nproc_per_node=8).shutdown_timeout == 240
+    for quiet in (None, "B:USR1@240"):
+        assert "SHUTDOWN" not in compose(job(launcher=launcher, signal=quiet), LUMI).script

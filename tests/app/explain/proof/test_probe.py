@@ -1,8 +1,12 @@
 """probe.sh itself, under the shells that images have: what it writes, and that it never fails."""
 
 import json
+import re
 import shutil
 import subprocess
+import sys
+from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -12,6 +16,7 @@ from lumitui.app.compose.launchers import TEMPLATES
 from lumitui.app.explain.proof.binding_proof import verdict
 from lumitui.app.job.spec import changed, parse_job
 from lumitui.remote.site.sites import BUILT_IN, Sites
+from tests.support.jobs.sites.lumi_job import LUMI, job
 
 PROBE = TEMPLATES / "job/probe.sh"
 SHELLS = [words for words in (["sh"], ["bash"], ["busybox", "sh"]) if shutil.which(words[0])]
@@ -147,3 +152,45 @@ def test_the_job_beyond_16_nodes_waits_for_two_and_says_what_was_not_measured() 
     del reports[3]
     found = verdict(json.dumps(reports), many.layout)
     assert found.kind == "not measured" and "Rank 3 did not report." in found.sentence
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="torchrun starts the ranks")
+@pytest.mark.parametrize("given", ["", "0,1,2,3", "4,5,6,7"])
+def test_torchruns_virtual_local_rank_hides_no_rank(tmp_path: Path, given: str) -> None:
+    programs, reports = tmp_path / "bin", tmp_path / "proof"
+    programs.mkdir()
+    reports.mkdir()
+    # The mask that a rank is started with, as if these were its cores.
+    (programs / "taskset").write_text(
+        '#!/bin/sh\ncase $1 in -cp) echo "affinity list: $MASK" ;; '
+        '*) MASK=$1; export MASK; shift; exec "$@" ;; esac\n'
+    )
+    (programs / "taskset").chmod(0o755)
+    layout = compose(job(launcher="accelerate", gpus_per_node=4), LUMI).layout
+    layout = replace(layout, planned_cores=("0", "1", "2", "3"), exact=given != "4,5,6,7")
+    script = compose(job(launcher="accelerate", gpus_per_node=8), LUMI).script
+    (start,) = set(re.findall(r"bash -c '(masks=.*?)' rank ", script))
+    environ = {
+        "PATH": f"{programs}:/usr/bin:/bin",
+        "PROOF_DIR": str(reports),
+        "PET_VIRTUAL_LOCAL_RANK": "1",
+        "CPU_BIND_MASKS": "0,1,2,3",
+    }
+    environ |= {"CUDA_VISIBLE_DEVICES": given} if given else {}
+    done = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=4",
+         "--no-python", "bash", "-c", start, "rank", "sh", str(PROBE)],
+        env=environ, capture_output=True, text=True, timeout=100,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = [json.loads(path.read_text()) for path in sorted(reports.glob("rank-*"))]
+    first = int((given or "0")[0])
+    assert [(one["rank"], one["local_rank"], one["cores"], one["gpus"]) for one in found] == [
+        (rank, rank, str(rank), str(first + rank)) for rank in range(4)
+    ]
+    # Here is no driver: what it says of a GPU alone is written as on the node.
+    for one in found:
+        one["devices"] = one["device"] = f"0000:{LUMI.node.gpu_bus[one['rank']]}:00.0"
+    assert verdict(json.dumps(found), layout).kind == "proved"
+    found[2]["gpus"] = found[1]["gpus"]
+    assert verdict(json.dumps(found), layout).kind == "differs"
