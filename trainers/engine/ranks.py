@@ -141,7 +141,9 @@ def choose_cores(ranks: Ranks) -> None:
         nobody_chose = len(allowed) == cores
         shared = ranks.local_world_size and 1 < on_node <= cores
         if nobody_chose and shared and not torch.cuda.is_available():
-            first = ranks.local_rank % on_node * share
+            # torchrun --virtual-local-rank calls every rank of a node 0.
+            virtual = not ranks.local_rank and "TORCHELASTIC_RUN_ID" in os.environ
+            first = (ranks.rank if virtual else ranks.local_rank) % on_node * share
             os.sched_setaffinity(0, allowed[first : first + share])
 
 
