@@ -69,8 +69,10 @@ async def until(page: ClientWebSocketResponse, expression: str) -> None:
 @pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 async def test_a_browser_draws_the_app_and_ends_it(settings: Settings, tmp_path: Path) -> None:
     async with serving(settings) as gate, chromium(tmp_path / "profile", gate.address) as page:
-        await until(page, "location.search === '' && document.cookie === ''")
+        await until(page, "location.hash === '' && document.cookie === ''")
         await until(page, TERMINAL)
+        await until(page, "document.body.classList.contains('-first-byte')")
+        await asked(page, "Page.reload")  # the tab keeps its session
         await until(page, "document.body.classList.contains('-first-byte')")
         focus = "document.querySelector('textarea').focus() === undefined"
         await until(page, focus)
