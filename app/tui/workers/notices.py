@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import threading
 import time
 from typing import TYPE_CHECKING, Literal
 
@@ -142,9 +143,20 @@ class NoticeWorkers(CoreApp):
         severity: Literal["warning", "information"] = "warning" if bad else "information"
         self.notify(words, severity=severity, timeout=TOAST_SECONDS, markup=False)
 
-    @work(thread=True, group="notices", exit_on_error=False)
     def _tell_outside(self, found: "list[Event]") -> None:
-        """Tell it outside the TUI, as the settings say; what fails is one warning."""
+        """Tell it outside the TUI; the end of the program waits for nothing out there.
+
+        A worker's thread would be waited for.
+        """
+
+        def tell() -> None:
+            with contextlib.suppress(RuntimeError):  # the app has ended meanwhile
+                self._outside(found)
+
+        threading.Thread(target=tell, name="notices", daemon=True).start()
+
+    def _outside(self, found: "list[Event]") -> None:
+        """Tell it as the settings say; what fails is one warning."""
         # Imported late: the settings bring pydantic, and most seconds nothing happens.
         from lumitui.app.watch.news import outside
         from lumitui.app.watch.news.events import together

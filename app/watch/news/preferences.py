@@ -33,10 +33,19 @@ class Notify(BaseModel):
     def _private(cls, value: str) -> str:
         if not value:
             return value
-        parts = urlsplit(value)
-        if not parts.hostname or parts.scheme not in ("https", "http"):
-            raise ValueError("it is no address; write https://HOST/PATH")
-        if parts.scheme == "http" and not _is_loopback(parts.hostname):
+        # urlsplit drops line ends, and other programs end a host at `\\`.
+        if not value.isascii() or not value.isprintable() or set(value) & set(" \\"):
+            raise ValueError("it has a character that no address has; write https://HOST/PATH")
+        try:
+            parts = urlsplit(value)
+            host, _ = parts.hostname, parts.port
+        except ValueError:
+            host, parts = None, urlsplit("")
+        if not host or parts.scheme not in ("https", "http"):
+            raise ValueError("it is not an address; write https://HOST/PATH")
+        if "@" in parts.netloc:
+            raise ValueError("it has a name or a password before the host; write https://HOST/PATH")
+        if parts.scheme == "http" and not _is_loopback(host):
             raise ValueError("only https is allowed, so that nobody on the way can read it")
         return value
 

@@ -1,15 +1,22 @@
 """Notices outside the TUI: what terminals, programs and webhooks are really given."""
 
+import asyncio
 import json
+import socket
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from textual.pilot import Pilot
 
+from lumitui.app.settings import Settings
+from lumitui.app.tui.app import LumiApp
 from lumitui.app.watch.news import outside
 from lumitui.app.watch.news.events import Event, Happened
 from lumitui.app.watch.news.last_seen import read_last_seen, write_last_seen
@@ -69,6 +76,75 @@ def test_a_webhook_gets_a_small_object_and_its_failure_is_a_sentence_without_a_s
     assert "refused" in nobody and "SECRET" not in nobody
 
 
+def test_a_webhook_that_drips_and_a_program_that_floods_or_hangs_have_their_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outside, "SECONDS", 0.5)
+    with dripping() as port:
+        began = time.monotonic()
+        said = outside.post(EVENT, Notify(webhook=f"http://127.0.0.1:{port}/SECRET"))
+        assert said == "The webhook at 127.0.0.1 failed: no answer within 0.5 s."
+    stand_in = tmp_path / "notify-send"
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    for script, words in (
+        ("exec yes >&2", "notify-send failed"),
+        ("exec yes", "did not end within 0.5 s"),
+        ("sleep 30 & sleep 30", "did not end within 0.5 s"),
+    ):
+        stand_in.write_text(f"#!/bin/sh\n{script}\n")
+        stand_in.chmod(0o700)
+        assert words in outside.show_on_desktop("x", "linux"), script
+    assert time.monotonic() - began < 6
+
+
+def test_nothing_outside_keeps_the_program_from_ending(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in = tmp_path / "notify-send"
+    stand_in.write_text("#!/bin/sh\nsleep 8\n")
+    stand_in.chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    left: list[float] = []
+    with dripping() as port:
+        hook = f"notify:\n  desktop: true\n  webhook: http://127.0.0.1:{port}/\n"
+        settings.file.write_text(hook)
+
+        async def leave(pilot: Pilot[int]) -> None:
+            await pilot.pause()
+            assert isinstance(pilot.app, LumiApp)
+            pilot.app._tell([EVENT])
+            await pilot.pause(0.5)
+            left.append(time.monotonic())
+            pilot.app.exit()
+
+        asyncio.run(LumiApp(settings).run_async(headless=True, auto_pilot=leave))
+    assert time.monotonic() - left[0] < 2
+
+
+@contextmanager
+def dripping() -> Iterator[int]:
+    """A server whose answer never ends: a header's byte now and then."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        ended = threading.Event()
+
+        def answer() -> None:
+            with suppress(OSError):
+                connection, _ = server.accept()
+                with connection:
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+                    while not ended.wait(0.1):
+                        connection.sendall(b"x")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        try:
+            yield server.getsockname()[1]
+        finally:
+            ended.set()
+            server.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
 def test_desktop_programs_get_the_words_as_one_argument(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,7 +186,19 @@ def test_the_settings_are_checked(tmp_path: Path) -> None:
     assert read_notify(file) == Notify(terminal="osc777", events=(Happened.FAILED,), desktop=True)
     for wrong, words in (
         ("webhook: http://example.org/x", "only https is allowed"),
-        ("webhook: file:///etc/passwd", "it is no address"),
+        ("webhook: file:///etc/passwd", "it is not an address"),
+        ("webhook: ftp://example.org/x", "it is not an address"),
+        ("webhook: javascript:alert(1)", "it is not an address"),
+        ("webhook: https:///x", "it is not an address"),
+        ("webhook: https://example.org:port/x", "it is not an address"),
+        ("webhook: http://127.0.0.1@evil.example/", "before the host"),
+        ("webhook: https://name:word@example.org/", "before the host"),
+        ("webhook: http://@127.0.0.1/", "before the host"),
+        ("webhook: http://localhost.evil.example/", "only https is allowed"),
+        ("webhook: http://127.0.0.1.evil.example/", "only https is allowed"),
+        ('webhook: "https://example.org/x\\nHost: y"', "character that no address has"),
+        ('webhook: "https://exam\\tple.org/"', "character that no address has"),
+        ('webhook: "http://127.0.0.1\\\\.evil.example/"', "character that no address has"),
         ("terminal: bell", "osc9"),
         ("loud: true", "Extra inputs"),
     ):
