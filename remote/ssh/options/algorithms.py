@@ -43,8 +43,10 @@ def algorithms(host: str, table: Table) -> Algorithms:
 
     ciphers, macs = common("Ciphers", _OURS["Ciphers"]), common("MACs", _OURS["MACs"])
     with_gcm = tuple(name for name in ciphers if name in GCM)
+    if _is_usual("Ciphers", table):
+        ciphers = (*with_gcm, *(name for name in ciphers if name not in GCM))
     found = {
-        "Ciphers": (*with_gcm, *(name for name in ciphers if name not in GCM)),
+        "Ciphers": ciphers,
         "MACs": macs,
         **{word: common(word, _OURS[word]) for word in ("KexAlgorithms", "HostKeyAlgorithms")},
     }
@@ -79,8 +81,14 @@ def _in_openssh_s_order(table: Table) -> bool:
     kept = [name for name in own if name in given]
     if given[: len(kept)] == kept:
         return True
-    usual = table.defaults().get("hostkeyalgorithms")  # other versions have another order
-    return usual is not None and list(usual) == list(table.values["hostkeyalgorithms"])
+    return _is_usual("HostKeyAlgorithms", table)
+
+
+def _is_usual(keyword: str, table: Table) -> bool:
+    """Whether a list is OpenSSH's own: the person wants no other order."""
+    given = table.written(keyword.lower())
+    usual = table.defaults().get(keyword.lower(), ())  # other versions have another order
+    return given in (None, ROWS[keyword].default, *usual)
 
 
 def _listed(keyword: str, table: Table) -> list[str]:

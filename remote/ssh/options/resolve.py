@@ -221,7 +221,7 @@ def _tokens(alias: str, hostname: str, port: int, user: str, table: Table) -> Ma
     local, jumps = socket.gethostname(), table.one("proxyjump")
     text = f"{local}{hostname}{port}{user}{jumps}"
     digest = hashlib.sha1(text.encode("utf-8", "surrogateescape"), usedforsecurity=False)
-    return {
+    found = {
         "C": table.hash or digest.hexdigest(),
         "d": home(),
         "h": hostname,
@@ -235,3 +235,4 @@ def _tokens(alias: str, hostname: str, port: int, user: str, table: Table) -> Ma
         "r": user,
         "u": getpass.getuser(),
     }
+    return {letter: value for letter, value in found.items() if letter not in table.lacking}

@@ -5,6 +5,7 @@ import os
 import shlex
 import shutil
 import subprocess
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,9 @@ from lumitui.remote.ssh.options.tokens import check_names, home
 _EXPANDED = frozenset(
     {"userknownhostsfile", "globalknownhostsfile", "identityagent", "revokedhostkeys", "hostname"}
 )
+
+_NEWER = ("j",)
+"""Tokens that came with newer versions: 9.4."""
 
 
 def has_openssh() -> bool:
@@ -40,7 +44,19 @@ def openssh_table(login: Login) -> Table:
     if any("%C" in value for found in values.values() for value in found):
         # Its formula differs between versions, and the path of a master is filled in by `-G`.
         digest = _ask(login, "-o", "ControlPath=/%C").get("controlpath", ["/"])[0][1:]
-    return Table(values, _EXPANDED, _defaults, digest)
+    lacking = {letter for letter in _NEWER if not _knows(login, letter, values)}
+    return Table(values, _EXPANDED, _defaults, digest, frozenset(lacking))
+
+
+def _knows(login: Login, letter: str, values: Mapping[str, Sequence[str]]) -> bool:
+    """Whether this OpenSSH has a token; it is asked only where a value has that."""
+    if not any(f"%{letter}" in value for found in values.values() for value in found):
+        return True
+    try:
+        _ask(login, "-o", f"ControlPath=/%{letter}")
+    except LinkError:
+        return False
+    return True
 
 
 def _ask(login: Login, *more: str) -> dict[str, list[str]]:
@@ -136,7 +152,11 @@ def paramiko_table(login: Login) -> Table:
         if row is None and any(Path(key).match(word) for word in ignored.split(",") if word):
             continue
         given[keyword.lower()] = [str(item)] if not isinstance(item, list) else item
-    return Table({**default, **given}, frozenset({"hostname", "globalknownhostsfile"}))
+    return Table(
+        {**default, **given},
+        frozenset({"hostname", "globalknownhostsfile"}),
+        lacking=frozenset(_NEWER),  # which version would be there, nobody knows
+    )
 
 
 def _text(path: Path) -> str:

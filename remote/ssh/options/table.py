@@ -21,6 +21,8 @@ class Table:
     """Returns the values without any configuration, as far as they are known."""
     hash: str | None = None
     """The token `%C`, which OpenSSH computes in its own way in each version."""
+    lacking: frozenset[str] = frozenset()
+    """Letters of tokens that the OpenSSH of this machine does not have."""
 
     def written(self, name: str) -> str | None:
         """Return a list or a name as it is written, `none` too. None: it is not set."""

@@ -4,6 +4,7 @@ Each row of CASES is one ssh_config, given to the real `ssh` and to lumitui agai
 Where lumitui is stricter on purpose, the row has the sentence that says so.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -95,6 +96,55 @@ def test_an_rsa_key_signs_and_macs_count_only_as_the_configuration_allows(
             assert by_openssh(server.config, NO).accepted == accepts, allowed
             ours = by_lumitui(server.config, NO)
             assert ours.accepted == accepts and (accepts or "MACs" in ours.said)
+
+
+def test_a_token_is_one_where_this_openssh_has_it(laptop: Laptop) -> None:
+    """`%j` is empty here: OpenSSH 9.2 refuses it, 9.4 logs in with the key."""
+    for line in ("IdentityFile {F}/rsa%j", "IdentityFile {F}/rsa\nCertificateFile {F}/%j"):
+        case = Case("a newer token", True, line, own_identity=True)
+        write(laptop, case)
+        theirs = by_openssh(laptop.server.config, NO)
+        ours = by_lumitui(laptop.server.config, NO)
+        assert ours.accepted == theirs.accepted, f"{theirs.said}\n{ours.said}"
+        assert ours.accepted or "%j" in ours.said
+
+
+_LOGGED = {
+    "Ciphers": r"debug1: kex: \S+ cipher: (\S+)",
+    "MACs": r"debug1: kex: .* MAC: (\S+)",
+    "KexAlgorithms": r"debug1: kex: algorithm: (\S+)",
+}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Ciphers ^aes256-ctr",
+        "Ciphers aes192-ctr,aes128-gcm@openssh.com",
+        "Ciphers aes256-gcm@openssh.com,aes128-gcm@openssh.com",
+        "Ciphers ^aes128-cbc\nMACs ^hmac-sha2-512",
+        "KexAlgorithms ecdh-sha2-nistp521",
+        "KexAlgorithms ^ecdh-sha2-nistp384",
+        "KexAlgorithms diffie-hellman-group16-sha512,curve25519-sha256",
+    ],
+)
+def test_what_is_negotiated_is_what_the_configuration_prefers(tmp_path: Path, line: str) -> None:
+    offers = "Ciphers +aes128-cbc,aes192-ctr"
+    with running_sshd(tmp_path / "s", offers, "LogLevel DEBUG1") as server:
+        server.trust()
+        server.configure(line)
+
+        def agreed() -> list[str]:
+            """Return what the server logged of that which the line sets."""
+            words = [keyword for keyword in _LOGGED if keyword in line]
+            text = (server.folder / "log").read_text()
+            return [name for keyword in words for name in re.findall(_LOGGED[keyword], text)]
+
+        assert by_openssh(server.config, NO).accepted
+        theirs = agreed()
+        (server.folder / "log").write_text("")
+        assert by_lumitui(server.config, NO).accepted
+        assert theirs and agreed() == theirs
 
 
 # On a busy machine paramiko, having begun new keys, sometimes never sees the server's answer
