@@ -109,7 +109,7 @@ def _send_rest(
         if now.open:
             raise LumiError(
                 f"{now.series.site} has not said yet what became of {now.open[0][1].id}.",
-                "Nothing was sent. Try again in two minutes.",
+                "Nothing was sent. Try again in three minutes.",
             )
         runs.series.leave_out(now.series.id)
         say("All of them were sent already.")
@@ -268,6 +268,9 @@ def _send(
             "members": [_member_data(outcome) for outcome in outcomes],
         }
     )
+    for outcome in outcomes:
+        if outcome.already:
+            say(f"{outcome.member.words}: {outcome.already}")
     if error := failure(series, outcomes):
         raise type(error)(error.message, f"{error.hint} The rest: {command}.".strip())
 
@@ -278,4 +281,5 @@ def _member_data(outcome: "Outcome") -> dict[str, object]:
         "settings": outcome.member.words,
         "run": outcome.run.id if outcome.run else None,
         "error": outcome.error.message if outcome.error else None,
+        "already": outcome.already or None,
     }

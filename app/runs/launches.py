@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -83,30 +84,43 @@ class Launches(Core):
         report: Report = lambda step, words: None,
         resubmission: Resubmission | None = None,
         begun: Callable[[Run], None] = lambda run: None,
+        place: str = "",
+        tried: Sequence[str] = (),
     ) -> Run:
         """Send `preview` and return the run that became of it.
 
         `begun` hears of the run before history does, and before anything leaves the laptop.
+        `place` names what it is the only one of, whichever laptop sends it; `tried` has the ids of
+        earlier tries.
 
         Raises:
             InputError: the adviser found errors, or a file to ship is refused.
+            AlreadySent: another laptop has sent it; the history then knows its run.
             RefusedError, LinkError, OutcomeUnknown: see `submit.send`.
         """
+        from lumitui.app.runs.once import once_of
         from lumitui.app.send.lock import sender_lock
         from lumitui.app.send.shipment import shipment_of
         from lumitui.app.send.submission.submit import send
+        from lumitui.app.watch.recover import adopt_sent
         from lumitui.remote.errors import RefusedError
+        from lumitui.remote.storage.snapshots.once import AlreadySent
 
         preview.check()
         connection = self._connections.get(preview.site)
         inheritance = resubmission.inheritance if resubmission else None
         shipment = shipment_of(preview, connection, self._hashes, inheritance)
+        once = once_of(shipment, resubmission, self.history, place, tried)
+        shipment = replace(shipment, once=once)
         with sender_lock(self._locks, shipment.run.id, wait=True):
             begun(shipment.run)
             self._left_secrets.expect(shipment.run)
             try:
                 return send(shipment, connection, self.history, report)
-            except RefusedError:
+            except RefusedError as error:
+                if isinstance(error, AlreadySent):
+                    folder = shipment.run.folder.removesuffix(shipment.run.id) + error.run
+                    adopt_sent(connection, shipment.run.site, folder, self.history)
                 site, transport = shipment.run.site, connection.transport
                 for words in self._left_secrets.sweep(self.history, site, transport).warnings:
                     report("record", words)

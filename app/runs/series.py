@@ -20,6 +20,7 @@ from lumitui.app.scale.series import LadderUnfinished, Outcome, Standing, standi
 from lumitui.app.send.lock import sender_lock
 from lumitui.app.send.shipment import slug
 from lumitui.remote.errors import LinkError, LumiError
+from lumitui.remote.storage.snapshots.once import AlreadySent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,6 +66,8 @@ class Core(Protocol):
         report: Report,
         resubmission: Resubmission | None,
         begun: Callable[[Run], None],
+        place: str,
+        tried: Sequence[str],
     ) -> Run:
         """Send one run."""
 
@@ -280,6 +283,9 @@ class SeriesRuns:
 
             try:
                 run = self._send_one(now.series, member, one, told)
+            except AlreadySent as error:
+                outcomes.append(self._sent_elsewhere(now.series, member, error))
+                told("record", error.message)
             except LumiError as error:
                 outcomes.append(Outcome(member, error=error))
                 over = now.series.kind == "grid" or isinstance(error, LinkError)
@@ -296,7 +302,22 @@ class SeriesRuns:
             self._core.history.series.claim(series.id, member.place, run.id)
 
         preview = replace(one.preview, note=note[:_LONGEST_NOTE])
-        return self._core.send(preview, report=report, resubmission=one.resubmission, begun=begun)
+        return self._core.send(
+            preview,
+            report=report,
+            resubmission=one.resubmission,
+            begun=begun,
+            place=f"{series.id}-{member.place}",
+            tried=self._core.history.series.tried(series.id, member.place),
+        )
+
+    def _sent_elsewhere(self, series: Series, member: Member, error: AlreadySent) -> Outcome:
+        """Return what became of a member that another laptop sent; its run takes the place."""
+        history = self._core.history
+        run = history.finder.with_ids([error.run]).get(error.run)
+        if run is not None and history.series.of_run(run.id) is None:
+            history.series.claim(series.id, member.place, run.id)
+        return Outcome(member, run, already=error.message)
 
 
 def _shared(names: Sequence[str]) -> str:

@@ -11,7 +11,8 @@ from lumitui.app.scale.resubmission import Resubmission
 from lumitui.remote.errors import InputError, LumiError, OutcomeUnknown
 from lumitui.remote.scheduler.protocol import State
 
-_NEVER_A_JOB = (State.NOT_SENT, State.REFUSED)
+NEVER_A_JOB = (State.NOT_SENT, State.REFUSED)
+"""The states of a run that certainly has no job."""
 _MOST_NAMED = 6
 
 
@@ -51,7 +52,7 @@ def standing(series: Series, runs: Mapping[str, Run]) -> Standing:
     sent, unsettled, left = [], [], []
     for member in series.members:
         run = runs.get(member.run or "")
-        if run is None or run.state in _NEVER_A_JOB:
+        if run is None or run.state in NEVER_A_JOB:
             left.append(member)
         elif run.job_id is None and run.state in (State.SENDING, State.UNKNOWN):
             unsettled.append((member, run))
@@ -71,7 +72,9 @@ class Outcome:
     member: Member
     run: Run | None = None
     error: LumiError | None = None
-    """Why it was not sent; neither run nor error: it was not tried."""
+    """Why it was not sent; neither run nor error nor `already`: it was not tried."""
+    already: str = ""
+    """That another laptop has sent it, or is sending it; `run` is its run where that is known."""
 
 
 def why_stopped(outcomes: Sequence[Outcome]) -> str:
@@ -103,6 +106,8 @@ def failure(series: Series, outcomes: Sequence[Outcome]) -> LumiError | None:
 
 
 def _line(outcome: Outcome) -> str:
+    if outcome.already:
+        return f"{outcome.member.words}: {outcome.already}"
     if outcome.run is not None:
         return f"{outcome.member.words}: sent, {outcome.run.id} is job {outcome.run.job_id}."
     why = outcome.error.message if outcome.error else "It was not tried."

@@ -19,6 +19,7 @@ from lumitui.remote.connect import Connection
 from lumitui.remote.errors import InputError
 from lumitui.remote.run_folder import MACHINERY, PROBE_SCRIPT
 from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.storage.snapshots.once import Once
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,8 @@ class Shipment:
     submitted; None: there is none, or the job builds it."""
     staging: Staging | str | None = None
     """What to stage, or the folder of the run that shares what it has; None: nothing."""
+    once: Once | None = None
+    """What the run is the only one of, whichever laptop sends it."""
 
     @property
     def snapshot(self) -> str:

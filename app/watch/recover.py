@@ -63,6 +63,18 @@ def recover(watcher: Watcher, site_name: str, account: str) -> Recovered:
     return replace(found, rebuilt=rebuilt, warnings=(*found.warnings, *warnings))
 
 
+def adopt_sent(connection: Connection, site_name: str, folder: str, history: History) -> Run | None:
+    """Write the run that another laptop has sent to `history`; None: it may still be on its way."""
+    for found in run_folders.read_folders(connection.transport, [folder]):
+        try:
+            run = _run_of(found, site_name)
+        except ValueError:
+            continue
+        history.adopt([run])
+        return history.get(run.id)
+    return None
+
+
 def rebuild(connection: Connection, site: Site, account: str, history: History) -> Recovered:
     """Write the unknown runs of a site to `history`; their states are unknown until a refresh."""
     transport = connection.transport

@@ -71,6 +71,18 @@ class KnownSeries:
         with self._file.transaction() as db:
             db.execute("INSERT INTO series_runs VALUES (?, ?, ?)", (run_id, series_id, place))
 
+    def tried(self, series_id: str, place: int) -> list[str]:
+        """Return the runs that a member became or was about to become, the first one first.
+
+        Raises:
+            HistoryError: the file cannot be read.
+        """
+        rows = self._file.rows(
+            "SELECT run FROM series_runs WHERE series = ? AND place = ? ORDER BY rowid",
+            (series_id, place),
+        )
+        return [str(row[0]) for row in rows]
+
     def close(self, series_id: str) -> None:
         """Offer the rest of a series no more.
 

@@ -29,6 +29,7 @@ def folder_plan(shipment: Shipment, staged: Mapping[str, str]) -> Plan:
         needs_checkpoints=checkpoints is not None and checkpoints.needed,
         staged=staged,
         staged_from=shipment.staging if isinstance(shipment.staging, str) else None,
+        once=shipment.once,
     )
 
 

@@ -26,6 +26,7 @@ from lumitui.remote.source.manifest import Manifest
 from lumitui.remote.source.scan import source_of
 from lumitui.remote.storage.environments.build import build
 from lumitui.remote.storage.snapshots.archive import sync_archive
+from lumitui.remote.storage.snapshots.once import AlreadySent
 from lumitui.remote.storage.snapshots.prepare import SnapshotGone, prepare
 from lumitui.remote.storage.snapshots.upload import sync
 from lumitui.remote.transport.protocol import Transport
@@ -54,6 +55,7 @@ def send(
     it cannot settle stays UNKNOWN in history.
 
     Raises:
+        AlreadySent: another laptop has sent this run.
         RefusedError: the site said no; certainly no job.
         InputError: the code could not be sent as it was read; certainly no job.
         LinkError: the link was lost before the submit step; certainly no job.
@@ -92,6 +94,10 @@ def send(
         raise type(error)(f"{words} No job was submitted.", advice) from error
     except InputError as error:
         # It is this laptop that said no: the site refused nothing.
+        history.update(run.id, state=State.NOT_SENT, reason=error.message, snapshot=run.snapshot)
+        raise
+    except AlreadySent as error:
+        # Of this run there is no job; of the other laptop's there is one, or will be.
         history.update(run.id, state=State.NOT_SENT, reason=error.message, snapshot=run.snapshot)
         raise
     except RefusedError as error:

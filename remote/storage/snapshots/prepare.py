@@ -15,6 +15,7 @@ from lumitui.remote.run_folder import (
     STAGE,
     preparing_seconds,
 )
+from lumitui.remote.storage.snapshots.once import Once, already_sent, once_script
 from lumitui.remote.storage.snapshots.store import archive_copy_script, copy_script
 from lumitui.remote.transport.fields import MOST_WORDS, last_words
 from lumitui.remote.transport.protocol import Transport
@@ -52,6 +53,8 @@ class Plan:
     """What is staged for the run: its name to its path on the site."""
     staged_from: str | None = None
     """The folder of the run whose staged things it shares; None: `staged` has them."""
+    once: Once | None = None
+    """What the run is the only one of; None: another run like it may be sent."""
 
 
 class SnapshotGone(RefusedError):
@@ -66,6 +69,7 @@ def prepare(transport: Transport, plan: Plan) -> bool:
 
     Raises:
         SnapshotGone: the snapshot is gone or damaged.
+        AlreadySent: another laptop has sent this run.
         RefusedError: the checkpoints are gone, or the disk refused.
         LinkError: the link was lost.
     """
@@ -74,6 +78,8 @@ def prepare(transport: Transport, plan: Plan) -> bool:
     if result.code in (4, 5) and "-snapshot" in result.text:
         gone = "no longer on the site" if result.code == 4 else "no longer whole on the site"
         raise SnapshotGone(f"The code of that run is {gone}.", "Resubmit with `--code current`.")
+    if result.code == 8 and "sent-already" in result.text:
+        raise already_sent(result.text)
     if result.code == 3 and "no-checkpoints" in result.text:
         raise RefusedError(
             f"{plan.checkpoints_from} has no checkpoints.", "Resubmit with `--from scratch`."
@@ -122,11 +128,15 @@ def _script(plan: Plan) -> str:
         f"mkdir -p {quote(plan.folder.rpartition('/')[0])}",
         f"mkdir -m 700 {folder}",  # a default ACL above outweighs the umask
         "made=",
-        f'undo() {{ [ -n "$made" ] || {{ chmod -R u+w {folder}; cd / && rm -rf {folder}; }}; }}',
+        "unmark() { :; }",
+        f"remove() {{ unmark; chmod -R u+w {folder}; cd / && rm -rf {folder}; }}",
+        'undo() { [ -n "$made" ] || remove; }',
         "trap undo EXIT; trap 'exit 74' HUP INT TERM PIPE",
         f"cd {folder}",
         "tar -xzmf -",  # its files are dated by the site: it purges scratch by age
     ]
+    if plan.once is not None:
+        lines.append(once_script(plan.once))
     lines += _staged_lines(plan)
     if plan.archive:
         lines.append(archive_copy_script(plan.snapshot, plan.folder))

@@ -13,8 +13,8 @@ from tests.support.servers.cluster import Cluster
 
 PROGRAM = r"""#!/bin/bash
 # Rank 0 trains three steps an attempt, from its checkpoint on. PLAN has a word for each attempt:
-# an exit code after a save, `lie`: 85 without a save, `stay`: 85 without a step, `lost`: 85 in a
-# launcher that hides it,
+# an exit code after a save, `lie`: 85 without a save, `stay`: 85 without a step,
+# `lost`: 85 in a launcher that hides it,
 # `wait`: no save and no end until somebody ends it, `hold`: save, and end with 85 when told.
 attempt=$((${SLURM_RESTART_COUNT:-0} + 1))
 read -ra plan <<<"$PLAN"
