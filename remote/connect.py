@@ -103,6 +103,7 @@ def connect(site: Site, ask: Ask) -> Connection:
         fingerprints={
             _KEY_TYPES.get(kind, kind): text for kind, text in hosts.fingerprints.items()
         },
+        site=site.name,
     )
     ssh, log = Ssh(login, ask), RequestLog()
     link = Logged(ssh, log)

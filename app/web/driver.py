@@ -53,7 +53,7 @@ class TabDriver(Driver):
         """What the tab has not got yet; None: the app has ended."""
         self._parser = XTermParser()
         self._unparsed = 0
-        """Characters since the last event: a paste that has not ended."""
+        """Characters since the last paste ended: the parser may keep all of them."""
         self._undrawn = 0
         self._ticking: asyncio.TimerHandle | None = None
         self._resizing: asyncio.TimerHandle | None = None
@@ -122,11 +122,12 @@ class TabDriver(Driver):
         self._unparsed += len(text)
         try:
             for event in self._parser.feed(text):
-                self._unparsed = 0
+                if isinstance(event, events.Paste):
+                    self._unparsed = 0
                 self._handle(event)
         except (ArithmeticError, LookupError, ValueError, ParseError):
             self._parser = XTermParser()  # a sequence that no terminal sends, like a width of 0
-        if self._unparsed > LARGEST_PASTE:
+        if self._unparsed > LARGEST_PASTE:  # who typed as much loses half a key at most
             self._parser, self._unparsed = XTermParser(), 0
 
     def _handle(self, event: Message) -> None:

@@ -23,6 +23,8 @@ class Login:
     """A private key that is tried first."""
     renew: str = ""
     """What a person does when the credentials have expired, as a sentence."""
+    site: str = ""
+    """The site whose profile names the host: an alias that leads there counts. Empty: none does."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 
 import paramiko
 
@@ -20,8 +21,10 @@ from lumitui.remote.ssh.channels import Requests
 from lumitui.remote.ssh.config import HostConfig, Login, jump_login
 from lumitui.remote.ssh.dialog import Kept
 from lumitui.remote.ssh.link import BROKEN, ParamikoLink, SshTransport
-from lumitui.remote.ssh.options.resolve import resolve
+from lumitui.remote.ssh.options.aliases import aliases
+from lumitui.remote.ssh.options.resolve import resolve, stricter
 from lumitui.remote.ssh.options.sources import has_openssh, openssh_table, paramiko_table
+from lumitui.remote.ssh.options.table import Table
 from lumitui.remote.ssh.prompts import Ask, Question, answer_needed, is_attended
 from lumitui.remote.ssh.trust.handshake import TurnedAway, shake_hands
 
@@ -157,7 +160,7 @@ class Ssh(Requests):
                 f"ProxyJump of {login.host} goes in a circle.",
                 "Correct it in the ssh configuration.",
             )
-        host = resolve(login, openssh_table(login) if has_openssh() else paramiko_table(login))
+        host = _host(login)
         jumps = [jump_login(login, jump) for jump in host.jumps]
         route = self._route(jumps[0], depth + 1) if jumps else []
         for jump in jumps[1:]:
@@ -215,6 +218,33 @@ class Ssh(Requests):
                 f"The jump host cannot reach {host.hostname} on port {host.port}: {error}.",
                 "Check HostName, Port and ProxyJump in the ssh configuration.",
             ) from error
+
+
+def _host(login: Login) -> HostConfig:
+    """Return the configuration of a host; of an alias that leads to it, where there is one.
+
+    The alias of the site's own name goes first. Which host keys are trusted is what it is for the
+    host's full name, or stricter: an alias decides the login alone.
+    """
+    found = {}
+    for name in aliases(login) if login.site else ():
+        table = _table(replace(login, host=name))
+        if table.one("hostname", name).lower() == login.host.lower():
+            found[name] = table
+    if not found:
+        return resolve(login, _table(login))
+    chosen = login.site if login.site in found else next(iter(found))
+    host = resolve(replace(login, host=chosen), found[chosen])
+    full = replace(login, port=host.port, user=host.user)
+    strict = stricter(resolve(full, _table(full)).trust, host.trust)
+    others = ", ".join(f"`{name}`" for name in found if name != chosen)
+    note = f"`Host {chosen}` of the ssh configuration is used, which leads to {login.host}."
+    note += f" So do {others}, which are not used." if others else ""
+    return replace(host, trust=strict, notes=(note, *host.notes))
+
+
+def _table(login: Login) -> Table:
+    return openssh_table(login) if has_openssh() else paramiko_table(login)
 
 
 def _notes(route: _Route) -> tuple[str, ...]:

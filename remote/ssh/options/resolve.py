@@ -7,7 +7,7 @@ import re
 import shlex
 import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -186,6 +186,17 @@ def _trust(options: _Options, hostname: str, port: int) -> Trust:
         strict=_strict(options.table),
         hash_names=options.on("hashknownhosts"),
         check_address=options.on("checkhostip") and not options.table.one("proxycommand"),
+    )
+
+
+def stricter(trust: Trust, other: Trust) -> Trust:
+    """Return `trust`, with what `other` refuses beside it."""
+    order: tuple[Literal["accept-new", "ask", "yes"], ...] = ("accept-new", "ask", "yes")
+    return replace(
+        trust,
+        strict=max(trust.strict, other.strict, key=order.index),
+        revoked=tuple(dict.fromkeys((*trust.revoked, *other.revoked))),
+        check_address=trust.check_address or other.check_address,
     )
 
 
