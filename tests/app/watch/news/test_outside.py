@@ -109,7 +109,7 @@ def test_nothing_outside_keeps_the_program_from_ending(
         hook = f"notify:\n  desktop: true\n  webhook: http://127.0.0.1:{port}/\n"
         settings.file.write_text(hook)
 
-        async def leave(pilot: Pilot[int]) -> None:
+        async def leave(pilot: Pilot[object]) -> None:
             await pilot.pause()
             assert isinstance(pilot.app, LumiApp)
             pilot.app._tell([EVENT])
