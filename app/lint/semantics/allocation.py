@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.words import Option
+from lumitui.app.lint.rule import Severity
 from lumitui.remote.site.partition import Partition
 from lumitui.remote.site.profile import Site
 
@@ -107,3 +108,10 @@ def gpu_option(job: Job) -> Option | None:
         if item.name in GPU_OPTIONS or (item.name == "gres" and "gpu" in (item.value or ""))
     ]
     return found[-1] if found else None
+
+
+def severity_since(site: Site, release: tuple[int, int]) -> Severity:
+    """Return how bad is what Slurm refuses from a release on, at this site."""
+    numbers = site.slurm_version.split(".")[:2]
+    known = all(number.isdecimal() for number in numbers) and len(numbers) == 2
+    return "error" if known and tuple(map(int, numbers)) >= release else "note"

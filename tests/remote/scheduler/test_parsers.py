@@ -1,6 +1,7 @@
 """What squeue, sacct and a run's files say, parsed: Slurm 22.05 and 24.11."""
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -104,6 +105,14 @@ def test_sacct() -> None:
     assert (poll.jobs["run-319"].state, poll.jobs["run-319"].restarts) == (State.QUEUED, 1)
     assert jobs["320"].ended is None
     assert (jobs["322"].state, jobs["322"].exit_code) == (State.FAILED, "0:9")
+
+
+def test_no_json_of_slurm_is_read() -> None:
+    # It changes from release to release: 26.05 renamed `shared`, and gave another one a new type.
+    sources = [path.read_text() for path in (Path(scheduler.__file__).parents[1]).rglob("*.py")]
+    assert len(sources) > 50
+    asked = re.compile(r"(?:squeue|sacct|scontrol|sinfo)\b[^\n]*--(?:json|yaml)(?! differs)")
+    assert not [found[0] for text in sources if (found := asked.search(text))]
 
 
 def test_sacct_of_24_11() -> None:

@@ -55,7 +55,8 @@ TORCHRUN = Table(
         "nnodes nproc-per-node rdzv-backend rdzv-endpoint rdzv-id rdzv-conf max-restarts "
         "monitor-interval start-method role log-dir redirects tee local-ranks-filter node-rank "
         "master-addr master-port local-addr logs-specs numa-binding event-log-handler "
-        "signals-to-handle shutdown-timeout duplicate-stdout-filters duplicate-stderr-filters local-rank",
+        "signals-to-handle shutdown-timeout duplicate-stdout-filters duplicate-stderr-filters "
+        "local-rank",
         "standalone module no-python run-path use-env virtual-local-rank help enable-each-rank-log",
     ),
     {"r": "redirects", "t": "tee", "m": "module"},

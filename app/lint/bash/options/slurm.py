@@ -1,4 +1,4 @@
-"""The options of sbatch and srun, of Slurm 20.11 to 25.05 (their manual pages)."""
+"""The options of sbatch and srun, of Slurm 20.11 to 26.05 (their manual pages)."""
 
 from lumitui.app.lint.bash.options.getopt import Table, Takes
 
@@ -13,10 +13,13 @@ sockets-per-node switches thread-spec threads-per-core time time-min tmp tres-bi
 uid wait-all-nodes wckey container-image container-mounts container-workdir container-name
 container-save container-env environment uenv view image module volume"""
 _BOTH_FLAGS = """contiguous help hold no-shell overcommit oversubscribe quiet reboot requeue
+consolidate-segments spread-segments
 no-requeue spread-job usage use-min-nodes verbose version container-mount-home
 no-container-mount-home container-writable container-readonly container-remap-root
 no-container-remap-root container-entrypoint no-container-entrypoint"""
-_MAYBE = "exclusive get-user-env nice no-kill propagate x11 wait-for-switch resv-ports"
+_MAYBE = (
+    "exclusive get-user-env nice no-kill propagate x11 wait-for-switch resv-ports oom-kill-step"
+)
 _SHORT = {
     "A": "account", "b": "begin", "B": "extra-node-info", "c": "cpus-per-task", "C": "constraint",
     "d": "dependency", "D": "chdir", "e": "error", "F": "nodefile", "G": "gpus", "h": "help",
@@ -56,12 +59,12 @@ SBATCH = Table(
 SRUN = Table(
     _table(
         f"{_BOTH} accel-bind bcast-exclude cpu-bind epilog het-group jobid launch-cmd "
-        "launcher-opts "
+        "launcher-opts ignore-signals mem-update "
         "mpi msg-timeout pack-group prolog relative slurmd-debug task-epilog task-prolog threads "
         "treewidth wait",
         f"{_BOTH_FLAGS} disable-status exact interactive label multi-prog no-allocate overlap "
-        "preserve-env quit-on-interrupt unbuffered whole",
-        f"{_MAYBE} bcast compress external-launcher immediate kill-on-bad-exit oom-kill-step pty "
+        "preserve-env quit-on-interrupt unbuffered whole async parsable wait-for-children",
+        f"{_MAYBE} bcast compress external-launcher immediate kill-on-bad-exit pty "
         "send-libs",
     ),
     {

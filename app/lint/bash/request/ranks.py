@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from lumitui.app.lint.bash.request.resources import gpus_of, nodes_of
+from lumitui.app.lint.bash.request.resources import count_of, gpus_of, nodes_of
 from lumitui.app.lint.model.job import UNKNOWN_RANK, Rank
 from lumitui.app.lint.model.resources import Resources
 from lumitui.app.lint.model.steps import Step
@@ -150,7 +150,7 @@ def _visible(
             return "one" if not bind.startswith(("closest", "mask_gpu")) else None
         each = srun.value("gpus-per-task") or options.value("gpus-per-task")
         if each is not None and bind != "none":
-            return "one" if each.rpartition(":")[2] == "1" else None
+            return "one" if (count_of(each) or ("", 0))[1] == 1 else None
     if any(v.name in _VISIBLE for v in variables):
         return None
     count, _, total = gpus_of(srun, asked.nodes, asked.tasks_per_node)

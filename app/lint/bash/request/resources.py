@@ -68,17 +68,17 @@ def gpus_of(
     options: Options, nodes: int | None, per_node: int | None
 ) -> tuple[int | None, str, bool]:
     """Return the GPUs on each node, their type, and whether they were asked for in all."""
-    if (text := options.value("gpus-per-node")) is not None and (found := _count(text)):
+    if (text := options.value("gpus-per-node")) is not None and (found := count_of(text)):
         return found[1], found[0], False
     for part in (options.value("gres") or "").split(","):
         if match := _GPU.match(part.strip()):
             return int(match["count"] or 1), match["type"] or "", False
-    if (text := options.value("gpus")) is not None and (found := _count(text)):
+    if (text := options.value("gpus")) is not None and (found := count_of(text)):
         # A job of one task has one node, whether it says so or not.
         spread = nodes or (1 if options.number("ntasks") in (None, 1) else None)
         each = found[1] // spread if spread and found[1] % spread == 0 else None
         return each, found[0], True
-    if (text := options.value("gpus-per-task")) is not None and (found := _count(text)):
+    if (text := options.value("gpus-per-task")) is not None and (found := count_of(text)):
         return (found[1] * per_node if per_node else None), found[0], False
     for part in (options.value("tres-per-task") or "").split(","):
         if (match := _GPU.match(part.strip())) and per_node:
@@ -86,7 +86,7 @@ def gpus_of(
     return None, "", False
 
 
-def _count(text: str) -> tuple[str, int] | None:
+def count_of(text: str) -> tuple[str, int] | None:
     """Return type and number of `8`, `a100:4` or `a100:2,v100:1` (the first type's name)."""
     found = [_COUNT.match(part.strip()) for part in text.split(",")]
     if not found or any(match is None for match in found):

@@ -74,6 +74,25 @@ def _unbound(job: Job, site: Site) -> Iterator[Hit]:
 
 
 @rule(
+    "bind-by-rank",
+    "warning",
+    "--cpu-bind=rank",
+    why="It is obsolete: srun of Slurm 25.05 says `Rank binding is obsolete`, ignores it, and the "
+    "ranks get the cores of the site's own order.",
+    source="Slurm 25.05, src/common/slurm_resource_info.c",
+)
+def _by_rank(job: Job, site: Site) -> Iterator[Hit]:
+    for step in job.steps:
+        option = step.srun.get("cpu-bind") if step.srun else None
+        if option is not None and "rank" in (option.value or "").split(","):
+            yield Hit(
+                f"--cpu-bind={option.value} binds no rank: srun ignores it from Slurm 25.05 on.",
+                "Leave it out, or name the cores with mask_cpu: or map_cpu:.",
+                option.at,
+            )
+
+
+@rule(
     "torchrun-unbound",
     "note",
     "ranks of torchrun that are not bound to cores",
@@ -149,5 +168,5 @@ def _numa_image(job: Job, site: Site) -> Iterator[Hit]:
             )
 
 
-RULES: tuple[Rule, ...] = (_unbound, _workers, _numa_shared, _numa_image)
+RULES: tuple[Rule, ...] = (_unbound, _by_rank, _workers, _numa_shared, _numa_image)
 """Ranks without their cores."""

@@ -13,6 +13,7 @@ from lumitui.app.lint.semantics.allocation import (
     gpus_of_node,
     is_exclusive,
     queue_of,
+    severity_since,
     whole_nodes,
 )
 from lumitui.remote.site.profile import Site
@@ -233,5 +234,33 @@ def _hint(job: Job, site: Site) -> Iterator[Hit]:
             )
 
 
-RULES: tuple[Rule, ...] = (_cores, _fixed, _few, _idle, _threads_of_rank, _workers, _hint)
+@rule(
+    "hint-and-sockets",
+    "error",
+    "--hint beside --cores-per-socket or --sockets-per-node",
+    why="From 25.11 on Slurm refuses the two together: both say which cores of a node a job gets.",
+    source="Slurm 25.11, CHANGELOG; sbatch(1) --hint",
+)
+def _hint_and_sockets(job: Job, site: Site) -> Iterator[Hit]:
+    for options in (job.options, *(step.srun for step in job.steps if step.srun is not None)):
+        option = options.get("cores-per-socket", "sockets-per-node")
+        if option is not None and options.has("hint"):
+            yield Hit(
+                f"--{option.name} stands beside --hint, which Slurm refuses from 25.11 on.",
+                "Keep one of them.",
+                option.at,
+                severity=severity_since(site, (25, 11)),
+            )
+
+
+RULES: tuple[Rule, ...] = (
+    _cores,
+    _fixed,
+    _few,
+    _idle,
+    _threads_of_rank,
+    _workers,
+    _hint,
+    _hint_and_sockets,
+)
 """Cores and threads."""

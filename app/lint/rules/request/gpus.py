@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from lumitui.app.lint.bash.request.resources import count_of
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.position import NOWHERE, Position
 from lumitui.app.lint.model.words import Option
@@ -13,6 +14,7 @@ from lumitui.app.lint.semantics.allocation import (
     gpu_option,
     is_exclusive,
     queue_of,
+    severity_since,
 )
 from lumitui.remote.site.profile import Site
 
@@ -115,10 +117,38 @@ def _differ(job: Job, site: Site) -> Iterator[Hit]:
         )
 
 
+@rule(
+    "gpu-requests-both",
+    "error",
+    "GPUs asked for by --gres and by --gpus-per-node",
+    why="From 26.05 on Slurm refuses the two together, also where they say the same. srun reads "
+    "what sbatch was told as SLURM_GPUS_PER_NODE.",
+    source="Slurm 26.05, src/common/slurm_opt.c; NVFlare pull request 5269",
+)
+def _both(job: Job, site: Site) -> Iterator[Hit]:
+    per_node = job.options.get("gpus-per-node")
+    if per_node is None:
+        return
+    asked = [job.options, *(step.srun for step in job.steps if step.srun is not None)]
+    for options in asked:
+        for option in options.all:
+            if _gres_count(option) is None:
+                continue
+            if options is job.options and _gres_count(option) != _count(per_node):
+                continue  # gpu-requests-differ
+            yield Hit(
+                f"--gres={option.value} and --gpus-per-node={per_node.value} both ask for GPUs, "
+                "which Slurm refuses from 26.05 on.",
+                "Keep one of them.",
+                option.at,
+                severity=severity_since(site, (26, 5)),
+            )
+
+
 def _count(option: Option | None) -> int | None:
-    """Return the number in `mi250:8` or `8`; None: there is none."""
-    last = (option.value or "").rpartition(":")[2] if option else ""
-    return int(last) if last.isdecimal() else None
+    """Return the number in `mi250:8`, `8` or `a100:2,v100:1`; None: there is none."""
+    counted = count_of((option.value or "") if option else "")
+    return counted[1] if counted else None
 
 
 def _gres_count(option: Option) -> int | None:
@@ -304,6 +334,7 @@ RULES: tuple[Rule, ...] = (
     _missing,
     _total,
     _differ,
+    _both,
     _wrong_type,
     _untyped,
     _constraint,

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Iterator
 
+from lumitui.app.lint.bash.request.resources import count_of
 from lumitui.app.lint.model.job import Job
 from lumitui.app.lint.model.words import Option, Options
 from lumitui.app.lint.rule import Hit, Rule, rule
@@ -185,8 +186,8 @@ def _gpus_of(option: Option) -> int | None:
         found = re.search(r"(?:^|,)gpu(?::[A-Za-z]\w*)?(?::(\d+))?(?:,|$)", value)
         return int(found[1] or 1) if found else None
     if option.name in ("gpus", "gpus-per-node", "gpus-per-task"):
-        last = value.rpartition(":")[2]
-        return int(last) if last.isdecimal() else None
+        counted = count_of(value)
+        return counted[1] if counted else None
     return None
 
 

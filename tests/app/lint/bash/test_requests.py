@@ -4,6 +4,8 @@ import pytest
 
 from lumitui.app.lint.bash import read_script
 from lumitui.app.lint.model.job import Job
+from lumitui.app.lint.rule import run
+from lumitui.app.lint.table import RULES
 from lumitui.remote.site.sites import BUILT_IN, Sites
 
 LUMI = Sites([BUILT_IN]).load("lumi")
@@ -125,3 +127,44 @@ def test_what_slurm_does_with_the_job_is_read_in_every_spelling() -> None:
     assert seen.options.value("exclude") == "nid002"
     assert seen.options.value("signal") == "B:USR1@60"
     assert seen.resources.array == "0-9%3"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "#SBATCH --oom-kill-step",
+        "#SBATCH --oom-kill-step=1",
+        "#SBATCH --consolidate-segments",
+        "#SBATCH --spread-segments",
+        "srun --wait-for-children python train.py",
+        "srun --spread-segments --consolidate-segments python train.py",
+        "srun --mem-update 20G --ignore-signals USR1 --async python train.py",
+        "srun --parsable python train.py",
+        "srun --exclusive=allocation python train.py",
+    ],
+)
+def test_options_of_slurm_24_11_to_26_05_are_options(line: str) -> None:
+    read = read_script(f"#!/bin/bash\n{line}\n", site=LUMI)
+    assert not read.troubles
+    if line.startswith("srun"):
+        assert [step.program.text for step in read.steps if step.program] == ["train.py"]
+
+
+def test_types_of_gpus_are_counted_together() -> None:
+    for option in ("--gpus-per-task=a100:1,v100:1", "--gpus-per-node=a100:1,v100:1"):
+        read = job(option, "--ntasks-per-node=1")
+        assert read.resources.gpus_per_node == 2
+    two = job("--ntasks-per-node=1", body="srun --gpus-per-task=a100:1,v100:1 python t.py")
+    assert two.rank.visible_gpus is None
+
+
+def test_what_slurm_refuses_from_a_release_on_is_an_error_there_and_a_note_before() -> None:
+    both = job("--gres=gpu:4", "--gpus-per-node=4", "--hint=nomultithread", "--cores-per-socket=8")
+    inherited = job("--gpus-per-node=4", body="srun --gres=gpu:4 python t.py")
+    for version, severity in (("26.05.5", "error"), ("24.05.8", "note"), ("", "note")):
+        site = LUMI.model_copy(update={"slurm_version": version})
+        for read in (both, inherited):
+            said = {one.rule: one.severity for one in run(RULES, read, site)}
+            assert said["gpu-requests-both"] == severity
+        said = {one.rule: one.severity for one in run(RULES, both, site)}
+        assert said["hint-and-sockets"] == severity

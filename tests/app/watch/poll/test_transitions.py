@@ -204,6 +204,13 @@ def test_a_job_that_its_owner_cancelled_says_so_whatever_squeue_calls_it() -> No
     assert transition(mine, poll(failed), NOW)["reason"] == "NonZeroExitCode", "it ended before"
 
 
+@pytest.mark.parametrize("code", [1, 127, 137, 200, 255])
+def test_an_exit_code_above_128_stays_whole(code: int) -> None:
+    # 25.11: before, sacct showed 137 as 9 of a signal.
+    ended = replace(job("FAILED", State.FAILED, nodes="n1"), exit_code=f"{code}:0")
+    assert transition(RUN, poll(ended), NOW)["rc"] == code
+
+
 def test_a_step_out_of_memory_is_the_runs_end() -> None:
     files = RunFiles(exits=(ExitFile(1, 137, 3, NOW - 5, oom=True),))
     changes = transition(RUN, poll(job("FAILED", State.FAILED, nodes="n1"), files), NOW)
