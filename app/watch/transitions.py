@@ -103,7 +103,10 @@ def transition(run: Run, poll: Poll, now: float) -> Changes:
 def _attempts_begun(run: Run, files: RunFiles) -> int:
     """Return how many attempts left a trace of their own; 0: none is known to have begun."""
     known = merged(run.attempts, files.attempts)
-    return max(run.exits, *(item.attempt for item in files.exits), *(it.number for it in known), 0)
+    ended = (item.attempt for item in files.exits)
+    return max(
+        run.exits, *ended, *(item.number for item in known), *files.log_sizes, *run.log_sizes, 0
+    )
 
 
 def _exit_file(run: Run, files: RunFiles, attempt: int, job: JobStatus | None) -> ExitFile | None:

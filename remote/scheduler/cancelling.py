@@ -129,7 +129,19 @@ excuse() {
   said=$(printf '%s\n' "$told" | grep -v '{job}' | head -n 3 | tr '\n' ' ')
   echo "squeue gave no list of jobs: ${said:-it said nothing useful}"
 }
-of() { printf '%s\n' "$rows" | grep -Ev "^[0-9]+\|($1) " | ours; }
+# A job with another id than those that are known has two signs of the run: its name may be copied.
+signs() {
+  row=$(printf '%s\n' "$rows" | grep "^$1|") count=0
+  case $row in *"|$NAME|"*) count=1 ;; esac
+  case $row in *"lumitui:$TOKEN"*) count=$((count + 1)) ;; esac
+  case "$row|" in *"|$RUN|"*) count=$((count + 1)) ;; esac
+  [ $count -ge 2 ]
+}
+of() {
+  printf '%s\n' "$rows" | grep -Ev "^[0-9]+\|($1) " | ours | while read -r job; do
+    if numbers | grep -qx "$job" || signs "$job"; then echo "$job"; fi
+  done
+}
 end() { asked=$((asked + 1)); words="$words$(scancel "$@" 2>&1 </dev/null) " || rc=$?; }
 one() {
   index=$1 id=$2 NAME=$3 TOKEN=$4 RUN=$5 words= rc=0 left=
@@ -145,7 +157,8 @@ one() {
     esac
   done
   known() { [ -n "$id" ] && of none | grep -qx "$id"; }
-  known || end --name="$NAME" $id
+  # Without an id and with a whole list there is nothing to end; the mark waits for what appears.
+  known || { [ -z "$id" ] && [ $whole = yes ]; } || end --name="$NAME" $id
   # The queue tells whether the jobs end.
   [ -z "$jobs" ] && [ $whole = yes ] || for pause in 0 1; do
     sleep $pause

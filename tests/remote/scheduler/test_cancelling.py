@@ -94,6 +94,18 @@ def test_a_stranger_s_job_in_the_run_s_folder_with_its_id_goes_on(running: Run) 
         running.here(f"scancel {other}")
 
 
+def test_a_stranger_s_job_that_has_the_run_s_name_alone_goes_on(running: Run) -> None:
+    options = "-A project_462000001 -p small-g -t 5 -n 1 --mem=100M -o /dev/null --chdir=/tmp"
+    named = f"--job-name={running.watch.run}"
+    other = running.here(f"sbatch --parsable {options} {named} --wrap 'exec sleep 100'").strip()
+    try:
+        running.cancel()
+        said = running.here(f"squeue -h -t all -j {other} -o %T").strip()
+        assert said in ("PENDING", "RUNNING")
+    finally:
+        running.here(f"scancel {other}")
+
+
 def test_the_name_is_checked_where_the_queue_does_not_answer(running: Run, slurm: Bench) -> None:
     stale = replace(running.watch, run="lost-000001", token="none", folder=f"{slurm.root}/none")
     slurm.transport.before = "squeue() { :; }"
