@@ -240,7 +240,9 @@ if [ $rc -eq 0 ]; then
     rows=$(words sacct -n -P -D -X -S now-$((now - since + 86400)) -j "${gone#,}" \
       -o {account_fields}); status "$rows"
     case $rc in long) rows= ;; *) rows=${rows%{job}=*} ;; esac
-    begin account $rc; printf '%s\n' "$rows"; finish
+    # Just after a job's end accounting may not have its owner yet.
+    begin account $rc
+    printf '%s\n' "$rows" | sed "s/|CANCELLED by $(id -u)|/|CANCELLED by you|/"; finish
   fi
 fi
 {files}

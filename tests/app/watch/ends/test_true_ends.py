@@ -57,7 +57,9 @@ ENDS = {
         State.FAILED, "FAILED", 7, 3, "NonZeroExitCode", log="task 3: Exited with exit code 7",
         why="unknown",
     ),
-    "cancelled-here": End(State.CANCELLED, "CANCELLED", log="CANCELLED AT", why="cancelled"),
+    "cancelled-here": End(
+        State.CANCELLED, "CANCELLED", reason="by you", log="CANCELLED AT", why="cancelled"
+    ),
     "cancelled-there": End(State.CANCELLED, "CANCELLED", log="CANCELLED AT", why="cancelled"),
     "cancelled-waiting": End(
         State.CANCELLED, "CANCELLED", reason="before it started", why="cancelled"
