@@ -9,6 +9,8 @@ from lumitui.app.explain.words import count, size
 from lumitui.remote.run_folder import BINDING, METRICS
 from lumitui.remote.source.manifest import Entry
 
+_RESULT = 1_000_000
+"""Bytes below which a file named like a result is more likely part of the code."""
 _LARGE = 10_000_000
 """Bytes: a file of code has less."""
 _RESULTS = (
@@ -53,6 +55,6 @@ def _odd(entry: Entry) -> str:
         if part in _FOLDERS and not entry.path.endswith(".py"):
             return "/".join(parts[:depth]) + "/"
     name = posixpath.basename(entry.path)
-    if any(fnmatch.fnmatchcase(name, pattern) for pattern in _RESULTS):
+    if entry.size >= _RESULT and any(fnmatch.fnmatchcase(name, each) for each in _RESULTS):
         return f"{posixpath.dirname(entry.path)}/".lstrip("/") or name
     return entry.path if entry.size >= _LARGE else ""
