@@ -65,7 +65,11 @@ def _compared(before: Job, after: Job) -> Iterator[tuple[str, object, object]]:
         yield "srun --cpus-per-task", cores, new.cpus_per_task
     yield "image", _image(first), _image(second)
     yield from _arguments(first, second)
-    names = {item.name for item in before.variables if item.exported and item.shell == "batch"}
+    names = {
+        item.name
+        for item in before.variables
+        if item.exported and item.shell == "batch" and not item.local
+    }
     for name in sorted(name for name in names if not is_taken(name) and not _secret(name)):
         one, other = before.variable(name), after.variable(name)
         # One that the new script has not is among what was lost, with the reason.
@@ -76,7 +80,7 @@ def _compared(before: Job, after: Job) -> Iterator[tuple[str, object, object]]:
 
 def _added(before: Job, after: Job) -> str:
     """Return the variables that only the new job sets."""
-    set_before = {item.name for item in before.variables}
+    set_before = {item.name for item in before.variables if not item.local}
     set_before |= {re.sub(r"^(?:SINGULARITY|APPTAINER)ENV_", "", name) for name in set_before}
     starts = [before.options, *(step.srun for step in before.training if step.srun)]
     given = (options.value("export") or "" for options in starts)

@@ -38,7 +38,7 @@ class Setting:
 def settings_of(job: Job, step: Step, parts: Sequence[Part]) -> dict[str, Setting]:
     """Return the variables that a script sets, by their names; `parts` stand around `step`."""
     index = job.steps.index(step)
-    mine = [item for item in job.variables if item.step in (None, index)]
+    mine = [item for item in job.variables if item.step in (None, index) and not item.local]
     by_name: dict[str, list[Variable]] = {}
     for item in mine:
         by_name.setdefault(item.name, []).append(item)

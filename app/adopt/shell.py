@@ -39,7 +39,7 @@ _PREPARED = "the job runs the program alone"
 
 def shell_of(job: Job, step: Step, parts: Sequence[Part], notes: Notes) -> None:
     """Say which statements of a script the job file does not have; `parts` stand around `step`."""
-    set_before = {item.name for item in job.variables}
+    set_before = {item.name for item in job.variables if not item.local}
     inside = any(part.kind == "function" and not part.whole for part in parts)
     for part in parts:
         if part.kind == "setting":

@@ -94,3 +94,5 @@ class Variable:
     """Whether it stands in a branch, which may not run."""
     items: int | None = None
     """How many entries an array has; None: it is none, or nobody knows."""
+    local: bool = False
+    """Whether a function has it for itself; what follows the call does not see it."""

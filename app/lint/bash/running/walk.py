@@ -291,7 +291,8 @@ class Walker(Builtins):
         self.scope.positional, self.tree, self.calling = kept
         if len(self.reading.steps) == steps and not self.candidates:
             self.reading.variables[settings:] = [
-                each for each in self.reading.variables[settings:] if each.name not in self.locals
+                replace(each, local=each.local or each.name in self.locals)
+                for each in self.reading.variables[settings:]
             ]
         for local, value in self.locals.items():
             self.scope.values.pop(local, None)
