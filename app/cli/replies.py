@@ -107,6 +107,8 @@ class Member:
     settings: str
     run: str | None
     error: str | None
+    already: str | None
+    """Where and when another laptop sent it."""
 
 
 @dataclass(frozen=True)
@@ -172,12 +174,21 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class CodeSize:
+    """How much code is sent."""
+
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True)
 class Previewed:
     """`preview`."""
 
     command: str
     script: str
     findings: list[Finding]
+    code: CodeSize
     kept_back: list[Suspect]
     shipped_secrets: list[Suspect]
     price: Price

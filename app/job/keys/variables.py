@@ -8,6 +8,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LAUNCH = frozenset(
     {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
     | {"RUN_DIR", "SRUN_CPUS_PER_TASK", "PET_LOCAL_ADDR", "PET_SIGNALS_TO_HANDLE"}
+    | {"TORCH_ELASTIC_SHUTDOWN_TIMEOUT"}
 )
 # Variables of job.sh and lumitui.sh, besides those in small letters: they need their own values.
 _SCRIPT = frozenset(

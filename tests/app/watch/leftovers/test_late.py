@@ -54,7 +54,7 @@ def test_a_submission_is_given_up_by_the_site_s_clock(
 ) -> None:
     """The laptop's clock was changed after the submit step: its reply never came."""
     now = int(time.time())
-    for name, age in (("old-000001", 121), ("young-000002", 30)):
+    for name, age in (("old-000001", 181), ("young-000002", 30)):
         folder = tmp_path / name
         lock = folder / "attempt-1.submit"
         lock.mkdir(parents=True)

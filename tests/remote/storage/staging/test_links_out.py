@@ -13,7 +13,11 @@ from lumitui.remote.storage.staging.pieces import rest_of, tar_of
 from lumitui.remote.storage.staging.progress import Meter
 from lumitui.remote.storage.staging.store import blobs_of
 
-KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\n" + "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQ\n" * 20
+KEY = (
+    "-----BEGIN OPENSSH PRIVATE"
+    + " KEY-----\n"
+    + "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQ\n" * 20
+)
 
 
 @pytest.fixture
