@@ -69,6 +69,15 @@ class Gate:
         self._used(self.address)
         return self._session
 
+    def end_session(self) -> None:
+        """Let nobody in with the session any more: a page that floods would come again and again.
+
+        The person opens a new address; tabs that are open stay.
+        """
+        self._session = secrets.token_urlsafe(32)
+        self._renew()
+        self._used(self.address)
+
     def has_session(self, protocols: str) -> bool:
         """Return whether the subprotocols that a WebSocket offers have the session."""
         offered = [name.strip().encode() for name in protocols.split(",")]

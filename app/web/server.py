@@ -98,6 +98,8 @@ class Tabs:
     ) -> None:
         """Open the history; each tab opens the job file `job`, if there is one."""
         self._settings, self._job, self._tell = settings, job, tell
+        self.flooded: Callable[[], None] = lambda: None
+        """Called when a tab has ended that sent more than it may."""
         self._apps: list[LumiApp] = []
         self._open = 0
         self._streams = sys.stdout, sys.stderr
@@ -174,7 +176,7 @@ class Tabs:
             size = len(message.data) if isinstance(message.data, str | bytes) else 0
             if not await pace.wait(size):
                 await socket.close(code=WSCloseCode.POLICY_VIOLATION, message=b"too many messages")
-                return
+                break
             if message.type is not WSMsgType.TEXT:
                 continue
             kind, value = told(message.data)
@@ -191,6 +193,8 @@ class Tabs:
                     await asyncio.sleep(0.01)
                 if socket.closed or running.done():
                     break
+        if pace.is_late or socket.close_code == WSCloseCode.MESSAGE_TOO_BIG:
+            self.flooded()
 
 
 async def _driver_of(app: LumiApp, running: "asyncio.Task[int | None]") -> Driver | None:
@@ -210,6 +214,11 @@ class Pace:
         """Begin with nothing sent."""
         self._free_at = 0.0
         self._late_since: float | None = None
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the tab sent its last message faster than it may."""
+        return self._late_since is not None
 
     async def wait(self, size: int) -> bool:
         """Wait until a message of `size` may be taken; False: the tab does not stop sending."""
@@ -288,6 +297,7 @@ async def serving(
     try:
         socket = await loop.run_in_executor(None, _bound, port)
         gate = Gate(socket.getsockname()[1], used)
+        tabs.flooded = gate.end_session
         application.router.add_post("/session", _exchange(gate))
         application.middlewares.append(checked(gate))
         await runner.setup()

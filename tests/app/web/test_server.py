@@ -157,6 +157,8 @@ async def test_a_flood_of_odd_messages_costs_no_memory_and_the_server_answers(
                 await flooding  # the server ended it
             grown = resident() - before
         assert grown < 60 << 20
+        with pytest.raises(WSServerHandshakeError, match="401"):
+            await client.ws_connect(f"{root}/ws", headers=headers, protocols=protocols)
     assert "Traceback" not in capfd.readouterr().err
 
 
