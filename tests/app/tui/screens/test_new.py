@@ -106,7 +106,7 @@ async def test_no_word_is_behind_a_scrollbar_that_comes_with_the_rows(
     async with LumiApp(settings, job).run_test(size=(80, 24)) as pilot:
         await sees(pilot, "9 nodes are more than small-")
         form = pilot.app.screen.query_one(FieldList)
-        assert form.show_vertical_scrollbar
+        await until(pilot, lambda: form.show_vertical_scrollbar, "a scrollbar")
         room = form.scrollable_content_region.width
         lines = [line for row in form._rows for line in row.lines]
         assert lines and max(line.cell_len for line in lines) < room, "a column for the cursor"
