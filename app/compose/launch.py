@@ -196,6 +196,7 @@ def _values(place: Placement, layout: Layout) -> dict[str, object]:
         "node_folders": own,
         "node_directories": [path for path in site.node_directories if not path.startswith(_OWN)],
         "launcher_tasks": place.launcher.tasks,
+        "scheduler": site.scheduler,
         "binding": place.launcher.binding,
         "mpi": mpi,
         "hostfile": spec.hostfile,

@@ -96,6 +96,8 @@ class Step:
             "SLURM_LOCALID": str(task.local),
             "SLURM_NODEID": str(task.node),
             "SLURMD_NODENAME": self.nodes[task.node],
+            # torchrun tells the others where it is: the nodes' names are names of nothing here.
+            "PET_LOCAL_ADDR": "127.0.0.1",
             "LUMITUI_NODE": self.nodes[task.node],
             "SLURM_STEP_ID": str(self.number),
             "SLURM_STEPID": str(self.number),
