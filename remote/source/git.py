@@ -71,6 +71,12 @@ def reading(root: Path) -> Iterator[Git | None]:
         yield None
         return
     own, common = _git_folders(top)
+    # git waits for a pipe that stands in place of one of its files.
+    named = (own / "HEAD", own / "commondir", own / "index", common / "config",
+             common / "info" / "exclude")  # fmt: skip
+    if any(path.exists() and not path.is_file() for path in named):
+        yield None
+        return
     environ = {name: text for name, text in os.environ.items() if not name.startswith("GIT_")}
     configured = _out(
         [program, "config", "-z", "--list"],

@@ -15,6 +15,7 @@ import pytest
 from lumitui.app.job.spec import parse_job
 from lumitui.app.send.code.provenance import provenance
 from lumitui.app.send.code.source import collect, look, with_ship_mode
+from lumitui.remote.source import git as source_git
 
 SPEC = parse_job(
     'name: x\nsite: laptop\npartition: local\ntime: "00:05:00"\nscript: train.py\n', "job.yaml"
@@ -333,3 +334,16 @@ def test_nothing_of_the_repository_is_changed(repo: Path) -> None:
     for path, seen in before.items():
         assert path.read_bytes() == contents[path]
         assert path.stat().st_mtime_ns == seen.st_mtime_ns
+
+
+@pytest.mark.parametrize("name", ["HEAD", "config", "index", "commondir", "info/exclude"])
+def test_git_is_not_asked_where_it_would_wait_for_a_pipe(
+    repo: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    path = repo / ".git" / name
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    asked: list[object] = []
+    monkeypatch.setattr(source_git, "_out", lambda *words: asked.append(words))
+    with source_git.reading(repo) as found:
+        assert (found, asked) == (None, [])
