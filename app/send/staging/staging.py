@@ -103,6 +103,16 @@ def findings_of(spec: JobSpec, project: Path, site: Site) -> Iterator[Finding]:
                 image_command(site)
             except InputError as error:
                 yield _error(error.message, error.hint, "PATH", key)
+                continue
+            yield Finding(
+                "stage-build",
+                "warning",
+                f"The send builds {name} from {place} on this machine, where its %setup section "
+                "runs.",
+                "Read the definition first, or build the image elsewhere and name that.",
+                "apptainer.org, definition files, %setup",
+                field=key,
+            )
             continue
         if not place.exists():
             message = f"stage: {name} is to be {place}, which is not there."

@@ -120,6 +120,8 @@ def test_an_image_is_built_here_or_the_error_says_what_to_run(
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     (programs / "apptainer.broken").touch()
     preview = runs.preview(job(IMAGE), project)
+    (told,) = [one for one in preview.findings if one.id == "stage-build"]
+    assert "image.def on this machine" in told.message and "%setup" in told.message
     with pytest.raises(InputError, match="could not be built: no subuid"):
         runs.send(preview)
     (programs / "apptainer.broken").unlink()
