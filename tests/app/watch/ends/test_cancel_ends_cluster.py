@@ -37,8 +37,10 @@ exit 9
 """A program that fails, and is launched again."""
 
 
-@pytest.fixture(params=[pytest.param(0, marks=pytest.mark.slow), 6,
-                        pytest.param(10, marks=pytest.mark.slow)])  # fmt: skip
+SLOW = pytest.mark.slow
+
+
+@pytest.fixture(params=[6, *(pytest.param(seconds, marks=SLOW) for seconds in (0, 2, 10))])
 def epilog(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[int]:
     """Let each node take so many seconds after a job before it is done with it."""
     with epilogs(cluster, request.param):
