@@ -9,6 +9,7 @@
 # make bench-gpu  measure the trainers on a GPU, some 30 minutes; PARTS=gemm measures one part
 # make sbom     write build/lumitui.cdx.json, a CycloneDX list of what requirements.txt installs
 # make chaos    break 1,000 sends on the mini cluster; N=50 SEED=7 breaks 50, drawn from seed 7
+# make frozen   renew the hashes of what users see and print what changed; KINDS="lint why" renews those
 # make systems  run each job script of the documents on a mini cluster of its site's shape; docs/systems.md
 # make picture  draw docs/architecture.svg from the imports
 # make screenshots  draw every screen to build/screens, and the pictures of the README
@@ -18,7 +19,7 @@ PY := .venv/bin/python
 # Each of some 1,000 processes that the tests start would compile all of it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo exam compiled test test-alone check-and-test-alone test-newer-and-lowest test-newer test-cluster test-slurm24 test-slurm26 test-all check audit lowest lock sbom setup packages bench bench-history bench-tui bench-trainers bench-gpu footprint chaos systems picture screenshots recording cluster-up cluster-down
+.PHONY: demo exam compiled test test-alone check-and-test-alone test-newer-and-lowest test-newer test-cluster test-slurm24 test-slurm26 test-all check audit lowest lock sbom setup packages bench bench-history bench-tui bench-trainers bench-gpu footprint chaos frozen systems picture screenshots recording cluster-up cluster-down
 
 setup:
 	@.ci/setup
@@ -129,6 +130,9 @@ footprint: setup cluster-up
 
 chaos: setup cluster-up
 	@$(PY) -m tests.measure.chaos --count $(or $(N),1000) $(if $(SEED),--seed $(SEED))
+
+frozen: setup
+	@PYTHONPATH=src:. $(PY) -m tests.frozen $(KINDS)
 
 picture: setup
 	@PYTHONPATH=src $(PY) -m tests.repository.picture

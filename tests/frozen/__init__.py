@@ -1,0 +1,1 @@
+"""What users see, as hashes: a change of it is seen, and named, before it lands."""

@@ -1,0 +1,223 @@
+"""What users see, through the command line alone: one entry each, with its hash and a few words.
+
+The words are what a person would ask about first (the findings of a script, the cause of a
+failure), so that a change can be described without the old text.
+"""
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from unittest import mock
+
+import click
+
+from lumitui.app.cli.main import lumitui
+from lumitui.app.cli.process import run_verb
+from lumitui.app.cli.replies import REPLIES
+from lumitui.app.history.history import History
+from lumitui.app.job import examples
+from lumitui.app.settings import settings
+from tests.exam.corpus import asked_once, benign_logs, excerpts, rewritten
+from tests.support.gallery.histories import typical
+from tests.support.jobs.adopted.corpus import corpus
+from tests.support.jobs.sites.accounts import own_account
+from tests.support.jobs.sites.official_jobs import sites
+from tests.support.places import GOLDEN
+
+NOW = 1_764_000_000.0
+"""The time of the filled history, seconds since the epoch."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing that users see."""
+
+    name: str
+    digest: str
+    words: str = ""
+
+    @property
+    def line(self) -> str:
+        """Its line in the file of its kind."""
+        return f"{self.name}\t{self.digest}\t{self.words}"
+
+
+def entry(name: str, text: str, words: str = "") -> Entry:
+    """Return the entry of a text."""
+    return Entry(_one_line(name), _digest(text), _one_line(words))
+
+
+def previews(folder: Path, every: int) -> Iterator[Entry]:
+    """Yield the bytes of `preview --all` for each example at each site that takes it."""
+    pairs = [(name, site) for site in sites().values() for name in examples.names()]
+    for name, site in pairs[::every]:
+        place = folder / f"{name}@{site.name}"
+        place.mkdir()
+        account = ["--account", own_account(site)] if site.account.required else []
+        kind = ["--script", "train.py"] if name == examples.OWN_SCRIPT else ["--example", name]
+        (place / "train.py").write_text("print()\n")
+        job = str(place / "job.yaml")
+        made = _printed("new", "--site", site.name, *kind, *account, "--output", job)
+        shown = _printed("preview", "--all", job)
+        if shown:
+            yield entry(place.name, _without(made + shown, folder), f"{len(shown)} characters")
+
+
+def lints(folder: Path, every: int) -> Iterator[Entry]:
+    """Yield the findings of `lint --json` in each public script of the tests."""
+    names = _written(folder, every)
+    for one in json.loads(_printed("lint", "--json", *names))["data"]:
+        found = one["findings"]
+        words = " ".join(f"{item['rule']}:{item.get('line', '')}" for item in found)
+        text = _without(json.dumps(found, sort_keys=True), folder)
+        yield entry(names[one["script"]], text, words)
+
+
+def imports(folder: Path, every: int) -> Iterator[Entry]:
+    """Yield the job file and the report of `import` for each public script of the tests."""
+    for path, name in _written(folder, every).items():
+        job = Path(path).with_suffix(".yaml")
+        said = _printed("import", path, "--site", "lumi", "--json", "-o", str(job))
+        text = job.read_text("utf-8") if job.exists() else ""
+        yield entry(name, _without(said + text, folder), " ".join(re.findall(r"(?m)^\w+:", text)))
+
+
+def causes(folder: Path, every: int) -> Iterator[Entry]:
+    """Yield the causes that `why` names for each log."""
+    logs = [
+        (item.id, "\n".join(item.lines), item.state, item.exit_code)
+        for item in (*excerpts(), *rewritten(), *asked_once())
+    ]
+    logs += [(f"benign {at}", text, "failed", 1) for at, text in enumerate(benign_logs())]
+    for name, text, state, code in logs[::every]:
+        path = folder / "log"
+        path.write_text(text + "\n", encoding="utf-8", errors="surrogateescape")
+        exit_code = ["--exit", str(code)] if code else []
+        reply = _printed("why", "--log", str(path), "--state", state, "--json", *exit_code)
+        found = json.loads(reply).get("data", {"why": []})["why"]
+        yield entry(name, _without(reply, folder), " ".join(one["id"] for one in found))
+
+
+def helps(folder: Path, every: int) -> Iterator[Entry]:
+    """Yield the help of each verb, and of lumitui itself."""
+    for words, command in [((), lumitui), *_verbs(lumitui)][::every]:
+        options = [name for one in command.params for name in (*one.opts, *one.secondary_opts)]
+        yield entry(" ".join(("lumitui", *words)), _printed(*words, "--help"), " ".join(options))
+
+
+def schemas(folder: Path, every: int) -> Iterator[Entry]:
+    """Yield the schemas that `lumitui schema` prints."""
+    kinds = [["job"], ["site"], *(["--reply", verb] for verb in REPLIES)]
+    for words in kinds[::every]:
+        text = _printed("schema", *words)
+        yield entry(" ".join(words), text, " ".join(json.loads(text).get("properties", {})))
+
+
+def replies(folder: Path, every: int) -> Iterator[Entry]:
+    """Yield what each verb that reads prints with `--json` on a filled history."""
+    with mock.patch.object(time, "time", return_value=NOW):
+        history = History(settings().history)
+        chosen = typical(history, folder)
+        runs = history.begun_since(0)
+        history.close()
+        reading = [
+            ["history"],
+            ["history", "state:failed"],
+            ["sites"],
+            ["sites", "lumi"],
+            ["rules"],
+        ]
+        reading += [["bind", "lumi"], ["new", "--list"], ["grid", chosen], ["scaling", chosen]]
+        reading += [["diff", runs[0], runs[-1]]]
+        reading += [["show", run] for run in runs]
+        for words in reading[::every]:
+            reply = _without(_printed(*words, "--json"), folder)
+            yield entry(" ".join(words), reply, f"{len(reply)} characters")
+
+
+def golden(folder: Path, every: int) -> Iterator[Entry]:
+    """Yield the golden screens and scripts, which tests compare with what is drawn and sent."""
+    for path in sorted(path for path in GOLDEN.rglob("*") if path.is_file())[::every]:
+        yield entry(str(path.relative_to(GOLDEN)), path.read_text("utf-8"))
+
+
+KINDS: Mapping[str, Callable[[Path, int], Iterator[Entry]]] = {
+    "preview": previews,
+    "lint": lints,
+    "import": imports,
+    "why": causes,
+    "help": helps,
+    "schema": schemas,
+    "json": replies,
+    "golden": golden,
+}
+"""Each has a file here, with a line for each entry."""
+
+
+def collect(kind: str, folder: Path, every: int = 1) -> dict[str, Entry]:
+    """Return the entries of a kind by their names, each `every`-th of them.
+
+    `folder` is empty: the user's own folders are made there.
+    """
+    mine = {"LUMITUI_CONFIG_DIR": str(folder / "config"), "LUMITUI_DATA_DIR": str(folder / "data")}
+    place = folder / "place"
+    for path in (*map(Path, mine.values()), place):
+        path.mkdir()
+    with mock.patch.dict(os.environ, {**mine, "COLUMNS": "80", "TZ": "UTC"}):
+        time.tzset()
+        return {one.name: one for one in KINDS[kind](place, every)}
+
+
+def _written(folder: Path, every: int) -> dict[str, str]:
+    """Write each script of the corpus; return its name by its path."""
+    texts, times = dict[str, str](), Counter[str]()
+    for name, text, _ in corpus():
+        times[name] += 1
+        texts.setdefault(text, f"{name} {times[name]}" if times[name] > 1 else name)
+    names = {}
+    for text, name in list(texts.items())[::every]:
+        path = folder / f"{_digest(text)}.sh"  # a job's name comes from it: it must stay
+        path.write_text(text, encoding="utf-8", errors="surrogateescape")
+        names[str(path)] = name
+    return names
+
+
+def _verbs(
+    group: click.Group, above: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    for name in group.list_commands(click.Context(group)):
+        command = group.get_command(click.Context(group), name)
+        if command is not None:
+            yield (*above, name), command
+            if isinstance(command, click.Group):
+                yield from _verbs(command, (*above, name))
+
+
+def _printed(*words: str) -> str:
+    """Return what a verb prints on stdout."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        run_verb(lumitui, list(words))
+    out.seek(0)
+    return out.read()
+
+
+def _without(text: str, folder: Path) -> str:
+    """Return a text without what differs from one machine or time to the next."""
+    return re.sub(r"/[^\s\"']*/place\b", "/place", text.replace(str(folder), "/place"))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+
+
+def _one_line(text: str) -> str:
+    return re.sub(r"\s+", " ", text).strip()

@@ -1,0 +1,72 @@
+"""The scripts of this repository: those of tests, of documents, of lumitui's own jobs."""
+
+from collections.abc import Iterator
+from datetime import date
+from functools import cache
+
+import yaml
+
+from lumitui.app.compose.launch import plain_script
+from lumitui.app.lint.guess import guess_site
+from lumitui.remote.site.profile import Site
+from tests.exam.jobs.cases import bad, good, scripts, scripts_folder
+from tests.support.jobs.sites.official_jobs import official_jobs, sites
+from tests.support.places import ROOT
+from tests.support.systems.rows import table
+
+SCRIPTS = ROOT / "tests" / "app" / "adopt" / "scripts"
+CASES = ROOT / "tests" / "app" / "lint" / "cases"
+
+
+@cache
+def own() -> dict[str, str]:
+    """Return the scripts that were written for this test, by their names."""
+    files = sorted(SCRIPTS.glob("*.yaml"))
+    return {
+        name: text
+        for file in files
+        for name, text in yaml.load(file.read_text(), Loader=yaml.CSafeLoader).items()
+    }
+
+
+def site_of(text: str) -> Site:
+    return guess_site(text, list(sites().values()), date.today()).site or sites()["lumi"]
+
+
+def corpus(every: int = 1) -> Iterator[tuple[str, str, Site]]:
+    """Yield the scripts of the repository: name, text, site.
+
+    `every`: of those of the adviser's rules, and of lumitui's own jobs, each n-th.
+    """
+    for name, text in own().items():
+        yield name, text, site_of(text)
+    for case in (*bad(), *good()):
+        if not case.job_file:
+            yield f"exam {case.id}", case.text, sites()[case.site]
+    for row in table().rows:
+        options = [f"#SBATCH --{name}={text}".rstrip("=") for name, text in row.asks.items()]
+        text = "\n".join(["#!/bin/bash", *options, row.launch, ""])
+        yield f"document {row.name}", text, sites()[table().site_of(row)]
+    for job in official_jobs(every=every):
+        yield f"ours {job.name}", plain_script(job.launch, job.site, "job"), job.site
+    for file in sorted(CASES.rglob("*.yaml")):
+        for name, text in [
+            *_texts(yaml.load(file.read_text(), Loader=yaml.CSafeLoader), file.stem)
+        ][::every]:
+            yield name, text, site_of(text)
+    if folder := scripts_folder():
+        for script in scripts():
+            text = script.text(folder)
+            yield script.key, text, site_of(text)
+
+
+def _texts(data: object, name: str) -> Iterator[tuple[str, str]]:
+    """Yield the whole scripts in the cases of the adviser's rules."""
+    if isinstance(data, dict):
+        for key, value in data.items():
+            yield from _texts(value, f"{name} {key}")
+    elif isinstance(data, list):
+        for number, value in enumerate(data):
+            yield from _texts(value, f"{name} {number}")
+    elif isinstance(data, str) and data.startswith("#!") and "#SBATCH" in data:
+        yield name, data
